@@ -41,9 +41,9 @@ from .measures.distances import TruncatedConcentrated
 from .measures.fixed_renyi_divergence import fixed_renyi_divergence
 from .measures.gaussian_tradeoff import gaussian_tradeoff
 from .measures.truncated_concentrated_divergence import truncated_concentrated_divergence
+from .messages.serialization import deserialize, serialize
 from .native.advisories.known import accept_advisories
 from .queryables.description import Description
-from .serialization import deserialize, serialize
 from .tradeoffs.tradeoff import tradeoff
 
 _WITHOUT_THEN = ("concurrent_filter", "analyst_quotas", "block_filter")  # they are not on a space

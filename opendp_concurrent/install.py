@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from .arguments.provenance import MODULE
 from .combinators.chain import make_chain_ot
 from .combinators.interactive_measurement import chain
+from .messages.serialization import rebuild
 from .native import opendp as _native
 from .parallel.analyst_quotas import AnalystQuotas
-from .provenance import MODULE
 from .queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
-from .serialization import rebuild
 
 
 def install() -> None:

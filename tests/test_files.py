@@ -10,8 +10,8 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.command import main
 from opendp_concurrent.files import make_private, open_to_others
+from opendp_concurrent.ledger.command import main
 
 pytest.importorskip("sqlalchemy")
 from opendp_concurrent.ledger import create_ledger, open_ledger, restore_ledger
@@ -58,7 +58,9 @@ def test_every_file_of_a_ledger_is_private(tmp_path):
         launched(ledger)
         assert set(modes(tmp_path).values()) == {"0o600"}
     pytest.importorskip("matplotlib")
-    assert main(["plot", str(path), "--output", str(tmp_path / "spent.svg")]) == 0
+    assert (
+        main(["plot", str(path), "--output", str(tmp_path / "spent.svg")], oc.plot.plot_ledger) == 0
+    )
     assert set(modes(tmp_path).values()) == {"0o600"}
 
 

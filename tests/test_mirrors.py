@@ -50,7 +50,7 @@ ELSEWHERE = {
     "holes/test_hole_03_endless_search.py": ["fdp/search.py"],
     "holes/test_hole_08_bounds_survive_a_restart.py": ["queryables/mechanism.py"],
     "holes/test_hole_10_prices.py": ["queryables/offer.py"],
-    "holes/test_hole_17_copied_before_checked.py": ["owned.py"],
+    "holes/test_hole_17_copied_before_checked.py": ["arguments/owned.py"],
     "holes/test_hole_20_side_files.py": ["ledger/copies.py"],
     "individual/test_noise_loss.py": ["measures/noise.py"],
     "ledger/records/test_limits.py": ["ledger/records/limited.py"],
@@ -61,7 +61,6 @@ ELSEWHERE = {
         "ledger/storage/store.py",
         "ledger/storage/tables.py",
     ],
-    "ledger/test_command.py": ["command.py"],
     "measurements/linear/test_linear_queries.py": ["measurements/linear/linear_plan.py"],
     "measurements/linear/test_projection.py": ["measurements/linear/linear_answers.py"],
     "measures/conversions/test_formulas.py": [
@@ -120,7 +119,11 @@ ELSEWHERE = {
     ],
     "test_entry.py": ["__main__.py"],
     "test_public_names.py": ["c.py", "m.py", "t.py"],
-    "test_serialization.py": ["message_values.py", "opendp_kinds.py", "provenance.py"],
+    "messages/test_serialization.py": [
+        "messages/values.py",
+        "messages/kinds.py",
+        "arguments/provenance.py",
+    ],
     "verify/filters/test_adversary.py": ["verify/filters/menu.py"],
     "verify/filters/test_promises.py": ["verify/filters/promise.py"],
 }
@@ -207,5 +210,5 @@ def test_the_other_file_tests_the_module(test):
 def test_a_new_module_without_a_test_file_is_found():
     new = Path("accounts/unheard_of.py")
     assert without_mirror([*modules(), new]) - without_mirror(modules()) == {new.as_posix()}
-    assert not mentions(TESTS / "test_checks.py", "fdp/binomial.py")
-    assert mentions(TESTS / "test_checks.py", "checks.py")
+    assert not mentions(TESTS / "arguments/test_checks.py", "fdp/binomial.py")
+    assert mentions(TESTS / "arguments/test_checks.py", "arguments/checks.py")

@@ -12,7 +12,7 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..checks import shown, text
+from ..arguments.checks import shown, text
 from ..errors import InvalidValueError
 from ..sums.accumulator import Accounting, Accumulator
 

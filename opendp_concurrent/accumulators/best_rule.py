@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import checks
-from ..checks import shown
+from ..arguments import checks
+from ..arguments.checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import CompositionMeasure
 from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE

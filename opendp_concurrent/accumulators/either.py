@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ..checks import shown
+from ..arguments.checks import shown
 from ..errors import InvalidTypeError
 from .epsilon_delta_sum import EpsilonDeltaAccounting, EpsilonRule
 

@@ -24,7 +24,7 @@ from functools import lru_cache
 from math import inf
 from typing import Any, Protocol
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidValueError
 from ..exact.rounding import largest_double, to_units
 from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidTypeError
 from ..exact.rounding import largest_double, least_double
 from ..sums.accumulator import times

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .. import checks
+from ..arguments import checks
 from ..exact.rounding import from_units_up, to_units
 from ..measures.conversions.pure_to_renyi import pure_to_renyi
 from ..measures.conversions.renyi_to_approximate import largest_divergence, renyi_to_epsilon

@@ -7,9 +7,10 @@ from typing import Any
 
 from opendp.mod import assert_features
 
-from .. import checks
 from ..accounts.account import Account, Bound
 from ..accounts.charge import Ledger, Terms
+from ..arguments import checks
+from ..arguments.provenance import recorded
 from ..combinators.accounting import check_budget
 from ..combinators.guards import check_odometer, check_orders
 from ..combinators.interactive_measurement import make_measurement
@@ -17,7 +18,6 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import Composability
 from ..parallel.parallel import check_no_updates
 from ..parallel.partition import Partition, domain_of_parts
-from ..provenance import recorded
 from ..queryables.data import Sealed, is_given, unseal
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
 from ..queryables.recorded import check_ledger, open_book

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import checks, owned
-from ..checks import shown
+from ..arguments import checks, owned
+from ..arguments.checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
 from ..interrupts import Lock
 from ..parallel.partition import check_key

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from opendp.mod import Domain, LazyFrameDomain
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError, TableError
 from ..failures import pass_interrupt
 from ..interrupts import Lock, let_in

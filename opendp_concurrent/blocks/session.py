@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from opendp.mod import Domain, Metric, Odometer
 
-from .. import checks
 from ..accounts.account import Account
 from ..accounts.limit import Limit
-from ..checks import is_a
+from ..arguments import checks
+from ..arguments.checks import is_a
 from ..errors import InvalidTypeError, uncharged
 from ..measures import CompositionMeasure
 from ..queryables.data import Sealed

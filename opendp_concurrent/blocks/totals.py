@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..checks import shown
+from ..arguments.checks import shown
 from ..errors import (
     BlockExceededError,
     BudgetExceededError,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..accounts.charge import Terms
-from ..checks import is_a, shown
+from ..arguments.checks import is_a, shown
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import CompositionMeasure
 from ..queryables.mechanism import ConcurrentOdometer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opendp.mod import Measurement, assert_features
 
-from ..provenance import recorded
+from ..arguments.provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.stream import MESSAGES
 from .guards import check_inside, check_measurement

@@ -10,14 +10,14 @@ from typing import Any
 
 from opendp.mod import Measure, Measurement, assert_features
 
-from .. import checks
-from ..checks import checked, optional, probability
-from ..checks import orders as orders_of
+from ..arguments import checks
+from ..arguments.checks import checked, optional, probability
+from ..arguments.checks import orders as orders_of
+from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import convertible_kinds, convertible_measure
 from ..measures.conversion import Conversion, Ends
 from ..measures.kinds import ZCDP
-from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from . import guards
 from .recertify import recertify

@@ -6,9 +6,9 @@ from typing import Any
 
 from opendp.mod import Transformation, assert_features
 
+from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError, SpaceMismatchError
 from ..native import opendp as _native
-from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentOdometer, postprocess, replace
 from ..queryables.stream import is_stream
 from . import guards

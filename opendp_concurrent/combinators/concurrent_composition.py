@@ -7,13 +7,13 @@ from typing import Any
 
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from .. import checks
 from ..accounts.account import Bound
 from ..accounts.rule import ContinuationRule, Shares
+from ..arguments import checks
+from ..arguments.provenance import recorded
 from ..errors import InvalidValueError
 from ..measures import CompositionMeasure, composition_measure
 from ..native import opendp as _native
-from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
 from ..queryables.spawn import spawn_composition

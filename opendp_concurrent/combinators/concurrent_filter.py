@@ -7,12 +7,12 @@ from typing import Any
 
 from opendp.mod import assert_features
 
-from .. import checks
 from ..accounts.account import Bound
 from ..accounts.charge import Ledger
 from ..accounts.rule import Within
+from ..arguments import checks
+from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError, InvalidValueError
-from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
 from ..queryables.recorded import check_ledger, open_book
 from ..queryables.spawn import spawn_filter

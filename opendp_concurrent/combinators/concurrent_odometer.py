@@ -6,13 +6,13 @@ from typing import Any
 
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from .. import checks
 from ..accounts.charge import Ledger
 from ..accounts.price import own_distance
+from ..arguments import checks
+from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError
 from ..measures import composition_measure
 from ..native import opendp as _native
-from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentOdometer
 from ..queryables.recorded import check_ledger
 from ..queryables.spawn import spawn_odometer

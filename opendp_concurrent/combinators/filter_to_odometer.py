@@ -6,7 +6,7 @@ from typing import Any
 
 from opendp.mod import assert_features
 
-from ..checks import shown
+from ..arguments.checks import shown
 from ..errors import InvalidTypeError
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from opendp.mod import Domain, Measure, Measurement, Metric, Transformation
 
-from .. import checks
-from ..checks import shown
+from ..arguments import checks
+from ..arguments.checks import shown
 from ..errors import InvalidTypeError, NativeConstructorError, SpaceMismatchError
 from ..measures import CompositionMeasure
 from ..native import opendp as _native

@@ -7,7 +7,8 @@ from typing import Any
 
 from opendp.mod import Domain, Measure, Measurement, Metric, OpenDPException, assert_features
 
-from .. import checks
+from ..arguments import checks
+from ..arguments.provenance import recorded
 from ..errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -17,7 +18,6 @@ from ..errors import (
 )
 from ..measures import Composability, composition_measure
 from ..native import opendp as _native
-from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement, pinned, read_map
 from ..queryables.session import validate_d_in
 from ..queryables.stream import feeds_many, is_stream

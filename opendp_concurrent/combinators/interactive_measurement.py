@@ -20,9 +20,9 @@ from opendp.mod import (
 
 from ..accounts.lifecycle import housed
 from ..accounts.price import same_distance
+from ..arguments.provenance import Unrecorded, recorded
 from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, PrivacyMapError
 from ..native import opendp as _native
-from ..provenance import Unrecorded, recorded
 from ..queryables.accuracy import Accuracy
 from ..queryables.data import seal, unseal
 from ..queryables.mechanism import (

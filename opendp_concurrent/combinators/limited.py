@@ -9,8 +9,8 @@ from opendp.mod import assert_features
 
 from ..accounts.charge import label_text
 from ..accounts.limit import Limit
+from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError, InvalidValueError
-from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentOdometer, replace
 from ..queryables.spawn import spawn_limited
 from .accounting import bounded

@@ -15,7 +15,7 @@ from opendp.measures import (
 )
 from opendp.mod import Measure, Measurement
 
-from ..checks import probability
+from ..arguments.checks import probability
 from ..errors import UnsupportedMeasureError
 from ..measures import convertible_measure
 from ..measures.fixed_renyi_divergence import fixed_renyi_divergence

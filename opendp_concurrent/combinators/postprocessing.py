@@ -8,11 +8,11 @@ from typing import Any
 
 from opendp.mod import Measurement, assert_features
 
-from .. import checks
 from ..accounts.lifecycle import beside_data
+from ..arguments import checks
+from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError, PostprocessorError
 from ..interrupts import let_in
-from ..provenance import recorded
 from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import NONE, Queries

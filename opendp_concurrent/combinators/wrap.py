@@ -12,7 +12,7 @@ from typing import Any
 from opendp.mod import Measurement, OdometerQueryable, Queryable, assert_features
 
 from ..accounts.lifecycle import Lifecycle, innermost_running
-from ..provenance import recorded
+from ..arguments.provenance import recorded
 from ..queryables.accuracy import Accuracy
 from ..queryables.child import adopt
 from ..queryables.data import Sealed

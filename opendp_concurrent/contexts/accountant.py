@@ -10,9 +10,9 @@ from typing import Any
 
 from opendp.mod import Domain
 
-from .. import checks
 from ..accounts.charge import Ledger
-from ..checks import at_most
+from ..arguments import checks
+from ..arguments.checks import at_most
 from ..combinators.concurrent_composition import MOST_LAUNCHES, make_concurrent_composition
 from ..combinators.concurrent_filter import make_concurrent_filter
 from ..combinators.concurrent_odometer import make_concurrent_odometer

@@ -17,7 +17,7 @@ from opendp.accuracy import (
     discrete_laplacian_scale_to_accuracy,
 )
 
-from ..checks import shown
+from ..arguments.checks import shown
 from ..errors import InvalidValueError
 
 LIBRARIES = ("polars", "pandas")

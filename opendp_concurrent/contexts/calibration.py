@@ -8,7 +8,7 @@ from typing import Any
 
 from opendp.mod import Measure, Measurement, OpenDPException, assert_features
 
-from ..checks import (
+from ..arguments.checks import (
     at_most,
     checked,
     function,

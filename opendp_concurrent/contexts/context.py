@@ -11,10 +11,11 @@ from opendp.domains import atom_domain, vector_domain, with_margin
 from opendp.extras.polars import LazyFrameQuery
 from opendp.mod import Domain, ExtrinsicDivergence, Measurement, Odometer, assert_features
 
-from .. import checks
 from ..accounts.charge import Ledger
 from ..accounts.price import own_distance
-from ..checks import checked, optional
+from ..arguments import checks
+from ..arguments.checks import checked, optional
+from ..arguments.owned import plain
 from ..combinators import guards
 from ..combinators.concurrent_odometer import make_concurrent_odometer
 from ..combinators.limited import make_limited
@@ -23,7 +24,6 @@ from ..errors import ConcurrentError, InvalidTypeError, SharesUsedError, SpaceMi
 from ..interrupts import whole
 from ..native.columns import atom_of, is_column
 from ..native.frames import as_lazyframe, files_of
-from ..owned import plain
 from ..queryables.root import ConcurrentCompositionQueryable
 from ..sums.accumulator import Accounting
 from ..tables.table import Table

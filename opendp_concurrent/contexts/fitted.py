@@ -8,7 +8,7 @@ from typing import Any
 
 from opendp.mod import ApproximateDivergence, Measure, Measurement
 
-from ..checks import shown
+from ..arguments.checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import CompositionMeasure, composition_measure
 from ..queryables.mechanism import read_map

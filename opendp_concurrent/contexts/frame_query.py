@@ -11,7 +11,7 @@ from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery, pl
 from opendp.measurements import make_private_lazyframe
 from opendp.mod import ApproximateDivergence, Measure, Measurement, OpenDPException, Transformation
 
-from ..checks import is_a
+from ..arguments.checks import is_a
 from ..combinators.cast import cast
 from ..errors import ConcurrentError, InvalidTypeError
 from ..frames.count import make_frame_count, stable_frame

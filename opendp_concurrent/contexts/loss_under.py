@@ -6,7 +6,7 @@ from typing import Any
 
 from opendp.mod import Measure, OpenDPException
 
-from ..checks import shown
+from ..arguments.checks import shown
 from ..combinators.cast import conversion
 from ..errors import ConcurrentError, InvalidValueError
 from ..measures import composition_measure

@@ -7,7 +7,7 @@ from typing import Any
 from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
 from opendp.mod import Measure
 
-from ..checks import is_a
+from ..arguments.checks import is_a
 from ..combinators.cast import conversion
 from ..errors import (
     ConcurrentError,

@@ -19,7 +19,7 @@ from opendp.mod import (
     Transformation,
 )
 
-from .. import checks
+from ..arguments import checks
 from ..blocks.block_filter import make_block_filter
 from ..combinators import guards
 from ..combinators.cast import cast

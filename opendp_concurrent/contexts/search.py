@@ -13,7 +13,7 @@ from typing import Any
 
 from opendp.mod import OpenDPException, binary_search
 
-from ..checks import is_a, pair, shown
+from ..arguments.checks import is_a, pair, shown
 from ..errors import InvalidValueError
 from ..exact.rounding import halfway
 

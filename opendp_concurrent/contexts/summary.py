@@ -15,7 +15,7 @@ from opendp.accuracy import (
 )
 from opendp.mod import Domain, Measurement, Transformation
 
-from ..checks import is_a
+from ..arguments.checks import is_a
 from ..errors import InvalidTypeError
 from ..queryables.accuracy import Accuracy, of_one
 from ..queryables.mechanism import known_accuracy

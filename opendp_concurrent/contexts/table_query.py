@@ -13,7 +13,7 @@ from opendp.measurements import then_noisy_max
 from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
 from opendp.mod import Transformation
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidTypeError
 from ..tables import aggregates, steps
 from ..tables.cut import is_of_tables

@@ -15,13 +15,13 @@ from weakref import ref
 from opendp.mod import assert_features
 
 from ..accounts.lifecycle import innermost_running
-from ..checks import checked, flag
+from ..arguments.checks import checked, flag
+from ..arguments.provenance import recorded
 from ..combinators import guards
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..interrupts import Lock
 from ..native import opendp as _native
-from ..provenance import recorded
 from ..queryables.data import Sealed, SealedHandle, seal, unseal
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement, check_launch

@@ -23,13 +23,13 @@ from opendp.mod import (
 )
 
 from ..accounts.lifecycle import housed
-from ..checks import checked, count, optional
+from ..arguments.checks import checked, count, optional
+from ..arguments.provenance import recorded
 from ..combinators.interactive_measurement import make_measurement, never
 from ..errors import InvalidTypeError, StreamError, StreamHaltedError, UnsupportedMeasureError
 from ..failures import pass_interrupt
 from ..measures import Composability, composition_measure
 from ..native import opendp as _native
-from ..provenance import recorded
 from ..queryables.data import Sealed, seal
 from ..queryables.description import Description
 from ..queryables.machine import MachineQueryable

@@ -14,7 +14,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from opendp.mod import Domain, Measure, Metric
 
-from ..checks import checked, count, function, optional, text
+from ..arguments.checks import checked, count, function, optional, text
+from ..arguments.provenance import recorded
 from ..combinators import guards
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import (
@@ -27,7 +28,6 @@ from ..errors import (
 from ..interrupts import let_in
 from ..measures import composition_measure
 from ..native import opendp as _native
-from ..provenance import recorded
 from ..queryables.accuracy import Accuracy
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable

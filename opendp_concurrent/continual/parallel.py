@@ -15,7 +15,8 @@ import numpy as np
 from opendp.mod import Domain, Measurement, Metric, assert_features
 
 from ..accounts.lifecycle import Lifecycle, innermost_running
-from ..checks import checked, function
+from ..arguments.checks import checked, function
+from ..arguments.provenance import recorded
 from ..combinators import guards
 from ..combinators.guards import (
     check_inside,
@@ -29,7 +30,6 @@ from ..measures import composition_measure
 from ..native import opendp as _native
 from ..parallel.parallel import pinned_parts
 from ..parallel.parallel_loss import ParallelLoss
-from ..provenance import recorded
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable

@@ -18,11 +18,11 @@ from opendp.domains import user_domain
 from opendp.metrics import user_distance
 from opendp.mod import Domain, Metric
 
-from .. import checks
-from ..checks import is_a, shown
+from ..arguments import checks
+from ..arguments.checks import is_a, shown
+from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError, InvalidValueError
 from ..failures import pass_interrupt
-from ..provenance import recorded
 from ..queryables.session import validate_d_in
 from ..queryables.stream import StreamItems
 

@@ -12,15 +12,15 @@ from opendp.mod import Domain, Measurement, Metric, Odometer, Transformation, as
 from opendp.transformations import make_user_transformation
 
 from ..accounts.lifecycle import Lifecycle, innermost_running
-from ..checks import checked, count
-from ..checks import function as callable_
+from ..arguments.checks import checked, count
+from ..arguments.checks import function as callable_
+from ..arguments.provenance import Unrecorded, recorded
 from ..combinators import guards
 from ..combinators.guards import check_inside
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..failures import pass_interrupt
 from ..native import opendp as _native
-from ..provenance import Unrecorded, recorded
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable

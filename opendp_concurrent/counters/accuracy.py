@@ -9,7 +9,7 @@ import scipy
 from opendp.measures import zero_concentrated_divergence
 from opendp.mod import Measure
 
-from ..checks import at_most, checked, flag, one_of, optional
+from ..arguments.checks import at_most, checked, flag, one_of, optional
 from ..combinators import guards
 from .digits import best_digits
 from .dyadic import BalancedLeaves, Leaves

@@ -12,7 +12,8 @@ from typing import Any
 
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from ..checks import at_most, checked, flag, integer, optional, positive
+from ..arguments.checks import at_most, checked, flag, integer, optional, positive
+from ..arguments.provenance import recorded
 from ..combinators import guards
 from ..continual.mechanism import continual
 from ..continual.stream import integers_of, require_events, whole_distance
@@ -29,7 +30,6 @@ from ..measurements.sparse_vector import (
 from ..measurements.sparse_vector_loss import SparseVectorNoise, reads_curves
 from ..measurements.steps import Steps
 from ..native import opendp as _native
-from ..provenance import recorded
 from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import READ

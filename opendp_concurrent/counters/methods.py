@@ -9,7 +9,7 @@ from typing import Any
 
 from opendp.mod import Measure
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidValueError
 from ..measurements.composed import composed
 from .digits import DigitsPrefix, best_digits

@@ -9,13 +9,13 @@ from typing import Any, Protocol
 
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from ..checks import at_most, checked, finite, one_of, optional
+from ..arguments.checks import at_most, checked, finite, one_of, optional
+from ..arguments.provenance import recorded
 from ..combinators import guards
 from ..continual.mechanism import continual
 from ..continual.stream import integers_of, require_events, whole_distance
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
-from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import READ
 from ..queryables.saved import restore_exactly

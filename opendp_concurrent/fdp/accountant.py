@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
 from ..errors import ConcurrentError
 from .arguments import plain
 from .function import TradeoffFunction

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import checks, owned
+from ..arguments import checks, owned
 from ..errors import InvalidTypeError, InvalidValueError
 from .bounds import TINY, Array, rounded_up
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from .. import owned
+from ..arguments import owned
 from ..errors import InvalidTypeError, InvalidValueError
 from .bounds import ELEMENTARY, Array
 from .finite import Finite, without_tiny_masses

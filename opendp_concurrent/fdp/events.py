@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
 from ..errors import UnsupportedEventError
 from .function import TradeoffFunction
 from .session import Session, check_session

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import sqrt_down, to_units
 from . import arguments, shapes

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidValueError
 from .function import TradeoffFunction
 

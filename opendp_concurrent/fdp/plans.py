@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import ceil, inf, log, log1p, sqrt
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidValueError
 from .function import TradeoffFunction
 from .product import MOST_FACTORS

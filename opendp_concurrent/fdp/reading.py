@@ -19,7 +19,7 @@ from fractions import Fraction
 from math import inf, isinf
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..errors import UnsupportedEventError as OurUnsupportedEventError
 from ..exact.bracket import Bracket, Digits, upper

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from .arguments import UNITS
 from .bounds import Array, Bounds

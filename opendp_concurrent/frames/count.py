@@ -30,12 +30,12 @@ from opendp.mod import (
 )
 from opendp.transformations import make_stable_lazyframe, make_user_transformation
 
-from ..checks import is_a
+from ..arguments.checks import is_a
+from ..arguments.provenance import recorded
 from ..combinators.guards import check_space
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from ..native.advisories.fence import trusted
-from ..provenance import recorded
 from ..queryables.opaque import hidden
 
 _ATOM = "i64"

@@ -26,11 +26,11 @@ from typing import Any
 from numpy.typing import NDArray
 from opendp.mod import Domain, Measure, Metric, assert_features
 
+from ..arguments.provenance import recorded
 from ..combinators.guards import check_space
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError
 from ..native import opendp as _native
-from ..provenance import recorded
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement

@@ -9,10 +9,10 @@ from typing import Any
 
 from opendp.mod import Function, Measurement, Odometer, Queryable, Transformation
 
-from .. import checks
+from ..arguments import checks
+from ..arguments.owned import plain
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
-from ..owned import plain
 
 FINE = 30  # a bound is from 2^(FINE - 1) to 2^FINE steps
 SMALLEST_BOUND, LARGEST_BOUND = 1e-200, 1e200

@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import floor
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import least_double
 from ..tables.plan import Quantised

@@ -14,12 +14,12 @@ from typing import Any
 
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from ..checks import checked
+from ..arguments.checks import checked
+from ..arguments.provenance import recorded
 from ..combinators import guards
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, TableError
 from ..native import opendp as _native
-from ..provenance import recorded
 from ..queryables.data import Sealed, unseal
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from ..accounts.charge import Terms
 from ..accounts.rule import Within
-from ..checks import shown
+from ..arguments.checks import shown
 from ..errors import InvalidValueError, LedgerDamagedError
 from ..interrupts import let_in
 from .records.chain import first_hash

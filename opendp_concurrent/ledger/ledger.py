@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import checks
 from ..accounts.charge import Terms, label_text
-from ..checks import checked, optional, text
+from ..arguments import checks
+from ..arguments.checks import checked, optional, text
 from ..errors import LedgerDamagedError, LedgerError
 from ..interrupts import whole
 from .audit import Summary, audit, milestone

@@ -7,8 +7,8 @@ from contextlib import closing
 from datetime import datetime, timezone
 from typing import Any
 
-from .. import checks
-from ..checks import checked, finite, flag, optional, text
+from ..arguments import checks
+from ..arguments.checks import checked, finite, flag, optional, text
 from ..errors import InvalidTypeError, InvalidValueError, LedgerError
 from ..interrupts import whole
 from .audit import Summary, audit, milestone

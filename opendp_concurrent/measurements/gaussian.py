@@ -27,7 +27,8 @@ from math import sqrt
 from opendp.measurements import make_gaussian as opendp_gaussian
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from ..checks import checked, finite, optional
+from ..arguments.checks import checked, finite, optional
+from ..arguments.provenance import recorded
 from ..combinators import guards
 from ..errors import UnsupportedMeasureError
 from ..exact.bracket import upper
@@ -36,7 +37,6 @@ from ..measures.conversions.products import zcdp_to_gaussian
 from ..measures.gaussian_tradeoff import GAUSSIAN_TRADEOFF
 from ..measures.measure import CompositionMeasure
 from ..native import opendp as _native
-from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tradeoffs.tradeoff import TRADEOFF_DIVERGENCE
 from .certify import Reading, certify

@@ -7,10 +7,10 @@ from typing import Any
 from opendp.measurements import make_geometric as opendp_geometric
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from ..checks import checked, finite, integer, optional, pair
+from ..arguments.checks import checked, finite, integer, optional, pair
+from ..arguments.provenance import recorded
 from ..combinators import guards
 from ..native import opendp as _native
-from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from .certify import certify
 from .laplace import make_certified_laplace

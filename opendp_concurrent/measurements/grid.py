@@ -8,7 +8,7 @@ from typing import Any
 
 from opendp.mod import Domain
 
-from ..checks import integer, shown
+from ..arguments.checks import integer, shown
 from ..errors import InvalidValueError
 from ..exact.bracket import Bracket, Digits, upper
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from opendp.measurements import make_laplace as opendp_laplace
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from ..checks import checked, finite, optional
+from ..arguments.checks import checked, finite, optional
+from ..arguments.provenance import recorded
 from ..combinators import guards
 from ..measures.conversions.laplace import laplace_to_renyi, laplace_to_zcdp
 from ..measures.renyi_divergence import RENYI_DIVERGENCE
 from ..measures.zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
 from ..native import opendp as _native
-from ..provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tradeoffs.laplace import laplace_to_tradeoff
 from ..tradeoffs.tradeoff import TRADEOFF_DIVERGENCE

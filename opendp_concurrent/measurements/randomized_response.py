@@ -9,13 +9,13 @@ from opendp.measurements import make_randomized_response as opendp_randomized_re
 from opendp.measurements import make_randomized_response_bool as opendp_randomized_response_bool
 from opendp.mod import Measure, Measurement, assert_features
 
-from ..checks import checked, elements, flag, probability, shown
+from ..arguments.checks import checked, elements, flag, probability, shown
+from ..arguments.provenance import recorded
 from ..combinators import guards
 from ..errors import InvalidTypeError, InvalidValueError
 from ..fdp.function import TradeoffFunction
 from ..measures.conversions.randomized_response import response_to_renyi
 from ..measures.renyi_divergence import RENYI_DIVERGENCE
-from ..provenance import recorded
 from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tradeoffs.tradeoff import TRADEOFF_DIVERGENCE

@@ -11,14 +11,14 @@ from typing import Any
 from opendp.metrics import change_one_distance, hamming_distance
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from .. import owned
-from ..checks import at_most, checked, flag, is_a, optional, positive, probability
+from ..arguments import owned
+from ..arguments.checks import at_most, checked, flag, is_a, optional, positive, probability
+from ..arguments.provenance import recorded
 from ..combinators import guards
 from ..combinators.interactive_measurement import constant_map, make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import composition_measure
 from ..native import opendp as _native
-from ..provenance import recorded
 from ..queryables.accuracy import Accuracy
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable

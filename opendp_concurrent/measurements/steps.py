@@ -14,8 +14,8 @@ from numbers import Number
 from operator import index
 from typing import Any
 
-from .. import checks
-from ..checks import shown
+from ..arguments import checks
+from ..arguments.checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
 
 LARGEST = 2**1024

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..checks import shown
+from ..arguments.checks import shown
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from .approximate_max_divergence import ApproximateMaxDivergence
 from .approximate_zero_concentrated_divergence import ApproximateZeroConcentratedDivergence

@@ -7,7 +7,7 @@ from math import inf
 from types import MappingProxyType
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
 from ..exact.zcdp import largest_rho
 from ..references import cite
 from . import opendp as native

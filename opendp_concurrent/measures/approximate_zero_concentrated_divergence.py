@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
 from ..references import cite
 from . import opendp as native
 from .kinds import APPROXIMATE_ZCDP

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidTypeError
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidValueError
 
 

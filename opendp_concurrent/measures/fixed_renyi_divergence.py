@@ -7,9 +7,9 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
+from ..arguments.provenance import recorded
 from ..errors import InvalidValueError
-from ..provenance import recorded
 from ..references import cite
 from .conversion import Conversion, Ends, Profile
 from .conversions.renyi_to_approximate import renyi_to_delta, renyi_to_epsilon

@@ -7,9 +7,9 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
+from ..arguments.provenance import recorded
 from ..exact.rounding import reciprocal_down
-from ..provenance import recorded
 from ..references import cite
 from ..sums.accumulator import Accounting, Accumulator
 from ..sums.square_sum import Squares, SquareSum

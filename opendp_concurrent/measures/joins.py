@@ -12,7 +12,7 @@ from math import inf
 from operator import add
 from typing import Any
 
-from ..checks import number
+from ..arguments.checks import number
 from ..errors import InvalidValueError
 from ..sums.scalar_sum import ScalarSum
 

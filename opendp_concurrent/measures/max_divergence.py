@@ -7,7 +7,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
 from ..references import cite
 from . import opendp as native
 from .conversion import Conversion, Profile

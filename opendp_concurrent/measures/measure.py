@@ -15,7 +15,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
-from ..checks import Guard
+from ..arguments.checks import Guard
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..sums.accumulator import Accounting, Accumulator
 from ..sums.basic import Basic

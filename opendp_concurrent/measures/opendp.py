@@ -15,7 +15,7 @@ from opendp.measures import (
 )
 from opendp.mod import ExtrinsicDivergence, Measure, OpenDPException
 
-from ..checks import is_a
+from ..arguments.checks import is_a
 
 
 def is_measure(value: object) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from inspect import isabstract
 from typing import Any
 
-from ..checks import flag, is_a, shown
+from ..arguments.checks import flag, is_a, shown
 from ..errors import InvalidTypeError, InvalidValueError
 from .conversion import Conversion
 from .measure import Composability, CompositionMeasure

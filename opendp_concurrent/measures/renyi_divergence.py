@@ -8,7 +8,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import split
 from ..references import cite

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from .. import checks
-from ..checks import is_a
+from ..arguments import checks
+from ..arguments.checks import is_a
 from ..exact.rounding import split, sqrt_down, to_units
 from ..sums.accumulator import Accumulator
 from ..sums.pair_sum import PairSum

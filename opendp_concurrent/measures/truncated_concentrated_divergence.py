@@ -9,11 +9,11 @@ from math import inf
 from types import MappingProxyType
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
+from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import split
 from ..exact.zcdp import zcdp_to_delta, zcdp_to_epsilon
-from ..provenance import recorded
 from ..references import cite
 from ..sums.accumulator import Accounting, Accumulator
 from .conversion import Conversion, Ends, Profile

@@ -8,7 +8,7 @@ from math import sqrt
 from types import MappingProxyType
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
 from ..exact.zcdp import zcdp_to_delta, zcdp_to_epsilon
 from ..references import cite
 from . import opendp as native

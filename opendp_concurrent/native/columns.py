@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checks import is_a
+from ..arguments.checks import is_a
 from ..errors import InvalidTypeError, InvalidValueError
 
 _METHODS = ("to_list", "to_pylist", "tolist")

@@ -14,7 +14,7 @@ from typing import Any
 
 from opendp.extras.polars import pl
 
-from ..checks import is_a
+from ..arguments.checks import is_a
 from ..errors import DataSourceError, InvalidTypeError
 
 _SCANNED = re.compile(r" SCAN \[(.*?)(?:, \.\.\. \d+ other sources?)?\]$", re.MULTILINE)

@@ -31,10 +31,10 @@ from opendp.mod import (
 )
 from opendp.typing import _ELEMENTARY_TYPES
 
-from ..checks import shown
+from ..arguments.checks import shown
+from ..arguments.provenance import Unrecorded
 from ..errors import InvalidTypeError, InvalidValueError
 from ..interrupts import whole
-from ..provenance import Unrecorded
 from .advisories.fence import trusted
 from .argtypes import answered, set_once
 from .callbacks import carry as carry

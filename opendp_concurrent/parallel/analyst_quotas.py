@@ -8,8 +8,9 @@ from typing import Any
 
 from opendp.mod import Measurement, assert_features
 
-from .. import checks
 from ..accounts.name import named
+from ..arguments import checks
+from ..arguments.provenance import recorded
 from ..combinators.accounting import check_budget
 from ..combinators.concurrent_composition import make_concurrent_composition
 from ..combinators.concurrent_filter import make_concurrent_filter
@@ -18,7 +19,6 @@ from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import Composability
 from ..native import opendp as _native
-from ..provenance import recorded
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, run

@@ -14,7 +14,8 @@ from typing import Any
 from opendp.mod import Domain, Measurement, Metric, assert_features
 
 from ..accounts.lifecycle import Lifecycle, innermost_running, outside
-from ..checks import shown
+from ..arguments.checks import shown
+from ..arguments.provenance import recorded
 from ..combinators.guards import check_measurement, check_measurement_on, check_space
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import (
@@ -27,7 +28,6 @@ from ..errors import (
 from ..failures import pass_interrupt
 from ..measures import CompositionMeasure, composition_measure
 from ..native import opendp as _native
-from ..provenance import recorded
 from ..queryables.child import adopt
 from ..queryables.data import Sealed, seal, seal_transformed, unseal
 from ..queryables.machine import MachineQueryable

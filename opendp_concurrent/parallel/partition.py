@@ -39,8 +39,8 @@ from opendp.mod import (
     Metric,
 )
 
-from .. import checks, owned
-from ..checks import is_a, mapping, shown
+from ..arguments import checks, owned
+from ..arguments.checks import is_a, mapping, shown
 from ..errors import InvalidTypeError, InvalidValueError
 from ..failures import pass_interrupt
 from ..native import opendp as _native

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import at_most, checked, function, optional, real, text
+from ..arguments.checks import at_most, checked, function, optional, real, text
 from ..fdp.bounds import Bounds
 from .drawing import Axes, axes, curve, drawable, finish, listed, named
 

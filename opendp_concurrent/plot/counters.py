@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import at_most, checked, count, mapping, non_negative, one_of, optional, positive
+from ..arguments.checks import (
+    at_most,
+    checked,
+    count,
+    mapping,
+    non_negative,
+    one_of,
+    optional,
+    positive,
+)
 from ..counters.accuracy import nodes_of_sums, square_root_sums
 from ..counters.factors.buffered import buffered
 from ..counters.factors.factor_error import parameters, row_squares, squared_norm

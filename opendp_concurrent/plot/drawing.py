@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import checks
+from ..arguments import checks
 from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError
 from ..fdp.function import TradeoffFunction, check_function
 

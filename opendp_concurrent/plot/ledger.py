@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..arguments.checks import checked, one_of, optional, shown, with_method
 from ..blocks.totals import Totals
-from ..checks import checked, one_of, optional, shown, with_method
 from ..ledger.records.measures import empty_total
 from ..measures import by_tag
 from .drawing import Axes, axes, curve, drawable, finish

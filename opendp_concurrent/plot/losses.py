@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..checks import shown
+from ..arguments.checks import shown
 from ..errors import InvalidTypeError
 from ..measures import CompositionMeasure, measure_of_loss
 

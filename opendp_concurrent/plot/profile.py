@@ -7,7 +7,7 @@ from math import inf, log10
 
 import numpy as np
 
-from ..checks import checked, non_negative, optional
+from ..arguments.checks import checked, non_negative, optional
 from ..fdp.arguments import numbers
 from ..fdp.bounds import Array
 from ..fdp.function import TradeoffFunction

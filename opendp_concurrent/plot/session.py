@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import checks
-from ..checks import checked, optional, text
+from ..arguments import checks
+from ..arguments.checks import checked, optional, text
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import composition_measure
 from .drawing import Axes, axes, curve, drawable, finish, from_array, named

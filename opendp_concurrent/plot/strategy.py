@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..checks import checked, count, non_negative, optional
+from ..arguments.checks import checked, count, non_negative, optional
 from ..errors import InvalidTypeError, InvalidValueError
 from .drawing import Axes, axes, drawable, require_matplotlib
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..checks import at_most, checked, each, optional, real, text
+from ..arguments.checks import at_most, checked, each, optional, real, text
 from ..errors import InvalidValueError
 from .drawing import Axes, axes, curve, drawable, finish, from_array, named
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import expm1, log1p
 
-from ..checks import at_most, count, probability
+from ..arguments.checks import at_most, count, probability
 from ..errors import InvalidTypeError, InvalidValueError
 
 LEAST = 1e-300  # smaller probabilities have no double for their logarithm's argument

@@ -16,7 +16,7 @@ from opendp.extras.polars import OnceFrame
 from opendp.mod import Measurement, OdometerQueryable, Queryable
 
 from ..accounts.lifecycle import Lifecycle
-from ..checks import is_a, shown
+from ..arguments.checks import is_a, shown
 from ..errors import ConcurrentError, InvalidTypeError
 from ..native import opendp as _native
 from .data import SealedHandle, seal, unseal

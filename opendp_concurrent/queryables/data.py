@@ -19,12 +19,12 @@ from opendp.mod import Domain
 
 from ..accounts.lifecycle import Home, at_home, check_home, here, new_home
 from ..accounts.reentry import check_not_held
+from ..arguments.provenance import Unrecorded
 from ..errors import ForkedError, ReentrantLaunchError
 from ..interrupts import Lock
 from ..native import opendp as _native
 from ..native.columns import as_rows
 from ..native.frames import as_lazyframe, check_files, files_of
-from ..provenance import Unrecorded
 
 if TYPE_CHECKING:
     from typing_extensions import Self

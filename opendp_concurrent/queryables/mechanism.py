@@ -15,12 +15,12 @@ from opendp.mod import Domain, Function, Measure, Measurement, Metric, Odometer,
 from ..accounts.charge import Ledger
 from ..accounts.lifecycle import Lifecycle, innermost_running
 from ..accounts.limit import Limit
-from ..checks import function
+from ..arguments.checks import function
+from ..arguments.provenance import Unrecorded
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..interrupts import whole
 from ..measures import CompositionMeasure, composition_measure
 from ..native import opendp as _native
-from ..provenance import Unrecorded
 from ..sums.accumulator import Accounting
 from .accuracy import Accuracy
 from .child import adopt

@@ -16,7 +16,7 @@ from typing import Any
 from opendp.mod import Domain, Measurement, Metric, Odometer, OpenDPException
 
 from ..accounts.price import CHANGED, distance_key, is_number, own_distance
-from ..checks import is_a
+from ..arguments.checks import is_a
 from ..errors import (
     AdvisoryError,
     ConcurrentError,

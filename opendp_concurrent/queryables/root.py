@@ -7,7 +7,7 @@ from typing import Any
 
 from opendp.mod import OdometerQueryable, Queryable
 
-from ..checks import at_most, checked, rounded
+from ..arguments.checks import at_most, checked, rounded
 from ..native import opendp as _native
 from .data import check_process
 from .description import Description

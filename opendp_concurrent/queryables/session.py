@@ -12,17 +12,17 @@ from typing import Any
 
 from opendp.mod import Domain, Measurement, Metric, Odometer
 
-from .. import checks
 from ..accounts.account import Account
 from ..accounts.lifecycle import Lifecycle
 from ..accounts.name import as_child
 from ..accounts.prepaid import Given, Prepaid
 from ..accounts.price import Price, own_distance
+from ..arguments import checks
+from ..arguments.owned import plain
 from ..errors import InvalidTypeError, InvalidValueError, RefusalError, tell_charged, uncharged
 from ..interrupts import let_in, whole
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
-from ..owned import plain
 from .child import adopt
 from .data import Sealed, check_sources
 from .description import Description

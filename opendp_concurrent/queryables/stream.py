@@ -22,10 +22,10 @@ import numpy as np
 from opendp.measures import max_divergence
 from opendp.mod import Domain, Measure
 
-from .. import owned
 from ..accounts.lifecycle import innermost_running, outside
 from ..accounts.reentry import check_not_held
-from ..checks import at_most, integer, shown
+from ..arguments import owned
+from ..arguments.checks import at_most, integer, shown
 from ..errors import InvalidTypeError, InvalidValueError, MessageLimitError, StreamError
 from ..failures import pass_interrupt
 from ..interrupts import Lock

@@ -27,7 +27,7 @@ from functools import lru_cache
 from math import inf, log
 from typing import Any
 
-from ..checks import number
+from ..arguments.checks import number
 from ..errors import InvalidValueError
 from ..exact.bracket import Bracket, Digits, evaluate, upper
 from ..sums.curve_sum import READ

@@ -12,14 +12,23 @@ from opendp.measures import max_divergence, renyi_divergence
 from opendp.mod import Measure, Measurement, OdometerQueryable, Queryable, assert_features
 
 from ..accounts.lifecycle import Event, Lifecycle, innermost_running
-from ..checks import at_most, checked, function, is_a, optional, positive, probability, shown
+from ..arguments.checks import (
+    at_most,
+    checked,
+    function,
+    is_a,
+    optional,
+    positive,
+    probability,
+    shown,
+)
+from ..arguments.provenance import recorded
 from ..combinators import guards
 from ..combinators.cast import conversion
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
 from ..measures.kinds import FIXED, PURE, RENYI, ZCDP
-from ..provenance import recorded
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.mechanism import ConcurrentMeasurement, pinned, read_map, run

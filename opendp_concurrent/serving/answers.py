@@ -14,7 +14,7 @@ from threading import local
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, WeakValueDictionary
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError, KeyReusedError, LedgerError, uncharged
 from ..errors import charged as charged_by
 from ..files import make_private, open_to_others

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from .. import checks
-from ..checks import checked
+from ..arguments import checks
+from ..arguments.checks import checked
 from ..interrupts import Lock
 
 

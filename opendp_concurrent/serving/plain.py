@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import is_a
+from ..arguments.checks import is_a
 from ..errors import ConcurrentError, InvalidTypeError
 
 _MOST_NUMBERS = 10**7

@@ -17,7 +17,7 @@ from fractions import Fraction
 from math import inf
 from typing import Any, Protocol
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidTypeError
 
 _OURS = __name__.partition(".")[0]

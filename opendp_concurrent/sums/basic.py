@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..checks import shown
+from ..arguments.checks import shown
 from ..errors import InvalidTypeError
 from ..exact.rounding import from_units_up, to_units
 from .accumulator import Accumulator, Divided

@@ -14,7 +14,7 @@ from itertools import accumulate
 from math import inf
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from .accumulator import Divided
 from .scalar_sum import ScalarSum

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
 from .scalar_sum import ScalarSum
 
 

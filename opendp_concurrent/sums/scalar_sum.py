@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import inf, isinf
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
 from ..exact.rounding import from_units_down, from_units_up, to_units
 from .accumulator import times
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import inf, isinf
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
 from ..exact.rounding import sqrt_down, sqrt_up, to_units
 from .accumulator import Divided, times
 

@@ -14,12 +14,12 @@ from typing import Any
 
 from opendp.mod import Domain, Metric, Transformation, assert_features
 
-from .. import checks
-from ..checks import checked, optional, probability
+from ..arguments import checks
+from ..arguments.checks import checked, optional, probability
+from ..arguments.provenance import recorded
 from ..combinators import guards
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
-from ..provenance import recorded
 from . import plan as nodes
 from .domain import Contribution, Tables, tables_of
 from .numbers import make_answer, norm_of, one_integer, placed, saturated, scalar, vector

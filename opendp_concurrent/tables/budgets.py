@@ -14,8 +14,8 @@ from typing import Any
 
 from opendp.mod import assert_features
 
-from .. import checks
-from ..checks import checked
+from ..arguments import checks
+from ..arguments.checks import checked
 from ..errors import InvalidTypeError, InvalidValueError, TableError
 from .engines.engine import Run, integers
 from .plan import Charge, Quantised, Relation

@@ -8,7 +8,7 @@ from typing import Any
 
 from opendp.mod import Domain, Metric
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from .domain import Tables, tables_of, units
 from .plan import Where

@@ -19,9 +19,9 @@ from opendp.domains import user_domain
 from opendp.metrics import user_distance
 from opendp.mod import Domain, Metric
 
-from .. import checks
+from ..arguments import checks
+from ..arguments.provenance import Record
 from ..errors import InvalidTypeError, InvalidValueError
-from ..provenance import Record
 from .schema import KEYS, KINDS, Schema, names_of, schema_of
 
 

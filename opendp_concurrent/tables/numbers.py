@@ -11,7 +11,7 @@ from opendp.metrics import absolute_distance, l1_distance, l2_distance, linf_dis
 from opendp.mod import Domain, Metric, Transformation
 from opendp.transformations import make_user_transformation
 
-from ..checks import shown
+from ..arguments.checks import shown
 from ..errors import InvalidValueError
 from ..native import opendp as _native
 from .domain import Contribution, Tables, root_above, table_domain, units, units_in

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, NoReturn
 
-from .. import checks, owned
+from ..arguments import checks, owned
 from ..errors import InvalidTypeError, InvalidValueError
 from .schema import Schema, column_name, value_of
 

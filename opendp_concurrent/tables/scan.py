@@ -7,7 +7,7 @@ from typing import Any
 
 from opendp.mod import assert_features
 
-from .. import checks
+from ..arguments import checks
 from .domain import Tables
 from .engines.known import engine_of
 from .schema import schema_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from .. import checks, owned
+from ..arguments import checks, owned
 from ..errors import InvalidTypeError, InvalidValueError
 
 KINDS: dict[type, str] = {int: "int", float: "float", str: "str", bool: "bool", date: "date"}

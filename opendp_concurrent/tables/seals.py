@@ -17,8 +17,8 @@ from typing import Any
 
 from opendp.mod import assert_features
 
-from .. import checks
-from ..checks import checked
+from ..arguments import checks
+from ..arguments.checks import checked
 from ..errors import InvalidTypeError, InvalidValueError, TableError
 from .budgets import budgets_name, quoted
 from .cut import rows_of, table_cutter

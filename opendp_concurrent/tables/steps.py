@@ -12,12 +12,12 @@ from typing import Any
 from opendp.mod import Domain, Metric, Transformation, assert_features
 from opendp.transformations import make_user_transformation
 
-from .. import checks
-from ..checks import checked, flag
+from ..arguments import checks
+from ..arguments.checks import checked, flag
+from ..arguments.provenance import recorded
 from ..combinators import guards
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
-from ..provenance import recorded
 from . import plan as nodes
 from .domain import GroupBound, Tables, table_domain, tables_of, units, units_in
 from .predicate import Predicate

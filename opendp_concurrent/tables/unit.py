@@ -7,7 +7,7 @@ from typing import Any
 from opendp.metrics import change_one_id_distance, symmetric_id_distance
 from opendp.mod import Metric
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidTypeError
 from .domain import units as metric_of_units
 from .domain import units_in

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from .. import checks
 from ..accumulators.epsilon_delta_sum import slack
+from ..arguments import checks
 from ..errors import InvalidValueError
 from ..fdp.function import TradeoffFunction, check_both, check_function
 from ..sums.accumulator import times

@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import atanh, inf
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidValueError
 from ..fdp.function import TradeoffFunction
 from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE

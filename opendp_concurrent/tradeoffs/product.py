@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..fdp.function import TradeoffFunction, check_function
 from ..fdp.optimal_composition import optimal_composition

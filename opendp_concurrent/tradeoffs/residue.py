@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .. import checks
+from ..arguments import checks
 from ..errors import InvalidValueError
 from ..exact.rounding import sqrt_down, sqrt_up, to_units
 from ..fdp.function import TradeoffFunction, check_function

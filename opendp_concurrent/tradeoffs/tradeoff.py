@@ -8,6 +8,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
+from ..arguments.provenance import recorded
 from ..errors import InvalidValueError, UnsupportedMeasureError
 from ..fdp.function import TradeoffFunction, check_both, check_function
 from ..fdp.writing import function_event
@@ -18,7 +19,6 @@ from ..measures.kinds import APPROXIMATE, GAUSSIAN, PROFILE, TRADEOFF
 from ..measures.measure import Composability, CompositionMeasure, only
 from ..measures.opendp import Measure, descriptor, user_divergence
 from ..measures.shapes import split_squares
-from ..provenance import recorded
 from ..references import cite
 from ..sums.accumulator import Accounting, Accumulator
 from .conversions import TO_TRADEOFF

@@ -11,8 +11,8 @@ from typing import TypeAlias, Union
 
 import numpy as np
 
-from .. import checks
-from ..checks import at_most, checked, non_negative, probability
+from ..arguments import checks
+from ..arguments.checks import at_most, checked, non_negative, probability
 from ..errors import InvalidTypeError, InvalidValueError
 
 Number: TypeAlias = Union[float, Fraction]  # noqa: UP007 (evaluated on Python 3.10)

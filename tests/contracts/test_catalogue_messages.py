@@ -15,9 +15,9 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.messages.kinds import BY_ANNOTATION, BY_NAME
+from opendp_concurrent.messages.serialization import MOST_LETTERS, TABLE, _signature
 from opendp_concurrent.native.opendp import VERSION
-from opendp_concurrent.opendp_kinds import BY_ANNOTATION, BY_NAME
-from opendp_concurrent.serialization import MOST_LETTERS, TABLE, _signature
 
 from .. import test_serialization as messages
 

@@ -14,9 +14,9 @@ pytest.importorskip("sqlalchemy")
 
 import opendp.prelude as dp
 
-from opendp_concurrent.command import main
 from opendp_concurrent.errors import LedgerError, LedgerMismatchError, PrivacyMapError
 from opendp_concurrent.ledger import datasets, open_ledger, restore_ledger
+from opendp_concurrent.ledger.command import main
 from opendp_concurrent.ledger.records.measures import written
 from opendp_concurrent.ledger.records.terms import read_terms
 from opendp_concurrent.ledger.records.wire import FORM_1, KINDS, is_outside

@@ -7,7 +7,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent import owned
+from opendp_concurrent.arguments import owned
 from opendp_concurrent.errors import ConcurrentError, InvalidTypeError, InvalidValueError
 from opendp_concurrent.measurements.linear.histogram import Universe
 from opendp_concurrent.measurements.linear.linear_answers import Batch

@@ -14,7 +14,6 @@ import pytest
 
 pytest.importorskip("sqlalchemy")
 
-from opendp_concurrent.command import main
 from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidValueError,
@@ -22,6 +21,7 @@ from opendp_concurrent.errors import (
     LedgerError,
 )
 from opendp_concurrent.ledger import create_ledger, open_ledger, restore_ledger
+from opendp_concurrent.ledger.command import main
 from opendp_concurrent.ledger.storage.anchors import Anchor
 
 _SPECIFICATION = importlib.util.spec_from_file_location(

@@ -15,9 +15,9 @@ import pytest
 pytest.importorskip("sqlalchemy")
 
 import opendp_concurrent as oc
-from opendp_concurrent.command import main
 from opendp_concurrent.errors import LedgerDamagedError, LedgerError
 from opendp_concurrent.ledger import datasets, open_ledger
+from opendp_concurrent.ledger.command import main
 from opendp_concurrent.ledger.records.chain import first_hash, next_hash
 from opendp_concurrent.ledger.records.encoding import canonical, encode
 from opendp_concurrent.ledger.records.wire import FORM_1

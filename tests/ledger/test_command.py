@@ -8,7 +8,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.command import main
+from opendp_concurrent.ledger.command import main
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def ledger(store, tools):
 @pytest.fixture
 def run(capsys):
     def run_(*arguments):
-        code = main(list(arguments))
+        code = main(list(arguments), oc.plot.plot_ledger)
         out, error = capsys.readouterr()
         return code, out, error
 
@@ -180,7 +180,7 @@ def test_plot_draws_a_file(sqlite, tools, run, tmp_path):
 @pytest.mark.parametrize("arguments", [[], ["burn"], ["show"], ["show", "a", "--colour"]])
 def test_misuse_is_explained(arguments, capsys):
     with pytest.raises(SystemExit) as raised:
-        main(arguments)
+        main(arguments, oc.plot.plot_ledger)
     assert raised.value.code == 2
     assert "opendp-concurrent ledger" in capsys.readouterr().err
 

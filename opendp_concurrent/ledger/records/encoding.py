@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...checks import shown
+from ...arguments.checks import shown
 from ...errors import InvalidTypeError, InvalidValueError
 from ...fdp.finite import Finite
 from .functions import Back, original

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...accounts.charge import Terms
-from ...checks import text
+from ...arguments.checks import text
 from ...errors import UnregisteredError
 from ...measures import by_tag, registered
 from ...sums.accumulator import Accumulator

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ... import checks
-from ...checks import checked, shown, text
+from ...arguments import checks
+from ...arguments.checks import checked, shown, text
 from ...errors import InvalidTypeError, InvalidValueError
 from . import wire
 from .encoding import decode

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ... import checks
 from ...accounts.charge import Terms
 from ...accounts.limit import same_term
+from ...arguments import checks
 from ...errors import (
     InvalidTypeError,
     LedgerDamagedError,

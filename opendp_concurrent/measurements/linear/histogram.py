@@ -28,7 +28,7 @@ from opendp.metrics import (
 from opendp.mod import Domain, Metric, Transformation
 from opendp.transformations import make_user_transformation
 
-from ... import checks, owned
+from ...arguments import checks, owned
 from ...errors import InvalidTypeError, InvalidValueError
 from ...failures import pass_interrupt
 from ..checked_queries import INTEGERS

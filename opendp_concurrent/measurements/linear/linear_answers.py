@@ -12,7 +12,7 @@ from opendp.metrics import l1_distance, l2_distance
 from opendp.mod import Domain, Metric
 from opendp.transformations import make_user_transformation
 
-from ... import checks, owned
+from ...arguments import checks, owned
 from ...errors import InvalidTypeError, InvalidValueError
 from ...exact.bracket import upper
 from ...measures import CompositionMeasure

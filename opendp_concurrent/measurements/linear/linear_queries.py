@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from ... import checks
-from ...checks import checked, one_of, optional, probability
+from ...arguments import checks
+from ...arguments.checks import checked, one_of, optional, probability
+from ...arguments.provenance import recorded
 from ...combinators import guards
 from ...combinators.cast import cast
 from ...combinators.interactive_measurement import make_measurement
 from ...errors import InvalidValueError, UnsupportedMeasureError
 from ...measures import CompositionMeasure, composition_measure
 from ...native import opendp as _native
-from ...provenance import recorded
 from ...queryables.accuracy import Accuracy
 from ...queryables.data import Sealed
 from ...queryables.mechanism import ConcurrentMeasurement, accuracy_of, read_map, run

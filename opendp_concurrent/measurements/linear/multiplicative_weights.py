@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from ...checks import at_most, checked, optional, probability
+from ...arguments.checks import at_most, checked, optional, probability
+from ...arguments.provenance import recorded
 from ...combinators import guards
 from ...combinators.cast import cast
 from ...combinators.postprocessing import ANSWER, QUERY, Tag, postprocessing
 from ...errors import AccuracyWarning, InvalidValueError, UnsupportedMeasureError
 from ...measures import CompositionMeasure, composition_measure
 from ...native import opendp as _native
-from ...provenance import recorded
 from ...queryables.accuracy import Accuracy
 from ...queryables.mechanism import ConcurrentMeasurement
 from ...queryables.named_queries import SYNTHESISE, SYNTHETIC

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from ...checks import checked, count, each, optional, positive
+from ...arguments.checks import checked, count, each, optional, positive
+from ...arguments.provenance import recorded
 from ...combinators import guards
 from ...combinators.concurrent_composition import make_concurrent_composition
 from ...combinators.wrap import Answer, wrap
 from ...errors import MessageLimitError, UnsupportedMeasureError
 from ...measures import composition_measure
 from ...native import opendp as _native
-from ...provenance import recorded
 from ...queryables.accuracy import Accuracy
 from ...queryables.mechanism import ConcurrentMeasurement
 from ...queryables.named_queries import SYNTHESISE, SYNTHETIC

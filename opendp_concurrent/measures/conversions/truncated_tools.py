@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf, log, sqrt
 
-from ... import checks
+from ...arguments import checks
 from ...errors import InvalidTypeError, InvalidValueError
 from ...exact.bracket import Bracket, Digits, lower, upper
 from ..distances import TruncatedConcentrated

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from opendp import mod
 
-from ...checks import one_of
+from ...arguments.checks import one_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
-from ... import checks
+from ...arguments import checks
 from ...errors import InvalidTypeError, InvalidValueError, TableError
 from ...failures import pass_interrupt
 from ...interrupts import whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...checks import shown
+from ...arguments.checks import shown
 from ...errors import InvalidTypeError
 from .duckdb import DuckDB
 from .engine import Engine

@@ -28,7 +28,7 @@ from functools import cache
 from math import expm1, inf
 from typing import Any, NamedTuple
 
-from ... import checks
+from ...arguments import checks
 from ..mechanism import FiniteMechanism
 from .lattice import Lattice
 from .menu import Item, Rule, check_depth, next_state, on_a_menu

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
-from ...checks import (
+from ...arguments.checks import (
     at_most,
     checked,
     hashable,

@@ -12,8 +12,8 @@ from fractions import Fraction
 from math import inf
 from typing import Any
 
-from ... import checks
-from ...checks import at_most, checked, each, positive
+from ...arguments import checks
+from ...arguments.checks import at_most, checked, each, positive
 from ...errors import InvalidValueError
 from ..mechanism import Number, randomized_response
 from .menu import EndlessError, Item

@@ -11,7 +11,7 @@ from functools import partial
 
 from ...accumulators.basic import basic
 from ...accumulators.from_rule import from_rule
-from ...checks import checked, positive
+from ...arguments.checks import checked, positive
 from . import promised_sums as sums
 from . import promised_tradeoffs as tradeoffs
 from .promise import Check, Promise

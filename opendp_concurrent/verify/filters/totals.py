@@ -12,8 +12,8 @@ from functools import partial
 from math import isinf
 from typing import Any
 
-from ... import checks
-from ...checks import checked, optional
+from ...arguments import checks
+from ...arguments.checks import checked, optional
 from ...errors import InvalidValueError
 from ..mechanism import Number, mean_loss, one_way_renyi
 from .menu import Item, Rule, check_depth, next_state, on_a_menu

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import beta
 
-from ... import checks
-from ...checks import checked, probability, real
+from ...arguments import checks
+from ...arguments.checks import checked, probability, real
 from ...errors import InvalidTypeError, InvalidValueError
 
 Event = tuple[float, bool, int]  # threshold, whether scores are at most it, order of the datasets

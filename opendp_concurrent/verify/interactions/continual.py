@@ -18,9 +18,9 @@ from itertools import product
 from math import exp, inf, log
 from typing import Any
 
-from ... import checks
-from ...checks import at_most as limited
-from ...checks import checked, each, flag, function, hashable, shown, whole, with_method
+from ...arguments import checks
+from ...arguments.checks import at_most as limited
+from ...arguments.checks import checked, each, flag, function, hashable, shown, whole, with_method
 from ...errors import InvalidTypeError, InvalidValueError, StreamHaltedError
 from ..mechanism import Leaf, excesses
 from .continual_law import ContinualLaw

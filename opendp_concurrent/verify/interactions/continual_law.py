@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...checks import (
+from ...arguments.checks import (
     checked,
     each,
     flag,

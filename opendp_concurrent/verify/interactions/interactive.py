@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...checks import at_most, checked, is_a, positive, probability, shown, whole
+from ...arguments.checks import at_most, checked, is_a, positive, probability, shown, whole
 from ...errors import InvalidTypeError, InvalidValueError
 from ..mechanism import TOLERANCE, FiniteMechanism, Leaf, excesses
 

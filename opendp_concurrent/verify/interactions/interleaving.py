@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...checks import checked, each, instance
+from ...arguments.checks import checked, each, instance
 from ..mechanism import FiniteMechanism, Leaf, excesses
 from .interactive import FiniteInteractiveMechanism, History
 

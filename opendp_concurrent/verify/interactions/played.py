@@ -14,8 +14,8 @@ from fractions import Fraction
 from math import exp, fsum, inf, isinf, log
 from typing import Any
 
-from ... import checks
-from ...checks import at_most, checked, function, instance
+from ...arguments import checks
+from ...arguments.checks import at_most, checked, function, instance
 from ...errors import InvalidTypeError, InvalidValueError
 from ..mechanism import LARGEST_LOG, Leaf, Number, excesses
 from .tape import MOST_RUNS, Chosen, Tape

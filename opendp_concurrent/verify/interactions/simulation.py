@@ -24,7 +24,16 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack, kron, vstack
 
-from ...checks import at_most, checked, each, instance, non_negative, optional, probability, whole
+from ...arguments.checks import (
+    at_most,
+    checked,
+    each,
+    instance,
+    non_negative,
+    optional,
+    probability,
+    whole,
+)
 from ..mechanism import response
 from .interactive import FiniteInteractiveMechanism, random_interactive
 

@@ -13,8 +13,8 @@ from fractions import Fraction
 from math import fsum, prod
 from typing import Any
 
-from ... import checks
-from ...checks import checked, count, each, function, whole
+from ...arguments import checks
+from ...arguments.checks import checked, count, each, function, whole
 from ...errors import InvalidTypeError, InvalidValueError
 from ..mechanism import TOLERANCE, Number
 

@@ -17,7 +17,6 @@ from opendp_concurrent.accounts.charge import Charge, Terms
 from opendp_concurrent.accounts.rule import Within
 from opendp_concurrent.accumulators.advanced import Advanced
 from opendp_concurrent.accumulators.basic import basic
-from opendp_concurrent.command import main
 from opendp_concurrent.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -27,6 +26,7 @@ from opendp_concurrent.errors import (
     UnregisteredError,
 )
 from opendp_concurrent.ledger import register
+from opendp_concurrent.ledger.command import main
 from opendp_concurrent.ledger.records import wire
 from opendp_concurrent.ledger.records.encoding import decode, encode
 
@@ -163,7 +163,7 @@ def test_a_process_that_does_not_register_the_class_is_told_its_tag(sqlite, toys
     code = (
         "import sys\n"
         f"sys.path[:0] = {sys.path!r}\n"
-        "from opendp_concurrent.command import main\n"
+        "from opendp_concurrent.ledger.command import main\n"
         "{toys}\n"
         f"raise SystemExit(main(['verify', {sqlite.address!r}]))"
     )

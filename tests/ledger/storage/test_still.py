@@ -64,7 +64,7 @@ def left(request, tools):
 
 READ = """
 import os, sys
-from opendp_concurrent.command import main
+from opendp_concurrent.ledger.command import main
 from opendp_concurrent.ledger import datasets, open_ledger
 path, name, user = sys.argv[1:]
 if int(user) >= 0:

@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
 
-from .checks import is_a
-from .errors import InvalidValueError
-from .measures import composition_measure
-from .measures.kinds import PURE, TRADEOFF
-from .opendp_kinds import WIDEST
-from .tables.domain import Tables
+from ..arguments.checks import is_a
+from ..errors import InvalidValueError
+from ..measures import composition_measure
+from ..measures.kinds import PURE, TRADEOFF
+from ..tables.domain import Tables
+from .kinds import WIDEST
 
 MOST_WORK = 1500  # units of about a millisecond
 MOST_KEYS = 1000

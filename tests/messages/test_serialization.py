@@ -17,19 +17,19 @@ import pytest
 from opendp.mod import Measurement, Odometer
 
 import opendp_concurrent as oc
-from opendp_concurrent import message_values, serialization
+from opendp_concurrent.arguments.provenance import CONSTRUCTORS, MODULE, Record
 from opendp_concurrent.errors import ConcurrentError, InvalidTypeError, InvalidValueError
-from opendp_concurrent.opendp_kinds import BY_ANNOTATION, BY_NAME, KINDS, OF_OPENDP
-from opendp_concurrent.provenance import CONSTRUCTORS, MODULE, Record
+from opendp_concurrent.messages import serialization, values
+from opendp_concurrent.messages.kinds import BY_ANNOTATION, BY_NAME, KINDS, OF_OPENDP
 from opendp_concurrent.tables.domain import Tables, table_domain, units
 from opendp_concurrent.tables.schema import schema_of
 
-from .contracts import tables
-from .contracts.catalogue import NAMED_CASTS, PUBLIC
+from ..contracts import tables
+from ..contracts.catalogue import NAMED_CASTS, PUBLIC
 
 dp.enable_features("contrib", "honest-but-curious")
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 D_INS = (1, 2, 3, 7)
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 APPROXIMATE = dp.approximate(PURE)
@@ -345,7 +345,7 @@ def test_the_space_of_a_step_is_written_as_it_is(make):
 
 def test_a_space_that_is_not_equal_is_written_as_opendp_does(monkeypatch):
     made = SPACE >> dp.t.then_clamp((0, 9))
-    monkeypatch.setattr(message_values, "atom_domain", lambda **given: dp.atom_domain(T="i32"))
+    monkeypatch.setattr(values, "atom_domain", lambda **given: dp.atom_domain(T="i32"))
     assert called(json.loads(oc.serialize(made.output_domain))) >= {"transformation_output_domain"}
     assert oc.deserialize(oc.serialize(made.output_domain)) == made.output_domain
 
@@ -916,7 +916,7 @@ import json, random, sys
 import opendp.prelude as dp
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.serialization import TABLE, _signature
+from opendp_concurrent.messages.serialization import TABLE, _signature
 dp.enable_features("contrib", "honest-but-curious")
 parts = json.loads(sys.argv[1])
 random = random.Random(int(sys.argv[2]))
@@ -944,7 +944,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transformation
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.serialization import TABLE
+from opendp_concurrent.messages.serialization import TABLE
 dp.enable_features("contrib", "honest-but-curious")
 messages, tries = json.load(open(sys.argv[1])), int(sys.argv[2])
 trees = [json.loads(one) for one in messages]

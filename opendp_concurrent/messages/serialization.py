@@ -34,15 +34,15 @@ from opendp import (
 )
 from opendp.mod import Domain, Measure, Metric
 
-from . import checks
-from .combinators import guards
-from .errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
-from .message_values import READ
-from .message_work import Work
-from .native.opendp import VERSION
-from .opendp_kinds import BY_ANNOTATION, BY_NAME, KINDS, OF_OPENDP
-from .provenance import CONSTRUCTORS, MODULE, written
-from .tables.budgets import budgets_name
+from ..arguments import checks
+from ..arguments.provenance import CONSTRUCTORS, MODULE, written
+from ..combinators import guards
+from ..errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
+from ..native.opendp import VERSION
+from ..tables.budgets import budgets_name
+from .kinds import BY_ANNOTATION, BY_NAME, KINDS, OF_OPENDP
+from .values import READ
+from .work import Work
 
 MOST_LETTERS = 2**20
 DEEPEST = 100

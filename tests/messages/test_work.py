@@ -6,9 +6,9 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent import serialization
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
-from opendp_concurrent.message_work import MOST_WORK, Work
+from opendp_concurrent.messages import serialization
+from opendp_concurrent.messages.work import MOST_WORK, Work
 
 dp.enable_features("contrib", "honest-but-curious")
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()

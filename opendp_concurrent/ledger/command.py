@@ -5,28 +5,38 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from .errors import ConcurrentError, InvalidValueError
-from .files import make_private
+from ..errors import ConcurrentError, InvalidValueError
+from ..files import make_private
+from .opening import datasets, open_ledger, restore_ledger
 
 if TYPE_CHECKING:
-    from .ledger import Entry, LimitSummary, SqlLedger, Summary
+    from .audit import LimitSummary, Summary
+    from .ledger import SqlLedger
+    from .records.entries import Entry
 
 _SHOWN = 40  # widest text of a column
+_PLOT = "plot", "plot the privacy loss over the launches (needs the extra 'plot')"
 
 
-def main(arguments: list[str]) -> int:
-    """Run the command. Return 0, or 1 if the ledger is inconsistent or cannot be read."""
-    options = _parser().parse_args(arguments)
+def main(arguments: list[str], plot: Callable[[SqlLedger], Any] | None = None) -> int:
+    """Run the command. Return 0, or 1 if the ledger is inconsistent or cannot be read.
+
+    :param plot: draws a ledger on axes; without it, there is no such action
+    """
+    options = _parser(plot is not None).parse_args(arguments)
     try:
         if options.action == "restore":
             _restore(options)
             return 0
         with _open(options) as ledger:
-            run = {"show": _show, "verify": _verify, "plot": _plot, "backup": _backup}
+            if options.action == "plot" and plot is not None:
+                _save(plot(ledger).figure, options.output)
+                return 0
+            run = {"show": _show, "verify": _verify, "backup": _backup}
             run[options.action](ledger, options)
     except (ConcurrentError, ImportError, OSError) as error:
         if getattr(options, "json", False):
@@ -36,13 +46,13 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(plots: bool) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="opendp-concurrent ledger", description=__doc__)
     actions = parser.add_subparsers(dest="action", required=True)
     for name, what in (
+        *([_PLOT] if plots else []),
         ("show", "print the charges, the privacy loss and the remaining budget"),
         ("verify", "check that the charges are consistent"),
-        ("plot", "plot the privacy loss over the launches (needs the extra 'plot')"),
         ("backup", "copy an SQLite ledger with all budgets, even while it is in use"),
         ("restore", "turn a copy of an SQLite ledger into the ledger, so that it accepts launches"),
     ):
@@ -69,14 +79,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _open(options: argparse.Namespace) -> SqlLedger:
-    from .ledger import open_ledger
-
     return open_ledger(options.ledger, _dataset(options), anchor=options.anchor, read_only=True)
 
 
 def _dataset(options: argparse.Namespace) -> str:
-    from .ledger import datasets
-
     if options.dataset is not None:
         return str(options.dataset)
     found = datasets(options.ledger)
@@ -123,13 +129,10 @@ def _verify(ledger: SqlLedger, options: argparse.Namespace) -> None:
         print(f"{summary.launches} charges are consistent; anchor {summary.anchor}")
 
 
-def _plot(ledger: SqlLedger, options: argparse.Namespace) -> None:
-    from .plot import plot_ledger
-
-    figure: Any = plot_ledger(ledger).figure
-    make_private(options.output)
-    figure.savefig(options.output, bbox_inches="tight")
-    print(options.output)
+def _save(figure: Any, path: str) -> None:
+    make_private(path)
+    figure.savefig(path, bbox_inches="tight")
+    print(path)
 
 
 def _backup(ledger: SqlLedger, options: argparse.Namespace) -> None:
@@ -139,8 +142,6 @@ def _backup(ledger: SqlLedger, options: argparse.Namespace) -> None:
 
 
 def _restore(options: argparse.Namespace) -> None:
-    from .ledger import restore_ledger
-
     summary = restore_ledger(options.ledger, _dataset(options), anchor=options.anchor)
     what = f"{summary.launches} charges of {summary.dataset!r}"
     print(f"{options.ledger} is the ledger, with {what}; anchor {summary.anchor}")

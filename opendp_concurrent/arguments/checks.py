@@ -15,10 +15,10 @@ from itertools import islice
 from math import inf
 from typing import Any, TypeVar, cast
 
-from .errors import InvalidTypeError, InvalidValueError
-from .shown import is_a as is_a
-from .shown import rounded as rounded
-from .shown import shown as shown
+from ..errors import InvalidTypeError, InvalidValueError
+from ..shown import is_a as is_a
+from ..shown import rounded as rounded
+from ..shown import shown as shown
 
 Guard = Callable[..., Any]
 F = TypeVar("F", bound=Callable[..., Any])

@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 
-from .errors import InvalidTypeError
+from ..errors import InvalidTypeError
 
 F = TypeVar("F", bound=Callable[..., Any])
 MODULE = "opendp_concurrent"

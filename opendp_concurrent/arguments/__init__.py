@@ -1,0 +1,1 @@
+"""What is checked of arguments, how they are copied, and how a constructor was called."""

@@ -1,0 +1,1 @@
+"""Messages: constructors and queries as text that is sent, and read without trust."""
