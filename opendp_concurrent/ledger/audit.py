@@ -94,12 +94,44 @@ class Summary:
     limits: tuple[LimitSummary, ...] = ()
 
 
+class Audited(NamedTuple):
+    """A budget whose charges are consistent.
+
+    :ivar dataset: name of the dataset
+    :ivar created: time when the ledger was created, in UTC
+    :ivar terms: None before the first use
+    :ivar newest: the state after the newest charge
+    """
+
+    dataset: str
+    created: str
+    terms: Terms | None
+    newest: Known
+
+    @property
+    def known(self) -> Known | None:
+        """Return the state after the newest charge; None before the first use."""
+        return None if self.terms is None else self.newest
+
+    def summary(self) -> Summary:
+        """Return the state of the budget for its owner."""
+        sequence, head, total = self.newest[:3]
+        facts, anchor = (self.dataset, self.created, self.terms), f"{sequence}:{head}"
+        if self.terms is None:
+            return Summary(*facts, 0, None, None, anchor)
+        bound = self.terms.d_out
+        with reading(f"the budget of {self.dataset!r}"):
+            remaining = None if bound is None else Within(bound).remaining(total)
+            limits = tuple(map(_limit, self.newest.limits.all()))
+            return Summary(*facts, sequence, total.loss, remaining, anchor, limits)
+
+
 def audit(
     connection: Connection,
     dataset: str,
     milestones: Iterable[Milestone] = (),
     tell: Callable[[Entry], object] | None = None,
-) -> tuple[Summary, Known | None]:
+) -> Audited:
     """Read all charges of a budget, and check that they are consistent.
 
     :param connection: a connection whose statements all see the same state
@@ -133,15 +165,10 @@ def audit(
             f"{row['sequence']}"
         )
     passed.end(known.sequence)
-    anchor = f"{known.sequence}:{known.head}"
-    if terms is None:
-        return Summary(dataset, row["created"], None, 0, None, None, anchor), None
-    with reading(what):
-        total = agreed_total(terms, row["record"], known.accumulator)
-        remaining = None if terms.d_out is None else Within(terms.d_out).remaining(total)
-        limits = tuple(map(_limit, known.limits.all()))
-        facts = row["created"], terms, known.sequence, total.loss, remaining, anchor, limits
-    return Summary(dataset, *facts), known._replace(accumulator=total)
+    if terms is not None:
+        with reading(what):
+            total = agreed_total(terms, row["record"], known.accumulator)
+    return Audited(dataset, row["created"], terms, known._replace(accumulator=total))
 
 
 def _limit(one: LimitTotal) -> LimitSummary:

@@ -123,7 +123,7 @@ def restore(store: Store, dataset: str, known: Milestone | None) -> Summary:
         )
     milestones = [*found.milestones, *([] if known is None else [known])]
     with store.writing({}) as (driver, _):
-        summary = audit(driver.connection, dataset, milestones)[0]
+        summary = audit(driver.connection, dataset, milestones).summary()
         anchor = Anchor(summary.launches, summary.anchor.partition(":")[2])
         _mark(_anchors(store), driver.connection, dataset, anchor)
     return summary
@@ -176,7 +176,7 @@ def _copy(store: Store, dataset: str, path: Path) -> Summary:
             for name in connection.execute(tables.READ_DATASETS).scalars().all():
                 _mark_row(connection, name)
             connection.commit()
-            return audit(connection, dataset, found.milestones)[0]
+            return audit(connection, dataset, found.milestones).summary()
 
 
 def _mark(anchors: Anchors, connection: Connection, dataset: str, anchor: Anchor) -> None:

@@ -200,7 +200,7 @@ class SqlLedger:
         known = [] if anchor is None else [milestone(anchor)]
         known += [*self._seen.milestones(), *standing(self._store, self.dataset).milestones]
         with self._store.snapshot() as connection:
-            summary = audit(connection, self.dataset, known, tell)[0]
+            summary = audit(connection, self.dataset, known, tell).summary()
         self._seen.see(summary.launches, summary.anchor.partition(":")[2])
         return summary
 

@@ -133,7 +133,7 @@ def open_ledger(
             require_live(store, dataset, found.live)
         store.prepare(read_only=read_only)
         with store.snapshot() as connection:
-            known = audit(connection, dataset, [*milestones, *found.milestones])[1]
+            known = audit(connection, dataset, [*milestones, *found.milestones]).known
     except BaseException:
         store.close()
         raise

@@ -24,16 +24,16 @@ def next_hash(before: str, charge: tuple[Any, ...]) -> str:
     return _hash((before, *charge))
 
 
-def hasher(dataset: Any, label: Any, mechanism: Any, d_mid: Any) -> Callable[[str, int, int], str]:
-    """Return :func:`next_hash` for charges that differ in sequence and time only.
+def hasher(dataset: Any, label: Any, mechanism: Any) -> Callable[[str, int, int, str], str]:
+    """Return :func:`next_hash` for charges of one dataset, label and mechanism.
 
-    It maps the hash before, the sequence and the time to the hash. The numbers must be of the class
-    int itself: then their text is their JSON.
+    It maps the hash before, the sequence, the time and the JSON of the d_mid to the hash. The
+    numbers must be of the class int itself: then their text is their JSON.
     """
-    first, last = canonical(dataset), ",".join(map(canonical, (label, mechanism, d_mid)))
+    first, last = canonical(dataset), f"{canonical(label)},{canonical(mechanism)}"
 
-    def after(before: str, sequence: int, time: int) -> str:
-        text = f'["{before}",{first},{sequence},{time},{last}]'
+    def after(before: str, sequence: int, time: int, d_mid: str) -> str:
+        text = f'["{before}",{first},{sequence},{time},{last},{d_mid}]'
         return sha256(text.encode()).hexdigest()
 
     return after

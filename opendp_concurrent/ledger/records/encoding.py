@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from functools import lru_cache
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ _WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=Fals
 
 def canonical(value: Any) -> str:
     """Write a JSON value in canonical form."""
-    return _WRITER.encode(value)
+    return encode_basestring_ascii(value) if type(value) is str else _WRITER.encode(value)
 
 
 def encode(name: str, value: Any, form: int = NEWEST) -> str:

@@ -6,9 +6,8 @@ the other processes to its totals whenever it takes a turn, so it decides on the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...accounts.charge import LimitCharge, Terms
 from ...accounts.limit import require_same_terms
@@ -23,11 +22,11 @@ from .terms import first_record, read_terms, write_terms
 Path = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LimitTotal:
+class LimitTotal(NamedTuple):
     """One limit.
 
     :ivar number: its number in records
+    :ivar above: number of the limit that it is below; 0 if it is below none
     :ivar path: labels of the limits from the outermost one to this one
     :ivar terms: its terms
     :ivar launches: number of launches below it
@@ -35,14 +34,11 @@ class LimitTotal:
     """
 
     number: int
+    above: int
     path: Path
     terms: Terms
     launches: int
     accumulator: Accumulator
-
-    def after(self, count: int, total: Accumulator) -> LimitTotal:
-        """Return it after ``count`` more launches, with a new sum."""
-        return LimitTotal(self.number, self.path, self.terms, self.launches + count, total)
 
 
 class Limits:
@@ -51,29 +47,30 @@ class Limits:
     :param of: the limits to copy
     """
 
-    __slots__ = ("_by_path", "_paths")
+    __slots__ = ("_numbers", "_totals")
 
     def __init__(self, of: Limits | None = None) -> None:
-        self._by_path: Shelves[Path, LimitTotal] = Shelves(None if of is None else of._by_path)
-        self._paths: Shelves[int, Path] = Shelves(None if of is None else of._paths)
+        self._numbers: Shelves[Path, int] = Shelves(None if of is None else of._numbers)
+        self._totals: Shelves[int, LimitTotal] = Shelves(None if of is None else of._totals)
 
     def all(self) -> tuple[LimitTotal, ...]:
         """Return the limits in the order of their first charges."""
-        return tuple(self._known(self.path(number + 1)) for number in range(len(self._paths)))
+        return tuple(self._known(number + 1) for number in range(len(self._totals)))
 
     def launches(self, path: Path) -> int:
         """Return the number of launches below a limit."""
-        known = self._by_path.get(path)
-        return 0 if known is None else known.launches
+        number = self._numbers.get(path)
+        return 0 if number is None else self._known(number).launches
 
     def total(self, path: Path, terms: Terms) -> Accumulator:
         """Return the sum of a limit's charges.
 
         :raises LimitMismatchError: if its terms in the ledger are not ``terms``
         """
-        known = self._by_path.get(path)
-        if known is None:
+        number = self._numbers.get(path)
+        if number is None:
             return empty_total(terms)
+        known = self._known(number)
         require_same_terms(path, known.terms, terms)
         return known.accumulator
 
@@ -92,23 +89,20 @@ class Limits:
         """
         copy, opened, number = Limits(self), [], 0
         for charge, total in zip(charges, after, strict=True):
-            known = copy._by_path.get(charge.path)
-            if known is None:
+            found = copy._numbers.get(charge.path)
+            if found is None:
                 new = Opened(number, charge.path[-1], write_terms(charge.terms))
                 opened.append(new)
-                known = copy._open(new)
-            number = known.number
-            copy._put(known.after(count, total))
+                found = copy._open(new)
+            number = found
+            copy._put(copy._known(number), count, total)
         d_mids = tuple(charge.d_mid for charge in charges)
         first = Limited(d_mid, number, d_mids, tuple(opened))
         return [first, *[Limited(d_mid, number, d_mids, ())] * (count - 1)], copy
 
     def path(self, number: int) -> Path:
         """Return the path of a limit from its number."""
-        path = self._paths.get(number)
-        if path is None:
-            raise InvalidValueError("its limit is not known")
-        return path
+        return self._known(number).path
 
     def replay(self, charge: Limited, count: int = 1) -> None:
         """Add ``count`` charges that are all ``charge``. Call this on a copy of one's own.
@@ -117,36 +111,38 @@ class Limits:
         """
         for one in charge.opened:
             self._open(one)
-        if type(charge.limit) is not int:
-            raise InvalidValueError("its limit is not known")
-        path = self.path(charge.limit)
-        for depth, d_mid in zip(range(1, len(path) + 1), charge.d_mids, strict=True):
-            known = self._known(path[:depth])
-            total = repeated(known.accumulator, d_mid, count)
-            self._put(known.after(count, total))
+        number = charge.limit
+        for d_mid in reversed(charge.d_mids):
+            known = self._known(number)
+            self._put(known, count, repeated(known.accumulator, d_mid, count))
+            number = known.above
+        if number != 0 or not charge.d_mids:
+            raise InvalidValueError("it has not one loss for each limit")
 
-    def _known(self, path: Path) -> LimitTotal:
-        known = self._by_path.get(path)
-        assert known is not None  # it was opened with its path
+    def _known(self, number: int) -> LimitTotal:
+        known = self._totals.get(number) if type(number) is int else None
+        if known is None:
+            raise InvalidValueError("its limit is not known")
         return known
 
-    def _put(self, total: LimitTotal) -> None:
-        self._by_path.put(total.path, total)
+    def _put(self, known: LimitTotal, count: int, total: Accumulator) -> None:
+        """Add launches to a limit, with its new sum."""
+        number, above, path, terms, launches, _ = known
+        self._totals.put(number, LimitTotal(number, above, path, terms, launches + count, total))
 
-    def _open(self, new: Opened) -> LimitTotal:
-        above, label, number = new.above, new.label, len(self._paths) + 1
+    def _open(self, new: Opened) -> int:
+        above, label, number = new.above, new.label, len(self._totals) + 1
         if type(above) is not int or not 0 <= above < number:
             raise InvalidValueError("the limit above its limit is not known")
         if type(label) is not str or not label or not is_text(label):
             raise InvalidValueError("the label of its limit is not text")
-        path = (*(self.path(above) if above else ()), label)
+        path = (*self.path(above), label) if above else (label,)
         terms, none = _read(new.terms)
-        if self._by_path.get(path) is not None or terms.d_out is None:
+        if self._numbers.get(path) is not None or terms.d_out is None:
             raise InvalidValueError("its limit was opened before, or has no bound")
-        self._paths.put(number, path)
-        total = LimitTotal(number, path, terms, 0, none)
-        self._put(total)
-        return total
+        self._numbers.put(path, number)
+        self._totals.put(number, LimitTotal(number, above, path, terms, 0, none))
+        return number
 
 
 @lru_cache(maxsize=256)  # both are immutable, and few terms are distinct

@@ -34,7 +34,12 @@ def reading(what: str) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as error:
-        raise LedgerDamagedError(f"{what} is unreadable: {_short(error)}") from None
+        raise unreadable(what, error) from None
+
+
+def unreadable(what: str, error: BaseException) -> LedgerDamagedError:
+    """Return the error of a row that cannot be read."""
+    return LedgerDamagedError(f"{what} is unreadable: {_short(error)}")
 
 
 def require_text(what: str, **columns: Any) -> None:
@@ -43,11 +48,18 @@ def require_text(what: str, **columns: Any) -> None:
     :raises LedgerDamagedError: naming the row and the column
     """
     for name, value in columns.items():
+        if is_plain(value):
+            continue
         if not isinstance(value, str):
             kind = type(value).__name__
             raise LedgerDamagedError(f"{what} is unreadable: its {name} is not text, but {kind}")
         if not is_text(value):
             raise LedgerDamagedError(f"{what} is unreadable: its {name} is not text")
+
+
+def is_plain(value: object) -> bool:
+    """Return whether a value is text of ASCII characters, as most is."""
+    return type(value) is str and value.isascii() and "\0" not in value
 
 
 def is_text(value: str) -> bool:

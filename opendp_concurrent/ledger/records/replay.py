@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 from ...errors import InvalidValueError, LedgerDamagedError
 from ...sums.accumulator import Accumulator, repeated
 from .chain import hasher, next_hash
-from .encoding import decode
+from .charges import decode_charge
+from .encoding import canonical
 from .entries import Entry
 from .limited import Limited
 from .limits import Limits, Path
-from .readable import UNREADABLE, reading, require_text
+from .readable import UNREADABLE, is_plain, reading, require_text, unreadable
 
 _START = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
@@ -43,67 +44,113 @@ def replay(
     :param tell: called with each entry
     :raises LedgerDamagedError: naming the charge that does not follow from the charge before it
     """
-    sequence, head, total, form, limits = known
-    last: Any = None  # dataset, label, mechanism and d_mid of the charge before
-    hash_after: Any = None  # from them, what maps a sequence and a time to a hash
-    found, equal = None, 0  # that d_mid, and how many charges of it are not added up yet
+    sequence, head, form = known.sequence, known.head, known.form
+    sums = _Sums(known)
+    before: Any = None  # dataset, label and mechanism of the charge before
+    last: Any = None  # its d_mid
+    json = ""  # the JSON of that
+    hash_after: Any = None
     for row in rows:
         dataset, number, microseconds, label, mechanism, text, written = row
         sequence += 1
         if type(number) is not int or number != sequence:
             raise LedgerDamagedError(f"charge {sequence} is missing")
-        same = dataset, label, mechanism, text
-        if same == last and type(microseconds) is int and _FIRST <= microseconds <= _LAST:
-            head = hash_after(head, sequence, microseconds)
-            if written != head:
-                raise _unrelated(sequence)
-            equal += 1
-            continue
-        total, limits = _added(known, total, limits, found, equal, sequence - 1)
+        same = dataset, label, mechanism
+        timed = type(microseconds) is int and _FIRST <= microseconds <= _LAST
+        equal = timed and text == last and same == before
         try:
-            hash_after = hasher(*same)
+            if same != before:
+                hash_after = hasher(*same)
+            if not equal:
+                json = canonical(text)
             if type(microseconds) is int:
-                head = hash_after(head, sequence, microseconds)
+                head = hash_after(head, sequence, microseconds, json)
             else:
                 head = next_hash(head, tuple(row[:-1]))
         except UNREADABLE:  # no charge was written with such values
             head = ""
         if not head or written != head:
-            raise _unrelated(sequence)
-        what = f"charge {sequence}"
-        require_text(what, dataset=dataset, label=label, mechanism=mechanism, d_mid=text)
-        with reading(what):
-            time = _time(microseconds)
-            found = decode(text, form)
-        total, limits = _added(known, total, limits, found, 1, sequence)
-        last, equal = same if tell is None else None, 0
-        if tell is not None:
-            path: Path = ()
-            d_mid = found
-            if isinstance(found, Limited):
-                path, d_mid = limits.path(found.limit), found.d_mid
-            tell(Entry(sequence, time, label, mechanism, d_mid, total.loss, head, path))
-    total, limits = _added(known, total, limits, found, equal, sequence)
-    return Known(sequence, head, total, form, limits)
-
-
-def _unrelated(sequence: int) -> LedgerDamagedError:
-    return LedgerDamagedError(f"charge {sequence} does not follow from those before it")
-
-
-def _added(
-    known: Known, total: Accumulator, limits: Limits, found: Any, count: int, newest: int
-) -> tuple[Accumulator, Limits]:
-    """Add up equal charges, of which the last one has the number ``newest``."""
-    if not count:
-        return total, limits
-    with reading(f"charge {newest}"):
+            raise LedgerDamagedError(f"charge {sequence} does not follow from those before it")
+        if equal:
+            sums.again()
+            continue
+        if same != before or not is_plain(text):
+            what = f"charge {sequence}"
+            require_text(what, dataset=dataset, label=label, mechanism=mechanism, d_mid=text)
+        try:
+            time = _START if timed and tell is None else _time(microseconds)
+            found = decode_charge(text, form)
+            sums.add(found)
+        except UNREADABLE as error:
+            raise unreadable(f"charge {sequence}", error) from None
+        if tell is None:
+            before, last = same, text
+            continue
+        path: Path = ()
+        d_mid = found
         if isinstance(found, Limited):
-            if limits is known.limits:
-                limits = Limits(limits)  # the only copy, to which all charges are added
-            limits.replay(found, count)
-            found = found.d_mid
-        return repeated(total, found, count), limits
+            path, d_mid = sums.limits.path(found.limit), found.d_mid
+        tell(Entry(sequence, time, label, mechanism, d_mid, sums.total().loss, head, path))
+    sums.settle()
+    return Known(sequence, head, sums.total(), form, sums.limits)
+
+
+class _Sums:
+    """Add up charges. Equal charges, and losses, that follow each other are added in one step.
+
+    :ivar limits: the sums of the limits, without charges that were told by ``again``
+    """
+
+    def __init__(self, known: Known) -> None:
+        self.limits, self._before = known.limits, known.limits
+        self._total, self._newest = known.accumulator, known.sequence
+        self._charge: Any = None  # the last one
+        self._again = 0  # how often more it was charged
+        self._d_mid: Any = None  # its loss at the d_in of the budget
+        self._waiting = 0  # how often more the total must have it
+
+    def add(self, charge: Any) -> None:
+        """Add a charge."""
+        self.settle()
+        self._limit(charge, 1)
+        d_mid = charge.d_mid if isinstance(charge, Limited) else charge
+        if d_mid is self._d_mid:  # it was added without an error
+            self._waiting += 1
+        else:
+            self._total = repeated(self.total(), d_mid, 1)
+            self._d_mid = d_mid
+        self._charge = charge
+        self._newest += 1
+
+    def again(self) -> None:
+        """Add the last charge once more."""
+        self._again += 1
+        self._newest += 1
+
+    def settle(self) -> None:
+        """Add the charges that were told by ``again`` to their limits.
+
+        :raises LedgerDamagedError: naming the newest one, if they cannot be added up
+        """
+        if self._again:
+            with reading(f"charge {self._newest}"):
+                self._limit(self._charge, self._again)
+            self._waiting += self._again
+            self._again = 0
+
+    def total(self) -> Accumulator:
+        """Return the sum, without charges that were told by ``again`` since it was settled."""
+        if self._waiting:
+            with reading(f"charge {self._newest}"):
+                self._total = repeated(self._total, self._d_mid, self._waiting)
+            self._waiting = 0
+        return self._total
+
+    def _limit(self, charge: Any, count: int) -> None:
+        if isinstance(charge, Limited):
+            if self.limits is self._before:
+                self.limits = Limits(self._before)  # the only copy, to which all are added
+            self.limits.replay(charge, count)
 
 
 def _time(microseconds: Any) -> datetime:

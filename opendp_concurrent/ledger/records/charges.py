@@ -1,0 +1,64 @@
+"""Read what is written of a charge. Charges below limits are many, and few of their parts differ.
+
+Such a record is cut where its keys stand. The parts that many records share are read once. Each
+part must be what ``encoding`` writes for its value; then the whole record is, too, wherever it was
+cut. A record that cannot be cut so is read as any other value.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from .encoding import canonical, decode
+from .limited import Limited, Opened
+from .readable import UNREADABLE, is_text
+from .wire import NEWEST
+
+_FIRST, _SECOND, _ABOVE, _LAST = '{"limited":{"d_mid":', ',"d_mids":', '{"limit":{"above":', "}}]}}"
+
+
+def decode_charge(text: str, form: int) -> Any:
+    """Return :func:`.decode` of the record of a charge."""
+    if form == NEWEST and text.startswith(_FIRST):
+        try:
+            return _limited(text)
+        except UNREADABLE:
+            pass  # the general reader says what is wrong
+    return decode(text, form)
+
+
+def _limited(text: str) -> Limited:
+    losses, _, rest = text.partition(',"limit":')
+    limit, _, rest = rest.partition(',"opened":[')
+    opened: tuple[Opened, ...] = ()
+    if rest != "]}}":
+        above, _, rest = rest.partition(',"label":')
+        label, _, terms = rest.partition(',"terms":')
+        if not above.startswith(_ABOVE):
+            raise ValueError
+        opened = (Opened(_number(above[len(_ABOVE) :]), _text(label), _terms(terms)),)
+    d_mid, d_mids = losses[len(_FIRST) :].split(_SECOND)
+    return Limited(decode(d_mid), _number(limit), decode(d_mids), opened)
+
+
+def _number(written: str) -> int:
+    number = int(written)
+    if str(number) != written:
+        raise ValueError
+    return number
+
+
+def _text(written: str) -> str:
+    text = written[1:-1] if "\\" not in written else json.loads(written)
+    if type(text) is not str or not is_text(text) or canonical(text) != written:
+        raise ValueError
+    return text
+
+
+@lru_cache(maxsize=256)
+def _terms(written: str) -> str:
+    if not written.endswith(_LAST):
+        raise ValueError
+    return _text(written[: -len(_LAST)])

@@ -1,0 +1,70 @@
+"""Records of charges below limits, read part by part, are read as all other records are."""
+
+import pytest
+
+from opendp_concurrent.errors import InvalidValueError
+from opendp_concurrent.ledger.records import charges
+from opendp_concurrent.ledger.records.charges import decode_charge
+from opendp_concurrent.ledger.records.encoding import decode, encode
+from opendp_concurrent.ledger.records.limited import Limited, Opened
+from opendp_concurrent.ledger.records.wire import NEWEST
+
+TERMS = '{"accumulator":{"basic":{}},"d_in":1}'
+STRANGE = 'a ,"limit":{}, \\ \u00e9\U0001f600'
+WRITTEN = (
+    Limited(0.125, 1, (0.25,), ()),
+    Limited(0.125, 12, (0.25, 0.125), (Opened(0, "ann", TERMS),)),
+    Limited((1.0, 1e-6), 2, ((1.0, 1e-6),), (Opened(1, STRANGE, TERMS),)),
+    Limited(Limited(1, 2, (), ()), 2, (Limited(0.5, 2, (1, None), ()),), (Opened(7, "", ""),)),
+    Limited(0.5, 3, (0.5, 0.5), (Opened(0, "a", TERMS), Opened(2, "b", TERMS))),
+)
+
+
+def outcome(read, text):
+    try:
+        return repr(read(text, NEWEST))
+    except InvalidValueError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+TEXTS = [encode("value", value) for value in WRITTEN]
+
+
+def edits(text):
+    for place in range(len(text) + 1):
+        for new in ('"', "}", "{", "]", "[", ",", "0", "1", " ", "-", "\\", "a", "\0"):
+            yield text[:place] + new + text[place:]
+            yield text[:place] + new + text[place + 1 :]
+        yield text[:place] + text[place + 1 :]
+        yield text[:place] + text[place:].partition(",")[2]
+
+
+def test_each_charge_is_read_as_the_general_reader_reads_it():
+    for text in TEXTS:
+        assert decode_charge(text, NEWEST) == decode(text)
+
+
+def test_each_edited_charge_is_read_or_refused_alike():
+    seen = 0
+    for text in TEXTS:
+        for edited in edits(text):
+            assert outcome(decode_charge, edited) == outcome(decode, edited), edited
+            seen += 1
+    assert seen > 10_000
+
+
+def test_common_charges_are_read_part_by_part(monkeypatch):
+    monkeypatch.setattr(charges, "_FIRST", "never")
+    whole = [decode_charge(text, NEWEST) for text in TEXTS]
+    monkeypatch.undo()
+    read = []
+    monkeypatch.setattr(
+        charges, "decode", lambda text, form=NEWEST: read.append(text) or decode(text)
+    )
+    assert [decode_charge(text, NEWEST) for text in TEXTS] == whole
+    assert not {TEXTS[0], TEXTS[1]} & set(read)
+
+
+@pytest.mark.parametrize("text", ["", "7", '{"limited":', '{"limited":{"d_mid":1}}'])
+def test_other_texts_go_to_the_general_reader(text):
+    assert outcome(decode_charge, text) == outcome(decode, text)
