@@ -8,7 +8,6 @@ from math import ceil
 from typing import Any
 
 from opendp.accuracy import (
-    discrete_gaussian_scale_to_accuracy,
     discrete_laplacian_scale_to_accuracy,
     gaussian_scale_to_accuracy,
     laplacian_scale_to_accuracy,
@@ -19,13 +18,14 @@ from ..arguments.checks import is_a
 from ..errors import InvalidTypeError
 from ..queryables.accuracy import Accuracy, of_one
 from ..queryables.mechanism import known_accuracy
+from .answers import discrete_gaussian_accuracy
 
 Quantile = Callable[[float, float], float]
 LAPLACE = "Laplace", laplacian_scale_to_accuracy, discrete_laplacian_scale_to_accuracy
 NATIVE: dict[str, tuple[str, Quantile, Quantile]] = {
     "make_laplace": LAPLACE,
     "make_geometric": LAPLACE,
-    "make_gaussian": ("Gaussian", gaussian_scale_to_accuracy, discrete_gaussian_scale_to_accuracy),
+    "make_gaussian": ("Gaussian", gaussian_scale_to_accuracy, discrete_gaussian_accuracy),
 }
 CASTS = (
     "make_pureDP_to_zCDP",

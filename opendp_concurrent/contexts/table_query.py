@@ -18,6 +18,7 @@ from ..errors import InvalidTypeError
 from ..tables import aggregates, steps
 from ..tables.cut import is_of_tables
 from ..tables.domain import tables_of
+from ..tables.moments import Statistic
 from ..tables.predicate import Predicate
 from ..tables.schema import KEYS, Schema, keys_of, names_of
 from .answers import ACCURACIES, Labels, library_of
@@ -123,6 +124,55 @@ class TableQuery(ConcurrentQuery):
             norm,
         )
 
+    def mean(
+        self,
+        column: str,
+        bounds: tuple[float, float],
+        quantum: float | None = None,
+        by: str | Sequence[str] | None = None,
+        keys: Sequence[Any] | None = None,
+        *,
+        norm: str | None = None,
+    ) -> TableAnswerQuery:
+        """Return the mean of a column, clamped to bounds, over the rows that have a value.
+
+        The sum and the number of values come from one launch (:func:`.make_table_moments`). After
+        ``.laplace()`` or ``.gaussian()`` the answer is an :class:`.Estimate` with an interval; for
+        groups, a list of them in the order of the keys.
+
+        :param norm: if left out, that of the noise that follows
+        """
+        return self._statistic("mean", (column, bounds, quantum), by, keys, norm)
+
+    def variance(
+        self,
+        column: str,
+        bounds: tuple[float, float],
+        quantum: float | None = None,
+        by: str | Sequence[str] | None = None,
+        keys: Sequence[Any] | None = None,
+        *,
+        norm: str | None = None,
+    ) -> TableAnswerQuery:
+        """Return the variance of a column: the mean square of the distance from the mean.
+
+        The arguments and the answer are those of :meth:`mean`.
+        """
+        return self._statistic("variance", (column, bounds, quantum), by, keys, norm)
+
+    def stdev(
+        self,
+        column: str,
+        bounds: tuple[float, float],
+        quantum: float | None = None,
+        by: str | Sequence[str] | None = None,
+        keys: Sequence[Any] | None = None,
+        *,
+        norm: str | None = None,
+    ) -> TableAnswerQuery:
+        """Return the standard deviation of a column: the root of :meth:`variance`."""
+        return self._statistic("stdev", (column, bounds, quantum), by, keys, norm)
+
     def histogram(
         self, column: str, edges: Sequence[float], *, norm: str | None = None
     ) -> TableAnswerQuery:
@@ -192,14 +242,45 @@ class TableQuery(ConcurrentQuery):
         plain = [key[0] if len(names) == 1 else key for key in public]
         return names, plain, Labels(columns, public)
 
+    def _statistic(
+        self,
+        statistic: Statistic,
+        of: tuple[str, tuple[float, float], float | None],
+        by: Any,
+        keys: Any,
+        norm: str | None,
+    ) -> TableAnswerQuery:
+        order, schema = 1 if statistic == "mean" else 2, self._schema()
+        if (by is None) != (keys is None):
+            raise InvalidTypeError("by and keys must be given together, or left out")
+        names, public, labels = (None, None, Labels()) if by is None else self._keyed(by, keys)
+
+        def read(chosen: str) -> Labels:
+            moments = aggregates.moments_of(schema, *of, order, chosen)[1]
+            return replace(labels, moments=(moments, statistic))
+
+        return self._answer(
+            lambda chosen: aggregates.then_table_moments(*of, order, names, public, norm=chosen),
+            read,
+            norm,
+        )
+
     def _answer(
-        self, then: Callable[[str], Any], labels: Labels, norm: str | None = "l1"
+        self,
+        then: Callable[[str], Any],
+        labels: Labels | Callable[[str], Labels],
+        norm: str | None = "l1",
     ) -> TableAnswerQuery:
         chain = self._chain
-        made = ConcurrentQuery.new_with(self, chain=chain >> then("l1" if norm is None else norm))
-        answer = TableAnswerQuery(*query_parts(made))
-        answer._labels = labels
-        answer._under = None if norm is not None else lambda chosen: chain >> then(chosen)
+
+        def under(chosen: str) -> TableAnswerQuery:
+            made = ConcurrentQuery.new_with(self, chain=chain >> then(chosen))
+            answer = TableAnswerQuery(*query_parts(made))
+            answer._labels = labels if isinstance(labels, Labels) else labels(chosen)
+            return answer
+
+        answer = under("l1" if norm is None else norm)
+        answer._under = None if norm is not None else under
         return answer
 
 
@@ -207,7 +288,7 @@ class TableAnswerQuery(ConcurrentQuery):
     """A query for integers of a table, which can be released as a data frame."""
 
     _labels: Labels
-    _under: Callable[[str], Transformation] | None = None  # the aggregate under another norm
+    _under: Callable[[str], TableAnswerQuery] | None = None  # the aggregate under another norm
     _noise: tuple[str, Any] | None = None  # the constructor's name, and its scale if it was given
 
     def new_with(self, *, chain: Any, wrap_release: Any = None) -> TableAnswerQuery:
@@ -223,7 +304,7 @@ class TableAnswerQuery(ConcurrentQuery):
         if norm is None:
             return super().__getattr__(name)
         under = self._under
-        on = self if under is None else self.new_with(chain=under(norm))
+        on = self if under is None else under(norm)
         make = super(TableAnswerQuery, on).__getattr__(name)
 
         @wraps(make)
@@ -243,7 +324,11 @@ class TableAnswerQuery(ConcurrentQuery):
         frame: str | None = None,
         alpha: float = 0.05,
     ) -> Any:
-        """Release the query: integers, or a data frame of them.
+        """Release the query: integers, estimates, or a data frame of them.
+
+        A mean, a variance or a deviation is an :class:`.Estimate`, or a list of them by key; in a
+        frame it has the columns ``value``, ``lower`` and ``upper``. The interval is about noise and
+        about rounding to quanta, not about clamping and truncation.
 
         The frame has a column for each key, ``value`` and ``accuracy``: the noise in a value is at
         most its accuracy, with probability at least 1 - alpha for each value. Accuracy is about
@@ -258,21 +343,26 @@ class TableAnswerQuery(ConcurrentQuery):
         :param alpha: probability, for each value, that its noise is above the accuracy
         :raises ImportError: if the library is not installed; nothing is charged
         """
-        if frame is None:
+        moments = self._labels.moments
+        if frame is None and moments is None:
             return super().release(data, bounds, T)
-        library = library_of(frame=frame)
+        library = None if frame is None else library_of(frame=frame)
         checks.positive(alpha=checks.probability(alpha=alpha))
         self._labels.check()
         name, scale = self._noise or ("", None)
         if name not in ACCURACIES:
             raise InvalidTypeError(
-                "frame is for answers with noise, one for each key: end the query with laplace() "
-                "or gaussian()"
+                f"{'frame is' if moments is None else 'a mean or variance is'} for answers with "
+                "noise, one for each key: end the query with laplace() or gaussian()"
             )
         measurement = self.resolve(bounds=bounds, T=T)
-        accuracy = ACCURACIES[name](measurement.param if scale is None else scale, alpha)
-        values = self.new_with(chain=measurement).release(data)
-        return self._labels.frame(library, values, accuracy)
+        each = alpha if moments is None else alpha / moments[0].parts
+        accuracy = ACCURACIES[name](measurement.param if scale is None else scale, each)
+        values = super(TableAnswerQuery, self.new_with(chain=measurement)).release(data)
+        if library is not None:
+            return self._labels.frame(library, values, accuracy)
+        found = self._labels.estimates(values, accuracy)
+        return found if self._labels.columns else found[0]
 
 
 def table_query(query: ConcurrentQuery) -> ConcurrentQuery:

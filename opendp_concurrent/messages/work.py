@@ -187,6 +187,7 @@ _ESTIMATES: dict[str, Callable[[_GIVEN], float]] = {
     "make_sparse_vector": _releases,
     "make_table_counts": _values,
     "make_table_histogram": _values,
+    "make_table_moments": _values,
     "make_table_sums": _values,
     "make_window_counter": _counter,
 }

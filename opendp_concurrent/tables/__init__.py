@@ -5,6 +5,7 @@ are in ``oc.t``.
 """
 
 from .budgets import create_budgets
+from .moments import Estimate, Moments
 from .predicate import Column, Predicate, column
 from .scan import scan
 from .seals import create_seals, seal, sealed
@@ -13,6 +14,8 @@ from .unit import unit_of
 
 __all__ = [
     "Column",
+    "Estimate",
+    "Moments",
     "Predicate",
     "Table",
     "column",

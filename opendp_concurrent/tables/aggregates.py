@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from math import floor
+from math import floor, frexp
 from typing import Any
 
 from opendp.mod import Domain, Metric, Transformation, assert_features
@@ -22,12 +22,22 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from . import plan as nodes
 from .domain import Contribution, Tables, tables_of
+from .engines.engine import Rows
+from .moments import MOST_STEPS as MOST_SQUARED
+from .moments import Moments
 from .numbers import make_answer, norm_of, one_integer, placed, saturated, scalar, vector
-from .schema import KEYS, keys_of, names_of, value_of
+from .schema import KEYS, Schema, keys_of, names_of, value_of
 
 MOST_STEPS = 2**52  # of a quantised value, so that doubles hold it
 MOST_EDGES = 10_000  # each is a comparison in the statement
 SHARES = 10_000  # largest denominator of a quantile
+
+
+def order_of(*, order: Any) -> int:
+    """Return 1 or 2, or raise."""
+    if type(order) is int and order in (1, 2):
+        return order
+    raise InvalidValueError(f"order ({checks.shown(order)}) must be 1 for means, 2 for variances")
 
 
 @recorded
@@ -199,7 +209,7 @@ def make_table_sum(
     """
     assert_features("contrib", "honest-but-curious")
     tables = tables_of(input_domain, input_metric)
-    value, largest = _quantised(tables, column, bounds, quantum)
+    value, largest = _quantised(tables.schema, column, bounds, quantum)
     return make_answer(
         tables, nodes.Sum(value), scalar(tables.bounded_rows() * largest), one_integer
     )
@@ -260,18 +270,128 @@ def make_table_sums(
     assert_features("contrib", "honest-but-curious")
     tables = tables_of(input_domain, input_metric)
     names, public, contribution = _groups(tables, by, keys)
-    value, largest = _quantised(tables, column, bounds, quantum)
-    output = vector(len(public), norm, contribution, largest)
+    value, largest = _quantised(tables.schema, column, bounds, quantum)
+    output = vector(len(public), norm, contribution, [largest])
     return make_answer(tables, nodes.Grouped(names, public, value), output, placed(len(public)))
 
 
+@recorded
+@checked(
+    input_domain=guards.domain,
+    input_metric=guards.metric,
+    quantum=optional(checks.positive),
+    order=order_of,
+    norm=norm_of,
+)
+def make_table_moments(
+    input_domain: Domain,
+    input_metric: Metric,
+    column: str,
+    bounds: tuple[float, float],
+    quantum: float | None = None,
+    order: int = 1,
+    by: str | Sequence[str] | None = None,
+    keys: Sequence[Any] | None = None,
+    *,
+    norm: str = "l1",
+) -> Transformation:
+    """Sum a column and count its values, for means; and sum squares, for variances.
+
+    The values are clamped and in quanta, as in :func:`.make_table_sum`; missing ones are not
+    counted. The answer has two integers for each group, or three: sums around the middle of the
+    bounds, and counts, with weights that share the budget of the noise between them.
+    :class:`.Moments` reads it. A query of a context does all of this:
+    ``context.query().truncate(1).mean("age", (0, 120)).laplace().release()``.
+
+    Guarantee: let a row of a unit add at most p_i to the integers of its group. The answer then
+    changes by at most the bound of :func:`.make_table_counts` times the sum of the p_i in L1, the
+    root of the sum of their squares in L2, and the largest in L∞.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: of truncated tables
+    :param input_metric: units added or removed
+    :param column: name of a column of integers or floats
+    :param bounds: lower and upper bound, which differ; of variances, at most 2^31 quanta
+    :param quantum: for floats only: values are rounded to multiples of it; about a millionth of the
+        larger bound if left out
+    :param order: 1 for means, 2 for variances
+    :param by: names of columns, as in :func:`.make_table_counts`; one group if left out
+    :param keys: distinct values of these columns
+    :param norm: metric of the answer: ``"l1"``, ``"l2"`` or ``"linf"``
+    :return: a transformation to a vector of integers, group by group in the order of the keys
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import duckdb
+    >>> connection = duckdb.connect().execute(
+    ...     "CREATE TABLE ages AS "
+    ...     "SELECT range AS person, 20 + range AS age FROM range(41)"
+    ... )
+    >>> ages = oc.tables.scan(connection, "ages", {"person": int, "age": int}, "person")
+    >>> bounded = oc.t.make_truncate(*ages.space, per_unit=1)
+    >>> moments = bounded >> oc.t.then_table_moments("age", bounds=(0, 120))
+    >>> moments(ages), moments.map(1)
+    ([-820, 1722], 102)
+
+    The sum of age - 60 is -820, and 41 persons count 42 each.
+    """
+    assert_features("contrib", "honest-but-curious")
+    tables = tables_of(input_domain, input_metric)
+    value, known = moments_of(tables.schema, column, bounds, quantum, order, norm)
+    if (by is None) != (keys is None):
+        raise InvalidTypeError("by and keys must be given together, or left out")
+    groups: tuple[tuple[str, ...], nodes.Values, Contribution]
+    groups = (), nodes.Values(((),)), _anywhere(tables)
+    names, public, contribution = groups if by is None else _groups(tables, by, keys)
+    answer = nodes.Powers(value, order, names, public)
+    output = vector(len(public), norm, contribution, known.per_row)
+
+    def decode(rows: Rows) -> list[int]:
+        found = [0] * (known.parts * len(public))
+        for row in rows:
+            place, sums = (row[0], row[1:]) if by is not None else (0, row)
+            own = slice(known.parts * place, known.parts * (place + 1))
+            found[own] = map(saturated, known.integers(*sums))
+        return found
+
+    return make_answer(tables, answer, output, decode)
+
+
+def moments_of(
+    schema: Schema,
+    column: Any,
+    bounds: Any,
+    quantum: float | None,
+    order: int,
+    norm: str,
+) -> tuple[nodes.Quantised, Moments]:
+    """Return what a row adds, and how the integers of :func:`make_table_moments` are read."""
+    (name,) = names_of("column", schema, column, (int, float))
+    whole = schema.kind(name) is int
+    if quantum is None and not whole:
+        largest = max(abs(checks.real(bounds=one)) for one in checks.pair(bounds=bounds))
+        quantum = 2.0 ** (frexp(largest)[1] - 20) if 2.0**-400 < largest < 2.0**400 else None
+    value, largest = _quantised(schema, column, bounds, quantum)
+    if value.factor is None:
+        first, last = int(value.lower), int(value.upper)
+    else:
+        first, last = (floor(one * value.factor + 0.5) for one in (value.lower, value.upper))
+    _check_bounds(first < last, order == 1 or largest <= MOST_SQUARED, bounds, _LIMITS[order])
+    return value, Moments(first, last, quantum or 1.0, whole, order, norm)
+
+
+_LIMITS = {1: "which differ", 2: "which differ and are at most 2^31 quanta"}
+
+
 def _quantised(
-    tables: Tables, column: Any, bounds: Any, quantum: float | None
+    schema: Schema, column: Any, bounds: Any, quantum: float | None
 ) -> tuple[nodes.Quantised, int]:
     """Return what a row adds to a sum, and its largest absolute value."""
-    (name,) = names_of("column", tables.schema, column, (int, float))
+    (name,) = names_of("column", schema, column, (int, float))
     lower, upper = checks.pair(bounds=bounds)
-    if tables.schema.kind(name) is int:
+    if schema.kind(name) is int:
         if quantum is not None:
             raise InvalidTypeError("quantum is for columns of floats; leave it out")
         first, last = checks.integer(bounds=lower), checks.integer(bounds=upper)
@@ -436,7 +556,7 @@ def make_quantile_scores(
             scores.append(saturated(abs((q - p) * below - p * above)))
         return scores
 
-    output = vector(len(public), "linf", _anywhere(tables), max(p, q - p))
+    output = vector(len(public), "linf", _anywhere(tables), [max(p, q - p)])
     return make_answer(tables, bins, output, decode)
 
 
@@ -445,5 +565,6 @@ then_distinct_units = _native.to_then(make_distinct_units)
 then_table_counts = _native.to_then(make_table_counts)
 then_table_sum = _native.to_then(make_table_sum)
 then_table_sums = _native.to_then(make_table_sums)
+then_table_moments = _native.to_then(make_table_moments)
 then_table_histogram = _native.to_then(make_table_histogram)
 then_quantile_scores = _native.to_then(make_quantile_scores)

@@ -59,18 +59,19 @@ def scalar(per_unit: int) -> Output:
     return Output(atom_domain(T=INTEGER), absolute_distance(T=INTEGER), per_unit)
 
 
-def vector(size: int, norm: str, of: Contribution, factor: int = 1) -> Output:
-    """Return the output of integers, one for each group.
+def vector(size: int, norm: str, of: Contribution, per_row: Sequence[int] = (1,)) -> Output:
+    """Return the output of integers, one or several for each group.
 
     :param of: norms of what one unit contributes
-    :param factor: largest absolute value that a row adds
+    :param per_row: largest absolute value that a row adds to each integer of its group
     """
-    domain = vector_domain(atom_domain(T=INTEGER), size=size)
+    domain = vector_domain(atom_domain(T=INTEGER), size=size * len(per_row))
     if norm == "l1":
-        return Output(domain, l1_distance(T=INTEGER), of.l1 * factor)
+        return Output(domain, l1_distance(T=INTEGER), of.l1 * sum(per_row))
     if norm == "l2":
-        return Output(domain, l2_distance(T=float), of.l2_squared * factor**2, squared=True)
-    return Output(domain, linf_distance(T=INTEGER), of.linf * factor)
+        squares = of.l2_squared * sum(one**2 for one in per_row)
+        return Output(domain, l2_distance(T=float), squares, squared=True)
+    return Output(domain, linf_distance(T=INTEGER), of.linf * max(per_row))
 
 
 def make_answer(

@@ -162,6 +162,21 @@ class Grouped:
 
 
 @dataclass(frozen=True, slots=True)
+class Powers:
+    """Over the rows with a value: their number, the sum of the value, and of its square.
+
+    For each public key, as in :class:`Grouped`; for all rows if ``by`` is empty.
+
+    :ivar order: 1 without squares, else 2
+    """
+
+    value: Quantised
+    order: int
+    by: tuple[str, ...]
+    keys: Values
+
+
+@dataclass(frozen=True, slots=True)
 class Bins:
     """The number of rows in each bin between edges.
 
@@ -204,4 +219,4 @@ class Charge:
     budgets: tuple[str, ...]
 
 
-Aggregate: TypeAlias = Count | DistinctUnits | Sum | Grouped | Bins
+Aggregate: TypeAlias = Count | DistinctUnits | Sum | Grouped | Powers | Bins

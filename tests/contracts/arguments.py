@@ -1434,6 +1434,16 @@ maker("table_counts", BOUNDED, 1, asked_table, **GROUPS, **NORM)
 maker("table_sum", BOUNDED, 1, asked_table, **VALUE)
 maker("table_sums", BOUNDED, 1, asked_table, **GROUPS, **VALUE, **NORM)
 maker(
+    "table_moments",
+    BOUNDED,
+    1,
+    asked_table,
+    **VALUE,
+    order=(2, "count"),
+    **GROUPS,
+    **NORM,
+)
+maker(
     "table_histogram",
     BOUNDED,
     1,

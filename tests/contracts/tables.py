@@ -28,6 +28,14 @@ AGGREGATES: dict[str, dict[str, Any]] = {
         "bounds": (0.0, 2.0),
         "quantum": 0.5,
     },
+    "table_moments": {
+        "column": "hours",
+        "bounds": (0.0, 2.0),
+        "quantum": 0.5,
+        "order": 2,
+        "by": "zone",
+        "keys": KEYS,
+    },
     "table_histogram": {"column": "hours", "edges": [0.0, 1.0, 2.0]},
     "quantile_scores": {"column": "hours", "candidates": [0.0, 1.0], "alpha": 0.5},
 }

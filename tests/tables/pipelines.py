@@ -89,9 +89,8 @@ class Pipeline:
         """The answer in plain Python."""
         found = reference.scanned(rows, unit)
         for name, arguments in self.parts:
-            plain = {
-                key: one for key, one in arguments.items() if key not in ("norm", "materialize")
-            }
+            unused = () if name == "table_moments" else ("norm", "materialize")
+            plain = {key: one for key, one in arguments.items() if key not in unused}
             if name == "group_truncate":
                 plain["rows_each"] = plain.pop("rows")
             if name == "public_join":
@@ -177,6 +176,7 @@ def aggregates(draw, schema):
     names = ["table_count", "distinct_units", "table_counts"]
     if numbers:
         names += ["table_sum", "table_sums", "table_histogram", "quantile_scores"] * 2
+        names += ["table_moments"] * 2
     name = draw(st.sampled_from(names))
     if name in ("table_count", "distinct_units"):
         return name, {}
@@ -200,6 +200,22 @@ def aggregates(draw, schema):
                 st.sampled_from([0.01, 0.1, 0.25, 1.0, 1 / 3, 1e-9, 100.0, 1e90])
             )
         return name, arguments
+    if name == "table_moments":
+        if schema[column] is int:
+            ends = st.integers(-(2**31), 2**31) | st.integers(-3, 3)
+        else:
+            ends = st.floats(-1000, 1000) | st.sampled_from([0.0, 1.0, -1.0, 5e-324])
+            arguments["quantum"] = draw(st.sampled_from([0.01, 0.1, 0.25, 1.0, 1 / 3, 100.0]))
+        lower, upper = sorted([draw(ends), draw(ends)])
+        if reference.steps(lower, (lower, upper), arguments.get("quantum")) == reference.steps(
+            upper, (lower, upper), arguments.get("quantum")
+        ):
+            upper = lower + 300
+        arguments |= {"bounds": (lower, upper), "order": draw(st.sampled_from([1, 2]))}
+        if draw(st.booleans()):
+            by = draw(columns_of(keyed(schema), 2))
+            arguments |= {"by": by, "keys": draw(some_keys(schema, by))}
+        return name, {**arguments, "norm": draw(NORMS)}
     edges = sorted(draw(st.lists(public(schema[column]), min_size=2, max_size=7, unique=True)))
     if name == "table_histogram":
         return name, {"column": column, "edges": edges, "norm": draw(NORMS)}

@@ -139,6 +139,29 @@ def table_sums(rows, unit, by, keys, column, bounds, quantum=None):
     return [table_sum(matching(rows, by, key), unit, column, bounds, quantum) for key in keys]
 
 
+def table_moments(rows, unit, column, bounds, quantum=None, order=1, by=None, keys=None, norm="l1"):
+    """The integers by their definitions, group by group."""
+    first, last = (steps(one, bounds, quantum) for one in bounds)
+    middle = (first + last) // 2
+    reach = last - middle
+    half = reach**2 // 2
+    power = {"l1": 2 / 3, "l2": 1 / 2, "linf": 0}[norm]
+    if order == 1:
+        weights = [1, max(1, round(3 ** (-power / 2) * reach))]
+    else:
+        top = reach**2 - half
+        weights = [1, max(1, round((4 / 3**0.5) ** power * top / reach)), max(1, top)]
+    found = []
+    for key in [None] if by is None else keys:
+        own = rows if by is None else matching(rows, by, key)
+        values = [row[column] for row in own if row[column] is not None]
+        off = [steps(one, bounds, quantum) - middle for one in values]
+        squares = [sum(one**2 - half for one in off)] if order == 2 else []
+        sums = [*squares, sum(off), len(off)]
+        found += [clamp64(weight * one) for weight, one in zip(weights, sums, strict=True)]
+    return found
+
+
 def table_histogram(rows, unit, column, edges):
     found = [row[column] for row in rows if row[column] is not None]
     return [sum(low <= one < high for one in found) for low, high in pairwise(edges)]

@@ -97,6 +97,8 @@ TIGHT = {  # truncation, aggregate, rows, bound at 1
         24,
     ),
     "sums l2": (GROUPED, oc.t.then_table_sums(**KEYS, **MONEY, norm="l2"), "many groups", 200**0.5),
+    # a row of 9 is clamped to 5: 3 from the middle 2, at most 4; a count is 3 in L1, 3 in L2
+    "moments l1": (TRUNCATED, oc.t.then_table_moments("eur", (-2, 5)), "one group", 4 * (4 + 3)),
     "histogram": (
         TRUNCATED,
         oc.t.then_table_histogram("eur", [0, 10, 20], norm="l2"),

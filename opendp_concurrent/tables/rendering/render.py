@@ -236,19 +236,35 @@ class Renderer:
             placed = sql.select([exp.alias_(place, "i")], query, sql.not_null(names[one.column]))
             columns = [sql.column("i"), exp.Count(this=exp.Star())]
             return sql.select(columns, placed).group_by(sql.column("i"), copy=False)
-        return self._groups(one, query, names, schema)
+        if isinstance(one, nodes.Powers):
+            values = self._powers(one, names)
+            return (
+                self._groups(one, values, query, names, schema)
+                if one.by
+                else sql.select(values, query)
+            )
+        value = exp.Count(this=exp.Star()) if one.value is None else self._sum(one.value, names)
+        return self._groups(one, [value], query, names, schema)
 
-    def _groups(self, one: nodes.Grouped, query: Any, names: dict[str, str], schema: Schema) -> Any:
+    def _groups(
+        self,
+        one: nodes.Grouped | nodes.Powers,
+        values: list[Any],
+        query: Any,
+        names: dict[str, str],
+        schema: Schema,
+    ) -> Any:
         """Aggregate first and join with the public keys then: a join of groups, not of rows."""
         by = [names[name] for name in one.by]
-        value = exp.Count(this=exp.Star()) if one.value is None else self._sum(one.value, names)
-        columns = [*map(sql.column, by), exp.alias_(value, "n")]
+        short = [f"n{place}" for place in range(len(values))]
+        named = [exp.alias_(each, name) for each, name in zip(values, short, strict=True)]
+        columns = [*map(sql.column, by), *named]
         grouped = sql.select(columns, query).group_by(*map(sql.column, by), copy=False)
         keys = [f"k{place}" for place in range(len(by))]
         rows = [(*key, place) for place, key in enumerate(one.keys)]
         kinds = [schema.kind(name) for name in one.by]
         public = self._public(rows, [*keys, "i"], [*kinds, int])
-        columns = [exp.column("i", "k"), exp.column("n", "t")]
+        columns = [exp.column("i", "k"), *(exp.column(name, "t") for name in short)]
         joined = exp.select(*columns, copy=False).from_(sql.subquery(grouped, "t"), copy=False)
         return joined.join(
             sql.subquery(public, "k"), on=sql.equal(by, keys), join_type="inner", copy=False
@@ -264,13 +280,26 @@ class Renderer:
         return found.group_by(own.copy(), copy=False)
 
     def _sum(self, value: nodes.Quantised, names: dict[str, str]) -> Any:
+        return self._total(self._dialect.wide(self._quantised(value, names)))
+
+    def _powers(self, one: nodes.Powers, names: dict[str, str]) -> list[Any]:
+        """Return the number of values, their sum, and that of their squares, which fit 64 bits."""
+        steps = self._quantised(one.value, names)
+        found = [exp.Count(this=sql.column(names[one.value.column])), steps]
+        if one.order == 2:
+            found.append(exp.Paren(this=exp.Mul(this=steps.copy(), expression=steps.copy())))
+        return [found[0], *(self._total(self._dialect.wide(each)) for each in found[1:])]
+
+    def _quantised(self, value: nodes.Quantised, names: dict[str, str]) -> Any:
         own = names[value.column]
         if value.factor is None:
-            steps = self._clamped(own, value.lower, value.upper, int)
-        else:
-            steps = self._steps(value, own, value.factor)
-        total = exp.Sum(this=self._dialect.wide(steps))
-        return exp.Coalesce(this=total, expressions=[exp.Literal.number(0)])
+            return self._clamped(own, value.lower, value.upper, int)
+        return self._steps(value, own, value.factor)
+
+    @staticmethod
+    def _total(number: Any) -> Any:
+        """Return the sum of a number over rows; 0 of none."""
+        return exp.Coalesce(this=exp.Sum(this=number), expressions=[exp.Literal.number(0)])
 
     def _clamped(self, own: str, lower: Any, upper: Any, kind: type) -> Any:
         """Return the value between two bounds; NULL of NULL."""
