@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 from types import FrameType
@@ -110,7 +109,9 @@ def _table() -> Walk:
     import duckdb
 
     connection = duckdb.connect()
-    connection.execute("CREATE TABLE t AS SELECT range % 10 AS person, range % 3 AS k FROM range(30)")
+    connection.execute(
+        "CREATE TABLE t AS SELECT range % 10 AS person, range % 3 AS k FROM range(30)"
+    )
     people = oc.tables.scan(connection, "t", {"person": int, "k": int}, "person")
     odometer = oc.make_concurrent_odometer(*people.space, dp.max_divergence())
     root = oc.make_concurrent_filter(odometer, 1, 100.0)(people)

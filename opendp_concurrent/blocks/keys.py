@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from ..arguments import checks, owned
 from ..arguments.checks import shown
+from ..arguments.keys import check_key
 from ..errors import InvalidTypeError, InvalidValueError
 from ..interrupts import Lock
-from ..parallel.partition import check_key
 
 Places = NDArray[np.int64]
 _MOST = 10**8  # blocks, for which the totals need gigabytes

@@ -4,10 +4,15 @@ import numpy as np
 import opendp.prelude as dp
 import pytest
 
+from opendp_concurrent.data import kind_of
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.individual.rows import as_rows, check_people, values_of
+from opendp_concurrent.individual.rows import check_people, values_of
 
 SYMMETRIC = dp.symmetric_distance()
+
+
+def as_rows(data, domain):
+    return kind_of(domain).rows(data, domain)
 
 
 def array2(**more):

@@ -5,22 +5,21 @@ import math
 import opendp.prelude as dp
 import pytest
 
+from opendp_concurrent.data import kind_of
 from opendp_concurrent.errors import (
     InvalidTypeError,
     InvalidValueError,
 )
+from opendp_concurrent.parallel.by import by_column, by_key, by_split, by_values
 from opendp_concurrent.parallel.parallel import make_parallel_composition, then_parallel_composition
-from opendp_concurrent.parallel.partition import (
-    by_column,
-    by_key,
-    by_split,
-    by_values,
-    domain_of_parts,
-)
 
 from .measurements import laplace, parallel, user
 
 PURE = dp.max_divergence()
+
+
+def domain_of_parts(domain):
+    return kind_of(domain).domain_of_parts(domain)
 
 
 # --- cutting ---------------------------------------------------------------------------------

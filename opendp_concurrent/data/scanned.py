@@ -17,6 +17,7 @@ from opendp.extras.polars import pl
 from ..arguments.checks import is_a
 from ..errors import DataSourceError, InvalidTypeError
 
+_REFUSED = {"pandas": "from_pandas", "pyarrow": "from_arrow"}  # and how they are converted
 _SCANNED = re.compile(r" SCAN \[(.*?)(?:, \.\.\. \d+ other sources?)?\]$", re.MULTILINE)
 
 
@@ -61,13 +62,20 @@ def _nodes(frame: Any) -> list[str]:
     return found
 
 
+def is_frame(data: Any) -> bool:
+    """Whether the data are a table of Polars, pandas or PyArrow."""
+    if pl is not None and is_a(data, pl.LazyFrame, pl.DataFrame):
+        return True
+    return _package(data) in _REFUSED
+
+
 def as_lazyframe(data: Any) -> Any:
     """Return a LazyFrame for a Polars DataFrame, and other data unchanged; refuse other tables."""
     if pl is not None and is_a(data, pl.DataFrame):
         return data.lazy()
-    package = type(data).__module__.partition(".")[0]
-    if package in ("pandas", "pyarrow"):
-        convert = "from_pandas" if package == "pandas" else "from_arrow"
+    package = _package(data)
+    if package in _REFUSED:
+        convert = _REFUSED[package]
         raise InvalidTypeError(
             f"data ({type(data).__name__} of {package}) must be a Polars LazyFrame; "
             f"pass pl.{convert}(frame).lazy()"
@@ -75,12 +83,5 @@ def as_lazyframe(data: Any) -> Any:
     return data
 
 
-def height(frame: Any) -> int:
-    """Return the number of rows of a LazyFrame."""
-    rows: int = frame.select(pl.len()).collect().item()
-    return rows
-
-
-def concatenated(frames: list[Any]) -> Any:
-    """Return the rows of several LazyFrames as one."""
-    return pl.concat(frames, how="vertical")
+def _package(data: Any) -> str:
+    return type(data).__module__.partition(".")[0]
