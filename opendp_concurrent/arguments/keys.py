@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..errors import InvalidTypeError, InvalidValueError
 from .checks import is_a, shown
 
 
-def check_key(name: str, key: object) -> None:
+def check_key(name: str, key: Any) -> None:
     """Raise unless ``key`` can be looked up."""
     try:
         hash(key)
@@ -19,6 +21,6 @@ def check_key(name: str, key: object) -> None:
         raise InvalidValueError(f"{name} has {shown(key)}, which does not equal itself")
 
 
-def _has_nan(key: object) -> bool:
+def _has_nan(key: Any) -> bool:
     """Return whether a key, or a part of it, does not equal itself. Tuples hide this."""
     return any(map(_has_nan, key)) if is_a(key, tuple) else bool(key != key)

@@ -14,7 +14,7 @@ from ..arguments.provenance import recorded
 from ..combinators.accounting import check_budget
 from ..combinators.guards import check_odometer, check_orders
 from ..combinators.interactive_measurement import make_measurement
-from ..data import kind_of
+from ..data.kind import kind_of
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import Composability
 from ..parallel.parallel import check_no_updates

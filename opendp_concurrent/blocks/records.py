@@ -15,7 +15,7 @@ import numpy as np
 from opendp.mod import Domain
 
 from ..arguments import checks
-from ..data import kind_of
+from ..data.kind import kind_of
 from ..errors import InvalidTypeError, InvalidValueError
 from ..interrupts import Lock
 from ..native import opendp as _native

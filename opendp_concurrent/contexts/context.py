@@ -20,7 +20,7 @@ from ..combinators import guards
 from ..combinators.concurrent_odometer import make_concurrent_odometer
 from ..combinators.limited import make_limited
 from ..combinators.loss_of import guarded, loss_of
-from ..data import kind_of_data
+from ..data.kind import kind_of_data
 from ..errors import ConcurrentError, InvalidTypeError, SharesUsedError, SpaceMismatchError
 from ..interrupts import whole
 from ..queryables.root import ConcurrentCompositionQueryable

@@ -25,7 +25,7 @@ from ..combinators import guards
 from ..combinators.cast import cast
 from ..combinators.concurrent_filter import make_concurrent_filter
 from ..combinators.concurrent_odometer import make_concurrent_odometer
-from ..data import kind_of
+from ..data.kind import kind_of
 from ..errors import InvalidTypeError, InvalidValueError
 from ..interrupts import whole
 from ..measures import composition_measure

@@ -9,6 +9,7 @@ some columns. So the parts of the union of two datasets are the unions of their 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from opendp.metrics import (
 )
 from opendp.mod import Domain, Metric
 
-from ..errors import InvalidTypeError, InvalidValueError
+from ..errors import DataSourceError, InvalidTypeError, InvalidValueError
 
 Cut = Callable[[Any], Mapping[Any, Any]]
 Owners = Mapping[Any, Any]  # from a value to the key of its part
@@ -159,6 +160,12 @@ def metric_of_records(metric: Metric) -> tuple[Metric, int]:
         "dp.hamming_distance(). Where the unit is an individual with many records, these may "
         "be in every part; bound their number first"
     )
+
+
+def check_files(files: tuple[str, ...]) -> None:
+    """Raise unless all files exist."""
+    if not all(Path(file).exists() for file in files):
+        raise DataSourceError
 
 
 def columns_in(of: Of) -> tuple[str, ...]:

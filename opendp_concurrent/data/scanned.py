@@ -16,6 +16,7 @@ from opendp.extras.polars import pl
 
 from ..arguments.checks import is_a
 from ..errors import DataSourceError, InvalidTypeError
+from .kind import check_files
 
 _REFUSED = {"pandas": "from_pandas", "pyarrow": "from_arrow"}  # and how they are converted
 _SCANNED = re.compile(r" SCAN \[(.*?)(?:, \.\.\. \d+ other sources?)?\]$", re.MULTILINE)
@@ -35,12 +36,6 @@ def files_of(data: Any) -> tuple[str, ...]:
         raise DataSourceError from None
     check_files(tuple(files))
     return tuple(sorted(files))
-
-
-def check_files(files: tuple[str, ...]) -> None:
-    """Raise unless all files exist."""
-    if not all(Path(file).exists() for file in files):
-        raise DataSourceError
 
 
 def _printed(frame: Any) -> list[str]:

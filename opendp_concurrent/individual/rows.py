@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from opendp.metrics import insert_delete_distance, symmetric_distance
 from opendp.mod import Domain, Metric
 
-from ..data import kind_of
+from ..data.kind import kind_of
 from ..errors import InvalidTypeError, InvalidValueError
 from ..queryables.data import Sealed, in_python
 

@@ -19,7 +19,7 @@ from ..arguments.keys import check_key
 from ..arguments.provenance import recorded
 from ..combinators.guards import check_measurement, check_measurement_on, check_space
 from ..combinators.interactive_measurement import make_measurement
-from ..data import kind_of
+from ..data.kind import kind_of
 from ..errors import (
     InvalidTypeError,
     InvalidValueError,

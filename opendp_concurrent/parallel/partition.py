@@ -27,8 +27,8 @@ from typing import Any
 from opendp.mod import Domain, ExtrinsicDistance, Metric
 
 from ..arguments.checks import shown
-from ..data import Cut, Kind, Own, kind_of
-from ..data.kind import metric_of_records
+from ..data.kind import Cut, Kind, kind_of, metric_of_records
+from ..data.own import Own
 from ..errors import InvalidTypeError, InvalidValueError
 
 

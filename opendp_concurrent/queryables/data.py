@@ -20,8 +20,7 @@ from opendp.mod import Domain
 from ..accounts.lifecycle import Home, at_home, check_home, here, new_home
 from ..accounts.reentry import check_not_held
 from ..arguments.provenance import Unrecorded
-from ..data import kind_of
-from ..data.scanned import check_files
+from ..data.kind import check_files, kind_of
 from ..errors import ForkedError, InvalidValueError, ReentrantLaunchError, TableError
 from ..failures import pass_interrupt
 from ..interrupts import Lock

@@ -9,8 +9,7 @@ from typing import Any
 from opendp.mod import Domain, Metric
 
 from ..arguments import checks
-from ..data import Cut, Kind, register
-from ..data.kind import Of, Owners, columns_in
+from ..data.kind import Cut, Kind, Of, Owners, columns_in, register
 from ..errors import InvalidTypeError, InvalidValueError
 from .domain import Tables, tables_of, units
 from .plan import Where
@@ -51,6 +50,8 @@ class TableKind(Kind):
 
     def metric_of_parts(self, domain: Domain, of: Of, metric: Metric) -> tuple[Metric, int]:
         """Return the metric, and in how many parts a unit has rows at most; or raise."""
+        if not isinstance(of, tuple):
+            return super().metric_of_parts(domain, of, metric)
         tables, names = _named(domain, of, metric)
         return metric, tables.groups_at_most(frozenset(names))
 
@@ -99,7 +100,7 @@ class TableKind(Kind):
             return data
         return self.fixed(domain, of, data)
 
-    def values(self, domain: Domain, of: Of, keys: Collection[Any]) -> list[Any] | None:
+    def values(self, domain: Domain, of: Of, keys: Collection[Any]) -> list[Any]:
         """Return the values of the columns that public keys stand for, or raise."""
         tables, names = _named(domain, of)
         return [_row(tables, names, key) for key in keys]

@@ -21,10 +21,10 @@ from opendp_concurrent.errors import (
 )
 from opendp_concurrent.measures import joins
 from opendp_concurrent.measures.joins import join_numbers
-from opendp_concurrent.parallel.parallel import make_parallel_composition
 from opendp_concurrent.parallel.by import (
     by_key,
 )
+from opendp_concurrent.parallel.parallel import make_parallel_composition
 from opendp_concurrent.tradeoffs import joins as tradeoff_joins
 from opendp_concurrent.tradeoffs.joins import join
 

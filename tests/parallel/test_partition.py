@@ -5,7 +5,8 @@ import math
 import opendp.prelude as dp
 import pytest
 
-from opendp_concurrent.data import kind_of
+from opendp_concurrent.data.frames import Frames
+from opendp_concurrent.data.kind import kind_of
 from opendp_concurrent.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -131,6 +132,7 @@ def cut_frame(partition, keys):
 
 
 def test_a_frame_is_cut_by_columns():
+    assert type(kind_of(FRAME)) is Frames
     assert cut_frame(by_column("region"), ["s", "n", "w"]) == [[None, 0], [30, 31], []]
     assert cut_frame(by_column("age"), [30, None]) == [[30, 30], [None]]
     assert cut_frame(by_column("region", "age"), [("n", 30), ("s", None)]) == [[30], [None]]
