@@ -175,12 +175,15 @@ def columns_in(of: Of) -> tuple[str, ...]:
 
 
 _OTHER = Kind()
-_KNOWN: list[Kind] = []  # the one that was registered last is asked first
+_KNOWN: list[Kind] = []  # in the order in which they are asked
 
 
-def register(kind: Kind) -> None:
-    """Add a kind, whose domains and data are no longer of the kinds that were known before."""
-    _KNOWN.insert(0, kind)
+def register(kind: Kind, *, last: bool = False) -> None:
+    """Add a kind, whose domains and data are no longer of the kinds that were known before.
+
+    :param last: whether it has only what no other kind has, whenever that is registered
+    """
+    _KNOWN.insert(len(_KNOWN) if last else 0, kind)
 
 
 def kind_of(domain: Domain) -> Kind:

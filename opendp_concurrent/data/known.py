@@ -1,6 +1,6 @@
 """The kinds of data that are always known: this imports the files that register them.
 
-Tables in an engine are registered by their own room. What is registered last is asked first.
+Tables in an engine are registered by their own room.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from opendp.extras.polars import pl
 
 from ..arguments.checks import is_a
 from ..errors import DataSourceError, InvalidTypeError
+from .columns import is_column
 from .kind import check_files
 
 _REFUSED = {"pandas": "from_pandas", "pyarrow": "from_arrow"}  # and how they are converted
@@ -58,10 +59,10 @@ def _nodes(frame: Any) -> list[str]:
 
 
 def is_frame(data: Any) -> bool:
-    """Whether the data are a table of Polars, pandas or PyArrow."""
+    """Whether the data are a table of Polars, pandas or PyArrow, and not a column."""
     if pl is not None and is_a(data, pl.LazyFrame, pl.DataFrame):
         return True
-    return _package(data) in _REFUSED
+    return _package(data) in _REFUSED and not is_column(data)
 
 
 def as_lazyframe(data: Any) -> Any:

@@ -8,9 +8,7 @@ from opendp_concurrent.arguments.keys import check_key
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
 
-@pytest.mark.parametrize(
-    "key", ["a", 1, None, ("a", 1), (1, (2.5, b"x")), frozenset({1})], ids=repr
-)
+@pytest.mark.parametrize("key", ["a", 1, None, ("a", 1), (1, (2.5, b"x"))], ids=repr)
 def test_what_is_hashable_and_equals_itself_is_a_key(key):
     check_key("keys", key)
 
