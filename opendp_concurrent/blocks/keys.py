@@ -149,7 +149,7 @@ class Keys:
             found = self._of_keys(blocks)
         if not len(found):
             raise InvalidValueError("blocks must name at least one block")
-        if not np.all(found[1:] > found[:-1]):
+        if len(found) > 1 and not (found[1:] > found[:-1]).all():
             found = np.unique(found)
         return found
 
