@@ -144,7 +144,7 @@ def make_block_filter(
     check_partition(blocks, input_domain)
     measure, accounting = odometer.measure, odometer.accumulator
     # a unit whose rows arrive over time is a path of blocks, since each may depend on answers
-    static = not blocks.bounds_over_time(input_domain)
+    static = not kind.bounds_over_time(input_domain, blocks.of)
     steps = Steps(measure, factor, static)
     d_in = validate_d_in(input_metric, d_in)
     budget = measure.validate_budget("d_out", d_out)
@@ -160,7 +160,7 @@ def make_block_filter(
     book, start = None, None
     if ledger is not None:
         check_ledger(ledger, measure)
-        if not blocks.bounds_over_time(input_domain):
+        if static:
             raise InvalidTypeError(
                 f"ledger cannot keep the budgets of these blocks, as the table may change before "
                 f"it is opened again: {MOMENT}"

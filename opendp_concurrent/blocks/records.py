@@ -90,7 +90,7 @@ class Records:
             cut = self._cut(take_in(data, self._domain, self._domain.carrier_type))
         own = keys if type(keys) is range else keys_of(keys)
         many = self.keys.count(own)
-        self._check(own)
+        check_keys(self._partition, self._domain, own)
         with self._lock:
             batches, start = self._batches, len(self.keys)
             if data is not None:
@@ -108,7 +108,7 @@ class Records:
 
     def _check_growth(self, data: Any) -> None:
         """Raise unless neighbours are no further apart if these data are added, or None."""
-        if not self._partition.bounds_over_time(self._domain):
+        if not self._kind.bounds_over_time(self._domain, self._partition.of):
             raise InvalidTypeError(
                 f"keys cannot be added: {MOMENT}; or name all keys when you make the filter"
             )
@@ -130,17 +130,14 @@ class Records:
                 f"from other blocks, whose bounds do not hold for what is added; {TRANSFORM_FIRST}"
             )
 
-    def _check(self, keys: Any) -> None:
-        """Raise unless the partition can select each of these keys."""
-        check_keys(self._partition, self._domain, keys)
-
     def _cut(self, token: Sealed) -> Sealed:
         """Return a batch, cut if that pays: of a vector, by key."""
         partition, kind, domain = self._partition, self._kind, self._domain
         count = self._selections.counter()
 
         def cut(pointer: Any) -> Batch:
-            data = partition.grouped(domain, _native.to_python(pointer))
+            given = _native.to_python(pointer)
+            data = kind.grouped(domain, partition.of, partition.owners, given)
             batch = Batch(data, kind.size(data))
             count(batch.size)
             return batch
@@ -167,7 +164,8 @@ class Records:
             order = np.argsort(batches, kind="stable")
             found, starts = np.unique(batches[order], return_index=True)
             chosen = list(zip(found.tolist(), np.split(places[order], starts[1:]), strict=True))
-        parts = [(self._batches[batch], self._selector(here)) for batch, here in chosen]
+        selector, domain, at = self._partition.selector, self._domain, self.keys.at
+        parts = [(self._batches[batch], selector(domain, at(here))) for batch, here in chosen]
         kind = self._kind
 
         def take() -> Any:
@@ -177,10 +175,7 @@ class Records:
             return records
 
         failure = "blocks failed to select the records; it must work for all data"
-        return seal_selected(self._token, self._domain, take, failure)
-
-    def _selector(self, places: Places) -> Callable[[Any], Any]:
-        return self._partition.selector(self._domain, self.keys.at(places))
+        return seal_selected(self._token, domain, take, failure)
 
 
 def check_partition(partition: Partition, domain: Domain) -> None:
@@ -212,13 +207,15 @@ def check_keys(partition: Partition, domain: Domain, keys: Any) -> None:
 
 def _are_integers(partition: Partition, domain: Domain, keys: range) -> bool:
     """Return whether the ends of a range, and so all of it, are integers in their column, too."""
-    ends = partition.values(domain, sorted({keys[0], keys[-1]})) if keys else None
+    if not keys:
+        return True
+    ends = kind_of(domain).values(domain, partition.of, sorted({keys[0], keys[-1]}))
     return ends is None or all(type(value) is int for row in ends for value in row)
 
 
 def _check_exact(partition: Partition, domain: Domain, keys: Any) -> None:
     """Raise unless each key equals its value in the data: two keys may have one value there."""
-    rows = partition.values(domain, keys)
+    rows = kind_of(domain).values(domain, partition.of, keys)
     for key, row in zip(keys, rows or (), strict=rows is not None):
         if any(
             one != value for one, value in zip(key if len(row) > 1 else (key,), row, strict=True)

@@ -8,7 +8,9 @@ on blocks, too; its launches are charged to them. Launches may also be prepaid t
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import partial
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,19 +145,9 @@ class BlockSession(Session):
 
         :param path: labels of the limits from the outermost one to this one
         """
-        session = BlockSession(
-            account,
-            self._space,
-            self.measure,
-            self._token,
-            self._runner,
-            self.records,
-            self.whole,
-            self.reason,
-            postprocessors,
-        )
-        session.limits = Limits(path)
-        session.lock, session.native = self.lock, self.native
+        session = copy(self)
+        session.account, session.limits = account, Limits(path)
+        session._postprocessors, session._children = postprocessors, count(1)
         return session
 
     def on(self, blocks: Any) -> Session:

@@ -84,7 +84,7 @@ class Frames(Kind):
         """Return the rows in memory: a plan may read files, and sample."""
         return data.collect().lazy()
 
-    def values(self, domain: Domain, of: Of, keys: Collection[Any]) -> list[Any] | None:
+    def values(self, domain: Domain, of: Of | None, keys: Collection[Any]) -> list[Any] | None:
         """Return the rows of public values, in the types of the columns."""
         found: list[Any] = _public(columns_in(of), _native.empty_frame(domain), list(keys)).rows()
         return found

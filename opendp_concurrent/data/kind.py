@@ -105,11 +105,11 @@ class Kind:
         """Return the data, whose parts that differ between neighbours no longer change."""
         return data
 
-    def bounds_over_time(self, domain: Domain, of: Of) -> bool:
+    def bounds_over_time(self, domain: Domain, of: Of | None) -> bool:
         """Return whether the factor on the distance also holds for data that change."""
         return True
 
-    def values(self, domain: Domain, of: Of, keys: Collection[Any]) -> list[Any] | None:
+    def values(self, domain: Domain, of: Of | None, keys: Collection[Any]) -> list[Any] | None:
         """Return the values of keys in the types of the columns; None if there are no columns."""
         return None
 
@@ -168,7 +168,7 @@ def check_files(files: tuple[str, ...]) -> None:
         raise DataSourceError
 
 
-def columns_in(of: Of) -> tuple[str, ...]:
+def columns_in(of: Of | None) -> tuple[str, ...]:
     """Return the columns in which the value of a record is, for a kind that has columns."""
     assert isinstance(of, tuple)
     return of

@@ -14,23 +14,8 @@ from opendp.mod import Domain
 from ..failures import pass_interrupt
 from ..interrupts import let_in
 from ..native import opendp as _native
-from .columns import as_rows, atom_of, is_column
+from .columns import DTYPES, as_rows, atom_of, is_column
 from .kind import Cut, Kind, Of, Owners, register
-
-_DTYPES: dict[str, Any] = {
-    "bool": np.bool_,
-    "f32": np.float32,
-    "f64": np.float64,
-    "i8": np.int8,
-    "i16": np.int16,
-    "i32": np.int32,
-    "i64": np.int64,
-    "u8": np.uint8,
-    "u16": np.uint16,
-    "u32": np.uint32,
-    "u64": np.uint64,
-    "usize": np.uint64,
-}
 
 
 class Vectors(Kind):
@@ -57,7 +42,7 @@ class Vectors(Kind):
     def rows(self, data: Any, domain: Domain) -> NDArray[Any]:
         """Return the elements as an array."""
         rows: NDArray[Any]
-        dtype = _DTYPES.get(_atom(domain))
+        dtype = DTYPES.get(_atom(domain))
         if dtype is not None:
             rows = np.asarray(data, dtype=dtype)
         else:

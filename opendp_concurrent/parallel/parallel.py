@@ -135,7 +135,9 @@ def make_parallel_composition(
     def spawn(token: Sealed) -> MachineQueryable:
         parts = seal_transformed(
             token,
-            lambda pointer: dict(cut(partition.fixed(input_domain, _native.to_python(pointer)))),
+            lambda pointer: dict(
+                cut(kind.fixed(input_domain, partition.of, _native.to_python(pointer)))
+            ),
         )
         machine = _Parts(by_key, parts, domain, loss.held())
         queryable = answering(MachineQueryable, PARTS)

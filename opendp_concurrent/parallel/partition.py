@@ -27,7 +27,7 @@ from typing import Any
 from opendp.mod import Domain, ExtrinsicDistance, Metric
 
 from ..arguments.checks import shown
-from ..data.kind import Cut, Kind, kind_of, metric_of_records
+from ..data.kind import Cut, Kind, Of, Owners, kind_of, metric_of_records
 from ..data.own import Own
 from ..errors import InvalidTypeError, InvalidValueError
 
@@ -36,7 +36,14 @@ class Partition(ABC):
     """Assigns each record to a part. Made by ``by_key``, ``by_column`` and similar functions.
 
     What differs between kinds of data is asked of the kind (:class:`.Kind`).
+
+    :ivar of: gives the value of a record: a function, or the names of columns; None if the parts
+        are not found by records
+    :ivar owners: maps a value to the key of its part; if left out, each key owns itself
     """
+
+    of: Of | None
+    owners: Owners | None
 
     @abstractmethod
     def cutter(self, input_domain: Domain, keys: tuple[Any, ...]) -> Cut:
@@ -45,10 +52,6 @@ class Partition(ABC):
     def keys(self) -> tuple[Any, ...] | None:
         """Return the public keys, if the partition has them."""
         return None
-
-    def grouped(self, input_domain: Domain, data: Any) -> Any:
-        """Return a dataset in the form that the functions of :meth:`selector` take."""
-        return self.fixed(input_domain, data)
 
     def selector(self, input_domain: Domain, keys: Collection[Any]) -> Callable[[Any], Any]:
         """Return the function from a grouped dataset to its records in the parts of ``keys``.
@@ -59,18 +62,6 @@ class Partition(ABC):
             f"blocks ({self}) cuts data into parts that cannot be put together again, and a launch "
             "is on the union of its blocks; pass by_key, by_column, by_values or by_entry"
         )
-
-    def values(self, input_domain: Domain, keys: Collection[Any]) -> list[Any] | None:
-        """Return the values of keys in the types of the columns; None if there are no columns."""
-        return None
-
-    def bounds_over_time(self, input_domain: Domain) -> bool:
-        """Return whether the factor on the distance also holds for data that change."""
-        return True
-
-    def fixed(self, input_domain: Domain, data: Any) -> Any:
-        """Return the data, whose parts that differ between neighbours no longer change."""
-        return kind_of(input_domain).fixed(input_domain, None, data)
 
     def metric_of_parts(self, input_metric: Metric, input_domain: Domain) -> tuple[Metric, int]:
         """Return the parts' metric and the factor on the distance, or raise.
@@ -84,14 +75,10 @@ class Partition(ABC):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ByRecord(Partition):
-    """A partition in which a record is in the part that owns the record's value.
+    """A partition in which a record is in the part that owns the record's value."""
 
-    :ivar of: gives the value of a record: a function, or the names of columns
-    :ivar owners: maps a value to the key of its part; if left out, each key owns itself
-    """
-
-    of: Callable[[Any], Any] | tuple[str, ...]
-    owners: Mapping[Any, Any] | None
+    of: Of
+    owners: Owners | None
     name: str
 
     def cutter(self, input_domain: Domain, keys: tuple[Any, ...]) -> Cut:
@@ -103,25 +90,9 @@ class ByRecord(Partition):
         """Return the keys of the groups, if there are groups."""
         return None if self.owners is None else tuple(dict.fromkeys(self.owners.values()))
 
-    def grouped(self, input_domain: Domain, data: Any) -> Any:
-        """Return a dataset from which the parts of any keys are selected."""
-        return self._kind(input_domain).grouped(input_domain, self.of, self.owners, data)
-
     def selector(self, input_domain: Domain, keys: Collection[Any]) -> Callable[[Any], Any]:
         """Return the function from a grouped dataset to its records in the parts of ``keys``."""
         return self._kind(input_domain).selector(input_domain, self.of, self.owners, keys)
-
-    def values(self, input_domain: Domain, keys: Collection[Any]) -> list[Any] | None:
-        """Return the values of keys in the types of the columns; None if there are no columns."""
-        return self._kind(input_domain).values(input_domain, self.of, keys)
-
-    def bounds_over_time(self, input_domain: Domain) -> bool:
-        """Return whether the factor on the distance also holds for data that change."""
-        return self._kind(input_domain).bounds_over_time(input_domain, self.of)
-
-    def fixed(self, input_domain: Domain, data: Any) -> Any:
-        """Return the data, whose parts that differ between neighbours no longer change."""
-        return kind_of(input_domain).fixed(input_domain, self.of, data)
 
     def metric_of_parts(self, input_metric: Metric, input_domain: Domain) -> tuple[Metric, int]:
         """Return the parts' metric and the factor on the distance, or raise."""
@@ -143,7 +114,7 @@ class ByRecord(Partition):
             )
         return kind
 
-    def _owners(self, keys: tuple[Any, ...]) -> Mapping[Any, Any]:
+    def _owners(self, keys: tuple[Any, ...]) -> Owners:
         if self.owners is None:
             return {key: key for key in keys}
         known = set(self.owners.values())
@@ -165,6 +136,7 @@ class BySplit(Partition):
     """A partition by a function of the whole dataset."""
 
     function: Callable[[Any, tuple[Any, ...]], Mapping[Any, Any]]
+    of = owners = None
 
     def cutter(self, input_domain: Domain, keys: tuple[Any, ...]) -> Cut:
         """Return the function that calls the user's function."""
@@ -182,6 +154,8 @@ class BySplit(Partition):
 @dataclass(frozen=True, slots=True, repr=False)
 class ByEntry(Partition):
     """A partition of a mapping, whose entries are the parts."""
+
+    of = owners = None
 
     def cutter(self, input_domain: Domain, keys: tuple[Any, ...]) -> Cut:
         """Return the function that cuts a mapping into mappings with one entry each."""

@@ -90,23 +90,26 @@ class TableKind(Kind):
             return data
         return table_given(tables, data).frozen()
 
-    def bounds_over_time(self, domain: Domain, of: Of) -> bool:
+    def bounds_over_time(self, domain: Domain, of: Of | None) -> bool:
         """Return whether the bound on the parts of a unit holds for a table that changes."""
-        return tables_of(domain, units()).bounds_over_time(frozenset(columns_in(of)))
+        known = tables_of(domain, units())
+        return of is None or known.bounds_over_time(frozenset(columns_in(of)))
 
     def grouped(self, domain: Domain, of: Of | None, owners: Owners | None, data: Any) -> Any:
         """Return the table, as it is now if the bound holds at one moment only."""
-        if of is None or self.bounds_over_time(domain, of):
+        if self.bounds_over_time(domain, of):
             return data
         return self.fixed(domain, of, data)
 
-    def values(self, domain: Domain, of: Of, keys: Collection[Any]) -> list[Any]:
+    def values(self, domain: Domain, of: Of | None, keys: Collection[Any]) -> list[Any]:
         """Return the values of the columns that public keys stand for, or raise."""
         tables, names = _named(domain, of)
         return [_row(tables, names, key) for key in keys]
 
 
-def _named(domain: Domain, of: Of, metric: Metric | None = None) -> tuple[Tables, tuple[str, ...]]:
+def _named(
+    domain: Domain, of: Of | None, metric: Metric | None = None
+) -> tuple[Tables, tuple[str, ...]]:
     """Return the descriptor of a domain of tables, and the names of known columns; or raise."""
     tables = tables_of(domain, units() if metric is None else metric)
     return tables, names_of("partition", tables.schema, columns_in(of), KEYS)
