@@ -216,13 +216,15 @@ class _Parts:
 
     def _take(self, key: Any) -> Sealed:
         """Return the part's data, converted; no other object holds them."""
-        return seal_selected(
+        token = seal_selected(
             self._parts,
             self._domain,
             lambda: unseal(self._parts).pop(key),
             "partition failed to split the data; for each key it must return a "
             "part in the domain of the parts, whatever the data",
         )
+        unseal(token)  # a part is cut when it is opened, whatever is launched on it
+        return token
 
 
 _FAILED = object()

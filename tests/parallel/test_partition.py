@@ -5,6 +5,7 @@ import math
 import opendp.prelude as dp
 import pytest
 
+import opendp_concurrent as oc
 from opendp_concurrent.data.frames import Frames
 from opendp_concurrent.data.kind import kind_of
 from opendp_concurrent.errors import (
@@ -266,3 +267,17 @@ def test_public_values_that_are_not_of_the_columns_type():
     close = by_values({"a": [16777216.0], "b": [16777217.0]}, of="weight")
     with pytest.raises(InvalidValueError, match="^the public values overlap"):
         cut_frame(close, ["a", "b"])
+
+
+def test_data_are_cut_when_the_first_part_is_opened(space):
+    seen = []
+
+    def split(rows, keys):
+        seen.append(len(rows))
+        return dict.fromkeys(keys, rows)
+
+    odometer = oc.make_concurrent_odometer(*space, PURE)
+    inner = oc.make_concurrent_filter(odometer, 1, 1.0)
+    parts = parallel(space, {"a": inner, "b": inner}, by_split(split))([1, 2])
+    assert seen == []
+    assert (parts("a"), parts("b"), seen)[2] == [2]
