@@ -35,6 +35,7 @@ from .continual.stream import (
     record_stream,
     user_presence,
 )
+from .data import known as _kinds  # noqa: F401 - each kind is registered
 from .fdp.function import TradeoffFunction
 from .install import install
 from .measures.distances import TruncatedConcentrated

@@ -50,8 +50,8 @@ from .continual.checkpoint import Checkpoint, make_resumable
 from .continual.concurrent import make_concurrent_continual
 from .continual.parallel import make_parallel_continual, then_parallel_continual
 from .parallel.analyst_quotas import AnalystQuotas, make_analyst_quotas
+from .parallel.by import by_column, by_entry, by_key, by_split, by_values
 from .parallel.parallel import make_parallel_composition, then_parallel_composition
-from .parallel.partition import by_column, by_entry, by_key, by_split, by_values
 from .selection.private_selection import make_private_selection
 
 __all__ = [

@@ -47,6 +47,20 @@ first, second = (root(oc.c.make_interactive(child)) for _ in range(2))
 assert all(type(one(None)) is int for one in (second, first))
 assert oc.loss_of(kappa=0.25) == (expected_loss(), 0.25)
 """,
+    "Add a kind of data": """
+from example import BAGS
+from collections import Counter
+space = BAGS, dp.symmetric_distance()
+total = dp.m.make_user_measurement(
+    *space, dp.max_divergence(), lambda bag: sum(bag.values()), lambda d_in: d_in / 8, TO=int
+)
+odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+tens = oc.c.by_key(lambda value: value // 10)
+root = oc.c.make_block_filter(odometer, 1, 0.25, blocks=tens, keys=[0, 1])([1, 1, 11, 30])
+root.add_blocks([2], [25])
+assert [root([0, 2], total), root([1], total)] == [3, 1]
+assert (root.remaining(0), root.privacy_loss(1)) == (0.125, 0.125)
+""",
 }
 PREPARED = """
 import opendp.prelude as dp

@@ -97,6 +97,9 @@ ELSEWHERE = {
     ],
     "measures/test_toy_measure.py": ["measures/conversion.py"],
     "native/advisories/test_fence.py": ["native/advisories/record.py"],
+    "data/test_toy_kind.py": ["data/kind.py", "data/known.py"],
+    "individual/test_rows.py": ["data/own.py", "data/vectors.py"],
+    "parallel/test_partition.py": ["data/frames.py", "parallel/by.py"],
     "parallel/test_parallel_loss.py": ["measures/joins.py", "tradeoffs/joins.py"],
     "queryables/test_spawn.py": ["queryables/root.py"],
     "tables/engines/test_postgres.py": ["tables/engines/connections.py"],
@@ -106,7 +109,7 @@ ELSEWHERE = {
         "tables/rendering/charging.py",
     ],
     "tables/test_engine.py": ["tables/engines/engine.py"],
-    "tables/test_launches.py": ["tables/cut.py"],
+    "tables/test_launches.py": ["tables/kind.py"],
     "tables/test_scan.py": ["tables/table.py"],
     "tables/test_steps.py": ["tables/domain.py", "tables/schema.py"],
     "tables/test_traps.py": [

@@ -14,17 +14,17 @@ from ..arguments.provenance import recorded
 from ..combinators.accounting import check_budget
 from ..combinators.guards import check_odometer, check_orders
 from ..combinators.interactive_measurement import make_measurement
+from ..data.kind import kind_of
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import Composability
 from ..parallel.parallel import check_no_updates
-from ..parallel.partition import Partition, domain_of_parts
+from ..parallel.partition import Partition
 from ..queryables.data import Sealed, is_given, unseal
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
 from ..queryables.recorded import check_ledger, open_book
 from ..queryables.sequential import SequentialRunner
 from ..queryables.session import validate_d_in
 from ..sums.orders_sum import grid_curve
-from ..tables.cut import is_of_tables
 from .keys import Keys, keys_of
 from .launches import WithinBlocks
 from .limits import open_limit
@@ -139,11 +139,12 @@ def make_block_filter(
     input_domain, input_metric = odometer.input_space
     check_no_updates(input_domain)
     metric, factor = blocks.metric_of_parts(input_metric, input_domain)
-    space = domain_of_parts(input_domain), metric
+    kind = kind_of(input_domain)
+    space = kind.domain_of_parts(input_domain), metric
     check_partition(blocks, input_domain)
     measure, accounting = odometer.measure, odometer.accumulator
     # a unit whose rows arrive over time is a path of blocks, since each may depend on answers
-    static = is_of_tables(input_domain) and not blocks.bounds_over_time(input_domain)
+    static = not kind.bounds_over_time(input_domain, blocks.of)
     steps = Steps(measure, factor, static)
     d_in = validate_d_in(input_metric, d_in)
     budget = measure.validate_budget("d_out", d_out)
@@ -159,7 +160,7 @@ def make_block_filter(
     book, start = None, None
     if ledger is not None:
         check_ledger(ledger, measure)
-        if not blocks.bounds_over_time(input_domain):
+        if static:
             raise InvalidTypeError(
                 f"ledger cannot keep the budgets of these blocks, as the table may change before "
                 f"it is opened again: {MOMENT}"
@@ -179,7 +180,7 @@ def make_block_filter(
         totals: Any = start or Totals(own, accounting.start(measure), share)
         bound = Bound(1, rule, totals, halt, book, measure.name, repr(accounting))
         unseal(token)
-        if book is not None and not is_of_tables(input_domain) and not is_given(token):
+        if book is not None and not kind.in_engine and not is_given(token):
             raise InvalidTypeError(
                 "ledger cannot keep the budgets of blocks of data that come from a transformation, "
                 "whose bounds hold for each of its outputs, not for those of all processes "

@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 
 from ..arguments import checks, owned
 from ..arguments.checks import shown
+from ..arguments.keys import check_key
 from ..errors import InvalidTypeError, InvalidValueError
 from ..interrupts import Lock
-from ..parallel.partition import check_key
 
 Places = NDArray[np.int64]
 _MOST = 10**8  # blocks, for which the totals need gigabytes
 _SHORT = 1000  # a shorter range that is added later is listed, or there would be many runs
+_AT_ONCE = 1000  # keys that are copied before anything is asked about them
+_PLAIN = frozenset({str, int, bytes})  # classes whose keys are hashable, and equal themselves
 _LARGEST = 2**60  # integer of a range: it is its own hash, and sums of two fit in 64 bits
 
 
@@ -117,7 +119,8 @@ class Keys:
 
     def place(self, key: Any, name: str = "block") -> int:
         """Return the place of one key, or raise."""
-        check_key(name, key)
+        if type(key) not in _PLAIN:
+            check_key(name, key)
         place = self._place(key)
         if place is None:
             raise InvalidValueError(
@@ -146,7 +149,7 @@ class Keys:
             found = self._of_keys(blocks)
         if not len(found):
             raise InvalidValueError("blocks must name at least one block")
-        if not np.all(found[1:] > found[:-1]):
+        if len(found) > 1 and not (found[1:] > found[:-1]).all():
             found = np.unique(found)
         return found
 
@@ -176,7 +179,10 @@ class Keys:
         return self._of_keys(blocks.tolist())
 
     def _of_keys(self, blocks: Any) -> Places:
-        own = keys_of(blocks, "blocks")
+        if type(blocks) in (list, tuple) and len(blocks) <= _AT_ONCE:
+            own = tuple(blocks)
+        else:
+            own = keys_of(blocks, "blocks")
         return np.fromiter((self.place(key, "blocks") for key in own), np.int64, len(own))
 
     def at(self, places: Places) -> list[Any]:
@@ -212,6 +218,8 @@ def keys_of(keys: Any, name: str = "keys") -> tuple[Any, ...]:
 
 
 def _plain(key: Any) -> Any:
+    if type(key) in _PLAIN:
+        return key
     return key.item() if isinstance(key, np.generic) else owned.plain(key)
 
 

@@ -44,10 +44,12 @@ class PriceOnBlocks:
     :param on: places of the blocks; with a ledger, their keys
     """
 
-    __slots__ = ("_on", "_price")
+    __slots__ = ("_known", "_on", "_price", "settled")
 
     def __init__(self, price: Price, on: Places | tuple[Any, ...]) -> None:
         self._price, self._on = price, on
+        self._known: tuple[Any, Any] = None, None  # the last d_in, and what it costs
+        self.settled = price.settled  # without the blocks: a history of blocks would be long
 
     @property
     def mechanism(self) -> str:
@@ -56,7 +58,12 @@ class PriceOnBlocks:
 
     def at(self, d_in: Any) -> OnBlocks | OnKeys:
         """Return the blocks and the d_mid."""
-        return self._cost(self._price.at(d_in))
+        known, cost = self._known
+        if known is d_in:  # one number for all accounts, which is read once
+            return cost  # type: ignore[no-any-return]
+        new = self._cost(self._price.at(d_in))
+        self._known = d_in, new
+        return new
 
     def later(self, d_in: Any) -> OnBlocks | OnKeys:
         """Return the blocks and the d_mid after the launch."""
@@ -66,10 +73,6 @@ class PriceOnBlocks:
         if isinstance(self._on, tuple):
             return OnKeys(self._on, d_mid)
         return OnBlocks(self._on, d_mid)
-
-    def settled(self) -> Any:
-        """Return the price without the blocks: a history of blocks would be long."""
-        return self._price.settled()
 
 
 class Selection(Account):

@@ -48,6 +48,7 @@ def open_limit(
             None,
             bound=bound,
             parent=parent.account,
+            sequential_reason=parent.reason,
             opaque=odometer.opaque,
         )
     session = parent.below(account, path, odometer.postprocessors)

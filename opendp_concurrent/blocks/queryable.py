@@ -48,7 +48,7 @@ class BlockFilterQueryable(Handle, Queryable):
             charged
         :raises LimitMismatchError: the limit was opened with other terms
         """
-        return super().__call__(blocks if measurement is None else (blocks, measurement))
+        return self._send(blocks if measurement is None else (blocks, measurement))
 
     def invoke(self, blocks: Any, measurement: Any = None) -> Any:
         """Launch; the same as calling the handle."""

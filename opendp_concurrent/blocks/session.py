@@ -8,35 +8,37 @@ on blocks, too; its launches are charged to them. Launches may also be prepaid t
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import partial
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
 from opendp.mod import Domain, Metric, Odometer
 
 from ..accounts.account import Account
+from ..accounts.lifecycle import Lifecycle
 from ..accounts.limit import Limit
+from ..accounts.price import Price
 from ..arguments import checks
 from ..arguments.checks import is_a
 from ..errors import InvalidTypeError, uncharged
 from ..measures import CompositionMeasure
 from ..queryables.data import Sealed
 from ..queryables.limits import Limits
-from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentOdometer
 from ..queryables.offer import Offers
 from ..queryables.sequential import SequentialRunner
 from ..queryables.session import Session
 from ..sums.accumulator import Accumulator
-from .keys import Places
-from .launches import Selection
+from .launches import PriceOnBlocks, Selection
 from .records import Records
 from .steps import Steps
 
 STREAMS = (
-    "a block's records are fixed before it is queried: data that arrive while a mechanism runs are "
-    "a stream, for make_concurrent_continual; records that arrive later go into a new block, by "
-    "add_blocks"
+    "measurement takes updates: a block's records are fixed before it is queried: data that arrive "
+    "while a mechanism runs are a stream, for make_concurrent_continual; records that arrive later "
+    "go into a new block, by add_blocks. This was known only when it had run, so its charge stays"
 )
 LIMITS = (
     "it bounds each block, and its launches name their blocks: open it without blocks, as "
@@ -62,20 +64,12 @@ class SelectionSession(Session):
 
     __slots__ = ()
     _asked = "measurement"
+    _static = STREAMS
 
     def _check_odometer(self, odometer: Odometer) -> None:
         super()._check_odometer(odometer)
         if getattr(odometer, "limit", None):
             raise InvalidTypeError(f"measurement is a limit: {LIMITS}")
-
-    def _postprocess(self, answer: Any) -> Any:
-        answer = super()._postprocess(answer)
-        if isinstance(answer, MachineQueryable) and answer.takes_updates:
-            raise InvalidTypeError(
-                f"measurement takes updates: {STREAMS}. This was known only when it had run, so "
-                "its charge stays"
-            )
-        return answer
 
 
 class BlockSession(Session):
@@ -86,7 +80,8 @@ class BlockSession(Session):
     :ivar reason: why a launch closes the older ones; None if it does not
     """
 
-    __slots__ = ("_space", "reason", "records", "whole")
+    __slots__ = ("_by_key", "_space", "reason", "records", "whole")
+    _asked, _static = "measurement", STREAMS
 
     def __init__(
         self,
@@ -103,6 +98,7 @@ class BlockSession(Session):
         super().__init__(account, space, space[1], measure, token, runner, postprocessors)
         self.records, self.whole = records, whole
         self._space, self.reason = space, reason
+        self._by_key = account.recorded  # places differ between processes
 
     @property
     def metric(self) -> Metric:
@@ -113,12 +109,21 @@ class BlockSession(Session):
         """Launch a measurement on some blocks: charge each of them, or none. Or open a limit."""
         if is_a(query, ConcurrentOdometer):
             return uncharged(self._open, query)
-        session, measurement = uncharged(self._named_in, query)
-        return session.launch(measurement)
+        measurement, on, token = uncharged(self._named_in, query)
+        if isinstance(measurement, Odometer):
+            return self._selection(on, token).launch(measurement)
+        account = self.account
 
-    def _named_in(self, query: Any) -> tuple[Session, Any]:
+        def charge(price: Price) -> Lifecycle:
+            # what takes updates is a stream, and which block they change may be chosen
+            permit = account.launch(PriceOnBlocks(price, on))
+            return Lifecycle(permit, static=True, name="blocks")
+
+        return self._launch(measurement, charge, token)
+
+    def _named_in(self, query: Any) -> tuple[Any, Any, Sealed]:
         blocks, measurement = _pair(query)
-        return self.on(blocks), measurement
+        return measurement, *self._chosen(blocks)
 
     def _open(self, odometer: Odometer) -> Any:
         """Open a limit on all blocks, or return the one that was opened under its label."""
@@ -140,19 +145,9 @@ class BlockSession(Session):
 
         :param path: labels of the limits from the outermost one to this one
         """
-        session = BlockSession(
-            account,
-            self._space,
-            self.measure,
-            self._token,
-            self._runner,
-            self.records,
-            self.whole,
-            self.reason,
-            postprocessors,
-        )
-        session.limits = Limits(path)
-        session.lock, session.native = self.lock, self.native
+        session = copy(self)
+        session.account, session.limits = account, Limits(path)
+        session._postprocessors, session._children = postprocessors, count(1)
         return session
 
     def on(self, blocks: Any) -> Session:
@@ -160,9 +155,16 @@ class BlockSession(Session):
 
         :raises InvalidTypeError, InvalidValueError: if one of them is not a block
         """
+        return self._selection(*self._chosen(blocks))
+
+    def _chosen(self, blocks: Any) -> tuple[Any, Sealed]:
+        """Return what names some blocks in a charge, and the records of these blocks."""
         places = self.records.keys.places(blocks)
         token = self.records.of(places)
-        selection = Selection(self.account, self._named(places), self.reason)
+        return tuple(self.records.keys.at(places)) if self._by_key else places, token
+
+    def _selection(self, on: Any, token: Sealed) -> Session:
+        selection = Selection(self.account, on, self.reason)
         child = SelectionSession(
             selection,
             self._space,
@@ -186,12 +188,6 @@ class BlockSession(Session):
         (key,) = self.records.keys.at(np.array([self.records.keys.place(block)]))
         found: Accumulator = self.account.privacy_loss(self.d_in).of(key)
         return found
-
-    def _named(self, places: Places) -> Any:
-        """Return what names the blocks in a charge: places; in a ledger, keys."""
-        if self.account.recorded:
-            return tuple(self.records.keys.at(places))
-        return places
 
 
 def _pair(query: Any) -> tuple[Any, Any]:

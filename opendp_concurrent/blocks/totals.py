@@ -135,11 +135,13 @@ class Totals:
         """Return the totals after launches, or the refusal of the first block that refuses."""
         if isinstance(d_mid, OnKeys):
             d_mid = OnBlocks(self._terms[0].placed(d_mid.keys), d_mid.d_mid)
+        if type(count) is not int or count != 1:
+            count = times(count)
         verdict: Totals | BudgetExceededError
         if self._where[0] is None:
-            verdict = self._admitted(self._new_array(), d_mid, times(count))
+            verdict = self._admitted(self._new_array(), d_mid, count)
         else:
-            verdict = self._held(self._admitted, d_mid, times(count))
+            verdict = self._held(self._admitted, d_mid, count)
         return verdict
 
     def _admitted(self, array: _Array, d_mid: OnBlocks, count: int) -> Totals | BudgetExceededError:

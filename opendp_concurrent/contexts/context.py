@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from opendp.context import Context, Query, domain_of
-from opendp.domains import atom_domain, vector_domain, with_margin
+from opendp.domains import vector_domain, with_margin
 from opendp.extras.polars import LazyFrameQuery
 from opendp.mod import Domain, ExtrinsicDivergence, Measurement, Odometer, assert_features
 
@@ -20,14 +20,11 @@ from ..combinators import guards
 from ..combinators.concurrent_odometer import make_concurrent_odometer
 from ..combinators.limited import make_limited
 from ..combinators.loss_of import guarded, loss_of
+from ..data.kind import kind_of_data
 from ..errors import ConcurrentError, InvalidTypeError, SharesUsedError, SpaceMismatchError
 from ..interrupts import whole
-from ..native.columns import atom_of, is_column
-from ..native.frames import as_lazyframe, files_of
 from ..queryables.root import ConcurrentCompositionQueryable
 from ..sums.accumulator import Accounting
-from ..tables.table import Table
-from ..tables.unit import unit_on
 from .accountant import Plan, accountant_of, shares
 from .frame_query import ConcurrentLazyFrameQuery
 from .query import concurrent_query
@@ -102,11 +99,10 @@ def concurrent_context(
     if isinstance(privacy_loss[1], (int, float)):
         checks.non_negative(**{"privacy_loss[1]": privacy_loss[1]})
     d_in = plain(own_distance(d_in))
-    if checks.is_a(data, Table):
-        metric, d_in = unit_on(data, metric, d_in)
-        domain = data.space[0] if domain is None else domain
+    kind = kind_of_data(data)
+    metric, d_in = kind.unit(data, metric, d_in)
     if domain is None:
-        data, domain = _inferred(data)
+        data, domain = kind.inferred(data)
     domain = _with_margins(domain, margins)
     accountant, d_mids, d_out = accountant_of(
         domain,
@@ -131,22 +127,6 @@ def concurrent_context(
             ) from error
         raise
     return ConcurrentContext(accountant, queryable, d_in, d_mids, d_out)
-
-
-def _inferred(data: Any) -> tuple[Any, Domain]:
-    """Return the data and the domain of data like them. The error has no row of them."""
-    if is_column(data):
-        return data, vector_domain(atom_domain(T=atom_of(data)))
-    data = as_lazyframe(data)
-    files_of(data)  # raises if one is missing, as the types are read from it
-    try:
-        return data, domain_of(data, infer=True)
-    except Exception:  # what it says may depend on rows
-        pass
-    raise InvalidTypeError(
-        f"data ({type(data).__name__}) must be one value, a list, an array or a column of values "
-        "of one type, or a Polars LazyFrame, for their domain to be inferred; or pass domain"
-    )
 
 
 def _with_margins(domain: Domain, margins: Any) -> Domain:

@@ -25,16 +25,16 @@ from ..combinators import guards
 from ..combinators.cast import cast
 from ..combinators.concurrent_filter import make_concurrent_filter
 from ..combinators.concurrent_odometer import make_concurrent_odometer
+from ..data.kind import kind_of
 from ..errors import InvalidTypeError, InvalidValueError
 from ..interrupts import whole
 from ..measures import composition_measure
 from ..parallel.analyst_quotas import make_analyst_quotas
 from ..parallel.parallel import make_parallel_composition
-from ..parallel.partition import Partition, domain_of_parts
+from ..parallel.partition import Partition
 from ..queryables.as_transformation import AsTransformation
 from ..queryables.mechanism import read_map
 from ..sums.accumulator import Accounting
-from ..tables.cut import is_of_tables
 from .accountant import Plan, accountant_of
 from .by_opendp import ByOpenDP
 from .fitted import fitted
@@ -247,14 +247,15 @@ class ConcurrentQuery(AsTransformation, Query):
             raise InvalidValueError("keys must have at least one key")
         d_out = self._loss(None)
         domain, metric, d_in = self._unit()
+        kind = kind_of(domain)
         metric_of_parts, factor = partition.metric_of_parts(metric, domain)
         checks.integer(d_in=d_in)
-        distance, part_domain = factor * d_in, domain_of_parts(domain)
+        distance, part_domain = factor * d_in, kind.domain_of_parts(domain)
         measure = composition_measure(self._output_measure)
         differing = min(distance, len(set(names))) or 1
         share = measure.split(measure.validate_budget("d_out", d_out), [Fraction(1)] * differing)[0]
         # a unit of a table may have rows in several parts, which then differ by this unit only
-        each = d_in if is_of_tables(domain) else distance
+        each = d_in if kind.in_engine else distance
         accountant, d_mids, budget = accountant_of(
             part_domain,
             (metric_of_parts, each),

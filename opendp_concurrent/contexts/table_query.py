@@ -16,8 +16,8 @@ from opendp.mod import Transformation
 from ..arguments import checks
 from ..errors import InvalidTypeError
 from ..tables import aggregates, steps
-from ..tables.cut import is_of_tables
 from ..tables.domain import tables_of
+from ..tables.kind import TABLES
 from ..tables.moments import Statistic
 from ..tables.predicate import Predicate
 from ..tables.schema import KEYS, Schema, keys_of, names_of
@@ -371,6 +371,6 @@ def table_query(query: ConcurrentQuery) -> ConcurrentQuery:
     domain = chain.output_domain if isinstance(chain, Transformation) else None
     if checks.is_a(chain, tuple):
         domain = chain[0]
-    if domain is None or not is_of_tables(domain):
+    if domain is None or not TABLES.has(domain):
         return query
     return TableQuery(*query_parts(query))

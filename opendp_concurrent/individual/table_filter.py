@@ -20,7 +20,7 @@ from ..combinators import guards
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, TableError
 from ..native import opendp as _native
-from ..queryables.data import Sealed, unseal
+from ..queryables.data import Sealed, in_python
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tables.budgets import Budgets, budgets_name
@@ -135,7 +135,7 @@ def make_individual_table_filter(
     loss, budget = noise_loss(output_measure), individual_budget(output_measure, d_out)
 
     def spawn(token: Sealed) -> MachineQueryable:
-        table = table_given(tables, _native.to_python(unseal(token)))
+        table = table_given(tables, in_python(token))
         machine = _TableFilter(table, budgets, loss, budget)  # type: ignore[arg-type]
         return MachineQueryable(machine, "IndividualTableFilter")
 

@@ -35,6 +35,8 @@ class NumberMeasure(CompositionMeasure):
     one_number = True
 
     def validate(self, name: str, value: Any) -> float:
+        if type(value) is float and value >= 0.0:
+            return value + 0.0  # -0.0 becomes 0.0
         return checks.non_negative(**{name: value})
 
     def validate_budget(self, name: str, value: Any) -> float:

@@ -36,7 +36,8 @@ from ..arguments import checks
 from ..arguments.provenance import PLAINER, VALUES
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures.distances import TruncatedConcentrated
-from ..parallel.partition import ByRecord, BySplit, Partition, by_column, by_values, itself
+from ..parallel.by import by_column, by_values
+from ..parallel.partition import ByRecord, BySplit, Partition, itself
 from ..sums.basic import Basic
 from ..tables import predicate
 from ..tables.domain import Tables, domain_of_record, table_domain, units

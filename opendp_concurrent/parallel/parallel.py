@@ -15,29 +15,28 @@ from opendp.mod import Domain, Measurement, Metric, assert_features
 
 from ..accounts.lifecycle import Lifecycle, innermost_running, outside
 from ..arguments.checks import shown
+from ..arguments.keys import check_key
 from ..arguments.provenance import recorded
 from ..combinators.guards import check_measurement, check_measurement_on, check_space
 from ..combinators.interactive_measurement import make_measurement
+from ..data.kind import kind_of
 from ..errors import (
     InvalidTypeError,
     InvalidValueError,
     RefusalError,
     SpaceMismatchError,
-    TableError,
 )
-from ..failures import pass_interrupt
 from ..measures import CompositionMeasure, composition_measure
 from ..native import opendp as _native
 from ..queryables.child import adopt
-from ..queryables.data import Sealed, seal, seal_transformed, unseal
+from ..queryables.data import Sealed, seal_selected, seal_transformed, unseal
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, pinned, run
 from ..queryables.named_queries import PARTS, answering
 from ..queryables.session import validate_d_in
 from ..queryables.stream import is_stream
-from ..tables.cut import is_of_tables
 from .parallel_loss import ParallelLoss
-from .partition import Partition, check_key, domain_of_parts
+from .partition import Partition
 
 ADAPTIVE = (
     "an adversary that chooses updates adaptively also chooses which parts differ, so the "
@@ -127,7 +126,8 @@ def make_parallel_composition(
         )
     by_key = _by_key(measurements)
     metric, factor = partition.metric_of_parts(input_metric, input_domain)
-    domain = domain_of_parts(input_domain)
+    kind = kind_of(input_domain)
+    domain = kind.domain_of_parts(input_domain)
     measure = _check_measurements(by_key, domain, metric)
     cut = partition.cutter(input_domain, tuple(by_key))
     loss = ParallelLoss(measure, by_key)
@@ -135,18 +135,20 @@ def make_parallel_composition(
     def spawn(token: Sealed) -> MachineQueryable:
         parts = seal_transformed(
             token,
-            lambda pointer: dict(cut(partition.frozen(input_domain, _native.to_python(pointer)))),
+            lambda pointer: dict(
+                cut(kind.fixed(input_domain, partition.of, _native.to_python(pointer)))
+            ),
         )
-        machine = _Parts(by_key, parts, domain.carrier_type, loss.held())
-        kind = answering(MachineQueryable, PARTS)
-        return kind(machine, "ParallelComposition", interruptible=True)
+        machine = _Parts(by_key, parts, domain, loss.held())
+        queryable = answering(MachineQueryable, PARTS)
+        return queryable(machine, "ParallelComposition", interruptible=True)
 
     def privacy_map(d_in: Any) -> Any:
         d_in = validate_d_in(input_metric, d_in)
         if not isinstance(d_in, int):
             raise InvalidTypeError(f"d_in ({d_in!r}) must be an integer, to be divided over parts")
         # a unit of a table has rows in several parts, which then differ by this unit only
-        return loss.at(factor * d_in, d_in if is_of_tables(input_domain) else None)
+        return loss.at(factor * d_in, d_in if kind.in_engine else None)
 
     return make_measurement(
         (input_domain, input_metric),
@@ -174,10 +176,10 @@ class _Parts:
         self,
         measurements: Mapping[Any, Measurement],
         parts: Sealed,
-        carrier_type: Any,
+        domain: Domain,
         check_price: Callable[[Measurement], None],
     ) -> None:
-        self._measurements, self._parts, self._carrier_type = measurements, parts, carrier_type
+        self._measurements, self._parts, self._domain = measurements, parts, domain
         self._check_price = check_price
         self._opened: dict[Any, Any] = {}
 
@@ -214,17 +216,15 @@ class _Parts:
 
     def _take(self, key: Any) -> Sealed:
         """Return the part's data, converted; no other object holds them."""
-        try:
-            return seal(_native.to_pointer(unseal(self._parts).pop(key), self._carrier_type))
-        except TableError:  # the same, whatever the data are
-            raise
-        except BaseException as error:
-            pass_interrupt(error)
-        # raised outside the handler: the original error and its traceback's frames may hold data
-        raise InvalidValueError(
+        token = seal_selected(
+            self._parts,
+            self._domain,
+            lambda: unseal(self._parts).pop(key),
             "partition failed to split the data; for each key it must return a "
-            "part in the domain of the parts, whatever the data"
+            "part in the domain of the parts, whatever the data",
         )
+        unseal(token)  # a part is cut when it is opened, whatever is launched on it
+        return token
 
 
 _FAILED = object()

@@ -20,11 +20,11 @@ from opendp.mod import Domain
 from ..accounts.lifecycle import Home, at_home, check_home, here, new_home
 from ..accounts.reentry import check_not_held
 from ..arguments.provenance import Unrecorded
-from ..errors import ForkedError, ReentrantLaunchError
+from ..data.kind import check_files, kind_of
+from ..errors import ForkedError, InvalidValueError, ReentrantLaunchError, TableError
+from ..failures import pass_interrupt
 from ..interrupts import Lock
 from ..native import opendp as _native
-from ..native.columns import as_rows
-from ..native.frames import as_lazyframe, check_files, files_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -171,20 +171,13 @@ def take_in(data: Any, domain: Domain, carrier_type: Any) -> Sealed:
     A column of pandas, Polars, NumPy or PyArrow is taken for a list, a Polars DataFrame for a
     LazyFrame.
     """
-    carrier = str(carrier_type)
-    if carrier == "LazyFrame":
-        data = as_lazyframe(data)
-    elif carrier.startswith("Vec<"):
-        data = as_rows(data, carrier[4:-1], lambda: _allows_nan(domain))
-    token, files = seal(_native.to_pointer(data, carrier_type)), files_of(data)
+    kind = kind_of(domain)
+    data = kind.accepted(data, domain)
+    token, files = seal(_native.to_pointer(data, carrier_type)), kind.sources(data)
     _GIVEN.add(token)
     if files:
         _FILES[token] = files
     return token
-
-
-def _allows_nan(domain: Domain) -> bool:
-    return bool(getattr(_native.element_domain(domain), "nan", True))
 
 
 def check_sources(token: Sealed) -> None:
@@ -206,6 +199,29 @@ def seal_transformed(source: Sealed, function: Callable[[Any], Any]) -> Sealed:
     return seal(_Pending(lambda: function(unseal(source))), source)
 
 
+def seal_selected(
+    source: Sealed, domain: Domain, select: Callable[[], Any], failure: str
+) -> Sealed:
+    """Store what ``select`` returns of data in Python, converted when it is first needed.
+
+    :param domain: of what is returned
+    :param failure: the message if it fails, whatever the data are
+    """
+    carrier_type = domain.carrier_type
+
+    def selected() -> Any:
+        try:
+            return _native.to_pointer(select(), carrier_type)
+        except TableError:  # the same, whatever the data are
+            raise
+        except BaseException as error:
+            pass_interrupt(error)
+        # raised outside the handler: the original error and its traceback's frames may hold data
+        raise InvalidValueError(failure)
+
+    return seal(_Pending(selected), source)
+
+
 def check_process(token: Sealed) -> None:
     """Raise :class:`ForkedError` if this process was forked from the one that sealed the data."""
     if token not in _CONTENTS:
@@ -217,3 +233,8 @@ def unseal(token: Sealed) -> Any:
     check_process(token)
     content = _CONTENTS[token]
     return content.settle(token) if isinstance(content, _Pending) else content
+
+
+def in_python(token: Sealed) -> Any:
+    """Return the data as values of Python, to cut them after a charge."""
+    return _native.to_python(unseal(token))

@@ -35,6 +35,9 @@ class Handle(SealedHandle):
         :raises InvalidTypeError, SpaceMismatchError: the query does not fit this handle
         :raises PrivacyMapError: the measurement's privacy map cannot be used
         """
+        return self._send(query)
+
+    def _send(self, query: Any) -> Any:
         check_process(self._session.token)  # before a lock, which a thread may have held at a fork
         if self._transport is None:
             return _native.typed(self._launch, query)

@@ -27,6 +27,7 @@ from .child import adopt
 from .data import Sealed, check_sources
 from .description import Description
 from .limits import Limits
+from .machine import MachineQueryable
 from .mechanism import (
     ConcurrentMeasurement,
     ConcurrentOdometer,
@@ -53,6 +54,7 @@ class Session:
     """
 
     _asked = "the query"  # what messages call it
+    _static = ""  # why what takes updates is refused, once it has run; empty if it is not
 
     __slots__ = (
         "_children",
@@ -104,11 +106,11 @@ class Session:
         """Launch a measurement, or open a child odometer, which is not charged yet."""
         if isinstance(query, Odometer):
             return uncharged(self._open, query)
-        return self._launch(query, self.account.launch)
+        return self._launch(query, self.account.launch, self._token)
 
     def launch_prepaid(self, block: Prepaid, query: Any) -> Any:
         """Launch a measurement that ``block`` pays for."""
-        return self._launch(query, block.take)
+        return self._launch(query, block.take, self._token)
 
     @whole
     def prepay(self, price: Any, count: int, *, least: int, renews: bool) -> Prepaid:
@@ -146,7 +148,13 @@ class Session:
         block.check(again)
         return block, offer
 
-    def _launch(self, query: Any, charge: Callable[[MeasurementPrice], Lifecycle]) -> Any:
+    def _launch(
+        self, query: Any, charge: Callable[[MeasurementPrice], Lifecycle], token: Sealed
+    ) -> Any:
+        """Launch a measurement on data of the session, or on a part of them.
+
+        :param charge: charges the launch, and returns the lifecycle of the child
+        """
         charged: list[bool | None] = [False]  # None while it is being charged
         try:
             if isinstance(query, Odometer):
@@ -157,9 +165,9 @@ class Session:
             check_launch(query)
             price = self._offers.price(query, self._asked)
             if self.lock is None:
-                answer = self._walk(query, price, charge, charged)
+                answer = self._walk(query, price, charge, token, charged)
             else:  # launches run in the order in which they are charged
-                answer = in_turn(self.lock, self._walk, query, price, charge, charged)
+                answer = in_turn(self.lock, self._walk, query, price, charge, token, charged)
             return self._postprocess(answer)
         except BaseException as error:
             tell_charged(error, charged[0])
@@ -170,32 +178,31 @@ class Session:
         query: Any,
         price: MeasurementPrice,
         charge: Callable[[MeasurementPrice], Lifecycle],
+        token: Sealed,
         charged: list[bool | None],
     ) -> Any:
-        check_sources(self._token)
+        check_sources(token)
         if not self.account.asked:
             price.witness()
         charged[0] = None
         permit = charge(price)
         charged[0] = True
         self._offers.remember(price)
-        return hide_errors(permit.opaque, permit.run, self._run, price.own, permit)
+        return hide_errors(permit.opaque, permit.run, self._run, price.own, permit, token)
 
-    def _run(self, query: Any, permit: Lifecycle) -> Any:
+    def _run(self, query: Any, permit: Lifecycle, token: Sealed) -> Any:
         if isinstance(query, ConcurrentMeasurement):
-            with self._as_child():
-                return self._hand_out(query, permit)
-        return self._hand_out(query, permit)
+            with self._as_child(permit):
+                return self._hand_out(query, permit, token)
+        return self._hand_out(query, permit, token)
 
-    def _as_child(self) -> AbstractContextManager[None]:
+    def _as_child(self, permit: Lifecycle) -> AbstractContextManager[None]:
         """Give a number to accounts that are opened in this block. A refusal shows it."""
-        return as_child(self.account.lifecycle, next(self._children))
+        return as_child(permit.named, next(self._children))
 
-    def _hand_out(self, query: Any, permit: Lifecycle) -> Any:
-        if self._runner is None:
-            answer = run(query, self._token)
-        else:
-            answer = self._runner.run(run, query, self._token)
+    def _hand_out(self, query: Any, permit: Lifecycle, token: Sealed) -> Any:
+        runner = self._runner
+        answer = run(query, token) if runner is None else runner.run(run, query, token)
         return adopt(answer, permit, self.lock)
 
     def _check_odometer(self, odometer: Odometer) -> None:
@@ -210,13 +217,15 @@ class Session:
         self._check_odometer(odometer)
         self.account.lifecycle.check_not_running()
         self.account.lifecycle.check()
-        with self._as_child():
+        with self._as_child(self.account.lifecycle):
             handle = odometer.spawn(odometer, self._token, self)
         return self._postprocess(handle)
 
     def _postprocess(self, answer: Any) -> Any:
         for postprocessor in self._postprocessors:
             answer = let_in(postprocessor, answer)
+        if self._static and isinstance(answer, MachineQueryable) and answer.takes_updates:
+            raise InvalidTypeError(self._static)
         return answer
 
     def privacy_loss(self, d_in: Any) -> Any:

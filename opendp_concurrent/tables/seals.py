@@ -21,9 +21,9 @@ from ..arguments import checks
 from ..arguments.checks import checked
 from ..errors import InvalidTypeError, InvalidValueError, TableError
 from .budgets import budgets_name, quoted
-from .cut import rows_of, table_cutter
 from .domain import GroupBound, Tables, record_of
 from .engines.engine import Run
+from .kind import TABLES
 from .plan import Scan, Truncate
 from .schema import KEYS, Schema, names_of
 from .steps import MOST_ROWS
@@ -240,12 +240,12 @@ class _Seals:
         terms = self.terms()
         table, domain = self._table, self._table.space[0]
         given = checks.sequence("keys", keys=keys)
-        values = rows_of(terms.by, domain, given)
+        values = TABLES.values(domain, terms.by, given)
         if len(set(values)) != len(values):
             raise InvalidValueError("keys must be different, found a key twice")
         inserts = []
         for key, value in zip(given, values, strict=True):
-            block = table_cutter(terms.by, domain, {key: True}, (True,))(table)[True]
+            block = TABLES.cutter(domain, terms.by, {key: True}, (True,))(table)[True]
             first = Truncate(block.relation, terms.rows)
             inserts.append((value, *table.engine().selecting(first)))
         known = [self._is_known(terms, value) for value in values]

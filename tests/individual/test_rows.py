@@ -4,10 +4,17 @@ import numpy as np
 import opendp.prelude as dp
 import pytest
 
+from opendp_concurrent.data.kind import kind_of
+from opendp_concurrent.data.own import Own
+from opendp_concurrent.data.vectors import Vectors
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.individual.rows import as_rows, check_people, values_of
+from opendp_concurrent.individual.rows import check_people, values_of
 
 SYMMETRIC = dp.symmetric_distance()
+
+
+def as_rows(data, domain):
+    return kind_of(domain).rows(data, domain)
 
 
 def array2(**more):
@@ -28,6 +35,7 @@ def test_added_and_removed_people_only():
 
 
 def test_arrays_are_not_copied_and_cannot_be_written_to():
+    assert type(kind_of(array2())) is Own
     data = np.arange(6.0).reshape(3, 2)
     rows = as_rows(data, array2())
     assert np.shares_memory(rows, data)
@@ -51,6 +59,7 @@ def test_vectors_have_the_type_of_their_domain():
         rows = as_rows(data, dp.vector_domain(dp.atom_domain(T=kind)))
         assert rows.dtype == dtype
         assert rows.tolist() == data
+    assert type(kind_of(dp.vector_domain(dp.atom_domain(T=int)))) is Vectors
     pairs = dp.vector_domain(dp.user_domain("pairs", lambda _: True))
     rows = as_rows([(1, 2), (3, 4)], pairs)
     assert rows.shape == (2,)

@@ -20,12 +20,12 @@ from opendp_concurrent.errors import (
     UnsupportedMeasureError,
 )
 from opendp_concurrent.native import opendp as _native
-from opendp_concurrent.parallel.parallel import make_parallel_composition
-from opendp_concurrent.parallel.partition import (
+from opendp_concurrent.parallel.by import (
     by_column,
     by_key,
     by_split,
 )
+from opendp_concurrent.parallel.parallel import make_parallel_composition
 
 from .measurements import laplace, parallel, user
 

@@ -21,10 +21,10 @@ from opendp_concurrent.errors import (
 )
 from opendp_concurrent.measures import joins
 from opendp_concurrent.measures.joins import join_numbers
-from opendp_concurrent.parallel.parallel import make_parallel_composition
-from opendp_concurrent.parallel.partition import (
+from opendp_concurrent.parallel.by import (
     by_key,
 )
+from opendp_concurrent.parallel.parallel import make_parallel_composition
 from opendp_concurrent.tradeoffs import joins as tradeoff_joins
 from opendp_concurrent.tradeoffs.joins import join
 
@@ -90,7 +90,7 @@ def test_distances_of_parts_add_up_to_at_most_the_factor_which_is_attained(name)
     metric, distance, metric_of_parts, distance_of_parts, factor = METRICS[name]
     domain = dp.vector_domain(dp.atom_domain(T=int))
     partition = by_key(lambda row: row % 3)  # 2 is in no part
-    assert partition.metric_of_parts(metric) == (metric_of_parts, factor)
+    assert partition.metric_of_parts(metric, domain) == (metric_of_parts, factor)
     cut = partition.cutter(domain, (0, 1))
     pieces = [cut(rows) for rows in DATASETS]
     attained = set()

@@ -5,22 +5,23 @@ import math
 import opendp.prelude as dp
 import pytest
 
+import opendp_concurrent as oc
+from opendp_concurrent.data.frames import Frames
+from opendp_concurrent.data.kind import kind_of
 from opendp_concurrent.errors import (
     InvalidTypeError,
     InvalidValueError,
 )
+from opendp_concurrent.parallel.by import by_column, by_key, by_split, by_values
 from opendp_concurrent.parallel.parallel import make_parallel_composition, then_parallel_composition
-from opendp_concurrent.parallel.partition import (
-    by_column,
-    by_key,
-    by_split,
-    by_values,
-    domain_of_parts,
-)
 
 from .measurements import laplace, parallel, user
 
 PURE = dp.max_divergence()
+
+
+def domain_of_parts(domain):
+    return kind_of(domain).domain_of_parts(domain)
 
 
 # --- cutting ---------------------------------------------------------------------------------
@@ -132,6 +133,7 @@ def cut_frame(partition, keys):
 
 
 def test_a_frame_is_cut_by_columns():
+    assert type(kind_of(FRAME)) is Frames
     assert cut_frame(by_column("region"), ["s", "n", "w"]) == [[None, 0], [30, 31], []]
     assert cut_frame(by_column("age"), [30, None]) == [[30, 30], [None]]
     assert cut_frame(by_column("region", "age"), [("n", 30), ("s", None)]) == [[30], [None]]
@@ -265,3 +267,17 @@ def test_public_values_that_are_not_of_the_columns_type():
     close = by_values({"a": [16777216.0], "b": [16777217.0]}, of="weight")
     with pytest.raises(InvalidValueError, match="^the public values overlap"):
         cut_frame(close, ["a", "b"])
+
+
+def test_data_are_cut_when_the_first_part_is_opened(space):
+    seen = []
+
+    def split(rows, keys):
+        seen.append(len(rows))
+        return dict.fromkeys(keys, rows)
+
+    odometer = oc.make_concurrent_odometer(*space, PURE)
+    inner = oc.make_concurrent_filter(odometer, 1, 1.0)
+    parts = parallel(space, {"a": inner, "b": inner}, by_split(split))([1, 2])
+    assert seen == []
+    assert (parts("a"), parts("b"), seen)[2] == [2]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
-from opendp_concurrent.tables.cut import parts_of_a_unit
 from opendp_concurrent.tables.domain import GroupBound
+from opendp_concurrent.tables.kind import TABLES
 
 from . import reference
 from .pipelines import data, keyed, some_keys
@@ -304,11 +304,11 @@ def test_the_factor_uses_what_is_known_of_other_columns():
     ).space
     both = domain >> oc.t.then_group_truncate(["a", "b"], 2, 5)
     space = both.output_space
-    assert parts_of_a_unit(("a",), *space) == 2
+    assert TABLES.metric_of_parts(space[0], ("a",), space[1]) == (space[1], 2)
     assert GroupBound(frozenset("ab"), 2, 5) in space[0].descriptor.groups
     only = domain >> oc.t.then_group_truncate("a", 2, 5)
     space = only.output_space
-    assert parts_of_a_unit(("a", "b"), *space) == 10
+    assert TABLES.metric_of_parts(space[0], ("a", "b"), space[1]) == (space[1], 10)
 
 
 def test_many_values_are_a_balanced_condition(bounded, visits):

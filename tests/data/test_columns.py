@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
+from opendp_concurrent.data.columns import as_rows, atom_of, is_column
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.native.columns import as_rows, atom_of, is_column
 
 pl = pytest.importorskip("polars")
 pd = pytest.importorskip("pandas")

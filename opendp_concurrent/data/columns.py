@@ -30,6 +30,7 @@ _LIMITS = {
     **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
     "usize": "uint64",
 }
+DTYPES = {**_LIMITS, "f32": "float32", "f64": "float64", "bool": "bool"}  # of NumPy's arrays
 _MOST = 2**36  # more than a machine holds
 
 

@@ -4,9 +4,9 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.data import scanned as frames
+from opendp_concurrent.data.scanned import as_lazyframe, check_files, files_of
 from opendp_concurrent.errors import DataSourceError, InvalidTypeError
-from opendp_concurrent.native import frames
-from opendp_concurrent.native.frames import as_lazyframe, check_files, files_of
 
 pl = pytest.importorskip("polars")
 

@@ -16,7 +16,10 @@ from opendp.extras.polars import pl
 
 from ..arguments.checks import is_a
 from ..errors import DataSourceError, InvalidTypeError
+from .columns import is_column
+from .kind import check_files
 
+_REFUSED = {"pandas": "from_pandas", "pyarrow": "from_arrow"}  # and how they are converted
 _SCANNED = re.compile(r" SCAN \[(.*?)(?:, \.\.\. \d+ other sources?)?\]$", re.MULTILINE)
 
 
@@ -34,12 +37,6 @@ def files_of(data: Any) -> tuple[str, ...]:
         raise DataSourceError from None
     check_files(tuple(files))
     return tuple(sorted(files))
-
-
-def check_files(files: tuple[str, ...]) -> None:
-    """Raise unless all files exist."""
-    if not all(Path(file).exists() for file in files):
-        raise DataSourceError
 
 
 def _printed(frame: Any) -> list[str]:
@@ -61,13 +58,20 @@ def _nodes(frame: Any) -> list[str]:
     return found
 
 
+def is_frame(data: Any) -> bool:
+    """Whether the data are a table of Polars, pandas or PyArrow, and not a column."""
+    if pl is not None and is_a(data, pl.LazyFrame, pl.DataFrame):
+        return True
+    return _package(data) in _REFUSED and not is_column(data)
+
+
 def as_lazyframe(data: Any) -> Any:
     """Return a LazyFrame for a Polars DataFrame, and other data unchanged; refuse other tables."""
     if pl is not None and is_a(data, pl.DataFrame):
         return data.lazy()
-    package = type(data).__module__.partition(".")[0]
-    if package in ("pandas", "pyarrow"):
-        convert = "from_pandas" if package == "pandas" else "from_arrow"
+    package = _package(data)
+    if package in _REFUSED:
+        convert = _REFUSED[package]
         raise InvalidTypeError(
             f"data ({type(data).__name__} of {package}) must be a Polars LazyFrame; "
             f"pass pl.{convert}(frame).lazy()"
@@ -75,12 +79,5 @@ def as_lazyframe(data: Any) -> Any:
     return data
 
 
-def height(frame: Any) -> int:
-    """Return the number of rows of a LazyFrame."""
-    rows: int = frame.select(pl.len()).collect().item()
-    return rows
-
-
-def concatenated(frames: list[Any]) -> Any:
-    """Return the rows of several LazyFrames as one."""
-    return pl.concat(frames, how="vertical")
+def _package(data: Any) -> str:
+    return type(data).__module__.partition(".")[0]

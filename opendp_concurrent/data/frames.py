@@ -1,0 +1,131 @@
+"""LazyFrames of Polars, and DataFrames in place of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from opendp.domains import lazyframe_domain, with_margin
+from opendp.extras.polars import pl
+from opendp.mod import Domain, LazyFrameDomain
+
+from ..arguments.checks import shown
+from ..errors import InvalidTypeError, InvalidValueError
+from ..native import opendp as _native
+from .kind import Cut, Kind, Of, Owners, columns_in, register
+from .scanned import as_lazyframe, files_of, is_frame
+
+
+class Frames(Kind):
+    """A record is a row, and its value is what it has in some columns."""
+
+    by_columns = True
+
+    def has(self, domain: Domain) -> bool:
+        """Return whether a domain is of LazyFrames."""
+        return isinstance(domain, LazyFrameDomain)
+
+    def takes(self, data: Any) -> bool:
+        """Return whether data are a frame, of Polars or of a library whose frames are refused."""
+        return is_frame(data)
+
+    def inferred(self, data: Any) -> tuple[Any, Domain]:
+        """Return a LazyFrame and its domain, or raise."""
+        data = as_lazyframe(data)
+        files_of(data)  # raises if one is missing, as the types are read from it
+        return super().inferred(data)
+
+    def accepted(self, data: Any, domain: Domain) -> Any:
+        """Return a LazyFrame, or raise."""
+        return as_lazyframe(data)
+
+    def sources(self, data: Any) -> tuple[str, ...]:
+        """Return the local files that the LazyFrame is scanned from, as far as its plan shows."""
+        return files_of(data)
+
+    def domain_of_parts(self, domain: Domain) -> Domain:
+        """Return the domain of frames with these columns, and at most as many rows."""
+        columns = [domain.get_series_domain(name) for name in domain.columns]
+        margin, parts = domain.get_margin([]), lazyframe_domain(columns)
+        if margin.max_length is None:
+            return parts
+        return with_margin(parts, replace(margin, max_groups=None, invariant=None))
+
+    def cutter(self, domain: Domain, of: Of, owners: Owners, keys: tuple[Any, ...]) -> Cut:
+        """Return the function that joins the rows with the public values."""
+        names, columns = domain.columns, columns_in(of)
+        for column in columns:
+            if column not in names:
+                raise InvalidValueError(
+                    f"partition names the column {column!r}, which input_domain does not have; "
+                    f"its columns are: {', '.join(names)}"
+                )
+        place = "part"
+        while place in names:
+            place += "_"
+        numbers = {key: number for number, key in enumerate(keys)}
+        table = _public(columns, _native.empty_frame(domain), list(owners))
+        part_numbers = [numbers[key] for key in owners.values()]
+        table = table.with_columns(pl.Series(place, part_numbers))
+
+        def cut(frame: Any) -> dict[Any, Any]:
+            rows = frame.collect()
+            placed = rows.join(
+                table, on=list(columns), how="inner", nulls_equal=True, maintain_order="left"
+            )
+            found = placed.partition_by(place, as_dict=True, include_key=False)
+            nothing = rows.clear()
+            return {key: found.get((number,), nothing).lazy() for key, number in numbers.items()}
+
+        return cut
+
+    def fixed(self, domain: Domain, of: Of | None, data: Any) -> Any:
+        """Return the rows in memory: a plan may read files, and sample."""
+        return data.collect().lazy()
+
+    def values(self, domain: Domain, of: Of | None, keys: Collection[Any]) -> list[Any] | None:
+        """Return the rows of public values, in the types of the columns."""
+        found: list[Any] = _public(columns_in(of), _native.empty_frame(domain), list(keys)).rows()
+        return found
+
+    def joined(self, parts: list[Any]) -> Any:
+        """Return one frame."""
+        return pl.concat(parts, how="vertical")
+
+    def size(self, data: Any) -> int:
+        """Return the number of rows."""
+        rows: int = data.select(pl.len()).collect().item()
+        return rows
+
+
+def _public(columns: tuple[str, ...], empty: Any, values: list[Any]) -> Any:
+    """Return the public values as a frame in the columns' types; raise if two become equal."""
+    rows = values if len(columns) > 1 else [(value,) for value in values]
+    for row in rows:
+        if not isinstance(row, tuple) or len(row) != len(columns):
+            raise InvalidTypeError(
+                f"measurements has the key {shown(row)}, which must be a tuple of {len(columns)} "
+                f"values, one for each of {', '.join(columns)}"
+            )
+    series = []
+    for index, column in enumerate(columns):
+        kind = empty.get_column(column)
+        try:
+            cells = [row[index] for row in rows]
+            series.append(pl.Series(column, cells, dtype=kind.dtype, strict=True))
+        except Exception as error:
+            reason = str(error).partition("\n")[0]
+            raise InvalidTypeError(
+                f"the public values must be of the type of the column {column!r}, {kind.dtype}: "
+                f"{reason}"
+            ) from None
+    table = pl.DataFrame(series)
+    if table.is_duplicated().any():
+        raise InvalidValueError(
+            f"the public values overlap: two of them are equal in the types of {', '.join(columns)}"
+        )
+    return table
+
+
+register(Frames())

@@ -1,0 +1,10 @@
+"""The kinds of data that are always known: this imports the files that register them.
+
+Tables in an engine are registered by their own room.
+"""
+
+from __future__ import annotations
+
+from . import frames, own, vectors
+
+__all__ = ["frames", "own", "vectors"]
