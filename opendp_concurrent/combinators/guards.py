@@ -13,7 +13,7 @@ from ..errors import InvalidTypeError, NativeConstructorError, SpaceMismatchErro
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
 from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement, ConcurrentOdometer
-from ..queryables.stream import is_stream
+from ..queryables.stream_domain import is_stream
 from ..sums.orders_sum import OnOrders
 
 

@@ -32,10 +32,10 @@ from ..queryables.stream import (
     OwnStreamQueryable,
     QueryOnlyQueryable,
     Stream,
-    is_stream,
     query_side,
     start_of,
 )
+from ..queryables.stream_domain import is_stream
 from .guards import check_inside, check_measurement
 from .interactive_measurement import make_measurement, never
 

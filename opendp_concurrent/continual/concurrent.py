@@ -37,7 +37,6 @@ from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, ch
 from ..queryables.named_queries import answering, queries_of
 from ..queryables.root import ConcurrentCompositionQueryable
 from ..queryables.stream import (
-    MESSAGES,
     DataMessage,
     FedQueryable,
     Feed,
@@ -49,6 +48,7 @@ from ..queryables.stream import (
     query_side,
     start_of,
 )
+from ..queryables.stream_domain import MESSAGES
 from .mechanism import Checked, ContinualQueryable
 from .stream import items_of
 

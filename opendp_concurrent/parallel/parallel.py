@@ -34,7 +34,7 @@ from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, pinned, run
 from ..queryables.named_queries import PARTS, answering
 from ..queryables.session import validate_d_in
-from ..queryables.stream import is_stream
+from ..queryables.stream_domain import is_stream
 from ..tables.cut import is_of_tables
 from .parallel_loss import ParallelLoss
 from .partition import Partition, check_key, domain_of_parts

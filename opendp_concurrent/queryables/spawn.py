@@ -16,7 +16,7 @@ from ..accounts.rule import Unlimited, Within
 from ..errors import ConcurrentError, InvalidTypeError, PrivacyMapError
 from ..measures import Composability, CompositionMeasure
 from ..native import opendp as _native
-from ..native.advisories.fence import trusted
+from ..native.trust import trusted
 from ..shown import shown
 from .data import Sealed, seal_transformed, unseal
 from .limits import Limits

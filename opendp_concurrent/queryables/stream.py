@@ -19,13 +19,11 @@ from typing import Any, Protocol
 from weakref import ref
 
 import numpy as np
-from opendp.measures import max_divergence
-from opendp.mod import Domain, Measure
 
 from ..accounts.lifecycle import innermost_running, outside
 from ..accounts.reentry import check_not_held
 from ..arguments import owned
-from ..arguments.checks import at_most, integer, shown
+from ..arguments.checks import integer, shown
 from ..errors import InvalidTypeError, InvalidValueError, MessageLimitError, StreamError
 from ..failures import pass_interrupt
 from ..interrupts import Lock
@@ -35,7 +33,6 @@ from .machine import MachineQueryable
 from .saved import whole
 
 MOST_ITEMS = 10**8  # at once
-MESSAGES = at_most(2**63 - 1, "no session has more")
 UPDATE_REFUSED = (
     "an update is data, and this handle takes queries only; a continual mechanism launched "
     "on a parent gets its updates from the parent's stream: update the parent"
@@ -105,34 +102,11 @@ class Room(DataMessage):
     steps: int
 
 
-class StreamItems:
-    """What the items of a stream are: the descriptor of its domain."""
-
-
 class Feed(Protocol):
     """What takes updates."""
 
     def receive(self, message: DataMessage) -> Any:
         """Take an update, or say whether there is room for some."""
-
-
-def is_stream(domain: Domain) -> bool:
-    """Whether the datasets of a domain are streams."""
-    return isinstance(getattr(domain, "descriptor", None), StreamItems)
-
-
-def check_static(input_domain: Domain) -> None:
-    """Raise for a stream: what comes later would never reach a mechanism on data as they are."""
-    if is_stream(input_domain):
-        raise InvalidTypeError(
-            f"input_domain ({input_domain}) is a stream, whose items come later and would never "
-            "reach this mechanism; use a continual one, such as make_counter or make_alarm"
-        )
-
-
-def feeds_many(measure: Measure) -> bool:
-    """Whether one stream may feed several mechanisms without a bound on messages: pure DP only."""
-    return bool(measure == max_divergence())
 
 
 def check_items(items: Any) -> Any:
