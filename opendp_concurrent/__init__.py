@@ -35,6 +35,7 @@ from .continual.stream import (
     record_stream,
     user_presence,
 )
+from .errors import every as _every  # noqa: F401
 from .fdp.function import TradeoffFunction
 from .install import install
 from .measures.distances import TruncatedConcentrated

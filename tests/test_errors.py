@@ -4,6 +4,8 @@ import copy
 import inspect
 import math
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -14,6 +16,16 @@ KINDS = [
     for one in vars(errors).values()
     if inspect.isclass(one) and issubclass(one, errors.ConcurrentError)
 ]
+
+
+def test_users_find_every_error_in_one_module():
+    code = "import opendp_concurrent as oc; print(*[one for one in vars(oc.errors)])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {one.__name__ for one in KINDS} <= {*found.stdout.split()}
+    assert {"BlockExceededError", "LedgerError", "StreamError", "TableError"} <= {
+        one.__name__ for one in KINDS
+    }
+    assert {one.__module__ for one in KINDS} == {"opendp_concurrent.errors"}
 
 
 @pytest.mark.parametrize("again", [copy.copy, lambda one: pickle.loads(pickle.dumps(one))])

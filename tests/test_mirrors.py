@@ -118,6 +118,13 @@ ELSEWHERE = {
         "tables/rendering/syntax.py",
     ],
     "test_entry.py": ["__main__.py"],
+    "test_errors.py": [
+        "errors/blocks.py",
+        "errors/every.py",
+        "errors/ledger.py",
+        "errors/streams.py",
+        "errors/tables.py",
+    ],
     "test_public_names.py": ["c.py", "m.py", "t.py"],
     "messages/test_serialization.py": [
         "messages/values.py",

@@ -16,7 +16,8 @@ import numpy as np
 from opendp.mod import Domain, LazyFrameDomain
 
 from ..arguments import checks
-from ..errors import InvalidTypeError, InvalidValueError, TableError
+from ..errors import InvalidTypeError, InvalidValueError
+from ..errors.tables import TableError
 from ..failures import pass_interrupt
 from ..interrupts import Lock, let_in
 from ..native import opendp as _native

@@ -16,12 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..arguments.checks import shown
-from ..errors import (
-    BlockExceededError,
-    BudgetExceededError,
-    InvalidTypeError,
-    InvalidValueError,
-)
+from ..errors import BudgetExceededError, InvalidTypeError, InvalidValueError
+from ..errors.blocks import BlockExceededError
 from ..interrupts import Lock
 from ..sums.accumulator import Accumulator, times
 from .counters import Counters

@@ -26,7 +26,8 @@ from ..accounts.lifecycle import housed
 from ..arguments.checks import checked, count, optional
 from ..arguments.provenance import recorded
 from ..combinators.interactive_measurement import make_measurement, never
-from ..errors import InvalidTypeError, StreamError, StreamHaltedError, UnsupportedMeasureError
+from ..errors import InvalidTypeError, UnsupportedMeasureError
+from ..errors.streams import StreamError, StreamHaltedError
 from ..failures import pass_interrupt
 from ..measures import Composability, composition_measure
 from ..native import opendp as _native

@@ -18,13 +18,8 @@ from ..arguments.checks import checked, count, function, optional, text
 from ..arguments.provenance import recorded
 from ..combinators import guards
 from ..combinators.interactive_measurement import make_measurement
-from ..errors import (
-    InvalidTypeError,
-    RefusalError,
-    StreamError,
-    StreamHaltedError,
-    UnsupportedMeasureError,
-)
+from ..errors import InvalidTypeError, RefusalError, UnsupportedMeasureError
+from ..errors.streams import StreamError, StreamHaltedError
 from ..interrupts import let_in
 from ..measures import composition_measure
 from ..native import opendp as _native

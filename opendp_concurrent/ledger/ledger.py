@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..accounts.charge import Terms, label_text
 from ..arguments import checks
 from ..arguments.checks import checked, optional, text
-from ..errors import LedgerDamagedError, LedgerError
+from ..errors.ledger import LedgerDamagedError, LedgerError
 from ..interrupts import whole
 from .audit import Summary, audit, milestone
 from .book import SqlBook

@@ -18,13 +18,8 @@ from ..arguments.checks import shown
 from ..arguments.provenance import recorded
 from ..combinators.guards import check_measurement, check_measurement_on, check_space
 from ..combinators.interactive_measurement import make_measurement
-from ..errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    RefusalError,
-    SpaceMismatchError,
-    TableError,
-)
+from ..errors import InvalidTypeError, InvalidValueError, RefusalError, SpaceMismatchError
+from ..errors.tables import TableError
 from ..failures import pass_interrupt
 from ..measures import CompositionMeasure, composition_measure
 from ..native import opendp as _native

@@ -24,7 +24,8 @@ from ..accounts.lifecycle import innermost_running, outside
 from ..accounts.reentry import check_not_held
 from ..arguments import owned
 from ..arguments.checks import integer, shown
-from ..errors import InvalidTypeError, InvalidValueError, MessageLimitError, StreamError
+from ..errors import InvalidTypeError, InvalidValueError
+from ..errors.streams import MessageLimitError, StreamError
 from ..failures import pass_interrupt
 from ..interrupts import Lock
 from ..native import opendp as _native

@@ -20,7 +20,8 @@ from ...accumulators.renyi import Renyi
 from ...accumulators.zcdp import Zcdp
 from ...blocks.recorded import OnEachBlock
 from ...blocks.totals import OnKeys
-from ...errors import InvalidTypeError, InvalidValueError, UnregisteredError
+from ...errors import InvalidTypeError, InvalidValueError
+from ...errors.ledger import UnregisteredError
 from ...fdp.finite import Finite
 from ...fdp.function import TradeoffFunction
 from ...fdp.laplace import Laplace

@@ -14,13 +14,21 @@ Where OpenDP raises ``OpenDPException``, the exception of this package is a subc
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from opendp.mod import OpenDPException
 
-from .shown import rounded, shown
+from ..shown import rounded, shown
 
 T = TypeVar("T")
+E = TypeVar("E", bound=type[Exception])
+
+
+def public(error: E) -> E:
+    """Give an exception that only some rooms raise a name in this module, which users know."""
+    error.__module__ = __name__
+    globals()[error.__name__] = error
+    return error
 
 
 class ConcurrentError(Exception):
@@ -341,48 +349,6 @@ class BudgetExceededError(RefusalError):
         )
 
 
-class BlockExceededError(BudgetExceededError):
-    """The launch would take the privacy loss of a block of the data above its budget.
-
-    No block was charged. ``spent`` and ``remaining`` are those of ``block``.
-
-    :ivar block: key of the block; of several that refuse, the one that was added first
-    """
-
-    block: Any = None
-
-    @classmethod
-    def of(cls, refusal: BudgetExceededError, block: Any) -> BlockExceededError:
-        """Return the refusal of one block."""
-        found = cls(
-            refusal.spent,
-            refusal.asked,
-            refusal.remaining,
-            d_out=refusal.d_out,
-            launches=refusal.launches,
-        )
-        found.block = block
-        return found
-
-    def told_by(
-        self, account: tuple[str, ...], d_in: Any, measure: str, accumulator: str
-    ) -> BlockExceededError:
-        """Return this refusal with the account and the block that refused."""
-        found = type(self)(
-            self.spent,
-            self.asked,
-            self.remaining,
-            d_out=self.d_out,
-            account=(*account, f"block {shown(self.block)}"),
-            d_in=d_in,
-            measure=measure,
-            accumulator=accumulator,
-            launches=self.launches,
-        )
-        found.block = self.block
-        return found
-
-
 def _is_infinite(loss: Any) -> bool:
     parts = loss if isinstance(loss, tuple) else (loss,)
     return any(isinstance(part, float) and part == float("inf") for part in parts)
@@ -511,17 +477,6 @@ class MechanismError(ConcurrentError, OpenDPException):
         )
 
 
-class TableError(ConcurrentError, OpenDPException):
-    """An engine could not run a statement on a table. Always the same, whatever the data are."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the engine could not answer the statement; why is kept from analysts, as it may tell "
-            "of the data, and is in the log of the owner (opendp_concurrent.tables); what it cost "
-            "stays charged"
-        )
-
-
 class CollectedError(RefusalError):
     """A released frame was collected before. Its plan would draw fresh noise without a charge."""
 
@@ -555,93 +510,14 @@ class DataSourceError(RefusalError):
         )
 
 
-class MessageLimitError(RefusalError):
-    """The mechanism was built for a limited number of messages, and has answered them."""
-
-    def __init__(
-        self, limit: int, what: str = "messages", more: str = "a larger max_messages"
-    ) -> None:
-        super().__init__(
-            f"the mechanism has answered {limit} of {limit} {what}; "
-            f"build it with {more}, or launch another"
-        )
-        self.limit = limit
-
-
-class StreamError(RefusalError):
-    """An update has the wrong step, or is beyond the horizon; nothing changed."""
-
-
-class StreamHaltedError(RefusalError):
-    """The continual mechanism has halted: an update was invalid or failed, or it was saved."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the continual mechanism has halted: an update was not an item of its stream "
-            "(several items go to update_all), or failed, or its state was saved to "
-            "continue elsewhere; chain the mechanism with a clamp or a filter of the "
-            "stream, and launch it again"
-        )
-
-
-class PostprocessorError(ConcurrentError, OpenDPException):
-    """A postprocessor (person in the middle) broke the protocol. Its state did not change."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"the postprocessor failed: {reason}")
-        self.reason = reason
-
-
-class LedgerError(ConcurrentError):
-    """A ledger could not be read, or a charge could not be written. The mechanism did not run."""
-
-
-class LedgerMismatchError(LedgerError):
-    """A ledger was opened with terms that differ from its own; nothing was charged.
-
-    :ivar name: the argument that differs
-    :ivar recorded: its value in the ledger
-    :ivar given: its value in this call
-    """
-
-    charged = False
-
-    def __init__(self, name: str, recorded: object, given: object) -> None:
-        super().__init__(
-            f"{name} does not match: the ledger has {recorded}, given was {given}; "
-            + (
-                "check the spelling; opendp_concurrent.ledger.datasets returns all names"
-                if name == "dataset"
-                else "use the recorded terms, or create another ledger"
-            )
-        )
-        self.name, self.recorded, self.given = name, recorded, given
-
-
-class UnregisteredError(LedgerError):
-    """A ledger has a value of another package whose class is not registered in this process.
-
-    :ivar tag: tag of the value
-    """
-
-    charged = False
-
-    def __init__(self, tag: str, register: str = "opendp_concurrent.ledger.register") -> None:
-        super().__init__(
-            f"the ledger has a value with the tag {tag!r}, and no class is registered for this tag "
-            f"in this process: import the package that defines it, or call {register}, before you "
-            "open the ledger"
-        )
-        self.tag = tag
-
-
-class LedgerDamagedError(LedgerError):
-    """A ledger is inconsistent: it was edited or cut, or it is an older copy."""
-
-    def __init__(
-        self,
-        what: str,
-        advice: str = "the ledger was edited, damaged, or replaced by another copy: it accepts no "
-        "charge; restore the newest copy",
-    ) -> None:
-        super().__init__(f"{what}; {advice}")
+if TYPE_CHECKING:  # what rooms add, see `public`
+    from .blocks import BlockExceededError as BlockExceededError
+    from .ledger import LedgerDamagedError as LedgerDamagedError
+    from .ledger import LedgerError as LedgerError
+    from .ledger import LedgerMismatchError as LedgerMismatchError
+    from .ledger import UnregisteredError as UnregisteredError
+    from .streams import MessageLimitError as MessageLimitError
+    from .streams import PostprocessorError as PostprocessorError
+    from .streams import StreamError as StreamError
+    from .streams import StreamHaltedError as StreamHaltedError
+    from .tables import TableError as TableError

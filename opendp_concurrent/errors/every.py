@@ -1,0 +1,6 @@
+"""The exceptions of all rooms. Importing it makes each a name of ``opendp_concurrent.errors``."""
+
+from . import blocks as blocks
+from . import ledger as ledger
+from . import streams as streams
+from . import tables as tables
