@@ -18,8 +18,9 @@ KINDS = [
 ]
 
 
-def test_users_find_every_error_in_one_module():
-    code = "import opendp_concurrent as oc; print(*[one for one in vars(oc.errors)])"
+@pytest.mark.parametrize("module", ["opendp_concurrent", "opendp_concurrent.errors.every"])
+def test_users_find_every_error_in_one_module(module):
+    code = f"import {module}; print(*[one for one in vars(opendp_concurrent.errors)])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {one.__name__ for one in KINDS} <= {*found.stdout.split()}
     assert {"BlockExceededError", "LedgerError", "StreamError", "TableError"} <= {

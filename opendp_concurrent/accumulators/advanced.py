@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
 
+from ..arguments.written import written
 from ..exact.bracket import Bracket, Digits, upper
 from ..exact.rounding import SMALLEST, from_units_up, largest_double, to_units
 from .epsilon_delta_sum import EpsilonDeltaAccounting, slack
 
 
+@written("advanced", slack="delta_slack")
 @dataclass(frozen=True, slots=True)
 class Advanced(EpsilonDeltaAccounting):
     """Add up the squares of ε."""

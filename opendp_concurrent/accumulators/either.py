@@ -11,10 +11,12 @@ from functools import lru_cache
 from typing import Any
 
 from ..arguments.checks import shown
+from ..arguments.written import written
 from ..errors import InvalidTypeError
 from .epsilon_delta_sum import EpsilonDeltaAccounting, EpsilonRule
 
 
+@written("either", "rules")
 @dataclass(frozen=True, slots=True)
 class Either(EpsilonDeltaAccounting):
     """The least ε of several rules."""

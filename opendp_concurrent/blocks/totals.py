@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..arguments.checks import shown
+from ..arguments.written import written
 from ..errors import BudgetExceededError, InvalidTypeError, InvalidValueError
 from ..errors.blocks import BlockExceededError
 from ..interrupts import Lock
@@ -36,6 +37,7 @@ class OnBlocks:
     d_mid: Any
 
 
+@written("on-blocks", "keys", "d_mid")
 @dataclass(frozen=True, slots=True)
 class OnKeys:
     """The same, with keys instead of places: what a ledger keeps.
