@@ -18,7 +18,7 @@ from types import ModuleType
 from opendp.context import constructors, register
 
 from . import accumulators, c, fdp, handles, m, measures, t, tables, tradeoffs  # noqa: F401
-from .accounts.charge import labelled
+from .accounts.label import labelled
 from .combinators.concurrent_composition import (
     make_concurrent_composition,
     then_concurrent_composition,

@@ -11,7 +11,8 @@ PACKAGE, TESTS = ROOT / "opendp_concurrent", ROOT / "tests"
 
 # A test file, and the modules that have no file of their own because it tests them.
 ELSEWHERE = {
-    "accounts/test_account.py": ["accounts/rule.py"],
+    "accounts/test_account.py": ["accounts/charge.py", "accounts/on_ledger.py", "accounts/rule.py"],
+    "accounts/test_reentry.py": ["accounts/history.py"],
     "accumulators/test_rule_formulas.py": [
         "accumulators/advanced.py",
         "accumulators/epsilon_delta_sum.py",
@@ -120,8 +121,10 @@ ELSEWHERE = {
     "test_entry.py": ["__main__.py"],
     "test_errors.py": [
         "errors/blocks.py",
+        "errors/data.py",
         "errors/every.py",
         "errors/ledger.py",
+        "errors/mechanisms.py",
         "errors/streams.py",
         "errors/tables.py",
     ],

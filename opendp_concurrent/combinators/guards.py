@@ -9,7 +9,8 @@ from opendp.mod import Domain, Measure, Measurement, Metric, Transformation
 
 from ..arguments import checks
 from ..arguments.checks import shown
-from ..errors import InvalidTypeError, NativeConstructorError, SpaceMismatchError
+from ..errors import InvalidTypeError, SpaceMismatchError
+from ..errors.mechanisms import NativeConstructorError
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
 from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement, ConcurrentOdometer

@@ -185,17 +185,6 @@ class UnsupportedEventError(InvalidValueError):
         self.event = event
 
 
-class NativeConstructorError(InvalidValueError, OpenDPException):
-    """A constructor of OpenDP refused its arguments.
-
-    :ivar constructor: its name
-    """
-
-    def __init__(self, constructor: str, given: str, reason: str) -> None:
-        super().__init__(f"{constructor} of OpenDP refuses {given}: {reason}")
-        self.constructor = constructor
-
-
 _LONGEST = 1000  # characters of a reason, which may come from a map
 
 
@@ -463,59 +452,17 @@ class InterruptedHandleError(RefusalError):
         )
 
 
-class MechanismError(ConcurrentError, OpenDPException):
-    """A mechanism has failed, and the owner of the data hides errors from analysts.
-
-    The exception is always the same. It has no cause, context or frames of the mechanism.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the mechanism has failed; the reason is hidden from analysts, because it may "
-            "depend on the data, and is in the owner's log; the cost of the mechanism "
-            "stays charged"
-        )
-
-
-class CollectedError(RefusalError):
-    """A released frame was collected before. Its plan would draw fresh noise without a charge."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the released frame is exhausted, because it was collected before; keep the DataFrame "
-            "that collect() returned, or release the query again, which is charged again"
-        )
-
-
-class ForkedError(RefusalError):
-    """The process was forked; its queryables can be used in the parent process only."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "this process was forked from the process that holds the data; a copied "
-            "queryable would repeat its noise and keep an account of its own; query it in "
-            "the original process, or launch a mechanism in this one"
-        )
-
-
-class DataSourceError(RefusalError):
-    """A file that the data are scanned from is missing. This is seen before the charge."""
-
-    charged = False
-
-    def __init__(self) -> None:
-        super().__init__(
-            "a file that the LazyFrame is scanned from was not found; nothing was charged; put the "
-            "file back, or open the data where the files are"
-        )
-
-
 if TYPE_CHECKING:  # what rooms add, see `public`
     from .blocks import BlockExceededError as BlockExceededError
+    from .data import CollectedError as CollectedError
+    from .data import DataSourceError as DataSourceError
+    from .data import ForkedError as ForkedError
     from .ledger import LedgerDamagedError as LedgerDamagedError
     from .ledger import LedgerError as LedgerError
     from .ledger import LedgerMismatchError as LedgerMismatchError
     from .ledger import UnregisteredError as UnregisteredError
+    from .mechanisms import MechanismError as MechanismError
+    from .mechanisms import NativeConstructorError as NativeConstructorError
     from .streams import MessageLimitError as MessageLimitError
     from .streams import PostprocessorError as PostprocessorError
     from .streams import StreamError as StreamError

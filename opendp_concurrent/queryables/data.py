@@ -20,7 +20,8 @@ from opendp.mod import Domain
 from ..accounts.lifecycle import Home, at_home, check_home, here, new_home
 from ..accounts.reentry import check_not_held
 from ..arguments.provenance import Unrecorded
-from ..errors import ForkedError, ReentrantLaunchError
+from ..errors import ReentrantLaunchError
+from ..errors.data import ForkedError
 from ..interrupts import Lock
 from ..native import opendp as _native
 from ..native.columns import as_rows
