@@ -35,7 +35,6 @@ from ..accumulators.zcdp import Zcdp, zcdp
 from ..arguments import checks
 from ..arguments.provenance import PLAINER, VALUES
 from ..errors import InvalidTypeError, InvalidValueError
-from ..measures.distances import TruncatedConcentrated
 from ..parallel.partition import ByRecord, BySplit, Partition, by_column, by_values, itself
 from ..sums.basic import Basic
 from ..tables import predicate
@@ -43,6 +42,7 @@ from ..tables.domain import Tables, domain_of_record, table_domain, units
 from ..tables.predicate import Both, Column, Compare, IsIn, IsNull, Not, Other, Predicate, column
 from ..tables.schema import KINDS
 from ..tradeoffs.residue import Residue, residue
+from ..truncated.distances import TruncatedConcentrated
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _DTYPES = frozenset({"bool", "float32", "float64", *_INTEGERS})

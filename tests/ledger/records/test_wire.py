@@ -42,12 +42,12 @@ from opendp_concurrent.ledger.records.limited import Limited, Opened
 from opendp_concurrent.ledger.records.terms import read_terms, write_terms
 from opendp_concurrent.measures import register
 from opendp_concurrent.measures.shapes import PairMeasure
-from opendp_concurrent.measures.truncated_sum import Truncated
 from opendp_concurrent.sums.orders_sum import GridCurve, OnOrders
 from opendp_concurrent.sums.square_sum import Squares
 from opendp_concurrent.tradeoffs.ladder import ladder
 from opendp_concurrent.tradeoffs.product import Products
 from opendp_concurrent.tradeoffs.residue import residue
+from opendp_concurrent.truncated.truncated_sum import Truncated
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 QUARTER, ZERO = '{"double":"0x1.0000000000000p-2"}', '{"double":"0x0.0p+0"}'
