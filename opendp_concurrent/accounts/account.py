@@ -87,6 +87,8 @@ class Account:
     :param parent: the account that is also charged for every launch of this one (a child odometer)
     :param sequential_reason: why the next launch closes children; None if it does not
     :param opaque: whether errors of mechanisms are hidden from the analyst
+    :ivar keeper: what keeps the charges of this account
+    :ivar lock: of all accounts of its tree
     """
 
     __slots__ = (
@@ -96,11 +98,11 @@ class Account:
         "_chain",
         "_current",
         "_inward",
-        "_keeper",
         "_lifted",
         "_sequential_reason",
         "_start",
         "_state",
+        "keeper",
         "lifecycle",
         "lock",
     )
@@ -118,8 +120,8 @@ class Account:
         self._start, self._bound, self._inward = start, bound, inward
         self._chain: tuple[Account, ...] = (self, *(parent._chain if parent else ()))
         keeper = None if bound is None else bound.keeper
-        self._keeper: Keeper = History() if keeper is None else keeper
-        self._arbiter: Arbiter = parent._arbiter if parent else self._keeper  # type: ignore[assignment]
+        self.keeper: Keeper = History() if keeper is None else keeper
+        self._arbiter: Arbiter = parent._arbiter if parent else self.keeper  # type: ignore[assignment]
         self.lock: Lock = parent.lock if parent else Lock()
         below = parent.lifecycle if parent else innermost_running()
         self.lifecycle: Lifecycle = Lifecycle(
@@ -129,7 +131,7 @@ class Account:
             name=name_of_account(
                 (bound.rule if bound else UNLIMITED).kind,
                 None if below is None else below.named,
-                self._keeper.dataset,
+                self.keeper.dataset,
             ),
         )
         self._sequential_reason = sequential_reason
@@ -144,7 +146,7 @@ class Account:
     @property
     def launches(self) -> int:
         """Number of charged launches that this process knows of."""
-        return self._keeper.launches
+        return self.keeper.launches
 
     @property
     def accumulator_of_none(self) -> Accumulator:
@@ -159,11 +161,6 @@ class Account:
         return None if self._bound is None else self._tracked(self._state).query_d_in
 
     @property
-    def keeper(self) -> Keeper:
-        """What keeps the charges of this account."""
-        return self._keeper
-
-    @property
     def recorded(self) -> bool:
         """Whether a ledger keeps the charges of this tree."""
         return self._arbiter.recorded
@@ -173,7 +170,7 @@ class Account:
 
         :raises InvalidTypeError: if a ledger keeps this tree, but not this account
         """
-        return self._arbiter.open_limit(self._keeper, path, terms)
+        return self._arbiter.open_limit(self.keeper, path, terms)
 
     # --- launching -------------------------------------------------------------------------
 
@@ -281,10 +278,9 @@ class Account:
             tried = least if admitted is None else (admitted[0] + refused) // 2
 
     def _prices(self, price: Price) -> list[Price]:
-        prices, chain = [price], self._chain
-        if len(chain) > 1:
-            for account in chain[:-1]:
-                prices.append(account._lift(prices[-1]))
+        prices = [price]
+        for account in self._chain[:-1]:
+            prices.append(account._lift(prices[-1]))
         return prices
 
     def _lift(self, price: Price) -> Price:
@@ -365,7 +361,7 @@ class Account:
         chain = self._chain
         for place in range(len(chain) - 1, -1, -1):  # from the root
             chain[place]._state = plans[place]
-            chain[place]._keeper.keep(prices[place], count)
+            chain[place].keeper.keep(prices[place], count)
         return self.begin() if runs else self.lifecycle, count
 
     # --- readings --------------------------------------------------------------------------
@@ -406,7 +402,7 @@ class Account:
         except RefusalError as error:
             return error.with_traceback(None)
         for account in chain[::-1]:
-            account._keeper.refresh(account)
+            account.keeper.refresh(account)
         for account, one in zip(chain, self._prices(price), strict=True):
             plan = account._plan(account._state, one)
             if isinstance(plan, BudgetExceededError):
@@ -421,7 +417,7 @@ class Account:
         """Return what the bound still admits; None without a bound."""
         if self._bound is None:
             return None
-        self._keeper.refresh(self)
+        self.keeper.refresh(self)
         return self._bound.rule.remaining(self._tracked(self._state).accumulator)
 
     @property
@@ -439,7 +435,7 @@ class Account:
         return bool(self._state) or any(account._state for account in self._chain)
 
     def _accumulator(self, d_in: Any) -> Accumulator:
-        self._keeper.refresh(self)
+        self.keeper.refresh(self)
         tracked = self._state.get(distance_key(d_in))
         return tracked.accumulator if tracked else self._track(d_in)
 
@@ -449,11 +445,11 @@ class Account:
             assert self._bound is not None
             raise InvalidValueError(
                 f"d_in ({d_in}) must be {self._bound.d_in}, the d_in of this "
-                f"{self._keeper.what}: its loss is known only there"
+                f"{self.keeper.what}: its loss is known only there"
             )
         d_in, key = own_distance(d_in), distance_key(d_in)
         query_d_in = self._inward(d_in) if self._inward else d_in
-        accumulator, read, history = self._start, 0, self._keeper.prices
+        accumulator, read, history = self._start, 0, self.keeper.prices
         while True:
             for _, run in groupby(history[read:], key=id):
                 price, *more = run

@@ -252,9 +252,8 @@ class Prepaid:
         """Use a charge under the lock, and return whether one was used."""
         if not self._left or self._closed:
             return False
-        if not self._account.lifecycle.is_open:  # closed while maps were read
-            return False
-        if not self._price.note(price, checked):
+        still_open = self._account.lifecycle.is_open  # or closed while maps were read
+        if not still_open or not self._price.note(price, checked):
             return False
         self._left -= 1  # from here on it is spent, whatever happens
         return True
