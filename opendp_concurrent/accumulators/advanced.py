@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
 
-from ..arguments.written import written
+from ..arguments.written import sent, written
 from ..exact.bracket import Bracket, Digits, upper
 from ..exact.rounding import SMALLEST, from_units_up, largest_double, to_units
 from .epsilon_delta_sum import EpsilonDeltaAccounting, slack
@@ -60,6 +60,7 @@ def _largest(epsilon: float, delta_slack: float) -> float:
     return largest_double(lambda spent: _epsilon(spent, delta_slack) <= epsilon, epsilon)
 
 
+@sent(Advanced)
 def advanced(delta_slack: float) -> Advanced:
     """Add up (ε, δ) losses by the sum of squares of ε.
 

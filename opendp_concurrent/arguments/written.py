@@ -1,8 +1,9 @@
-"""How values are written exactly: a class says here, once, under which tag and keys.
+"""How values are written: a class says here, once, under which tag.
 
-A ledger keeps values of these classes, and reads this table; it knows none of them. Never change a
-tag or a key, and never use it again with another meaning: ledgers contain them. The class, its
-module and its attributes may be renamed, because ledgers do not contain these names.
+A ledger keeps values of these classes exactly, and messages have some of them. Both read the tables
+of this file, and know none of the classes. Never change a tag or a key, and never use it again with
+another meaning: ledgers and messages contain them. The class, its module and its attributes may be
+renamed, because ledgers do not contain these names; messages contain those of the attributes.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, TypeVar
 
 from ..errors import InvalidValueError
+from .provenance import VALUES
 
 C = TypeVar("C", bound=type)
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,7 @@ class Kind:
 KINDS: dict[str, Kind] = {}
 BY_CLASS: dict[type, Kind] = {}
 AROUND: dict[str, Around] = {}
+READ: dict[str, Callable[..., Any]] = {}  # by name in messages: what makes a value, and checks it
 
 
 def add(kind: Kind) -> None:
@@ -81,6 +85,23 @@ def written(tag: str, *same: str, **attributes: str) -> Callable[[C], C]:
         return cls
 
     return add_to_table
+
+
+def sent(cls: type, name: str = "") -> Callable[[F], F]:
+    """Let messages have the values of a frozen class; a decorator of the function that makes them.
+
+    The fields of a value are the arguments of the function, which checks them.
+
+    :param name: in messages, if it is not the tag of the class
+    """
+    said, names = name or BY_CLASS[cls].tag, [one.name for one in fields(cls)]
+
+    def add_to_tables(make: F) -> F:
+        VALUES[cls] = lambda value: (said, {one: getattr(value, one) for one in names})
+        READ[said] = make
+        return make
+
+    return add_to_tables
 
 
 def plain(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..arguments import checks
-from ..arguments.written import written
+from ..arguments.written import sent, written
 from ..errors import InvalidValueError
 from ..exact.rounding import sqrt_down, sqrt_up, to_units
 from ..fdp.function import TradeoffFunction, check_function
@@ -135,6 +135,7 @@ class Residue(Divided):
         return f"residue(mu={self.mu!r})"
 
 
+@sent(Residue)
 def residue(mu: float) -> Residue:
     """Add up adaptively chosen f-DP losses under a Gaussian budget.
 

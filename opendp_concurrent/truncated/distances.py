@@ -7,7 +7,7 @@ from math import inf
 from typing import Any
 
 from ..arguments import checks
-from ..arguments.written import written
+from ..arguments.written import sent, written
 from ..errors import InvalidValueError
 
 
@@ -63,3 +63,6 @@ def omega_above_one(**argument: Any) -> float:
             f"{name} ({checks.shown(value)}) must be above 1; it is the end of the orders"
         )
     return omega
+
+
+sent(TruncatedConcentrated, "TruncatedConcentrated")(TruncatedConcentrated)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+import opendp_concurrent as oc
 from opendp_concurrent.arguments import written
 from opendp_concurrent.arguments.written import KINDS, Kind
 from opendp_concurrent.errors import InvalidValueError
@@ -16,6 +17,13 @@ TAGS = {
     *("residue", "squares", "subsampled", "tcdp", "truncated-gaussian", "truncated-laplace"),
     "zcdp",
 }
+SENT = {"TruncatedConcentrated", "advanced", "basic", "either", "renyi", "residue", "zcdp"}
+_EITHER = oc.accumulators.basic(), oc.accumulators.zcdp(0.25)
+ACCUMULATORS = [  # and a distance
+    *(oc.accumulators.advanced(0.25), oc.accumulators.renyi(2.0, 0.25), *_EITHER),
+    *(oc.accumulators.either(*_EITHER), oc.accumulators.residue(0.25)),
+    oc.TruncatedConcentrated(0.25, 2.0),
+]
 
 
 @pytest.fixture
@@ -67,6 +75,20 @@ def test_a_class_that_takes_a_tag_takes_it_from_the_older_one(tables):
         written.add(Kind("toy", one, (), lambda value: {}, lambda parts: None))
     assert written.KINDS["toy"].cls is Newer
     assert Older not in written.BY_CLASS
+
+
+@pytest.mark.parametrize("module", ["opendp_concurrent", "opendp_concurrent.messages.values"])
+def test_all_names_of_values_are_known_where_a_message_is_read(module):
+    code = f"import {module}; print(*opendp_concurrent.arguments.written.READ)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {*found.stdout.split()} >= SENT
+
+
+def test_a_message_has_the_fields_of_a_value_and_the_tag_of_its_class():
+    assert {written.VALUES[type(one)](one)[0] for one in ACCUMULATORS} == SENT
+    for one in ACCUMULATORS:
+        name, arguments = written.VALUES[type(one)](one)
+        assert written.READ[name](**arguments) == one
 
 
 def test_no_two_classes_of_the_package_have_one_tag():
