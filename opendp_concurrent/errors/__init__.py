@@ -14,6 +14,7 @@ Where OpenDP raises ``OpenDPException``, the exception of this package is a subc
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from opendp.mod import OpenDPException
@@ -281,20 +282,15 @@ class BudgetExceededError(RefusalError):
         self, account: tuple[str, ...], d_in: Any, measure: str, accumulator: str
     ) -> BudgetExceededError:
         """Return this refusal with the account that refused."""
-        shares, any_order = self._plan
-        return BudgetExceededError(
-            self.spent,
-            self.asked,
-            self.remaining,
-            d_out=self.d_out,
-            shares=shares,
-            any_order=any_order,
-            account=account,
-            d_in=d_in,
-            measure=measure,
-            accumulator=accumulator,
-            launches=self.launches,
+        told = copy(self)
+        told.account, told.d_in, told.measure, told.accumulator = (
+            account,
+            d_in,
+            measure,
+            accumulator,
         )
+        ConcurrentError.__init__(told, told._told())
+        return told
 
     def _told(self) -> str:
         subject = f"{phrase(self.account)} refuses" if self.account else "the launch is refused"

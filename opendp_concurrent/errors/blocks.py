@@ -34,18 +34,7 @@ class BlockExceededError(BudgetExceededError):
 
     def told_by(
         self, account: tuple[str, ...], d_in: Any, measure: str, accumulator: str
-    ) -> BlockExceededError:
+    ) -> BudgetExceededError:
         """Return this refusal with the account and the block that refused."""
-        found = type(self)(
-            self.spent,
-            self.asked,
-            self.remaining,
-            d_out=self.d_out,
-            account=(*account, f"block {shown(self.block)}"),
-            d_in=d_in,
-            measure=measure,
-            accumulator=accumulator,
-            launches=self.launches,
-        )
-        found.block = self.block
-        return found
+        path = (*account, f"block {shown(self.block)}")
+        return super().told_by(path, d_in, measure, accumulator)
