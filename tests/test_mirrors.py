@@ -100,6 +100,7 @@ ELSEWHERE = {
     "native/advisories/test_fence.py": ["native/advisories/record.py"],
     "parallel/test_parallel_loss.py": ["measures/joins.py", "tradeoffs/joins.py"],
     "queryables/test_spawn.py": ["queryables/root.py"],
+    "queryables/test_stream.py": ["queryables/stream_handles.py", "queryables/updates.py"],
     "tables/engines/test_postgres.py": ["tables/engines/connections.py"],
     "tables/test_aggregates.py": ["tables/numbers.py"],
     "tables/test_budgets.py": [

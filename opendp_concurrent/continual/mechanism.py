@@ -29,18 +29,9 @@ from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import NONE, Queries, answering
 from ..queryables.saved import MOST, fields, list_parts, require, whole
-from ..queryables.stream import (
-    DataMessage,
-    FedQueryable,
-    Room,
-    Stream,
-    Updatable,
-    Update,
-    Updates,
-    check_items,
-    check_step,
-    start_of,
-)
+from ..queryables.stream import Stream, start_of
+from ..queryables.stream_handles import FedQueryable, Updatable
+from ..queryables.updates import DataMessage, Room, Update, Updates, check_items, check_step
 from .stream import INVALID, Categories, Integers, Items, items_of, valid_item
 
 
