@@ -9,6 +9,7 @@ import pytest
 from opendp_concurrent.errors import ConcurrentError
 from opendp_concurrent.native import trust
 
+dp.enable_features("contrib")
 COUNT = dp.t.make_count(dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance())
 IMPORTED = """
 import opendp.prelude as dp
