@@ -18,7 +18,7 @@ from types import ModuleType
 from opendp.context import constructors, register
 
 from . import accumulators, c, fdp, handles, m, measures, t, tables, tradeoffs  # noqa: F401
-from .accounts.charge import labelled
+from .accounts.label import labelled
 from .combinators.concurrent_composition import (
     make_concurrent_composition,
     then_concurrent_composition,
@@ -36,16 +36,17 @@ from .continual.stream import (
     user_presence,
 )
 from .data import known as _kinds  # noqa: F401 - each kind is registered
+from .errors import every as _every  # noqa: F401
 from .fdp.function import TradeoffFunction
 from .install import install
-from .measures.distances import TruncatedConcentrated
 from .measures.fixed_renyi_divergence import fixed_renyi_divergence
-from .measures.gaussian_tradeoff import gaussian_tradeoff
-from .measures.truncated_concentrated_divergence import truncated_concentrated_divergence
 from .messages.serialization import deserialize, serialize
 from .native.advisories.known import accept_advisories
 from .queryables.description import Description
+from .tradeoffs.gaussian_tradeoff import gaussian_tradeoff
 from .tradeoffs.tradeoff import tradeoff
+from .truncated.distances import TruncatedConcentrated
+from .truncated.truncated_concentrated_divergence import truncated_concentrated_divergence
 
 _WITHOUT_THEN = ("concurrent_filter", "analyst_quotas", "block_filter")  # they are not on a space
 _LATER = ("ledger", "plot", "serving", "verify")  # each needs an extra, or much time to import

@@ -11,7 +11,7 @@ from .queryables.root import (
     ConcurrentFilterQueryable,
     ConcurrentOdometerQueryable,
 )
-from .queryables.stream import OwnStreamQueryable
+from .queryables.stream_handles import OwnStreamQueryable
 
 __all__ = [
     "BlockFilterQueryable",

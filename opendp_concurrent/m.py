@@ -36,7 +36,7 @@ from .measurements.sparse_vector import (
     then_above_threshold,
     then_sparse_vector,
 )
-from .queryables.stream import Update, Updates
+from .queryables.updates import Update, Updates
 
 __all__ = [
     "Deviation",

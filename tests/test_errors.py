@@ -4,6 +4,8 @@ import copy
 import inspect
 import math
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -14,6 +16,18 @@ KINDS = [
     for one in vars(errors).values()
     if inspect.isclass(one) and issubclass(one, errors.ConcurrentError)
 ]
+
+
+@pytest.mark.parametrize("module", ["opendp_concurrent", "opendp_concurrent.errors.every"])
+def test_users_find_every_error_in_one_module(module):
+    code = f"import {module}; print(*[one for one in vars(opendp_concurrent.errors)])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {one.__name__ for one in KINDS} <= {*found.stdout.split()}
+    assert {one.__name__ for one in KINDS} >= {
+        *("BlockExceededError", "ForkedError", "LedgerError", "MechanismError", "StreamError"),
+        "TableError",
+    }
+    assert {one.__module__ for one in KINDS} == {"opendp_concurrent.errors"}
 
 
 @pytest.mark.parametrize("again", [copy.copy, lambda one: pickle.loads(pickle.dumps(one))])

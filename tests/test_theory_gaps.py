@@ -22,13 +22,13 @@ from opendp_concurrent.accounts.rule import Within
 from opendp_concurrent.errors import BudgetExceededError
 from opendp_concurrent.exact.zcdp import zcdp_to_epsilon
 from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
-from opendp_concurrent.measures.conversions.gaussian_to_approximate import gaussian_to_delta
 from opendp_concurrent.measures.conversions.products import gaussian_to_zcdp
-from opendp_concurrent.measures.conversions.pure_to_gaussian import pure_to_gaussian
 from opendp_concurrent.measures.conversions.pure_to_renyi import pure_to_renyi
 from opendp_concurrent.measures.conversions.pure_to_zcdp import pure_to_zcdp
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.sums.square_sum import Squares
+from opendp_concurrent.tradeoffs.gaussian_to_approximate import gaussian_to_delta
+from opendp_concurrent.tradeoffs.pure_to_gaussian import pure_to_gaussian
 from opendp_concurrent.verify.interactions.simulation import joint
 
 CRUMB = 1e-9  # of sums of doubles

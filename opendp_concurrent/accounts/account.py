@@ -9,18 +9,18 @@
 * Reading a loss changes no loss. An odometer without a bound tracks the loss at each d_in that was
   read. From then on it refuses a launch whose loss at that d_in is not known.
 * A finalizer that runs while this thread holds the lock is refused (``reentry.py``).
-* A ledger overrides the account. A launch is decided on the ledger's state, in an exclusive turn,
-  and is charged when it is durable. The account then takes over that state. The ledger keeps the
-  root and the limits below it, which are charged together.
+* The root is given what keeps its charges: a history in memory, or a ledger (``on_ledger.py``),
+  which overrides the account. The account itself does not know which of them it has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from operator import is_
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import (
     BudgetExceededError,
@@ -31,12 +31,16 @@ from ..errors import (
 )
 from ..interrupts import Lock
 from ..sums.accumulator import Accumulator, repeated
-from .charge import Book, Charge, LimitBook, LimitCharge, Terms, current_label
+from .charge import Terms
+from .history import Arbiter, History, Keeper
 from .lifecycle import Event, Lifecycle, innermost_running
 from .name import name_of_account
 from .price import Inward, Lifted, Price, distance_key, own_distance
 from .reentry import check_not_held
 from .rule import ContinuationRule, Unlimited, Within
+
+if TYPE_CHECKING:
+    from .on_ledger import OnLimit
 
 UNLIMITED = Unlimited()
 
@@ -49,29 +53,15 @@ class Tracked(NamedTuple):
     accumulator: Accumulator
 
 
-class Commit(NamedTuple):
-    """A charged launch and its consequences.
-
-    :ivar steps: each account, its state afterwards, and its price
-    :ivar permit: lifecycle of the child, if the launch closes earlier children
-    :ivar charges: number of equal charges
-    """
-
-    steps: tuple[tuple[Account, dict[Any, Tracked], Price], ...]
-    permit: Lifecycle | None
-    charges: int = 1
-
-
-class _FewerError(Exception):
-    """The ledger does not admit as many launches as were planned, but may admit fewer."""
+Plan = dict[Any, Tracked] | BudgetExceededError  # the state after a launch, or its refusal
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
     """The bound that an account enforces: a rule on one accumulator, at one d_in.
 
-    :ivar book: durable and shared record of charges; ``start`` is then its accumulator at opening.
-        At the root of a tree it is a book, and below it that of a limit
+    :ivar keeper: what keeps the charges if they are durable and shared; ``start`` is then its
+        accumulator at opening. At the root of a tree it is a ledger's, and below it that of a limit
     :ivar measure: name of the privacy measure, for refusals
     :ivar accumulator: name of the accumulator, for refusals
     """
@@ -80,7 +70,7 @@ class Bound:
     rule: ContinuationRule
     start: Accumulator
     halt: bool = False
-    book: Book | LimitBook | None = None
+    keeper: Keeper | None = None
     measure: str = ""
     accumulator: str = ""
 
@@ -97,22 +87,24 @@ class Account:
     :param parent: the account that is also charged for every launch of this one (a child odometer)
     :param sequential_reason: why the next launch closes children; None if it does not
     :param opaque: whether errors of mechanisms are hidden from the analyst
+    :ivar keeper: what keeps the charges of this account
+    :ivar lock: of all accounts of its tree
     """
 
     __slots__ = (
+        "_arbiter",
         "_bound",
         "_bound_key",
         "_chain",
         "_current",
-        "_history",
         "_inward",
         "_lifted",
-        "_limits",
-        "_lock",
         "_sequential_reason",
         "_start",
         "_state",
+        "keeper",
         "lifecycle",
+        "lock",
     )
 
     def __init__(
@@ -127,13 +119,10 @@ class Account:
     ) -> None:
         self._start, self._bound, self._inward = start, bound, inward
         self._chain: tuple[Account, ...] = (self, *(parent._chain if parent else ()))
-        self._limits = tuple(  # places in the chain, from the outermost limit to the innermost
-            place
-            for place in reversed(range(len(self._chain) - 1))
-            if self._chain[place]._book is not None
-        )
-        root = self._chain[-1]
-        self._lock: Lock = root._lock if parent else Lock()
+        keeper = None if bound is None else bound.keeper
+        self.keeper: Keeper = History() if keeper is None else keeper
+        self._arbiter: Arbiter = parent._arbiter if parent else self.keeper  # type: ignore[assignment]
+        self.lock: Lock = parent.lock if parent else Lock()
         below = parent.lifecycle if parent else innermost_running()
         self.lifecycle: Lifecycle = Lifecycle(
             below,
@@ -142,12 +131,11 @@ class Account:
             name=name_of_account(
                 (bound.rule if bound else UNLIMITED).kind,
                 None if below is None else below.named,
-                "" if self._book is None else self._book.dataset,
+                self.keeper.dataset,
             ),
         )
         self._sequential_reason = sequential_reason
         self._current: Lifecycle | None = None  # newest child of a sequential tree, at its root
-        self._history: list[Price] = []
         self._lifted: dict[int, tuple[Price, Lifted]] = {}
         self._bound_key = distance_key(bound.d_in) if bound else None
         self._state: dict[Any, Tracked] = {}
@@ -158,7 +146,7 @@ class Account:
     @property
     def launches(self) -> int:
         """Number of charged launches that this process knows of."""
-        return len(self._history) if self._book is None else self._book.launches
+        return self.keeper.launches
 
     @property
     def accumulator_of_none(self) -> Accumulator:
@@ -173,33 +161,16 @@ class Account:
         return None if self._bound is None else self._tracked(self._state).query_d_in
 
     @property
-    def _book(self) -> Book | LimitBook | None:
-        return None if self._bound is None else self._bound.book
-
-    @property
-    def _root_book(self) -> Book | None:
-        book: Book | None = self._chain[-1]._book  # type: ignore[assignment]  # at the root
-        return book
-
-    @property
     def recorded(self) -> bool:
         """Whether a ledger keeps the charges of this tree."""
-        return self._root_book is not None
+        return self._arbiter.recorded
 
-    def open_limit(self, path: tuple[str, ...], terms: Terms) -> LimitBook | None:
-        """Return the book of a limit below this account; None if no ledger keeps this tree.
+    def open_limit(self, path: tuple[str, ...], terms: Terms) -> OnLimit | None:
+        """Return what keeps a limit below this account; None if no ledger keeps this tree.
 
         :raises InvalidTypeError: if a ledger keeps this tree, but not this account
         """
-        book = self._root_book
-        if book is None:
-            return None
-        if self._book is None:
-            raise InvalidTypeError(
-                "a limit in a ledger must be opened on the handle with the ledger, or on that of "
-                "another limit: a child odometer has no name by which a later process finds it"
-            )
-        return book.limit(path, terms)
+        return self._arbiter.open_limit(self.keeper, path, terms)
 
     # --- launching -------------------------------------------------------------------------
 
@@ -213,7 +184,7 @@ class Account:
         :raises LedgerError: if the charge could not be made durable; the mechanism must not run
         :raises ForkedError: the ledger was opened before this process was forked
         """
-        return self._admitted(price).permit or self.lifecycle
+        return self._admitted(price)[0]
 
     def prepay(self, price: Price, count: int, least: int) -> int:
         """Charge launches that run later, as many as are admitted from ``least`` to ``count``.
@@ -221,14 +192,12 @@ class Account:
         :return: the number of charges
         :raises: as :meth:`launch`, if fewer than ``least`` are admitted
         """
-        return self._admitted(price, count, least, runs=False).charges
+        return self._admitted(price, count, least, runs=False)[1]
 
     def check_open(self) -> None:
         """Raise if no launch may begin here and now, whatever it costs."""
-        book = self._root_book
-        if book is not None:
-            book.check_process()
-        check_not_held(self._lock)
+        self._arbiter.check_process()
+        check_not_held(self.lock)
         for account in self._chain:
             account.lifecycle.check_not_running()
         self.lifecycle.check()
@@ -236,32 +205,56 @@ class Account:
             if account._inward is not None:
                 account._inward.check()
 
-    def _admitted(self, price: Price, count: int = 1, least: int = 1, runs: bool = True) -> Commit:
+    def readers(self) -> list[Callable[[Any], Any]]:
+        """For this account and its ancestors, what returns a d_mid in the form that is added."""
+        return [one.accumulator_of_none.read for one in self._chain]
+
+    def ask(self, price: Price) -> None:
+        """Read a price wherever this account or an ancestor tracks its loss."""
+        for account, one in zip(self._chain, self._prices(price), strict=True):
+            for tracked in account._state.values():
+                with suppress(PrivacyMapError):  # raised later, if the d_in matters
+                    one.at(tracked.query_d_in)
+
+    def begin(self) -> Lifecycle:
+        """Return the lifecycle of a child that is about to run. Call this under the lock.
+
+        Under a measure that composes sequentially, this closes the earlier children of the tree.
+        """
+        if self._sequential_reason is None:
+            return self.lifecycle
+        root, child = self._chain[-1], Lifecycle(self.lifecycle, self._sequential_reason)
+        if root._current is not None:
+            root._current.happen(Event.SUPERSEDED)
+        root._current = child
+        return child
+
+    def _admitted(
+        self, price: Price, count: int = 1, least: int = 1, runs: bool = True
+    ) -> tuple[Lifecycle, int]:
         """Charge from ``least`` to ``count`` equal launches.
 
         :param runs: whether a mechanism runs next, which closes earlier children
         """
         self.check_open()
-        chain, book = self._chain, self._root_book
-        prices = self._prices(price)
+        chain, arbiter = self._chain, self._arbiter
+        prices, fits = self._prices(price), 1
         while True:
             before = [account._state for account in chain]
             if count == 1:
-                order, plans = (1, 1, runs), list(map(Account._plan, chain, before, prices))
+                plans: list[Plan] = list(map(Account._plan, chain, before, prices))
             else:
                 fits, plans = self._most(before, prices, count, least)
-                order = fits, least, runs
-            charge = None
-            if book is not None:  # untrusted maps are read here, before locks are taken
-                charge = self._charge(prices)
-            with self._lock:
-                commit = self._decide(before, plans, prices, charge, order)
-            if commit is not None:
-                return commit
+            charge = arbiter.charge(chain, prices)  # untrusted maps are read here, before locks
+            with self.lock:
+                if all(map(is_, before, [one._state for one in chain])):
+                    self.lifecycle.check()
+                    if arbiter.decide(chain, plans, charge, fits, least):
+                        return self._rebind(plans, prices, fits, runs)
 
     def _most(
         self, before: list[dict[Any, Tracked]], prices: list[Price], count: int, least: int
-    ) -> tuple[int, list[Any]]:
+    ) -> tuple[int, list[Plan]]:
         """Return the largest number of launches that all accounts admit, and their plans.
 
         A loss never falls, so this is a binary search. If even ``least`` launches are refused, the
@@ -284,58 +277,10 @@ class Account:
                 return admitted
             tried = least if admitted is None else (admitted[0] + refused) // 2
 
-    def _decide(
-        self,
-        before: list[dict[Any, Tracked]],
-        plans: list[Any],
-        prices: list[Price],
-        charge: Charge | None,
-        order: tuple[int, int, bool],
-    ) -> Commit | None:
-        """Charge under the lock, or raise the refusal; return None if the plans are outdated."""
-        chain, book = self._chain, self._root_book
-        if before[0] is not self._state or (
-            len(chain) > 1 and not all(map(is_, before, [one._state for one in chain]))
-        ):
-            return None
-        self.lifecycle.check()
-        if book is None or charge is None:
-            self._refuse(plans)
-            return self._rebind(self._commit(plans, prices, order))
-        try:
-            return self._write(book, charge, plans, prices, order)
-        except _FewerError:
-            return None
-
-    def _write(
-        self,
-        book: Book,
-        charge: Charge,
-        plans: list[Any],
-        prices: list[Price],
-        order: tuple[int, int, bool],
-    ) -> Commit:
-        """Charge in the ledger, then here."""
-        chain, root, (count, least, _) = self._chain, self._chain[-1], order
-        with book.turn() as turn:
-            for place, limit in zip(self._limits, charge.limits, strict=True):
-                total, one = turn.total(limit), chain[place]
-                plans[place] = one._plan_on(total, limit.d_mid, plans[place], count)
-            plans[-1] = root._plan_on(turn.accumulator, charge.d_mid, plans[-1], count)
-            if count > least and any(isinstance(one, BudgetExceededError) for one in plans):
-                raise _FewerError
-            self._refuse(plans)
-            commit = self._commit(plans, prices, order)
-            after = root._tracked(plans[-1]).accumulator
-            limits = [chain[place]._tracked(plans[place]) for place in self._limits]
-            turn.write(charge, after, count, tuple(one.accumulator for one in limits))
-        return self._rebind(commit)
-
     def _prices(self, price: Price) -> list[Price]:
-        prices, chain = [price], self._chain
-        if len(chain) > 1:
-            for account in chain[:-1]:
-                prices.append(account._lift(prices[-1]))
+        prices = [price]
+        for account in self._chain[:-1]:
+            prices.append(account._lift(prices[-1]))
         return prices
 
     def _lift(self, price: Price) -> Price:
@@ -343,9 +288,7 @@ class Account:
             return price
         return Lifted(price, self._inward, self._lifted)
 
-    def _plan(
-        self, state: dict[Any, Tracked], price: Price, count: int = 1
-    ) -> dict[Any, Tracked] | BudgetExceededError:
+    def _plan(self, state: dict[Any, Tracked], price: Price, count: int = 1) -> Plan:
         """Return the state after the launches, or the refusal. This reads untrusted maps."""
         after = {}
         for key, tracked in state.items():
@@ -368,18 +311,7 @@ class Account:
             after[key] = Tracked(tracked.d_in, tracked.query_d_in, verdict)
         return after
 
-    def _charge(self, prices: list[Price]) -> Charge:
-        """Return the charge to write to the ledger, with the d_mids as they are counted."""
-        limits = []
-        for place in self._limits:
-            account = self._chain[place]
-            book: Any = account._book
-            limits.append(LimitCharge(book.path, book.terms, account._counted(prices[place])))
-        price = prices[-1]
-        d_mid = self._chain[-1]._counted(price)
-        return Charge(d_mid, price.mechanism, current_label(), tuple(limits))
-
-    def _counted(self, price: Price) -> Any:
+    def counted(self, price: Price) -> Any:
         """Return the d_mid at the d_in of the bound, as it is counted."""
         tracked = self._tracked(self._state)
         try:
@@ -387,21 +319,23 @@ class Account:
         except (InvalidTypeError, InvalidValueError) as error:
             raise PrivacyMapError(tracked.query_d_in, str(error)) from error
 
-    def _plan_on(
-        self, accumulator: Accumulator, d_mid: Any, plan: Any, count: int
-    ) -> dict[Any, Tracked] | BudgetExceededError:
-        """Return the plan for the ledger's accumulator: ``plan`` if it was made for that one."""
+    def plan_on(self, accumulator: Accumulator, d_mid: Any, plan: Plan, count: int) -> Plan:
+        """Return the plan for another accumulator: ``plan`` if it was made for that one."""
         assert self._bound is not None
         if accumulator is self._tracked(self._state).accumulator:
-            planned: dict[Any, Tracked] | BudgetExceededError = plan
-            return planned
-        self._follow(accumulator)
+            return plan
+        self.follow(accumulator)
         verdict = self._bound.rule.admits(accumulator, d_mid, count)
         if isinstance(verdict, BudgetExceededError):
             return self._refusal(verdict)
         return {self._bound_key: self._tracked(self._state)._replace(accumulator=verdict)}
 
-    def _follow(self, accumulator: Accumulator) -> None:
+    def planned(self, plan: Plan) -> Accumulator:
+        """Return the accumulator of the bound after a plan that is no refusal."""
+        return self._tracked(plan).accumulator
+
+    def follow(self, accumulator: Accumulator) -> None:
+        """Take over an accumulator of the bound, which is that of a ledger."""
         tracked = self._tracked(self._state)
         if tracked.accumulator is not accumulator:
             self._state = {self._bound_key: tracked._replace(accumulator=accumulator)}
@@ -416,43 +350,19 @@ class Account:
         bound, path = self._bound, self.lifecycle.path
         return verdict.told_by(path, bound.d_in, bound.measure, bound.accumulator)
 
-    def _refuse(self, plans: list[dict[Any, Tracked] | BudgetExceededError]) -> None:
-        for account, plan in zip(self._chain, plans, strict=True):
-            if isinstance(plan, BudgetExceededError):
-                if account._bound and account._bound.halt:
-                    account.lifecycle.happen(Event.REFUSED_WITH_HALT)
-                raise plan
+    def refused(self) -> None:
+        """Close this account, if its bound closes it at a refusal. Call this under the lock."""
+        if self._bound and self._bound.halt:
+            self.lifecycle.happen(Event.REFUSED_WITH_HALT)
 
-    def _commit(
-        self, plans: Iterable[Any], prices: Iterable[Price], order: tuple[int, int, bool]
-    ) -> Commit:
+    def _rebind(
+        self, plans: list[Any], prices: list[Price], count: int, runs: bool
+    ) -> tuple[Lifecycle, int]:
         chain = self._chain
-        if len(chain) == 1:  # as below, for every launch at top level
-            (plan,), (price,) = plans, prices
-            steps: Any = ((self, plan, price),)
-        else:
-            steps = tuple(zip(chain, plans, prices, strict=True))
-        count, _, runs = order
-        return Commit(steps, self._permit() if runs else None, count)
-
-    def _permit(self) -> Lifecycle | None:
-        """Return the lifecycle of the next child, if it closes earlier children."""
-        reason = self._sequential_reason
-        return None if reason is None else Lifecycle(self.lifecycle, reason)
-
-    def _rebind(self, commit: Commit) -> Commit:
-        for account, state, price in commit.steps[::-1]:  # from the root
-            account._state = state
-            if account._book is None:  # with a book there is no history: others charge it too
-                account._history.extend([price.settled()] * commit.charges)
-        if commit.permit is not None:
-            self._chain[-1]._supersede(commit.permit)
-        return commit
-
-    def _supersede(self, permit: Lifecycle) -> None:
-        if self._current is not None:
-            self._current.happen(Event.SUPERSEDED)
-        self._current = permit
+        for place in range(len(chain) - 1, -1, -1):  # from the root
+            chain[place]._state = plans[place]
+            chain[place].keeper.keep(prices[place], count)
+        return self.begin() if runs else self.lifecycle, count
 
     # --- readings --------------------------------------------------------------------------
 
@@ -492,7 +402,7 @@ class Account:
         except RefusalError as error:
             return error.with_traceback(None)
         for account in chain[::-1]:
-            account._read_ledger()
+            account.keeper.refresh(account)
         for account, one in zip(chain, self._prices(price), strict=True):
             plan = account._plan(account._state, one)
             if isinstance(plan, BudgetExceededError):
@@ -507,7 +417,7 @@ class Account:
         """Return what the bound still admits; None without a bound."""
         if self._bound is None:
             return None
-        self._read_ledger()
+        self.keeper.refresh(self)
         return self._bound.rule.remaining(self._tracked(self._state).accumulator)
 
     @property
@@ -524,15 +434,8 @@ class Account:
         """Whether this account or an ancestor reads the price of a launch at some d_in."""
         return bool(self._state) or any(account._state for account in self._chain)
 
-    def _read_ledger(self) -> None:
-        if self._book is not None:
-            self._book.check_process()
-            check_not_held(self._lock)
-            with self._lock:
-                self._follow(self._book.read())
-
     def _accumulator(self, d_in: Any) -> Accumulator:
-        self._read_ledger()
+        self.keeper.refresh(self)
         tracked = self._state.get(distance_key(d_in))
         return tracked.accumulator if tracked else self._track(d_in)
 
@@ -540,22 +443,21 @@ class Account:
         """Add up the history for a d_in that was not read before, then track the loss there."""
         if self._start is None:
             assert self._bound is not None
-            what = "compositor" if self._bound.book is None else "budget in a ledger"
             raise InvalidValueError(
-                f"d_in ({d_in}) must be {self._bound.d_in}, the d_in of this {what}: its "
-                "loss is known only there"
+                f"d_in ({d_in}) must be {self._bound.d_in}, the d_in of this "
+                f"{self.keeper.what}: its loss is known only there"
             )
         d_in, key = own_distance(d_in), distance_key(d_in)
         query_d_in = self._inward(d_in) if self._inward else d_in
-        accumulator, read = self._start, 0
+        accumulator, read, history = self._start, 0, self.keeper.prices
         while True:
-            for _, run in groupby(self._history[read:], key=id):
+            for _, run in groupby(history[read:], key=id):
                 price, *more = run
                 accumulator = repeated(accumulator, price.later(query_d_in), 1 + len(more))
                 read += 1 + len(more)
-            check_not_held(self._lock)
-            with self._lock:
-                if read == len(self._history):
+            check_not_held(self.lock)
+            with self.lock:
+                if read == len(history):
                     tracked = Tracked(d_in, query_d_in, accumulator)
                     self._state = {**self._state, key: tracked}
                     return accumulator

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from ..shown import shown
-from .charge import current_label, under_label
+from .label import current_label, under_label
 
 _KIND: ContextVar[str] = ContextVar("_KIND", default="")
 _CHILD: ContextVar[tuple[object, int]] = ContextVar("_CHILD", default=(None, 0))

@@ -176,9 +176,8 @@ class Prepaid:
         at_most: Callable[[Any, Any], bool],
         size: int = 0,
     ) -> None:
-        reads = [one.accumulator_of_none.read for one in account._chain]
         self._account, self._size = account, size
-        self._price = PrepaidPrice(price, reads, at_most)
+        self._price = PrepaidPrice(price, account.readers(), at_most)
         self._paid = self._left = 0
         self._closed = False
         self._renewal = Lock()  # one thread prepays, and the others wait for it
@@ -206,10 +205,7 @@ class Prepaid:
         account = self._account
         if not account.asked:
             self._price.witness()
-        for one, price in zip(account._chain, account._prices(self._price), strict=True):
-            for tracked in one._state.values():
-                with suppress(PrivacyMapError):  # raised later, if the d_in matters
-                    price.at(tracked.query_d_in)
+        account.ask(self._price)
         if again is not None:
             self._price.check(again())
 
@@ -219,7 +215,7 @@ class Prepaid:
         :raises: as :meth:`.Account.launch`, if fewer than ``least`` are admitted
         """
         charged = self._account.prepay(self._price, count, least)
-        with self._account._lock:
+        with self._account.lock:
             self._paid += charged
             self._left += charged
 
@@ -241,10 +237,9 @@ class Prepaid:
         try:
             while True:
                 checked = self._price.check(price)  # untrusted maps are read before the lock
-                with account._lock:
-                    permit, taken = self._take(price, checked)
-                if taken:
-                    return permit or account.lifecycle
+                with account.lock:
+                    if self._take(price, checked):
+                        return account.begin()
                 account.lifecycle.check()
                 if not self._left or self._closed:
                     self._renew()
@@ -253,20 +248,15 @@ class Prepaid:
                 error.charged = None
             raise
 
-    def _take(self, price: Price, checked: int) -> tuple[Lifecycle | None, bool]:
+    def _take(self, price: Price, checked: int) -> bool:
         """Use a charge under the lock, and return whether one was used."""
-        account, root = self._account, self._account._chain[-1]
         if not self._left or self._closed:
-            return None, False
-        if not account.lifecycle.is_open:  # closed while maps were read
-            return None, False
-        if not self._price.note(price, checked):
-            return None, False
+            return False
+        still_open = self._account.lifecycle.is_open  # or closed while maps were read
+        if not still_open or not self._price.note(price, checked):
+            return False
         self._left -= 1  # from here on it is spent, whatever happens
-        permit = account._permit()
-        if permit is not None:
-            root._supersede(permit)
-        return permit, True
+        return True
 
     def _renew(self) -> None:
         check_not_held(self._renewal)

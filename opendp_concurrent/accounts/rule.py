@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ..errors import BudgetExceededError
 from ..sums.accumulator import Accumulator, repeated
-from ..sums.planned import Planned
+
+if TYPE_CHECKING:
+    from ..sums.planned import Planned
 
 
 class ContinuationRule(Protocol):

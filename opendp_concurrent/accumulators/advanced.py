@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
 
+from ..arguments.written import sent, written
 from ..exact.bracket import Bracket, Digits, upper
 from ..exact.rounding import SMALLEST, from_units_up, largest_double, to_units
 from .epsilon_delta_sum import EpsilonDeltaAccounting, slack
 
 
+@written("advanced", slack="delta_slack")
 @dataclass(frozen=True, slots=True)
 class Advanced(EpsilonDeltaAccounting):
     """Add up the squares of ε."""
@@ -58,6 +60,7 @@ def _largest(epsilon: float, delta_slack: float) -> float:
     return largest_double(lambda spent: _epsilon(spent, delta_slack) <= epsilon, epsilon)
 
 
+@sent(Advanced)
 def advanced(delta_slack: float) -> Advanced:
     """Add up (ε, δ) losses by the sum of squares of ε.
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from ..arguments.written import sent
 from ..sums.basic import Basic as Basic
 
 
+@sent(Basic)
 def basic() -> Basic:
     """Add up privacy losses by their plain sum: basic composition.
 

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ..arguments.checks import shown
+from ..arguments.checks import elements, shown
+from ..arguments.written import sent, written
 from ..errors import InvalidTypeError
 from .epsilon_delta_sum import EpsilonDeltaAccounting, EpsilonRule
 
 
+@written("either", "rules")
 @dataclass(frozen=True, slots=True)
 class Either(EpsilonDeltaAccounting):
     """The least ε of several rules."""
@@ -67,3 +69,9 @@ def either(*rules: Any) -> Either:
                 f"oc.accumulators.basic() or oc.accumulators.zcdp(1e-7), found {shown(rule)}"
             )
     return Either(tuple(rules))
+
+
+@sent(Either)
+def either_of(rules: Any) -> Either:
+    """Return the accumulator that combines several rules, as a message names them."""
+    return either(*elements("accumulators", rules=rules))

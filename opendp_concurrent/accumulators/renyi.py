@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..arguments import checks
+from ..arguments.written import sent, written
 from ..exact.rounding import from_units_up, to_units
 from ..measures.conversions.pure_to_renyi import pure_to_renyi
 from ..measures.conversions.renyi_to_approximate import largest_divergence, renyi_to_epsilon
 from .epsilon_delta_sum import EpsilonDeltaAccounting, slack
 
 
+@written("renyi", "order", slack="delta_slack")
 @dataclass(frozen=True, slots=True)
 class Renyi(EpsilonDeltaAccounting):
     """Add up the divergences of order ``order``."""
@@ -50,6 +52,7 @@ def _cost(epsilon: float, order: float) -> int:
     return to_units(pure_to_renyi(epsilon, order))
 
 
+@sent(Renyi)
 def renyi(order: float, delta_slack: float) -> Renyi:
     """Add up (ε, δ) losses by the Rényi divergence of a fixed order.
 

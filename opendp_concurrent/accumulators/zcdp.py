@@ -11,12 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ..arguments.written import sent, written
 from ..exact.rounding import from_units_up, to_units
 from ..exact.zcdp import largest_rho, zcdp_to_epsilon
 from ..measures.conversions.pure_to_zcdp import pure_to_zcdp
 from .epsilon_delta_sum import EpsilonDeltaAccounting, slack
 
 
+@written("zcdp", slack="delta_slack")
 @dataclass(frozen=True, slots=True)
 class Zcdp(EpsilonDeltaAccounting):
     """Add up ρ_i = ε_i tanh(ε_i/2)."""
@@ -48,6 +50,7 @@ def _cost(epsilon: float) -> int:
     return to_units(pure_to_zcdp(epsilon))
 
 
+@sent(Zcdp)
 def zcdp(delta_slack: float) -> Zcdp:
     """Add up (ε, δ) losses by the sum of their zCDP losses.
 

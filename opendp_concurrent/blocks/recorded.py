@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ..arguments.written import written
 from ..shown import shown
 from ..sums.accumulator import Accounting
 from .keys import Keys
 from .totals import Totals
 
 
+@written("on-each-block", "d_out", of="accounting")
 @dataclass(frozen=True, slots=True)
 class OnEachBlock:
     """The accumulator of a block filter in a ledger: one accumulator for each block.
@@ -27,6 +29,10 @@ class OnEachBlock:
     d_out: Any
     made_for: ClassVar[str] = "the measures of its blocks"
     needs_measure: ClassVar[bool] = True
+    why_no_events: ClassVar[str] = (
+        "the ledger is of a block filter, where each block has losses of its own, and no list of "
+        "events is a bound for all of them"
+    )
 
     def supports(self, measure: Any) -> bool:
         """Return whether the accumulator of a block supports the measure."""

@@ -16,12 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..arguments.checks import shown
-from ..errors import (
-    BlockExceededError,
-    BudgetExceededError,
-    InvalidTypeError,
-    InvalidValueError,
-)
+from ..arguments.written import written
+from ..errors import BudgetExceededError, InvalidTypeError, InvalidValueError
+from ..errors.blocks import BlockExceededError
 from ..interrupts import Lock
 from ..sums.accumulator import Accumulator, times
 from .counters import Counters
@@ -40,6 +37,7 @@ class OnBlocks:
     d_mid: Any
 
 
+@written("on-blocks", "keys", "d_mid")
 @dataclass(frozen=True, slots=True)
 class OnKeys:
     """The same, with keys instead of places: what a ledger keeps.

@@ -6,7 +6,7 @@ from opendp.mod import Measurement, assert_features
 
 from ..arguments.provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
-from ..queryables.stream import MESSAGES
+from ..queryables.stream_domain import MESSAGES
 from .guards import check_inside, check_measurement
 from .wrap import unchanged, wrap_queries
 

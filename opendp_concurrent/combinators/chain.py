@@ -10,7 +10,7 @@ from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError, SpaceMismatchError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentOdometer, postprocess, replace
-from ..queryables.stream import is_stream
+from ..queryables.stream_domain import is_stream
 from . import guards
 from .guards import check_odometer
 

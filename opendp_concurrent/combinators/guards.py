@@ -9,11 +9,12 @@ from opendp.mod import Domain, Measure, Measurement, Metric, Transformation
 
 from ..arguments import checks
 from ..arguments.checks import shown
-from ..errors import InvalidTypeError, NativeConstructorError, SpaceMismatchError
+from ..errors import InvalidTypeError, SpaceMismatchError
+from ..errors.mechanisms import NativeConstructorError
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
 from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement, ConcurrentOdometer
-from ..queryables.stream import is_stream
+from ..queryables.stream_domain import is_stream
 from ..sums.orders_sum import OnOrders
 
 

@@ -20,7 +20,7 @@ from ..measures import Composability, composition_measure
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement, pinned, read_map
 from ..queryables.session import validate_d_in
-from ..queryables.stream import feeds_many, is_stream
+from ..queryables.stream_domain import feeds_many, is_stream
 from .concurrent_composition import make_concurrent_composition
 from .guards import check_inside, check_measurement_on, check_space
 from .postprocessing import ANSWER, QUERY, Tag, make_interactive_postprocessing

@@ -7,7 +7,7 @@ from typing import Any
 
 from opendp.mod import assert_features
 
-from ..accounts.charge import label_text
+from ..accounts.label import label_text
 from ..accounts.limit import Limit
 from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError, InvalidValueError

@@ -19,7 +19,6 @@ from ..arguments.checks import probability
 from ..errors import UnsupportedMeasureError
 from ..measures import convertible_measure
 from ..measures.fixed_renyi_divergence import fixed_renyi_divergence
-from ..measures.gaussian_tradeoff import gaussian_tradeoff
 from ..measures.kinds import (
     APPROXIMATE,
     FIXED,
@@ -31,9 +30,10 @@ from ..measures.kinds import (
     TRUNCATED,
     ZCDP,
 )
-from ..measures.truncated_concentrated_divergence import truncated_concentrated_divergence
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..tradeoffs.gaussian_tradeoff import gaussian_tradeoff
 from ..tradeoffs.tradeoff import tradeoff
+from ..truncated.truncated_concentrated_divergence import truncated_concentrated_divergence
 from .cast import cast
 from .guards import check_measurement
 

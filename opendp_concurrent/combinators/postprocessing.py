@@ -11,7 +11,8 @@ from opendp.mod import Measurement, assert_features
 from ..accounts.lifecycle import beside_data
 from ..arguments import checks
 from ..arguments.provenance import recorded
-from ..errors import InvalidTypeError, PostprocessorError
+from ..errors import InvalidTypeError
+from ..errors.streams import PostprocessorError
 from ..interrupts import let_in
 from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement

@@ -27,15 +27,9 @@ from ..queryables.mechanism import (
 )
 from ..queryables.named_queries import NONE, READ, Queries, answering, queries_of
 from ..queryables.saved import Part, list_parts, parts_of
-from ..queryables.stream import (
-    Meter,
-    OwnStreamQueryable,
-    QueryOnlyQueryable,
-    Stream,
-    is_stream,
-    query_side,
-    start_of,
-)
+from ..queryables.stream import Meter, Stream, start_of
+from ..queryables.stream_domain import is_stream
+from ..queryables.stream_handles import OwnStreamQueryable, QueryOnlyQueryable, query_side
 from .guards import check_inside, check_measurement
 from .interactive_measurement import make_measurement, never
 

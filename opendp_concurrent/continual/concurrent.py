@@ -26,7 +26,8 @@ from ..accounts.lifecycle import housed
 from ..arguments.checks import checked, count, optional
 from ..arguments.provenance import recorded
 from ..combinators.interactive_measurement import make_measurement, never
-from ..errors import InvalidTypeError, StreamError, StreamHaltedError, UnsupportedMeasureError
+from ..errors import InvalidTypeError, UnsupportedMeasureError
+from ..errors.streams import StreamError, StreamHaltedError
 from ..failures import pass_interrupt
 from ..measures import Composability, composition_measure
 from ..native import opendp as _native
@@ -36,19 +37,10 @@ from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, check_launch, run
 from ..queryables.named_queries import answering, queries_of
 from ..queryables.root import ConcurrentCompositionQueryable
-from ..queryables.stream import (
-    MESSAGES,
-    DataMessage,
-    FedQueryable,
-    Feed,
-    Meter,
-    QueryOnlyQueryable,
-    Stream,
-    Update,
-    Updates,
-    query_side,
-    start_of,
-)
+from ..queryables.stream import Feed, Meter, Stream, start_of
+from ..queryables.stream_domain import MESSAGES
+from ..queryables.stream_handles import FedQueryable, QueryOnlyQueryable, query_side
+from ..queryables.updates import DataMessage, Update, Updates
 from .mechanism import Checked, ContinualQueryable
 from .stream import items_of
 

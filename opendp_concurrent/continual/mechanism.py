@@ -18,13 +18,8 @@ from ..arguments.checks import checked, count, function, optional, text
 from ..arguments.provenance import recorded
 from ..combinators import guards
 from ..combinators.interactive_measurement import make_measurement
-from ..errors import (
-    InvalidTypeError,
-    RefusalError,
-    StreamError,
-    StreamHaltedError,
-    UnsupportedMeasureError,
-)
+from ..errors import InvalidTypeError, RefusalError, UnsupportedMeasureError
+from ..errors.streams import StreamError, StreamHaltedError
 from ..interrupts import let_in
 from ..measures import composition_measure
 from ..native import opendp as _native
@@ -34,18 +29,9 @@ from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import NONE, Queries, answering
 from ..queryables.saved import MOST, fields, list_parts, require, whole
-from ..queryables.stream import (
-    DataMessage,
-    FedQueryable,
-    Room,
-    Stream,
-    Updatable,
-    Update,
-    Updates,
-    check_items,
-    check_step,
-    start_of,
-)
+from ..queryables.stream import Stream, start_of
+from ..queryables.stream_handles import FedQueryable, Updatable
+from ..queryables.updates import DataMessage, Room, Update, Updates, check_items, check_step
 from .stream import INVALID, Categories, Integers, Items, items_of, valid_item
 
 

@@ -35,7 +35,8 @@ from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, run
 from ..queryables.named_queries import PARTS
-from ..queryables.stream import Update, Updates, start_of
+from ..queryables.stream import start_of
+from ..queryables.updates import Update, Updates
 from .concurrent import Branch
 from .mechanism import Checked, hand_out
 from .stream import items_of, require_events, whole_distance

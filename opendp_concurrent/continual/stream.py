@@ -24,7 +24,7 @@ from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError, InvalidValueError
 from ..failures import pass_interrupt
 from ..queryables.session import validate_d_in
-from ..queryables.stream import StreamItems
+from ..queryables.stream_domain import StreamItems
 
 LARGEST_ITEM = 2**31
 SHOWN = 80  # letters of names of categories

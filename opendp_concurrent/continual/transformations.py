@@ -27,7 +27,9 @@ from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, may_feed_many, pinned, read_map, run
 from ..queryables.named_queries import queries_of
 from ..queryables.saved import canonical, fields, list_parts, parts_of, require, rows, whole
-from ..queryables.stream import Room, Stream, Update, Updates, query_side, start_of
+from ..queryables.stream import Stream, start_of
+from ..queryables.stream_handles import query_side
+from ..queryables.updates import Room, Update, Updates
 from .concurrent import FedStreamQueryable, StreamQueryable, launching_handle
 from .mechanism import Checked, hand_out
 from .stream import (

@@ -15,7 +15,8 @@ from typing import Any
 from opendp.extras.polars import pl
 
 from ..arguments.checks import is_a
-from ..errors import DataSourceError, InvalidTypeError
+from ..errors import InvalidTypeError
+from ..errors.data import DataSourceError
 from .columns import is_column
 from .kind import check_files
 

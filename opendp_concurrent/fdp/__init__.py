@@ -24,6 +24,7 @@ for every real ε.
   and ``accountant.py`` adds them up.
 """
 
+from . import records as _records  # noqa: F401 # what ledgers keep
 from .accountant import Accountant
 from .events import from_dp_event, to_dp_event
 from .function import TradeoffFunction

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments.written import written
 from . import decay, quadrature
 from .bounds import ELEMENTARY, TINY, UNIT, Aperiodic, Array, Bounds, Transform, probabilities
 from .gaussian import Gaussian
@@ -34,6 +35,7 @@ _FREQUENCIES = np.geomspace(1e9, 1.0, 46)
 _TOGETHER = 16  # exponents that share a quadrature
 
 
+@written("subsampled", "noise", "size", "rate", "unit")
 @dataclass(frozen=True)
 class Subsampled(Aperiodic):
     """Gaussian or Laplace noise with a subsampled unit.

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from ..arguments.written import written
 from .bounds import ELEMENTARY, UNIT, Array, Bounds, ComplexArray, Transform
 from .gaussian import ROOT, SPECIAL, SQRT2, gaussian_profile, mills
 from .truncated import Truncated
@@ -54,6 +55,7 @@ def _short(middle: Array, width: float) -> Array:
 _SHORT = 16 * ELEMENTARY  # relative error of _short, without that of the exponent
 
 
+@written("truncated-gaussian", "mu", "bound")
 @dataclass(frozen=True)
 class TruncatedGaussian(Truncated):
     """Gaussian noise, cut off, against the same noise, shifted.

@@ -21,11 +21,13 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments.written import written
 from .bounds import ELEMENTARY, UNIT, Array, Bounds, Transform
 from .laplace import Laplace
 from .truncated import Truncated
 
 
+@written("truncated-laplace", "epsilon", "bound")
 @dataclass(frozen=True)
 class TruncatedLaplace(Truncated):
     """Laplace noise, cut off, against the same noise, shifted.

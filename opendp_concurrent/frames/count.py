@@ -35,7 +35,7 @@ from ..arguments.provenance import recorded
 from ..combinators.guards import check_space
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
-from ..native.advisories.fence import trusted
+from ..native.trust import trusted
 from ..queryables.opaque import hidden
 
 _ATOM = "i64"

@@ -18,7 +18,8 @@ from ..arguments.checks import checked
 from ..arguments.provenance import recorded
 from ..combinators import guards
 from ..combinators.interactive_measurement import make_measurement
-from ..errors import InvalidTypeError, TableError
+from ..errors import InvalidTypeError
+from ..errors.tables import TableError
 from ..native import opendp as _native
 from ..queryables.data import Sealed, in_python
 from ..queryables.machine import MachineQueryable

@@ -16,7 +16,8 @@ from sqlalchemy import Connection
 from ..accounts.charge import Terms
 from ..accounts.rule import Within
 from ..arguments.checks import shown
-from ..errors import InvalidValueError, LedgerDamagedError
+from ..errors import InvalidValueError
+from ..errors.ledger import LedgerDamagedError
 from ..interrupts import let_in
 from .records.chain import first_hash
 from .records.entries import Entry

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Executable
 
 from ..accounts.charge import Charge, LimitCharge, Terms
-from ..errors import ForkedError, InvalidTypeError, LedgerDamagedError
+from ..errors import InvalidTypeError
+from ..errors.data import ForkedError
+from ..errors.ledger import LedgerDamagedError
 from ..interrupts import Lock
 from ..sums.accumulator import Accumulator
 from .records.chain import next_hash

@@ -17,7 +17,8 @@ from typing import NamedTuple
 from sqlalchemy import Connection, create_engine, inspect
 from sqlalchemy.pool import StaticPool
 
-from ..errors import InvalidValueError, LedgerDamagedError, LedgerError
+from ..errors import InvalidValueError
+from ..errors.ledger import LedgerDamagedError, LedgerError
 from ..files import MODE
 from ..interrupts import let_in
 from .audit import Milestone, Summary, audit

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from ..accounts.charge import Terms
-from ..blocks.recorded import OnEachBlock
 from ..errors import InvalidTypeError
 from ..measures import by_tag
 
@@ -25,11 +24,9 @@ def events(terms: Terms | None, d_mids: list[Any]) -> Any:
         ) from error
     if terms is None:
         return dp_event.ComposedDpEvent([])
-    if isinstance(terms.accumulator, OnEachBlock):
-        raise InvalidTypeError(
-            "the ledger is of a block filter, where each block has losses of its own, and no list "
-            "of events is a bound for all of them"
-        )
+    why_not = getattr(type(terms.accumulator), "why_no_events", "")
+    if why_not:
+        raise InvalidTypeError(why_not)
     measure = by_tag(terms.measure)
     if measure is None:  # of another package, which is not registered here
         return dp_event.ComposedDpEvent([dp_event.UnsupportedDpEvent() for _ in d_mids])

@@ -6,10 +6,11 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..accounts.charge import Terms, label_text
+from ..accounts.charge import Terms
+from ..accounts.label import label_text
 from ..arguments import checks
 from ..arguments.checks import checked, optional, text
-from ..errors import LedgerDamagedError, LedgerError
+from ..errors.ledger import LedgerDamagedError, LedgerError
 from ..interrupts import whole
 from .audit import Summary, audit, milestone
 from .book import SqlBook

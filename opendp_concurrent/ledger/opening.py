@@ -9,7 +9,8 @@ from typing import Any
 
 from ..arguments import checks
 from ..arguments.checks import checked, finite, flag, optional, text
-from ..errors import InvalidTypeError, InvalidValueError, LedgerError
+from ..errors import InvalidTypeError, InvalidValueError
+from ..errors.ledger import LedgerError
 from ..interrupts import whole
 from .audit import Summary, audit, milestone
 from .copies import claim_new, require_live, restore, standing

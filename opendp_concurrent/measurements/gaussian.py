@@ -34,10 +34,10 @@ from ..errors import UnsupportedMeasureError
 from ..exact.bracket import upper
 from ..fdp.function import TradeoffFunction
 from ..measures.conversions.products import zcdp_to_gaussian
-from ..measures.gaussian_tradeoff import GAUSSIAN_TRADEOFF
 from ..measures.measure import CompositionMeasure
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..tradeoffs.gaussian_tradeoff import GAUSSIAN_TRADEOFF
 from ..tradeoffs.tradeoff import TRADEOFF_DIVERGENCE
 from .certify import Reading, certify
 from .grid import FINEST, atom_type, grid_exponent, grid_step, is_vector

@@ -24,7 +24,7 @@ from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
-from ..queryables.stream import check_static
+from ..queryables.stream_domain import check_static
 from .checked_queries import CheckedQueries, sensitivity_at
 from .grid import known_size
 from .noise import LaplaceNoise, OneSidedNoise

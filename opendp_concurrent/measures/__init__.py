@@ -2,27 +2,21 @@
 
 Everything that differs between measures is asked of the measure object: see
 :class:`.CompositionMeasure`. To add a measure, write its class in one file, and add a line here;
-a measure of another package is registered by :func:`register`.
+a measure of another room adds itself by :func:`include`, and one of another package by
+:func:`register`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..arguments.checks import shown
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from .approximate_max_divergence import ApproximateMaxDivergence
 from .approximate_zero_concentrated_divergence import ApproximateZeroConcentratedDivergence
 from .conversion import Conversion
-from .conversions.truncated_tools import (
-    bad_event_probability,
-    group_tcdp,
-    mutual_information,
-    subsampled_tcdp,
-)
 from .fixed_renyi_divergence import FixedRenyiDivergence
-from .gaussian_tradeoff import GaussianTradeoff
 from .max_divergence import MaxDivergence
 from .measure import Composability, CompositionMeasure, Convertible, only
 from .opendp import is_measure
@@ -30,8 +24,15 @@ from .registering import check_class, check_names
 from .renyi_divergence import RenyiDivergence
 from .shapes import NumberMeasure
 from .smoothed_max_divergence import SmoothedMaxDivergence
-from .truncated_concentrated_divergence import TruncatedConcentratedDivergence
 from .zero_concentrated_divergence import ZeroConcentratedDivergence
+
+if TYPE_CHECKING:
+    from ..truncated.truncated_tools import (
+        bad_event_probability,
+        group_tcdp,
+        mutual_information,
+        subsampled_tcdp,
+    )
 
 C = TypeVar("C", bound=type[CompositionMeasure])
 
@@ -39,8 +40,6 @@ _KNOWN: dict[str, type[CompositionMeasure]] = {  # those with a descriptor are f
     one.kind: one
     for one in (
         FixedRenyiDivergence,
-        TruncatedConcentratedDivergence,
-        GaussianTradeoff,
         MaxDivergence,
         ApproximateMaxDivergence,
         ZeroConcentratedDivergence,
@@ -51,8 +50,12 @@ _KNOWN: dict[str, type[CompositionMeasure]] = {  # those with a descriptor are f
 _OURS = list(_KNOWN.values())  # always asked first, so that no other class speaks for them
 
 
-def include(measure: type[CompositionMeasure]) -> None:
-    """Compose under a measure of a room of this package that this one does not know."""
+def include(measure: type[CompositionMeasure], *tools: Callable[..., Any]) -> None:
+    """Compose under a measure of a room of this package that this one does not know.
+
+    :param tools: calculators of that room, which are offered under the names in ``__all__``
+    """
+    globals().update({one.__name__: one for one in tools})
     others = dict(_KNOWN)
     _KNOWN.clear()
     _KNOWN.update({measure.kind: measure, **others})
@@ -106,7 +109,7 @@ def register(measure: C) -> C:
         measure.__module__,
         measure.__qualname__,
     )
-    if known is not None and (not same or known.__module__.startswith(f"{__name__}.")):
+    if known is not None and (not same or known in _OURS):
         raise InvalidValueError(
             f"measure.kind ({kind!r}) is already the kind of "
             f"{known.__module__}.{known.__qualname__}; choose another"

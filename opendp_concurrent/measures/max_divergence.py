@@ -13,12 +13,10 @@ from . import opendp as native
 from .conversion import Conversion, Profile
 from .conversions.approximate_to_approximate import approximate_to_delta, larger_delta
 from .conversions.curves import KnownCurve
-from .conversions.pure_to_gaussian import pure_to_gaussian
 from .conversions.pure_to_renyi import pure_to_renyi
 from .conversions.pure_to_zcdp import pure_to_zcdp
-from .distances import TruncatedConcentrated
 from .groups import divided_down, times_up
-from .kinds import APPROXIMATE, FIXED, GAUSSIAN, PROFILE, PURE, RENYI, TRUNCATED, ZCDP
+from .kinds import APPROXIMATE, FIXED, PROFILE, PURE, RENYI, ZCDP
 from .measure import Composability, only
 from .noise import Noise, NoiseLoss
 from .shapes import NumberMeasure
@@ -41,10 +39,6 @@ class MaxDivergence(NumberMeasure):
             ZCDP: Conversion(lambda d, ends: pure_to_zcdp(d)),
             FIXED: Conversion(lambda d, ends: pure_to_renyi(d, ends.target.alpha)),
             RENYI: Conversion(lambda d, ends: KnownCurve(pure_to_renyi, d)),
-            TRUNCATED: Conversion(
-                lambda d, ends: TruncatedConcentrated(pure_to_zcdp(d), ends.target.omega)
-            ),
-            GAUSSIAN: Conversion(lambda d, ends: pure_to_gaussian(d)),
             APPROXIMATE: Conversion(lambda d, ends: larger_delta((d, 0.0), ends)),
             PROFILE: Conversion(lambda d, ends: Profile(lambda e: approximate_to_delta(d, 0.0, e))),
         }

@@ -15,9 +15,8 @@ from . import opendp as native
 from .conversion import Conversion, Profile
 from .conversions.curves import KnownCurve
 from .conversions.products import zcdp_to_renyi
-from .distances import TruncatedConcentrated
 from .groups import divided_down, times_up
-from .kinds import APPROXIMATE, FIXED, PROFILE, RENYI, TRUNCATED, ZCDP
+from .kinds import APPROXIMATE, FIXED, PROFILE, RENYI, ZCDP
 from .measure import Composability, only
 from .noise import Noise, NoiseLoss
 from .shapes import NumberMeasure
@@ -39,7 +38,6 @@ class ZeroConcentratedDivergence(NumberMeasure):
         {
             FIXED: Conversion(lambda d, ends: zcdp_to_renyi(d, ends.target.alpha)),
             RENYI: Conversion(lambda d, ends: KnownCurve(zcdp_to_renyi, d)),
-            TRUNCATED: Conversion(lambda d, ends: TruncatedConcentrated(d, ends.target.omega)),
             APPROXIMATE: Conversion(
                 lambda d, ends: (zcdp_to_epsilon(d, ends.at_delta), ends.at_delta), needs_delta=True
             ),

@@ -1,5 +1,7 @@
 """Values in messages, beside what constructors return: how each is written, and read back.
 
+Those of accumulators and distances say so where they are defined (``arguments/written.py``).
+
 A value that is read is built by public functions, which check it, so that a message can say nothing
 that a caller in Python could not. Partitions by a Python function are written as the call that made
 them; ``dp.serialize`` then refuses the function by its name.
@@ -27,23 +29,17 @@ from opendp.measures import (
 )
 from opendp.mod import AtomDomain, Domain, VectorDomain
 
-from ..accumulators.advanced import Advanced, advanced
-from ..accumulators.basic import basic
-from ..accumulators.either import Either, either
-from ..accumulators.renyi import Renyi, renyi
-from ..accumulators.zcdp import Zcdp, zcdp
+from .. import accumulators, tradeoffs, truncated  # noqa: F401 # what they send is in READ
 from ..arguments import checks
 from ..arguments.provenance import PLAINER, VALUES
+from ..arguments.written import READ as READ
 from ..errors import InvalidTypeError, InvalidValueError
-from ..measures.distances import TruncatedConcentrated
 from ..parallel.by import by_column, by_values
 from ..parallel.partition import ByRecord, BySplit, Partition, itself
-from ..sums.basic import Basic
 from ..tables import predicate
 from ..tables.domain import Tables, domain_of_record, table_domain, units
 from ..tables.predicate import Both, Column, Compare, IsIn, IsNull, Not, Other, Predicate, column
 from ..tables.schema import KINDS
-from ..tradeoffs.residue import Residue, residue
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _DTYPES = frozenset({"bool", "float32", "float64", *_INTEGERS})
@@ -96,11 +92,6 @@ def columns(kinds: Mapping[str, str]) -> dict[str, type]:
     return {name: _TYPES[kind] for name, kind in given.items()}
 
 
-def either_of(rules: Any) -> Either:
-    """Return the accumulator that combines several rules."""
-    return either(*checks.elements("accumulators", rules=rules))
-
-
 def by_columns(names: Any) -> Partition:
     """Return the partition by the values of some columns."""
     return by_column(*checks.elements("names", names=names))
@@ -149,10 +140,8 @@ def _checked(one: Any) -> Predicate:
     return one
 
 
-READ: dict[str, Callable[..., Any]] = {
-    "advanced": advanced,
+READ |= {
     "array": array,
-    "basic": basic,
     "both": both,
     "by_columns": by_columns,
     "by_groups": by_groups,
@@ -161,18 +150,13 @@ READ: dict[str, Callable[..., Any]] = {
     "columns": columns,
     "compare": compare,
     "day": day,
-    "either": either_of,
     "integers": integers,
     "is_in": is_in,
     "is_null": is_null,
     "mapping": mapping,
     "negated": negated,
-    "renyi": renyi,
-    "residue": residue,
     "table_domain": domain_of_record,
     "table_metric": units,
-    "TruncatedConcentrated": TruncatedConcentrated,
-    "zcdp": zcdp,
 }
 
 
@@ -198,22 +182,15 @@ def _by_record(one: ByRecord) -> tuple[str, Mapping[str, Any]]:
 
 VALUES.update(
     {
-        Advanced: _with_fields("advanced"),
-        Basic: _with_fields("basic"),
         Both: _with_fields("both"),
         ByRecord: _by_record,
         BySplit: _with_fields("by_split"),
         Column: lambda one: ("column", {"name": one.name}),
         Compare: _with_fields("compare"),
-        Either: _with_fields("either"),
         IsIn: _with_fields("is_in"),
         IsNull: _with_fields("is_null"),
         Not: _with_fields("negated"),
         Other: _with_fields("column"),
-        Renyi: _with_fields("renyi"),
-        Residue: _with_fields("residue"),
-        TruncatedConcentrated: _with_fields("TruncatedConcentrated"),
-        Zcdp: _with_fields("zcdp"),
         date: lambda one: ("day", {"year": one.year, "month": one.month, "day": one.day}),
         range: lambda one: ("integers", {"start": one.start, "stop": one.stop, "step": one.step}),
     }

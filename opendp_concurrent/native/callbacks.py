@@ -28,7 +28,8 @@ from typing import Any
 from opendp import _convert
 from opendp.mod import OpenDPException
 
-from ..errors import ConcurrentError, MechanismError, charged, tell_charged
+from ..errors import ConcurrentError, charged, tell_charged
+from ..errors.mechanisms import MechanismError
 from ..interrupts import WHOLE, let_in
 
 _ROOM = 300  # frames, some of which C code needs, too

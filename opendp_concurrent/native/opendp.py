@@ -35,13 +35,13 @@ from ..arguments.checks import shown
 from ..arguments.provenance import Unrecorded
 from ..errors import InvalidTypeError, InvalidValueError
 from ..interrupts import whole
-from .advisories.fence import trusted
 from .argtypes import answered, set_once
 from .callbacks import carry as carry
 from .callbacks import check_stack, guard
 from .callbacks import inside_native_call as inside_native_call
 from .callbacks import remember as remember
 from .callbacks import typed as typed
+from .trust import trusted
 
 PARTIAL_CONSTRUCTOR: type = _PartialConstructor
 VERSION: str = mod.__version__

@@ -24,7 +24,7 @@ from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, run
 from ..queryables.named_queries import PARTS, answering
 from ..queryables.session import validate_d_in
-from ..queryables.stream import check_static
+from ..queryables.stream_domain import check_static
 from ..queryables.turn import in_turn, lock_for_turns
 
 

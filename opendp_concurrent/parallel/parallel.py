@@ -20,12 +20,7 @@ from ..arguments.provenance import recorded
 from ..combinators.guards import check_measurement, check_measurement_on, check_space
 from ..combinators.interactive_measurement import make_measurement
 from ..data.kind import kind_of
-from ..errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    RefusalError,
-    SpaceMismatchError,
-)
+from ..errors import InvalidTypeError, InvalidValueError, RefusalError, SpaceMismatchError
 from ..measures import CompositionMeasure, composition_measure
 from ..native import opendp as _native
 from ..queryables.child import adopt
@@ -34,7 +29,7 @@ from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, pinned, run
 from ..queryables.named_queries import PARTS, answering
 from ..queryables.session import validate_d_in
-from ..queryables.stream import is_stream
+from ..queryables.stream_domain import is_stream
 from .parallel_loss import ParallelLoss
 from .partition import Partition
 

@@ -21,7 +21,9 @@ from ..accounts.lifecycle import Home, at_home, check_home, here, new_home
 from ..accounts.reentry import check_not_held
 from ..arguments.provenance import Unrecorded
 from ..data.kind import check_files, kind_of
-from ..errors import ForkedError, InvalidValueError, ReentrantLaunchError, TableError
+from ..errors import InvalidValueError, ReentrantLaunchError
+from ..errors.data import ForkedError
+from ..errors.tables import TableError
 from ..failures import pass_interrupt
 from ..interrupts import Lock
 from ..native import opendp as _native

@@ -25,7 +25,7 @@ from ..sums.accumulator import Accounting
 from .accuracy import Accuracy
 from .child import adopt
 from .data import Sealed, take_in, unseal
-from .stream import feeds_many, is_stream
+from .stream_domain import feeds_many, is_stream
 
 Spawn = Callable[[Sealed], Any]
 CHECKPOINTED = (

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import MechanismError
+from ..errors.mechanisms import MechanismError
 from ..failures import pass_interrupt
 from ..native import opendp as _native
 from .turn import attempt

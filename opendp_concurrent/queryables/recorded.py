@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..accounts.charge import Book, Ledger, Terms
+from ..accounts.charge import Ledger, Terms
+from ..accounts.on_ledger import OnLedger
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import Composability, CompositionMeasure
 from ..sums.accumulator import Accumulator
@@ -23,10 +24,10 @@ def check_ledger(ledger: Any, measure: CompositionMeasure) -> None:
         )
 
 
-def open_book(ledger: Ledger, terms: Terms) -> tuple[Book, Accumulator]:
-    """Open the budget with these terms. Return its book, and the accumulator of its charges.
+def open_book(ledger: Ledger, terms: Terms) -> tuple[OnLedger, Accumulator]:
+    """Open the budget with these terms. Return its keeper, and the accumulator of its charges.
 
     :raises LedgerError: if the budget has other terms
     """
-    book = ledger.book(terms)
-    return book, book.read()
+    keeper = OnLedger(ledger.book(terms))
+    return keeper, keeper.read()

@@ -12,7 +12,8 @@ from typing import Any
 
 from opendp.extras.polars import OnceFrame
 
-from ..errors import CollectedError, MechanismError
+from ..errors.data import CollectedError
+from ..errors.mechanisms import MechanismError
 from .data import SealedHandle, check_process, seal, unseal
 from .opaque import hidden
 from .turn import in_turn

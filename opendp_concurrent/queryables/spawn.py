@@ -16,7 +16,7 @@ from ..accounts.rule import Unlimited, Within
 from ..errors import ConcurrentError, InvalidTypeError, PrivacyMapError
 from ..measures import Composability, CompositionMeasure
 from ..native import opendp as _native
-from ..native.advisories.fence import trusted
+from ..native.trust import trusted
 from ..shown import shown
 from .data import Sealed, seal_transformed, unseal
 from .limits import Limits
@@ -78,10 +78,10 @@ def _session(
 def _recorded(odometer: ConcurrentOdometer, ledger: Ledger, d_in: Any) -> Bound:
     d_in = validate_d_in(odometer.input_metric, d_in)
     metric = str(odometer.input_metric)
-    book, start = open_book(
+    keeper, start = open_book(
         ledger, Terms(odometer.measure.name, odometer.accumulator, metric, d_in, None)
     )
-    return Bound(d_in, Unlimited(), start, book=book)
+    return Bound(d_in, Unlimited(), start, keeper=keeper)
 
 
 def spawn_odometer(
@@ -121,7 +121,9 @@ def spawn_filter(
     measure = odometer.measure
     token, inward = _head(odometer, token)
     account = Account(
-        None if bound.book else bound.start,  # other processes charge a ledger: no history here
+        bound.start
+        if bound.keeper is None
+        else None,  # other processes charge a ledger: no history here
         bound=bound,
         inward=inward,
         sequential_reason=_reason(measure),
@@ -153,13 +155,13 @@ def _open_limit(
     measure, terms = odometer.measure, limit.terms
     token, inward = _head(odometer, token)
     path = (*parent.limits.path, limit.label)
-    book = parent.account.open_limit(path, terms)
-    start = terms.accumulator.start(measure) if book is None else book.read()
+    keeper = parent.account.open_limit(path, terms)
+    start = terms.accumulator.start(measure) if keeper is None else keeper.read()
     rule, name = Within(terms.d_out), repr(terms.accumulator)
-    bound = Bound(terms.d_in, rule, start, False, book, measure.name, name)
+    bound = Bound(terms.d_in, rule, start, False, keeper, measure.name, name)
     with named("limit", limit.label):
         account = Account(
-            None if book else start,  # other processes charge a ledger: no history here
+            start if keeper is None else None,  # other processes charge a ledger: no history here
             bound=bound,
             inward=inward,
             parent=parent.account,

@@ -32,7 +32,7 @@ from ..measures.kinds import FIXED, PURE, RENYI, ZCDP
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.mechanism import ConcurrentMeasurement, pinned, read_map, run
-from ..queryables.stream import check_static
+from ..queryables.stream_domain import check_static
 from .loss import SelectionCurve, fixed_selection, pure_selection
 from .runs import RandomRuns, most_of, scale_for
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, WeakValueDictionary
 
 from ..arguments import checks
-from ..errors import InvalidTypeError, InvalidValueError, KeyReusedError, LedgerError, uncharged
+from ..errors import InvalidTypeError, InvalidValueError, KeyReusedError, uncharged
 from ..errors import charged as charged_by
+from ..errors.ledger import LedgerError
 from ..files import make_private, open_to_others
 from ..interrupts import Lock, let_in, whole
 

@@ -146,7 +146,8 @@ class Accounting(Protocol):
       which launches are admitted under ``d_out``. Without it, ``largest_share`` searches for them;
     * ``parts()``: for (ε, δ), the rules that ``either`` combines with those of others;
     * ``needs_measure``: True if ``start`` must be given the measure. A ledger then refuses to open
-      a budget under a measure that is not registered.
+      a budget under a measure that is not registered;
+    * ``why_no_events``: why its launches are no list of events of dp-accounting, if that is so.
 
     To use it with a ledger, register its class: ``oc.ledger.register``.
     """

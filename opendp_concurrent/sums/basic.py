@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..arguments.checks import shown
+from ..arguments.written import written
 from ..errors import InvalidTypeError
 from ..exact.rounding import from_units_up, to_units
 from .accumulator import Accumulator, Divided
@@ -34,6 +35,7 @@ class PlainSum:
         return epsilon
 
 
+@written("basic")
 @dataclass(frozen=True, slots=True)
 class Basic(Divided):
     """Add up the d_mids by the measure's own sum."""

@@ -15,11 +15,13 @@ from math import inf
 from typing import Any
 
 from ..arguments import checks
+from ..arguments.written import written
 from ..errors import InvalidTypeError, InvalidValueError
 from .accumulator import Divided
 from .scalar_sum import ScalarSum
 
 
+@written("curve", "orders", "values")
 @dataclass(frozen=True, slots=True)
 class GridCurve:
     """A Rényi curve on a grid of orders, with one value at each order, in increasing order.
@@ -101,6 +103,7 @@ class OrdersSum:
         return [one.to_record() for one in self.sums]
 
 
+@written("orders", "orders")
 @dataclass(frozen=True, slots=True)
 class OnOrders(Divided):
     """The accumulator for Rényi curves on a grid of orders."""

@@ -13,6 +13,7 @@ from math import inf, isinf
 from typing import Any
 
 from ..arguments import checks
+from ..arguments.written import written
 from ..exact.rounding import sqrt_down, sqrt_up, to_units
 from .accumulator import Divided, times
 
@@ -70,6 +71,7 @@ class SquareSum:
         return None if self.units is None else hex(self.units)
 
 
+@written("squares")
 @dataclass(frozen=True, slots=True)
 class Squares(Divided):
     """The accumulator for Gaussian DP."""

@@ -16,7 +16,8 @@ from opendp.mod import assert_features
 
 from ..arguments import checks
 from ..arguments.checks import checked
-from ..errors import InvalidTypeError, InvalidValueError, TableError
+from ..errors import InvalidTypeError, InvalidValueError
+from ..errors.tables import TableError
 from .engines.engine import Run, integers
 from .plan import Charge, Quantised, Relation
 from .schema import KINDS, column_name

@@ -8,7 +8,8 @@ from weakref import finalize
 
 from opendp.mod import Domain, Metric
 
-from ..errors import ForkedError, InvalidTypeError
+from ..errors import InvalidTypeError
+from ..errors.data import ForkedError
 from .domain import Tables, table_domain, units
 from .engines.engine import Engine, Rows, Stored
 from .plan import Aggregate, Relation, Scan

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..accumulators.epsilon_delta_sum import slack
 from ..arguments import checks
+from ..arguments.written import written
 from ..errors import InvalidValueError
 from ..fdp.function import TradeoffFunction, check_both, check_function
 from ..sums.accumulator import times
@@ -65,6 +66,7 @@ class Rungs:
         return Rungs(self.unit, spent) if self.unit == other.unit and spent is not None else None
 
 
+@written("ladder", "unit")
 @dataclass(frozen=True, slots=True)
 class Ladder:
     """The accumulator in units of one trade-off function."""

@@ -13,6 +13,7 @@ from math import atanh, inf
 from typing import Any
 
 from ..arguments import checks
+from ..arguments.written import written
 from ..errors import InvalidValueError
 from ..fdp.function import TradeoffFunction
 from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
@@ -133,6 +134,7 @@ def _epsilon(unit: TradeoffFunction, units: int | None, delta: float) -> float:
     return inf if units is None else unit.power(units).epsilon(delta)
 
 
+@written("ladder-at-delta", "unit", slack="delta_slack")
 @dataclass(frozen=True, slots=True)
 class EpsilonDeltaLadder:
     """The accumulator of (ε, δ) losses in units of one trade-off function."""

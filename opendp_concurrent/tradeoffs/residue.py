@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..arguments import checks
+from ..arguments.written import sent, written
 from ..errors import InvalidValueError
 from ..exact.rounding import sqrt_down, sqrt_up, to_units
 from ..fdp.function import TradeoffFunction, check_function
@@ -102,6 +103,7 @@ def _chosen(which: Any, pair: tuple[Any, Any]) -> Any:
     return None if None in pair else which(pair)
 
 
+@written("residue", "mu")
 @dataclass(frozen=True, slots=True)
 class Residue(Divided):
     """The accumulator by residuals of one Gaussian budget."""
@@ -133,6 +135,7 @@ class Residue(Divided):
         return f"residue(mu={self.mu!r})"
 
 
+@sent(Residue)
 def residue(mu: float) -> Residue:
     """Add up adaptively chosen f-DP losses under a Gaussian budget.
 

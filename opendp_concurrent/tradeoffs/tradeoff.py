@@ -13,7 +13,6 @@ from ..errors import InvalidValueError, UnsupportedMeasureError
 from ..fdp.function import TradeoffFunction, check_both, check_function
 from ..fdp.writing import function_event
 from ..measures.conversion import Conversion, Profile
-from ..measures.conversions.gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
 from ..measures.groups import divided_down
 from ..measures.kinds import APPROXIMATE, GAUSSIAN, PROFILE, TRADEOFF
 from ..measures.measure import Composability, CompositionMeasure, only
@@ -22,6 +21,7 @@ from ..measures.shapes import split_squares
 from ..references import cite
 from ..sums.accumulator import Accounting, Accumulator
 from .conversions import TO_TRADEOFF
+from .gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
 from .joins import join_tradeoffs
 from .product import Products
 from .slots import AnyOrder, Slots

@@ -9,7 +9,9 @@ import threading
 import pytest
 
 from opendp_concurrent.accounts.account import Account, Bound
-from opendp_concurrent.accounts.charge import Charge, labelled
+from opendp_concurrent.accounts.charge import Charge
+from opendp_concurrent.accounts.label import labelled
+from opendp_concurrent.accounts.on_ledger import OnLedger
 from opendp_concurrent.accounts.price import Inward
 from opendp_concurrent.accounts.rule import Shares, Within
 from opendp_concurrent.accumulators.basic import basic
@@ -60,14 +62,10 @@ def odometer(**arguments):
 
 
 def filter_(d_out, d_in=1, **arguments):
-    bound = Bound(
-        d_in,
-        Within(d_out),
-        ZERO,
-        arguments.pop("halt", False),
-        arguments.pop("book", None),
-    )
-    return Account(None if bound.book else ZERO, bound=bound, **arguments)
+    book = arguments.pop("book", None)
+    keeper = None if book is None else OnLedger(book)
+    bound = Bound(d_in, Within(d_out), ZERO, arguments.pop("halt", False), keeper)
+    return Account(ZERO if keeper is None else None, bound=bound, **arguments)
 
 
 def compositor(*d_mids):
@@ -216,7 +214,7 @@ class Doing(Linear):
 def test_a_first_query_counts_what_a_price_launches_while_it_is_read():
     root = odometer()
     price = Doing(0.125, lambda: root.launch(Linear(0.25)))
-    root._history.append(price)  # charged, and never read at any distance yet
+    root.keeper.prices.append(price)  # charged, and never read at any distance yet
     assert root.privacy_loss(1) == 0.375
     assert root.privacy_loss(2) == 0.75
 
@@ -257,7 +255,7 @@ def test_equal_launches_below_a_child_are_kept_once_and_others_for_themselves():
     one, other = Linear(0.125), Linear(0.25)
     for price in (one, one, other, one):
         child.launch(price)
-    first, second, third, fourth = root._history
+    first, second, third, fourth = root.keeper.prices
     assert first is second
     assert third is not first
     assert fourth is first

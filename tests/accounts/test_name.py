@@ -2,7 +2,7 @@
 
 import pytest
 
-from opendp_concurrent.accounts.charge import current_label, labelled
+from opendp_concurrent.accounts.label import current_label, labelled
 from opendp_concurrent.accounts.lifecycle import Lifecycle
 from opendp_concurrent.accounts.name import as_child, name_of_account, named
 

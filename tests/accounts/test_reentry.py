@@ -15,6 +15,7 @@ import gc
 import opendp.prelude as dp
 import opendp_concurrent as oc
 from opendp_concurrent.accounts.account import Account
+from opendp_concurrent.accounts.history import History
 
 dp.enable_features("contrib", "honest-but-curious")
 space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
@@ -34,24 +35,24 @@ class Trap:
             seen.append(type(error).__name__)
 
 
-def in_the_middle(name, action):
-    right = getattr(Account, name)
+def in_the_middle(name, action, owner=Account):
+    right = getattr(owner, name)
 
     def trapped(*arguments):
-        setattr(Account, name, right)
+        setattr(owner, name, right)
         Trap(action)
         gc.collect()
         return right(*arguments)
 
-    setattr(Account, name, trapped)
+    setattr(owner, name, trapped)
 """
 
 LAUNCH = """
 root = oc.make_concurrent_filter(odometer, 1, 2.0)([1, 2, 3])
 child = root(odometer)
-for name in ("_commit", "_rebind", "_refuse"):
+for owner, name in ((History, "decide"), (Account, "_rebind"), (Account, "begin")):
     for handle in (root, child):
-        in_the_middle(name, lambda: handle(count))
+        in_the_middle(name, lambda: handle(count), owner)
         handle(count)
 assert seen == ["ReentrantLaunchError"] * 6, seen
 assert root.privacy_loss() == 1.5, root.privacy_loss()
@@ -63,7 +64,7 @@ in_the_middle("_rebind", lambda: root.privacy_loss(2))
 root(count)
 assert seen == ["ReentrantLaunchError"], seen
 other = odometer([1, 2, 3])
-in_the_middle("_commit", lambda: isinstance(other(count), int))
+in_the_middle("begin", lambda: isinstance(other(count), int))
 root(count)
 assert seen[1:] == [True], seen  # another tree of accounts is free
 assert (root.privacy_loss(1), other.privacy_loss(1)) == (0.5, 0.25)

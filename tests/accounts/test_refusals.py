@@ -10,7 +10,8 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.accounts.account import Account, Bound
-from opendp_concurrent.accounts.charge import labelled
+from opendp_concurrent.accounts.label import labelled
+from opendp_concurrent.accounts.on_ledger import OnLedger
 from opendp_concurrent.accounts.price import Inward
 from opendp_concurrent.accounts.rule import Within
 from opendp_concurrent.accumulators.basic import basic
@@ -24,15 +25,17 @@ ZERO = basic().start(oc.measures.composition_measure(PURE))
 
 def limit(d_out, d_in=1, **arguments):
     """An account with a bound."""
+    book = arguments.pop("book", None)
+    keeper = None if book is None else OnLedger(book)
     bound = Bound(
         d_in,
         Within(d_out),
         ZERO,
-        book=arguments.pop("book", None),
+        keeper=keeper,
         measure="MaxDivergence",
         accumulator="basic()",
     )
-    return Account(None if bound.book else ZERO, bound=bound, **arguments)
+    return Account(ZERO if keeper is None else None, bound=bound, **arguments)
 
 
 def odometer(measure=PURE, **keywords):

@@ -14,7 +14,6 @@ from opendp_concurrent.errors import InvalidTypeError
 from opendp_concurrent.measures import conversions
 from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.measures.truncated_sum import Truncated
 from opendp_concurrent.sums.curve_sum import CurveSum
 from opendp_concurrent.sums.orders_sum import GridCurve, OnOrders
 from opendp_concurrent.sums.pair_sum import PairSum
@@ -23,6 +22,7 @@ from opendp_concurrent.sums.scalar_sum import ScalarSum
 from opendp_concurrent.sums.square_sum import Squares
 from opendp_concurrent.tradeoffs.product import Products
 from opendp_concurrent.tradeoffs.slots import AnyOrder, Slots
+from opendp_concurrent.truncated.truncated_sum import Truncated
 
 PURE = oc.TradeoffFunction.pure
 GRID = OnOrders((2.0, 3.0))

@@ -29,10 +29,8 @@ from opendp_concurrent.accumulators.zcdp import zcdp
 from opendp_concurrent.errors import ConcurrentError
 from opendp_concurrent.fdp.function import TradeoffFunction
 from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
-from opendp_concurrent.measures.distances import TruncatedConcentrated
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.measures.renyi_divergence import RENYI_DIVERGENCE
-from opendp_concurrent.measures.truncated_sum import Truncated
 from opendp_concurrent.sums.curve_sum import READ
 from opendp_concurrent.sums.orders_sum import GridCurve, OnOrders, grid_curve
 from opendp_concurrent.sums.planned import Planned
@@ -41,6 +39,8 @@ from opendp_concurrent.tradeoffs.ladder import ladder
 from opendp_concurrent.tradeoffs.product import TradeoffProduct
 from opendp_concurrent.tradeoffs.residue import Residual
 from opendp_concurrent.tradeoffs.slots import Slots
+from opendp_concurrent.truncated.distances import TruncatedConcentrated
+from opendp_concurrent.truncated.truncated_sum import Truncated
 
 numbers = st.one_of(
     st.floats(min_value=0.0, max_value=1e6),
@@ -327,7 +327,7 @@ def test_no_accumulator_escapes():
         module.name: f"{package.__name__}.{module.name}"
         for package in (accumulators, sums, tradeoffs)
         for module in pkgutil.iter_modules(package.__path__)
-    } | {"truncated_sum": "opendp_concurrent.measures.truncated_sum"}
+    } | {"truncated_sum": "opendp_concurrent.truncated.truncated_sum"}
     assert set(files) == set(SUBJECTS) | NOT_ACCUMULATORS | FUNCTIONS
     modules = [import_module(name) for name in files.values()]
     classes = classes_of(modules)

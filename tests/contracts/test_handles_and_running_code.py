@@ -13,7 +13,7 @@ import opendp_concurrent as oc
 from opendp_concurrent.contexts.named import NamedContexts
 from opendp_concurrent.errors import ReentrantLaunchError
 from opendp_concurrent.queryables.data import SealedHandle
-from opendp_concurrent.queryables.stream import FedQueryable
+from opendp_concurrent.queryables.stream_handles import FedQueryable
 
 dp.enable_features("contrib", "honest-but-curious")
 

@@ -244,7 +244,7 @@ measures.register(type("E", (Base,), {"__eq__": lambda self, other: True,
     "__hash__": lambda self: hash(measures.composition_measure(dp.max_divergence()))}))
 """,
     "descriptor below one of ours": """
-from opendp_concurrent.measures.gaussian_tradeoff import Gaussian
+from opendp_concurrent.tradeoffs.gaussian_tradeoff import Gaussian
 class Other(Gaussian):
     __eq__ = lambda self, other: isinstance(other, Gaussian)
     __hash__ = Gaussian.__hash__

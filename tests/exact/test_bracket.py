@@ -155,7 +155,7 @@ def test_the_context_of_the_caller_does_not_matter():
 
     from opendp_concurrent.exact.quantile import twice_quantile
     from opendp_concurrent.exact.zcdp import zcdp_to_epsilon
-    from opendp_concurrent.measures.conversions.gaussian_to_approximate import gaussian_to_delta
+    from opendp_concurrent.tradeoffs.gaussian_to_approximate import gaussian_to_delta
 
     calls = [
         lambda: gaussian_to_delta.__wrapped__(1.0, 1.0),

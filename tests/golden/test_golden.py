@@ -14,12 +14,13 @@ pytest.importorskip("sqlalchemy")
 
 import opendp.prelude as dp
 
+from opendp_concurrent.arguments.written import KINDS
 from opendp_concurrent.errors import LedgerError, LedgerMismatchError, PrivacyMapError
 from opendp_concurrent.ledger import datasets, open_ledger, restore_ledger
 from opendp_concurrent.ledger.command import main
 from opendp_concurrent.ledger.records.measures import written
 from opendp_concurrent.ledger.records.terms import read_terms
-from opendp_concurrent.ledger.records.wire import FORM_1, KINDS, is_outside
+from opendp_concurrent.ledger.records.wire import FORM_1, is_outside
 from opendp_concurrent.measures import registered
 
 GOLDEN = Path(__file__).parent

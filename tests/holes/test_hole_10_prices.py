@@ -214,7 +214,7 @@ def test_maps_of_opendp_are_read_once(monkeypatch):
     for _ in range(5):
         root(knob.measurement)
     assert len(read) == 6
-    assert len(set(map(id, root._session.account._history))) == 2  # equal prices are kept once
+    assert len(set(map(id, root._session.account.keeper.prices))) == 2  # equal prices are kept once
 
 
 @pytest.mark.parametrize("asked", [(), (3,)])

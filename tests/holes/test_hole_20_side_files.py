@@ -314,7 +314,7 @@ def test_a_ledger_of_0_1_0_becomes_known_when_it_is_used(tools, tmp_path):
         assert ledger.summary().launches == 1
     root = _odometer(open_ledger(tmp_path / "closed.db", "odometer"))
     root(tools.count(0.125))
-    root._session.account._book._store.close()
+    root._session.account.keeper._book._store.close()
     shutil.copyfile(tmp_path / "closed.db", tmp_path / "copy.db")
     with pytest.raises(LedgerError, match="in a copy"):
         open_ledger(tmp_path / "copy.db", "odometer")

@@ -192,7 +192,7 @@ def test_a_client_that_stops_with_the_lock_loses_it(postgresql, tools):
     found = []
 
     def hold():
-        with account._book.turn() as turn:  # and goes on when others have launched
+        with account.keeper._book.turn() as turn:  # and goes on when others have launched
             found.append(outcome(lambda: other(query)))
             turn.write(Charge(0.25, "", ""), turn.accumulator.after(0.25))
 

@@ -12,7 +12,6 @@ from opendp_concurrent.measures.approximate_zero_concentrated_divergence import 
     ApproximateZeroConcentratedDivergence,
 )
 from opendp_concurrent.measures.fixed_renyi_divergence import FixedRenyiDivergence
-from opendp_concurrent.measures.gaussian_tradeoff import GaussianTradeoff
 from opendp_concurrent.measures.max_divergence import MaxDivergence
 from opendp_concurrent.measures.measure import only
 from opendp_concurrent.measures.opendp import descriptor, is_measure
@@ -23,11 +22,12 @@ from opendp_concurrent.measures.renyi_divergence import (
 )
 from opendp_concurrent.measures.shapes import NumberMeasure, PairMeasure
 from opendp_concurrent.measures.smoothed_max_divergence import SmoothedMaxDivergence
-from opendp_concurrent.measures.truncated_concentrated_divergence import (
+from opendp_concurrent.measures.zero_concentrated_divergence import ZeroConcentratedDivergence
+from opendp_concurrent.tradeoffs.gaussian_tradeoff import GaussianTradeoff
+from opendp_concurrent.tradeoffs.tradeoff import TradeoffDivergence
+from opendp_concurrent.truncated.truncated_concentrated_divergence import (
     TruncatedConcentratedDivergence,
 )
-from opendp_concurrent.measures.zero_concentrated_divergence import ZeroConcentratedDivergence
-from opendp_concurrent.tradeoffs.tradeoff import TradeoffDivergence
 
 KNOWN = [
     composition_measure(one)

@@ -40,6 +40,6 @@ def test_a_ledger_keeps_concurrent_measures_and_no_sequential_one():
 def test_a_book_is_opened_under_all_that_decides_a_launch():
     ledger, basic = Remembering(), oc.accumulators.basic()
     terms = Terms(PURE.name, basic, str(dp.symmetric_distance()), 1, 0.5)
-    book, so_far = open_book(ledger, terms)
-    assert (book, so_far) == (ledger, "all charges so far")
+    keeper, so_far = open_book(ledger, terms)
+    assert (keeper.recorded, so_far) == (True, "all charges so far")
     assert ledger.terms is terms

@@ -8,15 +8,9 @@ import numpy as np
 import pytest
 
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, StreamError
-from opendp_concurrent.queryables.stream import (
-    MOST_ITEMS,
-    Room,
-    Stream,
-    Updatable,
-    Update,
-    check_items,
-    check_step,
-)
+from opendp_concurrent.queryables.stream import Stream
+from opendp_concurrent.queryables.stream_handles import Updatable
+from opendp_concurrent.queryables.updates import MOST_ITEMS, Room, Update, check_items, check_step
 
 
 def test_a_stream_is_an_empty_list_to_all_who_look():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import opendp_concurrent as oc
 from opendp_concurrent.accounts.rule import Within
 from opendp_concurrent.errors import BudgetExceededError, InvalidValueError
-from opendp_concurrent.measures.conversions.pure_to_gaussian import pure_to_gaussian
+from opendp_concurrent.tradeoffs.pure_to_gaussian import pure_to_gaussian
 
 T = oc.TradeoffFunction
 

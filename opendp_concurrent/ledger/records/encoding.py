@@ -1,7 +1,7 @@
 """Encode distances and accumulators as text, and decode them exactly.
 
 Doubles are written in hexadecimal, and arrays of doubles as bytes, so that no bit is lost. Other
-values are written with the tags and keys of ``wire.py``. The text is JSON without spaces and with
+values are written with the names of ``wire.py``. The text is JSON without spaces and with
 sorted keys. A decoded value encodes to the same text. Equal values encode to the same text, except
 for the order of a product's factors.
 """
@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 
 from ...arguments.checks import shown
+from ...arguments.written import AROUND, Kind
 from ...errors import InvalidTypeError, InvalidValueError
-from ...fdp.finite import Finite
-from .functions import Back, original
 from .readable import UNREADABLE, is_text
-from .wire import NEWEST, Kind, kind_of, named, names
+from .wire import NEWEST, kind_of, named, names
 
 _LARGEST = 10**4300  # Python reads no longer ones, unless a process is told to
 _WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -85,13 +84,10 @@ def _shape(value: Any, form: int) -> Any:
         return [_shape(one, form) for one in value]
     if isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 1:
         return {"doubles": b64encode(value.astype("<f8").tobytes()).decode("ascii")}
-    if type(value) is Back:
-        value = value.pair
-    elif type(value) is Finite:
-        other = original(value)
-        if other is not None:
-            return {"swapped": _shape(other, form)}
     kind = kind_of(value)
+    inner = None if kind.around is None else kind.around.of(value)
+    if kind.around is not None and inner is not None:
+        return {kind.around.tag: _shape(inner, form)}
     name, keys = names(kind, form)
     parts = _own_parts(kind, value) if kind.outside else kind.parts(value)
     return {name: {keys[key]: _shape(part, form) for key, part in parts.items()}}
@@ -124,8 +120,8 @@ def from_shape(shape: Any, form: int = NEWEST) -> Any:
         return float.fromhex(inner)
     if name == "doubles":
         return np.frombuffer(b64decode(inner, validate=True), "<f8").astype(np.float64)
-    if name == "swapped":
-        return from_shape(inner, form).swapped()
+    if name in AROUND:
+        return AROUND[name].make(from_shape(inner, form))
     kind, keys = named(name, form)
     parts = {keys[key]: from_shape(one, form) for key, one in inner.items()}
     if not kind.outside:

@@ -11,7 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...arguments.written import written
 
+
+@written("limit", "above", "label", "terms")
 @dataclass(frozen=True, slots=True)
 class Opened:
     """A limit, in its first charge.
@@ -26,6 +29,7 @@ class Opened:
     terms: str
 
 
+@written("limited", "d_mid", "limit", "d_mids", "opened")
 @dataclass(frozen=True, slots=True)
 class Limited:
     """The charge of a launch below limits.

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...accounts.charge import Terms
 from ...arguments.checks import text
-from ...errors import UnregisteredError
+from ...errors.ledger import UnregisteredError
 from ...measures import by_tag, registered
 from ...sums.accumulator import Accumulator
 from .wire import is_outside

@@ -11,8 +11,8 @@ import numpy as np
 
 from ...arguments import checks
 from ...arguments.checks import checked, shown, text
+from ...arguments.written import BY_CLASS, KINDS, Kind, add, plain
 from ...errors import InvalidTypeError, InvalidValueError
-from . import wire
 from .encoding import decode
 
 _TAG = re.compile(r"[a-z][a-z0-9_.-]{0,63}:[a-z][a-z0-9_.-]{0,63}")
@@ -72,10 +72,10 @@ def register(
     if make is not None and not callable(make):
         raise InvalidTypeError(f"make must be a function, found {shown(make)}")
     attributes = _attributes(fields)
-    kind = wire.plain(tag, cls, attributes, make, outside=True)
+    kind = plain(tag, cls, attributes, make, outside=True)
     with _LOCK:
         _require_free(kind)
-        wire.add(kind)
+        add(kind)
         decode.cache_clear()
 
 
@@ -93,17 +93,17 @@ def _attributes(fields: Any) -> dict[str, str]:
     return {str(key): str(attribute) for key, attribute in read.items()}
 
 
-def _require_free(kind: wire.Kind) -> None:
+def _require_free(kind: Kind) -> None:
     """Check that neither the tag nor the class is registered with another one.
 
     A class that is defined again, as in a notebook, replaces the older class of the same name.
     """
-    other = wire.BY_CLASS.get(kind.cls)
+    other = BY_CLASS.get(kind.cls)
     if other is not None and other.tag != kind.tag:
         raise InvalidValueError(
             f"cls ({kind.cls.__name__}) already has the tag {other.tag!r}; a class has one tag"
         )
-    older = wire.KINDS.get(kind.tag)
+    older = KINDS.get(kind.tag)
     if older is None:
         return
     same = (older.cls.__module__, older.cls.__qualname__)

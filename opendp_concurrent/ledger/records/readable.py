@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ...errors import LedgerDamagedError
+from ...errors.ledger import LedgerDamagedError
 
 UNREADABLE = (  # what reading a hostile value can raise
     ArithmeticError,

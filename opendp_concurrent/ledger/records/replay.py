@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
-from ...errors import InvalidValueError, LedgerDamagedError
+from ...errors import InvalidValueError
+from ...errors.ledger import LedgerDamagedError
 from ...sums.accumulator import Accumulator, repeated
 from .chain import hasher, next_hash
 from .charges import decode_charge

@@ -14,13 +14,8 @@ from typing import Any
 from ...accounts.charge import Terms
 from ...accounts.limit import same_term
 from ...arguments import checks
-from ...errors import (
-    InvalidTypeError,
-    LedgerDamagedError,
-    LedgerError,
-    LedgerMismatchError,
-    UnregisteredError,
-)
+from ...errors import InvalidTypeError
+from ...errors.ledger import LedgerDamagedError, LedgerError, LedgerMismatchError, UnregisteredError
 from ...measures import by_tag
 from . import measures
 from .encoding import canonical, decode, encode, from_shape, to_shape

@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from ...errors import LedgerError
+from ...errors.ledger import LedgerError
 from ...files import MODE
 from ...interrupts import Lock
 from .watch import beside, identity

@@ -13,7 +13,8 @@ from sqlalchemy import Engine, create_engine, event, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
-from ...errors import InvalidValueError, LedgerDamagedError, LedgerError
+from ...errors import InvalidValueError
+from ...errors.ledger import LedgerDamagedError, LedgerError
 from ...files import make_private, open_to_others
 from .anchors import Anchors
 from .still import Still

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
-from ...errors import LedgerError
+from ...errors.ledger import LedgerError
 from .watch import beside, status
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from struct import unpack
 from typing import NamedTuple
 
-from ...errors import LedgerDamagedError, LedgerError
+from ...errors.ledger import LedgerDamagedError, LedgerError
 
 Identity = tuple[int, int]
 

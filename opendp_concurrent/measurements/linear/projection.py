@@ -14,7 +14,8 @@ from ...arguments.provenance import recorded
 from ...combinators import guards
 from ...combinators.concurrent_composition import make_concurrent_composition
 from ...combinators.wrap import Answer, wrap
-from ...errors import MessageLimitError, UnsupportedMeasureError
+from ...errors import UnsupportedMeasureError
+from ...errors.streams import MessageLimitError
 from ...measures import composition_measure
 from ...native import opendp as _native
 from ...queryables.accuracy import Accuracy

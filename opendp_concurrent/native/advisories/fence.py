@@ -1,25 +1,24 @@
 """The fence: what is read in place of a map that is known to be wrong, or the refusal.
 
-:func:`trusted` is called with each native map that is read for a price or a stability. It looks at
-constructors and plans only, never at data.
+The fence is asked for each native map that is read for a price or a stability
+(``native/trust.py``). It looks at constructors and plans only, never at data.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from opendp.extras.polars import pl
 from opendp.metrics import hamming_distance, insert_delete_distance
-from opendp.mod import Measurement, Transformation
 
 from ...errors import AdvisoryError, PrivacyMapError
+from ..trust import Native, set_fence
 from .known import KNOWN
 from .plans import Plans, read
 from .record import Path, Step, margins, measurements, paths, step
 
-Native = TypeVar("Native", Measurement, Transformation)
 _THRESHOLDS = ("make_gaussian_threshold", "make_laplace_threshold", "make_noise_threshold")
 _NOISE = ("make_gaussian", "make_laplace", "make_noise", "make_canonical_noise", *_THRESHOLDS)
 _FRAMES = ("make_private_lazyframe", "make_stable_lazyframe")
@@ -36,7 +35,7 @@ _BOUNDED = ("ChangeOne", "Hamming")
 _SMALLEST = {"f64": -1074, "f32": -149}  # OpenDP's default granularity of noise, as a power of 2
 
 
-def trusted(made: Native, d_in: Any, *, flows: bool = False) -> Native:
+def fence(made: Native, d_in: Any, *, flows: bool) -> Native:
     """Return an object whose map is right: ``made``, or one with a corrected map.
 
     :param flows: whether the output of a transformation becomes the data of measurements
@@ -167,3 +166,6 @@ def _next_lower(given: dict[str, Any]) -> Any:
     k = given.get("k")
     below = kind(threshold) - kind(2.0 ** (_SMALLEST[atom] if k is None else k))
     return float(np.nextafter(below, kind(-np.inf)))
+
+
+set_fence(fence)

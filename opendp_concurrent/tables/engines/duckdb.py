@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 from uuid import uuid4
 
 from ...accounts.reentry import check_not_held
-from ...errors import InvalidTypeError, InvalidValueError, TableError
+from ...errors import InvalidTypeError, InvalidValueError
+from ...errors.tables import TableError
 from ...interrupts import Lock, let_in
 from ..csv_file import NoCsvError, columns_of
 from ..schema import Schema

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 from urllib.parse import unquote
 
 from ...arguments import checks
-from ...errors import InvalidTypeError, InvalidValueError, TableError
+from ...errors import InvalidTypeError, InvalidValueError
+from ...errors.tables import TableError
 from ...failures import pass_interrupt
 from ...interrupts import whole
 from ..plan import Aggregate, Charge, Relation, Scan

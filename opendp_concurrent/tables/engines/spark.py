@@ -12,7 +12,8 @@ from urllib.parse import unquote
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from ...errors import InvalidTypeError, InvalidValueError, TableError
+from ...errors import InvalidTypeError, InvalidValueError
+from ...errors.tables import TableError
 from ...interrupts import let_in
 from ..schema import Schema
 from .engine import Engine, Stored, check_folders, opaque

@@ -16,12 +16,12 @@ from scipy.special import ndtr
 
 from ...accounts.rule import Shares, Within
 from ...fdp.function import TradeoffFunction
-from ...measures.conversions.gaussian_to_approximate import gaussian_to_delta
-from ...measures.conversions.pure_to_gaussian import pure_to_gaussian
 from ...sums.planned import Planned
 from ...sums.square_sum import Squares
+from ...tradeoffs.gaussian_to_approximate import gaussian_to_delta
 from ...tradeoffs.ladder import ladder
 from ...tradeoffs.product import Products
+from ...tradeoffs.pure_to_gaussian import pure_to_gaussian
 from ...tradeoffs.residue import residue
 from ...tradeoffs.slots import AnyOrder, Slots
 from ..mechanism import FiniteMechanism

@@ -21,7 +21,8 @@ from typing import Any
 from ...arguments import checks
 from ...arguments.checks import at_most as limited
 from ...arguments.checks import checked, each, flag, function, hashable, shown, whole, with_method
-from ...errors import InvalidTypeError, InvalidValueError, StreamHaltedError
+from ...errors import InvalidTypeError, InvalidValueError
+from ...errors.streams import StreamHaltedError
 from ..mechanism import Leaf, excesses
 from .continual_law import ContinualLaw
 

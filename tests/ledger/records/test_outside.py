@@ -17,6 +17,7 @@ from opendp_concurrent.accounts.charge import Charge, Terms
 from opendp_concurrent.accounts.rule import Within
 from opendp_concurrent.accumulators.advanced import Advanced
 from opendp_concurrent.accumulators.basic import basic
+from opendp_concurrent.arguments.written import BY_CLASS, KINDS
 from opendp_concurrent.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -27,7 +28,6 @@ from opendp_concurrent.errors import (
 )
 from opendp_concurrent.ledger import register
 from opendp_concurrent.ledger.command import main
-from opendp_concurrent.ledger.records import wire
 from opendp_concurrent.ledger.records.encoding import decode, encode
 
 TOYS = '''
@@ -96,12 +96,14 @@ register("acme:weighted", Weighted, {"of": "unit", "inner": "inner"})
 
 
 @pytest.fixture
-def registry(monkeypatch):
+def registry():
     """What is registered in a test is forgotten after it."""
-    for name in ("KINDS", "BY_CLASS", "_SAME"):
-        monkeypatch.setattr(wire, name, dict(getattr(wire, name)))
+    before = dict(KINDS), dict(BY_CLASS)
     decode.cache_clear()
     yield
+    for table, kinds in zip((KINDS, BY_CLASS), before, strict=True):
+        table.clear()
+        table.update(kinds)
     decode.cache_clear()
 
 
@@ -189,8 +191,8 @@ def test_every_reader_names_the_tag_that_is_missing(store, toys, forgotten):
     ledger = store.create()
     book = ledger.book(terms(toys))
     launch(book, toys["Cost"](2.0, "euro"))
-    kind = wire.KINDS.pop(forgotten)
-    wire.BY_CLASS.pop(kind.cls)
+    kind = KINDS.pop(forgotten)
+    BY_CLASS.pop(kind.cls)
     decode.cache_clear()
     for read in (store.open, ledger.summary, ledger.entries, ledger.to_dp_events):
         with pytest.raises(UnregisteredError, match=f"tag '{forgotten}'.*ledger.register") as told:
@@ -207,7 +209,7 @@ def test_every_reader_names_the_tag_that_is_missing(store, toys, forgotten):
 def test_a_class_is_renamed_and_its_records_stay(store, toys):
     launch(store.create().book(terms(toys)), toys["Cost"](2.0, "euro"))
     for tag in ("acme:cost", "acme:weighted"):
-        wire.BY_CLASS.pop(wire.KINDS.pop(tag).cls)
+        BY_CLASS.pop(KINDS.pop(tag).cls)
     decode.cache_clear()
     found: dict[str, Any] = {"__name__": "acme.later"}
     renamed = TOYS.replace("Cost", "Price").replace("Weighted", "Sums")
@@ -392,10 +394,10 @@ def test_the_old_form_has_no_values_of_other_packages(registry):
     ],
 )
 def test_what_cannot_be_registered_is_named(registry, tag, cls, fields, said):
-    before = dict(wire.KINDS), dict(wire.BY_CLASS)
+    before = dict(KINDS), dict(BY_CLASS)
     with pytest.raises((InvalidTypeError, InvalidValueError), match=said):
         register(tag, cls, fields)
-    assert (wire.KINDS, wire.BY_CLASS) == before
+    assert (KINDS, BY_CLASS) == before
 
 
 def test_make_must_be_a_function(registry):

@@ -24,17 +24,12 @@ from opendp_concurrent.measures.conversions.approximate_to_approximate import (
     approximate_to_delta,
     approximate_to_epsilon,
 )
-from opendp_concurrent.measures.conversions.gaussian_to_approximate import (
-    gaussian_to_delta,
-    gaussian_to_epsilon,
-)
 from opendp_concurrent.measures.conversions.laplace import laplace_to_renyi, laplace_to_zcdp
 from opendp_concurrent.measures.conversions.products import (
     gaussian_to_zcdp,
     zcdp_to_gaussian,
     zcdp_to_renyi,
 )
-from opendp_concurrent.measures.conversions.pure_to_gaussian import pure_to_gaussian
 from opendp_concurrent.measures.conversions.pure_to_renyi import pure_to_renyi
 from opendp_concurrent.measures.conversions.pure_to_zcdp import pure_to_zcdp
 from opendp_concurrent.measures.conversions.randomized_response import response_to_renyi
@@ -43,7 +38,12 @@ from opendp_concurrent.measures.conversions.renyi_to_approximate import (
     renyi_to_epsilon,
 )
 from opendp_concurrent.tradeoffs.conversions import renyi_to_tradeoff
+from opendp_concurrent.tradeoffs.gaussian_to_approximate import (
+    gaussian_to_delta,
+    gaussian_to_epsilon,
+)
 from opendp_concurrent.tradeoffs.laplace import laplace_to_tradeoff
+from opendp_concurrent.tradeoffs.pure_to_gaussian import pure_to_gaussian
 
 EPSILONS = [1e-12, 1e-9, 1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 1.0, 2.0, 3.0, 7.5, 10.0, 20.0, 50.0]
 ORDERS = [1 + 1e-6, 1.01, 1.5, 2.0, 4.0, 10.0, 32.0, 1000.0, 1e6]

@@ -10,18 +10,19 @@ from typing import Any
 from ..arguments import checks
 from ..arguments.provenance import recorded
 from ..exact.rounding import reciprocal_down
+from ..measures.conversion import Conversion, Profile
+from ..measures.conversions.products import gaussian_to_zcdp
+from ..measures.groups import divided_down, times_up
+from ..measures.kinds import APPROXIMATE, GAUSSIAN, PROFILE, PURE, ZCDP
+from ..measures.measure import Composability, only
+from ..measures.noise import Noise
+from ..measures.opendp import Measure, descriptor, user_divergence
+from ..measures.shapes import NumberMeasure, split_squares
 from ..references import cite
 from ..sums.accumulator import Accounting, Accumulator
 from ..sums.square_sum import Squares, SquareSum
-from .conversion import Conversion, Profile
-from .conversions.gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
-from .conversions.products import gaussian_to_zcdp
-from .groups import divided_down, times_up
-from .kinds import APPROXIMATE, GAUSSIAN, PROFILE, ZCDP
-from .measure import Composability, only
-from .noise import Noise
-from .opendp import Measure, descriptor, user_divergence
-from .shapes import NumberMeasure, split_squares
+from .gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
+from .pure_to_gaussian import pure_to_gaussian
 
 
 @dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError
@@ -61,6 +62,7 @@ class GaussianTradeoff(NumberMeasure):
     noise = Noise.GAUSSIAN
     keywords = MappingProxyType({"mu": checks.non_negative})
     why_not = "its loss may be unbounded, as that of Gaussian noise is"
+    conversions_from = MappingProxyType({PURE: Conversion(lambda d, ends: pure_to_gaussian(d))})
     conversions_to = MappingProxyType(
         {
             ZCDP: Conversion(lambda d, ends: gaussian_to_zcdp(d)),

@@ -14,13 +14,22 @@ Where OpenDP raises ``OpenDPException``, the exception of this package is a subc
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from copy import copy
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from opendp.mod import OpenDPException
 
-from .shown import rounded, shown
+from ..shown import rounded, shown
 
 T = TypeVar("T")
+E = TypeVar("E", bound=type[Exception])
+
+
+def public(error: E) -> E:
+    """Give an exception that only some rooms raise a name in this module, which users know."""
+    error.__module__ = __name__
+    globals()[error.__name__] = error
+    return error
 
 
 class ConcurrentError(Exception):
@@ -177,17 +186,6 @@ class UnsupportedEventError(InvalidValueError):
         self.event = event
 
 
-class NativeConstructorError(InvalidValueError, OpenDPException):
-    """A constructor of OpenDP refused its arguments.
-
-    :ivar constructor: its name
-    """
-
-    def __init__(self, constructor: str, given: str, reason: str) -> None:
-        super().__init__(f"{constructor} of OpenDP refuses {given}: {reason}")
-        self.constructor = constructor
-
-
 _LONGEST = 1000  # characters of a reason, which may come from a map
 
 
@@ -284,20 +282,15 @@ class BudgetExceededError(RefusalError):
         self, account: tuple[str, ...], d_in: Any, measure: str, accumulator: str
     ) -> BudgetExceededError:
         """Return this refusal with the account that refused."""
-        shares, any_order = self._plan
-        return BudgetExceededError(
-            self.spent,
-            self.asked,
-            self.remaining,
-            d_out=self.d_out,
-            shares=shares,
-            any_order=any_order,
-            account=account,
-            d_in=d_in,
-            measure=measure,
-            accumulator=accumulator,
-            launches=self.launches,
+        told = copy(self)
+        told.account, told.d_in, told.measure, told.accumulator = (
+            account,
+            d_in,
+            measure,
+            accumulator,
         )
+        ConcurrentError.__init__(told, told._told())
+        return told
 
     def _told(self) -> str:
         subject = f"{phrase(self.account)} refuses" if self.account else "the launch is refused"
@@ -339,48 +332,6 @@ class BudgetExceededError(RefusalError):
             f"next share {share}, {count} left",
             "pass a query that costs at most the next share",
         )
-
-
-class BlockExceededError(BudgetExceededError):
-    """The launch would take the privacy loss of a block of the data above its budget.
-
-    No block was charged. ``spent`` and ``remaining`` are those of ``block``.
-
-    :ivar block: key of the block; of several that refuse, the one that was added first
-    """
-
-    block: Any = None
-
-    @classmethod
-    def of(cls, refusal: BudgetExceededError, block: Any) -> BlockExceededError:
-        """Return the refusal of one block."""
-        found = cls(
-            refusal.spent,
-            refusal.asked,
-            refusal.remaining,
-            d_out=refusal.d_out,
-            launches=refusal.launches,
-        )
-        found.block = block
-        return found
-
-    def told_by(
-        self, account: tuple[str, ...], d_in: Any, measure: str, accumulator: str
-    ) -> BlockExceededError:
-        """Return this refusal with the account and the block that refused."""
-        found = type(self)(
-            self.spent,
-            self.asked,
-            self.remaining,
-            d_out=self.d_out,
-            account=(*account, f"block {shown(self.block)}"),
-            d_in=d_in,
-            measure=measure,
-            accumulator=accumulator,
-            launches=self.launches,
-        )
-        found.block = self.block
-        return found
 
 
 def _is_infinite(loss: Any) -> bool:
@@ -497,151 +448,19 @@ class InterruptedHandleError(RefusalError):
         )
 
 
-class MechanismError(ConcurrentError, OpenDPException):
-    """A mechanism has failed, and the owner of the data hides errors from analysts.
-
-    The exception is always the same. It has no cause, context or frames of the mechanism.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the mechanism has failed; the reason is hidden from analysts, because it may "
-            "depend on the data, and is in the owner's log; the cost of the mechanism "
-            "stays charged"
-        )
-
-
-class TableError(ConcurrentError, OpenDPException):
-    """An engine could not run a statement on a table. Always the same, whatever the data are."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the engine could not answer the statement; why is kept from analysts, as it may tell "
-            "of the data, and is in the log of the owner (opendp_concurrent.tables); what it cost "
-            "stays charged"
-        )
-
-
-class CollectedError(RefusalError):
-    """A released frame was collected before. Its plan would draw fresh noise without a charge."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the released frame is exhausted, because it was collected before; keep the DataFrame "
-            "that collect() returned, or release the query again, which is charged again"
-        )
-
-
-class ForkedError(RefusalError):
-    """The process was forked; its queryables can be used in the parent process only."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "this process was forked from the process that holds the data; a copied "
-            "queryable would repeat its noise and keep an account of its own; query it in "
-            "the original process, or launch a mechanism in this one"
-        )
-
-
-class DataSourceError(RefusalError):
-    """A file that the data are scanned from is missing. This is seen before the charge."""
-
-    charged = False
-
-    def __init__(self) -> None:
-        super().__init__(
-            "a file that the LazyFrame is scanned from was not found; nothing was charged; put the "
-            "file back, or open the data where the files are"
-        )
-
-
-class MessageLimitError(RefusalError):
-    """The mechanism was built for a limited number of messages, and has answered them."""
-
-    def __init__(
-        self, limit: int, what: str = "messages", more: str = "a larger max_messages"
-    ) -> None:
-        super().__init__(
-            f"the mechanism has answered {limit} of {limit} {what}; "
-            f"build it with {more}, or launch another"
-        )
-        self.limit = limit
-
-
-class StreamError(RefusalError):
-    """An update has the wrong step, or is beyond the horizon; nothing changed."""
-
-
-class StreamHaltedError(RefusalError):
-    """The continual mechanism has halted: an update was invalid or failed, or it was saved."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the continual mechanism has halted: an update was not an item of its stream "
-            "(several items go to update_all), or failed, or its state was saved to "
-            "continue elsewhere; chain the mechanism with a clamp or a filter of the "
-            "stream, and launch it again"
-        )
-
-
-class PostprocessorError(ConcurrentError, OpenDPException):
-    """A postprocessor (person in the middle) broke the protocol. Its state did not change."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"the postprocessor failed: {reason}")
-        self.reason = reason
-
-
-class LedgerError(ConcurrentError):
-    """A ledger could not be read, or a charge could not be written. The mechanism did not run."""
-
-
-class LedgerMismatchError(LedgerError):
-    """A ledger was opened with terms that differ from its own; nothing was charged.
-
-    :ivar name: the argument that differs
-    :ivar recorded: its value in the ledger
-    :ivar given: its value in this call
-    """
-
-    charged = False
-
-    def __init__(self, name: str, recorded: object, given: object) -> None:
-        super().__init__(
-            f"{name} does not match: the ledger has {recorded}, given was {given}; "
-            + (
-                "check the spelling; opendp_concurrent.ledger.datasets returns all names"
-                if name == "dataset"
-                else "use the recorded terms, or create another ledger"
-            )
-        )
-        self.name, self.recorded, self.given = name, recorded, given
-
-
-class UnregisteredError(LedgerError):
-    """A ledger has a value of another package whose class is not registered in this process.
-
-    :ivar tag: tag of the value
-    """
-
-    charged = False
-
-    def __init__(self, tag: str, register: str = "opendp_concurrent.ledger.register") -> None:
-        super().__init__(
-            f"the ledger has a value with the tag {tag!r}, and no class is registered for this tag "
-            f"in this process: import the package that defines it, or call {register}, before you "
-            "open the ledger"
-        )
-        self.tag = tag
-
-
-class LedgerDamagedError(LedgerError):
-    """A ledger is inconsistent: it was edited or cut, or it is an older copy."""
-
-    def __init__(
-        self,
-        what: str,
-        advice: str = "the ledger was edited, damaged, or replaced by another copy: it accepts no "
-        "charge; restore the newest copy",
-    ) -> None:
-        super().__init__(f"{what}; {advice}")
+if TYPE_CHECKING:  # what rooms add, see `public`
+    from .blocks import BlockExceededError as BlockExceededError
+    from .data import CollectedError as CollectedError
+    from .data import DataSourceError as DataSourceError
+    from .data import ForkedError as ForkedError
+    from .ledger import LedgerDamagedError as LedgerDamagedError
+    from .ledger import LedgerError as LedgerError
+    from .ledger import LedgerMismatchError as LedgerMismatchError
+    from .ledger import UnregisteredError as UnregisteredError
+    from .mechanisms import MechanismError as MechanismError
+    from .mechanisms import NativeConstructorError as NativeConstructorError
+    from .streams import MessageLimitError as MessageLimitError
+    from .streams import PostprocessorError as PostprocessorError
+    from .streams import StreamError as StreamError
+    from .streams import StreamHaltedError as StreamHaltedError
+    from .tables import TableError as TableError

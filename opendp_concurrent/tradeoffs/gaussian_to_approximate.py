@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import lru_cache
 from math import inf, log, sqrt
 
-from ...exact.bracket import Bracket, Digits, lower, upper
-from ...exact.normal import density, mills
-from ...exact.rounding import least_double
+from ..exact.bracket import Bracket, Digits, lower, upper
+from ..exact.normal import density, mills
+from ..exact.rounding import least_double
 
 FAR = 40.0  # 1 - Φ(40) is less than 1e-349
 

@@ -7,9 +7,11 @@ from math import inf
 from typing import Any
 
 from ..arguments import checks
+from ..arguments.written import sent, written
 from ..errors import InvalidValueError
 
 
+@written("tcdp", "rho", "omega")
 @dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError
 class TruncatedConcentrated:
     """A distance: Rényi divergence at most ρ α for every order α in (1, ω).
@@ -61,3 +63,6 @@ def omega_above_one(**argument: Any) -> float:
             f"{name} ({checks.shown(value)}) must be above 1; it is the end of the orders"
         )
     return omega
+
+
+sent(TruncatedConcentrated, "TruncatedConcentrated")(TruncatedConcentrated)

@@ -4,7 +4,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.fdp.finite import Finite
-from opendp_concurrent.ledger.records.functions import (
+from opendp_concurrent.fdp.records import (
     FUNCTION_KEYS,
     function_parts,
     make_function,

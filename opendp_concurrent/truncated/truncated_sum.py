@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
+from ..arguments.written import written
 from ..errors import InvalidTypeError
 from ..sums.accumulator import Divided
 from ..sums.scalar_sum import ScalarSum
@@ -54,6 +55,7 @@ class TruncatedSum:
         return [self.rho.to_record(), self.omega.hex()]
 
 
+@written("least-omega")
 @dataclass(frozen=True, slots=True)
 class Truncated(Divided):
     """The accumulator for truncated concentrated DP."""

@@ -7,7 +7,7 @@ holds exactly when v >= Φ(-μ/2). μ = ε is not valid.
 
 from __future__ import annotations
 
-from ...exact.quantile import twice_quantile
+from ..exact.quantile import twice_quantile
 
 
 def pure_to_gaussian(epsilon: float) -> float:

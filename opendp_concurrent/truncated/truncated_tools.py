@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import inf, log, sqrt
 
-from ...arguments import checks
-from ...errors import InvalidTypeError, InvalidValueError
-from ...exact.bracket import Bracket, Digits, lower, upper
-from ..distances import TruncatedConcentrated
+from ..arguments import checks
+from ..errors import InvalidTypeError, InvalidValueError
+from ..exact.bracket import Bracket, Digits, lower, upper
+from .distances import TruncatedConcentrated
 
 
 def subsampled_tcdp(

@@ -1,31 +1,30 @@
-"""Split trade-off functions into parts that can be written, and make them again with all checks."""
+"""Split trade-off functions into parts that can be written, and make them again with all checks.
+
+Ledgers keep them under the tags ``function``, ``pair`` and ``swapped``, and those of the factors.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...fdp.arguments import UNITS
-from ...fdp.finite import Finite
-from ...fdp.forms import recognised
-from ...fdp.function import TradeoffFunction
-from ...fdp.laplace import Laplace
-from ...fdp.product import Product
-from ...fdp.subsampled import Subsampled
-from ...fdp.truncated_gaussian import TruncatedGaussian
-from ...fdp.truncated_laplace import TruncatedLaplace
-
-
-def same(*names: str) -> dict[str, str]:
-    """Return a table in which each key is its own name."""
-    return {name: name for name in names}
-
+from ..arguments.written import BY_CLASS, Around, Kind, add, check_fields
+from .arguments import UNITS
+from .finite import Finite
+from .forms import recognised
+from .function import TradeoffFunction
+from .laplace import Laplace
+from .product import Product
+from .subsampled import Subsampled
+from .truncated_gaussian import TruncatedGaussian
+from .truncated_laplace import TruncatedLaplace
 
 FUNCTION_KEYS = ("squares", "factors")
-PAIR = same(  # key: attribute of a finite pair
+PAIR = (  # keys, which are also the names of the attributes
     *("losses", "masses", "infinite", "never", "mass_error", "loss_error", "symmetric"),
     *("limit", "slack", "gaussian", "back", "stands_for", "unit"),
 )
@@ -60,7 +59,7 @@ def original(pair: Finite) -> Finite | None:
 
 def pair_parts(pair: Finite) -> dict[str, Any]:
     """Return the fields of a pair; ``back``, ``stands_for`` and ``unit`` only if they are set."""
-    parts = {key: getattr(pair, attribute) for key, attribute in PAIR.items()}
+    parts = {key: getattr(pair, key) for key in PAIR}
     if pair.back is None:
         del parts["back"]
     else:
@@ -76,7 +75,7 @@ def make_pair(parts: Mapping[str, Any]) -> Finite:
 
     :raises ValueError: if the parts are not those of a pair of distributions
     """
-    pair = Finite(**{PAIR[key]: part for key, part in parts.items()})
+    pair = Finite(**parts)
     losses, masses = pair.losses, pair.masses
     _require(losses.shape == masses.shape and bool(np.isfinite(losses).all()))
     _require(bool((losses[1:] >= losses[:-1]).all()) and bool((masses >= 0.0).all()))
@@ -109,3 +108,14 @@ def _factor(factor: Any) -> Any:
 def _require(holds: bool) -> None:
     if not holds:
         raise ValueError("a part of the trade-off function is out of range")
+
+
+check_fields(Finite, {key: key for key in PAIR})
+_PAIR = Kind("pair", Finite, PAIR, pair_parts, make_pair)
+add(replace(_PAIR, around=Around("swapped", original, Finite.swapped)))
+BY_CLASS[Back] = replace(_PAIR, cls=Back, parts=lambda back: pair_parts(back.pair))
+add(
+    Kind(
+        "function", TradeoffFunction, FUNCTION_KEYS, function_parts, make_function, subclasses=True
+    )
+)

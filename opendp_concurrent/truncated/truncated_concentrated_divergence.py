@@ -14,16 +14,17 @@ from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import split
 from ..exact.zcdp import zcdp_to_delta, zcdp_to_epsilon
+from ..measures.conversion import Conversion, Ends, Profile
+from ..measures.conversions.products import zcdp_to_renyi
+from ..measures.conversions.pure_to_zcdp import pure_to_zcdp
+from ..measures.joins import join_numbers
+from ..measures.kinds import APPROXIMATE, FIXED, PROFILE, PURE, TRUNCATED, ZCDP
+from ..measures.measure import Composability, CompositionMeasure, only, parameter
+from ..measures.noise import Noise
+from ..measures.opendp import Measure, descriptor, user_divergence
 from ..references import cite
 from ..sums.accumulator import Accounting, Accumulator
-from .conversion import Conversion, Ends, Profile
-from .conversions.products import zcdp_to_renyi
 from .distances import TruncatedConcentrated, omega_above_one
-from .joins import join_numbers
-from .kinds import APPROXIMATE, FIXED, PROFILE, TRUNCATED, ZCDP
-from .measure import Composability, CompositionMeasure, only, parameter
-from .noise import Noise
-from .opendp import Measure, descriptor, user_divergence
 from .truncated_sum import Truncated as LeastOmega
 from .truncated_sum import TruncatedSum
 
@@ -95,6 +96,14 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
     keywords = MappingProxyType({"rho": checks.non_negative, "omega": omega_above_one})
     why_not = "its orders end at omega"
     read_from = (ZCDP,)
+    conversions_from = MappingProxyType(
+        {
+            PURE: Conversion(
+                lambda d, ends: TruncatedConcentrated(pure_to_zcdp(d), ends.target.omega)
+            ),
+            ZCDP: Conversion(lambda d, ends: TruncatedConcentrated(d, ends.target.omega)),
+        }
+    )
     conversions_to = MappingProxyType(
         {
             TRUNCATED: Conversion(_truncate),

@@ -1,0 +1,119 @@
+"""What keeps the charges of an account; and the keeper in memory, for this process only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from ..errors import BudgetExceededError
+from .charge import Terms
+from .price import Price
+
+if TYPE_CHECKING:
+    from .account import Account, Plan
+    from .on_ledger import OnLimit
+
+
+class Keeper(Protocol):
+    """What keeps the charges of an account.
+
+    :cvar recorded: whether a ledger keeps them
+    :cvar what: what an account is called whose loss is known at one d_in only
+    """
+
+    recorded: ClassVar[bool]
+    what: ClassVar[str]
+
+    @property
+    def dataset(self) -> str:
+        """Name of the budget in a ledger; empty if it has none."""
+
+    @property
+    def launches(self) -> int:
+        """Number of charges that this process knows of."""
+
+    @property
+    def prices(self) -> Sequence[Price]:
+        """The prices of all launches, in order; none if other processes charge it, too."""
+
+    def check_process(self) -> None:
+        """Raise in a process that was forked from the one that opened a ledger."""
+
+    def refresh(self, account: Account) -> None:
+        """Let an account take over what other processes have charged."""
+
+    def keep(self, price: Price, count: int) -> None:
+        """Note equal launches that were charged. Call this under the lock."""
+
+
+class Arbiter(Keeper, Protocol):
+    """The keeper of a root, which decides on the launches of its tree."""
+
+    def open_limit(self, at: Keeper, path: tuple[str, ...], terms: Terms) -> OnLimit | None:
+        """Return what keeps a limit below an account of this tree; None for a history.
+
+        :param at: the keeper of that account
+        """
+
+    def charge(self, chain: tuple[Account, ...], prices: list[Price]) -> Any:
+        """Return what :meth:`decide` needs of prices. Untrusted maps are read here, before locks.
+
+        :param chain: the accounts to charge, from the one that launches to the root
+        """
+
+    def decide(
+        self, chain: tuple[Account, ...], plans: list[Plan], charge: Any, count: int, least: int
+    ) -> bool:
+        """Charge equal launches for good, or raise the refusal. Call this under the lock.
+
+        :param plans: of each account in the chain; replaced, if others have charged it meanwhile
+        :return: False if fewer launches than ``count`` may be admitted: they must be planned again
+        """
+
+
+def refuse(chain: tuple[Account, ...], plans: list[Plan]) -> None:
+    """Raise the refusal of the first account that refuses."""
+    for account, plan in zip(chain, plans, strict=True):
+        if isinstance(plan, BudgetExceededError):
+            account.refused()
+            raise plan
+
+
+class History:
+    """The launches of one account, in the memory of this process."""
+
+    __slots__ = ("prices",)
+    recorded: ClassVar[bool] = False
+    what: ClassVar[str] = "compositor"
+    dataset: ClassVar[str] = ""
+
+    def __init__(self) -> None:
+        self.prices: list[Price] = []
+
+    @property
+    def launches(self) -> int:
+        """Number of launches."""
+        return len(self.prices)
+
+    def check_process(self) -> None:
+        """Nothing: a forked process has a copy, and cannot use the data."""
+
+    def refresh(self, account: Account) -> None:
+        """Nothing: no other process charges the account."""
+
+    def keep(self, price: Price, count: int) -> None:
+        """Add equal launches."""
+        self.prices.extend([price.settled()] * count)
+
+    def open_limit(self, at: Keeper, path: tuple[str, ...], terms: Terms) -> None:
+        """Return None: a limit has a history of its own."""
+
+    def charge(self, chain: tuple[Account, ...], prices: list[Price]) -> None:
+        """Return None: the plans say it all."""
+
+    def decide(
+        self, chain: tuple[Account, ...], plans: list[Plan], charge: None, count: int, least: int
+    ) -> bool:
+        """Raise the refusal, if an account refuses."""
+        refuse(chain, plans)
+        return True

@@ -1,0 +1,40 @@
+"""The refusal of one block of the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..shown import shown
+from . import BudgetExceededError, public
+
+
+@public
+class BlockExceededError(BudgetExceededError):
+    """The launch would take the privacy loss of a block of the data above its budget.
+
+    No block was charged. ``spent`` and ``remaining`` are those of ``block``.
+
+    :ivar block: key of the block; of several that refuse, the one that was added first
+    """
+
+    block: Any = None
+
+    @classmethod
+    def of(cls, refusal: BudgetExceededError, block: Any) -> BlockExceededError:
+        """Return the refusal of one block."""
+        found = cls(
+            refusal.spent,
+            refusal.asked,
+            refusal.remaining,
+            d_out=refusal.d_out,
+            launches=refusal.launches,
+        )
+        found.block = block
+        return found
+
+    def told_by(
+        self, account: tuple[str, ...], d_in: Any, measure: str, accumulator: str
+    ) -> BudgetExceededError:
+        """Return this refusal with the account and the block that refused."""
+        path = (*account, f"block {shown(self.block)}")
+        return super().told_by(path, d_in, measure, accumulator)

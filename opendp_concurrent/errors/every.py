@@ -1,0 +1,8 @@
+"""The exceptions of all rooms. Importing it makes each a name of ``opendp_concurrent.errors``."""
+
+from . import blocks as blocks
+from . import data as data
+from . import ledger as ledger
+from . import mechanisms as mechanisms
+from . import streams as streams
+from . import tables as tables

@@ -1,0 +1,38 @@
+"""Which datasets are streams, what one stream may feed, and how many messages a session has.
+
+This is all that a mechanism on static data knows of streams. What passes updates on is in
+``stream.py``.
+"""
+
+from __future__ import annotations
+
+from opendp.measures import max_divergence
+from opendp.mod import Domain, Measure
+
+from ..arguments.checks import at_most
+from ..errors import InvalidTypeError
+
+MESSAGES = at_most(2**63 - 1, "no session has more")
+
+
+class StreamItems:
+    """What the items of a stream are: the descriptor of its domain."""
+
+
+def is_stream(domain: Domain) -> bool:
+    """Whether the datasets of a domain are streams."""
+    return isinstance(getattr(domain, "descriptor", None), StreamItems)
+
+
+def check_static(input_domain: Domain) -> None:
+    """Raise for a stream: what comes later would never reach a mechanism on data as they are."""
+    if is_stream(input_domain):
+        raise InvalidTypeError(
+            f"input_domain ({input_domain}) is a stream, whose items come later and would never "
+            "reach this mechanism; use a continual one, such as make_counter or make_alarm"
+        )
+
+
+def feeds_many(measure: Measure) -> bool:
+    """Whether one stream may feed several mechanisms without a bound on messages: pure DP only."""
+    return bool(measure == max_divergence())

@@ -1,0 +1,95 @@
+"""Each class says its tag once, and the table is complete whenever the package is imported."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.arguments import written
+from opendp_concurrent.arguments.written import KINDS, Kind
+from opendp_concurrent.errors import InvalidValueError
+
+TAGS = {
+    *("advanced", "basic", "curve", "either", "function", "ladder", "ladder-at-delta", "laplace"),
+    *("least-omega", "limit", "limited", "on-blocks", "on-each-block", "orders", "pair", "renyi"),
+    *("residue", "squares", "subsampled", "tcdp", "truncated-gaussian", "truncated-laplace"),
+    "zcdp",
+}
+SENT = {"TruncatedConcentrated", "advanced", "basic", "either", "renyi", "residue", "zcdp"}
+_EITHER = oc.accumulators.basic(), oc.accumulators.zcdp(0.25)
+ACCUMULATORS = [  # and a distance
+    *(oc.accumulators.advanced(0.25), oc.accumulators.renyi(2.0, 0.25), *_EITHER),
+    *(oc.accumulators.either(*_EITHER), oc.accumulators.residue(0.25)),
+    oc.TruncatedConcentrated(0.25, 2.0),
+]
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    """What a test adds is forgotten after it."""
+    for name in ("KINDS", "BY_CLASS", "AROUND"):
+        monkeypatch.setattr(written, name, dict(getattr(written, name)))
+
+
+@pytest.mark.parametrize("module", ["opendp_concurrent.ledger", "opendp_concurrent.ledger.command"])
+def test_all_tags_are_known_where_a_ledger_is_used(module):
+    """In a new process, in which nothing else was imported."""
+    pytest.importorskip("sqlalchemy")
+    code = f"import {module}; print(*opendp_concurrent.arguments.written.KINDS)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {*found.stdout.split()} == TAGS
+
+
+def test_a_class_is_written_by_its_attributes(tables):
+    @written.written("toy", "same", other="attribute")
+    @dataclass(frozen=True)
+    class Toy:
+        same: int
+        attribute: str
+
+    kind = written.BY_CLASS[Toy]
+    assert kind is written.KINDS["toy"]
+    assert (kind.keys, kind.parts(Toy(1, "a"))) == (("same", "other"), {"same": 1, "other": "a"})
+    assert kind.make({"same": 1, "other": "a"}) == Toy(1, "a")
+
+
+def test_a_field_without_a_key_is_refused(tables):
+    with pytest.raises(InvalidValueError, match="lacks lost: a field without a key"):
+
+        @written.written("toy")
+        @dataclass(frozen=True)
+        class Toy:
+            lost: int
+
+
+def test_a_class_that_takes_a_tag_takes_it_from_the_older_one(tables):
+    class Older:
+        pass
+
+    class Newer:
+        pass
+
+    for one in (Older, Newer):
+        written.add(Kind("toy", one, (), lambda value: {}, lambda parts: None))
+    assert written.KINDS["toy"].cls is Newer
+    assert Older not in written.BY_CLASS
+
+
+@pytest.mark.parametrize("module", ["opendp_concurrent", "opendp_concurrent.messages.values"])
+def test_all_names_of_values_are_known_where_a_message_is_read(module):
+    code = f"import {module}; print(*opendp_concurrent.arguments.written.READ)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {*found.stdout.split()} >= SENT
+
+
+def test_a_message_has_the_fields_of_a_value_and_the_tag_of_its_class():
+    assert {written.VALUES[type(one)](one)[0] for one in ACCUMULATORS} == SENT
+    for one in ACCUMULATORS:
+        name, arguments = written.VALUES[type(one)](one)
+        assert written.READ[name](**arguments) == one
+
+
+def test_no_two_classes_of_the_package_have_one_tag():
+    assert len({kind.cls for kind in KINDS.values()}) == len(KINDS)
