@@ -22,7 +22,8 @@ from opendp.metrics import (
 )
 from opendp.mod import Domain, Metric
 
-from ..errors import DataSourceError, InvalidTypeError, InvalidValueError
+from ..errors import InvalidTypeError, InvalidValueError
+from ..errors.data import DataSourceError
 
 Cut = Callable[[Any], Mapping[Any, Any]]
 Owners = Mapping[Any, Any]  # from a value to the key of its part
