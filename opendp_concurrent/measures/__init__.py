@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from ..arguments.checks import shown
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
+from ..public import names_of
 from .approximate_max_divergence import ApproximateMaxDivergence
 from .approximate_zero_concentrated_divergence import ApproximateZeroConcentratedDivergence
 from .conversion import Conversion
@@ -237,3 +238,4 @@ __all__ = [
     "register",
     "subsampled_tcdp",
 ]
+__getattr__, __dir__ = names_of(__name__, __all__)

@@ -1,0 +1,33 @@
+"""Native queryables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opendp import core
+
+from ..interrupts import whole
+from .callbacks import carry
+
+
+def evaluate(queryable: Any, query: Any) -> Any:
+    """Query a native queryable."""
+    return core.queryable_eval(queryable, query)
+
+
+def evaluate_odometer(queryable: Any, query: Any) -> Any:
+    """Launch on a native odometer queryable."""
+    return core.odometer_queryable_invoke(queryable, query)
+
+
+@whole
+def python_queryable(transition: Callable[[Any], Any]) -> Any:
+    """Make a native queryable from Python, so that OpenDP's wrappers apply to it.
+
+    OpenDP stores the transition in ``__opendp_dict__``, from where its closure could be read; that
+    is cleared.
+    """
+    queryable = core.new_queryable(carry(transition), Q="ExtrinsicObject", A="ExtrinsicObject")
+    queryable.__opendp_dict__ = {}
+    return queryable.value
