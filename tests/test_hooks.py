@@ -13,6 +13,7 @@ from opendp.mod import Transformation
 
 import opendp_concurrent as oc
 from opendp_concurrent.hooks import put_hooks
+from opendp_concurrent.native.hook import Hook
 
 from . import rst
 
@@ -88,3 +89,24 @@ def test_what_others_have_replaced_since_stays(made, monkeypatch):
     monkeypatch.undo()
     oc.uninstall()
     assert mod._deserialization_hook is not ours
+
+
+def test_a_hook_is_named_for_what_it_replaces():
+    class Owner:
+        __module__ = "some.module"
+
+        def method(self):
+            return 1
+
+    hook, original = (
+        Hook(Owner, "method", lambda before: lambda self: before(self) + 1),
+        Owner.method,
+    )
+    assert (str(hook), str(Hook(mod, "x", len))) == ("some.module.Owner.method", "opendp.mod.x")
+    hook.undo()
+    hook.put()
+    hook.put()
+    assert Owner().method() == 2
+    hook.undo()
+    hook.undo()
+    assert Owner.method is original

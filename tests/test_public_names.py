@@ -10,6 +10,7 @@ import pytest
 from opendp.context import constructors
 
 import opendp_concurrent as oc
+from opendp_concurrent.public import names_of
 
 from . import rst
 from .over import over
@@ -185,6 +186,15 @@ def test_a_name_that_is_like_no_other_is_answered_without_one():
         for name in ("unheard_of", "__wrapped__", "_make_counter"):
             with pytest.raises(AttributeError, match=f"has no attribute '{name}'$"):
                 getattr(room, name)
+
+
+def test_a_room_that_is_imported_later_is_suggested_from_then_on():
+    unknown, listing = names_of("some.room", ["zebra_crossing", "aardvark"])
+    assert listing() == ["aardvark", "zebra_crossing"]
+    with pytest.raises(AttributeError, match=r"did you mean some\.room\.zebra_crossing\?$"):
+        unknown("zebra_crosing")
+    with pytest.raises(AttributeError, match=r"did you mean some\.room\.aardvark\?$"):
+        _ = oc.ardvark
 
 
 def test_the_version_is_that_of_the_distribution():
