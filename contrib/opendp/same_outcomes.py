@@ -8,6 +8,7 @@ copy of the installed OpenDP, whose native library need not be built.
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from xml.etree import ElementTree
 
 import opendp
 
+ADDRESS = re.compile(r"0x[0-9a-f]+")  # in names of tests, of their arguments
 OPTIONS = (
     *("-c", ".pytest.ini", "-o", "filterwarnings=ignore", "-p", "no:cacheprovider", "-q"),
     "--continue-on-collection-errors",
@@ -36,8 +38,9 @@ def outcomes(folder, *plugin):
     print(" ".join(plugin) or "without", "\n ", done.stdout.splitlines()[-1])
     found = {}
     for case in ElementTree.parse(report).iter("testcase"):
+        name = ADDRESS.sub("", f"{case.get('classname')}::{case.get('name')}")
         kinds = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
-        found[f"{case.get('classname')}::{case.get('name')}"] = ", ".join(kinds) or "passed"
+        found.setdefault(name, []).append(", ".join(kinds) or "passed")
     return found
 
 
@@ -47,7 +50,8 @@ def main(clone, plugin="opendp_concurrent"):
         copytree(Path(clone) / "python", folder, ignore=ignore_patterns("src"))
         copytree(Path(opendp.__file__).parent, folder / "src" / "opendp")
         without, with_it = outcomes(folder), outcomes(folder, "-p", plugin)
-    print(dict(Counter(without.values())), dict(Counter(with_it.values())))
+    for one in (without, with_it):
+        print(dict(Counter(outcome for several in one.values() for outcome in several)))
     differ = [one for one in without.keys() | with_it if without.get(one) != with_it.get(one)]
     for one in sorted(differ):
         print(f"{one}: {without.get(one)}, and with {plugin}: {with_it.get(one)}")
