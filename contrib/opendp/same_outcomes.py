@@ -30,10 +30,10 @@ def outcomes(folder, *plugin):
     """Return the outcome of each test, by its name, and print the last line of the run."""
     report = folder / "report.xml"
     command = [sys.executable, "-m", "pytest", *OPTIONS, *plugin, f"--junitxml={report}"]
-    path = {"PYTHONPATH": "src", "RUST_BACKTRACE": "0"}
+    path = os.pathsep.join(["src", os.environ.get("PYTHONPATH", "")])
+    settings = os.environ | {"PYTHONPATH": path, "RUST_BACKTRACE": "0"}
     done = subprocess.run(
-        [*command, "test", "src"],
-        **{"cwd": folder, "env": os.environ | path, "capture_output": True, "text": True},
+        [*command, "test", "src"], cwd=folder, env=settings, capture_output=True, text=True
     )
     print(" ".join(plugin) or "without", "\n ", done.stdout.splitlines()[-1])
     found = {}

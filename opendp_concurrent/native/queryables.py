@@ -25,9 +25,8 @@ def evaluate_odometer(queryable: Any, query: Any) -> Any:
 def python_queryable(transition: Callable[[Any], Any]) -> Any:
     """Make a native queryable from Python, so that OpenDP's wrappers apply to it.
 
-    OpenDP stores the transition in ``__opendp_dict__``, from where its closure could be read; that
-    is cleared.
+    The object that OpenDP returns has the transition in ``__opendp_dict__``, from where its closure
+    could be read. So only the pointer leaves this function.
     """
-    queryable = core.new_queryable(carry(transition), Q="ExtrinsicObject", A="ExtrinsicObject")
-    queryable.__opendp_dict__ = {}
-    return queryable.value
+    made = core.new_queryable(carry(transition), Q="ExtrinsicObject", A="ExtrinsicObject")
+    return made.value
