@@ -14,8 +14,6 @@ from opendp.typing import _ELEMENTARY_TYPES
 class Hook:
     """What stands in place of a function of OpenDP, from :meth:`put` until :meth:`undo`."""
 
-    __slots__ = ("_after", "_before", "_extend", "_name", "_owner")
-
     def __init__(self, owner: Any, name: str, extend: Callable[[Any], Any]) -> None:
         """Describe the hook.
 
@@ -27,11 +25,7 @@ class Hook:
         self._after: Any = None
 
     def __str__(self) -> str:
-        owner = self._owner
-        place = (
-            f"{owner.__module__}.{owner.__name__}" if isinstance(owner, type) else owner.__name__
-        )
-        return f"{place}.{self._name}"
+        return f"{self._owner.__name__}.{self._name}"
 
     def put(self) -> None:
         """Replace OpenDP's function. Idempotent."""
