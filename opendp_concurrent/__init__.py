@@ -15,8 +15,6 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-from opendp.context import constructors, register
-
 from . import accumulators, c, fdp, handles, m, measures, t, tables, tradeoffs  # noqa: F401
 from .accounts.label import labelled
 from .combinators.concurrent_composition import (
@@ -38,17 +36,18 @@ from .continual.stream import (
 from .data import known as _kinds  # noqa: F401 - each kind is registered
 from .errors import every as _every  # noqa: F401
 from .fdp.function import TradeoffFunction
-from .install import install
+from .hooks import install, put_hooks, uninstall
 from .measures.fixed_renyi_divergence import fixed_renyi_divergence
 from .messages.serialization import deserialize, serialize
 from .native.advisories.known import accept_advisories
+from .public import names_of
 from .queryables.description import Description
 from .tradeoffs.gaussian_tradeoff import gaussian_tradeoff
 from .tradeoffs.tradeoff import tradeoff
 from .truncated.distances import TruncatedConcentrated
 from .truncated.truncated_concentrated_divergence import truncated_concentrated_divergence
 
-_WITHOUT_THEN = ("concurrent_filter", "analyst_quotas", "block_filter")  # they are not on a space
+__version__ = "0.1.0"
 _LATER = ("ledger", "plot", "serving", "verify")  # each needs an extra, or much time to import
 
 __all__ = [
@@ -67,6 +66,7 @@ __all__ = [
     "fixed_renyi_divergence",
     "gaussian_tradeoff",
     "handles",
+    "install",
     "integer_stream",
     "labelled",
     "ledger",
@@ -86,27 +86,17 @@ __all__ = [
     "then_concurrent_odometer",
     "tradeoff",
     "truncated_concentrated_divergence",
+    "uninstall",
     "user_presence",
     "verify",
 ]
 
 
+_unknown, __dir__ = names_of(__name__, __all__)
+
+
 def __getattr__(name: str) -> ModuleType:
-    if name in _LATER:
-        return import_module(f"{__name__}.{name}")
-    group = next((one.__name__ for one in (c, m, t, accumulators) if name in one.__all__), None)
-    hint = f"; it is {group}.{name}" if group else ""
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
+    return import_module(f"{__name__}.{name}") if name in _LATER else _unknown(name)
 
 
-def __dir__() -> list[str]:
-    return __all__
-
-
-install()
-for _group in (c, m, t):
-    for _name in _group.__all__:
-        _own = _name.removeprefix("make_")
-        if (f"then_{_own}" in _group.__all__ or _own in _WITHOUT_THEN) and _own not in constructors:
-            register(vars(_group)[_name], _own)
-del _group, _name, _own
+put_hooks()

@@ -52,6 +52,7 @@ from .continual.parallel import make_parallel_continual, then_parallel_continual
 from .parallel.analyst_quotas import AnalystQuotas, make_analyst_quotas
 from .parallel.by import by_column, by_entry, by_key, by_split, by_values
 from .parallel.parallel import make_parallel_composition, then_parallel_composition
+from .public import names_of
 from .selection.private_selection import make_private_selection
 
 __all__ = [
@@ -116,3 +117,4 @@ __all__ = [
     "then_parallel_composition",
     "then_parallel_continual",
 ]
+__getattr__, __dir__ = names_of(__name__, __all__)

@@ -3,6 +3,7 @@
 from .blocks.queryable import BlockFilterQueryable
 from .continual.concurrent import StreamQueryable
 from .continual.mechanism import ContinualQueryable
+from .public import names_of
 from .queryables.child import ChildOdometerQueryable, ChildQueryable
 from .queryables.named_queries import Readable, WithParts, WithSynthetic
 from .queryables.prepaid import PrepaidQueryable
@@ -28,3 +29,4 @@ __all__ = [
     "WithParts",
     "WithSynthetic",
 ]
+__getattr__, __dir__ = names_of(__name__, __all__)

@@ -36,6 +36,7 @@ from .measurements.sparse_vector import (
     then_above_threshold,
     then_sparse_vector,
 )
+from .public import names_of
 from .queryables.updates import Update, Updates
 
 __all__ = [
@@ -88,3 +89,4 @@ __all__ = [
     "then_window_counter",
     "window_rmse",
 ]
+__getattr__, __dir__ = names_of(__name__, __all__)

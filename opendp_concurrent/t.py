@@ -11,6 +11,7 @@ from .continual.transformations import (
     then_stream_map,
 )
 from .frames.count import make_frame_count, then_frame_count
+from .public import names_of
 from .tables.aggregates import (
     make_distinct_units,
     make_quantile_scores,
@@ -80,3 +81,4 @@ __all__ = [
     "then_truncate",
     "then_where",
 ]
+__getattr__, __dir__ = names_of(__name__, __all__)

@@ -2,6 +2,7 @@
 
 import importlib
 import re
+from importlib.metadata import version
 from inspect import getdoc, isclass, isfunction, ismodule, signature
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from opendp.context import constructors
 
 import opendp_concurrent as oc
+from opendp_concurrent.public import names_of
 
 from . import rst
 from .over import over
@@ -25,6 +27,7 @@ GROUPS = [
     "opendp_concurrent.fdp",
     "opendp_concurrent.measures",
 ]
+ROOMS = [name.partition(".")[2] for name in (*GROUPS, *EXTRAS, "opendp_concurrent.tables")]
 DOCUMENTING = (
     *("module", "currentmodule", "automodule"),
     *("autoclass", "autodata", "autoexception", "autofunction"),
@@ -142,10 +145,57 @@ def test_the_reference_has_each_public_name_once(module):
     assert sorted(name for found, name in LISTED if found == module) == sorted(first)
 
 
-def test_a_name_that_is_looked_for_at_the_top_is_said_with_its_group():
-    with pytest.raises(AttributeError, match=r"; it is opendp_concurrent\.m\.make_counter$"):
-        _ = oc.make_counter
-    with pytest.raises(AttributeError, match=r"; it is opendp_concurrent\.accumulators\.basic$"):
-        _ = oc.basic
-    with pytest.raises(AttributeError, match="has no attribute 'unheard_of'$"):
-        _ = oc.unheard_of
+@pytest.mark.parametrize("name", ROOMS)
+def test_dir_of_a_room_lists_public_names_only(name):
+    room = getattr(oc, name)
+    assert dir(room) == sorted(room.__all__)
+    assert all(hasattr(room, one) for one in room.__all__)
+
+
+@pytest.mark.parametrize(
+    ("room", "wrong", "right"),
+    [
+        ("", "make_concurrent_filtr", "make_concurrent_filter"),
+        ("", "make_counter", "m.make_counter"),
+        ("", "basic", "accumulators.basic"),
+        ("", "make_sparse_vektor", "m.make_sparse_vector"),
+        ("", "ledgr", "ledger"),
+        ("c", "make_limitd", "c.make_limited"),
+        ("m", "make_sparse_vectr", "m.make_sparse_vector"),
+        ("m", "make_stream_clamp", "t.make_stream_clamp"),
+        ("t", "then_wher", "t.then_where"),
+        ("accumulators", "advancd", "accumulators.advanced"),
+        ("fdp", "TradeofFunction", "fdp.TradeoffFunction"),
+        ("handles", "ChildQueriable", "handles.ChildQueryable"),
+        ("measures", "groop_tcdp", "measures.group_tcdp"),
+        ("tables", "scann", "tables.scan"),
+        ("ledger", "open_leger", "ledger.open_ledger"),
+        ("plot", "plot_budget", "plot.plot_budgets"),
+        ("serving", "AnswrStore", "serving.AnswerStore"),
+        ("verify", "worst_los", "verify.worst_loss"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_nearest_one(room, wrong, right):
+    place = re.escape(f"opendp_concurrent.{right}")
+    with pytest.raises(AttributeError, match=rf"no attribute '{wrong}'; did you mean {place}\?$"):
+        getattr(getattr(oc, room) if room else oc, wrong)
+
+
+def test_a_name_that_is_like_no_other_is_answered_without_one():
+    for room in (oc, oc.c, oc.fdp):
+        for name in ("unheard_of", "__wrapped__", "_make_counter"):
+            with pytest.raises(AttributeError, match=f"has no attribute '{name}'$"):
+                getattr(room, name)
+
+
+def test_a_room_that_is_imported_later_is_suggested_from_then_on():
+    unknown, listing = names_of("some.room", ["zebra_crossing", "aardvark"])
+    assert listing() == ["aardvark", "zebra_crossing"]
+    with pytest.raises(AttributeError, match=r"did you mean some\.room\.zebra_crossing\?$"):
+        unknown("zebra_crosing")
+    with pytest.raises(AttributeError, match=r"did you mean some\.room\.aardvark\?$"):
+        _ = oc.ardvark
+
+
+def test_the_version_is_that_of_the_distribution():
+    assert oc.__version__ == version("opendp-concurrent")

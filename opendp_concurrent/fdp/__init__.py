@@ -24,6 +24,7 @@ for every real ε.
   and ``accountant.py`` adds them up.
 """
 
+from ..public import names_of
 from . import records as _records  # noqa: F401 # what ledgers keep
 from .accountant import Accountant
 from .events import from_dp_event, to_dp_event
@@ -44,3 +45,4 @@ __all__ = [
     "smallest_sigma",
     "to_dp_event",
 ]
+__getattr__, __dir__ = names_of(__name__, __all__)

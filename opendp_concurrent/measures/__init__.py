@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..arguments.checks import shown
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
+from ..public import names_of
 from .approximate_max_divergence import ApproximateMaxDivergence
 from .approximate_zero_concentrated_divergence import ApproximateZeroConcentratedDivergence
 from .conversion import Conversion
@@ -240,3 +241,4 @@ __all__ = [
     "register",
     "subsampled_tcdp",
 ]
+__getattr__, __dir__ = names_of(__name__, __all__)

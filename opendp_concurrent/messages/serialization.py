@@ -1,8 +1,9 @@
 """Messages that name measurements: read back by an allow-list, for messages from anybody.
 
-``dp.serialize`` writes what this package makes as it writes OpenDP's own. ``dp.deserialize`` is for
-messages of a party that is trusted: for OpenDP's constructors it imports modules and reads
-attributes that the message names. :func:`deserialize` is for all others:
+``dp.serialize`` writes what this package makes as it writes OpenDP's own. ``dp.deserialize`` reads
+that after ``oc.install()``, and is for messages of a party that is trusted: for OpenDP's
+constructors it imports modules and reads attributes that the message names. :func:`deserialize` is
+for all others:
 
 * A name is looked up in a table that was made at import. Nothing is imported or read by name.
 * Constructors that take Python functions or Polars plans are not in the table, nor are those whose

@@ -9,6 +9,7 @@ does not depend on a backend. To save it, use ``ax.figure.savefig(...)``. An inv
 
 from __future__ import annotations
 
+from ..public import names_of
 from .accuracy import plot_accuracy
 from .budgets import plot_budgets
 from .counters import plot_counter_error
@@ -30,3 +31,4 @@ __all__ = [
     "plot_stream",
     "plot_tradeoff",
 ]
+__getattr__, __dir__ = names_of(__name__, __all__)

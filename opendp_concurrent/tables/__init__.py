@@ -4,6 +4,7 @@ The engine aggregates, OpenDP adds the noise, and this package charges. Transfor
 are in ``oc.t``.
 """
 
+from ..public import names_of
 from .budgets import create_budgets
 from .moments import Estimate, Moments
 from .predicate import Column, Predicate, column
@@ -26,3 +27,4 @@ __all__ = [
     "sealed",
     "unit_of",
 ]
+__getattr__, __dir__ = names_of(__name__, __all__)

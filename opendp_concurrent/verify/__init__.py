@@ -7,6 +7,7 @@ the package does not import them. An invalid argument raises ``InvalidTypeError`
 ``InvalidValueError``, which names it.
 """
 
+from ..public import names_of
 from .filters.adversary import Worst, worst_analyst
 from .filters.menu import Item, Limited, response_menu
 from .filters.promise import Outcome, Promise
@@ -85,3 +86,4 @@ __all__ = [
     "worst_mean_loss",
     "worst_renyi",
 ]
+__getattr__, __dir__ = names_of(__name__, __all__)

@@ -18,6 +18,13 @@ STREAM = oc.integer_stream(0, 1), oc.event_presence()
 WHOLE = dp.atom_domain(T=int), dp.absolute_distance(T=int)
 
 
+@pytest.fixture(autouse=True)
+def _dp_deserialize_knows_this_package():
+    oc.install()
+    yield
+    oc.uninstall()
+
+
 def count(scale=4.0):
     return SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=scale)
 

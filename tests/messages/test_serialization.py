@@ -40,6 +40,13 @@ REAL = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
 GDP, TCDP = oc.gaussian_tradeoff(), oc.truncated_concentrated_divergence(20.0)
 
 
+@pytest.fixture(autouse=True)
+def _dp_deserialize_knows_this_package():
+    oc.install()
+    yield
+    oc.uninstall()
+
+
 def count(scale=4.0):
     return SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=scale)
 

@@ -17,6 +17,13 @@ PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 APPROXIMATE = dp.approximate(PURE)
 
 
+@pytest.fixture(autouse=True)
+def _dp_deserialize_knows_this_package():
+    oc.install()
+    yield
+    oc.uninstall()
+
+
 def composition(count, **options):
     losses = [(0.01 + index * 1e-6, 0.0) for index in range(count)]
     return oc.make_concurrent_composition(*SPACE, APPROXIMATE, 1, losses, **options)

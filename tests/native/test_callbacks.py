@@ -9,7 +9,7 @@ import pytest
 from opendp import _convert, _lib
 
 from opendp_concurrent.errors import BudgetExceededError
-from opendp_concurrent.native.callbacks import carry, guard, typed
+from opendp_concurrent.native.callbacks import carry, guard, inside_native_call, typed
 
 dp.enable_features("contrib", "honest-but-curious")
 PURE = dp.max_divergence()
@@ -109,6 +109,51 @@ def test_an_error_of_ours_that_was_swallowed_is_not_raised_for_another():
             return 7
 
     assert typed(user(swallow), [1]) == 7
+
+
+def test_native_calls_are_noticed_from_within(space):
+    seen = []
+    inside = dp.m.make_user_measurement(
+        *space,
+        dp.max_divergence(),
+        lambda rows: seen.append(inside_native_call()) or 1,
+        lambda d_in: 0.0,
+    )
+    assert not inside_native_call()
+    inside([1])
+    queryable = dp.new_queryable(lambda query: seen.append(inside_native_call()) or 1)
+    queryable(1)
+    assert seen == [True, True]
+
+
+def test_our_errors_cross_native_calls_with_their_values(space):
+    def no():
+        raise BudgetExceededError(0.5, 1.0, 0.25)
+
+    def refuse(rows):
+        typed(no)
+
+    deep = dp.m.make_user_measurement(*space, dp.max_divergence(), refuse, lambda d_in: 0.0)
+    deeper = dp.m.make_user_measurement(*space, dp.max_divergence(), deep, lambda d_in: 0.0)
+    with pytest.raises(BudgetExceededError) as caught:
+        typed(deeper, [1])
+    assert (caught.value.spent, caught.value.asked, caught.value.remaining) == (0.5, 1.0, 0.25)
+
+
+def test_an_error_that_was_swallowed_is_not_raised_for_another(space):
+    def no():
+        raise BudgetExceededError(0.5, 1.0, 0.25)
+
+    def swallow(rows):
+        try:
+            typed(no)
+        except BudgetExceededError:
+            raise KeyError("another") from None
+
+    deep = dp.m.make_user_measurement(*space, dp.max_divergence(), swallow, lambda d_in: 0.0)
+    with pytest.raises(Exception, match="another") as caught:
+        typed(deep, [1])
+    assert not isinstance(caught.value, BudgetExceededError)
 
 
 FAILING = """

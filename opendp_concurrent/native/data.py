@@ -1,0 +1,72 @@
+"""Data and distances in OpenDP's representation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opendp._convert import c_to_py, py_to_c
+from opendp._lib import AnyObjectPtr
+from opendp.domains import _lazyframe_from_domain
+from opendp.mod import Domain, LazyFrameDomain, Metric, VectorDomain
+
+from ..arguments.checks import shown
+from ..errors import InvalidTypeError, InvalidValueError
+
+MOST_ROWS = 2**36  # more than a machine holds
+
+
+def to_pointer(data: Any, carrier_type: Any) -> Any:
+    """Convert ``data`` to OpenDP's representation, or raise; the message has no row of them."""
+    try:
+        if str(carrier_type).startswith("Vec<") and not len(data) <= MOST_ROWS:
+            raise InvalidValueError(f"arg must have at most 2**36 rows, found {len(data)}")
+        pointer = py_to_c(data, c_type=AnyObjectPtr, type_name=carrier_type)
+    except InvalidValueError:
+        raise
+    except Exception as error:
+        reason = str(error).partition(". ")[0] if isinstance(error, TypeError) else ""
+        known = reason.startswith(("inferred type is", "Expected"))
+        failure = reason if known else f"found {type(data).__name__} ({type(error).__name__})"
+    else:
+        failure = ""
+    if failure:  # raised out here, since the error and its frames hold data
+        del data
+        raise InvalidTypeError(
+            f"arg must be data that are a member of the input_domain, of type {carrier_type}: "
+            f"{failure}"
+        )
+    pointer.__opendp_dict__ = {}  # OpenDP keeps the rows here
+    return pointer
+
+
+def to_python(pointer: Any) -> Any:
+    """Convert data back from OpenDP's representation."""
+    return c_to_py(pointer)
+
+
+def element_domain(domain: Domain) -> Domain | None:
+    """Return the domain of a vector's elements, or None.
+
+    For elements of a user's own domain, OpenDP has it only in the record of how it was made.
+    """
+    if isinstance(domain, VectorDomain):
+        return domain.element_domain
+    made = getattr(domain, "__opendp_dict__", {})
+    of_users = domain.carrier_type == "Vec<ExtrinsicObject>"
+    return made.get("__kwargs__", {}).get("atom_domain") if of_users else None
+
+
+def empty_frame(domain: LazyFrameDomain) -> Any:
+    """Make a Polars frame without rows that is a member of ``domain``."""
+    return _lazyframe_from_domain(domain).collect()
+
+
+def check_distance(metric: Metric, name: str, d_in: Any) -> None:
+    """Raise unless ``d_in`` has the distance type of ``metric``."""
+    try:
+        py_to_c(d_in, c_type=AnyObjectPtr, type_name=metric.distance_type)
+    except Exception as error:  # OpenDP's, or the value's own
+        raise InvalidTypeError(
+            f"{name} ({shown(d_in)}) must be a distance of {metric}, "
+            f"of type {metric.distance_type}: {type(error).__name__}"
+        ) from error

@@ -1,0 +1,61 @@
+"""Privacy and stability maps, read through OpenDP's functions.
+
+An attribute or a subclass could return anything. Maps are read here only, so that the fence against
+known faults stands before each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opendp import core
+from opendp.mod import Domain, Measure, Measurement, Metric, Transformation
+
+from ..interrupts import whole
+from .argtypes import answered
+from .callbacks import check_stack
+from .trust import trusted
+
+_measurement_map = whole(core.measurement_map)
+_transformation_map = whole(core.transformation_map)
+
+
+def measurement_map(measurement: Measurement, d_in: Any) -> Any:
+    """Return the privacy loss at ``d_in``, corrected where OpenDP's map is known to be wrong.
+
+    :raises AdvisoryError: if it is known to be wrong, and cannot be corrected
+    """
+    check_stack()
+    return _measurement_map(trusted(measurement, d_in), d_in)
+
+
+def transformation_map(transformation: Transformation, d_in: Any, *, flows: bool = True) -> Any:
+    """Return the stability at ``d_in``, unless OpenDP's map is known to be wrong.
+
+    :param flows: whether the output becomes the data of measurements
+    :raises AdvisoryError: if it is known to be wrong
+    """
+    check_stack()
+    return _transformation_map(trusted(transformation, d_in, flows=flows), d_in)
+
+
+@whole
+def space_of(measurement: Measurement) -> tuple[Domain, Metric, Measure]:
+    """Return the domain, metric and measure of a measurement."""
+    return (
+        core.measurement_input_domain(measurement),
+        core.measurement_input_metric(measurement),
+        core.measurement_output_measure(measurement),
+    )
+
+
+def native_only(function: Callable[..., Any], *arguments: Any) -> tuple[Any, bool]:
+    """Return ``function(*arguments)``, and whether it ran without calling Python.
+
+    If it did not call Python, the result depends only on the arguments of OpenDP's constructors,
+    and does not change.
+    """
+    before = answered()
+    answer = function(*arguments)
+    return answer, answered() == before

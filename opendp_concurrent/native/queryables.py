@@ -1,0 +1,32 @@
+"""Native queryables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opendp import core
+
+from ..interrupts import whole
+from .callbacks import carry
+
+
+def evaluate(queryable: Any, query: Any) -> Any:
+    """Query a native queryable."""
+    return core.queryable_eval(queryable, query)
+
+
+def evaluate_odometer(queryable: Any, query: Any) -> Any:
+    """Launch on a native odometer queryable."""
+    return core.odometer_queryable_invoke(queryable, query)
+
+
+@whole
+def python_queryable(transition: Callable[[Any], Any]) -> Any:
+    """Make a native queryable from Python, so that OpenDP's wrappers apply to it.
+
+    The object that OpenDP returns has the transition in ``__opendp_dict__``, from where its closure
+    could be read. So only the pointer leaves this function.
+    """
+    made = core.new_queryable(carry(transition), Q="ExtrinsicObject", A="ExtrinsicObject")
+    return made.value

@@ -1,0 +1,25 @@
+"""Public names of a module: all that ``dir`` lists, and what is suggested for a wrong name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from typing import NoReturn
+
+_ROOMS: dict[str, Sequence[str]] = {}  # public names of each module that was imported
+
+
+def names_of(
+    module: str, names: Sequence[str]
+) -> tuple[Callable[[str], NoReturn], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a module with these public names."""
+    _ROOMS[module] = names
+
+    def unknown(name: str) -> NoReturn:
+        places = {one: room for room, known in _ROOMS.items() for one in known}
+        places |= dict.fromkeys(names, module)
+        near = get_close_matches(name, () if name.startswith("_") else places, n=1, cutoff=0.75)
+        hint = f"; did you mean {places[near[0]]}.{near[0]}?" if near else ""
+        raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
+
+    return unknown, lambda: sorted(names)

@@ -1,0 +1,63 @@
+"""Patches for OpenDP: each mends what its script shows, and can be applied to the installed one."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import opendp
+import pytest
+
+ROOT = Path(__file__).parents[1] / "contrib" / "opendp"
+INSTALLED = Path(opendp.__file__).parent
+CASES = sorted(one.name for one in ROOT.iterdir() if one.is_dir())
+# the script runs without what OpenDP imports if it is there, which takes most of the time
+RUN = "import runpy, sys; sys.modules.update(dict.fromkeys({})); runpy.run_path({!r})"
+SLOW = ["numpy", "polars", "scipy", "sklearn"]
+
+
+def reproduce(case, path):
+    return subprocess.run(
+        [sys.executable, "-c", RUN.format(SLOW, str(ROOT / case / "reproduce.py"))],
+        env={**os.environ, "PYTHONPATH": str(path), "RUST_BACKTRACE": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def patched(folder, *cases):
+    """Return where a copy of the installed sources is, with patches applied."""
+    copy = folder / "python" / "src" / "opendp"
+    shutil.copytree(INSTALLED, copy, ignore=shutil.ignore_patterns("__pycache__", "lib"))
+    (copy / "lib").symlink_to(INSTALLED / "lib")
+    for case in cases:
+        command = ["patch", "-p1", "--fuzz=0", "--input", str(ROOT / case / "opendp.patch")]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+    return copy.parent
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_patch_mends_what_its_script_shows(case, tmp_path):
+    before = reproduce(case, INSTALLED.parent)
+    assert before.returncode != 0, "the fault is gone: is a hook of ours needless now?"
+    after = reproduce(case, patched(tmp_path, case))
+    assert (after.returncode, after.stdout, after.stderr) == (0, "", "")
+
+
+def test_all_patches_can_be_applied_together(tmp_path):
+    path = patched(tmp_path, *reversed(CASES))
+    assert reproduce("callbacks", path).returncode == 0
+
+
+def test_each_folder_stands_in_the_readme():
+    table = (ROOT / "README.md").read_text()
+    assert CASES == sorted(line.split("`")[1] for line in table.splitlines() if "| `" in line[:4])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_script_imports_opendp_only(case):
+    assert "opendp_concurrent" not in (ROOT / case / "reproduce.py").read_text()

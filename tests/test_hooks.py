@@ -1,0 +1,110 @@
+"""What an import of the package changes in OpenDP, against the list in the docs."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import opendp.prelude as dp
+import pytest
+from docutils import nodes
+from opendp import mod
+from opendp.mod import Transformation
+
+import opendp_concurrent as oc
+from opendp_concurrent.hooks import put_hooks
+from opendp_concurrent.native.hook import Hook
+
+from . import rst
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "for-opendp.rst"
+
+
+def listed(title):
+    """Return what the first column of the tables of a section names."""
+    page = rst.page(PAGE)
+    section = next(one for one in page.findall(nodes.section) if one[0].astext() == title)
+    rows = [row for body in section.findall(nodes.tbody) for row in body.findall(nodes.row)]
+    return [one.astext() for row in rows for one in row[0].findall(nodes.literal)]
+
+
+@pytest.fixture(scope="module")
+def changes():
+    command = [sys.executable, str(ROOT / "tests" / "changes.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+def test_the_comparison_sees_opendp(changes):
+    assert changes["objects"] > 1000
+    assert changes["nothing"] == []
+
+
+def test_an_import_changes_what_the_docs_list_and_no_more(changes):
+    assert changes["import"] == sorted(listed("What an import changes"))
+
+
+def test_install_changes_what_it_says_and_uninstall_undoes_it(changes):
+    assert changes["told"] == listed("What install changes")
+    assert changes["install"] == sorted(changes["import"] + changes["told"])
+    assert changes["uninstall"] == changes["import"]
+
+
+def test_hooks_are_put_once():
+    before = Transformation.__rshift__
+    put_hooks()
+    assert Transformation.__rshift__ is before
+    assert not hasattr(before.__wrapped__, "__wrapped__")
+
+
+@pytest.fixture
+def made(space):
+    return oc.make_concurrent_composition(*space, dp.max_divergence(), 1, [0.5])
+
+
+def test_deserialize_knows_this_package_from_install_to_uninstall(space, made):
+    message, original = dp.serialize(made), mod._deserialization_hook
+    with pytest.raises(ModuleNotFoundError):
+        dp.deserialize(message)
+    assert oc.install() == oc.install()
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    try:
+        assert dp.deserialize(message).map(1) == 0.5
+        assert dp.deserialize(dp.serialize(count)).map(1) == 0.5
+    finally:
+        oc.uninstall()
+    oc.uninstall()
+    assert mod._deserialization_hook is original
+
+
+def test_what_others_have_replaced_since_stays(made, monkeypatch):
+    oc.install()
+    ours = mod._deserialization_hook
+    monkeypatch.setattr(mod, "_deserialization_hook", lambda record: ours(record))
+    oc.uninstall()
+    assert mod._deserialization_hook is not ours
+    assert dp.deserialize(dp.serialize(made)).map(1) == 0.5
+    monkeypatch.undo()
+    oc.uninstall()
+    assert mod._deserialization_hook is not ours
+
+
+def test_a_hook_is_named_for_what_it_replaces():
+    class Owner:
+        def method(self):
+            return 1
+
+    hook, original = (
+        Hook(Owner, "method", lambda before: lambda self: before(self) + 1),
+        Owner.method,
+    )
+    assert (str(hook), str(Hook(mod, "x", len))) == ("Owner.method", "opendp.mod.x")
+    hook.undo()
+    hook.put()
+    hook.put()
+    assert Owner().method() == 2
+    hook.undo()
+    hook.undo()
+    assert Owner.method is original
