@@ -8,7 +8,8 @@ from typing import Any
 from opendp.mod import Domain, Measure, Measurement, Metric, Transformation
 
 from ..arguments import checks
-from ..arguments.checks import shown
+from ..arguments.checked import BY_CLASS
+from ..arguments.checks import Guard, guard, shown
 from ..errors import InvalidTypeError, NativeConstructorError, SpaceMismatchError
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
@@ -17,62 +18,64 @@ from ..queryables.stream import is_stream
 from ..sums.orders_sum import OnOrders
 
 
-def _native_kind(kind: type, article: str, example: str) -> checks.Guard:
-    """Return a guard that admits OpenDP's objects of one kind and refuses null pointers."""
+def _native_kind(kind: type, word: str, example: str) -> Guard[Any]:
+    """Make the guard of one kind of OpenDP's objects, which refuses null pointers.
 
-    def check(**argument: Any) -> Any:
-        ((name, value),) = argument.items()
+    An annotation with the class itself carries the guard.
+    """
+
+    def check(name: str, value: Any) -> Any:
         if checks.is_a(value, _native.PARTIAL_CONSTRUCTOR):
             raise InvalidTypeError(_native.unchained(name))
         if not checks.is_a(value, kind) or not value:
             found = "a null pointer" if checks.is_a(value, kind) else type(value).__name__
-            raise InvalidTypeError(f"{name} must be {article}, found {found}; pass {example}")
+            raise InvalidTypeError(f"{name} must be a {word}, found {found}; pass {example}")
         return value
 
-    return check
+    made = BY_CLASS[kind] = Guard(check, word, (None, 3, "text", kind))
+    return made
 
 
-domain = _native_kind(Domain, "a domain", "for example dp.vector_domain(dp.atom_domain(T=int))")
-metric = _native_kind(Metric, "a metric", "for example dp.symmetric_distance()")
-measure = _native_kind(Measure, "a measure", "for example dp.max_divergence()")
+domain = _native_kind(Domain, "domain", "for example dp.vector_domain(dp.atom_domain(T=int))")
+metric = _native_kind(Metric, "metric", "for example dp.symmetric_distance()")
+measure = _native_kind(Measure, "measure", "for example dp.max_divergence()")
 measurement = _native_kind(
-    Measurement, "a measurement", "what a make_ or then_ constructor of measurements returns"
+    Measurement, "measurement", "what a make_ or then_ constructor of measurements returns"
 )
 transformation = _native_kind(
-    Transformation, "a transformation", "what a constructor of dp.t returns"
+    Transformation, "transformation", "what a constructor of dp.t returns"
 )
 
 
-def privacy_loss(**argument: Any) -> tuple[Measure, Any]:
+@guard("nothing hostile", None, 1.0, (None, 1.0), [])
+def privacy_loss(name: str, value: Any) -> tuple[Measure, Any]:
     """Return a measure and a loss, or raise."""
-    ((name, _),) = argument.items()
-    first, loss = _two("a measure and a loss", "dp.loss_of(epsilon=1.0)", **argument)
-    return measure(**{f"{name}[0]": first}), loss
+    first, loss = _two("a measure and a loss", "dp.loss_of(epsilon=1.0)", name, value)
+    return measure.check(f"{name}[0]", first), loss
 
 
-def privacy_unit(**argument: Any) -> tuple[Metric, Any]:
+@guard("nothing hostile", None, 1, (None, 1), [])
+def privacy_unit(name: str, value: Any) -> tuple[Metric, Any]:
     """Return a metric and a distance, or raise."""
-    ((name, _),) = argument.items()
-    first, d_in = _two("a metric and a distance", "dp.unit_of(contributions=1)", **argument)
-    return metric(**{f"{name}[0]": first}), d_in
+    first, d_in = _two("a metric and a distance", "dp.unit_of(contributions=1)", name, value)
+    return metric.check(f"{name}[0]", first), d_in
 
 
-def space(**argument: Any) -> tuple[Domain, Metric]:
+@guard("nothing hostile", None, (None, None), [])
+def space(name: str, value: Any) -> tuple[Domain, Metric]:
     """Return a domain and a metric, or raise."""
-    ((name, _),) = argument.items()
     example = "dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()"
-    first, second = _two("a domain and a metric", example, **argument)
-    return domain(**{f"{name}[0]": first}), metric(**{f"{name}[1]": second})
+    first, second = _two("a domain and a metric", example, name, value)
+    return domain.check(f"{name}[0]", first), metric.check(f"{name}[1]", second)
 
 
-def _two(what: str, example: str, **argument: Any) -> tuple[Any, Any]:
-    ((name, value),) = argument.items()
-    parts = list(tuple.__iter__(value)) if checks.is_a(value, tuple) else []
-    if len(parts) != 2:
+def _two(what: str, example: str, name: str, value: Any) -> tuple[Any, ...]:
+    parts = checks.two(value)
+    if not parts:
         raise InvalidTypeError(
             f"{name} must be {what}, found {checks.shown(value)}; pass for example {example}"
         )
-    return parts[0], parts[1]
+    return parts
 
 
 def built(constructor: Callable[..., Any], **arguments: Any) -> Any:
@@ -92,7 +95,7 @@ def check_space(input_domain: Any, input_metric: Any) -> None:
 
 def check_measurement(name: str, value: Any) -> Measurement:
     """Return the measurement, or raise."""
-    found: Measurement = measurement(**{name: value})
+    found: Measurement = measurement.check(name, value)
     return found
 
 
@@ -124,9 +127,9 @@ def check_measurement_on(
     return one
 
 
-def odometer(**argument: Any) -> ConcurrentOdometer:
+@guard("odometer", None, 3, "text")
+def odometer(name: str, value: Any) -> ConcurrentOdometer:
     """Return the argument if it is an odometer of this package, or raise naming the argument."""
-    ((name, value),) = argument.items()
     if not checks.is_a(value, ConcurrentOdometer) or not vars(value):
         raise InvalidTypeError(
             f"{name} must be made by make_concurrent_odometer, found {type(value).__name__}"

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from opendp.mod import Measurement, OdometerQueryable, Queryable, assert_features
+from opendp.mod import Measurement, OdometerQueryable, Queryable
 
 from ..accounts.lifecycle import Lifecycle, innermost_running
-from ..arguments.provenance import recorded
 from ..queryables.accuracy import Accuracy
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
@@ -36,6 +35,7 @@ from ..queryables.stream import (
     query_side,
     start_of,
 )
+from .constructor import constructor
 from .guards import check_inside, check_measurement
 from .interactive_measurement import make_measurement, never
 
@@ -164,7 +164,7 @@ def as_answering(answer: Any) -> Answer:
     return lambda _: answer
 
 
-@recorded
+@constructor
 def make_interactive(measurement: Measurement) -> ConcurrentMeasurement:
     """Return a measurement as an interactive mechanism.
 
@@ -188,6 +188,5 @@ def make_interactive(measurement: Measurement) -> ConcurrentMeasurement:
     >>> queryable.read() == queryable("again")
     True
     """
-    assert_features("contrib", "honest-but-curious")
     check_inside("measurement", check_measurement("measurement", measurement))
     return wrap_queries(measurement, unchanged, "Interactive", carries_state=True, queries=None)

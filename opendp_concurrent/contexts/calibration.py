@@ -8,9 +8,9 @@ from typing import Any
 
 from opendp.mod import Measure, Measurement, OpenDPException, assert_features
 
+from ..arguments.checked import checked
 from ..arguments.checks import (
     at_most,
-    checked,
     function,
     is_a,
     optional,

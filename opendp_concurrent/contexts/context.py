@@ -14,7 +14,8 @@ from opendp.mod import Domain, ExtrinsicDivergence, Measurement, Odometer, asser
 from ..accounts.charge import Ledger
 from ..accounts.price import own_distance
 from ..arguments import checks
-from ..arguments.checks import checked, optional
+from ..arguments.checked import checked
+from ..arguments.checks import optional
 from ..arguments.owned import plain
 from ..combinators import guards
 from ..combinators.concurrent_odometer import make_concurrent_odometer

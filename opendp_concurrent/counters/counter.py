@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from opendp.mod import Domain, Measure, Metric, assert_features
+from opendp.mod import Domain, Measure, Metric
 
-from ..arguments.checks import checked, count, finite, one_of, optional
-from ..arguments.provenance import recorded
-from ..combinators import guards
+from ..arguments.checked import Count, Finite
+from ..arguments.checks import one_of, optional
+from ..combinators.constructor import constructor
 from ..continual.mechanism import continual
 from ..continual.stream import integers_of, require_events, whole_distance
 from ..errors import InvalidTypeError
@@ -63,22 +63,14 @@ def whole_numbers(items: Any) -> Any:
     return np.array([item or 0 for item in items], dtype=np.int64)
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    output_measure=guards.measure,
-    scale=finite,
-    horizon=optional(count),
-    method=optional(one_of(*METHODS)),
-)
+@constructor(method=optional(one_of(*METHODS)))
 def make_counter(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    scale: float,
+    scale: Finite,
     *,
-    horizon: int | None = None,
+    horizon: Count | None = None,
     method: str | None = None,
 ) -> ConcurrentMeasurement:
     """Make a measurement that returns the noisy count, or sum, of all items so far, at any time.
@@ -140,7 +132,6 @@ def make_counter(
     >>> count == queryable.read()
     True
     """
-    assert_features("contrib", "honest-but-curious")
     items = integers_of(input_domain)
     shift = items.spread if require_events(input_metric) else items.largest
     largest = max(items.spread, 1)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from opendp.mod import Domain, Measure, Metric, assert_features
+from opendp.mod import Domain, Measure, Metric
 
 from ..arguments import checks
-from ..arguments.checks import checked, count, finite, is_a, one_of, optional
-from ..arguments.provenance import recorded
-from ..combinators import guards
+from ..arguments.checked import Count, Finite
+from ..arguments.checks import is_a, one_of, optional
+from ..combinators.constructor import constructor
 from ..continual.mechanism import continual
 from ..continual.stream import Categories, items_of, require_events, whole_distance
 from ..errors import InvalidTypeError
@@ -78,22 +78,14 @@ class _Histogram:
         )
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    output_measure=guards.measure,
-    scale=finite,
-    horizon=optional(count),
-    method=optional(one_of(*METHODS)),
-)
+@constructor(method=optional(one_of(*METHODS)))
 def make_histogram_counter(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    scale: float,
+    scale: Finite,
     *,
-    horizon: int | None = None,
+    horizon: Count | None = None,
     method: str | None = None,
 ) -> ConcurrentMeasurement:
     """Make a measurement that returns the noisy count of each category so far, at any time.
@@ -134,7 +126,6 @@ def make_histogram_counter(
     >>> [category for category, count in queryable(("top", 1))]
     ['blue']
     """
-    assert_features("contrib", "honest-but-curious")
     items = items_of(input_domain)
     if not isinstance(items, Categories):
         raise InvalidTypeError(

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from math import ldexp
 from typing import Any, Protocol
 
-from opendp.mod import Domain, Measure, Metric, assert_features
+from opendp.mod import Domain, Measure, Metric
 
-from ..arguments.checks import at_most, checked, finite, one_of, optional
-from ..arguments.provenance import recorded
-from ..combinators import guards
+from ..arguments.checked import Finite
+from ..arguments.checks import at_most, one_of, optional
+from ..combinators.constructor import constructor
 from ..continual.mechanism import continual
 from ..continual.stream import integers_of, require_events, whole_distance
 from ..errors import InvalidTypeError, InvalidValueError
@@ -145,20 +145,12 @@ def method_for_window(method: str | None, laplace: bool) -> str:
 MOST_STEPS = at_most(2**62, "no stream has more steps")
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    output_measure=guards.measure,
-    scale=finite,
-    window=MOST_STEPS,
-    method=optional(one_of(*METHODS)),
-)
+@constructor(window=MOST_STEPS, method=optional(one_of(*METHODS)))
 def make_window_counter(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    scale: float,
+    scale: Finite,
     window: int,
     *,
     method: str | None = None,
@@ -200,7 +192,6 @@ def make_window_counter(
     >>> queryable.update_all([1] * 100)
     >>> count = queryable.read()
     """
-    assert_features("contrib", "honest-but-curious")
     items = integers_of(input_domain)
     shift = items.spread if require_events(input_metric) else items.largest
     largest = max(items.spread, 1)

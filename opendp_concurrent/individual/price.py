@@ -20,7 +20,8 @@ from fractions import Fraction
 from math import ceil, inf, lcm, ldexp, nextafter
 from typing import Any
 
-from ..arguments.checks import checked, count, finite, positive
+from ..arguments.checked import checked
+from ..arguments.checks import count, finite, positive
 from ..errors import InvalidValueError
 from ..exact.rounding import least_double
 from ..measures import composition_measure

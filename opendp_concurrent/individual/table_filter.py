@@ -14,7 +14,7 @@ from typing import Any
 
 from opendp.mod import Domain, Measure, Metric, assert_features
 
-from ..arguments.checks import checked
+from ..arguments.checked import checked
 from ..arguments.provenance import recorded
 from ..combinators import guards
 from ..combinators.interactive_measurement import make_measurement

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..accounts.charge import Terms, label_text
 from ..arguments import checks
-from ..arguments.checks import checked, optional, text
+from ..arguments.checked import checked
+from ..arguments.checks import optional, text
 from ..errors import LedgerDamagedError, LedgerError
 from ..interrupts import whole
 from .audit import Summary, audit, milestone

@@ -8,7 +8,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ..arguments import checks
-from ..arguments.checks import checked, finite, flag, optional, text
+from ..arguments.checked import checked
+from ..arguments.checks import finite, flag, optional, text
 from ..errors import InvalidTypeError, InvalidValueError, LedgerError
 from ..interrupts import whole
 from .audit import Summary, audit, milestone

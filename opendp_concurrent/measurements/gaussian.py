@@ -25,11 +25,12 @@ from collections.abc import Callable
 from math import sqrt
 
 from opendp.measurements import make_gaussian as opendp_gaussian
-from opendp.mod import Domain, Measure, Metric, assert_features
+from opendp.mod import Domain, Measure, Metric
 
-from ..arguments.checks import checked, finite, optional
-from ..arguments.provenance import recorded
+from ..arguments.checked import Finite
+from ..arguments.checks import optional
 from ..combinators import guards
+from ..combinators.constructor import constructor
 from ..errors import UnsupportedMeasureError
 from ..exact.bracket import upper
 from ..fdp.function import TradeoffFunction
@@ -47,18 +48,11 @@ LISTED = 4096.0  # scale up to which the outcomes of a discrete Gaussian are lis
 MOST_COORDINATES = 2.0**62  # more than a machine's memory holds
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    scale=finite,
-    output_measure=guards.measure,
-    k=optional(grid_exponent),
-)
+@constructor(k=optional(grid_exponent))
 def make_certified_gaussian(
     input_domain: Domain,
     input_metric: Metric,
-    scale: float,
+    scale: Finite,
     output_measure: Measure,
     k: int | None = None,
 ) -> ConcurrentMeasurement:
@@ -95,7 +89,6 @@ def make_certified_gaussian(
     >>> oc.m.make_certified_gaussian(*space, 2.0, oc.fixed_renyi_divergence(alpha=8.0)).map(1.0)
     1.0
     """
-    assert_features("contrib", "honest-but-curious")
     zcdp = guards.built(
         opendp_gaussian,
         input_domain=input_domain,

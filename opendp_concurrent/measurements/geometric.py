@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from opendp.measurements import make_geometric as opendp_geometric
-from opendp.mod import Domain, Measure, Metric, assert_features
+from opendp.mod import Domain, Measure, Metric
 
-from ..arguments.checks import checked, finite, integer, optional, pair
-from ..arguments.provenance import recorded
+from ..arguments.checked import Finite
+from ..arguments.checks import integer, optional, pair
 from ..combinators import guards
+from ..combinators.constructor import constructor
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from .certify import certify
@@ -24,18 +25,11 @@ def _bounds(**argument: Any) -> tuple[int, int]:
     return integer(**{f"{name}[0]": lower}), integer(**{f"{name}[1]": upper})
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    scale=finite,
-    output_measure=guards.measure,
-    bounds=optional(_bounds),
-)
+@constructor(bounds=optional(_bounds))
 def make_certified_geometric(
     input_domain: Domain,
     input_metric: Metric,
-    scale: float,
+    scale: Finite,
     output_measure: Measure,
     bounds: Any = None,
 ) -> ConcurrentMeasurement:
@@ -63,7 +57,6 @@ def make_certified_geometric(
     >>> oc.m.make_certified_geometric(*space, 1.0, oc.tradeoff()).map(1)
     TradeoffFunction(pure(epsilon=1.0))
     """
-    assert_features("contrib", "honest-but-curious")
     geometric = guards.built(
         opendp_geometric,
         input_domain=input_domain,

@@ -7,11 +7,12 @@ from typing import Any
 
 from opendp.measurements import make_randomized_response as opendp_randomized_response
 from opendp.measurements import make_randomized_response_bool as opendp_randomized_response_bool
-from opendp.mod import Measure, Measurement, assert_features
+from opendp.mod import Measure, Measurement
 
-from ..arguments.checks import checked, elements, flag, probability, shown
-from ..arguments.provenance import recorded
+from ..arguments.checked import Probability
+from ..arguments.checks import elements, shown
 from ..combinators import guards
+from ..combinators.constructor import constructor
 from ..errors import InvalidTypeError, InvalidValueError
 from ..fdp.function import TradeoffFunction
 from ..measures.conversions.randomized_response import response_to_renyi
@@ -35,10 +36,9 @@ def _categories(**argument: Any) -> list[Any]:
     return found
 
 
-@recorded
-@checked(prob=probability, output_measure=guards.measure, constant_time=flag)
+@constructor
 def make_certified_randomized_response_bool(
-    prob: float, output_measure: Measure, constant_time: bool = False
+    prob: Probability, output_measure: Measure, constant_time: bool = False
 ) -> ConcurrentMeasurement:
     """Randomized response on one bit, certified under ``output_measure``.
 
@@ -62,16 +62,14 @@ def make_certified_randomized_response_bool(
     >>> oc.m.make_certified_randomized_response_bool(0.75, measure).map(1)
     0.8472978603872037
     """
-    assert_features("contrib", "honest-but-curious")
     pure = guards.built(opendp_randomized_response_bool, prob=prob, constant_time=constant_time)
     return _certify(pure, prob, 2, output_measure)
 
 
-@recorded
-@checked(categories=_categories, prob=probability, output_measure=guards.measure)
+@constructor(categories=_categories)
 def make_certified_randomized_response(
     categories: Sequence[Any],
-    prob: float,
+    prob: Probability,
     output_measure: Measure,
     T: Any = None,  # noqa: N803
 ) -> ConcurrentMeasurement:
@@ -97,7 +95,6 @@ def make_certified_randomized_response(
     >>> oc.m.make_certified_randomized_response(["a", "b", "c"], 0.75, measure).map(1)
     1.535970760552228
     """
-    assert_features("contrib", "honest-but-curious")
     pure = guards.built(opendp_randomized_response, categories=categories, prob=prob, T=T)
     return _certify(pure, prob, len(set(categories)), output_measure)
 

@@ -22,16 +22,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
-from opendp import (
-    combinators,
-    core,
-    domains,
-    measurements,
-    measures,
-    metrics,
-    mod,
-    transformations,
-)
+from opendp import combinators, core, domains, measurements, measures, metrics, mod, transformations
 from opendp.mod import Domain, Measure, Metric
 
 from ..arguments import checks

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from opendp.mod import Measurement
 
-from ..arguments.checks import at_most, checked, optional, text
+from ..arguments.checked import checked
+from ..arguments.checks import at_most, optional, text
 from ..combinators import guards
 from ..queryables.mechanism import accuracy_of
 from .drawing import Axes, axes, curve, drawable, finish, named

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments.checks import at_most, checked, function, optional, real, text
+from ..arguments.checked import Text, checked
+from ..arguments.checks import at_most, function, optional, real
 from ..fdp.bounds import Bounds
 from .drawing import Axes, axes, curve, drawable, finish, listed, named
 
@@ -15,14 +16,13 @@ from .drawing import Axes, axes, curve, drawable, finish, listed, named
 @checked(
     budgets=named("functions of k"),
     launches=listed("integers", at_most(2**53, "it is drawn as a double")),
-    ylabel=text,
     ax=optional(drawable),
 )
 def plot_budgets(
     budgets: Mapping[str, Callable[[int], Bounds | float]],
     launches: Sequence[int],
     *,
-    ylabel: str = "ε",
+    ylabel: Text = "ε",
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the privacy loss after k launches, with one line for each accumulator.

@@ -9,16 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments.checks import (
-    at_most,
-    checked,
-    count,
-    mapping,
-    non_negative,
-    one_of,
-    optional,
-    positive,
-)
+from ..arguments.checked import Positive, checked
+from ..arguments.checks import at_most, count, mapping, non_negative, one_of, optional
 from ..counters.accuracy import nodes_of_sums, square_root_sums
 from ..counters.factors.buffered import buffered
 from ..counters.factors.factor_error import parameters, row_squares, squared_norm
@@ -71,14 +63,13 @@ VARIANCES: dict[str, Callable[[int], Variances]] = {
 @checked(
     counters=listed("names", one_of(*VARIANCES)),
     horizon=at_most(2**20, "each step is drawn"),
-    rho=positive,
     ax=optional(drawable),
 )
 def plot_counter_error(
     counters: Sequence[str],
     horizon: int,
     *,
-    rho: float = 0.5,
+    rho: Positive = 0.5,
     measured: Mapping[str, Mapping[int, float]] | None = None,
     ax: Axes | None = None,
 ) -> Axes:

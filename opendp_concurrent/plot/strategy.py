@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..arguments.checks import checked, count, non_negative, optional
+from ..arguments.checked import Count, NonNegative, checked
+from ..arguments.checks import optional
 from ..errors import InvalidTypeError, InvalidValueError
 from .drawing import Axes, axes, drawable, require_matplotlib
 
@@ -17,9 +18,9 @@ MOST_LEAVES = 200
 RED, GREY, BLUE = "#f6c9c0", "0.93", "#cfe0f3"  # leaves above ε, other leaves, launches
 
 
-@checked(epsilon=optional(non_negative), depth=count, ax=optional(drawable))
+@checked(ax=optional(drawable))
 def plot_strategy(
-    strategy: Any, *, epsilon: float | None = None, depth: int = 4, ax: Axes | None = None
+    strategy: Any, *, epsilon: NonNegative | None = None, depth: Count = 4, ax: Axes | None = None
 ) -> Axes:
     """Draw a strategy of ``opendp_concurrent.verify``, as a picture of its printed tree.
 

@@ -7,7 +7,8 @@ from math import inf
 
 import numpy as np
 
-from ..arguments.checks import at_most, checked, optional
+from ..arguments.checked import checked
+from ..arguments.checks import at_most, optional
 from ..fdp.bounds import UNIT, Array, Bounds
 from ..fdp.function import TradeoffFunction
 from ..fdp.order import lower_kinks

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...arguments import checks
-from ...arguments.checks import checked, shown, text
+from ...arguments.checked import checked
+from ...arguments.checks import shown, text
 from ...errors import InvalidTypeError, InvalidValueError
 from . import wire
 from .encoding import decode
