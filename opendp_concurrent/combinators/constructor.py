@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeVar, overload
 
 from opendp.mod import assert_features
 
@@ -29,21 +28,18 @@ def constructor(
     features: tuple[str, ...] = FEATURES,
     **given: Callable[..., Any],
 ) -> Any:
-    """Make a constructor that checks its arguments, needs features, and records its call.
+    """Make a constructor that needs features, checks its arguments, and records its call.
 
-    First the guards of the arguments, as by :func:`.checked`; then the features of OpenDP; then the
+    First the features of OpenDP; then the guards of the arguments, as by :func:`.checked`; then the
     constructor itself; then the record for ``dp.serialize``.
 
     :param features: those of OpenDP that the user must have enabled
     :param given: guards that no annotation carries
     """
 
-    def decorate(function: F) -> F:
-        @wraps(function)
-        def featured(*args: Any, **kwargs: Any) -> Any:
-            assert_features(*features)
-            return function(*args, **kwargs)
-
-        return recorded(checked(**given)(cast(F, featured)))
+    def decorate(make: F) -> F:
+        made: F = recorded(checked(**given)(make), lambda: assert_features(*features))
+        vars(made)["__features__"] = features
+        return made
 
     return decorate if make is None else decorate(make)
