@@ -244,10 +244,10 @@ def kind_of(name: str, guard: Any, default: Any) -> str:
         one.removeprefix("list of ") in KINDS for one in guard.kind.split(" or ")
     ):
         return guard.kind
-    if isinstance(default, bool):
-        return "flag"
     kind = BY_NAME[name][1] if name in BY_NAME else "nothing hostile"
-    return "None" if default is None and not kind.startswith("None") else kind
+    if kind == "anything" or kind.startswith("None"):
+        return kind
+    return "flag" if isinstance(default, bool) else "None" if default is None else kind
 
 
 def filled(
@@ -433,6 +433,7 @@ BY_NAME: dict[str, tuple[Any, str]] = {
     "column": ("hours", "text"),
     "d_in": (1, "d_in"),
     "d_out": (1.0, "finite"),
+    "debug": (False, "anything"),
     "delta": (1e-3, "probability"),
     "delta_slack": (1e-6, "probability"),
     "epsilon": (0.5, "non_negative"),
