@@ -315,16 +315,6 @@ def function(name: str, value: Any) -> Callable[..., Any]:
     return cast("Callable[..., Any]", value)
 
 
-@guard("hashable", [], {}, ([],))
-def hashable(name: str, value: Any) -> Any:
-    """Return the argument if it can be hashed, or raise."""
-    try:
-        hash(value)
-    except Exception as error:
-        raise InvalidTypeError(f"{name} must be hashable, found {type(value).__name__}") from error
-    return value
-
-
 def instance(*kinds: type) -> Guard[Any]:
     """Return a guard of values of these classes, whatever ``__class__`` claims."""
     names = " or ".join(kind.__name__ for kind in kinds)
@@ -332,17 +322,6 @@ def instance(*kinds: type) -> Guard[Any]:
     def check(name: str, value: Any) -> Any:
         if not is_a(value, *kinds):
             raise InvalidTypeError(f"{name} must be a {names}, found {type(value).__name__}")
-        return value
-
-    return Guard(check, "nothing hostile", (None, 3, "text"))
-
-
-def with_method(method: str, described: str) -> Guard[Any]:
-    """Return a guard of values whose class has a method; ``described`` is for the message."""
-
-    def check(name: str, value: Any) -> Any:
-        if not callable(getattr(type(value), method, None)):
-            raise InvalidTypeError(f"{name} must {described}, found {type(value).__name__}")
         return value
 
     return Guard(check, "nothing hostile", (None, 3, "text"))

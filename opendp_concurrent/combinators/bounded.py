@@ -7,7 +7,8 @@ from opendp.mod import Measurement
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.stream import MESSAGES
 from .constructor import constructor
-from .guards import check_inside, check_measurement
+from .guards import check_measurement
+from .inside import check_inside
 from .wrap import unchanged, wrap_queries
 
 

@@ -47,46 +47,6 @@ transformation = _native_kind(
 )
 
 
-@guard("nothing hostile", None, 1.0, (None, 1.0), [])
-def privacy_loss(name: str, value: Any) -> tuple[Measure, Any]:
-    """Return a measure and a loss, or raise."""
-    first, loss = _two("a measure and a loss", "dp.loss_of(epsilon=1.0)", name, value)
-    return measure.check(f"{name}[0]", first), loss
-
-
-@guard("nothing hostile", None, 1, (None, 1), [])
-def privacy_unit(name: str, value: Any) -> tuple[Metric, Any]:
-    """Return a metric and a distance, or raise."""
-    first, d_in = _two("a metric and a distance", "dp.unit_of(contributions=1)", name, value)
-    return metric.check(f"{name}[0]", first), d_in
-
-
-@guard("nothing hostile", None, (None, None), [])
-def space(name: str, value: Any) -> tuple[Domain, Metric]:
-    """Return a domain and a metric, or raise."""
-    example = "dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()"
-    first, second = _two("a domain and a metric", example, name, value)
-    return domain.check(f"{name}[0]", first), metric.check(f"{name}[1]", second)
-
-
-def _two(what: str, example: str, name: str, value: Any) -> tuple[Any, ...]:
-    parts = checks.two(value)
-    if not parts:
-        raise InvalidTypeError(
-            f"{name} must be {what}, found {checks.shown(value)}; pass for example {example}"
-        )
-    return parts
-
-
-def built(constructor: Callable[..., Any], **arguments: Any) -> Any:
-    """Return the result of an OpenDP constructor, or raise an error that names the arguments."""
-    try:
-        return constructor(**arguments)
-    except Exception as error:
-        given = ", ".join(f"{name} ({checks.shown(one)})" for name, one in arguments.items())
-        raise NativeConstructorError(constructor.__name__, given, str(error).strip()) from error
-
-
 def check_space(input_domain: Any, input_metric: Any) -> None:
     """Raise unless the domain and the metric are OpenDP's."""
     domain(input_domain=input_domain)
@@ -97,34 +57,6 @@ def check_measurement(name: str, value: Any) -> Measurement:
     """Return the measurement, or raise."""
     found: Measurement = measurement.check(name, value)
     return found
-
-
-def check_inside(name: str, measurement: Measurement) -> None:
-    """Raise for measurements that cannot be wrapped: checkpoints, and compositions on a stream.
-
-    Updates to the wrapper would not reach the children of a wrapped composition.
-    """
-    if not isinstance(measurement, ConcurrentMeasurement):
-        return
-    if measurement.checkpointed:
-        raise InvalidTypeError(f"{name}: {CHECKPOINTED}")
-    if measurement.composes and is_stream(measurement.input_domain):
-        raise InvalidTypeError(
-            f"{name} composes mechanisms on a stream ({measurement.input_domain}), whose "
-            "updates would not reach them; wrap it in make_concurrent_continual first"
-        )
-
-
-def check_measurement_on(
-    name: str, measurement: Any, input_domain: Domain, input_metric: Metric
-) -> Measurement:
-    """Return the measurement if it has this domain and metric, or raise."""
-    one = check_measurement(name, measurement)
-    if one.input_domain != input_domain:
-        raise SpaceMismatchError(f"{name}.input_domain", input_domain, one.input_domain)
-    if one.input_metric != input_metric:
-        raise SpaceMismatchError(f"{name}.input_metric", input_metric, one.input_metric)
-    return one
 
 
 @guard("odometer", None, 3, "text")

@@ -22,7 +22,8 @@ from ..queryables.session import validate_d_in
 from ..queryables.stream import feeds_many, is_stream
 from .concurrent_composition import make_concurrent_composition
 from .constructor import constructor
-from .guards import check_inside, check_measurement_on, check_space
+from .guards import check_space
+from .inside import check_inside, check_measurement_on
 from .postprocessing import ANSWER, QUERY, Tag, make_interactive_postprocessing
 from .wrap import Answer, as_answering, wrap_queries
 

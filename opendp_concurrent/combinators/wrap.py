@@ -36,7 +36,8 @@ from ..queryables.stream import (
     start_of,
 )
 from .constructor import constructor
-from .guards import check_inside, check_measurement
+from .guards import check_measurement
+from .inside import check_inside
 from .interactive_measurement import make_measurement, never
 
 Answer = Callable[[Any], Any]

@@ -21,6 +21,7 @@ from ..arguments.checks import (
     weights,
 )
 from ..combinators import guards
+from ..combinators import pairs
 from ..combinators.accounting import accounting_for, check_budget
 from ..errors import ConcurrentError, InvalidValueError
 from ..exact.rounding import largest_double
@@ -206,5 +207,5 @@ def _made(make_measurement: Callable[[float], Measurement], scale: float) -> Mea
 
 
 def _measure_and_bound(privacy_loss: Any) -> tuple[Any, Any]:
-    measure, bound = guards.privacy_loss(privacy_loss=privacy_loss)
+    measure, bound = pairs.privacy_loss(privacy_loss=privacy_loss)
     return composition_measure(measure), bound

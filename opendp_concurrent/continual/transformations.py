@@ -16,7 +16,7 @@ from ..arguments.checked import Count
 from ..arguments.checks import function as callable_
 from ..arguments.provenance import Unrecorded, recorded
 from ..combinators.constructor import constructor
-from ..combinators.guards import check_inside
+from ..combinators.inside import check_inside
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..failures import pass_interrupt

@@ -40,7 +40,7 @@ from ..measures.measure import CompositionMeasure
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tradeoffs.tradeoff import TRADEOFF_DIVERGENCE
-from .certify import Reading, certify
+from .certify import built, Reading, certify
 from .grid import FINEST, atom_type, grid_exponent, grid_step, is_vector
 from .noise_accuracy import gaussian_accuracy
 
@@ -89,7 +89,7 @@ def make_certified_gaussian(
     >>> oc.m.make_certified_gaussian(*space, 2.0, oc.fixed_renyi_divergence(alpha=8.0)).map(1.0)
     1.0
     """
-    zcdp = guards.built(
+    zcdp = built(
         opendp_gaussian,
         input_domain=input_domain,
         input_metric=input_metric,

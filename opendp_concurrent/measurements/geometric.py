@@ -13,7 +13,7 @@ from ..combinators import guards
 from ..combinators.constructor import constructor
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
-from .certify import certify
+from .certify import built, certify
 from .laplace import make_certified_laplace
 from .noise_accuracy import laplace_accuracy
 
@@ -57,7 +57,7 @@ def make_certified_geometric(
     >>> oc.m.make_certified_geometric(*space, 1.0, oc.tradeoff()).map(1)
     TradeoffFunction(pure(epsilon=1.0))
     """
-    geometric = guards.built(
+    geometric = built(
         opendp_geometric,
         input_domain=input_domain,
         input_metric=input_metric,

@@ -16,7 +16,7 @@ from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tradeoffs.laplace import laplace_to_tradeoff
 from ..tradeoffs.tradeoff import TRADEOFF_DIVERGENCE
-from .certify import certify
+from .certify import built, certify
 from .grid import grid_exponent, grid_step
 from .noise_accuracy import laplace_accuracy
 
@@ -64,7 +64,7 @@ def make_certified_laplace(
     >>> oc.m.make_certified_laplace(*whole, 1.0, dp.zero_concentrated_divergence()).map(1)
     0.4621171572600098
     """
-    pure = guards.built(
+    pure = built(
         opendp_laplace,
         input_domain=input_domain,
         input_metric=input_metric,

@@ -20,7 +20,7 @@ from ..measures.renyi_divergence import RENYI_DIVERGENCE
 from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tradeoffs.tradeoff import TRADEOFF_DIVERGENCE
-from .certify import Losses, certify
+from .certify import built, Losses, certify
 
 
 def _categories(**argument: Any) -> list[Any]:
@@ -62,7 +62,7 @@ def make_certified_randomized_response_bool(
     >>> oc.m.make_certified_randomized_response_bool(0.75, measure).map(1)
     0.8472978603872037
     """
-    pure = guards.built(opendp_randomized_response_bool, prob=prob, constant_time=constant_time)
+    pure = built(opendp_randomized_response_bool, prob=prob, constant_time=constant_time)
     return _certify(pure, prob, 2, output_measure)
 
 
@@ -95,7 +95,7 @@ def make_certified_randomized_response(
     >>> oc.m.make_certified_randomized_response(["a", "b", "c"], 0.75, measure).map(1)
     1.535970760552228
     """
-    pure = guards.built(opendp_randomized_response, categories=categories, prob=prob, T=T)
+    pure = built(opendp_randomized_response, categories=categories, prob=prob, T=T)
     return _certify(pure, prob, len(set(categories)), output_measure)
 
 

@@ -28,6 +28,7 @@ from opendp.mod import Domain, Measure, Metric
 from ..arguments import checks
 from ..arguments.provenance import CONSTRUCTORS, MODULE, written
 from ..combinators import guards
+from ..combinators import pairs
 from ..errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
 from ..native.opendp import VERSION
 from ..tables.budgets import budgets_name
@@ -211,7 +212,7 @@ def deserialize(
 
 
 def _expected(space: Any, output_measure: Any) -> _Expected:
-    domain, metric = (None, None) if space is None else guards.space(space=space)
+    domain, metric = (None, None) if space is None else pairs.space(space=space)
     if output_measure is not None:
         output_measure = guards.measure(output_measure=output_measure)
     return {

@@ -16,7 +16,8 @@ from opendp.mod import Domain, Measurement, Metric, assert_features
 from ..accounts.lifecycle import Lifecycle, innermost_running, outside
 from ..arguments.checks import shown
 from ..arguments.provenance import recorded
-from ..combinators.guards import check_measurement, check_measurement_on, check_space
+from ..combinators.guards import check_measurement, check_space
+from ..combinators.inside import check_measurement_on
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import (
     InvalidTypeError,

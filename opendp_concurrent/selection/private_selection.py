@@ -15,6 +15,7 @@ from ..accounts.lifecycle import Event, Lifecycle, innermost_running
 from ..arguments.checked import Positive, Probability
 from ..arguments.checks import at_most, function, is_a, optional, shown
 from ..combinators import guards
+from ..combinators.inside import check_inside
 from ..combinators.cast import conversion
 from ..combinators.constructor import constructor
 from ..combinators.interactive_measurement import make_measurement
@@ -136,7 +137,7 @@ def make_private_selection(
     >>> best([1, 2, 3])  # noisy
     42
     """
-    guards.check_inside("measurement", measurement)
+    check_inside("measurement", measurement)
     check_static(measurement.input_domain)
     measure = composition_measure(measurement.output_measure)
     if measure.kind not in LOSSES:

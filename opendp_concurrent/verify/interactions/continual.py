@@ -21,7 +21,8 @@ from typing import Any
 from ...arguments import checks
 from ...arguments.checked import Count, checked
 from ...arguments.checks import at_most as limited
-from ...arguments.checks import each, function, hashable, shown, whole, with_method
+from ...arguments.checks import each, function, shown, whole
+from ...arguments.abilities import hashable, with_method
 from ...errors import InvalidTypeError, InvalidValueError, StreamHaltedError
 from ..mechanism import Leaf, excesses
 from .continual_law import ContinualLaw
