@@ -20,7 +20,7 @@ from ..sums.accumulator import Accumulator
 from ..sums.orders_sum import grid_curve
 from ..sums.planned import Planned
 from .constructor import constructor
-from .guards import check_orders, check_space
+from .guards import check_orders
 from .interactive_measurement import constant_map, make_measurement
 
 MOST_LAUNCHES = 10**5
@@ -85,7 +85,6 @@ def make_concurrent_composition(
     >>> root.remaining()
     (0.25,)
     """
-    check_space(input_domain, input_metric)
     checks.flag(opaque_errors=opaque_errors)
     measure = composition_measure(output_measure)
     d_in = validate_d_in(input_metric, d_in)

@@ -18,7 +18,6 @@ from ..queryables.spawn import spawn_odometer
 from ..sums.accumulator import Accounting
 from .accounting import accounting_for
 from .constructor import constructor
-from .guards import check_space
 
 
 @constructor
@@ -75,7 +74,6 @@ def make_concurrent_odometer(
     >>> root.privacy_loss(1)
     1.0
     """
-    check_space(input_domain, input_metric)
     checks.flag(opaque_errors=opaque_errors)
     measure = composition_measure(output_measure)
     accounting = accounting_for(measure, accumulator)

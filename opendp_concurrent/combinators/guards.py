@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from opendp.mod import Domain, Measure, Measurement, Metric, Transformation
@@ -10,11 +10,10 @@ from opendp.mod import Domain, Measure, Measurement, Metric, Transformation
 from ..arguments import checks
 from ..arguments.checked import BY_CLASS
 from ..arguments.checks import Guard, guard, shown
-from ..errors import InvalidTypeError, NativeConstructorError, SpaceMismatchError
+from ..errors import InvalidTypeError
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
-from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement, ConcurrentOdometer
-from ..queryables.stream import is_stream
+from ..queryables.mechanism import ConcurrentOdometer
 from ..sums.orders_sum import OnOrders
 
 
@@ -45,12 +44,6 @@ measurement = _native_kind(
 transformation = _native_kind(
     Transformation, "transformation", "what a constructor of dp.t returns"
 )
-
-
-def check_space(input_domain: Any, input_metric: Any) -> None:
-    """Raise unless the domain and the metric are OpenDP's."""
-    domain(input_domain=input_domain)
-    metric(input_metric=input_metric)
 
 
 def check_measurement(name: str, value: Any) -> Measurement:

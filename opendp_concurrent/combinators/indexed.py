@@ -22,7 +22,6 @@ from ..queryables.session import validate_d_in
 from ..queryables.stream import feeds_many, is_stream
 from .concurrent_composition import make_concurrent_composition
 from .constructor import constructor
-from .guards import check_space
 from .inside import check_inside, check_measurement_on
 from .postprocessing import ANSWER, QUERY, Tag, make_interactive_postprocessing
 from .wrap import Answer, as_answering, wrap_queries
@@ -71,7 +70,6 @@ def make_indexed_composition(
     >>> queryable = both([1, 2, 3])
     >>> answers = queryable((0, count)), queryable((1, count)), queryable((0, count))
     """
-    check_space(input_domain, input_metric)
     measure = composition_measure(output_measure)
     d_in = validate_d_in(input_metric, d_in)
     measurements = checks.elements("measurements", measurements=measurements)

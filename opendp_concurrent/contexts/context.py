@@ -17,7 +17,6 @@ from ..arguments import checks
 from ..arguments.checked import checked
 from ..arguments.checks import optional
 from ..arguments.owned import plain
-from ..combinators import guards
 from ..combinators import pairs
 from ..combinators.concurrent_odometer import make_concurrent_odometer
 from ..combinators.limited import make_limited
@@ -40,7 +39,6 @@ from .table_query import table_query
     privacy_unit=pairs.privacy_unit,
     privacy_loss=pairs.privacy_loss,
     split_evenly_over=optional(shares),
-    domain=optional(guards.domain),
 )
 def concurrent_context(
     data: Any,

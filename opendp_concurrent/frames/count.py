@@ -31,7 +31,6 @@ from opendp.transformations import make_stable_lazyframe, make_user_transformati
 
 from ..arguments.checks import is_a
 from ..combinators.constructor import constructor
-from ..combinators.guards import check_space
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from ..native.advisories.fence import trusted
@@ -75,7 +74,6 @@ def make_frame_count(input_domain: Domain, input_metric: Metric, lazyframe: Any)
     >>> older.map(2), older(frame)
     (2, 2)
     """
-    check_space(input_domain, input_metric)
     stable = stable_frame(input_domain, input_metric, lazyframe)
     # the record of what is made here has no plan, so its stability is checked here
     by_groups = [Bound(by=["*"], per_group=0)]

@@ -29,7 +29,6 @@ from opendp.mod import Domain, Measure, Metric
 
 from ..arguments.checked import Finite
 from ..arguments.checks import optional
-from ..combinators import guards
 from ..combinators.constructor import constructor
 from ..errors import UnsupportedMeasureError
 from ..exact.bracket import upper
@@ -40,7 +39,7 @@ from ..measures.measure import CompositionMeasure
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tradeoffs.tradeoff import TRADEOFF_DIVERGENCE
-from .certify import built, Reading, certify
+from .certify import Reading, built, certify
 from .grid import FINEST, atom_type, grid_exponent, grid_step, is_vector
 from .noise_accuracy import gaussian_accuracy
 

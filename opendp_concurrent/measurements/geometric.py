@@ -9,7 +9,6 @@ from opendp.mod import Domain, Measure, Metric
 
 from ..arguments.checked import Finite
 from ..arguments.checks import integer, optional, pair
-from ..combinators import guards
 from ..combinators.constructor import constructor
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement

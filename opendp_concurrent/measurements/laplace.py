@@ -7,7 +7,6 @@ from opendp.mod import Domain, Measure, Metric
 
 from ..arguments.checked import Finite
 from ..arguments.checks import optional
-from ..combinators import guards
 from ..combinators.constructor import constructor
 from ..measures.conversions.laplace import laplace_to_renyi, laplace_to_zcdp
 from ..measures.renyi_divergence import RENYI_DIVERGENCE

@@ -11,7 +11,6 @@ from opendp.mod import Measure, Measurement
 
 from ..arguments.checked import Probability
 from ..arguments.checks import elements, shown
-from ..combinators import guards
 from ..combinators.constructor import constructor
 from ..errors import InvalidTypeError, InvalidValueError
 from ..fdp.function import TradeoffFunction
@@ -20,7 +19,7 @@ from ..measures.renyi_divergence import RENYI_DIVERGENCE
 from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tradeoffs.tradeoff import TRADEOFF_DIVERGENCE
-from .certify import built, Losses, certify
+from .certify import Losses, built, certify
 
 
 def _categories(**argument: Any) -> list[Any]:

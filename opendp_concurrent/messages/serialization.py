@@ -27,8 +27,7 @@ from opendp.mod import Domain, Measure, Metric
 
 from ..arguments import checks
 from ..arguments.provenance import CONSTRUCTORS, MODULE, written
-from ..combinators import guards
-from ..combinators import pairs
+from ..combinators import guards, pairs
 from ..errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
 from ..native.opendp import VERSION
 from ..tables.budgets import budgets_name

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..arguments.abilities import with_method
 from ..arguments.checked import checked
 from ..arguments.checks import one_of, optional, shown
-from ..arguments.abilities import with_method
 from ..blocks.totals import Totals
 from ..ledger.records.measures import empty_total
 from ..measures import by_tag

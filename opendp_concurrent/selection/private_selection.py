@@ -14,10 +14,9 @@ from opendp.mod import Measure, Measurement, OdometerQueryable, Queryable
 from ..accounts.lifecycle import Event, Lifecycle, innermost_running
 from ..arguments.checked import Positive, Probability
 from ..arguments.checks import at_most, function, is_a, optional, shown
-from ..combinators import guards
-from ..combinators.inside import check_inside
 from ..combinators.cast import conversion
 from ..combinators.constructor import constructor
+from ..combinators.inside import check_inside
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure

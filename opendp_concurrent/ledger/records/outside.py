@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...arguments import checks
-from ...arguments.checked import checked
-from ...arguments.checks import shown, text
+from ...arguments.checked import Text, checked
+from ...arguments.checks import shown
 from ...errors import InvalidTypeError, InvalidValueError
 from . import wire
 from .encoding import decode
@@ -22,9 +22,9 @@ _WRITTEN = (bool, int, float, str, tuple, type(None), np.ndarray)  # these have 
 _LOCK = Lock()
 
 
-@checked(tag=text)
+@checked
 def register(
-    tag: str,
+    tag: Text,
     cls: type,
     fields: Mapping[str, str],
     *,

@@ -19,10 +19,10 @@ from math import exp, inf, log
 from typing import Any
 
 from ...arguments import checks
+from ...arguments.abilities import hashable, with_method
 from ...arguments.checked import Count, checked
 from ...arguments.checks import at_most as limited
 from ...arguments.checks import each, function, shown, whole
-from ...arguments.abilities import hashable, with_method
 from ...errors import InvalidTypeError, InvalidValueError, StreamHaltedError
 from ..mechanism import Leaf, excesses
 from .continual_law import ContinualLaw

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ...arguments.abilities import hashable, with_method
 from ...arguments.checked import Integer, checked
 from ...arguments.checks import each, function, read, shown
-from ...arguments.abilities import hashable, with_method
 from ...errors import InvalidTypeError, InvalidValueError
 from .tape import Tape
 
