@@ -5,7 +5,7 @@ from __future__ import annotations
 from .arguments.provenance import MODULE
 from .combinators.chain import make_chain_ot
 from .combinators.interactive_measurement import chain
-from .messages.serialization import rebuild
+from .messages.calls import rebuild
 from .native import opendp as _native
 from .parallel.analyst_quotas import AnalystQuotas
 from .queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
