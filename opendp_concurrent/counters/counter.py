@@ -10,17 +10,13 @@ from opendp.mod import Domain, Measure, Metric
 from ..arguments.checked import Count, Finite
 from ..arguments.checks import one_of, optional
 from ..combinators.constructor import constructor
-from ..continual.mechanism import continual
-from ..continual.stream import integers_of, require_events, whole_distance
+from ..continual.stream import integers_of, require_events
 from ..errors import InvalidTypeError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
-from ..queryables.named_queries import READ
 from ..queryables.saved import require, restore_exactly
 from .methods import METHODS, check_scale, plan
-from .node_noise import is_laplace
 from .prefix import Prefix
-from .spread import accuracy_of_steps
 
 
 class _Counter:
@@ -137,21 +133,8 @@ def make_counter(
     largest = max(items.spread, 1)
     scale = check_scale(scale, largest, horizon=horizon)
     made = plan(method, horizon, scale, output_measure, shift=shift, largest=largest)
-
-    def privacy_map(d_in: Any) -> Any:
-        return made.loss(whole_distance(input_metric, d_in), 1)
-
-    privacy_map(1)  # raises for an unsupported measure
-    return continual(
-        (input_domain, input_metric),
-        output_measure,
-        lambda: _Counter(made.start()),
-        privacy_map,
-        made.horizon,
-        f"Counter[scale={scale}, horizon={horizon}, {made.method}]",
-        READ,
-        accuracy_of_steps(made.spread, is_laplace(output_measure), scale, made.horizon),
-    )
+    name = f"Counter[scale={scale}, horizon={horizon}, {made.method}]"
+    return made.measurement((input_domain, input_metric), output_measure, _Counter, scale, name)
 
 
 then_counter = _native.to_then(make_counter)

@@ -12,17 +12,13 @@ from ..arguments import checks
 from ..arguments.checked import Count, Finite
 from ..arguments.checks import is_a, one_of, optional
 from ..combinators.constructor import constructor
-from ..continual.mechanism import continual
-from ..continual.stream import Categories, items_of, require_events, whole_distance
+from ..continual.stream import Categories, items_of, require_events
 from ..errors import InvalidTypeError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
-from ..queryables.named_queries import READ
 from ..queryables.saved import require, restore_exactly
 from .methods import METHODS, check_scale, plan
-from .node_noise import is_laplace
 from .prefix import Prefix
-from .spread import accuracy_of_steps
 
 
 class _Histogram:
@@ -135,22 +131,14 @@ def make_histogram_counter(
     parts = 2 if require_events(input_metric) else 1
     scale = check_scale(scale, 1, horizon=horizon)
     made = plan(method, horizon, scale, output_measure, shift=1, largest=1)
-
-    def privacy_map(d_in: Any) -> Any:
-        return made.loss(whole_distance(input_metric, d_in), parts)
-
-    privacy_map(1)  # raises for an unsupported measure
-    return continual(
+    return made.measurement(
         (input_domain, input_metric),
         output_measure,
-        lambda: _Histogram(made.start(), items),
-        privacy_map,
-        made.horizon,
+        lambda prefix: _Histogram(prefix, items),
+        scale,
         f"HistogramCounter[scale={scale}, horizon={horizon}, {made.method}]",
-        READ,
-        accuracy_of_steps(
-            made.spread, is_laplace(output_measure), scale, made.horizon, items.count
-        ),
+        moved=parts,
+        sums=items.count,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -43,6 +43,9 @@ def drawable(name: str, value: Any) -> Any:
     from matplotlib.axes import Axes
 
     return checks.instance(Axes).check(name, value)
+
+
+Ax = Annotated[Axes, drawable]
 
 
 def axes(ax: Axes | None, size: tuple[float, float] = (6.0, 4.0)) -> Axes:

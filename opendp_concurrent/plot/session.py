@@ -13,11 +13,11 @@ from ..arguments.checked import Text, checked
 from ..arguments.checks import optional
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import composition_measure
-from .drawing import Axes, axes, curve, drawable, finish, from_array, named
+from .drawing import Ax, Axes, axes, curve, finish, from_array, named
 from .losses import height, name
 
 
-@checked(order=optional(checks.order), ax=optional(drawable))
+@checked(order=optional(checks.order))
 def plot_session(
     losses: Mapping[str, Sequence[Any]] | Sequence[Any],
     *,
@@ -26,7 +26,7 @@ def plot_session(
     order: float | None = None,
     ylabel: Text | None = None,
     output_measure: Measure | None = None,
-    ax: Axes | None = None,
+    ax: Ax | None = None,
 ) -> Axes:
     """Draw the result of ``privacy_loss()`` after each launch, and the bound.
 
