@@ -671,46 +671,27 @@ KINDS["matrix"] = lambda value: (
 case("TradeoffFunction.identity")
 case("TradeoffFunction.worst")
 for name, arguments in {
-    "pure": {"epsilon": (0.5, "non_negative")},
-    "approximate": {"epsilon": (0.5, "non_negative"), "delta": (1e-6, "probability")},
-    "gaussian": {"mu": (1.0, "non_negative")},
-    "laplace": {"epsilon": (0.5, "non_negative"), "steps": (8.0, "positive or above 1")},
+    "pure": {},
+    "approximate": {},
+    "gaussian": {},
+    "laplace": {"steps": (8.0, "positive or above 1")},
     "gaussian_matrix": {
         "encoder": ([[1.0, 0.0], [0.5, 1.0]], "matrix"),
-        "sigma": (2.0, "positive"),
         "participations": (2, "count"),
         "separation": (1, "count"),
     },
-    "uniform": {"bound": (2.0, "positive"), "sensitivity": (1.0, "positive")},
-    "truncated_laplace": {
-        "scale": (1.0, "positive"),
-        "bound": (3.0, "positive"),
-        "sensitivity": (1.0, "positive"),
-    },
-    "truncated_gaussian": {
-        "scale": (1.0, "positive"),
-        "bound": (3.0, "positive"),
-        "sensitivity": (1.0, "positive"),
-    },
-    "discrete_laplace": {"scale": (2.0, "positive"), "sensitivity": (1, "count")},
-    "discrete_gaussian": {"scale": (2.0, "positive"), "sensitivity": (1, "count")},
-    "randomized_response": {"prob": (0.75, "probability"), "categories": (3, "count")},
+    "uniform": {"sensitivity": (1.0, "positive")},
+    "truncated_laplace": {"sensitivity": (1.0, "positive")},
+    "truncated_gaussian": {"sensitivity": (1.0, "positive")},
+    "discrete_laplace": {"sensitivity": (1, "count")},
+    "discrete_gaussian": {"sensitivity": (1, "count")},
+    "randomized_response": {"prob": (0.75, "probability")},
     "finite": {
         "first": ([0.75, 0.25], "list of probability"),
         "second": ([0.25, 0.75], "list of probability"),
     },
-    "subsampled_gaussian": {
-        "sigma": (1.0, "positive"),
-        "rate": (0.1, "probability"),
-        "unit": ("removed", "nothing hostile"),
-        "sampling": ("poisson", "nothing hostile"),
-    },
-    "subsampled_laplace": {
-        "epsilon": (0.5, "non_negative"),
-        "rate": (0.1, "probability"),
-        "unit": ("added", "nothing hostile"),
-        "sampling": ("poisson", "nothing hostile"),
-    },
+    "subsampled_gaussian": {"unit": ("removed", "nothing hostile")},
+    "subsampled_laplace": {"unit": ("added", "nothing hostile")},
     "from_profile": {
         "epsilons": ([0.0, 1.0], "list of non_negative"),
         "deltas": ([0.5, 0.1], "list of probability"),
@@ -736,11 +717,7 @@ for name, arguments in {
         "functions": ([F, T.pure(0.1)], "list of function"),
     },
 }.items():
-    case(
-        f"TradeoffFunction.{name}",
-        lambda name=name, **given: answers(getattr(T, name)(**given)),
-        **arguments,
-    )
+    case(f"TradeoffFunction.{name}", then=answers, **arguments)
 SESSION = oc.fdp.Session.subsampled_gaussian(1.0, 0.1)
 KINDS["session"] = of_class(T, oc.fdp.Session)
 case("Session", removed=(F, "function"), added=(F, "function"))
