@@ -28,7 +28,6 @@ from opendp.measurements import make_gaussian as opendp_gaussian
 from opendp.mod import Domain, Measure, Metric
 
 from ..arguments.checked import Finite
-from ..arguments.checks import optional
 from ..combinators.constructor import constructor
 from ..errors import UnsupportedMeasureError
 from ..exact.bracket import upper
@@ -40,20 +39,20 @@ from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tradeoffs.tradeoff import TRADEOFF_DIVERGENCE
 from .certify import Reading, built, certify
-from .grid import FINEST, atom_type, grid_exponent, grid_step, is_vector
+from .grid import FINEST, Exponent, atom_type, grid_step, is_vector
 from .noise_accuracy import gaussian_accuracy
 
 LISTED = 4096.0  # scale up to which the outcomes of a discrete Gaussian are listed
 MOST_COORDINATES = 2.0**62  # more than a machine's memory holds
 
 
-@constructor(k=optional(grid_exponent))
+@constructor
 def make_certified_gaussian(
     input_domain: Domain,
     input_metric: Metric,
     scale: Finite,
     output_measure: Measure,
-    k: int | None = None,
+    k: Exponent | None = None,
 ) -> ConcurrentMeasurement:
     """Add Gaussian noise, certified under ``output_measure``.
 

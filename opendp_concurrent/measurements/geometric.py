@@ -8,7 +8,7 @@ from opendp.measurements import make_geometric as opendp_geometric
 from opendp.mod import Domain, Measure, Metric
 
 from ..arguments.checked import Finite
-from ..arguments.checks import integer, optional, pair
+from ..arguments.checks import guard, integer, optional, pair
 from ..combinators.constructor import constructor
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
@@ -17,11 +17,11 @@ from .laplace import make_certified_laplace
 from .noise_accuracy import laplace_accuracy
 
 
-def _bounds(**argument: Any) -> tuple[int, int]:
+@guard("bounds", None, 1, (1,), (1, 2, 3), (1.0, 2.0), [1, 2])
+def _bounds(name: str, value: Any) -> tuple[int, int]:
     """Return a pair of integers, or raise."""
-    ((name, _),) = argument.items()
-    lower, upper = pair(**argument)
-    return integer(**{f"{name}[0]": lower}), integer(**{f"{name}[1]": upper})
+    lower, upper = pair.check(name, value)
+    return integer.check(f"{name}[0]", lower), integer.check(f"{name}[1]", upper)
 
 
 @constructor(bounds=optional(_bounds))
@@ -30,7 +30,7 @@ def make_certified_geometric(
     input_metric: Metric,
     scale: Finite,
     output_measure: Measure,
-    bounds: Any = None,
+    bounds: tuple[int, int] | None = None,
 ) -> ConcurrentMeasurement:
     """Add two-sided geometric noise to integers, certified under ``output_measure``.
 

@@ -6,7 +6,6 @@ from opendp.measurements import make_laplace as opendp_laplace
 from opendp.mod import Domain, Measure, Metric
 
 from ..arguments.checked import Finite
-from ..arguments.checks import optional
 from ..combinators.constructor import constructor
 from ..measures.conversions.laplace import laplace_to_renyi, laplace_to_zcdp
 from ..measures.renyi_divergence import RENYI_DIVERGENCE
@@ -16,17 +15,17 @@ from ..queryables.mechanism import ConcurrentMeasurement
 from ..tradeoffs.laplace import laplace_to_tradeoff
 from ..tradeoffs.tradeoff import TRADEOFF_DIVERGENCE
 from .certify import built, certify
-from .grid import grid_exponent, grid_step
+from .grid import Exponent, grid_step
 from .noise_accuracy import laplace_accuracy
 
 
-@constructor(k=optional(grid_exponent))
+@constructor
 def make_certified_laplace(
     input_domain: Domain,
     input_metric: Metric,
     scale: Finite,
     output_measure: Measure,
-    k: int | None = None,
+    k: Exponent | None = None,
 ) -> ConcurrentMeasurement:
     """Add Laplace noise, certified under ``output_measure``.
 

@@ -10,7 +10,7 @@ from opendp.measurements import make_randomized_response_bool as opendp_randomiz
 from opendp.mod import Measure, Measurement
 
 from ..arguments.checked import Probability
-from ..arguments.checks import elements, shown
+from ..arguments.checks import elements, guard, shown
 from ..combinators.constructor import constructor
 from ..errors import InvalidTypeError, InvalidValueError
 from ..fdp.function import TradeoffFunction
@@ -22,10 +22,10 @@ from ..tradeoffs.tradeoff import TRADEOFF_DIVERGENCE
 from .certify import Losses, built, certify
 
 
-def _categories(**argument: Any) -> list[Any]:
+@guard("sequence", None, "ab", [], ["a"], ["a", "a"], [[], []])
+def _categories(name: str, value: Any) -> list[Any]:
     """Return distinct values that can be looked up, or raise."""
-    ((name, _),) = argument.items()
-    found = list(elements("categories", **argument))
+    found = list(elements("categories", **{name: value}))
     try:
         distinct = len(set(found)) == len(found) and all(one == one for one in found)
     except Exception:

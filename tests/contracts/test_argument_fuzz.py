@@ -3,6 +3,7 @@
 A short sample here; every hostile value for every argument with ``-m slow``.
 """
 
+import inspect
 import json
 import os
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from opendp_concurrent.arguments.checks import kind_of, refused_by
+from opendp_concurrent.arguments.checks import Guard, kind_of, refused_by
 from opendp_concurrent.errors import ConcurrentError
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -78,6 +79,24 @@ def test_each_guard_refuses_what_it_says(name):
                 continue
             with pytest.raises(ConcurrentError, match=argument):
                 guard(**{argument: copy(value)})
+
+
+BASES = {
+    "bool": {"flag"},
+    "int": {"count", "integer", "whole"},
+    "str": {"text", "nothing hostile"},
+    "float": {"finite", "non_negative", "order", "positive", "probability", "real"},
+}
+
+
+@pytest.mark.parametrize("name", GUARDED)
+def test_annotations_and_guards_agree(name):
+    for argument, guard in GUARDED[name].items():
+        given = inspect.signature(arguments.public(name)).parameters[argument].annotation
+        kinds = BASES.get(given.removesuffix(" | None"))
+        kind = kind_of(guard).removeprefix("None or ")
+        assert kinds is None or not isinstance(guard, Guard) or kind in kinds, argument
+        assert given.endswith("| None") == kind_of(guard).startswith("None"), argument
 
 
 def told(plan):
