@@ -21,7 +21,7 @@ import jax
 import numpy as np
 from jax_privacy.matrix_factorization import buffered_toeplitz
 
-TABLE = Path(__file__).parents[1] / "opendp_concurrent" / "counters" / "buffers_table.py"
+TABLE = Path(__file__).parents[1] / "opendp_concurrent/counters/factors/buffers_table.py"
 
 
 def rmse(delta: np.ndarray, omega: np.ndarray, horizon: int) -> float:

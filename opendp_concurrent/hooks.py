@@ -12,7 +12,7 @@ from . import c, m, t
 from .arguments.provenance import MODULE
 from .combinators.chain import make_chain_ot
 from .combinators.interactive_measurement import chain
-from .messages.serialization import rebuild
+from .messages.calls import rebuild
 from .native.hook import chaining, deserializing, infer_as_measurement
 from .parallel.analyst_quotas import AnalystQuotas
 from .queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer

@@ -1,4 +1,7 @@
-"""Guards. The keyword is the argument's name, and so the first word of the message.
+"""Guards: what is checked of an argument. The keyword of a call is the argument's name.
+
+A :class:`Guard` checks a value, has the words of the message, and knows values that it must refuse.
+:mod:`.checked` has the annotations that carry guards.
 
 Each guard is written in the positive form, so that NaN fails it. The class of a value is read with
 ``type``, because ``__class__`` may claim another. A guard returns a value of Python's own, read
@@ -8,64 +11,87 @@ once, so that nobody can change it after the check.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import wraps
-from inspect import signature
 from itertools import islice
-from math import inf
-from typing import Any, TypeVar, cast
+from math import inf, nan
+from typing import Any, Generic, TypeVar, cast
 
 from ..errors import InvalidTypeError, InvalidValueError
 from ..shown import is_a as is_a
 from ..shown import rounded as rounded
 from ..shown import shown as shown
 
-Guard = Callable[..., Any]
-F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 MOST_ELEMENTS = 10**6
 
 
-def checked(**guards: Guard) -> Callable[[F], F]:
-    """Let a function see its arguments only after these guards, in their order.
+@dataclass(frozen=True, eq=False, slots=True)
+class Guard(Generic[T]):
+    """The description of an argument.
 
-    A guard takes an argument by its name and returns the value that the function sees.
+    :ivar check: takes the argument's name and value; returns what the function sees, or raises
+    :ivar kind: what a valid value is, in a word
+    :ivar refused: values just outside of what is valid, which must be refused
     """
 
-    def decorate(function: F) -> F:
-        parameters = signature(function)
+    check: Callable[[str, Any], T]
+    kind: str
+    refused: tuple[Any, ...] = ()
 
-        @wraps(function)
-        def guarded(*args: Any, **kwargs: Any) -> Any:
-            bound = parameters.bind(*args, **kwargs)
-            for name, guard in guards.items():
-                if name in bound.arguments:
-                    bound.arguments[name] = guard(**{name: bound.arguments[name]})
-            return function(*bound.args, **bound.kwargs)
+    def __call__(self, **argument: Any) -> T:
+        """Return what the function sees, or raise naming the argument."""
+        ((name, value),) = argument.items()
+        return self.check(name, value)
 
-        vars(guarded)["__signature__"] = parameters  # where OpenDP reads it
-        return cast(F, guarded)
+    def narrowed(
+        self, holds: Callable[[T], bool], rule: str, *refused: Any, kind: str = ""
+    ) -> Guard[T]:
+        """Return a guard of fewer values.
 
-    return decorate
+        :param holds: whether a value that this guard returns is valid, in the positive form
+        :param rule: what the message says after 'must'
+        """
+
+        def check(name: str, value: Any) -> T:
+            found = self.check(name, value)
+            if not holds(found):
+                raise InvalidValueError(f"{name} ({shown(value)}) must {rule}")
+            return found
+
+        return Guard(check, kind or self.kind, (*self.refused, *refused))
 
 
-def optional(guard: Guard) -> Guard:
+def guard(kind: str, *refused: Any) -> Callable[[Callable[[str, Any], T]], Guard[T]]:
+    """Make a guard of a function from a name and a value to what is seen, which raises."""
+    return lambda check: Guard(check, kind, refused)
+
+
+def optional(inner: Callable[..., Any]) -> Guard[Any]:
     """Return a guard that lets None through."""
 
-    def check(**argument: Any) -> Any:
-        ((_, value),) = argument.items()
-        return None if value is None else guard(**argument)
+    def check(name: str, value: Any) -> Any:
+        return None if value is None else inner(**{name: value})
 
-    return check
-
-
-def _require(holds: bool, name: str, value: object, rule: str) -> None:
-    if not holds:
-        raise InvalidValueError(f"{name} ({shown(value)}) must {rule}")
+    return Guard(check, f"None or {kind_of(inner)}", refused_by(inner))
 
 
-def number(**argument: Any) -> float:
+def kind_of(inner: Callable[..., Any]) -> str:
+    """Return what a guard takes, in a word; its name for one that does not say it."""
+    return inner.kind if isinstance(inner, Guard) else getattr(inner, "__name__", "value")
+
+
+def refused_by(inner: Callable[..., Any]) -> tuple[Any, ...]:
+    """Return the values that a guard says it refuses."""
+    return inner.refused if isinstance(inner, Guard) else ()
+
+
+# --- numbers -------------------------------------------------------------------------------------
+
+
+@guard("number", "1", None, True, 1j, 2**53 + 1)
+def number(name: str, value: Any) -> float:
     """Return the argument as a double that equals it, or raise."""
-    ((name, value),) = argument.items()
     if is_a(value, float):
         return float.__float__(value)
     if is_a(value, bool) or not is_a(value, int):
@@ -86,122 +112,95 @@ def number(**argument: Any) -> float:
     return double
 
 
-def non_negative(**argument: Any) -> float:
+_at_least_0 = number.narrowed(
+    lambda one: 0.0 <= one, "be at least 0; pass a number in [0, inf]", -5e-324, -1, nan
+)
+
+
+@guard("non_negative", *_at_least_0.refused)
+def non_negative(name: str, value: Any) -> float:
     """Return the argument as a double in [0, inf], or raise."""
-    ((name, value),) = argument.items()
-    double = number(**argument)
-    _require(0.0 <= double, name, value, "be at least 0; pass a number in [0, inf]")
-    return double + 0.0  # -0.0 becomes 0.0
+    return _at_least_0.check(name, value) + 0.0  # -0.0 becomes 0.0
 
 
-def finite(**argument: Any) -> float:
-    """Return the argument as a double in [0, inf), or raise."""
-    ((name, value),) = argument.items()
-    double = non_negative(**argument)
-    _require(double < inf, name, value, "be finite; pass a number in [0, inf)")
-    return double
+finite = non_negative.narrowed(
+    lambda one: one < inf, "be finite; pass a number in [0, inf)", inf, kind="finite"
+)
+positive = number.narrowed(
+    lambda one: 0.0 < one < inf,
+    "be finite and above 0; pass a number in (0, inf)",
+    *(0.0, -0.0, -1.0, inf, nan),
+    kind="positive",
+)
+probability = non_negative.narrowed(
+    lambda one: one <= 1.0, "be at most 1; it bounds a probability", 1 + 2**-52, kind="probability"
+)
+real = number.narrowed(lambda one: one == one, "not be NaN", nan, kind="real")
+order = number.narrowed(
+    lambda one: 1.0 < one < inf,
+    "be finite and above 1: it is an order of Rényi divergence",
+    *(1.0, 1, -2.0, inf, nan),
+    kind="order",
+)
 
 
-def positive(**argument: Any) -> float:
-    """Return the argument as a double in (0, inf), or raise."""
-    ((name, value),) = argument.items()
-    double = number(**argument)
-    _require(0.0 < double < inf, name, value, "be finite and above 0; pass a number in (0, inf)")
-    return double
-
-
-def probability(**argument: Any) -> float:
-    """Return the argument as a double in [0, 1], or raise."""
-    ((name, value),) = argument.items()
-    double = non_negative(**argument)
-    _require(double <= 1.0, name, value, "be at most 1; it bounds a probability")
-    return double
-
-
-def real(**argument: Any) -> float:
-    """Return the argument as a double that is not NaN, or raise."""
-    ((name, value),) = argument.items()
-    double = number(**argument)
-    _require(double == double, name, value, "not be NaN")
-    return double
-
-
-def order(**argument: Any) -> float:
-    """Return the argument as a Rényi order, finite and above 1, or raise."""
-    ((name, value),) = argument.items()
-    double = number(**argument)
-    rule = "be finite and above 1: it is an order of Rényi divergence"
-    _require(1.0 < double < inf, name, value, rule)
-    return double
-
-
-def orders(**argument: Any) -> tuple[float, ...]:
+@guard("list of order", "12", 2.0, None, [], [1.0], [2.0, nan], [inf])
+def orders(name: str, values: Any) -> tuple[float, ...]:
     """Return Rényi orders as an increasing tuple of finite doubles above 1, or raise."""
-    ((name, _),) = argument.items()
-    values = sequence("numbers above 1", **argument)
-    return tuple(sorted({order(**{name: value}) for value in values}))
+    found = sequence("numbers above 1", **{name: values})
+    return tuple(sorted({order.check(name, one) for one in found}))
 
 
-def pair(**argument: Any) -> tuple[Any, Any]:
+def two(value: Any) -> tuple[Any, ...]:
+    """Return the elements of a tuple of two; nothing for all else."""
+    parts = tuple(tuple.__iter__(value)) if is_a(value, tuple) else ()
+    return parts if len(parts) == 2 else ()
+
+
+@guard("pair", None, 0.5, [0.5, 0.0], (0.5,), (0.5, 0.0, 0.0), "ab")
+def pair(name: str, value: Any) -> tuple[Any, Any]:
     """Return the argument, a tuple of two, or raise; the two elements are not checked."""
-    ((name, value),) = argument.items()
-    parts = list(tuple.__iter__(value)) if is_a(value, tuple) else []
-    if len(parts) != 2:
+    parts = two(value)
+    if not parts:
         raise InvalidTypeError(f"{name} must be a pair of numbers, found {shown(value)}")
     return parts[0], parts[1]
 
 
-def epsilon_delta(**argument: Any) -> tuple[float, float]:
+@guard("pair", *pair.refused, (-1.0, 0.0), (1.0, nan), (nan, 0.0), (1.0, 1.5))
+def epsilon_delta(name: str, value: Any) -> tuple[float, float]:
     """Return the argument as a pair (ε, δ), ε in [0, inf] and δ in [0, 1], or raise."""
-    ((name, _),) = argument.items()
-    epsilon, delta = pair(**argument)
-    return non_negative(**{f"{name}[0]": epsilon}), probability(**{f"{name}[1]": delta})
+    epsilon, delta = pair.check(name, value)
+    return non_negative.check(f"{name}[0]", epsilon), probability.check(f"{name}[1]", delta)
 
 
-def weights(**argument: Any) -> list[Fraction]:
+@guard("list of finite", "12", 2.0, None, [], [0.0], [-1.0, 2.0], [inf], [nan])
+def weights(name: str, values: Any) -> list[Fraction]:
     """Return nonnegative finite weights with a positive sum, exactly, or raise."""
-    ((name, _),) = argument.items()
-    values = sequence("weights", **argument)
-    parts = [Fraction(finite(**{name: value})) for value in values]
+    found = sequence("weights", **{name: values})
+    parts = [Fraction(finite.check(name, one)) for one in found]
     if not sum(parts) > 0:
         raise InvalidValueError(f"{name} must have a positive sum")
     return parts
 
 
-def integer(**argument: Any) -> int:
+@guard("integer", True, 1.0, "1", None)
+def integer(name: str, value: Any) -> int:
     """Return the argument, an integer but not True or False, or raise."""
-    ((name, value),) = argument.items()
     if is_a(value, bool) or not is_a(value, int):
         raise InvalidTypeError(f"{name} must be an integer, found {type(value).__name__}")
     return int.__int__(value)
 
 
-def whole(**argument: Any) -> int:
-    """Return the argument as an integer of at least 0, or raise."""
-    ((name, value),) = argument.items()
-    number = integer(**argument)
-    _require(number >= 0, name, value, "be at least 0")
-    return number
+whole = integer.narrowed(lambda one: one >= 0, "be at least 0", -1, kind="whole")
+count = integer.narrowed(lambda one: one >= 1, "be at least 1", 0, -3, kind="count")
 
 
-def count(**argument: Any) -> int:
-    """Return the argument as an integer of at least 1, or raise."""
-    ((name, value),) = argument.items()
-    number = integer(**argument)
-    _require(number >= 1, name, value, "be at least 1")
-    return number
-
-
-def at_most(most: int, reason: str, guard: Guard = count) -> Guard:
+def at_most(most: int, reason: str, inner: Guard[Any] = count) -> Guard[Any]:
     """Return a guard of integers that are at most ``most``; the message gives the ``reason``."""
+    return inner.narrowed(lambda one: one <= most, f"be at most {most}: {reason}", most + 1)
 
-    def check(**argument: Any) -> int:
-        ((name, _),) = argument.items()
-        value: int = guard(**argument)
-        _require(value <= most, name, value, f"be at most {most}: {reason}")
-        return value
 
-    return check
+# --- sequences, texts, functions -----------------------------------------------------------------
 
 
 def read(of: str, **argument: Any) -> tuple[Any, ...]:
@@ -269,17 +268,17 @@ def mapping(of: str, **argument: Any) -> dict[Any, Any]:
         raise InvalidTypeError(f"{name} must be a mapping from {of} that can be read") from error
 
 
-def flag(**argument: Any) -> bool:
+@guard("flag", None, 0, 1, "yes", 1.0)
+def flag(name: str, value: Any) -> bool:
     """Return the argument if it is True or False, or raise."""
-    ((name, value),) = argument.items()
     if value is True or value is False:
         return bool(value)
     raise InvalidTypeError(f"{name} must be True or False, found {shown(value)}")
 
 
-def text(**argument: Any) -> str:
+@guard("text", None, 3, b"a", "\ud800")
+def text(name: str, value: Any) -> str:
     """Return the argument as Python's own string, or raise."""
-    ((name, value),) = argument.items()
     if not is_a(value, str):
         raise InvalidTypeError(f"{name} must be a string, found {type(value).__name__}")
     plain = str.__str__(value)
@@ -291,21 +290,21 @@ def text(**argument: Any) -> str:
     return plain
 
 
-def one_of(*known: str) -> Guard:
+def one_of(*known: str) -> Guard[str]:
     """Return a guard of strings that are among ``known``."""
 
-    def check(**argument: Any) -> str:
-        ((name, value),) = argument.items()
-        is_known = is_a(value, str) and str.__str__(value) in known
-        _require(is_known, name, value, f"be one of {', '.join(map(repr, known))}")
+    def check(name: str, value: Any) -> str:
+        if not (is_a(value, str) and str.__str__(value) in known):
+            rule = f"be one of {', '.join(map(repr, known))}"
+            raise InvalidValueError(f"{name} ({shown(value)}) must {rule}")
         return str.__str__(value)
 
-    return check
+    return Guard(check, "nothing hostile", (None, 3, "", *(one + " " for one in known)))
 
 
-def function(**argument: Any) -> Callable[..., Any]:
+@guard("callable", None, 3, "len")
+def function(name: str, value: Any) -> Callable[..., Any]:
     """Return the argument if it can be called, or raise."""
-    ((name, value),) = argument.items()
     if not callable(value):
         raise InvalidTypeError(f"{name} must be callable, found {type(value).__name__}")
     if type(value).__module__ == "opendp.mod" and "Queryable" in type(value).__name__:
@@ -316,52 +315,28 @@ def function(**argument: Any) -> Callable[..., Any]:
     return cast("Callable[..., Any]", value)
 
 
-def hashable(**argument: Any) -> Any:
-    """Return the argument if it can be hashed, or raise."""
-    ((name, value),) = argument.items()
-    try:
-        hash(value)
-    except Exception as error:
-        raise InvalidTypeError(f"{name} must be hashable, found {type(value).__name__}") from error
-    return value
-
-
-def instance(*kinds: type) -> Guard:
+def instance(*kinds: type) -> Guard[Any]:
     """Return a guard of values of these classes, whatever ``__class__`` claims."""
     names = " or ".join(kind.__name__ for kind in kinds)
 
-    def check(**argument: Any) -> Any:
-        ((name, value),) = argument.items()
+    def check(name: str, value: Any) -> Any:
         if not is_a(value, *kinds):
             raise InvalidTypeError(f"{name} must be a {names}, found {type(value).__name__}")
         return value
 
-    return check
+    return Guard(check, "nothing hostile", (None, 3, "text"))
 
 
-def with_method(method: str, described: str) -> Guard:
-    """Return a guard of values whose class has a method; ``described`` is for the message."""
-
-    def check(**argument: Any) -> Any:
-        ((name, value),) = argument.items()
-        if not callable(getattr(type(value), method, None)):
-            raise InvalidTypeError(f"{name} must {described}, found {type(value).__name__}")
-        return value
-
-    return check
-
-
-def each(of: str, guard: Guard, *, empty: bool = True) -> Guard:
+def each(of: str, inner: Callable[..., Any], *, empty: bool = True) -> Guard[list[Any]]:
     """Return a guard of sequences whose elements pass another, which are named by their index.
 
     :param empty: whether a sequence without elements is valid
     """
     read_all = elements if empty else sequence
 
-    def check(**argument: Any) -> list[Any]:
-        ((name, _),) = argument.items()
-        return [
-            guard(**{f"{name}[{index}]": one}) for index, one in enumerate(read_all(of, **argument))
-        ]
+    def check(name: str, value: Any) -> list[Any]:
+        found = read_all(of, **{name: value})
+        return [inner(**{f"{name}[{index}]": one}) for index, one in enumerate(found)]
 
-    return check
+    refused = (None, 3, "12", *([one] for one in refused_by(inner)))
+    return Guard(check, f"list of {kind_of(inner)}", refused if empty else (*refused, []))

@@ -94,14 +94,19 @@ class Written:
         self.__opendp_dict__ = record
 
 
-def recorded(make: F) -> F:
-    """Let a constructor record its name and arguments on what it makes."""
+def recorded(make: F, before: Callable[[], object] | None = None) -> F:
+    """Let a constructor record its name and arguments on what it makes.
+
+    :param before: is called before the constructor
+    """
     parameters, name = signature(make), make.__name__
     kinds = {one.kind for one in parameters.parameters.values()}
     assert not kinds & {Parameter.VAR_POSITIONAL, Parameter.POSITIONAL_ONLY}, name
 
     @wraps(make)
     def making(*args: Any, **kwargs: Any) -> Any:
+        if before is not None:
+            before()
         made = make(*args, **kwargs)
         given = parameters.bind(*args, **kwargs).arguments
         made.__opendp_dict__ = Record(name, given)

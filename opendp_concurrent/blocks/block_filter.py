@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from opendp.mod import assert_features
-
 from ..accounts.account import Account, Bound
 from ..accounts.charge import Ledger, Terms
 from ..arguments import checks
-from ..arguments.provenance import recorded
 from ..combinators.accounting import check_budget
+from ..combinators.constructor import constructor
 from ..combinators.guards import check_odometer, check_orders
 from ..combinators.interactive_measurement import make_measurement
 from ..data.kind import kind_of
@@ -36,7 +34,7 @@ from .steps import Steps
 from .totals import Totals
 
 
-@recorded
+@constructor
 def make_block_filter(
     odometer: ConcurrentOdometer,
     d_in: Any,
@@ -117,7 +115,6 @@ def make_block_filter(
     >>> root.remaining(4)
     1.0
     """
-    assert_features("contrib", "honest-but-curious")
     check_odometer(odometer)
     checks.flag(halt=halt)
     if checks.flag(opaque_errors=opaque_errors):

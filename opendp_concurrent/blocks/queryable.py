@@ -6,7 +6,7 @@ from typing import Any
 
 from opendp.mod import Measurement, Queryable
 
-from ..arguments.checks import checked
+from ..arguments.checked import checked
 from ..errors import InvalidTypeError, uncharged
 from ..native import opendp as _native
 from ..queryables.data import check_process

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from opendp.mod import Measurement, assert_features
+from opendp.mod import Measurement
 
-from ..arguments.provenance import recorded
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.stream_domain import MESSAGES
-from .guards import check_inside, check_measurement
+from .constructor import constructor
+from .guards import check_measurement
+from .inside import check_inside
 from .wrap import unchanged, wrap_queries
 
 
-@recorded
+@constructor
 def make_bounded_interactive(measurement: Measurement, max_messages: int) -> ConcurrentMeasurement:
     """Limit the number of messages that an interactive measurement answers.
 
@@ -46,7 +47,6 @@ def make_bounded_interactive(measurement: Measurement, max_messages: int) -> Con
     ...
     opendp_concurrent.errors.MessageLimitError: the mechanism has answered 1 of 1 messages; ...
     """
-    assert_features("contrib", "honest-but-curious")
     limit = MESSAGES(max_messages=max_messages)
     check_inside("measurement", check_measurement("measurement", measurement))
     return wrap_queries(

@@ -8,33 +8,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opendp.mod import Measure, Measurement, assert_features
+from opendp.mod import Measure, Measurement
 
 from ..arguments import checks
-from ..arguments.checks import checked, optional, probability
+from ..arguments.checked import Probability
+from ..arguments.checks import optional
 from ..arguments.checks import orders as orders_of
-from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import convertible_kinds, convertible_measure
 from ..measures.conversion import Conversion, Ends
 from ..measures.kinds import ZCDP
 from ..queryables.mechanism import ConcurrentMeasurement
-from . import guards
+from .constructor import constructor
 from .recertify import recertify
 
 
-@recorded
-@checked(
-    measurement=guards.measurement,
-    to_measure=guards.measure,
-    delta=optional(probability),
-    orders=optional(orders_of),
-)
+@constructor(orders=optional(orders_of))
 def cast(
     measurement: Measurement,
     to_measure: Measure,
     *,
-    delta: float | None = None,
+    delta: Probability | None = None,
     orders: Sequence[float] | None = None,
 ) -> ConcurrentMeasurement:
     """Convert the guarantee of a measurement to another measure.
@@ -78,7 +72,6 @@ def cast(
     >>> oc.c.cast(count, oc.fixed_renyi_divergence(alpha=4.0)).map(1)
     0.8958832596451839
     """
-    assert_features("contrib", "honest-but-curious")
     convert = conversion(measurement.output_measure, to_measure, delta=delta, orders=orders)
     return recertify(measurement, to_measure, convert)
 

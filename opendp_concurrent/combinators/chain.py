@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from opendp.mod import Transformation, assert_features
+from opendp.mod import Transformation
 
-from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError, SpaceMismatchError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentOdometer, postprocess, replace
 from ..queryables.stream_domain import is_stream
 from . import guards
+from .constructor import constructor
 from .guards import check_odometer
 
 
@@ -26,7 +26,7 @@ def check_no_stream(transformation: Transformation) -> None:
         )
 
 
-@recorded
+@constructor(features=("contrib",))
 def make_chain_ot(
     odometer: ConcurrentOdometer, transformation: Transformation
 ) -> ConcurrentOdometer:
@@ -51,7 +51,6 @@ def make_chain_ot(
     >>> chained.input_domain
     VectorDomain(AtomDomain(T=i32))
     """
-    assert_features("contrib")
     inner = check_odometer(odometer)
     if not isinstance(transformation, Transformation):
         raise InvalidTypeError(
@@ -69,7 +68,7 @@ def make_chain_ot(
     return replace(inner, transformation=head)
 
 
-@recorded
+@constructor(features=("contrib",))
 def make_chain_po(postprocessor: Any, odometer: ConcurrentOdometer) -> ConcurrentOdometer:
     """Return ``odometer >> postprocessor``: every answer is postprocessed, losses are the same.
 
@@ -89,5 +88,4 @@ def make_chain_po(postprocessor: Any, odometer: ConcurrentOdometer) -> Concurren
     >>> type(root(space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)))
     <class 'str'>
     """
-    assert_features("contrib")
     return postprocess(guards.odometer(odometer=odometer), postprocessor)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from opendp.mod import Domain, Measure, Metric, assert_features
+from opendp.mod import Domain, Measure, Metric
 
 from ..accounts.account import Bound
 from ..accounts.rule import ContinuationRule, Shares
 from ..arguments import checks
-from ..arguments.provenance import recorded
 from ..errors import InvalidValueError
 from ..measures import CompositionMeasure, composition_measure
 from ..native import opendp as _native
@@ -20,13 +19,14 @@ from ..queryables.spawn import spawn_composition
 from ..sums.accumulator import Accumulator
 from ..sums.orders_sum import grid_curve
 from ..sums.planned import Planned
-from .guards import check_orders, check_space
+from .constructor import constructor
+from .guards import check_orders
 from .interactive_measurement import constant_map, make_measurement
 
 MOST_LAUNCHES = 10**5
 
 
-@recorded
+@constructor
 def make_concurrent_composition(
     input_domain: Domain,
     input_metric: Metric,
@@ -85,8 +85,6 @@ def make_concurrent_composition(
     >>> root.remaining()
     (0.25,)
     """
-    assert_features("contrib", "honest-but-curious")
-    check_space(input_domain, input_metric)
     checks.flag(opaque_errors=opaque_errors)
     measure = composition_measure(output_measure)
     d_in = validate_d_in(input_metric, d_in)

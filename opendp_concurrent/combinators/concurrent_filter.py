@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from opendp.mod import assert_features
-
 from ..accounts.account import Bound
 from ..accounts.charge import Ledger
 from ..accounts.rule import Within
 from ..arguments import checks
-from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError, InvalidValueError
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
 from ..queryables.recorded import check_ledger, open_book
 from ..queryables.spawn import spawn_filter
 from .accounting import bounded
+from .constructor import constructor
 from .guards import check_odometer
 from .interactive_measurement import constant_map, make_measurement
 
 
-@recorded
+@constructor
 def make_concurrent_filter(
     odometer: ConcurrentOdometer,
     d_in: Any,
@@ -78,7 +76,6 @@ def make_concurrent_filter(
     >>> root.remaining()
     0.19999999999999996
     """
-    assert_features("contrib", "honest-but-curious")
     check_odometer(odometer)
     checks.flag(halt=halt)
     if checks.flag(opaque_errors=opaque_errors):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from opendp.mod import Domain, Measure, Metric, assert_features
+from opendp.mod import Domain, Measure, Metric
 
 from ..accounts.charge import Ledger
 from ..accounts.price import own_distance
 from ..arguments import checks
-from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError
 from ..measures import composition_measure
 from ..native import opendp as _native
@@ -18,10 +17,10 @@ from ..queryables.recorded import check_ledger
 from ..queryables.spawn import spawn_odometer
 from ..sums.accumulator import Accounting
 from .accounting import accounting_for
-from .guards import check_space
+from .constructor import constructor
 
 
-@recorded
+@constructor
 def make_concurrent_odometer(
     input_domain: Domain,
     input_metric: Metric,
@@ -75,8 +74,6 @@ def make_concurrent_odometer(
     >>> root.privacy_loss(1)
     1.0
     """
-    assert_features("contrib", "honest-but-curious")
-    check_space(input_domain, input_metric)
     checks.flag(opaque_errors=opaque_errors)
     measure = composition_measure(output_measure)
     accounting = accounting_for(measure, accumulator)

@@ -2,132 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from opendp.mod import Domain, Measure, Measurement, Metric, Transformation
 
 from ..arguments import checks
-from ..arguments.checks import shown
-from ..errors import InvalidTypeError, SpaceMismatchError
-from ..errors.mechanisms import NativeConstructorError
+from ..arguments.checked import BY_CLASS
+from ..arguments.checks import Guard, guard, shown
+from ..errors import InvalidTypeError
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
-from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement, ConcurrentOdometer
-from ..queryables.stream_domain import is_stream
+from ..queryables.mechanism import ConcurrentOdometer
 from ..sums.orders_sum import OnOrders
 
 
-def _native_kind(kind: type, article: str, example: str) -> checks.Guard:
-    """Return a guard that admits OpenDP's objects of one kind and refuses null pointers."""
+def _native_kind(kind: type, word: str, example: str) -> Guard[Any]:
+    """Make the guard of one kind of OpenDP's objects, which refuses null pointers.
 
-    def check(**argument: Any) -> Any:
-        ((name, value),) = argument.items()
+    An annotation with the class itself carries the guard.
+    """
+
+    def check(name: str, value: Any) -> Any:
         if checks.is_a(value, _native.PARTIAL_CONSTRUCTOR):
             raise InvalidTypeError(_native.unchained(name))
         if not checks.is_a(value, kind) or not value:
             found = "a null pointer" if checks.is_a(value, kind) else type(value).__name__
-            raise InvalidTypeError(f"{name} must be {article}, found {found}; pass {example}")
+            raise InvalidTypeError(f"{name} must be a {word}, found {found}; pass {example}")
         return value
 
-    return check
+    made = BY_CLASS[kind] = Guard(check, word, (None, 3, "text", kind))
+    return made
 
 
-domain = _native_kind(Domain, "a domain", "for example dp.vector_domain(dp.atom_domain(T=int))")
-metric = _native_kind(Metric, "a metric", "for example dp.symmetric_distance()")
-measure = _native_kind(Measure, "a measure", "for example dp.max_divergence()")
+domain = _native_kind(Domain, "domain", "for example dp.vector_domain(dp.atom_domain(T=int))")
+metric = _native_kind(Metric, "metric", "for example dp.symmetric_distance()")
+measure = _native_kind(Measure, "measure", "for example dp.max_divergence()")
 measurement = _native_kind(
-    Measurement, "a measurement", "what a make_ or then_ constructor of measurements returns"
+    Measurement, "measurement", "what a make_ or then_ constructor of measurements returns"
 )
 transformation = _native_kind(
-    Transformation, "a transformation", "what a constructor of dp.t returns"
+    Transformation, "transformation", "what a constructor of dp.t returns"
 )
-
-
-def privacy_loss(**argument: Any) -> tuple[Measure, Any]:
-    """Return a measure and a loss, or raise."""
-    ((name, _),) = argument.items()
-    first, loss = _two("a measure and a loss", "dp.loss_of(epsilon=1.0)", **argument)
-    return measure(**{f"{name}[0]": first}), loss
-
-
-def privacy_unit(**argument: Any) -> tuple[Metric, Any]:
-    """Return a metric and a distance, or raise."""
-    ((name, _),) = argument.items()
-    first, d_in = _two("a metric and a distance", "dp.unit_of(contributions=1)", **argument)
-    return metric(**{f"{name}[0]": first}), d_in
-
-
-def space(**argument: Any) -> tuple[Domain, Metric]:
-    """Return a domain and a metric, or raise."""
-    ((name, _),) = argument.items()
-    example = "dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()"
-    first, second = _two("a domain and a metric", example, **argument)
-    return domain(**{f"{name}[0]": first}), metric(**{f"{name}[1]": second})
-
-
-def _two(what: str, example: str, **argument: Any) -> tuple[Any, Any]:
-    ((name, value),) = argument.items()
-    parts = list(tuple.__iter__(value)) if checks.is_a(value, tuple) else []
-    if len(parts) != 2:
-        raise InvalidTypeError(
-            f"{name} must be {what}, found {checks.shown(value)}; pass for example {example}"
-        )
-    return parts[0], parts[1]
-
-
-def built(constructor: Callable[..., Any], **arguments: Any) -> Any:
-    """Return the result of an OpenDP constructor, or raise an error that names the arguments."""
-    try:
-        return constructor(**arguments)
-    except Exception as error:
-        given = ", ".join(f"{name} ({checks.shown(one)})" for name, one in arguments.items())
-        raise NativeConstructorError(constructor.__name__, given, str(error).strip()) from error
-
-
-def check_space(input_domain: Any, input_metric: Any) -> None:
-    """Raise unless the domain and the metric are OpenDP's."""
-    domain(input_domain=input_domain)
-    metric(input_metric=input_metric)
 
 
 def check_measurement(name: str, value: Any) -> Measurement:
     """Return the measurement, or raise."""
-    found: Measurement = measurement(**{name: value})
+    found: Measurement = measurement.check(name, value)
     return found
 
 
-def check_inside(name: str, measurement: Measurement) -> None:
-    """Raise for measurements that cannot be wrapped: checkpoints, and compositions on a stream.
-
-    Updates to the wrapper would not reach the children of a wrapped composition.
-    """
-    if not isinstance(measurement, ConcurrentMeasurement):
-        return
-    if measurement.checkpointed:
-        raise InvalidTypeError(f"{name}: {CHECKPOINTED}")
-    if measurement.composes and is_stream(measurement.input_domain):
-        raise InvalidTypeError(
-            f"{name} composes mechanisms on a stream ({measurement.input_domain}), whose "
-            "updates would not reach them; wrap it in make_concurrent_continual first"
-        )
-
-
-def check_measurement_on(
-    name: str, measurement: Any, input_domain: Domain, input_metric: Metric
-) -> Measurement:
-    """Return the measurement if it has this domain and metric, or raise."""
-    one = check_measurement(name, measurement)
-    if one.input_domain != input_domain:
-        raise SpaceMismatchError(f"{name}.input_domain", input_domain, one.input_domain)
-    if one.input_metric != input_metric:
-        raise SpaceMismatchError(f"{name}.input_metric", input_metric, one.input_metric)
-    return one
-
-
-def odometer(**argument: Any) -> ConcurrentOdometer:
+@guard("odometer", None, 3, "text")
+def odometer(name: str, value: Any) -> ConcurrentOdometer:
     """Return the argument if it is an odometer of this package, or raise naming the argument."""
-    ((name, value),) = argument.items()
     if not checks.is_a(value, ConcurrentOdometer) or not vars(value):
         raise InvalidTypeError(
             f"{name} must be made by make_concurrent_odometer, found {type(value).__name__}"

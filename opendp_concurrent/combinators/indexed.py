@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from opendp.mod import Domain, Measure, Measurement, Metric, OpenDPException, assert_features
+from opendp.mod import Domain, Measure, Measurement, Metric, OpenDPException
 
 from ..arguments import checks
-from ..arguments.provenance import recorded
 from ..errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -22,12 +21,13 @@ from ..queryables.mechanism import ConcurrentMeasurement, pinned, read_map
 from ..queryables.session import validate_d_in
 from ..queryables.stream_domain import feeds_many, is_stream
 from .concurrent_composition import make_concurrent_composition
-from .guards import check_inside, check_measurement_on, check_space
+from .constructor import constructor
+from .inside import check_inside, check_measurement_on
 from .postprocessing import ANSWER, QUERY, Tag, make_interactive_postprocessing
 from .wrap import Answer, as_answering, wrap_queries
 
 
-@recorded
+@constructor
 def make_indexed_composition(
     input_domain: Domain,
     input_metric: Metric,
@@ -70,8 +70,6 @@ def make_indexed_composition(
     >>> queryable = both([1, 2, 3])
     >>> answers = queryable((0, count)), queryable((1, count)), queryable((0, count))
     """
-    assert_features("contrib", "honest-but-curious")
-    check_space(input_domain, input_metric)
     measure = composition_measure(output_measure)
     d_in = validate_d_in(input_metric, d_in)
     measurements = checks.elements("measurements", measurements=measurements)
@@ -134,7 +132,7 @@ def _pair(message: Any, count: int) -> tuple[int, Any]:
     return parts[0], parts[1]
 
 
-@recorded
+@constructor
 def make_ordered_composition(
     input_domain: Domain,
     input_metric: Metric,
@@ -174,7 +172,6 @@ def make_ordered_composition(
     >>> first == again
     True
     """
-    assert_features("contrib", "honest-but-curious")
     measurements = checks.elements("measurements", measurements=measurements)
     indexed = make_indexed_composition(
         input_domain, input_metric, output_measure, d_in, measurements, orders=orders
@@ -189,7 +186,7 @@ def make_ordered_composition(
     return make_interactive_postprocessing(indexed, in_turn, initial_state=0)
 
 
-@recorded
+@constructor
 def make_null_query_extension(measurement: Measurement) -> ConcurrentMeasurement:
     """Let an interactive mechanism accept null queries.
 
@@ -212,7 +209,6 @@ def make_null_query_extension(measurement: Measurement) -> ConcurrentMeasurement
     >>> print(queryable((0, None)))
     None
     """
-    assert_features("contrib", "honest-but-curious")
 
     def skip(state: None, tag: Tag, message: Any) -> tuple[None, Tag, Any]:
         if tag is ANSWER:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from opendp.mod import assert_features
-
 from ..accounts.label import label_text
 from ..accounts.limit import Limit
-from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError, InvalidValueError
 from ..queryables.mechanism import ConcurrentOdometer, replace
 from ..queryables.spawn import spawn_limited
 from .accounting import bounded
+from .constructor import constructor
 from .guards import check_odometer
 
 
-@recorded
+@constructor
 def make_limited(
     odometer: ConcurrentOdometer,
     d_in: Any,
@@ -86,7 +84,6 @@ def make_limited(
     >>> carol.remaining(), root.remaining()
     (0.5, 0.0)
     """
-    assert_features("contrib", "honest-but-curious")
     check_odometer(odometer)
     if odometer.record is not None:
         raise InvalidTypeError(

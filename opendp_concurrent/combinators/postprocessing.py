@@ -6,17 +6,17 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
-from opendp.mod import Measurement, assert_features
+from opendp.mod import Measurement
 
 from ..accounts.lifecycle import beside_data
 from ..arguments import checks
-from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError
 from ..errors.streams import PostprocessorError
 from ..interrupts import let_in
 from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import NONE, Queries
+from .constructor import constructor
 from .wrap import Answer, wrap
 
 
@@ -45,7 +45,7 @@ QUERY, ANSWER = Tag.QUERY, Tag.ANSWER
 Postprocessor = Callable[[Any, Tag, Any], tuple[Any, Tag, Any]]
 
 
-@recorded
+@constructor
 def make_interactive_postprocessing(
     measurement: Measurement,
     postprocessor: Postprocessor,
@@ -100,7 +100,6 @@ def make_interactive_postprocessing(
     1.0
     >>> answer = means([1, 2, 3])("the mean, please")
     """
-    assert_features("contrib", "honest-but-curious")
     if not callable(postprocessor):
         raise InvalidTypeError(
             f"postprocessor must be callable, found {type(postprocessor).__name__}; "

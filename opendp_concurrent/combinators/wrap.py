@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from opendp.mod import Measurement, OdometerQueryable, Queryable, assert_features
+from opendp.mod import Measurement, OdometerQueryable, Queryable
 
 from ..accounts.lifecycle import Lifecycle, innermost_running
-from ..arguments.provenance import recorded
 from ..queryables.accuracy import Accuracy
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
@@ -30,7 +29,9 @@ from ..queryables.saved import Part, list_parts, parts_of
 from ..queryables.stream import Meter, Stream, start_of
 from ..queryables.stream_domain import is_stream
 from ..queryables.stream_handles import OwnStreamQueryable, QueryOnlyQueryable, query_side
-from .guards import check_inside, check_measurement
+from .constructor import constructor
+from .guards import check_measurement
+from .inside import check_inside
 from .interactive_measurement import make_measurement, never
 
 Answer = Callable[[Any], Any]
@@ -158,7 +159,7 @@ def as_answering(answer: Any) -> Answer:
     return lambda _: answer
 
 
-@recorded
+@constructor
 def make_interactive(measurement: Measurement) -> ConcurrentMeasurement:
     """Return a measurement as an interactive mechanism.
 
@@ -182,6 +183,5 @@ def make_interactive(measurement: Measurement) -> ConcurrentMeasurement:
     >>> queryable.read() == queryable("again")
     True
     """
-    assert_features("contrib", "honest-but-curious")
     check_inside("measurement", check_measurement("measurement", measurement))
     return wrap_queries(measurement, unchanged, "Interactive", carries_state=True, queries=None)

@@ -8,19 +8,9 @@ from typing import Any
 
 from opendp.mod import Measure, Measurement, OpenDPException, assert_features
 
-from ..arguments.checks import (
-    at_most,
-    checked,
-    function,
-    is_a,
-    optional,
-    pair,
-    positive,
-    probability,
-    shown,
-    weights,
-)
-from ..combinators import guards
+from ..arguments.checked import Probability, checked
+from ..arguments.checks import at_most, function, is_a, optional, pair, positive, shown, weights
+from ..combinators import guards, pairs
 from ..combinators.accounting import accounting_for, check_budget
 from ..errors import ConcurrentError, InvalidValueError
 from ..exact.rounding import largest_double
@@ -51,13 +41,13 @@ def _bounds(**argument: Any) -> tuple[float, float]:
     return lower, upper
 
 
-@checked(launches=_launches, delta=probability)
+@checked(launches=_launches)
 def largest_share(
     privacy_loss: tuple[Measure, Any],
     launches: int | Sequence[float],
     *,
     accumulator: Any = None,
-    delta: float = 0.0,
+    delta: Probability = 0.0,
 ) -> Any:
     """Return the largest loss that each of a number of launches may have.
 
@@ -132,7 +122,7 @@ def _searched(
     return [loss(top, weight / whole) for weight, _ in counts]
 
 
-@checked(make_measurement=function, launches=_MOST, delta=probability, bounds=optional(_bounds))
+@checked(make_measurement=function, launches=_MOST, bounds=optional(_bounds))
 def smallest_scale(
     make_measurement: Callable[[float], Measurement],
     d_in: Any,
@@ -140,7 +130,7 @@ def smallest_scale(
     launches: int = 1,
     *,
     accumulator: Any = None,
-    delta: float = 0.0,
+    delta: Probability = 0.0,
     bounds: tuple[float, float] | None = None,
 ) -> float:
     """Return the smallest noise scale at which ``launches`` launches stay within ``d_out``.
@@ -206,5 +196,5 @@ def _made(make_measurement: Callable[[float], Measurement], scale: float) -> Mea
 
 
 def _measure_and_bound(privacy_loss: Any) -> tuple[Any, Any]:
-    measure, bound = guards.privacy_loss(privacy_loss=privacy_loss)
+    measure, bound = pairs.privacy_loss(privacy_loss=privacy_loss)
     return composition_measure(measure), bound

@@ -14,9 +14,10 @@ from opendp.mod import Domain, ExtrinsicDivergence, Measurement, Odometer, asser
 from ..accounts.charge import Ledger
 from ..accounts.price import own_distance
 from ..arguments import checks
-from ..arguments.checks import checked, optional
+from ..arguments.checked import checked
+from ..arguments.checks import optional
 from ..arguments.owned import plain
-from ..combinators import guards
+from ..combinators import pairs
 from ..combinators.concurrent_odometer import make_concurrent_odometer
 from ..combinators.limited import make_limited
 from ..combinators.loss_of import guarded, loss_of
@@ -32,10 +33,9 @@ from .table_query import table_query
 
 
 @checked(
-    privacy_unit=guards.privacy_unit,
-    privacy_loss=guards.privacy_loss,
+    privacy_unit=pairs.privacy_unit,
+    privacy_loss=pairs.privacy_loss,
     split_evenly_over=optional(shares),
-    domain=optional(guards.domain),
 )
 def concurrent_context(
     data: Any,
@@ -247,7 +247,7 @@ class ConcurrentContext(Context):
                 "the privacy loss of this context is split, and a limit would use its shares out "
                 "of order; make the limit below a context without a split"
             )
-        measure, d_out = guards.privacy_loss(privacy_loss=privacy_loss)
+        measure, d_out = pairs.privacy_loss(privacy_loss=privacy_loss)
         if measure != self.accountant.output_measure:
             raise SpaceMismatchError("output_measure", self.accountant.output_measure, measure)
         accountant = self.accountant

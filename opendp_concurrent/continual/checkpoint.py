@@ -12,12 +12,10 @@ from typing import Any
 from uuid import uuid4
 from weakref import ref
 
-from opendp.mod import assert_features
-
 from ..accounts.lifecycle import innermost_running
-from ..arguments.checks import checked, flag
-from ..arguments.provenance import recorded
+from ..arguments.checked import checked
 from ..combinators import guards
+from ..combinators.constructor import constructor
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..interrupts import Lock
@@ -165,7 +163,7 @@ class Checkpoint(SealedHandle):
     def __reduce__(self) -> Any:
         raise TypeError("a checkpoint holds sensitive data and cannot be pickled or copied")
 
-    @checked(go_on=flag)
+    @checked
     def save(self, *, go_on: bool = False) -> str:
         """Return the state as text, and stop the mechanism; resume it from the text.
 
@@ -279,8 +277,7 @@ def _restore(parts: Parts, records: Any) -> None:
         raise InvalidValueError(NOT_SAVED) from None
 
 
-@recorded
-@checked(measurement=guards.measurement)
+@constructor(measurement=guards.measurement)
 def make_resumable(
     measurement: ConcurrentMeasurement, checkpoint: Checkpoint
 ) -> ConcurrentMeasurement:
@@ -321,7 +318,6 @@ def make_resumable(
     >>> after.read() == count
     True
     """
-    assert_features("contrib", "honest-but-curious")
     if not isinstance(measurement, ConcurrentMeasurement):
         raise InvalidTypeError(
             f"measurement must be a continual mechanism, found {type(measurement).__name__}"

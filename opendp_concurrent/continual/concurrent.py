@@ -13,18 +13,11 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
-from opendp.mod import (
-    Domain,
-    Measurement,
-    Odometer,
-    OdometerQueryable,
-    Queryable,
-    assert_features,
-)
+from opendp.mod import Domain, Measurement, Odometer, OdometerQueryable, Queryable
 
 from ..accounts.lifecycle import housed
-from ..arguments.checks import checked, count, optional
-from ..arguments.provenance import recorded
+from ..arguments.checked import Count
+from ..combinators.constructor import constructor
 from ..combinators.interactive_measurement import make_measurement, never
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..errors.streams import StreamError, StreamHaltedError
@@ -344,12 +337,11 @@ def launching_handle(
     return FedStreamQueryable(root, machine, fit, stream)
 
 
-@recorded
-@checked(max_messages=optional(count))
+@constructor
 def make_concurrent_continual(
     composition: ConcurrentMeasurement | ConcurrentOdometer,
     *,
-    max_messages: int | None = None,
+    max_messages: Count | None = None,
 ) -> Any:
     """Send the updates of one stream to all continual mechanisms launched on a composition.
 
@@ -391,7 +383,6 @@ def make_concurrent_continual(
     >>> stream.privacy_loss()
     0.75
     """
-    assert_features("contrib", "honest-but-curious")
     if not isinstance(composition, ConcurrentOdometer) and not (
         isinstance(composition, ConcurrentMeasurement) and composition.composes
     ):

@@ -14,9 +14,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from opendp.mod import Domain, Measure, Metric
 
-from ..arguments.checks import checked, count, function, optional, text
+from ..arguments.checked import Count, Text, checked
+from ..arguments.checks import function
 from ..arguments.provenance import recorded
-from ..combinators import guards
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, RefusalError, UnsupportedMeasureError
 from ..errors.streams import StreamError, StreamHaltedError
@@ -272,15 +272,7 @@ def hand_out(
 
 
 @recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    output_measure=guards.measure,
-    start=function,
-    privacy_map=function,
-    horizon=optional(count),
-    name=text,
-)
+@checked(start=function, privacy_map=function)
 def make_continual(
     input_domain: Domain,
     input_metric: Metric,
@@ -288,8 +280,8 @@ def make_continual(
     start: Callable[[], ContinualMachine],
     privacy_map: Callable[[Any], Any],
     *,
-    horizon: int | None = None,
-    name: str = "Continual",
+    horizon: Count | None = None,
+    name: Text = "Continual",
 ) -> ConcurrentMeasurement:
     """Make a continual mechanism from your own state machine and privacy map.
 

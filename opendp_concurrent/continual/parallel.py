@@ -12,17 +12,13 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
-from opendp.mod import Domain, Measurement, Metric, assert_features
+from opendp.mod import Domain, Measurement, Metric
 
 from ..accounts.lifecycle import Lifecycle, innermost_running
-from ..arguments.checks import checked, function
-from ..arguments.provenance import recorded
-from ..combinators import guards
-from ..combinators.guards import (
-    check_inside,
-    check_measurement,
-    check_measurement_on,
-)
+from ..arguments.checks import function
+from ..combinators.constructor import constructor
+from ..combinators.guards import check_measurement
+from ..combinators.inside import check_inside, check_measurement_on
 from ..combinators.interactive_measurement import make_measurement, never
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..failures import pass_interrupt
@@ -94,8 +90,7 @@ class _Parts:
             ) from None
 
 
-@recorded
-@checked(input_domain=guards.domain, input_metric=guards.metric, key=function)
+@constructor(key=function)
 def make_parallel_continual(
     input_domain: Domain,
     input_metric: Metric,
@@ -139,7 +134,6 @@ def make_parallel_continual(
     >>> queryable.update_all([1, 2, 3])
     >>> even, odd = queryable[0].read(), queryable[1].read()
     """
-    assert_features("contrib", "honest-but-curious")
     items = items_of(input_domain)
     factor = 2 if require_events(input_metric) else 1
     if not isinstance(measurements, Mapping) or not measurements:

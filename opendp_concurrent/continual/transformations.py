@@ -8,15 +8,15 @@ from weakref import ref
 
 import numpy as np
 from opendp.combinators import make_chain_mt
-from opendp.mod import Domain, Measurement, Metric, Odometer, Transformation, assert_features
+from opendp.mod import Domain, Measurement, Metric, Odometer, Transformation
 from opendp.transformations import make_user_transformation
 
 from ..accounts.lifecycle import Lifecycle, innermost_running
-from ..arguments.checks import checked, count
+from ..arguments.checked import Count
 from ..arguments.checks import function as callable_
 from ..arguments.provenance import Unrecorded, recorded
-from ..combinators import guards
-from ..combinators.guards import check_inside
+from ..combinators.constructor import constructor
+from ..combinators.inside import check_inside
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..failures import pass_interrupt
@@ -249,13 +249,7 @@ def _make(
     return _transformation(transformation, start, f"{told}({space})")
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    output_domain=guards.domain,
-    function=callable_,
-)
+@constructor(function=callable_)
 def make_stream_map(
     input_domain: Domain,
     input_metric: Metric,
@@ -291,7 +285,6 @@ def make_stream_map(
     >>> queryable = total([])
     >>> queryable.update({"minutes": 12})
     """
-    assert_features("contrib", "honest-but-curious")
     items_of(input_domain)
     items = items_of(output_domain, "output_domain")
     require_events(input_metric)
@@ -299,8 +292,7 @@ def make_stream_map(
     return _make(input_domain, input_metric, output_domain, input_metric, lambda: of, "stream_map")
 
 
-@recorded
-@checked(input_domain=guards.domain, input_metric=guards.metric, predicate=callable_)
+@constructor(predicate=callable_)
 def make_stream_filter(
     input_domain: Domain, input_metric: Metric, predicate: Callable[[Any], bool]
 ) -> StreamTransformation:
@@ -324,7 +316,6 @@ def make_stream_filter(
     >>> (odd >> oc.m.then_counter(dp.max_divergence(), scale=9.0)).map(1)
     1.0
     """
-    assert_features("contrib", "honest-but-curious")
     items_of(input_domain)
     require_events(input_metric)
 
@@ -340,8 +331,7 @@ def make_stream_filter(
     )
 
 
-@recorded
-@checked(input_domain=guards.domain, input_metric=guards.metric, output_domain=guards.domain)
+@constructor
 def make_stream_clamp(
     input_domain: Domain, input_metric: Metric, output_domain: Domain
 ) -> StreamTransformation:
@@ -362,7 +352,6 @@ def make_stream_clamp(
     >>> (clamp >> oc.m.then_counter(dp.max_divergence(), scale=8.0)).map(1)
     0.5
     """
-    assert_features("contrib", "honest-but-curious")
     require_events(input_metric)
     integers_of(input_domain)
     bounds = integers_of(output_domain, "output_domain")
@@ -413,18 +402,12 @@ class Contributions:
         require(canonical(self.to_record()) == canonical(record))  # each user as it is written
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    output_domain=guards.domain,
-    max_contributions=count,
-)
+@constructor
 def make_bounded_contributions(
     input_domain: Domain,
     input_metric: Metric,
     output_domain: Domain,
-    max_contributions: int,
+    max_contributions: Count,
 ) -> StreamTransformation:
     """Keep the first items of each user: from user-level to event-level privacy.
 
@@ -453,7 +436,6 @@ def make_bounded_contributions(
     >>> counter.map(1)
     0.1
     """
-    assert_features("contrib", "honest-but-curious")
     items_of(input_domain)
     items = items_of(output_domain, "output_domain")
     if input_metric != user_presence():

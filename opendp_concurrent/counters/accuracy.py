@@ -9,8 +9,8 @@ import scipy
 from opendp.measures import zero_concentrated_divergence
 from opendp.mod import Measure
 
-from ..arguments.checks import at_most, checked, flag, one_of, optional
-from ..combinators import guards
+from ..arguments.checked import checked
+from ..arguments.checks import at_most, one_of, optional
 from .digits import best_digits
 from .dyadic import BalancedLeaves, Leaves
 from .factors.buffered import buffered, windowed
@@ -109,12 +109,7 @@ def square_root_sums(steps: int) -> Iterator[float]:
         factor *= 1 - 1 / (2 * step)
 
 
-@checked(
-    steps=MOST_STEPS,
-    method=optional(one_of(*METHODS)),
-    output_measure=optional(guards.measure),
-    endless=flag,
-)
+@checked(steps=MOST_STEPS, method=optional(one_of(*METHODS)))
 def counter_rmse(
     steps: int,
     method: str | None = None,
@@ -193,7 +188,7 @@ def _ones(count: int) -> int:
 _EACH_PLACE = at_most(2**16, "each step is computed; pass a smaller one")
 
 
-@checked(method=optional(one_of(*WINDOW_METHODS)), output_measure=optional(guards.measure))
+@checked(method=optional(one_of(*WINDOW_METHODS)))
 def window_rmse(
     window: int, method: str | None = None, output_measure: Measure | None = None
 ) -> float:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from opendp.mod import Domain, Measure, Metric, assert_features
+from opendp.mod import Domain, Measure, Metric
 
-from ..arguments.checks import at_most, checked, flag, integer, optional, positive
-from ..arguments.provenance import recorded
-from ..combinators import guards
+from ..arguments.checked import Integer, Positive
+from ..arguments.checks import at_most, optional
+from ..combinators.constructor import constructor
 from ..continual.mechanism import continual
 from ..continual.stream import integers_of, require_events, whole_distance
 from ..measurements.composed import composed
@@ -71,28 +71,17 @@ class _Alarm:
 _KEPT = at_most(2**24, "the items of the last steps are kept")
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    output_measure=guards.measure,
-    scale=positive,
-    threshold=integer,
-    max_hits=at_most(2**63 - 1, "no session has more"),
-    window=optional(_KEPT),
-    query_scale=optional(positive),
-    refresh=flag,
-)
+@constructor(max_hits=at_most(2**63 - 1, "no session has more"), window=optional(_KEPT))
 def make_alarm(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    scale: float,
-    threshold: int,
+    scale: Positive,
+    threshold: Integer,
     *,
     max_hits: int = 1,
     window: int | None = None,
-    query_scale: float | None = None,
+    query_scale: Positive | None = None,
     refresh: bool = False,
 ) -> ConcurrentMeasurement:
     """Tell whether the sum of a stream, or of its last steps, is above a threshold.
@@ -136,7 +125,6 @@ def make_alarm(
     >>> queryable.read().outcome
     ABOVE
     """
-    assert_features("contrib", "honest-but-curious")
     items = integers_of(input_domain)
     shift = items.spread if require_events(input_metric) else items.largest
     own = STEPS.scale(scale=scale)

@@ -5,22 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from opendp.mod import Domain, Measure, Metric, assert_features
+from opendp.mod import Domain, Measure, Metric
 
-from ..arguments.checks import checked, count, finite, one_of, optional
-from ..arguments.provenance import recorded
-from ..combinators import guards
-from ..continual.mechanism import continual
-from ..continual.stream import integers_of, require_events, whole_distance
+from ..arguments.checked import Count, Finite
+from ..arguments.checks import one_of, optional
+from ..combinators.constructor import constructor
+from ..continual.stream import integers_of, require_events
 from ..errors import InvalidTypeError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
-from ..queryables.named_queries import READ
 from ..queryables.saved import require, restore_exactly
 from .methods import METHODS, check_scale, plan
-from .node_noise import is_laplace
 from .prefix import Prefix
-from .spread import accuracy_of_steps
 
 
 class _Counter:
@@ -63,22 +59,14 @@ def whole_numbers(items: Any) -> Any:
     return np.array([item or 0 for item in items], dtype=np.int64)
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    output_measure=guards.measure,
-    scale=finite,
-    horizon=optional(count),
-    method=optional(one_of(*METHODS)),
-)
+@constructor(method=optional(one_of(*METHODS)))
 def make_counter(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    scale: float,
+    scale: Finite,
     *,
-    horizon: int | None = None,
+    horizon: Count | None = None,
     method: str | None = None,
 ) -> ConcurrentMeasurement:
     """Make a measurement that returns the noisy count, or sum, of all items so far, at any time.
@@ -140,27 +128,13 @@ def make_counter(
     >>> count == queryable.read()
     True
     """
-    assert_features("contrib", "honest-but-curious")
     items = integers_of(input_domain)
     shift = items.spread if require_events(input_metric) else items.largest
     largest = max(items.spread, 1)
     scale = check_scale(scale, largest, horizon=horizon)
     made = plan(method, horizon, scale, output_measure, shift=shift, largest=largest)
-
-    def privacy_map(d_in: Any) -> Any:
-        return made.loss(whole_distance(input_metric, d_in), 1)
-
-    privacy_map(1)  # raises for an unsupported measure
-    return continual(
-        (input_domain, input_metric),
-        output_measure,
-        lambda: _Counter(made.start()),
-        privacy_map,
-        made.horizon,
-        f"Counter[scale={scale}, horizon={horizon}, {made.method}]",
-        READ,
-        accuracy_of_steps(made.spread, is_laplace(output_measure), scale, made.horizon),
-    )
+    name = f"Counter[scale={scale}, horizon={horizon}, {made.method}]"
+    return made.measurement((input_domain, input_metric), output_measure, _Counter, scale, name)
 
 
 then_counter = _native.to_then(make_counter)

@@ -6,23 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from opendp.mod import Domain, Measure, Metric, assert_features
+from opendp.mod import Domain, Measure, Metric
 
 from ..arguments import checks
-from ..arguments.checks import checked, count, finite, is_a, one_of, optional
-from ..arguments.provenance import recorded
-from ..combinators import guards
-from ..continual.mechanism import continual
-from ..continual.stream import Categories, items_of, require_events, whole_distance
+from ..arguments.checked import Count, Finite
+from ..arguments.checks import is_a, one_of, optional
+from ..combinators.constructor import constructor
+from ..continual.stream import Categories, items_of, require_events
 from ..errors import InvalidTypeError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
-from ..queryables.named_queries import READ
 from ..queryables.saved import require, restore_exactly
 from .methods import METHODS, check_scale, plan
-from .node_noise import is_laplace
 from .prefix import Prefix
-from .spread import accuracy_of_steps
 
 
 class _Histogram:
@@ -78,22 +74,14 @@ class _Histogram:
         )
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    output_measure=guards.measure,
-    scale=finite,
-    horizon=optional(count),
-    method=optional(one_of(*METHODS)),
-)
+@constructor(method=optional(one_of(*METHODS)))
 def make_histogram_counter(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    scale: float,
+    scale: Finite,
     *,
-    horizon: int | None = None,
+    horizon: Count | None = None,
     method: str | None = None,
 ) -> ConcurrentMeasurement:
     """Make a measurement that returns the noisy count of each category so far, at any time.
@@ -134,7 +122,6 @@ def make_histogram_counter(
     >>> [category for category, count in queryable(("top", 1))]
     ['blue']
     """
-    assert_features("contrib", "honest-but-curious")
     items = items_of(input_domain)
     if not isinstance(items, Categories):
         raise InvalidTypeError(
@@ -144,22 +131,14 @@ def make_histogram_counter(
     parts = 2 if require_events(input_metric) else 1
     scale = check_scale(scale, 1, horizon=horizon)
     made = plan(method, horizon, scale, output_measure, shift=1, largest=1)
-
-    def privacy_map(d_in: Any) -> Any:
-        return made.loss(whole_distance(input_metric, d_in), parts)
-
-    privacy_map(1)  # raises for an unsupported measure
-    return continual(
+    return made.measurement(
         (input_domain, input_metric),
         output_measure,
-        lambda: _Histogram(made.start(), items),
-        privacy_map,
-        made.horizon,
+        lambda prefix: _Histogram(prefix, items),
+        scale,
         f"HistogramCounter[scale={scale}, horizon={horizon}, {made.method}]",
-        READ,
-        accuracy_of_steps(
-            made.spread, is_laplace(output_measure), scale, made.horizon, items.count
-        ),
+        moved=parts,
+        sums=items.count,
     )
 
 

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from math import ldexp
 from typing import Any
 
-from opendp.mod import Measure
+from opendp.mod import Domain, Measure, Metric
 
 from ..arguments import checks
+from ..continual.mechanism import ContinualMachine, continual
+from ..continual.stream import whole_distance
 from ..errors import InvalidValueError
 from ..measurements.composed import composed
+from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.named_queries import READ
 from .digits import DigitsPrefix, best_digits
 from .dyadic import AllLeaves, BalancedLeaves, Leaves
 from .factors.buffered import BufferedFactor, buffered, endless
@@ -19,8 +23,8 @@ from .factors.factor import Factor, grid_bits, sensitivity
 from .factors.factor_prefix import FactorPrefix
 from .factors.square_root import MOST_STEPS, SquareRootFactor
 from .node_noise import LARGEST_SUM, NodeNoise, is_laplace, noise_loss
-from .prefix import Prefix, make_prefix
-from .spread import SpreadOf, of_digits, of_doubling, of_factor, of_nodes
+from .prefix import make_prefix
+from .spread import SpreadOf, accuracy_of_steps, of_digits, of_doubling, of_factor, of_nodes
 
 TREES: dict[str, Callable[[int], Leaves]] = {"tree": AllLeaves, "smooth": BalancedLeaves}
 LAPLACE, GAUSSIAN = ("digits",), ("buffered", "square_root")
@@ -37,15 +41,50 @@ class Plan:
     :ivar method: its name
     :ivar start: returns the state before the first step
     :ivar loss: from a number of events, and of counts that each of them moves, to the privacy loss
-    :ivar horizon: largest number of steps
+    :ivar horizon: largest number of steps; None if it is unlimited
     :ivar spread: from a number of steps to the noise in their sums; None if no bound is known
     """
 
     method: str
-    start: Callable[[], Prefix]
+    start: Callable[[], Any]
     loss: Callable[[int, int], Any]
-    horizon: int
+    horizon: int | None
     spread: SpreadOf | None = None
+
+    def measurement(
+        self,
+        space: tuple[Domain, Metric],
+        output_measure: Measure,
+        machine: Callable[[Any], ContinualMachine],
+        scale: float,
+        name: str,
+        *,
+        moved: int = 1,
+        sums: int = 1,
+    ) -> ConcurrentMeasurement:
+        """Return the measurement that runs this method.
+
+        :param machine: makes the state machine of a state
+        :param moved: counts that each event moves
+        :param sums: counts at each step
+        """
+
+        def privacy_map(d_in: Any) -> Any:
+            return self.loss(whole_distance(space[1], d_in), moved)
+
+        privacy_map(1)  # raises for an unsupported measure
+        laplace = is_laplace(output_measure)
+        accuracy = accuracy_of_steps(self.spread, laplace, scale, self.horizon, sums)
+        return continual(
+            space,
+            output_measure,
+            lambda: machine(self.start()),
+            privacy_map,
+            self.horizon,
+            name,
+            READ,
+            accuracy,
+        )
 
 
 def most_steps(largest: int) -> int:

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from math import ldexp
 from typing import Any, Protocol
 
-from opendp.mod import Domain, Measure, Metric, assert_features
+from opendp.mod import Domain, Measure, Metric
 
-from ..arguments.checks import at_most, checked, finite, one_of, optional
-from ..arguments.provenance import recorded
-from ..combinators import guards
-from ..continual.mechanism import continual
-from ..continual.stream import integers_of, require_events, whole_distance
+from ..arguments.checked import Finite
+from ..arguments.checks import at_most, one_of, optional
+from ..combinators.constructor import constructor
+from ..continual.stream import integers_of, require_events
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
-from ..queryables.named_queries import READ
 from ..queryables.saved import restore_exactly
 from .counter import whole_numbers
 from .factors.buffered import windowed
 from .factors.factor import grid_bits, sensitivity
 from .factors.factor_prefix import FactorPrefix
 from .factors.window_factor import FactorWindow
-from .methods import check_scale, counter_loss, factor_loss, most_steps
+from .methods import Plan, check_scale, counter_loss, factor_loss, most_steps
 from .node_noise import NodeNoise, is_laplace
-from .spread import SpreadOf, accuracy_of_steps, of_digits, of_nodes, of_window_factor
+from .spread import of_digits, of_nodes, of_window_factor
 from .window_digits import DigitsWindow, best_window_digits
 from .window_trees import TreesWindow, nodes_of
 
@@ -76,29 +72,15 @@ class _Window:
         restore_exactly(self._state, record)
 
 
-@dataclass(frozen=True)
-class Plan:
-    """A method with its parameters.
-
-    :ivar start: returns the state before the first step
-    :ivar loss: from numbers of events, and of counts that each moves, to the privacy loss
-    :ivar horizon: largest number of steps
-    :ivar spread: from a number of steps to the noise in their sums
-    """
-
-    start: Callable[[], WindowState]
-    loss: Callable[[int, int], Any]
-    horizon: int | None = None
-    spread: SpreadOf | None = None
-
-
 def _trees(steps: int, scale: float, measure: Measure, shift: int, largest: int) -> Plan:
     del largest
     height, laplace = nodes_of(steps), is_laplace(measure)
     return Plan(
+        "trees",
         lambda: TreesWindow(steps, NodeNoise(scale, laplace)),
         lambda events, parts: counter_loss(events, shift, height, scale, measure, parts),
-        spread=of_nodes(scale, lambda _: 2 * steps.bit_length()),
+        None,
+        of_nodes(scale, lambda _: 2 * steps.bit_length()),
     )
 
 
@@ -106,10 +88,12 @@ def _digits(steps: int, scale: float, measure: Measure, shift: int, largest: int
     del largest
     digits = best_window_digits(steps)
     return Plan(
+        "digits",
         lambda: DigitsWindow(steps, digits, NodeNoise(scale, True)),
         lambda events, parts: counter_loss(events, shift, digits.height, scale, measure, parts),
+        None,
         # three prefixes; a node of two of them counts twice, with a square of 4
-        spread=of_nodes(scale, lambda _: 5 * of_digits(digits), most=2.0),
+        of_nodes(scale, lambda _: 5 * of_digits(digits), most=2.0),
     )
 
 
@@ -118,6 +102,7 @@ def _buffered(steps: int, scale: float, measure: Measure, shift: int, largest: i
     bits = grid_bits(factor, scale, largest)
     noise_scale, moved = ldexp(scale, bits), sensitivity(factor, bits, shift)
     return Plan(
+        "buffered",
         lambda: FactorWindow(
             steps, FactorPrefix(factor, bits, NodeNoise(noise_scale, False)), bits
         ),
@@ -145,20 +130,12 @@ def method_for_window(method: str | None, laplace: bool) -> str:
 MOST_STEPS = at_most(2**62, "no stream has more steps")
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    output_measure=guards.measure,
-    scale=finite,
-    window=MOST_STEPS,
-    method=optional(one_of(*METHODS)),
-)
+@constructor(window=MOST_STEPS, method=optional(one_of(*METHODS)))
 def make_window_counter(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    scale: float,
+    scale: Finite,
     window: int,
     *,
     method: str | None = None,
@@ -200,7 +177,6 @@ def make_window_counter(
     >>> queryable.update_all([1] * 100)
     >>> count = queryable.read()
     """
-    assert_features("contrib", "honest-but-curious")
     items = integers_of(input_domain)
     shift = items.spread if require_events(input_metric) else items.largest
     largest = max(items.spread, 1)
@@ -208,16 +184,8 @@ def make_window_counter(
     method = method_for_window(method, is_laplace(output_measure))
     made = PLANS[method](window, scale, output_measure, shift, largest)
     described = "" if method == "trees" else f", {method}"
-    return continual(
-        (input_domain, input_metric),
-        output_measure,
-        lambda: _Window(made.start()),
-        lambda d_in: made.loss(whole_distance(input_metric, d_in), 1),
-        made.horizon,
-        f"WindowCounter[scale={scale}, window={window}{described}]",
-        READ,
-        accuracy_of_steps(made.spread, is_laplace(output_measure), scale, made.horizon),
-    )
+    name = f"WindowCounter[scale={scale}, window={window}{described}]"
+    return made.measurement((input_domain, input_metric), output_measure, _Window, scale, name)
 
 
 then_window_counter = _native.to_then(make_window_counter)

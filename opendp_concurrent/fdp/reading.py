@@ -148,7 +148,7 @@ def read(event: Any, neighbours: Any) -> Losses:
     return _Reader(neighbours).read(event, MOST_DEPTH)
 
 
-def _own(guard: checks.Guard, event: Any, parameter: str) -> Any:
+def _own(guard: checks.Guard[Any], event: Any, parameter: str) -> Any:
     """A parameter of an event, by a guard; NumPy's numbers are read exactly."""
     return guard(**{f"{type(event).__name__}.{parameter}": plain(getattr(event, parameter))})
 

@@ -26,13 +26,11 @@ from opendp.mod import (
     OpenDPException,
     SymmetricIdDistance,
     Transformation,
-    assert_features,
 )
 from opendp.transformations import make_stable_lazyframe, make_user_transformation
 
 from ..arguments.checks import is_a
-from ..arguments.provenance import recorded
-from ..combinators.guards import check_space
+from ..combinators.constructor import constructor
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from ..native.trust import trusted
@@ -42,7 +40,7 @@ _ATOM = "i64"
 _EXACT: dict[int, tuple[ref[Transformation], int, Measurement]] = {}
 
 
-@recorded
+@constructor
 def make_frame_count(input_domain: Domain, input_metric: Metric, lazyframe: Any) -> Transformation:
     """Count the rows of a plan on a LazyFrame.
 
@@ -76,8 +74,6 @@ def make_frame_count(input_domain: Domain, input_metric: Metric, lazyframe: Any)
     >>> older.map(2), older(frame)
     (2, 2)
     """
-    assert_features("contrib", "honest-but-curious")
-    check_space(input_domain, input_metric)
     stable = stable_frame(input_domain, input_metric, lazyframe)
     # the record of what is made here has no plan, so its stability is checked here
     by_groups = [Bound(by=["*"], per_group=0)]

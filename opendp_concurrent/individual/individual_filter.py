@@ -24,10 +24,9 @@ from math import ldexp
 from typing import Any
 
 from numpy.typing import NDArray
-from opendp.mod import Domain, Measure, Metric, assert_features
+from opendp.mod import Domain, Measure, Metric
 
-from ..arguments.provenance import recorded
-from ..combinators.guards import check_space
+from ..combinators.constructor import constructor
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError
 from ..native import opendp as _native
@@ -66,7 +65,7 @@ class _IndividualFilter:
         return ldexp(float(noise.add(total)), price.exponent)
 
 
-@recorded
+@constructor
 def make_individual_filter(
     input_domain: Domain,
     input_metric: Metric,
@@ -115,8 +114,6 @@ def make_individual_filter(
     >>> round(queryable(visits), -4)
     10000.0
     """
-    assert_features("contrib", "honest-but-curious")
-    check_space(input_domain, input_metric)
     check_people(input_domain, input_metric)
     loss, budget = noise_loss(output_measure), individual_budget(output_measure, d_out)
 

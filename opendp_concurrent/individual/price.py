@@ -20,7 +20,7 @@ from fractions import Fraction
 from math import ceil, inf, lcm, ldexp, nextafter
 from typing import Any
 
-from ..arguments.checks import checked, count, finite, positive
+from ..arguments.checked import Count, Finite, Positive, checked
 from ..errors import InvalidValueError
 from ..exact.rounding import least_double
 from ..measures import composition_measure
@@ -94,8 +94,10 @@ def least_scale(loss: NoiseLoss, d_out: float, bound: float, launches: int) -> f
     return least_double(fits, near=bound)
 
 
-@checked(d_out=positive, bound=finite, launches=count)
-def individual_scale(output_measure: Any, d_out: float, bound: float, launches: int = 1) -> float:
+@checked
+def individual_scale(
+    output_measure: Any, d_out: Positive, bound: Finite, launches: Count = 1
+) -> float:
     """Return the least noise scale at which nobody drops out before ``launches`` queries.
 
     Every charge is rounded up to whole units of the budget. The returned scale is the least one for

@@ -12,11 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from opendp.mod import Domain, Measure, Metric, assert_features
+from opendp.mod import Domain, Measure, Metric
 
-from ..arguments.checks import checked
-from ..arguments.provenance import recorded
-from ..combinators import guards
+from ..combinators.constructor import constructor
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError
 from ..errors.tables import TableError
@@ -71,8 +69,7 @@ class _TableFilter:
         return float(noise.add(total)) * steps.step
 
 
-@recorded
-@checked(input_domain=guards.domain, input_metric=guards.metric, budgets=budgets_name)
+@constructor(budgets=budgets_name)
 def make_individual_table_filter(
     input_domain: Domain,
     input_metric: Metric,
@@ -131,7 +128,6 @@ def make_individual_table_filter(
     >>> round(queryable(oc.m.NoisyTableSum("minutes", bound=60, scale=60.0)), -3)
     6000.0
     """
-    assert_features("contrib", "honest-but-curious")
     tables = tables_of(input_domain, input_metric)
     loss, budget = noise_loss(output_measure), individual_budget(output_measure, d_out)
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ..accounts.charge import Terms
 from ..accounts.label import label_text
 from ..arguments import checks
-from ..arguments.checks import checked, optional, text
+from ..arguments.checked import Text, checked
+from ..arguments.checks import optional, text
 from ..errors.ledger import LedgerDamagedError, LedgerError
 from ..interrupts import whole
 from .audit import Summary, audit, milestone
@@ -94,8 +95,8 @@ class SqlLedger:
         first = Known(0, first_hash(self.dataset, text), empty_total(terms), form, Limits())
         return SqlBook(self._store, self.dataset, terms, self._known or first, self._seen)
 
-    @checked(anchor=optional(text))
-    def summary(self, anchor: str | None = None) -> Summary:
+    @checked
+    def summary(self, anchor: Text | None = None) -> Summary:
         """Read all charges, check that they are consistent, and return the state of the budget.
 
         :param anchor: anchor of an earlier summary; the ledger must contain its charge
@@ -105,9 +106,9 @@ class SqlLedger:
         """
         return self._audit(anchor, None)
 
-    @checked(limit=optional(path_of), label=optional(text))
+    @checked(limit=optional(path_of))
     def entries(
-        self, *, limit: str | Sequence[str] | None = None, label: str | None = None
+        self, *, limit: str | Sequence[str] | None = None, label: Text | None = None
     ) -> list[Entry]:
         """Return charges in order, after the checks of :meth:`summary` on all charges.
 
@@ -185,8 +186,8 @@ class SqlLedger:
                 raise LedgerDamagedError(f"the budget of {self.dataset!r} is gone")
         return bool(found[1][0][0])
 
-    @checked(anchor=optional(text))
-    def read(self, anchor: str | None = None) -> tuple[Summary, list[Entry]]:
+    @checked
+    def read(self, anchor: Text | None = None) -> tuple[Summary, list[Entry]]:
         """Return :meth:`summary` and :meth:`entries` of the same moment.
 
         :param anchor: anchor of an earlier summary; the ledger must contain its charge

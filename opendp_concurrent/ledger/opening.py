@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ..arguments import checks
-from ..arguments.checks import checked, finite, flag, optional, text
+from ..arguments.checked import Finite, Text, checked
 from ..errors import InvalidTypeError, InvalidValueError
 from ..errors.ledger import LedgerError
 from ..interrupts import whole
@@ -25,10 +25,10 @@ from .storage.store import Store
 _LONGEST = 1e6  # seconds to wait: databases count milliseconds in 32 bits
 
 
-@checked(path_or_url=checked_path, wait=finite)
+@checked(path_or_url=checked_path)
 @whole
 def create_ledger(
-    path_or_url: str | os.PathLike[str], dataset: str, *, wait: float = 60.0
+    path_or_url: str | os.PathLike[str], dataset: str, *, wait: Finite = 60.0
 ) -> SqlLedger:
     """Make a ledger for the privacy budget of a dataset.
 
@@ -82,15 +82,15 @@ def create_ledger(
     return SqlLedger(store, dataset)
 
 
-@checked(path_or_url=checked_path, anchor=optional(text), read_only=flag, wait=finite)
+@checked(path_or_url=checked_path)
 @whole
 def open_ledger(
     path_or_url: str | os.PathLike[str],
     dataset: str,
     *,
-    anchor: str | None = None,
+    anchor: Text | None = None,
     read_only: bool = False,
-    wait: float = 60.0,
+    wait: Finite = 60.0,
 ) -> SqlLedger:
     """Open a ledger that :func:`create_ledger` made, and check that it is consistent.
 
@@ -141,10 +141,10 @@ def open_ledger(
     return SqlLedger(store, dataset, known, read_only)
 
 
-@checked(path=checked_path, anchor=optional(text), wait=finite)
+@checked(path=checked_path)
 @whole
 def restore_ledger(
-    path: str | os.PathLike[str], dataset: str, *, anchor: str | None, wait: float = 60.0
+    path: str | os.PathLike[str], dataset: str, *, anchor: Text | None, wait: Finite = 60.0
 ) -> Summary:
     """Make a copy of an SQLite ledger the ledger of a dataset, so that it accepts launches.
 
@@ -195,9 +195,9 @@ def restore_ledger(
         return restore(store, dataset, known)
 
 
-@checked(path_or_url=checked_path, wait=finite)
+@checked(path_or_url=checked_path)
 @whole
-def datasets(path_or_url: str | os.PathLike[str], *, wait: float = 60.0) -> list[str]:
+def datasets(path_or_url: str | os.PathLike[str], *, wait: Finite = 60.0) -> list[str]:
     """Return the names of the datasets in a ledger.
 
     :param path_or_url: path or URL that was given to :func:`create_ledger`

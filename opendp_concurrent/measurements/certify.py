@@ -7,8 +7,10 @@ from typing import Any
 
 from opendp.mod import Measure, Measurement
 
+from ..arguments.checks import shown
 from ..combinators.cast import conversion
 from ..combinators.recertify import recertify
+from ..errors.mechanisms import NativeConstructorError
 from ..measures import composition_measure
 from ..measures.measure import CompositionMeasure
 from ..queryables.accuracy import Accuracy
@@ -16,6 +18,15 @@ from ..queryables.mechanism import ConcurrentMeasurement
 
 Reading = Callable[[Any], Any]
 Losses = Mapping[CompositionMeasure, Callable[[], Reading]]
+
+
+def built(constructor: Callable[..., Any], **arguments: Any) -> Any:
+    """Return the result of an OpenDP constructor, or raise an error that names the arguments."""
+    try:
+        return constructor(**arguments)
+    except Exception as error:
+        given = ", ".join(f"{name} ({shown(one)})" for name, one in arguments.items())
+        raise NativeConstructorError(constructor.__name__, given, str(error).strip()) from error
 
 
 def certify(

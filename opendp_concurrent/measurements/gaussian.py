@@ -25,11 +25,10 @@ from collections.abc import Callable
 from math import sqrt
 
 from opendp.measurements import make_gaussian as opendp_gaussian
-from opendp.mod import Domain, Measure, Metric, assert_features
+from opendp.mod import Domain, Measure, Metric
 
-from ..arguments.checks import checked, finite, optional
-from ..arguments.provenance import recorded
-from ..combinators import guards
+from ..arguments.checked import Finite
+from ..combinators.constructor import constructor
 from ..errors import UnsupportedMeasureError
 from ..exact.bracket import upper
 from ..fdp.function import TradeoffFunction
@@ -39,28 +38,21 @@ from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tradeoffs.gaussian_tradeoff import GAUSSIAN_TRADEOFF
 from ..tradeoffs.tradeoff import TRADEOFF_DIVERGENCE
-from .certify import Reading, certify
-from .grid import FINEST, atom_type, grid_exponent, grid_step, is_vector
+from .certify import Reading, built, certify
+from .grid import FINEST, Exponent, atom_type, grid_step, is_vector
 from .noise_accuracy import gaussian_accuracy
 
 LISTED = 4096.0  # scale up to which the outcomes of a discrete Gaussian are listed
 MOST_COORDINATES = 2.0**62  # more than a machine's memory holds
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    scale=finite,
-    output_measure=guards.measure,
-    k=optional(grid_exponent),
-)
+@constructor
 def make_certified_gaussian(
     input_domain: Domain,
     input_metric: Metric,
-    scale: float,
+    scale: Finite,
     output_measure: Measure,
-    k: int | None = None,
+    k: Exponent | None = None,
 ) -> ConcurrentMeasurement:
     """Add Gaussian noise, certified under ``output_measure``.
 
@@ -95,8 +87,7 @@ def make_certified_gaussian(
     >>> oc.m.make_certified_gaussian(*space, 2.0, oc.fixed_renyi_divergence(alpha=8.0)).map(1.0)
     1.0
     """
-    assert_features("contrib", "honest-but-curious")
-    zcdp = guards.built(
+    zcdp = built(
         opendp_gaussian,
         input_domain=input_domain,
         input_metric=input_metric,

@@ -5,39 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 from opendp.measurements import make_geometric as opendp_geometric
-from opendp.mod import Domain, Measure, Metric, assert_features
+from opendp.mod import Domain, Measure, Metric
 
-from ..arguments.checks import checked, finite, integer, optional, pair
-from ..arguments.provenance import recorded
-from ..combinators import guards
+from ..arguments.checked import Finite
+from ..arguments.checks import guard, integer, optional, pair
+from ..combinators.constructor import constructor
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
-from .certify import certify
+from .certify import built, certify
 from .laplace import make_certified_laplace
 from .noise_accuracy import laplace_accuracy
 
 
-def _bounds(**argument: Any) -> tuple[int, int]:
+@guard("bounds", None, 1, (1,), (1, 2, 3), (1.0, 2.0), [1, 2])
+def _bounds(name: str, value: Any) -> tuple[int, int]:
     """Return a pair of integers, or raise."""
-    ((name, _),) = argument.items()
-    lower, upper = pair(**argument)
-    return integer(**{f"{name}[0]": lower}), integer(**{f"{name}[1]": upper})
+    lower, upper = pair.check(name, value)
+    return integer.check(f"{name}[0]", lower), integer.check(f"{name}[1]", upper)
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    scale=finite,
-    output_measure=guards.measure,
-    bounds=optional(_bounds),
-)
+@constructor(bounds=optional(_bounds))
 def make_certified_geometric(
     input_domain: Domain,
     input_metric: Metric,
-    scale: float,
+    scale: Finite,
     output_measure: Measure,
-    bounds: Any = None,
+    bounds: tuple[int, int] | None = None,
 ) -> ConcurrentMeasurement:
     """Add two-sided geometric noise to integers, certified under ``output_measure``.
 
@@ -63,8 +56,7 @@ def make_certified_geometric(
     >>> oc.m.make_certified_geometric(*space, 1.0, oc.tradeoff()).map(1)
     TradeoffFunction(pure(epsilon=1.0))
     """
-    assert_features("contrib", "honest-but-curious")
-    geometric = guards.built(
+    geometric = built(
         opendp_geometric,
         input_domain=input_domain,
         input_metric=input_metric,

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from decimal import Decimal
 from math import inf
-from typing import Any
+from typing import Annotated
 
 from opendp.mod import Domain
 
-from ..arguments.checks import integer, shown
-from ..errors import InvalidValueError
+from ..arguments.checks import integer
 from ..exact.bracket import Bracket, Digits, upper
 
 FINEST = {"f64": -1074, "f32": -149}
 
 
-def grid_exponent(**argument: Any) -> int:
-    """Return the exponent k of a grid of multiples of 2^k that are doubles, or raise."""
-    ((name, _),) = argument.items()
-    exponent = integer(**argument)
-    if not -1074 <= exponent <= 1023:
-        raise InvalidValueError(
-            f"{name} ({shown(exponent)}) must be from -1074 to 1023, the exponents of doubles"
-        )
-    return exponent
+# the exponent k of a grid of multiples of 2^k that are doubles
+grid_exponent = integer.narrowed(
+    lambda one: -1074 <= one <= 1023,
+    "be from -1074 to 1023, the exponents of doubles",
+    *(-1075, 1024),
+)
+Exponent = Annotated[int, grid_exponent]
 
 
 def atom_type(input_domain: Domain) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from opendp.mod import Domain, Measure, Metric, assert_features
+from opendp.mod import Domain, Measure, Metric
 
 from ..arguments import owned
-from ..arguments.checks import at_most, checked, flag, is_a, optional, positive, real
-from ..arguments.provenance import recorded
-from ..combinators import guards
+from ..arguments.checked import Positive, Real
+from ..arguments.checks import at_most, is_a
 from ..combinators.concurrent_composition import make_concurrent_composition
+from ..combinators.constructor import constructor
 from ..combinators.interactive_measurement import constant_map, make_measurement
 from ..errors import InvalidTypeError
 from ..native import opendp as _native
@@ -94,31 +94,19 @@ class _GuessAndCheck:
 _MOST_HITS = at_most(10**5, "the compositor keeps a share for each release")
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    output_measure=guards.measure,
-    scale=positive,
-    tolerance=real,
-    max_hits=_MOST_HITS,
-    query_scale=optional(positive),
-    answer_scale=optional(positive),
-    refresh=flag,
-    one_sided=flag,
-)
+@constructor(max_hits=_MOST_HITS)
 def make_guess_and_check(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
     d_in: Any,
-    scale: float,
-    tolerance: float,
+    scale: Positive,
+    tolerance: Real,
     max_hits: int,
     *,
     sensitivity: float | None = None,
-    query_scale: float | None = None,
-    answer_scale: float | None = None,
+    query_scale: Positive | None = None,
+    answer_scale: Positive | None = None,
     refresh: bool = False,
     one_sided: bool = True,
     orders: Sequence[float] | None = None,
@@ -173,7 +161,6 @@ def make_guess_and_check(
     >>> queryable((count, 0)).outcome
     ABOVE
     """
-    assert_features("contrib", "honest-but-curious")
     space = input_domain, input_metric
     d_in = validate_d_in(input_metric, d_in)
     sensitivity = owned.plain(sensitivity_at(d_in, sensitivity))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from opendp.measurements import make_laplace as opendp_laplace
-from opendp.mod import Domain, Measure, Metric, assert_features
+from opendp.mod import Domain, Measure, Metric
 
-from ..arguments.checks import checked, finite, optional
-from ..arguments.provenance import recorded
-from ..combinators import guards
+from ..arguments.checked import Finite
+from ..combinators.constructor import constructor
 from ..measures.conversions.laplace import laplace_to_renyi, laplace_to_zcdp
 from ..measures.renyi_divergence import RENYI_DIVERGENCE
 from ..measures.zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
@@ -15,25 +14,18 @@ from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tradeoffs.laplace import laplace_to_tradeoff
 from ..tradeoffs.tradeoff import TRADEOFF_DIVERGENCE
-from .certify import certify
-from .grid import grid_exponent, grid_step
+from .certify import built, certify
+from .grid import Exponent, grid_step
 from .noise_accuracy import laplace_accuracy
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    scale=finite,
-    output_measure=guards.measure,
-    k=optional(grid_exponent),
-)
+@constructor
 def make_certified_laplace(
     input_domain: Domain,
     input_metric: Metric,
-    scale: float,
+    scale: Finite,
     output_measure: Measure,
-    k: int | None = None,
+    k: Exponent | None = None,
 ) -> ConcurrentMeasurement:
     """Add Laplace noise, certified under ``output_measure``.
 
@@ -70,8 +62,7 @@ def make_certified_laplace(
     >>> oc.m.make_certified_laplace(*whole, 1.0, dp.zero_concentrated_divergence()).map(1)
     0.4621171572600098
     """
-    assert_features("contrib", "honest-but-curious")
-    pure = guards.built(
+    pure = built(
         opendp_laplace,
         input_domain=input_domain,
         input_metric=input_metric,

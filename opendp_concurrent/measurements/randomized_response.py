@@ -7,11 +7,11 @@ from typing import Any
 
 from opendp.measurements import make_randomized_response as opendp_randomized_response
 from opendp.measurements import make_randomized_response_bool as opendp_randomized_response_bool
-from opendp.mod import Measure, Measurement, assert_features
+from opendp.mod import Measure, Measurement
 
-from ..arguments.checks import checked, elements, flag, probability, shown
-from ..arguments.provenance import recorded
-from ..combinators import guards
+from ..arguments.checked import Probability
+from ..arguments.checks import elements, guard, shown
+from ..combinators.constructor import constructor
 from ..errors import InvalidTypeError, InvalidValueError
 from ..fdp.function import TradeoffFunction
 from ..measures.conversions.randomized_response import response_to_renyi
@@ -19,13 +19,13 @@ from ..measures.renyi_divergence import RENYI_DIVERGENCE
 from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tradeoffs.tradeoff import TRADEOFF_DIVERGENCE
-from .certify import Losses, certify
+from .certify import Losses, built, certify
 
 
-def _categories(**argument: Any) -> list[Any]:
+@guard("sequence", None, "ab", [], ["a"], ["a", "a"], [[], []])
+def _categories(name: str, value: Any) -> list[Any]:
     """Return distinct values that can be looked up, or raise."""
-    ((name, _),) = argument.items()
-    found = list(elements("categories", **argument))
+    found = list(elements("categories", **{name: value}))
     try:
         distinct = len(set(found)) == len(found) and all(one == one for one in found)
     except Exception:
@@ -35,10 +35,9 @@ def _categories(**argument: Any) -> list[Any]:
     return found
 
 
-@recorded
-@checked(prob=probability, output_measure=guards.measure, constant_time=flag)
+@constructor
 def make_certified_randomized_response_bool(
-    prob: float, output_measure: Measure, constant_time: bool = False
+    prob: Probability, output_measure: Measure, constant_time: bool = False
 ) -> ConcurrentMeasurement:
     """Randomized response on one bit, certified under ``output_measure``.
 
@@ -62,16 +61,14 @@ def make_certified_randomized_response_bool(
     >>> oc.m.make_certified_randomized_response_bool(0.75, measure).map(1)
     0.8472978603872037
     """
-    assert_features("contrib", "honest-but-curious")
-    pure = guards.built(opendp_randomized_response_bool, prob=prob, constant_time=constant_time)
+    pure = built(opendp_randomized_response_bool, prob=prob, constant_time=constant_time)
     return _certify(pure, prob, 2, output_measure)
 
 
-@recorded
-@checked(categories=_categories, prob=probability, output_measure=guards.measure)
+@constructor(categories=_categories)
 def make_certified_randomized_response(
     categories: Sequence[Any],
-    prob: float,
+    prob: Probability,
     output_measure: Measure,
     T: Any = None,  # noqa: N803
 ) -> ConcurrentMeasurement:
@@ -97,8 +94,7 @@ def make_certified_randomized_response(
     >>> oc.m.make_certified_randomized_response(["a", "b", "c"], 0.75, measure).map(1)
     1.535970760552228
     """
-    assert_features("contrib", "honest-but-curious")
-    pure = guards.built(opendp_randomized_response, categories=categories, prob=prob, T=T)
+    pure = built(opendp_randomized_response, categories=categories, prob=prob, T=T)
     return _certify(pure, prob, len(set(categories)), output_measure)
 
 

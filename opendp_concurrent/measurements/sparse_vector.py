@@ -9,12 +9,13 @@ from math import exp, expm1, log
 from typing import Any
 
 from opendp.metrics import change_one_distance, hamming_distance
-from opendp.mod import Domain, Measure, Metric, assert_features
+from opendp.mod import Domain, Measure, Metric
 
 from ..arguments import owned
-from ..arguments.checks import at_most, checked, flag, is_a, optional, positive, probability
+from ..arguments.checked import Positive, Probability, checked
+from ..arguments.checks import at_most, is_a
 from ..arguments.provenance import recorded
-from ..combinators import guards
+from ..combinators.constructor import constructor
 from ..combinators.interactive_measurement import constant_map, make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import composition_measure
@@ -150,31 +151,19 @@ def _parse(message: Any, threshold: float) -> tuple[Any, float]:
     return parts
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    output_measure=guards.measure,
-    scale=positive,
-    max_hits=at_most(2**63 - 1, "no session has more"),
-    query_scale=optional(positive),
-    answer_scale=optional(positive),
-    refresh=flag,
-    monotone=flag,
-    one_sided=flag,
-)
+@constructor(max_hits=at_most(2**63 - 1, "no session has more"))
 def make_sparse_vector(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
     d_in: Any,
-    scale: float,
+    scale: Positive,
     threshold: float,
     max_hits: int,
     *,
     sensitivity: float | None = None,
-    query_scale: float | None = None,
-    answer_scale: float | None = None,
+    query_scale: Positive | None = None,
+    answer_scale: Positive | None = None,
     refresh: bool = False,
     monotone: bool = False,
     one_sided: bool = True,
@@ -244,7 +233,6 @@ def make_sparse_vector(
     >>> bool(queryable(lambda data: data.count(0)))
     False
     """
-    assert_features("contrib", "honest-but-curious")
     check_static(input_domain)
     composition_measure(output_measure)
     d_in = validate_d_in(input_metric, d_in)
@@ -381,20 +369,12 @@ def make_above_threshold(
 _number = at_most(2**62, "more are not asked in a lifetime")
 
 
-@checked(
-    scale=positive,
-    query_scale=positive,
-    queries=_number,
-    beta=probability,
-    thresholds=_number,
-    one_sided=flag,
-    renyi=flag,
-)
+@checked(queries=_number, thresholds=_number)
 def sparse_vector_accuracy(
-    scale: float,
-    query_scale: float,
+    scale: Positive,
+    query_scale: Positive,
     queries: int,
-    beta: float,
+    beta: Probability,
     *,
     thresholds: int = 1,
     one_sided: bool = True,

@@ -15,7 +15,6 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
-from ..arguments.checks import Guard
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..sums.accumulator import Accounting, Accumulator
 from ..sums.basic import Basic
@@ -128,7 +127,7 @@ class CompositionMeasure(Convertible):
     adaptive_updates: ClassVar[bool] = False
     noise: ClassVar[Noise | None] = None
     no_group: ClassVar[str] = "a bound on its divergence at one distance gives none at twice that"
-    keywords: ClassVar[Mapping[str, Guard]] = NOTHING
+    keywords: ClassVar[Mapping[str, Callable[..., Any]]] = NOTHING
     optimal_compositions: ClassVar[dict[str, Callable[[tuple[Any, ...], Any], Any]]] = {}
 
     def parameters(self) -> dict[str, float]:

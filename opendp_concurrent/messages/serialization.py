@@ -18,30 +18,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from inspect import Signature, signature
 from math import isfinite
-from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
-from opendp import (
-    combinators,
-    core,
-    domains,
-    measurements,
-    measures,
-    metrics,
-    mod,
-    transformations,
-)
+from opendp import mod
 from opendp.mod import Domain, Measure, Metric
 
 from ..arguments import checks
-from ..arguments.provenance import CONSTRUCTORS, MODULE, written
-from ..combinators import guards
+from ..arguments.provenance import MODULE, written
+from ..combinators import guards, pairs
 from ..errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
 from ..native.opendp import VERSION
 from ..tables.budgets import budgets_name
-from .kinds import BY_ANNOTATION, BY_NAME, KINDS, OF_OPENDP
+from .calls import TABLE, Key, call, key_of, signature_of
 from .values import READ
 from .work import Work
 
@@ -49,22 +38,8 @@ MOST_LETTERS = 2**20
 DEEPEST = 100
 LONGEST_TEXT = 10_000
 MOST_ITEMS = 2**17
-_SHOWN = 300
 _KEYS = frozenset({"__function__", "__module__", "__kwargs__", "__version__"})
 _TUPLE = "__tuple__"
-_EXCLUDED = frozenset(  # what can be called in a message is not made for what these need
-    {
-        "make_chain_po",
-        "make_continual",
-        "make_frame_count",
-        "make_interactive_postprocessing",
-        "make_parallel_continual",
-        "make_resumable",
-        "make_stream_filter",
-        "make_stream_map",
-        "record_stream",
-    }
-)
 _PROMISES = {  # arguments that only a trusted caller may give
     "monotone": "is a promise about queries",
     "score": "is a Python function",
@@ -73,31 +48,11 @@ _PROMISES = {  # arguments that only a trusted caller may give
 }
 
 
-_MODULES = {
-    "combinators": combinators,
-    "core": core,
-    "domains": domains,
-    "measurements": measurements,
-    "measures": measures,
-    "metrics": metrics,
-    "transformations": transformations,
-}
 _STEPS = ("chain", "chain_stream", "make_chain_ot", "cast", "make_chain_mt", "make_chain_tt")
 _INNER = ("odometer", "composition")
-_Key = tuple[str, str]  # of a message: module, name
 _Expected = dict[str, Any]  # domain, metric and measure, by the names of arguments
 
 
-def _table() -> dict[_Key, Callable[..., Any]]:
-    table: dict[_Key, Callable[..., Any]] = {}
-    for module, names in OF_OPENDP.items():
-        table |= {(module, name): getattr(_MODULES[module], name) for name in names}
-    table |= {(MODULE, name): made for name, made in READ.items()}
-    table |= {(MODULE, name): made for name, made in CONSTRUCTORS.items() if name not in _EXCLUDED}
-    return table
-
-
-TABLE = MappingProxyType(_table())
 _ALWAYS = frozenset(
     key
     for key in TABLE
@@ -114,7 +69,7 @@ class _Allowed(NamedTuple):
     :ivar budgets: tables of budgets
     """
 
-    constructors: frozenset[_Key]
+    constructors: frozenset[Key]
     budgets: frozenset[tuple[str, ...]]
 
 
@@ -221,7 +176,7 @@ def deserialize(
 
 
 def _expected(space: Any, output_measure: Any) -> _Expected:
-    domain, metric = (None, None) if space is None else guards.space(space=space)
+    domain, metric = (None, None) if space is None else pairs.space(space=space)
     if output_measure is not None:
         output_measure = guards.measure(output_measure=output_measure)
     return {
@@ -232,7 +187,7 @@ def _expected(space: Any, output_measure: Any) -> _Expected:
     }
 
 
-def _constructors(allow: Sequence[Callable[..., Any]] | None) -> frozenset[_Key]:
+def _constructors(allow: Sequence[Callable[..., Any]] | None) -> frozenset[Key]:
     if allow is None:
         return frozenset(TABLE)
     found = set(_ALWAYS)
@@ -253,7 +208,7 @@ def _tables(budgets: Sequence[str | Sequence[str]]) -> frozenset[tuple[str, ...]
     return frozenset(budgets_name(budgets=one) for one in given)
 
 
-def _place(make: Any) -> _Key:
+def _place(make: Any) -> Key:
     package, _, module = str(getattr(make, "__module__", "")).partition(".")
     return MODULE if package == MODULE else module, str(getattr(make, "__name__", ""))
 
@@ -312,7 +267,7 @@ def _parts(one: dict[str, Any], allowed: _Allowed) -> list[Any]:
             raise InvalidValueError("message has a tuple that is no list")
         return list(one[_TUPLE])
     if one.keys() == _KEYS:
-        key, version, given = _key(one), one["__version__"], one["__kwargs__"]
+        key, version, given = key_of(one), one["__version__"], one["__kwargs__"]
         if key not in TABLE:
             raise InvalidValueError(
                 f"message calls {checks.shown(key[1])} of {checks.shown(key[0])}, which is not a "
@@ -329,7 +284,7 @@ def _parts(one: dict[str, Any], allowed: _Allowed) -> list[Any]:
             )
         if not isinstance(given, dict):
             raise InvalidValueError(f"message calls {key[1]} without keyword arguments")
-        unknown = [name for name in given if name not in _signature(key).parameters]
+        unknown = [name for name in given if name not in signature_of(key).parameters]
         if unknown:
             raise InvalidValueError(
                 f"message calls {key[1]} with {checks.shown(unknown[0])}, which it does not take"
@@ -358,23 +313,6 @@ def _check_budgets(name: str, budgets: Any, allowed: _Allowed) -> None:
         )
 
 
-def _key(one: dict[str, Any]) -> _Key:
-    module, name = one["__module__"], one["__function__"]
-    if not (isinstance(module, str) and isinstance(name, str)):
-        raise InvalidValueError("message calls a constructor whose name is no string")
-    return module, name
-
-
-def _signature(key: _Key) -> Signature:
-    found = _SIGNATURES.get(key)
-    if found is None:
-        found = _SIGNATURES[key] = signature(TABLE[key])
-    return found
-
-
-_SIGNATURES: dict[_Key, Signature] = {}
-
-
 # --- building ------------------------------------------------------------------------------------
 
 
@@ -386,7 +324,7 @@ def _build(one: Any, work: Work) -> Any:
     if _TUPLE in one:
         return tuple(_build(part, work) for part in one[_TUPLE])
     given = {name: _build(part, work) for name, part in one["__kwargs__"].items()}
-    key = _key(one)
+    key = key_of(one)
     work.add(key[1], given)  # trusted messages may take longer
     return call(key, given)
 
@@ -438,65 +376,3 @@ def _require_equal(name: str, wanted: Any, found: Any) -> None:
     if not checks.is_a(found, kind) or found != wanted:  # other kinds cannot be compared
         name = "output_measure" if name == "to_measure" else name
         raise SpaceMismatchError(name, wanted, found)
-
-
-def call(key: _Key, given: dict[str, Any]) -> Any:
-    """Call a constructor of the table, or raise an error that names it."""
-    try:
-        _signature(key).bind(**given)
-        _check_kinds(key, given)
-        return TABLE[key](**given)
-    except Exception as error:
-        raise InvalidValueError(
-            f"message: {key[1]} refuses its arguments: {str(error).strip()[:_SHOWN]}"
-        ) from None
-
-
-def _check_kinds(key: _Key, given: dict[str, Any]) -> None:
-    """Raise for an argument of another kind than the constructor takes.
-
-    OpenDP passes pointers on as they are, and a wrong one ends the process. Constructors of this
-    package check their arguments themselves. But they take a Python function for a Rényi curve, and
-    measurements and transformations can be called, too: a noisy curve is no bound.
-    """
-    if key[0] == MODULE:
-        for name, value in given.items():
-            if name not in _WITH_CALLS and _is_called(value):
-                raise InvalidTypeError(f"{name} must have no mechanism in it")
-    if key[0] == MODULE and key[1] not in ("chain", "chain_stream"):
-        return
-    for name, value in given.items():
-        kind = _kind(key, name)
-        if not KINDS[kind](value):
-            raise InvalidTypeError(
-                f"{name} must be {kind}, found {'a ' * (value is not None)}{type(value).__name__}"
-            )
-
-
-_WITH_CALLS = (  # mechanisms, and types of columns
-    *("composition", "measurement", "measurements", "odometer", "schema", "transformation"),
-)
-
-
-def _is_called(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return any(map(_is_called, value))
-    if isinstance(value, dict):
-        return any(map(_is_called, (*value, *value.values())))
-    return callable(value)
-
-
-def _kind(key: _Key, name: str) -> str:
-    taken = _signature(key).parameters[name].annotation
-    found = BY_ANNOTATION.get(getattr(taken, "__name__", str(taken))) or BY_NAME.get(name)
-    return found or ("a type" if "GenericAlias" in str(taken) else "a value")
-
-
-def rebuild(record: dict[str, Any]) -> Any:
-    """Call the constructor of this package that a record in ``dp.deserialize`` names."""
-    key = _key(record)
-    if key not in TABLE:
-        raise InvalidValueError(
-            f"message calls {checks.shown(key[1])}, which opendp_concurrent does not deserialise"
-        )
-    return call(key, record.get("__kwargs__", {}))

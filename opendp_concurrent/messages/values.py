@@ -40,6 +40,7 @@ from ..tables import predicate
 from ..tables.domain import Tables, domain_of_record, table_domain, units
 from ..tables.predicate import Both, Column, Compare, IsIn, IsNull, Not, Other, Predicate, column
 from ..tables.schema import KINDS
+from .kinds import OF_OPENDP
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _DTYPES = frozenset({"bool", "float32", "float64", *_INTEGERS})
@@ -199,17 +200,7 @@ VALUES.update(
 
 # --- domains, metrics and measures of the steps of a chain ---------------------------------------
 
-_METRICS = {
-    "AbsoluteDistance": metrics.absolute_distance,
-    "ChangeOneDistance": metrics.change_one_distance,
-    "DiscreteDistance": metrics.discrete_distance,
-    "HammingDistance": metrics.hamming_distance,
-    "InsertDeleteDistance": metrics.insert_delete_distance,
-    "L1Distance": metrics.l1_distance,
-    "L2Distance": metrics.l2_distance,
-    "LInfDistance": metrics.linf_distance,
-    "SymmetricDistance": metrics.symmetric_distance,
-}
+_METRICS = {one.replace("_", ""): getattr(metrics, one) for one in OF_OPENDP["metrics"]}
 _MEASURES = (
     max_divergence,
     zero_concentrated_divergence,
@@ -241,7 +232,7 @@ def _metric(one: Any) -> Any:
     name, _, rest = str(one.type).partition("<")
     if one == units():
         return units()
-    make = _METRICS.get(name.rpartition("::")[2])
+    make = _METRICS.get(name.rpartition("::")[2].lower())
     return None if make is None else make(T=rest.rstrip(">")) if rest else make()
 
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from opendp.mod import Measurement, assert_features
+from opendp.mod import Measurement
 
 from ..accounts.name import named
 from ..arguments import checks
-from ..arguments.provenance import recorded
 from ..combinators.accounting import check_budget
 from ..combinators.concurrent_composition import make_concurrent_composition
 from ..combinators.concurrent_filter import make_concurrent_filter
+from ..combinators.constructor import constructor
 from ..combinators.guards import check_odometer, check_orders
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
@@ -66,7 +66,7 @@ class AnalystQuotas(ConcurrentMeasurement):
         return self.compositor(d_mids, delta).map(self.d_in)
 
 
-@recorded
+@constructor
 def make_analyst_quotas(
     odometer: ConcurrentOdometer,
     d_in: Any,
@@ -133,7 +133,6 @@ def make_analyst_quotas(
     >>> alice.remaining()
     0.5
     """
-    assert_features("contrib", "honest-but-curious")
     check_odometer(odometer)
     measure, space = odometer.measure, odometer.input_space
     if measure.composability is Composability.SEQUENTIAL:

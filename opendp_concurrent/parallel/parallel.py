@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from opendp.mod import Domain, Measurement, Metric, assert_features
+from opendp.mod import Domain, Measurement, Metric
 
 from ..accounts.lifecycle import Lifecycle, innermost_running, outside
 from ..arguments.checks import shown
 from ..arguments.keys import check_key
-from ..arguments.provenance import recorded
-from ..combinators.guards import check_measurement, check_measurement_on, check_space
+from ..combinators.constructor import constructor
+from ..combinators.guards import check_measurement
+from ..combinators.inside import check_measurement_on
 from ..combinators.interactive_measurement import make_measurement
 from ..data.kind import kind_of
 from ..errors import InvalidTypeError, InvalidValueError, RefusalError, SpaceMismatchError
@@ -40,7 +41,7 @@ ADAPTIVE = (
 )
 
 
-@recorded
+@constructor
 def make_parallel_composition(
     input_domain: Domain,
     input_metric: Metric,
@@ -111,8 +112,6 @@ def make_parallel_composition(
     >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
     >>> answers = [young(count), old(count), young(count), old(count)]
     """
-    assert_features("contrib", "honest-but-curious")
-    check_space(input_domain, input_metric)
     check_no_updates(input_domain)
     if not isinstance(partition, Partition):
         raise InvalidTypeError(

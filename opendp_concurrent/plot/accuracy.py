@@ -7,20 +7,21 @@ from collections.abc import Mapping
 import numpy as np
 from opendp.mod import Measurement
 
-from ..arguments.checks import at_most, checked, optional, text
+from ..arguments.checked import checked
+from ..arguments.checks import at_most, optional, text
 from ..combinators import guards
 from ..queryables.mechanism import accuracy_of
-from .drawing import Axes, axes, curve, drawable, finish, named
+from .drawing import Ax, Axes, axes, curve, finish, named
 
 _MOST = at_most(2**62, "there are no more in a lifetime")
 
 
-@checked(mechanisms=named("measurements"), answers=optional(_MOST), ax=optional(drawable))
+@checked(mechanisms=named("measurements"), answers=optional(_MOST))
 def plot_accuracy(
     mechanisms: Mapping[str, Measurement],
     *,
     answers: int | None = None,
-    ax: Axes | None = None,
+    ax: Ax | None = None,
 ) -> Axes:
     """Draw what mechanisms say of their error: the bound at each probability of a larger error.
 

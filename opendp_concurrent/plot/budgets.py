@@ -7,23 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments.checks import at_most, checked, function, optional, real, text
+from ..arguments.checked import Text, checked
+from ..arguments.checks import at_most, function, real
 from ..fdp.bounds import Bounds
-from .drawing import Axes, axes, curve, drawable, finish, listed, named
+from .drawing import Ax, Axes, axes, curve, finish, listed, named
 
 
 @checked(
     budgets=named("functions of k"),
     launches=listed("integers", at_most(2**53, "it is drawn as a double")),
-    ylabel=text,
-    ax=optional(drawable),
 )
 def plot_budgets(
     budgets: Mapping[str, Callable[[int], Bounds | float]],
     launches: Sequence[int],
     *,
-    ylabel: str = "ε",
-    ax: Axes | None = None,
+    ylabel: Text = "ε",
+    ax: Ax | None = None,
 ) -> Axes:
     """Draw the privacy loss after k launches, with one line for each accumulator.
 

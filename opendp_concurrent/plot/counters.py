@@ -9,22 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arguments.checks import (
-    at_most,
-    checked,
-    count,
-    mapping,
-    non_negative,
-    one_of,
-    optional,
-    positive,
-)
+from ..arguments.checked import Positive, checked
+from ..arguments.checks import at_most, count, mapping, non_negative, one_of
 from ..counters.accuracy import nodes_of_sums, square_root_sums
 from ..counters.factors.buffered import buffered
 from ..counters.factors.factor_error import parameters, row_squares, squared_norm
 from ..counters.methods import leaves_for
 from ..errors import InvalidValueError
-from .drawing import Axes, axes, curve, drawable, finish, listed
+from .drawing import Ax, Axes, axes, curve, finish, listed
 
 Variances = NDArray[np.float64]
 
@@ -68,19 +60,14 @@ VARIANCES: dict[str, Callable[[int], Variances]] = {
 }
 
 
-@checked(
-    counters=listed("names", one_of(*VARIANCES)),
-    horizon=at_most(2**20, "each step is drawn"),
-    rho=positive,
-    ax=optional(drawable),
-)
+@checked(counters=listed("names", one_of(*VARIANCES)), horizon=at_most(2**20, "each step is drawn"))
 def plot_counter_error(
     counters: Sequence[str],
     horizon: int,
     *,
-    rho: float = 0.5,
+    rho: Positive = 0.5,
     measured: Mapping[str, Mapping[int, float]] | None = None,
-    ax: Axes | None = None,
+    ax: Ax | None = None,
 ) -> Axes:
     """Draw the root mean square error of continual counters at each step, by formula.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from ..arguments import checks
+from ..arguments.checks import Guard, guard
 from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError
 from ..fdp.function import TradeoffFunction, check_function
 
@@ -35,12 +36,16 @@ def require_matplotlib() -> None:
         raise MissingMatplotlibError from None
 
 
-def drawable(**argument: Any) -> Any:
+@guard("axes", 3, "text")
+def drawable(name: str, value: Any) -> Any:
     """Return matplotlib's axes, or raise."""
     require_matplotlib()
     from matplotlib.axes import Axes
 
-    return checks.instance(Axes)(**argument)
+    return checks.instance(Axes).check(name, value)
+
+
+Ax = Annotated[Axes, drawable]
 
 
 def axes(ax: Axes | None, size: tuple[float, float] = (6.0, 4.0)) -> Axes:
@@ -59,28 +64,22 @@ def from_array(values: Any) -> Any:
     return values.tolist() if small else values
 
 
-def listed(of: str, guard: checks.Guard) -> checks.Guard:
+def listed(of: str, inner: Guard[Any]) -> Guard[list[Any]]:
     """Return a guard of nonempty sequences or arrays, whose elements pass another guard."""
-    read = checks.each(of, guard, empty=False)
-
-    def check(**argument: Any) -> list[Any]:
-        found: list[Any] = read(**{name: from_array(one) for name, one in argument.items()})
-        return found
-
-    return check
+    read = checks.each(of, inner, empty=False)
+    return Guard(lambda name, value: read.check(name, from_array(value)), read.kind, read.refused)
 
 
-def named(of: str) -> checks.Guard:
+def named(of: str) -> Guard[dict[Any, Any]]:
     """Return a guard of nonempty mappings from names."""
 
-    def check(**argument: Any) -> dict[Any, Any]:
-        ((name, _),) = argument.items()
-        found = checks.mapping(f"names to {of}", **argument)
+    def check(name: str, value: Any) -> dict[Any, Any]:
+        found = checks.mapping(f"names to {of}", **{name: value})
         if not found:
             raise InvalidTypeError(f"{name} must be a nonempty mapping from names to {of}")
         return found
 
-    return check
+    return Guard(check, "nothing hostile", (None, 3, [1], {}))
 
 
 def labelled(functions: Any, labels: Sequence[str] | None) -> list[tuple[TradeoffFunction, str]]:

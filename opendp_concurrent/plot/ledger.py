@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..arguments.checks import checked, one_of, optional, shown, with_method
+from ..arguments.abilities import with_method
+from ..arguments.checked import checked
+from ..arguments.checks import one_of, shown
 from ..blocks.totals import Totals
 from ..ledger.records.measures import empty_total
 from ..measures import by_tag
-from .drawing import Axes, axes, curve, drawable, finish
+from .drawing import Ax, Axes, axes, curve, finish
 from .losses import Under, height, name
 
 if TYPE_CHECKING:
@@ -18,9 +20,8 @@ if TYPE_CHECKING:
 @checked(
     ledger=with_method("to_dp_events", "be made by opendp_concurrent.ledger"),
     against=one_of("time", "launches"),
-    ax=optional(drawable),
 )
-def plot_ledger(ledger: SqlLedger, *, against: str = "time", ax: Axes | None = None) -> Axes:
+def plot_ledger(ledger: SqlLedger, *, against: str = "time", ax: Ax | None = None) -> Axes:
     """Draw the privacy loss after each launch, and the bound of a filter.
 
     The number drawn is the ε of a pair (ε, δ), the ρ of truncated concentrated DP, the value of a

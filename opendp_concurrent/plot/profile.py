@@ -7,25 +7,26 @@ from math import inf, log10
 
 import numpy as np
 
-from ..arguments.checks import checked, non_negative, optional
+from ..arguments.checked import NonNegative, checked
+from ..arguments.checks import optional
 from ..fdp.arguments import numbers
 from ..fdp.bounds import Array
 from ..fdp.function import TradeoffFunction
-from .drawing import Axes, axes, curve, drawable, finish, labelled
+from .drawing import Ax, Axes, axes, curve, finish, labelled
 
 _POINTS = 201
 _SMALLEST = 1e-10  # δ at which a picture ends by default
 _ZERO = 1e-250  # smaller values are 0 with rounding errors
 
 
-@checked(epsilons=optional(numbers), width=non_negative, ax=optional(drawable))
+@checked(epsilons=optional(numbers))
 def plot_profile(
     functions: TradeoffFunction | Sequence[TradeoffFunction],
     *,
     epsilons: Sequence[float] | None = None,
     labels: Sequence[str] | None = None,
-    width: float = 1e-3,
-    ax: Axes | None = None,
+    width: NonNegative = 1e-3,
+    ax: Ax | None = None,
 ) -> Axes:
     """Draw privacy profiles: the smallest δ at each ε, on a logarithmic axis.
 

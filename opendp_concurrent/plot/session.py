@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from opendp.mod import Measure
 
 from ..arguments import checks
-from ..arguments.checks import checked, optional, text
+from ..arguments.checked import Text, checked
+from ..arguments.checks import optional
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import composition_measure
-from .drawing import Axes, axes, curve, drawable, finish, from_array, named
+from .drawing import Ax, Axes, axes, curve, finish, from_array, named
 from .losses import height, name
 
-if TYPE_CHECKING:
-    from opendp.mod import Measure
 
-
-@checked(order=optional(checks.order), ylabel=optional(text), ax=optional(drawable))
+@checked(order=optional(checks.order))
 def plot_session(
     losses: Mapping[str, Sequence[Any]] | Sequence[Any],
     *,
     d_out: Any = None,
     refused: Mapping[str, Sequence[int]] | Sequence[int] = (),
     order: float | None = None,
-    ylabel: str | None = None,
+    ylabel: Text | None = None,
     output_measure: Measure | None = None,
-    ax: Axes | None = None,
+    ax: Ax | None = None,
 ) -> Axes:
     """Draw the result of ``privacy_loss()`` after each launch, and the bound.
 

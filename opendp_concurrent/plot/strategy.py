@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..arguments.checks import checked, count, non_negative, optional
+from ..arguments.checked import Count, NonNegative, checked
 from ..errors import InvalidTypeError, InvalidValueError
-from .drawing import Axes, axes, drawable, require_matplotlib
+from .drawing import Ax, Axes, axes, require_matplotlib
 
 ROW = 0.36  # inches, as all lengths here
 SMALL, SMALLER = 8.5, 7.5  # font sizes of nodes and of answers, in points
@@ -17,9 +17,9 @@ MOST_LEAVES = 200
 RED, GREY, BLUE = "#f6c9c0", "0.93", "#cfe0f3"  # leaves above ε, other leaves, launches
 
 
-@checked(epsilon=optional(non_negative), depth=count, ax=optional(drawable))
+@checked
 def plot_strategy(
-    strategy: Any, *, epsilon: float | None = None, depth: int = 4, ax: Axes | None = None
+    strategy: Any, *, epsilon: NonNegative | None = None, depth: Count = 4, ax: Ax | None = None
 ) -> Axes:
     """Draw a strategy of ``opendp_concurrent.verify``, as a picture of its printed tree.
 

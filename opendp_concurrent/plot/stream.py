@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..arguments.checks import at_most, checked, each, optional, real, text
+from ..arguments.checked import Text, checked
+from ..arguments.checks import at_most, each, real
 from ..errors import InvalidValueError
-from .drawing import Axes, axes, curve, drawable, finish, from_array, named
+from .drawing import Ax, Axes, axes, curve, finish, from_array, named
 
 _STEPS = each("integers", at_most(2**53, "a step is drawn as a double"))
 
 
-@checked(steps=_STEPS, answers=named("numbers"), alarms=_STEPS, ylabel=text, ax=optional(drawable))
+@checked(steps=_STEPS, answers=named("numbers"), alarms=_STEPS)
 def plot_stream(
     steps: Sequence[int],
     answers: Mapping[str, Sequence[float]],
     *,
     alarms: Sequence[int] = (),
-    ylabel: str = "count",
-    ax: Axes | None = None,
+    ylabel: Text = "count",
+    ax: Ax | None = None,
 ) -> Axes:
     """Draw the answers of continual mechanisms over time, and the steps of alarms.
 

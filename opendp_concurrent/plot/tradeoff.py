@@ -7,11 +7,12 @@ from math import inf
 
 import numpy as np
 
-from ..arguments.checks import at_most, checked, optional
+from ..arguments.checked import checked
+from ..arguments.checks import at_most
 from ..fdp.bounds import UNIT, Array, Bounds
 from ..fdp.function import TradeoffFunction
 from ..fdp.order import lower_kinks
-from .drawing import Axes, axes, curve, drawable, finish, labelled
+from .drawing import Ax, Axes, axes, curve, finish, labelled
 
 _SLOPES, _WIDTH = 400, 1e-4  # points of the profile, and the relative width of its brackets
 _NOTHING, _MOST = (
@@ -20,13 +21,13 @@ _NOTHING, _MOST = (
 )  # δ of steeper slopes that is omitted; largest ε whose e^ε is a double
 
 
-@checked(points=at_most(10**5, "each is drawn"), ax=optional(drawable))
+@checked(points=at_most(10**5, "each is drawn"))
 def plot_tradeoff(
     functions: TradeoffFunction | Sequence[TradeoffFunction],
     *,
     labels: Sequence[str] | None = None,
     points: int = 201,
-    ax: Axes | None = None,
+    ax: Ax | None = None,
 ) -> Axes:
     """Draw trade-off functions: β = f(α), the smallest type II error at each type I error.
 

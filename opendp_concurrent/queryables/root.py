@@ -7,7 +7,8 @@ from typing import Any
 
 from opendp.mod import OdometerQueryable, Queryable
 
-from ..arguments.checks import at_most, checked, rounded
+from ..arguments.checked import checked
+from ..arguments.checks import at_most, rounded
 from ..native import opendp as _native
 from .data import check_process
 from .description import Description

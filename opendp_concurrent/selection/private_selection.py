@@ -9,22 +9,14 @@ from types import MappingProxyType
 from typing import Any
 
 from opendp.measures import max_divergence, renyi_divergence
-from opendp.mod import Measure, Measurement, OdometerQueryable, Queryable, assert_features
+from opendp.mod import Measure, Measurement, OdometerQueryable, Queryable
 
 from ..accounts.lifecycle import Event, Lifecycle, innermost_running
-from ..arguments.checks import (
-    at_most,
-    checked,
-    function,
-    is_a,
-    optional,
-    positive,
-    probability,
-    shown,
-)
-from ..arguments.provenance import recorded
-from ..combinators import guards
+from ..arguments.checked import Positive, Probability
+from ..arguments.checks import at_most, function, is_a, optional, shown
 from ..combinators.cast import conversion
+from ..combinators.constructor import constructor
+from ..combinators.inside import check_inside
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import CompositionMeasure, composition_measure
@@ -83,22 +75,18 @@ def number_of(score: Any) -> float:
     return value
 
 
-@recorded
-@checked(
-    measurement=guards.measurement,
-    mean_runs=positive,
+@constructor(
     score=optional(function),
     interact=optional(function),
-    eta=probability,
     max_runs=optional(at_most(2**62, "more are never run")),
 )
 def make_private_selection(
     measurement: Measurement,
-    mean_runs: float,
+    mean_runs: Positive,
     *,
     score: Callable[[Any], float] | None = None,
     interact: Callable[[Any], Any] | None = None,
-    eta: float = 1.0,
+    eta: Probability = 1.0,
     max_runs: int | None = None,
 ) -> ConcurrentMeasurement:
     """Run a measurement a random number of times, and release the answer with the best score.
@@ -148,8 +136,7 @@ def make_private_selection(
     >>> best([1, 2, 3])  # noisy
     42
     """
-    assert_features("contrib", "honest-but-curious")
-    guards.check_inside("measurement", measurement)
+    check_inside("measurement", measurement)
     check_static(measurement.input_domain)
     measure = composition_measure(measurement.output_measure)
     if measure.kind not in LOSSES:

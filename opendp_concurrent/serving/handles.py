@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from ..arguments import checks
-from ..arguments.checks import checked
+from ..arguments.checked import Count, Positive, Text, checked
 from ..interrupts import Lock
 
 
@@ -37,14 +36,14 @@ class HandleStore:
     ('a queryable', None)
     """
 
-    @checked(seconds=checks.positive, most=checks.count)
-    def __init__(self, *, seconds: float = 600.0, most: int = 50) -> None:
+    @checked
+    def __init__(self, *, seconds: Positive = 600.0, most: Count = 50) -> None:
         self._seconds, self._most = seconds, most
         self._kept: dict[str, _Kept] = {}
         self._lock = Lock()
 
-    @checked(owner=checks.text)
-    def keep(self, owner: str, handle: Any) -> str:
+    @checked
+    def keep(self, owner: Text, handle: Any) -> str:
         """Keep a handle, and return its name, which has 122 random bits.
 
         Handles are kept even if there is no room: they have been charged.
@@ -60,8 +59,8 @@ class HandleStore:
             self._kept[name] = _Kept(owner, handle, time.monotonic())
         return name
 
-    @checked(owner=checks.text, name=checks.text)
-    def find(self, owner: str, name: str) -> Any:
+    @checked
+    def find(self, owner: Text, name: Text) -> Any:
         """Return a client's handle; None if the client has none of this name.
 
         :param owner: name of the client
@@ -75,8 +74,8 @@ class HandleStore:
             found.used = time.monotonic()
             return found.handle
 
-    @checked(owner=checks.text)
-    def has_room(self, owner: str) -> bool:
+    @checked
+    def has_room(self, owner: Text) -> bool:
         """Whether a client has fewer handles open than it may.
 
         :param owner: name of the client
@@ -85,8 +84,8 @@ class HandleStore:
             _ = self._expire()
             return sum(one.owner == owner for one in self._kept.values()) < self._most
 
-    @checked(owner=checks.text, name=checks.text)
-    def drop(self, owner: str, name: str) -> bool:
+    @checked
+    def drop(self, owner: Text, name: Text) -> bool:
         """Forget a client's handle; return whether there was one.
 
         :param owner: name of the client

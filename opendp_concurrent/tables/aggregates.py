@@ -12,12 +12,11 @@ from itertools import accumulate, pairwise
 from math import floor, frexp
 from typing import Any
 
-from opendp.mod import Domain, Metric, Transformation, assert_features
+from opendp.mod import Domain, Metric, Transformation
 
 from ..arguments import checks
-from ..arguments.checks import checked, optional, probability
-from ..arguments.provenance import recorded
-from ..combinators import guards
+from ..arguments.checked import Positive, Probability
+from ..combinators.constructor import constructor
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from . import plan as nodes
@@ -33,15 +32,7 @@ MOST_EDGES = 10_000  # each is a comparison in the statement
 SHARES = 10_000  # largest denominator of a quantile
 
 
-def order_of(*, order: Any) -> int:
-    """Return 1 or 2, or raise."""
-    if type(order) is int and order in (1, 2):
-        return order
-    raise InvalidValueError(f"order ({checks.shown(order)}) must be 1 for means, 2 for variances")
-
-
-@recorded
-@checked(input_domain=guards.domain, input_metric=guards.metric)
+@constructor
 def make_table_count(input_domain: Domain, input_metric: Metric) -> Transformation:
     """Count the rows of a table.
 
@@ -69,13 +60,11 @@ def make_table_count(input_domain: Domain, input_metric: Metric) -> Transformati
     >>> count(buys), count.map(1)
     (6, 2)
     """
-    assert_features("contrib", "honest-but-curious")
     tables = tables_of(input_domain, input_metric)
     return make_answer(tables, nodes.Count(), scalar(tables.bounded_rows()), one_integer)
 
 
-@recorded
-@checked(input_domain=guards.domain, input_metric=guards.metric)
+@constructor
 def make_distinct_units(input_domain: Domain, input_metric: Metric) -> Transformation:
     """Count the units that have a row. It needs no truncation.
 
@@ -100,13 +89,11 @@ def make_distinct_units(input_domain: Domain, input_metric: Metric) -> Transform
     >>> persons(logins), persons.map(1)
     (3, 1)
     """
-    assert_features("contrib", "honest-but-curious")
     tables = tables_of(input_domain, input_metric)
     return make_answer(tables, nodes.DistinctUnits(), scalar(1), one_integer)
 
 
-@recorded
-@checked(input_domain=guards.domain, input_metric=guards.metric, norm=norm_of)
+@constructor(norm=norm_of)
 def make_table_counts(
     input_domain: Domain,
     input_metric: Metric,
@@ -148,7 +135,6 @@ def make_table_counts(
     >>> counts(votes), counts.map(1)
     ([5, 4, 0], 1)
     """
-    assert_features("contrib", "honest-but-curious")
     tables = tables_of(input_domain, input_metric)
     names, public, contribution = _groups(tables, by, keys)
     output = vector(len(public), norm, contribution)
@@ -163,14 +149,13 @@ def _groups(
     return names, public, tables.contribution(frozenset(names), len(public))
 
 
-@recorded
-@checked(input_domain=guards.domain, input_metric=guards.metric, quantum=optional(checks.positive))
+@constructor
 def make_table_sum(
     input_domain: Domain,
     input_metric: Metric,
     column: str,
     bounds: tuple[float, float],
-    quantum: float | None = None,
+    quantum: Positive | None = None,
 ) -> Transformation:
     """Sum a column of a table, clamped to bounds and in whole quanta.
 
@@ -207,7 +192,6 @@ def make_table_sum(
     >>> total(pay), total.map(1)
     (46, 16)
     """
-    assert_features("contrib", "honest-but-curious")
     tables = tables_of(input_domain, input_metric)
     value, largest = _quantised(tables.schema, column, bounds, quantum)
     return make_answer(
@@ -215,13 +199,7 @@ def make_table_sum(
     )
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    quantum=optional(checks.positive),
-    norm=norm_of,
-)
+@constructor(norm=norm_of)
 def make_table_sums(
     input_domain: Domain,
     input_metric: Metric,
@@ -229,7 +207,7 @@ def make_table_sums(
     keys: Sequence[Any],
     column: str,
     bounds: tuple[float, float],
-    quantum: float | None = None,
+    quantum: Positive | None = None,
     *,
     norm: str = "l1",
 ) -> Transformation:
@@ -267,7 +245,6 @@ def make_table_sums(
     >>> totals(fares), totals.map(1)
     ([6, 8], 4)
     """
-    assert_features("contrib", "honest-but-curious")
     tables = tables_of(input_domain, input_metric)
     names, public, contribution = _groups(tables, by, keys)
     value, largest = _quantised(tables.schema, column, bounds, quantum)
@@ -275,20 +252,18 @@ def make_table_sums(
     return make_answer(tables, nodes.Grouped(names, public, value), output, placed(len(public)))
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    quantum=optional(checks.positive),
-    order=order_of,
-    norm=norm_of,
+_ORDER = checks.count.narrowed(
+    lambda order: order <= 2, "be 1 for means, or 2 for variances", 3, kind="1 or 2"
 )
+
+
+@constructor(order=_ORDER, norm=norm_of)
 def make_table_moments(
     input_domain: Domain,
     input_metric: Metric,
     column: str,
     bounds: tuple[float, float],
-    quantum: float | None = None,
+    quantum: Positive | None = None,
     order: int = 1,
     by: str | Sequence[str] | None = None,
     keys: Sequence[Any] | None = None,
@@ -337,7 +312,6 @@ def make_table_moments(
 
     The sum of age - 60 is -820, and 41 persons count 42 each.
     """
-    assert_features("contrib", "honest-but-curious")
     tables = tables_of(input_domain, input_metric)
     value, known = moments_of(tables.schema, column, bounds, quantum, order, norm)
     if (by is None) != (keys is None):
@@ -422,8 +396,7 @@ def _check_bounds(ordered: bool, small: bool, bounds: Any, most: str) -> None:
         )
 
 
-@recorded
-@checked(input_domain=guards.domain, input_metric=guards.metric, norm=norm_of)
+@constructor(norm=norm_of)
 def make_table_histogram(
     input_domain: Domain,
     input_metric: Metric,
@@ -463,7 +436,6 @@ def make_table_histogram(
     >>> decades(born)
     [10, 10, 10, 10, 10]
     """
-    assert_features("contrib", "honest-but-curious")
     tables = tables_of(input_domain, input_metric)
     name, public = _edges(tables, "edges", column, edges, 2)
     bins = nodes.Bins(name, public)
@@ -498,14 +470,13 @@ def _edges(
     return name, public
 
 
-@recorded
-@checked(input_domain=guards.domain, input_metric=guards.metric, alpha=probability)
+@constructor
 def make_quantile_scores(
     input_domain: Domain,
     input_metric: Metric,
     column: str,
     candidates: Sequence[float],
-    alpha: float,
+    alpha: Probability,
 ) -> Transformation:
     """Score candidates for a quantile of a column: the smallest score is the best.
 
@@ -539,7 +510,6 @@ def make_quantile_scores(
     >>> scores(old), scores.map(1)
     ([59, 1, 61], 1)
     """
-    assert_features("contrib", "honest-but-curious")
     tables = tables_of(input_domain, input_metric)
     name, public = _edges(tables, "candidates", column, candidates, 1)
     share = Fraction(alpha).limit_denominator(SHARES)

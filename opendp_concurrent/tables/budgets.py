@@ -15,7 +15,7 @@ from typing import Any
 from opendp.mod import assert_features
 
 from ..arguments import checks
-from ..arguments.checks import checked
+from ..arguments.checked import checked
 from ..errors import InvalidTypeError, InvalidValueError
 from ..errors.tables import TableError
 from .engines.engine import Run, integers

@@ -18,7 +18,7 @@ from typing import Any
 from opendp.mod import assert_features
 
 from ..arguments import checks
-from ..arguments.checks import checked
+from ..arguments.checked import checked
 from ..errors import InvalidTypeError, InvalidValueError
 from ..errors.tables import TableError
 from .budgets import budgets_name, quoted

@@ -9,29 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from opendp.mod import Domain, Metric, Transformation, assert_features
+from opendp.mod import Domain, Metric, Transformation
 from opendp.transformations import make_user_transformation
 
 from ..arguments import checks
-from ..arguments.checks import checked, flag
-from ..arguments.provenance import recorded
-from ..combinators import guards
+from ..combinators.constructor import constructor
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from . import plan as nodes
 from .domain import GroupBound, Tables, table_domain, tables_of, units, units_in
 from .predicate import Predicate
 from .predicate import checked as checked_predicate
-from .schema import (
-    KEYS,
-    Schema,
-    check_distinct,
-    column_name,
-    keys_of,
-    kind_of,
-    names_of,
-    value_of,
-)
+from .schema import KEYS, Schema, check_distinct, column_name, keys_of, kind_of, names_of, value_of
 from .table import Table
 
 MOST_ROWS = checks.at_most(2**31 - 1, "a unit has fewer rows")
@@ -69,8 +58,7 @@ def _step(
     )
 
 
-@recorded
-@checked(input_domain=guards.domain, input_metric=guards.metric)
+@constructor
 def make_where(input_domain: Domain, input_metric: Metric, predicate: Predicate) -> Transformation:
     """Keep the rows of a table for which a predicate holds.
 
@@ -99,14 +87,12 @@ def make_where(input_domain: Domain, input_metric: Metric, predicate: Predicate)
     >>> count(ages), count.map(1)
     (1, 1)
     """
-    assert_features("contrib", "honest-but-curious")
     tables = tables_of(input_domain, input_metric)
     known = checked_predicate(tables.schema, predicate)
     return _step(tables, tables, lambda of: nodes.Where(of, known))
 
 
-@recorded
-@checked(input_domain=guards.domain, input_metric=guards.metric)
+@constructor
 def make_table_select(
     input_domain: Domain, input_metric: Metric, columns: Sequence[str]
 ) -> Transformation:
@@ -135,17 +121,13 @@ def make_table_select(
     >>> oc.t.make_table_select(*wide.space, ["b"])(wide)
     Table("person": int, "b": int; unit "person")
     """
-    assert_features("contrib", "honest-but-curious")
     tables = tables_of(input_domain, input_metric)
     names = names_of("columns", tables.schema, columns, (*KEYS, float))
     schema = tables.schema.keep(names)
     return _step(tables, tables.on(schema), lambda of: nodes.Select(of, schema))
 
 
-@recorded
-@checked(
-    input_domain=guards.domain, input_metric=guards.metric, per_unit=MOST_ROWS, materialize=flag
-)
+@constructor(per_unit=MOST_ROWS)
 def make_truncate(
     input_domain: Domain,
     input_metric: Metric,
@@ -186,7 +168,6 @@ def make_truncate(
     >>> count(trips), count.map(2)
     (3, 6)
     """
-    assert_features("contrib", "honest-but-curious")
     tables = tables_of(input_domain, input_metric)
     first = (
         names_of("order_by", tables.schema, order_by, (*KEYS, float))
@@ -201,14 +182,7 @@ def make_truncate(
     )
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    groups=MOST_ROWS,
-    rows=MOST_ROWS,
-    materialize=flag,
-)
+@constructor(groups=MOST_ROWS, rows=MOST_ROWS)
 def make_group_truncate(
     input_domain: Domain,
     input_metric: Metric,
@@ -252,7 +226,6 @@ def make_group_truncate(
     >>> counts(calls), counts.map(1)
     ([1, 1, 1, 1, 0], 2.0)
     """
-    assert_features("contrib", "honest-but-curious")
     tables = tables_of(input_domain, input_metric)
     names = names_of("by", tables.schema, by, KEYS)
     bound = GroupBound(frozenset(names), groups, rows)
@@ -264,8 +237,7 @@ def make_group_truncate(
     )
 
 
-@recorded
-@checked(input_domain=guards.domain, input_metric=guards.metric)
+@constructor
 def make_public_join(
     input_domain: Domain,
     input_metric: Metric,
@@ -306,7 +278,6 @@ def make_public_join(
     >>> counts(homes)
     [0, 1]
     """
-    assert_features("contrib", "honest-but-curious")
     tables = tables_of(input_domain, input_metric)
     if checks.is_a(rows, Table):
         raise InvalidTypeError(

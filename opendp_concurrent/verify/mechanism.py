@@ -12,7 +12,8 @@ from typing import TypeAlias, Union
 import numpy as np
 
 from ..arguments import checks
-from ..arguments.checks import at_most, checked, non_negative, probability
+from ..arguments.checked import Count, NonNegative, Positive, Probability, Whole, checked
+from ..arguments.checks import at_most, non_negative, probability
 from ..errors import InvalidTypeError, InvalidValueError
 
 Number: TypeAlias = Union[float, Fraction]  # noqa: UP007 (evaluated on Python 3.10)
@@ -194,8 +195,8 @@ def randomized_response(epsilon: float, delta: float = 0.0) -> FiniteMechanism:
 _ANSWERS = at_most(10**6, "each answer is listed")
 
 
-@checked(prob=probability, categories=_ANSWERS)
-def k_ary_response(prob: float, categories: int) -> FiniteMechanism:
+@checked(categories=_ANSWERS)
+def k_ary_response(prob: Probability, categories: int) -> FiniteMechanism:
     """Randomized response over ``categories`` that answers the truth with probability ``prob``.
 
     :param prob: in [0, 1]
@@ -213,8 +214,8 @@ def k_ary_response(prob: float, categories: int) -> FiniteMechanism:
     return FiniteMechanism((prob, other, *rest), (other, prob, *rest))
 
 
-@checked(size=_ANSWERS, scale=checks.positive, shift=checks.count)
-def truncated_geometric(scale: float, shift: int, size: int) -> FiniteMechanism:
+@checked(size=_ANSWERS)
+def truncated_geometric(scale: Positive, shift: Count, size: int) -> FiniteMechanism:
     """Discrete Laplace noise of ``scale`` on the counts 0 and ``shift``, clamped to [0, size).
 
     :param scale: finite, above 0
@@ -237,8 +238,8 @@ def truncated_geometric(scale: float, shift: int, size: int) -> FiniteMechanism:
     return FiniteMechanism(clamped(0), clamped(shift))
 
 
-@checked(seed=checks.whole, answers=_ANSWERS, epsilon=non_negative)
-def random_mechanism(seed: int, answers: int = 3, epsilon: float = inf) -> FiniteMechanism:
+@checked(answers=_ANSWERS)
+def random_mechanism(seed: Whole, answers: int = 3, epsilon: NonNegative = inf) -> FiniteMechanism:
     """Draw a mechanism at random, with losses of at most ``epsilon`` in absolute value.
 
     :param seed: of NumPy's generator

@@ -7,6 +7,8 @@ import pytest
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
+from opendp_concurrent.combinators import pairs
+from opendp_concurrent.combinators.inside import check_measurement_on
 from opendp_concurrent.errors import (
     BudgetExceededError,
     ConcurrentError,
@@ -384,3 +386,26 @@ def test_renyi_curves(space):
     with pytest.raises(BudgetExceededError):
         child(line)
     assert compositor.map(1)(2) == 2.0
+
+
+def test_pairs_are_refused_by_name():
+    for guard, name in (
+        (pairs.space, "a domain and a metric"),
+        (pairs.privacy_unit, "a metric and a distance"),
+        (pairs.privacy_loss, "a measure and a loss"),
+    ):
+        for wrong in guard.refused:
+            with pytest.raises(InvalidTypeError, match=r"^pair(\[0\])? must be"):
+                guard(pair=wrong)
+        with pytest.raises(InvalidTypeError, match=f"^pair must be {name}"):
+            guard(pair=3)
+
+
+def test_a_measurement_on_another_space_stands_in_no_other(space):
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(4.0)
+    assert check_measurement_on("inner", count, *space) is count
+    other = dp.vector_domain(dp.atom_domain(T=float)), dp.hamming_distance()
+    with pytest.raises(SpaceMismatchError, match=r"inner\.input_domain"):
+        check_measurement_on("inner", count, other[0], space[1])
+    with pytest.raises(SpaceMismatchError, match=r"inner\.input_metric"):
+        check_measurement_on("inner", count, space[0], other[1])

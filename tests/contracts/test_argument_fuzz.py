@@ -3,11 +3,17 @@
 A short sample here; every hostile value for every argument with ``-m slow``.
 """
 
+import inspect
+import json
 import os
 import sys
+from copy import copy
 from pathlib import Path
 
 import pytest
+
+from opendp_concurrent.arguments.checks import Guard, kind_of, refused_by
+from opendp_concurrent.errors import ConcurrentError
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -16,6 +22,7 @@ import fuzz
 import hostile  # noqa: F401 (read by the others when they need it)
 
 sys.path.pop(0)
+AGREED = Path(__file__).parent / "guards.json"
 
 
 def test_no_public_callable_escapes():
@@ -43,6 +50,55 @@ def test_the_valid_calls_are_valid():
         given = {name: valid for name, (valid, _) in case.arguments.items()}
         handle = () if case.fresh is None else (case.fresh(),)
         case.call(*handle, **given)
+
+
+GUARDED = {
+    name: found
+    for name in sorted(TRIED)
+    if (found := arguments.guards_at(name)) and "," not in name
+}
+
+
+def kinds():
+    return {
+        name: {argument: kind_of(one) for argument, one in found.items()}
+        for name, found in GUARDED.items()
+    }
+
+
+def test_what_is_checked_of_each_argument_is_what_was_agreed():
+    """Run this file to write them anew; a reviewer reads which became looser."""
+    assert kinds() == json.loads(AGREED.read_text())
+
+
+@pytest.mark.parametrize("name", GUARDED)
+def test_each_call_is_refused_what_its_guard_says(name):
+    case = arguments.CASES[name]
+    handle = () if case.fresh is None else (case.fresh(),)
+    valid = {argument: value for argument, (value, _) in case.arguments.items()}
+    for argument, guard in GUARDED[name].items():
+        for value in refused_by(guard):
+            if argument in valid and not (value is None and kind_of(guard).startswith("None")):
+                with pytest.raises(ConcurrentError, match=argument):
+                    case.call(*handle, **valid | {argument: copy(value)})
+
+
+BASES = {
+    "bool": {"flag"},
+    "int": {"count", "integer", "whole"},
+    "str": {"text", "nothing hostile"},
+    "float": {"finite", "non_negative", "order", "positive", "probability", "real"},
+}
+
+
+@pytest.mark.parametrize("name", GUARDED)
+def test_annotations_and_guards_agree(name):
+    for argument, guard in GUARDED[name].items():
+        given = inspect.signature(arguments.public(name)).parameters[argument].annotation
+        kinds = BASES.get(given.removesuffix(" | None"))
+        kind = kind_of(guard).removeprefix("None or ")
+        assert kinds is None or not isinstance(guard, Guard) or kind in kinds, argument
+        assert given.endswith("| None") == kind_of(guard).startswith("None"), argument
 
 
 def told(plan):
@@ -79,3 +135,7 @@ def test_each_fault_is_noticed_and_the_next_call_made(monkeypatch):
     found = {name: what for name, _, _, what in fuzz.run([(name, "x", "nan") for name in FAULTS])}
     assert found.keys() == {name for name, what in FAULTS.items() if what}
     assert all(FAULTS[name] in what for name, what in found.items())
+
+
+if __name__ == "__main__":
+    AGREED.write_text(json.dumps(kinds(), indent=1) + "\n")

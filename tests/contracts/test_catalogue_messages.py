@@ -15,8 +15,9 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.messages.calls import TABLE, signature_of
 from opendp_concurrent.messages.kinds import BY_ANNOTATION, BY_NAME
-from opendp_concurrent.messages.serialization import MOST_LETTERS, TABLE, _signature
+from opendp_concurrent.messages.serialization import MOST_LETTERS
 from opendp_concurrent.native.opendp import VERSION
 
 from ..messages import test_serialization as messages
@@ -498,7 +499,7 @@ def native_messages():
             continue
         for attempt in range(6):
             given = {}
-            for one, parameter in _signature((module, name)).parameters.items():
+            for one, parameter in signature_of((module, name)).parameters.items():
                 taken = getattr(parameter.annotation, "__name__", str(parameter.annotation))
                 kind = BY_ANNOTATION.get(taken) or BY_NAME.get(one)
                 kind = kind or ("a type" if "GenericAlias" in taken else "a value")

@@ -20,8 +20,11 @@ from opendp_concurrent.counters.digits import (
     best_digits,
     least_base,
 )
-from opendp_concurrent.counters.node_noise import HIGHEST, LOWEST, NodeNoise
+from opendp_concurrent.counters.node_noise import NodeNoise
 from opendp_concurrent.counters.window_digits import best_window_digits
+from opendp_concurrent.measurements.noise import EDGES
+
+LOWEST, HIGHEST = EDGES
 
 PURE = dp.max_divergence()
 SHAPES = [(3, 1), (3, 3), (5, 2), (7, 2), (13, 1)]

@@ -19,7 +19,7 @@ from opendp.mod import Measurement, Odometer
 import opendp_concurrent as oc
 from opendp_concurrent.arguments.provenance import CONSTRUCTORS, MODULE, Record
 from opendp_concurrent.errors import ConcurrentError, InvalidTypeError, InvalidValueError
-from opendp_concurrent.messages import serialization, values
+from opendp_concurrent.messages import calls, values
 from opendp_concurrent.messages.kinds import BY_ANNOTATION, BY_NAME, KINDS, OF_OPENDP
 from opendp_concurrent.tables.domain import Tables, table_domain, units
 from opendp_concurrent.tables.schema import schema_of
@@ -809,8 +809,8 @@ def test_other_types_are_refused(message):
 
 def test_nothing_is_built_if_any_part_is_not_allowed(monkeypatch):
     built = []
-    table = {key: (lambda *a, key=key, **k: built.append(key)) for key in serialization.TABLE}
-    monkeypatch.setattr(serialization, "TABLE", table)
+    table = {key: (lambda *a, key=key, **k: built.append(key)) for key in calls.TABLE}
+    monkeypatch.setattr(calls, "TABLE", table)
     for key in (call("os", "system"), {"a": 1}):
         with pytest.raises(InvalidValueError):
             oc.deserialize(json.dumps([MEASURE, METRIC, key]))
@@ -870,7 +870,7 @@ def test_each_public_constructor_is_serialised_or_refused_by_name():
     written = {name for make in made for name in called(json.loads(oc.serialize(make())))}
     told = written | set(REFUSED) | set(ELSEWHERE) | set(NAMED_CASTS)
     assert constructors - told == set()
-    assert not set(REFUSED) & CONSTRUCTORS.keys() - serialization._EXCLUDED - {
+    assert not set(REFUSED) & CONSTRUCTORS.keys() - calls.EXCLUDED - {
         "make_private_selection",  # without a function it is written
         "make_bounded_contributions",
     }
@@ -906,8 +906,8 @@ def test_named_casts_go_there_and_back(name):
 def test_every_argument_of_opendp_has_a_kind():
     for module, names in OF_OPENDP.items():
         for name in names:
-            for argument in serialization._signature((module, name)).parameters:
-                assert serialization._kind((module, name), argument) in KINDS
+            for argument in calls.signature_of((module, name)).parameters:
+                assert calls.kind_of((module, name), argument) in KINDS
     assert {*BY_ANNOTATION.values(), *BY_NAME.values()} <= KINDS.keys()
 
 
@@ -923,7 +923,7 @@ import json, random, sys
 import opendp.prelude as dp
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.messages.serialization import TABLE, _signature
+from opendp_concurrent.messages.calls import TABLE, signature_of
 dp.enable_features("contrib", "honest-but-curious")
 parts = json.loads(sys.argv[1])
 random = random.Random(int(sys.argv[2]))
@@ -933,7 +933,7 @@ built = 0
 for _ in range(int(sys.argv[3])):
     module, name = random.choice(sorted(TABLE))
     given = {one: random.choice([parts.get(one, None), *random.choices(odd, k=1)])
-             for one in _signature((module, name)).parameters if random.random() < 0.8}
+             for one in signature_of((module, name)).parameters if random.random() < 0.8}
     try:
         oc.deserialize(json.dumps({"__function__": name, "__module__": module, "__kwargs__": given,
                                    "__version__": parts["input_metric"]["__version__"]}))
@@ -951,7 +951,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transformation
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.messages.serialization import TABLE
+from opendp_concurrent.messages.calls import TABLE
 dp.enable_features("contrib", "honest-but-curious")
 messages, tries = json.load(open(sys.argv[1])), int(sys.argv[2])
 trees = [json.loads(one) for one in messages]

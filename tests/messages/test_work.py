@@ -7,7 +7,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
-from opendp_concurrent.messages import serialization
+from opendp_concurrent.messages import calls
 from opendp_concurrent.messages.work import MOST_WORK, Work
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -41,9 +41,9 @@ def test_an_optimal_composition_is_refused_before_it_is_computed(monkeypatch):
     """It took 15 s for 73 kB, before anything was charged."""
     assert oc.deserialize(many(20)).map(1)[1] == 1e-6
     seen = []
-    key = (serialization.MODULE, "make_concurrent_composition")
-    table = {**serialization.TABLE, key: lambda **given: seen.append(given)}
-    monkeypatch.setattr(serialization, "TABLE", table)
+    key = (calls.MODULE, "make_concurrent_composition")
+    table = {**calls.TABLE, key: lambda **given: seen.append(given)}
+    monkeypatch.setattr(calls, "TABLE", table)
     with pytest.raises(InvalidValueError, match=r"^message is too much work .*_composition: about"):
         oc.deserialize(many(1000))
     assert not seen
@@ -149,9 +149,9 @@ def test_the_measure_after_a_cast_is_compared(made, measure):
 
 def test_the_space_is_compared_before_anything_else_is_built(monkeypatch):
     seen = []
-    key = (serialization.MODULE, "make_concurrent_composition")
-    table = {**serialization.TABLE, key: lambda **given: seen.append(given)}
-    monkeypatch.setattr(serialization, "TABLE", table)
+    key = (calls.MODULE, "make_concurrent_composition")
+    table = {**calls.TABLE, key: lambda **given: seen.append(given)}
+    monkeypatch.setattr(calls, "TABLE", table)
     text = many(2)
     with pytest.raises(SpaceMismatchError):
         oc.deserialize(text, space=OTHER)

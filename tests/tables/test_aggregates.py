@@ -136,7 +136,7 @@ REFUSED = {
     "moments of one value": (oc.t.then_table_moments("day", (3, 3)), "which differ"),
     "moments of turned bounds": (oc.t.then_table_moments("day", (3, 1)), "in this order"),
     "large squares": (oc.t.then_table_moments("day", (0, 2**31 + 1), order=2), "2\\^31"),
-    "a third moment": (oc.t.then_table_moments("day", (0, 1), order=3), "1 for means"),
+    "a third moment": (oc.t.then_table_moments("day", (0, 1), order=3), "be 1 for means"),
     "keys of nothing": (oc.t.then_table_moments("day", (0, 1), keys=[1]), "given together"),
     "sum of texts": (oc.t.then_table_sum("zone", (0, 1)), "found str"),
     "edges that fall": (oc.t.then_table_histogram("day", [2, 1]), "increasing"),

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...arguments import checks
-from ...arguments.checks import checked, shown, text
+from ...arguments.checked import Text, checked
+from ...arguments.checks import shown
 from ...arguments.written import BY_CLASS, KINDS, Kind, add, plain
 from ...errors import InvalidTypeError, InvalidValueError
 from .encoding import decode
@@ -21,9 +22,9 @@ _WRITTEN = (bool, int, float, str, tuple, type(None), np.ndarray)  # these have 
 _LOCK = Lock()
 
 
-@checked(tag=text)
+@checked
 def register(
-    tag: str,
+    tag: Text,
     cls: type,
     fields: Mapping[str, str],
     *,

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from opendp.mod import Domain, Measure, Metric, assert_features
+from opendp.mod import Domain, Measure, Metric
 
 from ...arguments import checks
-from ...arguments.checks import checked, one_of, optional, probability
-from ...arguments.provenance import recorded
-from ...combinators import guards
+from ...arguments.checked import Count, Probability
+from ...arguments.checks import one_of, optional
 from ...combinators.cast import cast
+from ...combinators.constructor import constructor
 from ...combinators.interactive_measurement import make_measurement
 from ...errors import InvalidValueError, UnsupportedMeasureError
 from ...measures import CompositionMeasure, composition_measure
@@ -178,16 +178,7 @@ class _Planner:
         return finishes[plan.method]
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    output_measure=guards.measure,
-    size=optional(checks.count),
-    beta=probability,
-    minimize=one_of(*CRITERIA),
-    method=optional(one_of(*METHODS)),
-)
+@constructor(minimize=one_of(*CRITERIA), method=optional(one_of(*METHODS)))
 def make_linear_queries(
     input_domain: Domain,
     input_metric: Metric,
@@ -197,8 +188,8 @@ def make_linear_queries(
     universe: Any,
     queries: Sequence[Any],
     *,
-    size: int | None = None,
-    beta: float = 0.05,
+    size: Count | None = None,
+    beta: Probability = 0.05,
     minimize: str = "root_mean_square",
     method: str | None = None,
 ) -> ConcurrentMeasurement:
@@ -267,7 +258,6 @@ def make_linear_queries(
     >>> round(answers[63], 6)
     10000.0
     """
-    assert_features("contrib", "honest-but-curious")
     measure = composition_measure(output_measure)
     d_in = validate_d_in(input_metric, d_in)
     budget = measure.validate_budget("d_out", d_out) if measure.is_planned else None

@@ -8,12 +8,12 @@ from math import log
 from typing import Any
 
 import numpy as np
-from opendp.mod import Domain, Measure, Metric, assert_features
+from opendp.mod import Domain, Measure, Metric
 
-from ...arguments.checks import at_most, checked, optional, probability
-from ...arguments.provenance import recorded
-from ...combinators import guards
+from ...arguments.checked import Probability
+from ...arguments.checks import at_most, optional
 from ...combinators.cast import cast
+from ...combinators.constructor import constructor
 from ...combinators.postprocessing import ANSWER, QUERY, Tag, postprocessing
 from ...errors import AccuracyWarning, InvalidValueError, UnsupportedMeasureError
 from ...measures import CompositionMeasure, composition_measure
@@ -81,15 +81,7 @@ class _MultiplicativeWeights:
 _MOST_QUERIES = at_most(2**62, "no session has more")
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    output_measure=guards.measure,
-    queries=_MOST_QUERIES,
-    size=optional(_MOST_QUERIES),
-    beta=probability,
-)
+@constructor(queries=_MOST_QUERIES, size=optional(_MOST_QUERIES))
 def make_private_multiplicative_weights(
     input_domain: Domain,
     input_metric: Metric,
@@ -100,7 +92,7 @@ def make_private_multiplicative_weights(
     queries: int,
     *,
     size: int | None = None,
-    beta: float = 0.05,
+    beta: Probability = 0.05,
 ) -> ConcurrentMeasurement:
     """Answer linear queries over a finite universe from a synthetic histogram.
 
@@ -163,7 +155,6 @@ def make_private_multiplicative_weights(
     >>> queryable.synthetic().shape
     (64,)
     """
-    assert_features("contrib", "honest-but-curious")
     measure = composition_measure(output_measure)
     if not measure.is_planned:
         raise UnsupportedMeasureError(

@@ -7,12 +7,12 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from opendp.mod import Domain, Measure, Metric, assert_features
+from opendp.mod import Domain, Measure, Metric
 
-from ...arguments.checks import checked, count, each, optional, positive
-from ...arguments.provenance import recorded
-from ...combinators import guards
+from ...arguments.checked import Count
+from ...arguments.checks import each, positive
 from ...combinators.concurrent_composition import make_concurrent_composition
+from ...combinators.constructor import constructor
 from ...combinators.wrap import Answer, wrap
 from ...errors import UnsupportedMeasureError
 from ...errors.streams import MessageLimitError
@@ -23,13 +23,7 @@ from ...queryables.mechanism import ConcurrentMeasurement
 from ...queryables.named_queries import SYNTHESISE, SYNTHETIC
 from ...queryables.session import validate_d_in
 from ..noise_accuracy import UP
-from .histogram import (
-    Array,
-    Universe,
-    make_histogram,
-    positive_distance,
-    size_if_public,
-)
+from .histogram import Array, Universe, make_histogram, positive_distance, size_if_public
 from .linear_answers import Batch, LinearAnswers, column_norm, scale_for
 from .linear_plan import ROUNDING
 from .nearest import nearest
@@ -71,14 +65,7 @@ class _Projection:
         return batch.answers(noisy, found, first=self._asked == 1)
 
 
-@recorded
-@checked(
-    input_domain=guards.domain,
-    input_metric=guards.metric,
-    output_measure=guards.measure,
-    d_mids=each("positive numbers", positive),
-    size=optional(count),
-)
+@constructor(d_mids=each("positive numbers", positive))
 def make_projected_queries(
     input_domain: Domain,
     input_metric: Metric,
@@ -87,7 +74,7 @@ def make_projected_queries(
     d_mids: Sequence[float],
     universe: Any,
     *,
-    size: int | None = None,
+    size: Count | None = None,
 ) -> ConcurrentMeasurement:
     """Answer batches of linear queries by projection.
 
@@ -143,7 +130,6 @@ def make_projected_queries(
     >>> len(marginals), marginals.gap < 1e-3, queryable.synthetic().shape
     (4, True, (16,))
     """
-    assert_features("contrib", "honest-but-curious")
     measure = composition_measure(output_measure)
     if measure.gaussian_scale(1.0, 1.0) is None:
         raise UnsupportedMeasureError(

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
-from ...arguments.checks import (
-    at_most,
-    checked,
-    hashable,
-    is_a,
-    non_negative,
-    sequence,
-    shown,
-    with_method,
-)
+from ...arguments.abilities import hashable, with_method
+from ...arguments.checked import checked
+from ...arguments.checks import at_most, is_a, non_negative, sequence, shown
 from ...errors import BudgetExceededError, ConcurrentError, InvalidTypeError, InvalidValueError
 from ..mechanism import FiniteMechanism, randomized_response
 

@@ -13,7 +13,8 @@ from math import inf
 from typing import Any
 
 from ...arguments import checks
-from ...arguments.checks import at_most, checked, each, positive
+from ...arguments.checked import checked
+from ...arguments.checks import at_most, each, positive
 from ...errors import InvalidValueError
 from ..mechanism import Number, randomized_response
 from .menu import EndlessError, Item

@@ -11,7 +11,7 @@ from functools import partial
 
 from ...accumulators.basic import basic
 from ...accumulators.from_rule import from_rule
-from ...arguments.checks import checked, positive
+from ...arguments.checked import Positive, checked
 from . import promised_sums as sums
 from . import promised_tradeoffs as tradeoffs
 from .promise import Check, Promise
@@ -27,8 +27,8 @@ from .promised_approximate import (
 EPSILON, MU, FUNCTION = ("epsilon",), ("mu",), ("function",)
 
 
-@checked(loosened=positive)
-def promises(loosened: float = 1.0) -> list[Promise]:
+@checked
+def promises(loosened: Positive = 1.0) -> list[Promise]:
     """List the promises of all measures and accumulators of the package.
 
     :param loosened: the budget of each filter divided by the promised loss. Above 1 the promises

@@ -13,7 +13,8 @@ from math import isinf
 from typing import Any
 
 from ...arguments import checks
-from ...arguments.checks import checked, optional
+from ...arguments.checked import checked
+from ...arguments.checks import optional
 from ...errors import InvalidValueError
 from ..mechanism import Number, mean_loss, one_way_renyi
 from .menu import Item, Rule, check_depth, next_state, on_a_menu

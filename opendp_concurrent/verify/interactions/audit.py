@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import beta
 
 from ...arguments import checks
-from ...arguments.checks import checked, probability, real
+from ...arguments.checked import Probability, Real, checked
 from ...errors import InvalidTypeError, InvalidValueError
 
 Event = tuple[float, bool, int]  # threshold, whether scores are at most it, order of the datasets
@@ -36,8 +36,8 @@ class Audit:
     runs: int
     event: str
 
-    @checked(epsilon=real)
-    def violates(self, epsilon: float) -> bool:
+    @checked
+    def violates(self, epsilon: Real) -> bool:
         """Whether the runs refute a promise of ``epsilon``."""
         return self.epsilon_lower > epsilon
 
@@ -46,8 +46,6 @@ class Audit:
     measurement=checks.function,
     strategy=checks.function,
     n=checks.at_most(10**7, "each run is stored"),
-    delta=probability,
-    confidence=probability,
 )
 def audit(
     measurement: Callable[[Any], Any],
@@ -56,8 +54,8 @@ def audit(
     strategy: Callable[[Any], float],
     n: int,
     *,
-    delta: float = 0.0,
-    confidence: float = 1 - 1e-9,
+    delta: Probability = 0.0,
+    confidence: Probability = 1 - 1e-9,
 ) -> Audit:
     """Run a scripted analyst on two neighbouring datasets, and bound ε from below.
 

@@ -19,8 +19,10 @@ from math import exp, inf, log
 from typing import Any
 
 from ...arguments import checks
+from ...arguments.abilities import hashable, with_method
+from ...arguments.checked import Count, checked
 from ...arguments.checks import at_most as limited
-from ...arguments.checks import checked, each, flag, function, hashable, shown, whole, with_method
+from ...arguments.checks import each, function, shown, whole
 from ...errors import InvalidTypeError, InvalidValueError
 from ...errors.streams import StreamHaltedError
 from ..mechanism import Leaf, excesses
@@ -44,8 +46,8 @@ _on_streams = checked(
 )
 
 
-@checked(at_most=checks.count, presence=flag)
-def events_differ(at_most: int, *, presence: bool = True) -> Neighbouring:
+@checked
+def events_differ(at_most: Count, *, presence: bool = True) -> Neighbouring:
     """Make the relation of streams that differ in at most ``at_most`` steps.
 
     The relation is reflexive, so it holds for all prefixes of neighbouring streams.

@@ -12,17 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...arguments.checks import (
-    checked,
-    each,
-    flag,
-    function,
-    hashable,
-    integer,
-    read,
-    shown,
-    with_method,
-)
+from ...arguments.abilities import hashable, with_method
+from ...arguments.checked import Integer, checked
+from ...arguments.checks import each, function, read, shown
 from ...errors import InvalidTypeError, InvalidValueError
 from .tape import Tape
 
@@ -118,9 +110,9 @@ class Replayed:
         return self._ask(handle, query)
 
 
-@checked(low=integer, high=integer, gaussian=flag)
+@checked
 def clamped_noise(
-    low: int, high: int, *, gaussian: bool = False
+    low: Integer, high: Integer, *, gaussian: bool = False
 ) -> Callable[[int, float], Outcomes]:
     """Make discrete Laplace (or Gaussian) noise on integers, clamped to ``low``..``high``.
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ...arguments.checks import at_most, checked, is_a, positive, probability, shown, whole
+from ...arguments.checked import Positive, Whole, checked
+from ...arguments.checks import at_most, is_a, positive, probability, shown, whole
 from ...errors import InvalidTypeError, InvalidValueError
 from ..mechanism import TOLERANCE, FiniteMechanism, Leaf, excesses
 
@@ -172,9 +173,9 @@ _HISTORIES = 2**22
 _SMALLEST_EPSILON, _MOST_VALUES = 1e-3, 100
 
 
-@checked(seed=whole, rounds=_COUNT, queries=_COUNT, answers=_COUNT, sharp=positive)
+@checked(rounds=_COUNT, queries=_COUNT, answers=_COUNT)
 def random_interactive(
-    seed: int, rounds: int = 2, queries: int = 2, answers: int = 2, *, sharp: float = 1.0
+    seed: Whole, rounds: int = 2, queries: int = 2, answers: int = 2, *, sharp: Positive = 1.0
 ) -> FiniteInteractiveMechanism:
     """Draw an interactive mechanism at random.
 

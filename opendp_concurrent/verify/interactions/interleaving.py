@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...arguments.checks import checked, each, instance
+from ...arguments.checked import checked
+from ...arguments.checks import each, instance
 from ..mechanism import FiniteMechanism, Leaf, excesses
 from .interactive import FiniteInteractiveMechanism, History
 

@@ -15,7 +15,8 @@ from math import exp, fsum, inf, isinf, log
 from typing import Any
 
 from ...arguments import checks
-from ...arguments.checks import at_most, checked, function, instance
+from ...arguments.checked import Count, checked
+from ...arguments.checks import at_most, function, instance
 from ...errors import InvalidTypeError, InvalidValueError
 from ..mechanism import LARGEST_LOG, Leaf, Number, excesses
 from .tape import MOST_RUNS, Chosen, Tape
@@ -108,7 +109,7 @@ class Played:
     [Fraction(3, 1), Fraction(9, 1)]
     """
 
-    @checked(tape=instance(Tape), begin=function, refusals=_exceptions, most=checks.count)
+    @checked(tape=instance(Tape), begin=function, refusals=_exceptions)
     def __init__(
         self,
         tape: Tape,
@@ -116,7 +117,7 @@ class Played:
         moves: Sequence[Move] | Callable[[History], Iterable[Move]],
         *,
         refusals: tuple[type[Exception], ...] = (),
-        most: int = MOST_RUNS,
+        most: Count = MOST_RUNS,
     ) -> None:
         if not callable(moves):
             listed = _of_moves(moves=checks.sequence("moves", moves=moves))

@@ -24,16 +24,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack, kron, vstack
 
-from ...arguments.checks import (
-    at_most,
-    checked,
-    each,
-    instance,
-    non_negative,
-    optional,
-    probability,
-    whole,
-)
+from ...arguments.checked import NonNegative, Probability, checked
+from ...arguments.checks import at_most, each, instance, whole
 from ..mechanism import response
 from .interactive import FiniteInteractiveMechanism, random_interactive
 
@@ -72,13 +64,9 @@ class Simulation:
         return self.residual <= FEASIBLE
 
 
-@checked(
-    mechanism=instance(FiniteInteractiveMechanism),
-    epsilon=non_negative,
-    delta=optional(probability),
-)
+@checked(mechanism=instance(FiniteInteractiveMechanism))
 def simulate(
-    mechanism: FiniteInteractiveMechanism, epsilon: float, delta: float | None = None
+    mechanism: FiniteInteractiveMechanism, epsilon: NonNegative, delta: Probability | None = None
 ) -> Simulation:
     """Find the systems whose mixture is closest to ``mechanism``.
 

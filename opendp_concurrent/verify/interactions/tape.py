@@ -14,7 +14,8 @@ from math import fsum, prod
 from typing import Any
 
 from ...arguments import checks
-from ...arguments.checks import checked, count, each, function, whole
+from ...arguments.checked import Count, checked
+from ...arguments.checks import each, function, whole
 from ...errors import InvalidTypeError, InvalidValueError
 from ..mechanism import TOLERANCE, Number
 
@@ -75,9 +76,9 @@ class Tape:
         self._drawn.append((table, chosen))
         return chosen
 
-    @checked(run=function, decided=each("numbers of outcomes", whole), most=count)
+    @checked(run=function, decided=each("numbers of outcomes", whole))
     def explore(
-        self, run: Callable[[], Hashable], decided: Chosen = (), *, most: int = MOST_RUNS
+        self, run: Callable[[], Hashable], decided: Chosen = (), *, most: Count = MOST_RUNS
     ) -> list[tuple[Hashable, Number, Chosen]]:
         """Run code for all outcomes of its draws.
 

@@ -1,0 +1,29 @@
+"""Guards of objects of any class, by what they can do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import InvalidTypeError
+from .checks import Guard, guard
+
+
+@guard("hashable", [], {}, ([],))
+def hashable(name: str, value: Any) -> Any:
+    """Return the argument if it can be hashed, or raise."""
+    try:
+        hash(value)
+    except Exception as error:
+        raise InvalidTypeError(f"{name} must be hashable, found {type(value).__name__}") from error
+    return value
+
+
+def with_method(method: str, described: str) -> Guard[Any]:
+    """Return a guard of values whose class has a method; ``described`` is for the message."""
+
+    def check(name: str, value: Any) -> Any:
+        if not callable(getattr(type(value), method, None)):
+            raise InvalidTypeError(f"{name} must {described}, found {type(value).__name__}")
+        return value
+
+    return Guard(check, "nothing hostile", (None, 3, "text"))

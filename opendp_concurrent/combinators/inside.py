@@ -1,0 +1,40 @@
+"""What may stand inside of another measurement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opendp.mod import Domain, Measurement, Metric
+
+from ..errors import InvalidTypeError, SpaceMismatchError
+from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement
+from ..queryables.stream_domain import is_stream
+from .guards import check_measurement
+
+
+def check_inside(name: str, measurement: Measurement) -> None:
+    """Raise for measurements that cannot be wrapped: checkpoints, and compositions on a stream.
+
+    Updates to the wrapper would not reach the children of a wrapped composition.
+    """
+    if not isinstance(measurement, ConcurrentMeasurement):
+        return
+    if measurement.checkpointed:
+        raise InvalidTypeError(f"{name}: {CHECKPOINTED}")
+    if measurement.composes and is_stream(measurement.input_domain):
+        raise InvalidTypeError(
+            f"{name} composes mechanisms on a stream ({measurement.input_domain}), whose "
+            "updates would not reach them; wrap it in make_concurrent_continual first"
+        )
+
+
+def check_measurement_on(
+    name: str, measurement: Any, input_domain: Domain, input_metric: Metric
+) -> Measurement:
+    """Return the measurement if it has this domain and metric, or raise."""
+    one = check_measurement(name, measurement)
+    if one.input_domain != input_domain:
+        raise SpaceMismatchError(f"{name}.input_domain", input_domain, one.input_domain)
+    if one.input_metric != input_metric:
+        raise SpaceMismatchError(f"{name}.input_metric", input_metric, one.input_metric)
+    return one
