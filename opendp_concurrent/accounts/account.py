@@ -362,7 +362,8 @@ class Account:
         for place in range(len(chain) - 1, -1, -1):  # from the root
             chain[place]._state = plans[place]
             chain[place].keeper.keep(prices[place], count)
-        return self.begin() if runs else self.lifecycle, count
+        supersedes = runs and self._sequential_reason is not None
+        return self.begin() if supersedes else self.lifecycle, count
 
     # --- readings --------------------------------------------------------------------------
 
