@@ -1,6 +1,5 @@
 """Impossible rows with right hashes raised raw errors; a summary forgot what was rolled back."""
 
-import importlib.util
 import json
 import random
 import sqlite3
@@ -22,13 +21,6 @@ from opendp_concurrent.ledger.records.chain import first_hash, next_hash
 from opendp_concurrent.ledger.records.encoding import canonical, encode
 from opendp_concurrent.ledger.records.wire import FORM_1
 
-_SPECIFICATION = importlib.util.spec_from_file_location(
-    "ledgers", Path(__file__).parents[1] / "ledger" / "conftest.py"
-)
-_LEDGERS = importlib.util.module_from_spec(_SPECIFICATION)
-_SPECIFICATION.loader.exec_module(_LEDGERS)
-sqlite, postgresql = _LEDGERS.sqlite, _LEDGERS.postgresql
-store, tools = _LEDGERS.store, _LEDGERS.tools
 CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
 F = oc.TradeoffFunction
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()

@@ -2,7 +2,6 @@
 
 import contextlib
 import gzip
-import importlib.util
 import os
 import shutil
 import signal
@@ -24,13 +23,6 @@ from opendp_concurrent.ledger import create_ledger, open_ledger, restore_ledger
 from opendp_concurrent.ledger.command import main
 from opendp_concurrent.ledger.storage.anchors import Anchor
 
-_SPECIFICATION = importlib.util.spec_from_file_location(
-    "ledgers", Path(__file__).parents[1] / "ledger" / "conftest.py"
-)
-_LEDGERS = importlib.util.module_from_spec(_SPECIFICATION)
-_SPECIFICATION.loader.exec_module(_LEDGERS)
-sqlite, postgresql = _LEDGERS.sqlite, _LEDGERS.postgresql
-tools = _LEDGERS.tools
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1.0"
 SIDE = "removed, moved or replaced while this process had the ledger open"
 CUT = (  # the last two are what SQLite says itself
@@ -329,9 +321,9 @@ def _odometer(ledger):
 
     import opendp_concurrent as oc
 
-    return oc.make_concurrent_odometer(
-        *_LEDGERS.space(), dp.max_divergence(), ledger=ledger, d_in=1
-    )([1, 2, 3])
+    return oc.make_concurrent_odometer(*tools.space(), dp.max_divergence(), ledger=ledger, d_in=1)(
+        [1, 2, 3]
+    )
 
 
 # --- backups ---------------------------------------------------------------------------------
@@ -419,7 +411,7 @@ def test_a_server_is_backed_up_by_its_own_means(postgresql, tmp_path):
     with pytest.raises(LedgerError, match="pg_dump"):
         ledger.backup(tmp_path / "copy.db")
     with pytest.raises(LedgerError, match="PostgreSQL"):
-        restore_ledger(postgresql.address, _LEDGERS.DATASET, anchor=None)
+        restore_ledger(postgresql.address, tools.DATASET, anchor=None)
     assert not list(tmp_path.glob("copy*"))
 
 
