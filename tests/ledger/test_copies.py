@@ -304,7 +304,7 @@ def test_a_ledger_of_0_1_0_becomes_known_when_it_is_used(tools, tmp_path):
         _golden(tmp_path / name)
     with open_ledger(tmp_path / "closed.db", "odometer") as ledger:
         assert ledger.summary().launches == 1
-    root = _odometer(open_ledger(tmp_path / "closed.db", "odometer"))
+    root = _odometer(open_ledger(tmp_path / "closed.db", "odometer"), tools)
     root(tools.count(0.125))
     root._session.account._book._store.close()
     shutil.copyfile(tmp_path / "closed.db", tmp_path / "copy.db")
@@ -316,7 +316,7 @@ def test_a_ledger_of_0_1_0_becomes_known_when_it_is_used(tools, tmp_path):
         open_ledger(tmp_path / "closed.db", "odometer")
 
 
-def _odometer(ledger):
+def _odometer(ledger, tools):
     import opendp.prelude as dp
 
     import opendp_concurrent as oc
@@ -406,7 +406,7 @@ def test_a_backup_replaces_no_file(sqlite, tools, tmp_path):
     assert (tmp_path / "there").read_text() == "theirs"
 
 
-def test_a_server_is_backed_up_by_its_own_means(postgresql, tmp_path):
+def test_a_server_is_backed_up_by_its_own_means(postgresql, tools, tmp_path):
     ledger = postgresql.create()
     with pytest.raises(LedgerError, match="pg_dump"):
         ledger.backup(tmp_path / "copy.db")

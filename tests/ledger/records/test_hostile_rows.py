@@ -278,11 +278,11 @@ def asked(address, name):
 
 
 @pytest.fixture(scope="module", params=[1, 2])
-def templates(request, tmp_path_factory):
+def templates(request, tools, tmp_path_factory):
     """A ledger in each form."""
     dp.enable_features("contrib", "honest-but-curious")
     folder = tmp_path_factory.mktemp("templates")
-    found = _LEDGERS.SqliteStore(folder)
+    found = tools.SqliteStore(folder)
     for name in TEMPLATES:
         fill(found, name)
     found.close()
@@ -292,9 +292,9 @@ def templates(request, tmp_path_factory):
     return Path(found.address).read_bytes()
 
 
-def attack(templates, folder, capsys, seed):
+def attack(tools, templates, folder, capsys, seed):
     """One hostile value: every reader answers, or says which row is wrong."""
-    chance, found = random.Random(seed), _LEDGERS.SqliteStore(folder)
+    chance, found = random.Random(seed), tools.SqliteStore(folder)
     Path(found.address).write_bytes(templates)
     name = chance.choice(list(TEMPLATES))
     done = mutated(found, name, chance)
@@ -319,23 +319,23 @@ def attack(templates, folder, capsys, seed):
     assert "nan" not in repr([*losses, *(shown.get(key) for key in ("d_out", "spent"))])
 
 
-def attack_all(templates, tmp_path, capsys, seeds):
+def attack_all(tools, templates, tmp_path, capsys, seeds):
     for seed in seeds:
         folder = tmp_path / str(seed)
         folder.mkdir()
         try:
-            attack(templates, folder, capsys, seed)
+            attack(tools, templates, folder, capsys, seed)
         except Exception as error:
             raise AssertionError(f"seed {seed}: {type(error).__name__}: {error}"[:2000]) from error
 
 
-def test_hostile_rows_are_refused_by_name(templates, tmp_path, capsys):
-    attack_all(templates, tmp_path, capsys, range(40))
+def test_hostile_rows_are_refused_by_name(tools, templates, tmp_path, capsys):
+    attack_all(tools, templates, tmp_path, capsys, range(40))
 
 
 @pytest.mark.slow
-def test_many_hostile_rows_are_refused_by_name(templates, tmp_path, capsys):
-    attack_all(templates, tmp_path, capsys, range(1000, 4000))
+def test_many_hostile_rows_are_refused_by_name(tools, templates, tmp_path, capsys):
+    attack_all(tools, templates, tmp_path, capsys, range(1000, 4000))
 
 
 # --- one by one ------------------------------------------------------------------------------
