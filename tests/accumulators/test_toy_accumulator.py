@@ -12,9 +12,10 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent import checks, verify
+from opendp_concurrent import verify
 from opendp_concurrent.accounts.rule import Within
 from opendp_concurrent.accumulators.epsilon_delta_sum import EpsilonDeltaAccounting
+from opendp_concurrent.arguments import checks
 from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidTypeError,

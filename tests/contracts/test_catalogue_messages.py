@@ -19,7 +19,7 @@ from opendp_concurrent.messages.kinds import BY_ANNOTATION, BY_NAME
 from opendp_concurrent.messages.serialization import MOST_LETTERS, TABLE, _signature
 from opendp_concurrent.native.opendp import VERSION
 
-from .. import test_serialization as messages
+from ..messages import test_serialization as messages
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 dp.enable_features("contrib", "honest-but-curious")
