@@ -102,7 +102,7 @@ def test_there_is_something_to_save():
     assert len(RECIPES) > 2 * len(ALONE)
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", READ)
 def test_every_edit_of_one_character_is_refused(name):
     saved = save(RECIPES[name])
     if saved is None:
@@ -138,7 +138,7 @@ def edited(record):
                 yield replaced(record, path, value), counts and value in (-1, 2**80, -(10**6))
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", READ)
 def test_every_replaced_value_is_refused(name):
     saved = save(RECIPES[name])
     if saved is None:

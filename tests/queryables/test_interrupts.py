@@ -1,7 +1,6 @@
 """0.1.0 kept locks and marks after an interrupt at a bad moment, and charged half of a tree."""
 
 import json
-import signal
 import subprocess
 import sys
 import threading
@@ -14,41 +13,14 @@ import opendp_concurrent as oc
 from opendp_concurrent.accounts.lifecycle import innermost_running
 from opendp_concurrent.queryables.turn import inherited_lock
 
+from ..moments import interrupted_at
+
 dp.enable_features("contrib", "honest-but-curious")
 PURE, SEQUENTIAL = dp.max_divergence(), dp.approximate(dp.zero_concentrated_divergence())
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 # Python drops what is raised while an object is destroyed
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 STORM = Path(__file__).parents[1] / "storm.py"
-
-
-def interrupted_at(moment, function, *arguments):
-    """Call ``function``, with a SIGINT at a moment; return whether it came.
-
-    A moment is when a Python function is entered, or a C function has returned: these are where
-    Python looks for interrupts.
-    """
-    seen = 0
-
-    def look(frame, event, argument):
-        nonlocal seen
-        if event in ("call", "c_return"):
-            if "opendp_concurrent" not in frame.f_code.co_filename:
-                return
-            seen += 1
-            if seen == moment:
-                sys.setprofile(None)
-                signal.raise_signal(signal.SIGINT)
-
-    try:
-        sys.setprofile(look)
-        try:
-            function(*arguments)
-        finally:
-            sys.setprofile(None)
-    except KeyboardInterrupt:
-        return True
-    return seen >= moment
 
 
 def in_another_thread(function, *arguments):
