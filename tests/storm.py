@@ -83,8 +83,11 @@ class Odometer:
         self.queries = [laplace(), in_python()]
         self.renew()
 
+    def bounded(self):
+        return self.odometer
+
     def renew(self):
-        self.root = self.odometer(ROWS)
+        self.root = self.bounded()(ROWS)
         self.child = self.root(self.odometer)
         self.grandchild = self.child(self.odometer)
         self.handles = [self.root, self.child, self.grandchild]
@@ -106,13 +109,8 @@ class Odometer:
 class Filter(Odometer):
     """The same below a filter."""
 
-    def renew(self):
-        self.root = oc.make_concurrent_filter(self.odometer, 1, HUGE)(ROWS)
-        self.child = self.root(self.odometer)
-        self.grandchild = self.child(self.odometer)
-        self.handles = [self.root, self.child, self.grandchild]
-        for handle in self.handles:
-            handle.privacy_loss(1)
+    def bounded(self):
+        return oc.make_concurrent_filter(self.odometer, 1, HUGE)
 
 
 class Compositor:
