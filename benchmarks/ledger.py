@@ -5,13 +5,12 @@
 The peer is the database alone: the same row, inserted and committed by its own driver, with the
 same durability. For several processes both are measured with 1, 2, 4 and 8 of them: the peers write
 rows that have nothing to do with each other, ours decide on one budget that all of them share.
-PostgreSQL is a throw-away server from the system's packages. With the kills of ``kills.py`` and the
-individual budgets of ``individual.py``.
+PostgreSQL is a throw-away server from the system's packages. With the individual budgets of
+``individual.py``.
 """
 
 from __future__ import annotations
 
-import itertools
 import multiprocessing
 import os
 import sqlite3
@@ -25,7 +24,6 @@ from typing import Any
 os.environ["RUST_BACKTRACE"] = "0"
 
 import individual
-import kills
 import numpy as np
 import opendp.prelude as dp
 from _postgres import server
@@ -208,8 +206,6 @@ def main() -> None:
             ["", "processes", "bare rows", "launches", "ratio", "prepaid launches", "ratio"],
             table,
         )
-        files = (str(folder / f"kills {number}.db") for number in itertools.count())
-        killed = kills.kill_scenarios(files.__next__, 100 if quick else 1000)
     people = np.random.default_rng(0).normal(size=(10**7, 1))
     bank = median(individual.paired(people, individual.ZCDP, 9 if quick else 60)[0])
 
@@ -217,8 +213,6 @@ def main() -> None:
         return next((row[column] for row in table if row[:2] == [name, 8]), float("nan"))
 
     figures = {
-        "kills": killed.kills,
-        "lost": killed.lost,
         "insert_ratio": launch / row,
         "sqlite_8_over_engine": at_eight("SQLite", 4),
         "postgres_8_over_engine": at_eight("PostgreSQL", 4),
@@ -227,16 +221,13 @@ def main() -> None:
         "bank_1e7_ms": 1e3 * bank,
     }
     targets = {
-        "kills": ("at least", 1000),
-        "lost": ("at most", 0),
         "insert_ratio": ("at most", 1.5),
         "postgres_8_over_engine": ("at least", 0.5),
         "prepaid_sqlite_8_over_engine": ("at least", 2.0),
         "prepaid_postgres_8_over_engine": ("at least", 1.0),
         "bank_1e7_ms": ("at most", 100.0),
     }
-    few = {"kills": "1,000 without --quick, and in kills.py"} if quick else {}
-    report(figures, targets, few, options)
+    report(figures, targets, {}, options)
 
 
 if __name__ == "__main__":

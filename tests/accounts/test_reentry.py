@@ -50,7 +50,7 @@ def in_the_middle(name, action, owner=Account):
 LAUNCH = """
 root = oc.make_concurrent_filter(odometer, 1, 2.0)([1, 2, 3])
 child = root(odometer)
-for owner, name in ((History, "decide"), (Account, "_rebind"), (Account, "begin")):
+for owner, name in ((History, "decide"), (Account, "_rebind"), (History, "keep")):
     for handle in (root, child):
         in_the_middle(name, lambda: handle(count), owner)
         handle(count)
@@ -64,7 +64,7 @@ in_the_middle("_rebind", lambda: root.privacy_loss(2))
 root(count)
 assert seen == ["ReentrantLaunchError"], seen
 other = odometer([1, 2, 3])
-in_the_middle("begin", lambda: isinstance(other(count), int))
+in_the_middle("keep", lambda: isinstance(other(count), int), History)
 root(count)
 assert seen[1:] == [True], seen  # another tree of accounts is free
 assert (root.privacy_loss(1), other.privacy_loss(1)) == (0.5, 0.25)

@@ -2,10 +2,7 @@
 
 import gzip
 import multiprocessing
-import os
 import random
-import signal
-import time
 from collections import Counter
 from contextlib import ExitStack
 from fractions import Fraction
@@ -444,41 +441,6 @@ def test_processes_never_exceed_a_limit_together(tmp_path):
         assert losses(root) == [(counts[0, key] + counts[1, key]) / 64 for key in KEYS]
     assert max(counts[0, key] for key in KEYS) == 32  # to the last share
     assert max(counts[0, key] + counts[1, key] for key in KEYS) == 64
-
-
-def test_killed_processes_leave_a_charge_for_every_answer_in_each_account(tmp_path):
-    """A few; benchmarks/kills.py kills hundreds."""
-    path, answers, kills = tmp_path / "budget.db", 0, 0
-    with create_ledger(path, "visits") as kept:
-        spawn(1024.0, ledger=kept)
-    for number in range(4):
-        reader, writer = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            try:
-                with open_ledger(path, "visits") as kept:
-                    ann = limit(spawn(1024.0, ledger=kept), "ann", 512.0)
-                    worker = ann.leased([1, 2], costing(2.0**-10), 5)
-                    while True:
-                        worker(costing(2.0**-10))
-                        os.write(writer, b"a")
-                        ann([1, 3], costing(2.0**-10))
-                        os.write(writer, b"b")
-            finally:
-                os._exit(1)
-        os.close(writer)
-        with os.fdopen(reader, "rb") as pipe:
-            first = pipe.read(1)
-            time.sleep(0.003 * number)
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            answers, kills = answers + len(first) + len(pipe.read()), kills + 1
-        with open_ledger(path, "visits") as kept:
-            launches = kept.summary().launches
-            assert answers <= launches <= answers + 5 * kills
-            ann = limit(spawn(1024.0, ledger=kept), "ann", 512.0)
-            assert losses(ann) == losses(spawn(1024.0, ledger=kept))
-            assert ann.privacy_loss(1) == launches * 2.0**-10
 
 
 def test_a_limit_of_a_filter_and_of_a_child_is_not_that_of_the_blocks():

@@ -535,7 +535,7 @@ FAMILIES = {
     ),
 }
 COMBINED = ("compose", "power", "inverse", "symmetrised", "group", "mixture")
-BY_DIRECTION = {"both_directions", "one_way"}  # tests/holes/test_hole_27_04_one_direction.py
+BY_DIRECTION = {"both_directions", "one_way"}  # tests/fdp/test_one_direction.py
 
 leaves = st.one_of(
     [st.tuples(st.just(name), arguments) for name, (arguments, _) in FAMILIES.items()]

@@ -232,13 +232,14 @@ def store(request):
     return request.getfixturevalue(request.param)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tools():
     """What is launched, as functions."""
     import types
 
     return types.SimpleNamespace(
         DATASET=DATASET,
+        SqliteStore=SqliteStore,
         Child=Child,
         count=count,
         counted=counted,

@@ -689,34 +689,6 @@ def test_a_process_that_is_forked_ends_without_harm(store, tools):
     assert ledger.summary().launches == 4
 
 
-def test_killed_processes_leave_a_charge_for_every_answer(store, tools):
-    """A few; benchmarks/kills.py kills a thousand."""
-    store.create().close()
-    answers = kills = 0
-    for number in range(6):
-        reader, writer = os.pipe()
-
-        def work(writer=writer):
-            with open_ledger(store.address, tools.DATASET) as ledger:
-                root, query = tools.limit(ledger, 1024.0), tools.count(2.0**-10)
-                while True:
-                    root(query)
-                    os.write(writer, b"a")
-
-        child = tools.Child(work)
-        os.close(writer)
-        first = os.read(reader, 1)
-        time.sleep(0.0007 * number)
-        os.kill(child.pid, signal.SIGKILL)
-        os.waitpid(child.pid, 0)
-        os.close(child._read)
-        with os.fdopen(reader, "rb") as pipe:
-            answers, kills = answers + len(first) + len(pipe.read()), kills + 1
-        with open_ledger(store.address, tools.DATASET) as ledger:
-            assert answers <= ledger.summary().launches <= answers + kills
-            assert ledger.summary().spent == ledger.summary().launches * 2.0**-10
-
-
 def test_a_forked_process_hears_so_while_a_thread_of_its_parent_launches(store, tools):
     """The locks that the thread held stay held in the child: none may be waited for."""
     root = tools.limit(store.create(), d_out=1e6)

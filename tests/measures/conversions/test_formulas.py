@@ -121,8 +121,7 @@ def profile(epsilon, delta, smaller):
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("delta", [0.0, 1e-300, 1e-6, 0.5])
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.999, 1.0])
+@pytest.mark.parametrize(("delta", "share"), [(0.0, 0.5), (1e-300, 0.999), (1e-6, 0.0), (0.5, 1.0)])
 def test_a_smaller_epsilon_has_the_delta_of_randomized_response(epsilon, delta, share):
     smaller = epsilon * share
     exact = mpf(delta) if share == 1.0 else profile(epsilon, delta, smaller)
@@ -130,11 +129,10 @@ def test_a_smaller_epsilon_has_the_delta_of_randomized_response(epsilon, delta, 
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("delta", [0.0, 1e-6, 0.1])
-@pytest.mark.parametrize("larger", [2e-6, 1e-3, 0.11, 0.5, 1.0])
+@pytest.mark.parametrize(
+    ("delta", "larger"), [(0.0, 1e-3), (1e-6, 2e-6), (1e-6, 0.5), (0.1, 0.11), (0.1, 1.0)]
+)
 def test_a_larger_delta_has_the_least_epsilon_that_it_covers(epsilon, delta, larger):
-    if larger < delta:
-        return
     found = approximate_to_epsilon(epsilon, delta, larger)
     assert 0.0 <= found <= epsilon
     assert profile(epsilon, delta, found) <= mpf(larger)
@@ -165,8 +163,8 @@ def test_laplace_noise_on_integers_has_the_divergence_of_its_sum(shift, inverse_
     check(found, on_a_grid(shift, inverse_scale, order) * (1 - mpf("1e-40")))
 
 
-@pytest.mark.parametrize("shift", [1, 2, 3, 5])
-@pytest.mark.parametrize("inverse_scale", [0.25, 1.0, 2.5])
+@pytest.mark.parametrize("shift", [1, 2, 5])
+@pytest.mark.parametrize("inverse_scale", [0.5, 1.0, 2.5])
 def test_no_order_of_laplace_noise_on_integers_exceeds_its_zcdp(shift, inverse_scale):
     rho = laplace_to_zcdp(shift * inverse_scale, inverse_scale)
     for order in (1.0001, 1.01, 1.1, 1.5, 2.0, 3.0, 6.0, 20.0):
@@ -207,9 +205,9 @@ def test_the_formula_of_laplace_is_not_valid_for_integers():
     assert on_a_grid(1, 1.0, 1.0001) > mpf(laplace_to_zcdp(1.0)) * mpf("1.25")
 
 
-@pytest.mark.parametrize("prob", [0.5, 0.55, 0.75, 0.9, 0.999, 1 - 1e-9])
-@pytest.mark.parametrize("categories", [2, 3, 10, 1000])
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("prob", [0.5, 0.75, 0.999, 1 - 1e-9])
+@pytest.mark.parametrize("categories", [2, 3, 1000])
+@pytest.mark.parametrize("order", ORDERS[::2])
 def test_randomized_response_has_the_divergence_of_its_sum(prob, categories, order):
     p, a = mpf(prob), mpf(order)
     r = (1 - p) / (categories - 1)
@@ -227,8 +225,8 @@ def test_randomized_response_has_the_divergence_of_its_sum(prob, categories, ord
 
 
 @pytest.mark.parametrize("order", [1.01, 1.5, 2.0, 10.0, 1000.0, 1e6, 1 + 1e-6])
-@pytest.mark.parametrize("divergence", [1e-12, 1e-3, 1.0, 50.0])
-@pytest.mark.parametrize("delta", [1e-300, 1e-9, 1e-3, 0.5])
+@pytest.mark.parametrize("divergence", [1e-12, 1.0, 50.0])
+@pytest.mark.parametrize("delta", [1e-300, 1e-3, 0.5])
 def test_renyi_to_epsilon(order, divergence, delta):
     a, t, d = mpf(order), mpf(divergence), mpf(delta)
     exact = t + mp.log((a - 1) / a) - (mp.log(d) + mp.log(a)) / (a - 1)
@@ -236,8 +234,8 @@ def test_renyi_to_epsilon(order, divergence, delta):
 
 
 @pytest.mark.parametrize("order", [1.01, 1.5, 2.0, 10.0, 1000.0, 1e6, 1 + 1e-6])
-@pytest.mark.parametrize("divergence", [1e-12, 1e-3, 1.0, 50.0])
-@pytest.mark.parametrize("epsilon", [0.0, 1e-6, 1.0, 60.0])
+@pytest.mark.parametrize("divergence", [1e-12, 1.0, 50.0])
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 60.0])
 def test_renyi_to_delta(order, divergence, epsilon):
     a, t, e = mpf(order), mpf(divergence), mpf(epsilon)
     exact = mp.exp((a - 1) * (t - e)) / (a - 1) * (1 - 1 / a) ** a
@@ -245,8 +243,8 @@ def test_renyi_to_delta(order, divergence, epsilon):
 
 
 @pytest.mark.parametrize("rho", [1e-12, 1e-6, 1e-3, 0.1, 0.5, 1.0, 20.0, 1e7])
-@pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("omega", [1.25, 4.0, 20.0, math.inf])
+@pytest.mark.parametrize("delta", DELTAS[::2] + DELTAS[-1:])
+@pytest.mark.parametrize("omega", [1.25, 20.0, math.inf])
 def test_zcdp_to_epsilon_is_the_infimum_over_orders(rho, delta, omega):
     r, d = mpf(rho), mpf(delta)
 

@@ -49,7 +49,7 @@ def counting(bounded):
 @pytest.mark.parametrize("kind", TRUNCATIONS)
 @pytest.mark.parametrize("most", [1, 2])
 @pytest.mark.parametrize("early", [False, True], ids=["added", "named at first"])
-def test_hole_27_01_a_unit_is_in_no_more_weeks_than_it_is_charged_for(kind, most, early):
+def test_a_unit_is_in_no_more_weeks_than_it_is_charged_for(kind, most, early):
     for order in permutations(range(4)):
         connection, visits = empty()
         bounded = visits.space >> TRUNCATIONS[kind](most)
@@ -70,9 +70,7 @@ def test_hole_27_01_a_unit_is_in_no_more_weeks_than_it_is_charged_for(kind, most
 
 @pytest.mark.parametrize("kind", TRUNCATIONS)
 @pytest.mark.parametrize("snapshot", [False, True])
-def test_hole_27_01_blocks_are_not_added_to_a_table_whose_truncation_bounds_a_moment(
-    kind, snapshot
-):
+def test_blocks_are_not_added_to_a_table_whose_truncation_bounds_a_moment(kind, snapshot):
     _, visits = empty(snapshot=snapshot)
     bounded = visits.space >> TRUNCATIONS[kind](3)
     root = (bounded >> filtered(bounded, [1]))(visits)
@@ -81,7 +79,7 @@ def test_hole_27_01_blocks_are_not_added_to_a_table_whose_truncation_bounds_a_mo
     assert 2 not in root
 
 
-def test_hole_27_01_a_ledger_outlives_the_table_whose_truncation_bounds_a_moment(tmp_path):
+def test_a_ledger_outlives_the_table_whose_truncation_bounds_a_moment(tmp_path):
     _, visits = empty()
     bounded = visits.space >> oc.t.then_group_truncate("week", groups=3)
     with (
@@ -91,7 +89,7 @@ def test_hole_27_01_a_ledger_outlives_the_table_whose_truncation_bounds_a_moment
         filtered(bounded, [1], ledger=ledger)
 
 
-def test_hole_27_01_parts_of_a_growing_table_are_cut_once():
+def test_parts_of_a_growing_table_are_cut_once():
     for order in permutations(range(3)):
         connection, visits = empty()
         bounded = visits.space >> oc.t.then_group_truncate("week", groups=1)
@@ -108,7 +106,7 @@ def test_hole_27_01_parts_of_a_growing_table_are_cut_once():
 
 
 @pytest.mark.parametrize(("measure", "cost"), [(PURE, 1), (dp.zero_concentrated_divergence(), 2)])
-def test_hole_27_01_a_unit_of_person_and_week_is_charged_for_each_week(measure, cost):
+def test_a_unit_of_person_and_week_is_charged_for_each_week(measure, cost):
     connection, visits = empty(unit=("person", "week"))
     bounded = visits.space >> oc.t.then_truncate(2)
     odometer = oc.make_concurrent_odometer(*bounded.output_space, measure)
@@ -134,7 +132,7 @@ def test_hole_27_01_a_unit_of_person_and_week_is_charged_for_each_week(measure, 
     assert made.map(12) >= 12 * root.privacy_loss(3)
 
 
-def test_hole_27_01_a_ledger_keeps_blocks_of_a_unit_of_person_and_week(tmp_path):
+def test_a_ledger_keeps_blocks_of_a_unit_of_person_and_week(tmp_path):
     connection, visits = empty(unit=("person", "week"))
     once = visits.space >> oc.t.then_truncate(1)
     with create_ledger(tmp_path / "budgets.db", "weeks") as ledger:
@@ -147,7 +145,7 @@ def test_hole_27_01_a_ledger_keeps_blocks_of_a_unit_of_person_and_week(tmp_path)
             )
 
 
-def test_hole_27_01_a_week_that_is_no_part_of_the_unit_is_bounded_at_one_moment():
+def test_a_week_that_is_no_part_of_the_unit_is_bounded_at_one_moment():
     _, visits = empty(unit=("person", "week"))
     once = visits.space >> oc.t.then_truncate(1)
     odometer = oc.make_concurrent_odometer(*once.output_space, PURE)
@@ -185,7 +183,7 @@ def rows_of(space):
 
 
 @pytest.mark.parametrize("chained", [False, True])
-def test_hole_27_01_a_frame_that_is_truncated_as_it_is_read_is_read_once(tmp_path, chained):
+def test_a_frame_that_is_truncated_as_it_is_read_is_read_once(tmp_path, chained):
     """A plan of Polars runs at each launch: it keeps another week when the file has grown."""
 
     def first(frame):
@@ -212,7 +210,7 @@ def test_hole_27_01_a_frame_that_is_truncated_as_it_is_read_is_read_once(tmp_pat
 
 
 @pytest.mark.parametrize("kind", ["chain", "native chain", "odometer", "blocks"])
-def test_hole_27_01_data_are_not_added_behind_a_transformation(kind):
+def test_data_are_not_added_behind_a_transformation(kind):
     """The transformation bounds the records of a unit in the first data, not in those added."""
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     odometer = oc.make_concurrent_odometer(*space, PURE)
@@ -248,9 +246,7 @@ def test_hole_27_01_data_are_not_added_behind_a_transformation(kind):
 
 @pytest.mark.parametrize("most", [1, 2, 3])
 @pytest.mark.parametrize(("measure", "cost"), [(PURE, 1), (dp.zero_concentrated_divergence(), 2)])
-def test_hole_27_01_sealed_blocks_keep_a_unit_in_as_many_weeks_as_it_is_charged_for(
-    most, measure, cost
-):
+def test_sealed_blocks_keep_a_unit_in_as_many_weeks_as_it_is_charged_for(most, measure, cost):
     for number, order in enumerate(permutations(range(4))):
         connection, visits = empty()
         oc.tables.create_seals(visits, "kept", "week", most)
@@ -276,7 +272,7 @@ def test_hole_27_01_sealed_blocks_keep_a_unit_in_as_many_weeks_as_it_is_charged_
             break
 
 
-def test_hole_27_01_sealed_blocks_in_a_ledger_are_those_of_all_processes(tmp_path):
+def test_sealed_blocks_in_a_ledger_are_those_of_all_processes(tmp_path):
     path = str(tmp_path / "visits.duckdb")
     with duckdb.connect(path) as connection:
         connection.execute("CREATE TABLE visits (person BIGINT, week BIGINT)")
@@ -307,7 +303,7 @@ def kept_space(table):
     return table.space >> oc.t.then_where(oc.tables.column("week") >= 0)
 
 
-def test_hole_27_01_a_truncation_of_sealed_blocks_bounds_a_moment_again():
+def test_a_truncation_of_sealed_blocks_bounds_a_moment_again():
     _, visits = empty()
     oc.tables.create_seals(visits, "kept", "week", 3)
     kept = oc.tables.sealed(visits, "kept")
@@ -318,7 +314,7 @@ def test_hole_27_01_a_truncation_of_sealed_blocks_bounds_a_moment_again():
     (some >> filtered(some))(kept).add_blocks([1])
 
 
-def test_hole_27_01_parts_of_sealed_blocks_are_cut_once():
+def test_parts_of_sealed_blocks_are_cut_once():
     """Parts may differ in what they cost, so which ones differ must not be chosen by answers."""
     connection, visits = empty()
     oc.tables.create_seals(visits, "kept", "week", 1)
@@ -334,7 +330,7 @@ def test_hole_27_01_parts_of_sealed_blocks_are_cut_once():
 
 
 @pytest.mark.parametrize("native", [False, True])
-def test_hole_27_01_a_ledger_outlives_the_output_of_a_transformation(tmp_path, native):
+def test_a_ledger_outlives_the_output_of_a_transformation(tmp_path, native):
     """Each output has one week of a person, and those of two processes have two."""
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     own = dp.user_domain("visits", lambda data: isinstance(data, dict)), dp.symmetric_distance()

@@ -1,7 +1,6 @@
 """0.1.0 kept locks and marks after an interrupt at a bad moment, and charged half of a tree."""
 
 import json
-import signal
 import subprocess
 import sys
 import threading
@@ -14,41 +13,14 @@ import opendp_concurrent as oc
 from opendp_concurrent.accounts.lifecycle import innermost_running
 from opendp_concurrent.queryables.turn import inherited_lock
 
+from ..moments import interrupted_at
+
 dp.enable_features("contrib", "honest-but-curious")
 PURE, SEQUENTIAL = dp.max_divergence(), dp.approximate(dp.zero_concentrated_divergence())
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 # Python drops what is raised while an object is destroyed
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-HARNESS = Path(__file__).parents[2] / "benchmarks" / "interrupts.py"
-
-
-def interrupted_at(moment, function, *arguments):
-    """Call ``function``, with a SIGINT at a moment; return whether it came.
-
-    A moment is when a Python function is entered, or a C function has returned: these are where
-    Python looks for interrupts.
-    """
-    seen = 0
-
-    def look(frame, event, argument):
-        nonlocal seen
-        if event in ("call", "c_return"):
-            if "opendp_concurrent" not in frame.f_code.co_filename:
-                return
-            seen += 1
-            if seen == moment:
-                sys.setprofile(None)
-                signal.raise_signal(signal.SIGINT)
-
-    try:
-        sys.setprofile(look)
-        try:
-            function(*arguments)
-        finally:
-            sys.setprofile(None)
-    except KeyboardInterrupt:
-        return True
-    return seen >= moment
+STORM = Path(__file__).parents[1] / "storm.py"
 
 
 def in_another_thread(function, *arguments):
@@ -162,12 +134,58 @@ def test_a_refusal_under_the_lock_releases_it():
     limit(count())
 
 
-def test_interrupts_at_random_moments_on_each_kind_of_handle():
-    """Some hundred; ``python benchmarks/interrupts.py`` for 3,000 on each, on PostgreSQL too."""
-    command = [sys.executable, str(HARNESS), "--count", "20", "--seed", "19", "--here"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+KINDS = (
+    "odometer",
+    "filter",
+    "compositor",
+    "child of native",
+    "native child",
+    "machine",
+    "continual",
+    "sequential",
+    "context",
+    "limit",
+    "blocks",
+    "lease",
+    "user's function",
+)
+ON_LEDGER = ("single", "limits", "blocks", "prepaid", "limits on blocks", "answers")
+
+
+def storm(kinds, count):
+    """Interrupt each kind ``count`` times, in a process of its own; none may die or stick."""
+    command = [sys.executable, str(STORM), "--count", str(count), "--seed", "19", *kinds]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280 + count)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    assert len(found) == 19
-    assert {one["failure"] for one in found.values()} == {None}, found
-    assert sum(one["interrupts"] for one in found.values()) >= 19 * 20
+    assert len(found) == len(kinds)
+    assert {failure for _, _, failure in found} == {None}, found
+    assert all(interrupts >= count for _, interrupts, _ in found)
+
+
+def test_interrupts_at_random_moments_on_each_kind_of_handle():
+    storm(KINDS, 20)
+
+
+def test_interrupts_at_random_moments_on_each_kind_of_ledger(tmp_path):
+    storm([f"{kind}={tmp_path}/{kind}.db" for kind in ON_LEDGER], 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_thousands_of_interrupts_on_a_handle(kind):
+    storm([kind], 3000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ON_LEDGER)
+def test_thousands_of_interrupts_on_a_file(tmp_path, kind):
+    storm([f"{kind}={tmp_path}/ledger.db"], 3000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ON_LEDGER)
+def test_thousands_of_interrupts_on_a_server(server, kind):
+    name = "interrupts_" + kind.replace(" ", "_")
+    server.execute(f"CREATE DATABASE {name}")
+    storm([f"{kind}={server.url.rpartition('/')[0]}/{name}"], 3000)

@@ -1,7 +1,6 @@
 """A PostgreSQL server that did not answer blocked launches without limit."""
 
 import contextlib
-import importlib.util
 import os
 import signal
 import socket
@@ -17,13 +16,6 @@ from opendp_concurrent.errors import LedgerError
 from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.ledger.storage import backends
 from opendp_concurrent.ledger.storage.store import Store
-
-_SPECIFICATION = importlib.util.spec_from_file_location(
-    "ledgers", Path(__file__).parents[1] / "ledger" / "conftest.py"
-)
-_LEDGERS = importlib.util.module_from_spec(_SPECIFICATION)
-_SPECIFICATION.loader.exec_module(_LEDGERS)
-postgresql, tools = _LEDGERS.postgresql, _LEDGERS.tools
 
 
 @pytest.fixture(autouse=True)

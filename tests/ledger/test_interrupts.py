@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-from contextvars import copy_context
 from functools import partial
 
 import opendp.prelude as dp
@@ -12,6 +11,8 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.serving import AnswerStore
+
+from ..moments import ALL, interrupted_at
 
 dp.enable_features("contrib", "honest-but-curious")
 PURE = dp.max_divergence()
@@ -28,31 +29,9 @@ def default_handler():
     signal.signal(signal.SIGINT, before)
 
 
-def interrupted_at(moment, function, kept):
-    """Call ``function``, with a SIGINT at a moment; keep what it raises; say whether it came.
-
-    A moment is when any Python function is entered or left, or a C function has returned.
-    """
-    seen = 0
-
-    def look(frame, event, argument):
-        nonlocal seen
-        if event in ("call", "return", "c_return") and frame.f_code is not interrupted_at.__code__:
-            seen += 1
-            if seen == moment:
-                sys.setprofile(None)
-                signal.raise_signal(signal.SIGINT)
-
-    try:
-        sys.setprofile(look)
-        try:
-            copy_context().run(function)  # a with statement may be cut before its end
-        finally:
-            sys.setprofile(None)
-    except KeyboardInterrupt as error:
-        kept.append(error)
-        return True
-    return seen >= moment
+def interrupted(moment, function, kept):
+    """Whether an interrupt comes at any moment of a call, whoever's code runs then."""
+    return interrupted_at(moment, function, events=ALL, within="", kept=kept)
 
 
 def odometer():
@@ -108,7 +87,7 @@ def test_no_moment_leaves_a_ledger_locked_though_the_exception_is_kept(name, tmp
         while came:
             moment += 1 + moment // 40
             before = ledger.summary().launches
-            came = interrupted_at(moment, launch, kept)
+            came = interrupted(moment, launch, kept)
             assert ledger.summary().launches - before <= 2
             beside()  # raised LedgerError: the database is locked
             launch()
@@ -141,24 +120,11 @@ def test_no_moment_loses_an_answer_that_is_charged_or_charges_a_key_twice(tmp_pa
         while came:
             moment += 1 + moment // 40
             labels.append(f"key {moment}")
-            came = interrupted_at(moment, ask, kept)
+            came = interrupted(moment, ask, kept)
             found = ask()
             assert ask() == found
             assert len(ledger.entries(label=labels[-1])) == 1
     assert len(kept) > 40
-
-
-def test_no_moment_closes_the_lookup_of_quotas():
-    """Ctrl-C while one analyst was looked up closed the lookup for all."""
-    quotas = oc.c.make_analyst_quotas(odometer(), 1, {"ada": 1.0, "bob": 0.5})
-    kept, moment, came = [], 0, True
-    while came:
-        moment += 1
-        analysts = quotas([1, 2, 3])
-        came = interrupted_at(moment, lambda analysts=analysts: analysts["ada"], kept)
-        analysts["ada"](COUNT)
-        analysts["bob"](COUNT)
-    assert len(kept) > 20
 
 
 LOCKED = """
@@ -206,7 +172,7 @@ def test_an_update_reaches_all_counters_of_a_stream_or_none():
         moment += 3
         stream = oc.c.make_concurrent_continual(made)([])
         counters = [stream(counter) for _ in range(2)]
-        came = interrupted_at(moment, lambda stream=stream: stream.update(5), kept)
+        came = interrupted(moment, lambda stream=stream: stream.update(5), kept)
         stream.update(2)
         one, other = (counter(None) for counter in counters)
         assert one == other

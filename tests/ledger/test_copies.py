@@ -2,7 +2,6 @@
 
 import contextlib
 import gzip
-import importlib.util
 import os
 import shutil
 import signal
@@ -24,13 +23,6 @@ from opendp_concurrent.ledger import create_ledger, open_ledger, restore_ledger
 from opendp_concurrent.ledger.command import main
 from opendp_concurrent.ledger.storage.anchors import Anchor
 
-_SPECIFICATION = importlib.util.spec_from_file_location(
-    "ledgers", Path(__file__).parents[1] / "ledger" / "conftest.py"
-)
-_LEDGERS = importlib.util.module_from_spec(_SPECIFICATION)
-_SPECIFICATION.loader.exec_module(_LEDGERS)
-sqlite, postgresql = _LEDGERS.sqlite, _LEDGERS.postgresql
-tools = _LEDGERS.tools
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1.0"
 SIDE = "removed, moved or replaced while this process had the ledger open"
 CUT = (  # the last two are what SQLite says itself
@@ -312,7 +304,7 @@ def test_a_ledger_of_0_1_0_becomes_known_when_it_is_used(tools, tmp_path):
         _golden(tmp_path / name)
     with open_ledger(tmp_path / "closed.db", "odometer") as ledger:
         assert ledger.summary().launches == 1
-    root = _odometer(open_ledger(tmp_path / "closed.db", "odometer"))
+    root = _odometer(open_ledger(tmp_path / "closed.db", "odometer"), tools)
     root(tools.count(0.125))
     root._session.account.keeper._book._store.close()
     shutil.copyfile(tmp_path / "closed.db", tmp_path / "copy.db")
@@ -324,14 +316,14 @@ def test_a_ledger_of_0_1_0_becomes_known_when_it_is_used(tools, tmp_path):
         open_ledger(tmp_path / "closed.db", "odometer")
 
 
-def _odometer(ledger):
+def _odometer(ledger, tools):
     import opendp.prelude as dp
 
     import opendp_concurrent as oc
 
-    return oc.make_concurrent_odometer(
-        *_LEDGERS.space(), dp.max_divergence(), ledger=ledger, d_in=1
-    )([1, 2, 3])
+    return oc.make_concurrent_odometer(*tools.space(), dp.max_divergence(), ledger=ledger, d_in=1)(
+        [1, 2, 3]
+    )
 
 
 # --- backups ---------------------------------------------------------------------------------
@@ -414,12 +406,12 @@ def test_a_backup_replaces_no_file(sqlite, tools, tmp_path):
     assert (tmp_path / "there").read_text() == "theirs"
 
 
-def test_a_server_is_backed_up_by_its_own_means(postgresql, tmp_path):
+def test_a_server_is_backed_up_by_its_own_means(postgresql, tools, tmp_path):
     ledger = postgresql.create()
     with pytest.raises(LedgerError, match="pg_dump"):
         ledger.backup(tmp_path / "copy.db")
     with pytest.raises(LedgerError, match="PostgreSQL"):
-        restore_ledger(postgresql.address, _LEDGERS.DATASET, anchor=None)
+        restore_ledger(postgresql.address, tools.DATASET, anchor=None)
     assert not list(tmp_path.glob("copy*"))
 
 

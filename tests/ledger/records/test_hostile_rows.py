@@ -1,6 +1,5 @@
 """Impossible rows with right hashes raised raw errors; a summary forgot what was rolled back."""
 
-import importlib.util
 import json
 import random
 import sqlite3
@@ -22,13 +21,6 @@ from opendp_concurrent.ledger.records.chain import first_hash, next_hash
 from opendp_concurrent.ledger.records.encoding import canonical, encode
 from opendp_concurrent.ledger.records.wire import FORM_1
 
-_SPECIFICATION = importlib.util.spec_from_file_location(
-    "ledgers", Path(__file__).parents[1] / "ledger" / "conftest.py"
-)
-_LEDGERS = importlib.util.module_from_spec(_SPECIFICATION)
-_SPECIFICATION.loader.exec_module(_LEDGERS)
-sqlite, postgresql = _LEDGERS.sqlite, _LEDGERS.postgresql
-store, tools = _LEDGERS.store, _LEDGERS.tools
 CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
 F = oc.TradeoffFunction
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
@@ -286,11 +278,11 @@ def asked(address, name):
 
 
 @pytest.fixture(scope="module", params=[1, 2])
-def templates(request, tmp_path_factory):
+def templates(request, tools, tmp_path_factory):
     """A ledger in each form."""
     dp.enable_features("contrib", "honest-but-curious")
     folder = tmp_path_factory.mktemp("templates")
-    found = _LEDGERS.SqliteStore(folder)
+    found = tools.SqliteStore(folder)
     for name in TEMPLATES:
         fill(found, name)
     found.close()
@@ -300,9 +292,9 @@ def templates(request, tmp_path_factory):
     return Path(found.address).read_bytes()
 
 
-def attack(templates, folder, capsys, seed):
+def attack(tools, templates, folder, capsys, seed):
     """One hostile value: every reader answers, or says which row is wrong."""
-    chance, found = random.Random(seed), _LEDGERS.SqliteStore(folder)
+    chance, found = random.Random(seed), tools.SqliteStore(folder)
     Path(found.address).write_bytes(templates)
     name = chance.choice(list(TEMPLATES))
     done = mutated(found, name, chance)
@@ -327,23 +319,23 @@ def attack(templates, folder, capsys, seed):
     assert "nan" not in repr([*losses, *(shown.get(key) for key in ("d_out", "spent"))])
 
 
-def attack_all(templates, tmp_path, capsys, seeds):
+def attack_all(tools, templates, tmp_path, capsys, seeds):
     for seed in seeds:
         folder = tmp_path / str(seed)
         folder.mkdir()
         try:
-            attack(templates, folder, capsys, seed)
+            attack(tools, templates, folder, capsys, seed)
         except Exception as error:
             raise AssertionError(f"seed {seed}: {type(error).__name__}: {error}"[:2000]) from error
 
 
-def test_hostile_rows_are_refused_by_name(templates, tmp_path, capsys):
-    attack_all(templates, tmp_path, capsys, range(40))
+def test_hostile_rows_are_refused_by_name(tools, templates, tmp_path, capsys):
+    attack_all(tools, templates, tmp_path, capsys, range(40))
 
 
 @pytest.mark.slow
-def test_many_hostile_rows_are_refused_by_name(templates, tmp_path, capsys):
-    attack_all(templates, tmp_path, capsys, range(1000, 4000))
+def test_many_hostile_rows_are_refused_by_name(tools, templates, tmp_path, capsys):
+    attack_all(tools, templates, tmp_path, capsys, range(1000, 4000))
 
 
 # --- one by one ------------------------------------------------------------------------------
@@ -389,7 +381,7 @@ def test_each_reader_names_the_row(sqlite, capsys, column, value, said):
         with pytest.raises(LedgerDamagedError, match=f"charge 3 is unreadable.*{said}"):
             read()
     for action in ("show", "verify", "plot"):
-        assert main([action, sqlite.address]) == 1
+        assert main([action, sqlite.address], plot_ledger) == 1
         assert "charge 3 is unreadable" in capsys.readouterr().err
 
 

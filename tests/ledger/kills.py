@@ -1,20 +1,14 @@
-"""Whether a ledger forgets a charge when processes are killed, and when its server crashes.
-
-    python benchmarks/kills.py [--quick] [--json]
+"""Processes that launch on a ledger, and are killed at random moments.
 
 Two processes at a time open one ledger and launch as fast as they can; each says of every answer
-that it was given. Both get SIGKILL at random moments: half of them while they open the ledger, half
-while they launch. Then the ledger is opened again and read whole. An answer without a charge is
-lost: there must be none. A charge without an answer was in flight: at most one for each kill, or
-for each launch whose writer was told that it may be charged. Where PostgreSQL is installed, its
-clients are killed as well, and the server itself is crashed (``pg_ctl -m immediate``) below three
-of them.
+that it was given. Both get SIGKILL: half of them while they open the ledger, half while they
+launch. Then the ledger is opened again and read whole. An answer without a charge is lost: there
+must be none. A charge without an answer was in flight: at most one for each kill, or for each
+launch whose writer was told that it may be charged.
 
-What the processes do is a scenario: ``SCENARIOS`` has one for each kind of launch on a ledger. The
-kills are divided among them; with ``--scenario NAME`` only that one is run.
-
-A killed process, or server, leaves to the system what it has written. What a disk forgets that
-loses power cannot be tried this way: there one relies on its flushes, which every charge waits for.
+What the processes do is a scenario: ``SCENARIOS`` has one for each kind of launch on a ledger. A
+killed process, or server, leaves to the system what it has written. What a disk forgets that loses
+power cannot be tried this way: there one relies on its flushes, which every charge waits for.
 """
 
 from __future__ import annotations
@@ -24,27 +18,19 @@ import os
 import random
 import select
 import signal
-import subprocess
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
-os.environ["RUST_BACKTRACE"] = "0"
-
 import opendp.prelude as dp
-from _postgres import binaries, server
-from _timing import parser, print_machine, print_table, report
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import LedgerError
 from opendp_concurrent.ledger import SqlLedger, create_ledger, open_ledger
 
 dp.enable_features("contrib", "honest-but-curious")
-
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 EPSILON, BUDGET = 2.0**-10, 2.0**40  # sums of losses are exact
 QUERY = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / EPSILON)
@@ -232,24 +218,6 @@ SCENARIOS = {
 }
 
 
-@dataclass
-class Tally:
-    """What happened, to one kind of ledger."""
-
-    kills: int = 0
-    crashes: int = 0
-    answers: int = 0
-    failures: int = 0
-    charges: int = 0
-    lost: int = 0
-    seconds: float = 0.0
-
-    @property
-    def in_flight(self) -> int:
-        """Charges without an answer."""
-        return self.charges - self.answers + self.lost
-
-
 class Victim:
     """A process that launches until it is killed."""
 
@@ -301,19 +269,14 @@ def launch_forever(address: str, scenario: Scenario, writer: int) -> None:
             time.sleep(0.01)
 
 
-def fresh(address: str, scenario: Scenario) -> None:
-    with create_ledger(address, "survey") as ledger:
-        scenario.start(ledger)  # settles the terms
-
-
 class Account:
     """One ledger: what was answered, beside what is charged."""
 
-    def __init__(self, address: str, scenario: Scenario, tally: Tally) -> None:
-        self.address, self.scenario, self._tally = address, scenario, tally
-        self._kills = self._answers = self._failures = self._lost = 0
-        self.charges = 0
-        fresh(address, scenario)
+    def __init__(self, address: str, scenario: Scenario) -> None:
+        self.address, self.scenario = address, scenario
+        self._kills = self._answers = self._failures = self.charges = 0
+        with create_ledger(address, "survey") as ledger:
+            scenario.start(ledger)  # settles the terms
 
     def add(self, found: list[tuple[int, int]]) -> None:
         """Note what killed processes said, and read the ledger."""
@@ -322,168 +285,44 @@ class Account:
         self._failures += sum(failures for _, failures in found)
         with open_ledger(self.address, "survey") as ledger:
             self.charges = self.scenario.charged(ledger)
-        self._lost = max(self._lost, self._answers - self.charges)
         spare = self.charges - self._answers
-        if spare > (self._kills + self._failures) * self.scenario.at_risk:
-            raise RuntimeError(f"{spare} charges without an answer, after {self._kills} kills")
-
-    def close(self) -> None:
-        """Add to the tally."""
-        self._tally.kills += self._kills
-        self._tally.answers += self._answers
-        self._tally.failures += self._failures
-        self._tally.charges += self.charges
-        self._tally.lost += self._lost
+        assert spare >= 0, f"{-spare} answers without a charge"
+        assert spare <= (self._kills + self._failures) * self.scenario.at_risk
 
 
-def kill_many(new: Callable[[], str], kills: int, scenario: Scenario, tally: Tally) -> None:
-    """Kill ``kills`` processes of a scenario, two at a time."""
-    chance, start = random.Random(SEED), time.perf_counter()
-    opening = launching = 0.0
-    left = kills
-    while left > 0:
-        account = Account(new(), scenario, tally)
-        for _ in range(min(ROUNDS, (left + 1) // 2)):
+def kill_many(new: Callable[[], str], kills: int, scenario: Scenario) -> int:
+    """Kill ``kills`` processes of a scenario, two at a time; return the number of charges."""
+    chance, charges, opening = random.Random(SEED), 0, 0.0
+    while kills > 0:
+        account = Account(new(), scenario)
+        for _ in range(min(ROUNDS, (kills + 1) // 2)):
             begun = time.perf_counter()
             victims = [Victim(account.address, scenario) for _ in range(2)]
             if chance.random() < 0.5 or not opening:
                 for victim in victims:
                     victim.wait_for_answer()
-                if not opening:
-                    opening = time.perf_counter() - begun
-                    launching = opening / 4
-                time.sleep(chance.uniform(0.0, launching))
+                opening = opening or time.perf_counter() - begun
+                time.sleep(chance.uniform(0.0, opening / 4))
             else:
                 time.sleep(chance.uniform(0.0, opening))
             found = [victims[0].kill()]
             time.sleep(chance.uniform(0.0, 0.002))
             account.add([*found, victims[1].kill()])
-            left -= 2
+            kills -= 2
             if account.charges > LONGEST:
                 break
-        account.close()
-    tally.seconds += time.perf_counter() - start
+        charges += account.charges
+    return charges
 
 
-def crash_many(
-    new: Callable[[], str],
-    restart: Callable[[], None],
-    crashes: int,
-    scenario: Scenario,
-    tally: Tally,
-) -> None:
+def crash(address: str, restart: Callable[[], None], scenario: Scenario) -> int:
     """Crash the server below three clients, which go on when it is there again."""
-    chance, start = random.Random(SEED), time.perf_counter()
-    tally.crashes += crashes
-    for _ in range(crashes):
-        account = Account(new(), scenario, tally)
-        victims = [Victim(account.address, scenario) for _ in range(3)]
-        for victim in victims:
-            victim.wait_for_answer()
-        time.sleep(chance.uniform(0.0, 0.1))
-        restart()
-        time.sleep(0.1)
-        account.add([victim.kill() for victim in victims])
-        account.close()
-    tally.seconds += time.perf_counter() - start
-
-
-def restarter(url: str) -> Callable[[], None]:
-    """What crashes the server at ``url`` and starts it again."""
-    import psycopg
-
-    with psycopg.connect(url.replace("+psycopg", "")) as connection:
-        row = connection.execute("SHOW data_directory").fetchone()
-    data = row[0] if row else ""
-    command = f"{binaries()}/pg_ctl -D {data} -m immediate -l {data}/log -w restart"
-    as_user = ["su", "postgres", "-c"] if os.geteuid() == 0 else ["sh", "-c"]
-    return lambda: (
-        subprocess.run([*as_user, command], check=True, stdout=subprocess.DEVNULL, cwd="/") and None
-    )
-
-
-def schemas(url: str) -> Callable[[], str]:
-    """What makes an empty schema on the server at ``url``, and returns the URL of that."""
-    import psycopg
-
-    names = iter(range(10**6))
-
-    def new() -> str:
-        name = f"kills_{next(names)}"
-        with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
-            connection.execute(f"CREATE SCHEMA {name}".encode())
-        return f"{url}?options=-csearch_path%3D{name}"
-
-    return new
-
-
-def kill_scenarios(new: Callable[[], str], kills: int, names: Iterable[str] = SCENARIOS) -> Tally:
-    """Divide ``kills`` among scenarios; return the tally of all of them."""
-    tally, names = Tally(), tuple(names)
-    each = -(-kills // len(names))
-    for name in names:
-        kill_many(new, each, SCENARIOS[name], tally)
-    return tally
-
-
-def main() -> None:
-    """Run, print, report."""
-    arguments = parser(__doc__)
-    arguments.add_argument("--scenario", choices=SCENARIOS, action="append", help="run only this")
-    options = arguments.parse_args()
-    print_machine()
-    names = options.scenario or list(SCENARIOS)
-    on_file, on_server, crashes = (200, 40, 2) if options.quick else (1000, 500, 20)
-    tallies: dict[str, Tally] = {}
-    with tempfile.TemporaryDirectory() as folder, server() as url:
-        files = (str(Path(folder) / f"{number}.db") for number in itertools.count())
-        for name in names:
-            killed = tallies[f"{name}, SQLite, processes killed"] = Tally()
-            kill_many(files.__next__, -(-on_file // len(names)), SCENARIOS[name], killed)
-        if url is None:
-            print("PostgreSQL is not installed: the ledger was NOT tried on it")
-        else:
-            new, restart = schemas(url), restarter(url)
-            for name in names:
-                killed = tallies[f"{name}, PostgreSQL, clients killed"] = Tally()
-                kill_many(new, -(-on_server // len(names)), SCENARIOS[name], killed)
-                crashed = tallies[f"{name}, PostgreSQL, crashed"] = Tally()
-                each = -(-crashes // len(names))
-                crash_many(new, restart, each, SCENARIOS[name], crashed)
-    every = tallies.values()
-    print_table(
-        "Two processes at a time; three where the server crashes",
-        ["", "kills", "crashes", "answers", "charges", "lost", "in flight", "failures", "s"],
-        [
-            [
-                name,
-                one.kills,
-                one.crashes,
-                one.answers,
-                one.charges,
-                one.lost,
-                one.in_flight,
-                one.failures,
-                one.seconds,
-            ]
-            for name, one in tallies.items()
-        ],
-    )
-    kills = sum(one.kills for one in every)
-    report(
-        {
-            "kills": kills,
-            "lost": sum(one.lost for one in every),
-            "charged_in_flight": sum(one.in_flight for one in every),
-        },
-        {
-            "kills": ("at least", on_file),
-            "lost": ("at most", 0),
-        },
-        {"kills": "1,000 and more without --quick"} if options.quick else {},
-        options,
-    )
-
-
-if __name__ == "__main__":
-    main()
+    account = Account(address, scenario)
+    victims = [Victim(account.address, scenario) for _ in range(3)]
+    for victim in victims:
+        victim.wait_for_answer()
+    time.sleep(random.uniform(0.0, 0.1))
+    restart()
+    time.sleep(0.1)
+    account.add([victim.kill() for victim in victims])
+    return account.charges

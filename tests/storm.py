@@ -1,19 +1,20 @@
 """Interrupts at random moments, on each kind of handle: nothing dies, sticks, or is half charged.
 
-    python benchmarks/interrupts.py [--quick] [--json] [--seed N] [--kinds odometer,filter,...]
+    python tests/storm.py [--count N] [--seed N] KIND[=LEDGER] ...
 
-Each kind runs in a process of its own. Another process sends SIGINT to it, as Ctrl-C does, every
-0.2 to 2 ms. Every exception is kept, as consoles and notebooks keep the last one. After each
-interrupt the handle is looked at: all accounts of its tree must agree on what was charged, the next
-launch must go through, and another thread must not wait for a lock that nobody holds.
+Another process sends SIGINT, as Ctrl-C does, every 0.2 to 2 ms. Every exception is kept, as
+consoles and notebooks keep the last one. After each interrupt the handle is looked at: all accounts
+of its tree must agree on what was charged, the next launch must go through, and another thread must
+not wait for a lock that nobody holds.
 
-The kinds of handles on a ledger are the scenarios of ``kills.py``, and a store of answers, on
-SQLite and, where it is installed, on PostgreSQL. A second process launches on the same ledger
-meanwhile. It must never be locked out, and every answer of both must be charged.
+The kinds of handles on a ledger are the scenarios of ``ledger/kills.py``, and a store of answers. A
+second process launches on the same ledger meanwhile. It must never be locked out, and every answer
+of both must be charged.
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import json
 import os
@@ -23,21 +24,23 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import nullcontext
+from pathlib import Path
 
 os.environ["RUST_BACKTRACE"] = "0"  # with it, each error of OpenDP costs about 50 ms
 # first, since threads inherit it: a thread without it would get what the main thread blocks
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 import opendp.prelude as dp
-from _postgres import server
-from _timing import parser, print_machine, print_table, report
-from kills import PREPAID, SCENARIOS
 
 import opendp_concurrent as oc
 from opendp_concurrent.interrupts import whole
 from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.serving import AnswerStore
+
+sys.path.insert(0, str(Path(__file__).parent / "ledger"))
+from kills import PREPAID, SCENARIOS
+
+sys.path.pop(0)
 
 dp.enable_features("contrib", "honest-but-curious")
 PURE, SEQUENTIAL = dp.max_divergence(), dp.approximate(dp.zero_concentrated_divergence())
@@ -52,11 +55,6 @@ while os.getppid() == pid:
     time.sleep(chosen.uniform(2e-4, 2e-3))
     os.kill(pid, 2)
 """
-TARGETS = {
-    "aborts": ("at most", 0.0),
-    "stuck": ("at most", 0.0),
-    "half_charges": ("at most", 0.0),
-}
 
 
 class HalfChargedError(Exception):
@@ -85,8 +83,11 @@ class Odometer:
         self.queries = [laplace(), in_python()]
         self.renew()
 
+    def bounded(self):
+        return self.odometer
+
     def renew(self):
-        self.root = self.odometer(ROWS)
+        self.root = self.bounded()(ROWS)
         self.child = self.root(self.odometer)
         self.grandchild = self.child(self.odometer)
         self.handles = [self.root, self.child, self.grandchild]
@@ -108,13 +109,8 @@ class Odometer:
 class Filter(Odometer):
     """The same below a filter."""
 
-    def renew(self):
-        self.root = oc.make_concurrent_filter(self.odometer, 1, HUGE)(ROWS)
-        self.child = self.root(self.odometer)
-        self.grandchild = self.child(self.odometer)
-        self.handles = [self.root, self.child, self.grandchild]
-        for handle in self.handles:
-            handle.privacy_loss(1)
+    def bounded(self):
+        return oc.make_concurrent_filter(self.odometer, 1, HUGE)
 
 
 class Compositor:
@@ -367,7 +363,7 @@ class Postprocessed:
 
 
 class OnLedger:
-    """One of the scenarios of ``kills.py``, while a second process launches on the same ledger."""
+    """A scenario of ``ledger/kills.py``, while a second process launches on the same ledger."""
 
     def __init__(self, scenario, name):
         self.scenario, self.name, self.answers = SCENARIOS[scenario], name, 0
@@ -391,7 +387,7 @@ class OnLedger:
         others = json.loads(told)
         if others["failure"]:
             raise RuntimeError(f"second process: {others['failure']}")
-        if others["answers"] < 5:
+        if others["answers"] < min(5, interrupts // 10):
             raise RuntimeError("the second process was locked out")
         with open_ledger(self.name, DATASET) as ledger:
             charged = self.scenario.charged(ledger)
@@ -573,94 +569,22 @@ def second(scenario, name):
     print(json.dumps({"answers": answers, "failure": failure}))
 
 
-def main() -> None:
-    options = parser(__doc__)
+def main():
+    options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seed", type=int, default=2026)
-    options.add_argument("--count", type=int, help="interrupts for each kind")
-    options.add_argument("--kinds", default=",".join(KINDS), help="without a ledger; may be empty")
-    options.add_argument("--ledgers", default=",".join(ON_LEDGER), help="on a ledger; may be empty")
-    options.add_argument("--backends", default="sqlite,postgres")
-    options.add_argument(
-        "--here", action="store_true", help="all in this process, one after another, on SQLite"
-    )
-    options.add_argument("--one", nargs=2, metavar=("KIND", "LEDGER"), help="in this process")
+    options.add_argument("--count", type=int, default=20, help="interrupts for each kind")
     options.add_argument("--second", nargs=2, metavar=("SCENARIO", "LEDGER"))
-    options = options.parse_args()
-    count = options.count or (100 if options.quick else 3000)
-    if options.second:
-        second(*options.second)
+    options.add_argument("kinds", nargs="*")
+    given = options.parse_args()
+    if given.second:
+        second(*given.second)
         return
-    if options.one:
-        print(json.dumps(run(*options.one, count, options.seed)))
-        return
-    kinds = [(kind, "") for kind in options.kinds.split(",") if kind]
-    backends = ["sqlite"] if options.here else options.backends.split(",")
-    ledgers = [one for one in options.ledgers.split(",") if one]
-    kinds += [(kind, backend) for backend in backends for kind in ledgers]
     found = {}
-    with tempfile.TemporaryDirectory() as folder, server_if("postgres" in backends) as url:
-
-        def name(backend, number):
-            return url if backend == "postgres" else backend and f"{folder}/{number}.db"
-
-        if options.here:
-            for number, (kind, backend) in enumerate(kinds):
-                found[f"{kind} {backend}"] = run(kind, name(backend, number), count, options.seed)
-                gc.collect()
-            print(json.dumps(found))
-            return
-        print_machine()
-        figures = dict.fromkeys(("interrupts", "aborts", "stuck", "half_charges"), 0.0)
-        rows = []
-        for number, (kind, backend) in enumerate(kinds):
-            if backend == "postgres" and url is None:
-                continue
-            command = [sys.executable, __file__, "--count", str(count)]
-            command += [
-                "--seed",
-                str(options.seed),
-                "--one",
-                kind,
-                fresh(name(backend, number), number),
-            ]
-            try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
-                lines = done.stdout.splitlines()
-                one = json.loads(lines[-1]) if done.returncode == 0 and lines else None
-                said = None if one else f"died ({done.returncode}): {done.stderr[-600:]}"
-            except subprocess.TimeoutExpired:
-                one, said = {"interrupts": 0, "failure": "stuck: no end"}, None
-            if one is None:
-                figures["aborts"] += 1
-            else:
-                found[f"{kind} {backend}"] = one
-                figures["interrupts"] += one["interrupts"]
-                said = one["failure"]
-                if said:
-                    figures["half_charges" if said.startswith("half") else "stuck"] += 1
-            rows.append(
-                [kind, backend or "memory", one["interrupts"] if one else 0, said or "fine"]
-            )
-            print(*rows[-1], flush=True)
-    print_table("interrupts", ["kind", "where", "interrupts", "then"], rows)
-    report(figures, TARGETS, {}, options)
-
-
-def server_if(wanted):
-    """Start PostgreSQL, if it is wanted."""
-    return server() if wanted else nullcontext()
-
-
-def fresh(name, number):
-    """Return the name of an empty database."""
-    if "://" not in name:
-        return name
-    import psycopg
-
-    plain = name.replace("+psycopg", "")
-    with psycopg.connect(plain, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE interrupts_{number}")
-    return name.rpartition("/")[0] + f"/interrupts_{number}"
+    for each in given.kinds:
+        kind, _, name = each.partition("=")
+        found[kind, bool(name)] = run(kind, name, given.count, given.seed)
+        gc.collect()
+    print(json.dumps([[kind, *one.values()] for (kind, _), one in found.items()]))
 
 
 if __name__ == "__main__":
