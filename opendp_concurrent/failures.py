@@ -6,6 +6,9 @@ and their text may have a row.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from logging import Logger
+
 from .shown import is_a
 
 
@@ -14,10 +17,18 @@ def pass_interrupt(error: BaseException) -> None:
 
     :param error: what such code has raised; the caller hides it if this function returns
     """
-    if not is_a(error, KeyboardInterrupt):
+    interrupted = is_a(error, KeyboardInterrupt)
+    del error  # a traceback keeps this frame
+    if not interrupted:
         return
     try:
         raise KeyboardInterrupt
     except KeyboardInterrupt as fresh:
         fresh.__context__ = None  # it would be the error of the handler that the caller is in
         raise
+
+
+def log(logger: Logger, message: str, error: BaseException) -> None:
+    """Log what is hidden. A handler of the log may raise, or the error's class; that is dropped."""
+    with suppress(BaseException):
+        logger.error(message, exc_info=error)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..accounts.charge import Terms
 from ..accounts.label import label_text
+from ..accounts.lifecycle import outside_only
 from ..arguments import checks
 from ..arguments.checked import Text, checked
 from ..arguments.checks import optional, text
@@ -42,6 +43,7 @@ def path_of(**argument: Any) -> tuple[str, ...]:
     return tuple(text(**{name: one}) for one in labels)
 
 
+@outside_only
 class SqlLedger:
     """A durable budget, from :func:`create_ledger` or :func:`open_ledger`.
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors.mechanisms import MechanismError
-from ..failures import pass_interrupt
+from ..failures import log
 from ..native import opendp as _native
+from ..shown import is_a
 from .turn import attempt
 
 LOGGER = logging.getLogger("opendp_concurrent.measurements")
@@ -31,8 +32,10 @@ def hidden(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
     answer, error = attempt(_native.typed, function, *arguments)  # what callbacks kept, too
     if error is None:
         return answer
-    pass_interrupt(error)
-    if type(error) is not MechanismError:
-        LOGGER.error("%s; the reason was hidden from the analyst", what, exc_info=error)
-    del error
+    interrupted = is_a(error, KeyboardInterrupt)
+    if not interrupted and type(error) is not MechanismError:
+        log(LOGGER, f"{what}; the reason was hidden from the analyst", error)
+    del error  # a traceback keeps this frame
+    if interrupted:
+        raise KeyboardInterrupt
     raise MechanismError  # raised outside the handler, so it has no context

@@ -14,6 +14,7 @@ from threading import local
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, WeakValueDictionary
 
+from ..accounts.lifecycle import outside_only
 from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError, KeyReusedError, uncharged
 from ..errors import charged as charged_by
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("opendp_concurrent.serving")
 
 
+@outside_only
 class AnswerStore:
     """Answers of a server, by keys that its clients choose. Each is on disk when it is returned.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from ..accounts.lifecycle import outside_only
 from ..arguments.checked import Count, Positive, Text, checked
 from ..interrupts import Lock
 
@@ -18,6 +19,7 @@ class _Kept:
     used: float
 
 
+@outside_only
 class HandleStore:
     """Handles that clients have open, each under a name. Handles that are not used expire.
 

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from ...arguments import checks
 from ...errors import InvalidTypeError, InvalidValueError
 from ...errors.tables import TableError
-from ...failures import pass_interrupt
+from ...failures import log, pass_interrupt
 from ...interrupts import whole
 from ..plan import Aggregate, Charge, Relation, Scan
 from ..schema import KINDS, Schema
@@ -203,7 +203,7 @@ def opaque(function: Callable[[], Any]) -> Any:
         return function()
     except BaseException as error:
         pass_interrupt(error)
-        LOGGER.error("an engine could not run a statement", exc_info=error)
+        log(LOGGER, "an engine could not run a statement", error)
     raise TableError  # out here, where it has no context
 
 
