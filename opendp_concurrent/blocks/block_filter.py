@@ -30,7 +30,7 @@ from .queryable import BlockFilterQueryable
 from .recorded import OnEachBlock
 from .records import MOMENT, TRANSFORM_FIRST, Records, check_keys, check_partition
 from .session import BlockSession, Whole
-from .steps import Steps
+from .steps import BlockSteps
 from .totals import Totals
 
 
@@ -142,7 +142,7 @@ def make_block_filter(
     measure, accounting = odometer.measure, odometer.accumulator
     # a unit whose rows arrive over time is a path of blocks, since each may depend on answers
     static = not kind.bounds_over_time(input_domain, blocks.of)
-    steps = Steps(measure, factor, static)
+    steps = BlockSteps(measure, factor, static)
     d_in = validate_d_in(input_metric, d_in)
     budget = measure.validate_budget("d_out", d_out)
     on_orders = check_orders(measure, orders)

@@ -29,11 +29,11 @@ from ..queryables.limits import Limits
 from ..queryables.mechanism import ConcurrentOdometer
 from ..queryables.offer import Offers
 from ..queryables.sequential import SequentialRunner
-from ..queryables.session import Session
+from ..queryables.session import Launcher
 from ..sums.accumulator import Accumulator
 from .launches import PriceOnBlocks, Selection
 from .records import Records
-from .steps import Steps
+from .steps import BlockSteps
 
 STREAMS = (
     "measurement takes updates: a block's records are fixed before it is queried: data that arrive "
@@ -55,11 +55,11 @@ class Whole(NamedTuple):
     """
 
     space: tuple[Domain, Metric]
-    steps: Steps
+    steps: BlockSteps
     open_limit: Callable[[BlockSession, ConcurrentOdometer, Limit], Any]
 
 
-class SelectionSession(Session):
+class SelectionSession(Launcher):
     """The session of launches on some blocks."""
 
     __slots__ = ()
@@ -72,7 +72,7 @@ class SelectionSession(Session):
             raise InvalidTypeError(f"measurement is a limit: {LIMITS}")
 
 
-class BlockSession(Session):
+class BlockSession(Launcher):
     """The session of a block filter, whose queries are pairs of blocks and a measurement.
 
     :ivar records: the records of each block
@@ -150,7 +150,7 @@ class BlockSession(Session):
         session._postprocessors, session._children = postprocessors, count(1)
         return session
 
-    def on(self, blocks: Any) -> Session:
+    def on(self, blocks: Any) -> Launcher:
         """Return the session of launches on some blocks, each of which is charged to all of them.
 
         :raises InvalidTypeError, InvalidValueError: if one of them is not a block
@@ -163,7 +163,7 @@ class BlockSession(Session):
         token = self.records.of(places)
         return tuple(self.records.keys.at(places)) if self._by_key else places, token
 
-    def _selection(self, on: Any, token: Sealed) -> Session:
+    def _selection(self, on: Any, token: Sealed) -> Launcher:
         selection = Selection(self.account, on, self.reason)
         child = SelectionSession(
             selection,

@@ -10,7 +10,7 @@ from ..measures import Composability, CompositionMeasure
 from ..sums.accumulator import repeated
 
 
-class Steps:
+class BlockSteps:
     """Group privacy along a path of datasets, from the budget of a block.
 
     :param factor: how many records, or parts of a unit, differ at distance 1

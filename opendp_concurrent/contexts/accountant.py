@@ -25,7 +25,7 @@ shares = at_most(MOST_LAUNCHES, "each query has a share of its own")
 
 
 @dataclass(frozen=True)
-class Plan:
+class Spending:
     """How a context spends its privacy loss.
 
     :ivar evenly: number of queries that share it evenly, or None
@@ -48,7 +48,7 @@ def accountant_of(
     domain: Domain,
     privacy_unit: tuple[Any, Any],
     privacy_loss: tuple[Any, Any],
-    plan: Plan,
+    plan: Spending,
 ) -> tuple[ConcurrentMeasurement | ConcurrentOdometer, list[Any] | None, Any]:
     """Return the mechanism that spawns the queryable, its d_mids if fixed, and its bound if any."""
     metric, d_in = privacy_unit

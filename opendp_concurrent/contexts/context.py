@@ -26,7 +26,7 @@ from ..errors import ConcurrentError, InvalidTypeError, SharesUsedError, SpaceMi
 from ..interrupts import whole
 from ..queryables.root import ConcurrentCompositionQueryable
 from ..sums.accumulator import Accounting
-from .accountant import Plan, accountant_of, shares
+from .accountant import Spending, accountant_of, shares
 from .frame_query import ConcurrentLazyFrameQuery
 from .query import concurrent_query
 from .table_query import table_query
@@ -108,7 +108,7 @@ def concurrent_context(
         domain,
         (metric, d_in),
         privacy_loss,
-        Plan(
+        Spending(
             split_evenly_over,
             split_by_weights,
             orders,

@@ -35,7 +35,7 @@ from ..parallel.partition import Partition
 from ..queryables.as_transformation import AsTransformation
 from ..queryables.mechanism import read_map
 from ..sums.accumulator import Accounting
-from .accountant import Plan, accountant_of
+from .accountant import Spending, accountant_of
 from .by_opendp import ByOpenDP
 from .fitted import fitted
 from .loss_under import loss_under
@@ -120,7 +120,7 @@ class ConcurrentQuery(AsTransformation, Query):
         inner, convert = self._inner(d_out, output_measure, alpha)
         domain, metric, d_in = self._unit()
         accountant, d_mids, budget = accountant_of(
-            domain, (metric, d_in), inner, Plan(split_evenly_over, split_by_weights)
+            domain, (metric, d_in), inner, Spending(split_evenly_over, split_by_weights)
         )
         space = domain, metric
 
@@ -260,7 +260,7 @@ class ConcurrentQuery(AsTransformation, Query):
             part_domain,
             (metric_of_parts, each),
             (self._output_measure, share),
-            Plan(split_evenly_over, split_by_weights, orders, accumulator),
+            Spending(split_evenly_over, split_by_weights, orders, accumulator),
         )
         parts = make_parallel_composition(
             domain, metric, partition, dict.fromkeys(names, accountant)

@@ -23,7 +23,7 @@ OPENDP = SimpleNamespace(
 )
 
 
-class Session:
+class Demonstration:
     """The script. Each method is one step and returns what it answered.
 
     :param api: three constructors, ours or OpenDP's
@@ -140,7 +140,7 @@ def _named(step: Callable[[], str]) -> str:
     return step.__name__.replace("_", " ")
 
 
-def show(session: Session) -> None:
+def show(session: Demonstration) -> None:
     """Run the session and print each step: what it asks of the budget, what is spent then."""
     refusal = ""
     print(f"{'step':<15}{'asks':>7}{'spent':>8}  answer")
@@ -162,14 +162,14 @@ def show_own(
         f"for a person with at most {rows} (--contributions)\n"
         "rows without a finite number are in no value, mean or median, and are not counted\n"
     )
-    show(Session(OURS, values, bounds, contributions))
+    show(Demonstration(OURS, values, bounds, contributions))
 
 
 def show_published(title: str, values: list[float], bounds: tuple[float, float]) -> None:
     """Run the session on published data; then say what OpenDP's own constructors refuse of it."""
     print(f"{title}: {len(values):,} rows, published; one filter, pure DP, epsilon = {EPSILON}\n")
-    show(Session(OURS, values, bounds))
-    session = Session(OPENDP, values, bounds)
+    show(Demonstration(OURS, values, bounds))
+    session = Demonstration(OPENDP, values, bounds)
     steps = [step for step, _ in session.steps() if step != session.child_odometer]
     print("OpenDP's own constructors refuse these steps of the session:")
     for step in (*steps, session.chained_odometer, session.approximate_zcdp):

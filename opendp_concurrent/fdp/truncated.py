@@ -10,7 +10,7 @@ import numpy as np
 from .bounds import ELEMENTARY, Aperiodic, Array, Bounds, probabilities
 
 
-class Truncated(Aperiodic):
+class BoundedNoise(Aperiodic):
     """Noise around 0, given that it is within a bound, against the same noise, shifted.
 
     :cvar LEAST: shift and bound over scale, at least; so that no number is below 1e-300

@@ -25,7 +25,7 @@ import scipy
 from ..arguments.written import written
 from .bounds import ELEMENTARY, UNIT, Array, Bounds, ComplexArray, Transform
 from .gaussian import ROOT, SPECIAL, SQRT2, gaussian_profile, mills
-from .truncated import Truncated
+from .truncated import BoundedNoise
 
 _NODES = 12
 
@@ -57,7 +57,7 @@ _SHORT = 16 * ELEMENTARY  # relative error of _short, without that of the expone
 
 @written("truncated-gaussian", "mu", "bound")
 @dataclass(frozen=True)
-class TruncatedGaussian(Truncated):
+class TruncatedGaussian(BoundedNoise):
     """Gaussian noise, cut off, against the same noise, shifted.
 
     :ivar mu: shift over scale, at least ``LEAST[0]`` and below twice ``bound``

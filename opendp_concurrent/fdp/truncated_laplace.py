@@ -24,12 +24,12 @@ import numpy as np
 from ..arguments.written import written
 from .bounds import ELEMENTARY, UNIT, Array, Bounds, Transform
 from .laplace import Laplace
-from .truncated import Truncated
+from .truncated import BoundedNoise
 
 
 @written("truncated-laplace", "epsilon", "bound")
 @dataclass(frozen=True)
-class TruncatedLaplace(Truncated):
+class TruncatedLaplace(BoundedNoise):
     """Laplace noise, cut off, against the same noise, shifted.
 
     :ivar epsilon: shift over scale, at least ``LEAST[0]`` and below twice ``bound``

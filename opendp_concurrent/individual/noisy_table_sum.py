@@ -66,7 +66,7 @@ class NoisyTableSum:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class SumInSteps:
     """A query in whole steps: quanta, or integers.
 
     :ivar value: what a row adds; None counts rows
@@ -83,7 +83,7 @@ class Steps:
     where: Predicate | None
 
 
-def steps_of(query: NoisyTableSum, schema: Schema) -> Steps:
+def steps_of(query: NoisyTableSum, schema: Schema) -> SumInSteps:
     """Return a query of tables with this schema in whole steps, or raise naming the argument."""
     where = None if query.where is None else checked_predicate(schema, query.where)
     bound, factor, value = query.bound, 1.0, None
@@ -120,4 +120,4 @@ def steps_of(query: NoisyTableSum, schema: Schema) -> Steps:
             f"scale ({query.scale}) must be from 2^-30 to 2^62 steps of {query.quantum or 1}"
         )
     scale = least_double(lambda one: one >= exact, near=float(exact))
-    return Steps(value, floor(in_steps + 0.5), scale, query.quantum or 1.0, where)
+    return SumInSteps(value, floor(in_steps + 0.5), scale, query.quantum or 1.0, where)

@@ -29,7 +29,7 @@ from ..tables.steps import table_given
 from ..tables.table import Table
 from .integer_noise import IntegerNoise
 from .noise_loss import NoiseLoss, noise_loss
-from .noisy_table_sum import NoisyTableSum, Steps, steps_of
+from .noisy_table_sum import NoisyTableSum, SumInSteps, steps_of
 from .price import individual_budget
 from .unit_price import BUDGET, UnitPrice, terms_of
 
@@ -45,7 +45,7 @@ class _TableFilter:
         self._terms = terms_of(loss, d_out)
         self._budgets.check(self._terms)
 
-    def check(self, query: Any) -> tuple[Steps, UnitPrice]:
+    def check(self, query: Any) -> tuple[SumInSteps, UnitPrice]:
         """Return the steps of the query and its price, or raise."""
         if not isinstance(query, NoisyTableSum):
             raise InvalidTypeError(

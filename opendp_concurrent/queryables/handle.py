@@ -11,7 +11,7 @@ from typing import Any
 
 from ..native import opendp as _native
 from .data import SealedHandle, check_process
-from .session import Session
+from .session import Launcher
 from .turn import in_turn
 
 
@@ -21,7 +21,7 @@ class Handle(SealedHandle):
     :param launch: launches a query on the session
     """
 
-    def __init__(self, session: Session, launch: Callable[[Any], Any]) -> None:
+    def __init__(self, session: Launcher, launch: Callable[[Any], Any]) -> None:
         self._session, self._launch = session, launch
         self._transport = _native.python_queryable(launch) if session.native else None
 

@@ -9,7 +9,7 @@ from opendp.mod import Queryable
 
 from ..accounts.prepaid import Prepaid
 from .handle import Handle
-from .session import Session
+from .session import Launcher
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -35,7 +35,7 @@ class PrepaidQueryable(Handle, Queryable):
 
     query_type = "AnyMeasurement"
 
-    def __init__(self, session: Session, paid: Prepaid) -> None:
+    def __init__(self, session: Launcher, paid: Prepaid) -> None:
         super().__init__(session, partial(session.launch_prepaid, paid))
         self._paid = paid
 

@@ -14,7 +14,7 @@ from .data import check_process
 from .description import Description
 from .handle import Handle
 from .prepaid import PrepaidQueryable
-from .session import Session
+from .session import Launcher
 
 MOST = 10**6  # launches that are prepaid in one step
 AT_ONCE = at_most(MOST, "it is charged in one step")
@@ -23,7 +23,7 @@ AT_ONCE = at_most(MOST, "it is charged in one step")
 class _Handle(Handle):
     """What the three handles share: launching a query, now or prepaid."""
 
-    def __init__(self, session: Session, description: str) -> None:
+    def __init__(self, session: Launcher, description: str) -> None:
         super().__init__(session, session.launch)
         self._description = description
 
@@ -154,7 +154,7 @@ class ConcurrentOdometerQueryable(_Handle, OdometerQueryable):
 class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
     """Handle of a filter. It admits a launch if the loss stays at or below d_out."""
 
-    def __init__(self, session: Session, description: str, d_in: Any, d_out: Any) -> None:
+    def __init__(self, session: Launcher, description: str, d_in: Any, d_out: Any) -> None:
         super().__init__(session, description)
         self._d_in, self._d_out = d_in, d_out
 
@@ -216,7 +216,7 @@ class ConcurrentCompositionQueryable(_Handle, Queryable):
 
     query_type = "AnyMeasurement"
 
-    def __init__(self, session: Session, description: str, d_in: Any) -> None:
+    def __init__(self, session: Launcher, description: str, d_in: Any) -> None:
         super().__init__(session, description)
         self._d_in = d_in
 

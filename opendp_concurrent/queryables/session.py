@@ -41,7 +41,7 @@ from .sequential import SequentialRunner
 from .turn import in_turn, inherited_lock, lock_for_turns
 
 
-class Session:
+class Launcher:
     """The state behind a handle of an odometer, filter or compositor.
 
     :param account: decides on launches and records their charges

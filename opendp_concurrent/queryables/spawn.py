@@ -28,7 +28,7 @@ from .root import (
     ConcurrentOdometerQueryable,
 )
 from .sequential import SequentialRunner
-from .session import Session, validate_d_in
+from .session import Launcher, validate_d_in
 
 
 def _runner(measure: CompositionMeasure) -> SequentialRunner | None:
@@ -63,8 +63,8 @@ def _stability(transformation: Transformation, d_in: Any) -> tuple[Any, bool]:
 
 def _session(
     odometer: ConcurrentOdometer, account: Account, token: Sealed, runner: SequentialRunner | None
-) -> Session:
-    return Session(
+) -> Launcher:
+    return Launcher(
         account,
         odometer.query_space,
         odometer.input_metric,
@@ -85,7 +85,7 @@ def _recorded(odometer: ConcurrentOdometer, ledger: Ledger, d_in: Any) -> Bound:
 
 
 def spawn_odometer(
-    odometer: ConcurrentOdometer, token: Sealed, parent: Session | None
+    odometer: ConcurrentOdometer, token: Sealed, parent: Launcher | None
 ) -> ConcurrentOdometerQueryable:
     """Return the handle of an odometer. Its launches are also charged to ``parent``, if given."""
     measure, bound = odometer.measure, None
@@ -136,7 +136,7 @@ def spawn_filter(
 
 
 def spawn_limited(
-    odometer: ConcurrentOdometer, token: Sealed, parent: Session | None
+    odometer: ConcurrentOdometer, token: Sealed, parent: Launcher | None
 ) -> ConcurrentFilterQueryable:
     """Return the handle of a limit below ``parent``; the same one if it was opened before."""
     if parent is None or odometer.limit is None:
@@ -150,7 +150,7 @@ def spawn_limited(
 
 
 def _open_limit(
-    odometer: ConcurrentOdometer, token: Sealed, parent: Session, limit: Limit
+    odometer: ConcurrentOdometer, token: Sealed, parent: Launcher, limit: Limit
 ) -> ConcurrentFilterQueryable:
     measure, terms = odometer.measure, limit.terms
     token, inward = _head(odometer, token)
@@ -183,7 +183,7 @@ def spawn_composition(
 ) -> ConcurrentCompositionQueryable:
     """Return the handle of a compositor."""
     account = Account(None, bound=bound, sequential_reason=_reason(measure), opaque=opaque)
-    session = Session(account, space, space[1], measure, token, _runner(measure))
+    session = Launcher(account, space, space[1], measure, token, _runner(measure))
     return ConcurrentCompositionQueryable(session, measure.name, bound.d_in)
 
 

@@ -25,8 +25,7 @@ from ..measures.opendp import Measure, descriptor, user_divergence
 from ..references import cite
 from ..sums.accumulator import Accounting, Accumulator
 from .distances import TruncatedConcentrated, omega_above_one
-from .truncated_sum import Truncated as LeastOmega
-from .truncated_sum import TruncatedSum
+from .truncated_sum import LeastOmega, TruncatedSum
 
 
 @dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError

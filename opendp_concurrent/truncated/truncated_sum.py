@@ -57,7 +57,7 @@ class TruncatedSum:
 
 @written("least-omega")
 @dataclass(frozen=True, slots=True)
-class Truncated(Divided):
+class LeastOmega(Divided):
     """The accumulator for truncated concentrated DP."""
 
     def supports(self, measure: Any) -> bool:

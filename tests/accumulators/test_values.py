@@ -22,7 +22,7 @@ from opendp_concurrent.sums.scalar_sum import ScalarSum
 from opendp_concurrent.sums.square_sum import Squares
 from opendp_concurrent.tradeoffs.product import Products
 from opendp_concurrent.tradeoffs.slots import AnyOrder, Slots
-from opendp_concurrent.truncated.truncated_sum import Truncated
+from opendp_concurrent.truncated.truncated_sum import LeastOmega
 
 PURE = oc.TradeoffFunction.pure
 GRID = OnOrders((2.0, 3.0))
@@ -72,7 +72,7 @@ class Rule:
         (oc.accumulators.ladder(PURE(0.5)), f"ladder({PURE(0.5)})"),
         (oc.accumulators.residue(0.5), "residue(mu=0.5)"),
         (Squares(), "root of the sum of squares"),
-        (Truncated(), "sum of rho, least omega"),
+        (LeastOmega(), "sum of rho, least omega"),
         (GRID, "basic sums at orders (2.0, 3.0)"),
     ],
     ids=lambda one: str(one)[:20],
@@ -91,7 +91,7 @@ def test_an_accounting_says_what_it_is(accounting, text):
         (oc.accumulators.ladder(PURE(0.5)).start(None), PURE(0.5)),
         (oc.accumulators.residue(0.5).start(None), PURE(0.5)),
         (Squares().start(None), 0.5),
-        (Truncated().start(None), oc.TruncatedConcentrated(0.5, 8.0)),
+        (LeastOmega().start(None), oc.TruncatedConcentrated(0.5, 8.0)),
         (Products().start(oc.TradeoffFunction.identity()), PURE(0.5)),
         (Slots((PURE(0.5),), (PURE(0.5),)), PURE(0.5)),
         (Planned((0.5,), 0, ScalarSum()), 0.5),
@@ -162,7 +162,7 @@ def test_a_record_of_slots_has_the_places_that_are_left():
 def test_records_are_exact():
     assert ScalarSum().after(0.1, 3).to_record() == hex(int(3 * Fraction(0.1) * 2**1074))
     assert Squares().start(None).after(0.1).to_record() == hex(int(Fraction(0.1) ** 2 * 2**2148))
-    assert Truncated().start(None).after(oc.TruncatedConcentrated(0.5, 8.0)).to_record() == [
+    assert LeastOmega().start(None).after(oc.TruncatedConcentrated(0.5, 8.0)).to_record() == [
         hex(2**1073),
         (8.0).hex(),
     ]

@@ -4,7 +4,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.blocks.steps import Steps
+from opendp_concurrent.blocks.steps import BlockSteps
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from opendp_concurrent.measures import composition_measure
 
@@ -31,7 +31,7 @@ APPROXIMATE_ZCDP = composition_measure(dp.approximate(dp.zero_concentrated_diver
     ],
 )
 def test_a_share_and_its_loss(measure, factor, units, d_in, share):
-    steps = Steps(measure, factor, units)
+    steps = BlockSteps(measure, factor, units)
     assert steps.share(d_in, 1.0) == share
     assert steps.loss(d_in, share) == 1.0
     assert steps.loss(0, share) == 0
@@ -44,8 +44,8 @@ def test_what_is_not_proven_is_refused():
         (10**3, InvalidValueError),
     ):
         with pytest.raises(error, match="d_in|steps apart"):
-            Steps(PURE, 1, False).share(d_in, 1.0)
+            BlockSteps(PURE, 1, False).share(d_in, 1.0)
     with pytest.raises(UnsupportedMeasureError, match="2 steps apart"):
-        Steps(composition_measure(oc.fixed_renyi_divergence(4.0)), 1, False).share(2, 1.0)
+        BlockSteps(composition_measure(oc.fixed_renyi_divergence(4.0)), 1, False).share(2, 1.0)
     with pytest.raises(UnsupportedMeasureError, match="up to 2 blocks"):
-        Steps(APPROXIMATE_ZCDP, 2, True)
+        BlockSteps(APPROXIMATE_ZCDP, 2, True)

@@ -40,7 +40,7 @@ from opendp_concurrent.tradeoffs.product import TradeoffProduct
 from opendp_concurrent.tradeoffs.residue import Residual
 from opendp_concurrent.tradeoffs.slots import Slots
 from opendp_concurrent.truncated.distances import TruncatedConcentrated
-from opendp_concurrent.truncated.truncated_sum import Truncated
+from opendp_concurrent.truncated.truncated_sum import LeastOmega
 
 numbers = st.one_of(
     st.floats(min_value=0.0, max_value=1e6),
@@ -225,11 +225,11 @@ SUBJECTS = {
         lambda d_mids: [mp.sqrt(mp.fsum(mp.mpf(one) ** 2 for one in d_mids))],
     ),
     "truncated_sum": Subject(
-        Truncated().start(None),
+        LeastOmega().start(None),
         st.builds(TruncatedConcentrated, numbers, st.sampled_from([1.5, 8.0, 1e6, math.inf])),
         lambda loss: (loss.rho, 1 / loss.omega),
         [1.0, None, (1.0, 2.0)],
-        lambda record: Truncated().from_record(None, record),
+        lambda record: LeastOmega().from_record(None, record),
         lambda d_mids: [
             sum((Fraction(one.rho) for one in d_mids), Fraction(0)),
             max((Fraction(1 / one.omega) for one in d_mids), default=Fraction(0)),
@@ -287,7 +287,7 @@ ACCOUNTINGS = {
         "Ladder",
         "OnOrders",
     ),
-    *("Products", "Renyi", "Residue", "Squares", "Truncated", "Zcdp"),
+    *("Products", "Renyi", "Residue", "Squares", "LeastOmega", "Zcdp"),
 }
 every = pytest.mark.parametrize("name", SUBJECTS)
 

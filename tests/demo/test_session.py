@@ -4,7 +4,7 @@ import opendp.prelude as dp
 import pytest
 
 from opendp_concurrent.demo import session
-from opendp_concurrent.demo.session import OPENDP, OURS, Session
+from opendp_concurrent.demo.session import OPENDP, OURS, Demonstration
 
 dp.enable_features("contrib", "honest-but-curious")
 
@@ -14,7 +14,7 @@ REFUSED_BY_OPENDP = ["ask_for_less", "chained_odometer", "approximate_zcdp"]
 
 @pytest.mark.parametrize("contributions", [1, 3, 7, 20, 10**6])
 def test_every_launch_is_priced_for_the_rows_of_a_person(contributions):
-    one = Session(OURS, [30.0] * 10, BOUNDS, contributions)
+    one = Demonstration(OURS, [30.0] * 10, BOUNDS, contributions)
     assert one.count(1 / 8).map(contributions) == 1 / 8
     assert one.below(50.0, 1 / 32).map(contributions) == 1 / 32
     refused, asked = [], 0.0
@@ -32,13 +32,13 @@ def test_every_launch_is_priced_for_the_rows_of_a_person(contributions):
 
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1e-6, 1e-9), (-1e9, 3.0)])
 def test_a_sum_fits_the_price_of_its_child(bounds):
-    one = Session(OURS, [0.5] * 10, bounds)
+    one = Demonstration(OURS, [0.5] * 10, bounds)
     one.open_two(), one.open_search()
     assert session.attempt(one.query_in_turn)[1]
 
 
 def answers(values, bounds):
-    one = Session(OURS, values, bounds)
+    one = Demonstration(OURS, values, bounds)
     one.noisy = lambda query, *_: query  # as without noise, to see what is asked
     one.root = one.two = lambda query: query(values)
     one.search = lambda query: query(values)
@@ -60,7 +60,7 @@ def test_a_mean_stays_within_the_bounds(noise, said):
 
 
 def test_opendp_refuses_what_the_demonstration_says_it_refuses():
-    native = Session(OPENDP, [30.0] * 10, BOUNDS)
+    native = Demonstration(OPENDP, [30.0] * 10, BOUNDS)
     steps = [step for step, _ in native.steps() if step != native.child_odometer]
     steps += [native.chained_odometer, native.approximate_zcdp]
     refused = [step.__name__ for step in steps if not session.attempt(step)[1]]
@@ -68,7 +68,7 @@ def test_opendp_refuses_what_the_demonstration_says_it_refuses():
 
 
 def test_what_opendp_refuses_runs_here():
-    ours = Session(OURS, [30.0] * 10, BOUNDS)
+    ours = Demonstration(OURS, [30.0] * 10, BOUNDS)
     for name in REFUSED_BY_OPENDP:
         assert session.attempt(getattr(ours, name))[1], name
 

@@ -10,7 +10,7 @@ from mpmath import mpf
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidValueError
-from opendp_concurrent.fdp.truncated import Truncated
+from opendp_concurrent.fdp.truncated import BoundedNoise
 from opendp_concurrent.fdp.truncated_gaussian import TruncatedGaussian
 from opendp_concurrent.fdp.truncated_laplace import TruncatedLaplace
 
@@ -46,7 +46,7 @@ def points(f):
 @pytest.mark.parametrize(("kind", "shift", "bound"), EVERY)
 def test_the_profile_is_that_of_the_best_threshold(exact, kind, shift, bound):
     f = KINDS[kind](shift, bound)
-    assert isinstance(f, Truncated)
+    assert isinstance(f, BoundedNoise)
     at = points(f)
     low, high = f.profile(at)
     with mp.workdps(400):

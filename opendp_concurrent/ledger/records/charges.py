@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from .encoding import canonical, decode
-from .limited import Limited, Opened
+from .limited import LimitedCharge, Opened
 from .readable import UNREADABLE, is_text
 from .wire import NEWEST
 
@@ -29,7 +29,7 @@ def decode_charge(text: str, form: int) -> Any:
     return decode(text, form)
 
 
-def _limited(text: str) -> Limited:
+def _limited(text: str) -> LimitedCharge:
     losses, _, rest = text.partition(',"limit":')
     limit, _, rest = rest.partition(',"opened":[')
     opened: tuple[Opened, ...] = ()
@@ -40,7 +40,7 @@ def _limited(text: str) -> Limited:
             raise ValueError
         opened = (Opened(_number(above[len(_ABOVE) :]), _text(label), _terms(terms)),)
     d_mid, d_mids = losses[len(_FIRST) :].split(_SECOND)
-    return Limited(decode(d_mid), _number(limit), decode(d_mids), opened)
+    return LimitedCharge(decode(d_mid), _number(limit), decode(d_mids), opened)
 
 
 def _number(written: str) -> int:

@@ -31,7 +31,7 @@ class Opened:
 
 @written("limited", "d_mid", "limit", "d_mids", "opened")
 @dataclass(frozen=True, slots=True)
-class Limited:
+class LimitedCharge:
     """The charge of a launch below limits.
 
     :ivar d_mid: privacy loss of the launch at the d_in of the budget

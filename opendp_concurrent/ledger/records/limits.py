@@ -13,7 +13,7 @@ from ...accounts.charge import LimitCharge, Terms
 from ...accounts.limit import require_same_terms
 from ...errors import InvalidValueError
 from ...sums.accumulator import Accumulator, repeated
-from .limited import Limited, Opened
+from .limited import LimitedCharge, Opened
 from .measures import empty_total
 from .readable import is_text
 from .shelves import Shelves
@@ -80,7 +80,7 @@ class Limits:
         charges: tuple[LimitCharge, ...],
         after: tuple[Accumulator, ...],
         count: int = 1,
-    ) -> tuple[list[Limited], Limits]:
+    ) -> tuple[list[LimitedCharge], Limits]:
         """Return the records of equal charges below limits, and the limits after them.
 
         :param charges: what each costs each limit, from the outermost one to the innermost
@@ -97,14 +97,14 @@ class Limits:
             number = found
             copy._put(copy._known(number), count, total)
         d_mids = tuple(charge.d_mid for charge in charges)
-        first = Limited(d_mid, number, d_mids, tuple(opened))
-        return [first, *[Limited(d_mid, number, d_mids, ())] * (count - 1)], copy
+        first = LimitedCharge(d_mid, number, d_mids, tuple(opened))
+        return [first, *[LimitedCharge(d_mid, number, d_mids, ())] * (count - 1)], copy
 
     def path(self, number: int) -> Path:
         """Return the path of a limit from its number."""
         return self._known(number).path
 
-    def replay(self, charge: Limited, count: int = 1) -> None:
+    def replay(self, charge: LimitedCharge, count: int = 1) -> None:
         """Add ``count`` charges that are all ``charge``. Call this on a copy of one's own.
 
         :raises InvalidValueError: if the charge does not follow from the charges before it

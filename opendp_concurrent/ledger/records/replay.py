@@ -13,7 +13,7 @@ from .chain import hasher, next_hash
 from .charges import decode_charge
 from .encoding import canonical
 from .entries import Entry
-from .limited import Limited
+from .limited import LimitedCharge
 from .limits import Limits, Path
 from .readable import UNREADABLE, is_plain, reading, require_text, unreadable
 
@@ -89,7 +89,7 @@ def replay(
             continue
         path: Path = ()
         d_mid = found
-        if isinstance(found, Limited):
+        if isinstance(found, LimitedCharge):
             path, d_mid = sums.limits.path(found.limit), found.d_mid
         tell(Entry(sequence, time, label, mechanism, d_mid, sums.total().loss, head, path))
     sums.settle()
@@ -114,7 +114,7 @@ class _Sums:
         """Add a charge."""
         self.settle()
         self._limit(charge, 1)
-        d_mid = charge.d_mid if isinstance(charge, Limited) else charge
+        d_mid = charge.d_mid if isinstance(charge, LimitedCharge) else charge
         if d_mid is self._d_mid:  # it was added without an error
             self._waiting += 1
         else:
@@ -148,7 +148,7 @@ class _Sums:
         return self._total
 
     def _limit(self, charge: Any, count: int) -> None:
-        if isinstance(charge, Limited):
+        if isinstance(charge, LimitedCharge):
             if self.limits is self._before:
                 self.limits = Limits(self._before)  # the only copy, to which all are added
             self.limits.replay(charge, count)

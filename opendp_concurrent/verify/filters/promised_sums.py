@@ -23,7 +23,7 @@ from ...measures.zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENC
 from ...sums.orders_sum import GridCurve, OnOrders
 from ...sums.planned import Planned
 from ...truncated.distances import TruncatedConcentrated
-from ...truncated.truncated_sum import Truncated
+from ...truncated.truncated_sum import LeastOmega
 from ..mechanism import FiniteMechanism, Number
 from .adversary import worst_analyst
 from .menu import Item
@@ -117,7 +117,7 @@ def fixed_renyi(budget: Budget) -> Iterator[Outcome]:
 
 def truncated_sum(budget: Budget) -> Iterator[Outcome]:
     """Compare all orders below ω; for ω itself, use a mechanism with a steep divergence there."""
-    start = Truncated().start()
+    start = LeastOmega().start()
     if budget.part == "omega":
         steep = steep_mechanism()
         d_mid = TruncatedConcentrated(steep.renyi(OMEGA) / OMEGA * (1 + 1e-12), OMEGA)

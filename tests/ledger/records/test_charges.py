@@ -6,17 +6,22 @@ from opendp_concurrent.errors import InvalidValueError
 from opendp_concurrent.ledger.records import charges
 from opendp_concurrent.ledger.records.charges import decode_charge
 from opendp_concurrent.ledger.records.encoding import decode, encode
-from opendp_concurrent.ledger.records.limited import Limited, Opened
+from opendp_concurrent.ledger.records.limited import LimitedCharge, Opened
 from opendp_concurrent.ledger.records.wire import NEWEST
 
 TERMS = '{"accumulator":{"basic":{}},"d_in":1}'
 STRANGE = 'a ,"limit":{}, \\ \u00e9\U0001f600'
 WRITTEN = (
-    Limited(0.125, 1, (0.25,), ()),
-    Limited(0.125, 12, (0.25, 0.125), (Opened(0, "ann", TERMS),)),
-    Limited((1.0, 1e-6), 2, ((1.0, 1e-6),), (Opened(1, STRANGE, TERMS),)),
-    Limited(Limited(1, 2, (), ()), 2, (Limited(0.5, 2, (1, None), ()),), (Opened(7, "", ""),)),
-    Limited(0.5, 3, (0.5, 0.5), (Opened(0, "a", TERMS), Opened(2, "b", TERMS))),
+    LimitedCharge(0.125, 1, (0.25,), ()),
+    LimitedCharge(0.125, 12, (0.25, 0.125), (Opened(0, "ann", TERMS),)),
+    LimitedCharge((1.0, 1e-6), 2, ((1.0, 1e-6),), (Opened(1, STRANGE, TERMS),)),
+    LimitedCharge(
+        LimitedCharge(1, 2, (), ()),
+        2,
+        (LimitedCharge(0.5, 2, (1, None), ()),),
+        (Opened(7, "", ""),),
+    ),
+    LimitedCharge(0.5, 3, (0.5, 0.5), (Opened(0, "a", TERMS), Opened(2, "b", TERMS))),
 )
 
 

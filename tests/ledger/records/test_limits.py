@@ -8,7 +8,7 @@ from opendp_concurrent.accounts.charge import LimitCharge, Terms
 from opendp_concurrent.accumulators.basic import basic
 from opendp_concurrent.errors import InvalidTypeError, LedgerDamagedError, LimitMismatchError
 from opendp_concurrent.ledger.records.encoding import decode, encode
-from opendp_concurrent.ledger.records.limited import Limited, Opened
+from opendp_concurrent.ledger.records.limited import LimitedCharge, Opened
 from opendp_concurrent.ledger.records.limits import Limits, check_kept
 from opendp_concurrent.ledger.records.measures import empty_total
 from opendp_concurrent.ledger.records.terms import write_terms
@@ -45,9 +45,9 @@ def test_the_first_charge_of_a_limit_has_its_label_and_terms():
     record, after = charge(Limits(), 0.25, 0.125)
     text = write_terms(terms())
     opened = (Opened(0, "team", text), Opened(1, "ann", text))
-    assert record == Limited(0.125, 2, (0.25, 0.125), opened)
+    assert record == LimitedCharge(0.125, 2, (0.25, 0.125), opened)
     again, later = charge(after, 0.25, path=TEAM)
-    assert again == Limited(0.125, 1, (0.25,), ())
+    assert again == LimitedCharge(0.125, 1, (0.25,), ())
     assert told(later) == [(1, TEAM, 2, 0.5), (2, ANN, 1, 0.125)]
 
 
@@ -77,8 +77,8 @@ def test_what_was_charged_is_replayed_from_its_text():
 def test_of_several_charges_only_the_first_opens_the_limit():
     charges = (LimitCharge(("ann",), terms(), 0.125),)
     records, limits = Limits().charged(0.25, charges, (empty_total(terms()).after(0.125, 3),), 3)
-    first = Limited(0.25, 1, (0.125,), (Opened(0, "ann", write_terms(terms())),))
-    assert records == [first, *[Limited(0.25, 1, (0.125,), ())] * 2]
+    first = LimitedCharge(0.25, 1, (0.125,), (Opened(0, "ann", write_terms(terms())),))
+    assert records == [first, *[LimitedCharge(0.25, 1, (0.125,), ())] * 2]
     again = Limits()
     for record in records:
         again = replayed(again, record)
@@ -96,23 +96,23 @@ def test_terms_are_compared():
 
 TEXT = write_terms(terms())
 HOSTILE = {
-    "an unknown limit": Limited(0.125, 1, (0.125,), ()),
-    "no limit": Limited(0.125, 0, (), ()),
-    "a number that is none": Limited(0.125, True, (0.125,), (Opened(0, "a", TEXT),)),
-    "too few losses": Limited(0.125, 1, (), (Opened(0, "a", TEXT),)),
-    "too many losses": Limited(0.125, 1, (0.125, 0.125), (Opened(0, "a", TEXT),)),
-    "a loss that is none": Limited(0.125, 1, (-1.0,), (Opened(0, "a", TEXT),)),
-    "the same limit twice": Limited(
+    "an unknown limit": LimitedCharge(0.125, 1, (0.125,), ()),
+    "no limit": LimitedCharge(0.125, 0, (), ()),
+    "a number that is none": LimitedCharge(0.125, True, (0.125,), (Opened(0, "a", TEXT),)),
+    "too few losses": LimitedCharge(0.125, 1, (), (Opened(0, "a", TEXT),)),
+    "too many losses": LimitedCharge(0.125, 1, (0.125, 0.125), (Opened(0, "a", TEXT),)),
+    "a loss that is none": LimitedCharge(0.125, 1, (-1.0,), (Opened(0, "a", TEXT),)),
+    "the same limit twice": LimitedCharge(
         0.125, 2, (0.125,), (Opened(0, "a", TEXT), Opened(0, "a", TEXT))
     ),
-    "below itself": Limited(0.125, 1, (0.125,), (Opened(1, "a", TEXT),)),
-    "below what is none": Limited(0.125, 1, (0.125,), (Opened(-1, "a", TEXT),)),
-    "no label": Limited(0.125, 1, (0.125,), (Opened(0, "", TEXT),)),
-    "a label that is none": Limited(0.125, 1, (0.125,), (Opened(0, 7, TEXT),)),
-    "a bound that is none": Limited(
+    "below itself": LimitedCharge(0.125, 1, (0.125,), (Opened(1, "a", TEXT),)),
+    "below what is none": LimitedCharge(0.125, 1, (0.125,), (Opened(-1, "a", TEXT),)),
+    "no label": LimitedCharge(0.125, 1, (0.125,), (Opened(0, "", TEXT),)),
+    "a label that is none": LimitedCharge(0.125, 1, (0.125,), (Opened(0, 7, TEXT),)),
+    "a bound that is none": LimitedCharge(
         0.125, 1, (0.125,), (Opened(0, "a", write_terms(terms(None))),)
     ),
-    "what was not opened": Limited(0.125, 1, (0.125,), (7,)),
+    "what was not opened": LimitedCharge(0.125, 1, (0.125,), (7,)),
 }
 
 
@@ -124,7 +124,7 @@ def test_a_charge_that_nobody_wrote(name):
 
 def test_terms_that_nobody_wrote():
     with pytest.raises(LedgerDamagedError, match="terms are unreadable"):
-        replayed(Limits(), Limited(0.125, 1, (0.125,), (Opened(0, "a", "[]"),)))
+        replayed(Limits(), LimitedCharge(0.125, 1, (0.125,), (Opened(0, "a", "[]"),)))
 
 
 def test_what_a_ledger_cannot_keep_is_refused_when_it_is_opened():

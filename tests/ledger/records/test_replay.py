@@ -14,7 +14,7 @@ from opendp_concurrent.errors import InvalidValueError, LedgerDamagedError
 from opendp_concurrent.ledger.records.chain import first_hash, next_hash
 from opendp_concurrent.ledger.records.encoding import encode
 from opendp_concurrent.ledger.records.entries import Entry
-from opendp_concurrent.ledger.records.limited import Limited, Opened
+from opendp_concurrent.ledger.records.limited import LimitedCharge, Opened
 from opendp_concurrent.ledger.records.limits import Limits
 from opendp_concurrent.ledger.records.measures import empty_total
 from opendp_concurrent.ledger.records.replay import Known, replay
@@ -73,7 +73,9 @@ def written(records):
 
 def limited(opened, loss=0.125):
     terms = Terms("MaxDivergence", basic(), "SymmetricDistance()", 1, 9.0)
-    return Limited(0.25, 1, (loss,), (Opened(0, "ann", write_terms(terms)),) if opened else ())
+    return LimitedCharge(
+        0.25, 1, (loss,), (Opened(0, "ann", write_terms(terms)),) if opened else ()
+    )
 
 
 @given(charges=st.lists(st.sampled_from([0.25, limited(False), limited(False, 0.5)]), max_size=9))
@@ -88,7 +90,7 @@ def test_equal_charges_below_limits_are_added_up_as_each_is(charges):
     below = [one for one in charges if one != 0.25]
     assert known.limits.launches(("ann",)) == 1 + len(below)
     assert [entry.limit for entry in told] == [
-        ("ann",) if isinstance(one, Limited) else () for one in (limited(True), *charges)
+        ("ann",) if isinstance(one, LimitedCharge) else () for one in (limited(True), *charges)
     ]
 
 

@@ -38,7 +38,7 @@ from opendp_concurrent.errors import (
 )
 from opendp_concurrent.ledger.records import wire
 from opendp_concurrent.ledger.records.encoding import decode, encode
-from opendp_concurrent.ledger.records.limited import Limited, Opened
+from opendp_concurrent.ledger.records.limited import LimitedCharge, Opened
 from opendp_concurrent.ledger.records.terms import read_terms, write_terms
 from opendp_concurrent.measures import register
 from opendp_concurrent.measures.shapes import PairMeasure
@@ -47,7 +47,7 @@ from opendp_concurrent.sums.square_sum import Squares
 from opendp_concurrent.tradeoffs.ladder import ladder
 from opendp_concurrent.tradeoffs.product import Products
 from opendp_concurrent.tradeoffs.residue import residue
-from opendp_concurrent.truncated.truncated_sum import Truncated
+from opendp_concurrent.truncated.truncated_sum import LeastOmega
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 QUARTER, ZERO = '{"double":"0x1.0000000000000p-2"}', '{"double":"0x0.0p+0"}'
@@ -87,7 +87,7 @@ RECORDS = {  # of each tag: a value, what is written now, and what 0.1.0 wrote, 
         f'{{"OnOrders":{{"orders":[{TWO}]}}}}',
     ),
     "squares": (Squares(), '{"squares":{}}', '{"Squares":{}}'),
-    "least-omega": (Truncated(), '{"least-omega":{}}', '{"Truncated":{}}'),
+    "least-omega": (LeastOmega(), '{"least-omega":{}}', '{"LeastOmega":{}}'),
     "ladder": (
         ladder(F.laplace(0.25)),
         '{"ladder":{"unit":{"function":{"factors":[[{"laplace":{"epsilon":'
@@ -113,7 +113,7 @@ RECORDS = {  # of each tag: a value, what is written now, and what 0.1.0 wrote, 
         None,
     ),
     "limited": (
-        Limited(0.25, 1, (2.0, 0.25), (Opened(0, "team", "{}"),)),
+        LimitedCharge(0.25, 1, (2.0, 0.25), (Opened(0, "team", "{}"),)),
         f'{{"limited":{{"d_mid":{QUARTER},"d_mids":[{TWO},{QUARTER}],"limit":1,'
         '"opened":[{"limit":{"above":0,"label":"team","terms":"{}"}}]}}',
         None,
@@ -213,7 +213,7 @@ def test_every_accounting_of_the_package_is_written_or_refused():
         for _, one in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             if one.__module__ == module.name and dataclasses.is_dataclass(one):
                 known |= {one} if callable(getattr(one, "start", None)) else set()
-    assert {Advanced, Truncated} <= known
+    assert {Advanced, LeastOmega} <= known
     assert known - set(BY_CLASS) == {FromRule, Products}
 
 
@@ -430,7 +430,7 @@ def test_a_budget_goes_on_in_the_form_in_which_it_was_begun(store, tools):
     tools.limit(store.create(), **bound)(queries[0])
     store.become_form_1()
     ((terms,),) = store.execute("SELECT terms FROM opendp_concurrent_budgets")
-    assert '"accounting":"{\\"Truncated\\":{}}"' in terms
+    assert '"accounting":"{\\"LeastOmega\\":{}}"' in terms
     first, second = (tools.limit(store.open(), **bound) for _ in range(2))
     first(queries[1])
     second(queries[1])
@@ -443,7 +443,7 @@ def test_a_budget_goes_on_in_the_form_in_which_it_was_begun(store, tools):
     assert '"TruncatedConcentrated"' in texts[-1]
     ledger = store.open()
     assert ledger.summary().spent == TruncatedConcentrated(0.5, 2.0) == first.privacy_loss()
-    assert ledger.summary().terms.accumulator == Truncated()
+    assert ledger.summary().terms.accumulator == LeastOmega()
     with pytest.raises(LedgerMismatchError, match="d_out"):
         tools.limit(store.open(), d_out=TruncatedConcentrated(1.0, 3.0), measure=measure)
 
