@@ -1325,6 +1325,7 @@ WRAPPERS: tuple[Wrapper, ...] = (
 OPENDPS = ("in OpenDP's composition", "in OpenDP's filter")
 
 PLAIN: dict[str, str] = {
+    **dict.fromkeys(("install", "uninstall"), "hook"),
     **dict.fromkeys(("ANSWER", "QUERY"), "tag"),
     **dict.fromkeys(("Update", "Updates", "Deviation", "NoisySum", "NoisyTableSum"), "message"),
     **dict.fromkeys(("LinearAnswers", "Outcome", "SparseVectorAnswer"), "answer"),

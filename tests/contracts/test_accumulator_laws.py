@@ -272,6 +272,7 @@ EXACT = {"scalar_sum", "pair_sum", "orders_sum", "curve_sum"}
 NOT_ACCUMULATORS = {
     *("accumulator", "basic", "planned", "best_rule", "epsilon_delta_sum"),
     *("conversions", "joins", "laplace", "tradeoff"),  # of f-DP
+    *("gaussian_tradeoff", "gaussian_to_approximate", "pure_to_gaussian"),  # of Gaussian DP
 }
 # their laws are in tests/accumulators: a plan of slots, and losses that are trade-off functions
 FUNCTIONS = {"residue", "slots", "product"}

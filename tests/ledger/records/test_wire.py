@@ -87,7 +87,7 @@ RECORDS = {  # of each tag: a value, what is written now, and what 0.1.0 wrote, 
         f'{{"OnOrders":{{"orders":[{TWO}]}}}}',
     ),
     "squares": (Squares(), '{"squares":{}}', '{"Squares":{}}'),
-    "least-omega": (LeastOmega(), '{"least-omega":{}}', '{"LeastOmega":{}}'),
+    "least-omega": (LeastOmega(), '{"least-omega":{}}', '{"Truncated":{}}'),
     "ladder": (
         ladder(F.laplace(0.25)),
         '{"ladder":{"unit":{"function":{"factors":[[{"laplace":{"epsilon":'
@@ -430,7 +430,7 @@ def test_a_budget_goes_on_in_the_form_in_which_it_was_begun(store, tools):
     tools.limit(store.create(), **bound)(queries[0])
     store.become_form_1()
     ((terms,),) = store.execute("SELECT terms FROM opendp_concurrent_budgets")
-    assert '"accounting":"{\\"LeastOmega\\":{}}"' in terms
+    assert '"accounting":"{\\"Truncated\\":{}}"' in terms
     first, second = (tools.limit(store.open(), **bound) for _ in range(2))
     first(queries[1])
     second(queries[1])
