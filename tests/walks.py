@@ -53,9 +53,12 @@ def rooms(walk: Walk) -> list[str]:
 
 
 def measured(walk: Walk) -> tuple[int, int]:
-    """How many rooms a walk enters, and how often it changes its room, the second time."""
+    """How many rooms a walk enters, and how often it changes its room, after the first time.
+
+    Of three times, since a finalizer may run during one.
+    """
     walk()
-    found = rooms(walk)
+    found = min((rooms(walk) for _ in range(3)), key=len)
     return len(set(found)), len(found) - 1
 
 
