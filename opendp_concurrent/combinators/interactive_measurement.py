@@ -180,9 +180,7 @@ def chain(
     space = transformation.input_domain, transformation.input_metric
 
     def transformed(token: Sealed) -> Any:
-        return housed(
-            lambda: spawn(seal(_native.transform(transformation, unseal(token)), token))
-        )
+        return housed(lambda: spawn(seal(_native.transform(transformation, unseal(token)), token)))
 
     def fenced_map(d_in: Any) -> Any:
         return privacy_map(_native.transformation_map(transformation, d_in))

@@ -9,7 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from io import BytesIO
-from typing import Any
+from math import inf
+from typing import Any, NamedTuple
+
+from opendp.extras.polars import pl
 
 _INPUTS = ("input", "input_left", "input_right", "dsl")
 _DATA = {"df", "schema", "kwargs", "Series"}
@@ -93,7 +96,7 @@ def _nulls(part: Any, lost: dict[str, set[int]]) -> set[int]:
         elif kind == "Selector":
             found |= set().union(*lost.values())
         elif kind == "Function" and body["function"] in ("FillNull", "DropNulls"):
-            found |= _nulls(body["input"][1:], lost)
+            found |= _nulls(body["input"][1:], lost) | (_nulls(body["input"][:1], lost) & {2935})
         elif kind != "Literal":
             found |= _nulls(body, lost)
         if kind == "Cast" and columns(body):
@@ -113,26 +116,87 @@ def _is_literal(expression: Any, *, but: tuple[Any, ...] = (0, None)) -> bool:
     return value is not None and value not in but
 
 
+def plain(expressions: Any) -> frozenset[str]:
+    """Return the names of columns; any other expression is ``*``, which is no column."""
+    return frozenset(body if kind == "Column" else _ANY for kind, body in map(_node, expressions))
+
+
+class Change(NamedTuple):
+    """How many rows differ between neighbours in one group, and in how many groups."""
+
+    by: frozenset[str]
+    rows: float = inf
+    groups: float = inf
+
+
+def rows_in(by: frozenset[str], changes: list[Change]) -> float:
+    """Return how many rows differ at most in one group by these columns."""
+
+    def once(one: Change) -> float:
+        if one.by <= by - {_ANY}:
+            return one.rows
+        return one.rows * min(other.groups for other in changes if one.by <= other.by)
+
+    return min(map(once, changes), default=inf)
+
+
+def _groups_of(by: frozenset[str], changes: list[Change]) -> float:
+    """Return how many groups by these columns differ at most."""
+    known = [one.groups for one in changes if by <= one.by - {_ANY}]
+    return min([rows_in(frozenset(), changes), *known])
+
+
+class Grouped(NamedTuple):
+    """The last group-by of a plan: its keys, the rows and groups that differ between neighbours."""
+
+    keys: list[Any]
+    rows: float
+    groups: float
+
+
 class Plans:
     """The plans on a path, in the order they run, and the faults found so far.
 
     :param bounded: columns by which a bound on contributions is known before the first plan
+    :param changes: what differs between neighbours before the first plan; all of it is known
+    :param identifier: the column of identifiers, if distances are in these
+    :param lost: columns whose values OpenDP does not expect, and the issues
     """
 
-    def __init__(self, bounded: Iterable[str]) -> None:
+    def __init__(
+        self,
+        bounded: Iterable[str],
+        changes: list[Change],
+        identifier: str | None = None,
+        lost: dict[str, set[int]] | None = None,
+    ) -> None:
         self.found: set[int] = set()
-        self.rows = 1  # that a truncation leaves of one identifier in one group
+        self.grouped: list[Grouped] = []
         self._bounded = set(bounded)
         self._changed: set[str] = set()  # after they were bounded
-        self._lost: dict[str, set[int]] = {}  # columns with unexpected nulls
+        self._lost = lost or {}  # columns with unexpected nulls
+        self._changes, self._identifier = changes, identifier
+        self._units = rows_in(frozenset(), changes) if identifier else 1.0
+        if identifier:
+            self._changes = []
+
+    @property
+    def unfinished(self) -> set[int]:
+        """The faults that a later plan may have, of which nothing is known."""
+        return set().union({2949} if self._changed else (), *self._lost.values())
 
     def add(self, plan: Any) -> None:
         """Read the next plan."""
+        before, after = (self._changes, self._identifier), []
         for line in lines(plan):
-            for kind, body in line:
-                self._step(kind, body)
+            self._changes, self._identifier = before
+            for (kind, body), (later, _) in zip(line, [*line[1:], ("", None)], strict=True):
+                self._step(kind, body, joined=later == "Join")
+            after.append(self._changes)
+        self._changes = after[0] if len(after) == 1 else []
+        self._identifier = None if self._changes else self._identifier
 
-    def _step(self, kind: str, body: Any) -> None:
+    def _step(self, kind: str, body: Any, *, joined: bool) -> None:
         seen = [one for key in body if key not in _INPUTS for one in nodes({key: body[key]})]
         kinds = {one for one, _ in seen}
         for one, value in seen:
@@ -145,9 +209,10 @@ class Plans:
             self.found.add(2944)
         if kind == "Filter" and kinds & {"Over", "Window"}:
             self._bounded |= columns(body["predicate"])
-            if any("IntRange" in json.dumps(value) for one, value in seen if one == "Function"):
-                self.rows *= 1 + max(_literal(value) for one, value in seen if one == "Literal")
-        elif kind in ("HStack", "Select"):
+            for over, limit in _limits(body["predicate"]):
+                self._truncate(over, limit)
+            return
+        if kind in ("HStack", "Select"):
             for one in body.get("exprs", body.get("expr")):
                 self._define(one)
         elif kind == "GroupBy":
@@ -156,7 +221,35 @@ class Plans:
                 self.found.add(2949)
             self._aggregate(body["aggs"])
             self._bounded |= keys
-            self._lost = {}  # OpenDP takes every aggregate for nullable
+            # OpenDP takes every aggregate for nullable
+            self._lost = {_ANY: {2935}} if 2935 in set().union(*self._lost.values()) else {}
+            self._group(plain(body["keys"]), body, joined)
+        if self._changes:
+            self._identifier = None  # a truncation stands directly after the other truncations
+
+    def _truncate(self, over: Any, limit: float) -> None:
+        """Note what a truncation leaves of each identifier."""
+        kind, body = _node(over["function"])
+        if self._identifier is None:
+            return
+        if kind == "Function" and "Rank" in body["function"]:
+            by = _plain_of_struct(body["input"][0])
+            self._changes = [*self._changes, Change(by, groups=self._units * limit)]
+        else:
+            by = plain(over["partition_by"]) - {self._identifier}
+            self._changes = [*self._changes, Change(by, rows=self._units * limit)]
+
+    def _group(self, keys: frozenset[str], body: Any, joined: bool) -> None:
+        if any(kind == "FfiPlugin" for kind, _ in nodes(body["aggs"])):
+            rows = rows_in(keys, self._changes)
+            groups = 0.0 if joined else _groups_of(keys, self._changes)
+            self.grouped.append(Grouped(body["keys"], rows, groups))
+        elif self._identifier in keys:
+            by = keys - {self._identifier}
+            self._changes = [*self._changes, Change(by, rows=self._units)]
+        else:  # each row that differs is one group that leaves and one that comes
+            rows = 2 * rows_in(frozenset(), self._changes)
+            self._changes = [Change(frozenset(), rows, 1)]
 
     def _define(self, expression: Any) -> None:
         self._aggregate(expression)
@@ -172,7 +265,36 @@ class Plans:
             self.found |= _nulls(expression, self._lost)
 
 
-def _literal(value: Any) -> int:
+def _limits(predicate: Any) -> Iterator[tuple[Any, float]]:
+    """Yield the truncations of a filter, as OpenDP reads them, and their limits."""
+    kind, body = _node(predicate)
+    if kind == "Function" and body["function"] == {"Boolean": "AllHorizontal"}:
+        for one in body["input"]:
+            yield from _limits(one)
+    elif kind == "BinaryExpr" and body["op"] == "And":
+        yield from _limits(body["left"])
+        yield from _limits(body["right"])
+    elif kind == "BinaryExpr":
+        below = body["op"] in ("Lt", "LtEq")
+        over, limit = (body["left"], body["right"])[:: 1 if below else -1]
+        if _node(over)[0] == "Over":
+            yield _node(over)[1], _literal(limit) + (body["op"] in ("LtEq", "GtEq"))
+
+
+def _plain_of_struct(expression: Any) -> frozenset[str]:
+    kind, body = _node(expression)
+    if kind == "Function" and body["function"] == "AsStruct":
+        return frozenset().union(*map(_plain_of_struct, body["input"]))
+    return plain([expression])
+
+
+def _literal(value: Any) -> float:
+    """Return a limit, infinite if it is not known."""
     while isinstance(value, dict) and len(value) == 1:
         (value,) = value.values()
-    return value if type(value) is int else 0
+    return value if type(value) is int else inf
+
+
+def expressions(keys: list[Any]) -> list[Any]:
+    """Return keys of a plan as Polars' expressions."""
+    return [pl.Expr.deserialize(BytesIO(json.dumps(one).encode()), format="json") for one in keys]
