@@ -23,8 +23,9 @@ from ..accounts.price import same_distance
 from ..arguments.provenance import Unrecorded, recorded
 from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, PrivacyMapError
 from ..native import opendp as _native
+from ..native.trust import trusted
 from ..queryables.accuracy import Accuracy
-from ..queryables.data import Sealed, seal, unseal
+from ..queryables.data import seal, unseal
 from ..queryables.mechanism import (
     ConcurrentMeasurement,
     ConcurrentOdometer,
@@ -68,6 +69,8 @@ def make_measurement(
     :param accuracy: the error of its answers; None if it is not known
     :param releases: whether ``spawn`` returns what ``around`` returns, or a release without it
     """
+    carrier_type = input_space[0].carrier_type
+
     plain: Any = {"u32": int, "f64": float}.get(str(input_space[1].distance_type))
 
     def checked_map(d_in: Any) -> Any:
@@ -80,9 +83,20 @@ def make_measurement(
         except OpenDPException as error:  # from a map inside
             raise PrivacyMapError(d_in, str(error).strip()) from error
 
+    def native_map(d_in: Any) -> Any:
+        d_out = checked_map(d_in)
+        return d_out.curve if isinstance(d_out, PrivacyProfile) else d_out
+
     housed_spawn = partial(housed, spawn)
-    measurement = _of_python(input_space, output_measure, housed_spawn, checked_map)
-    made_on = (*input_space, output_measure)
+    measurement: Any = make_user_measurement(
+        *input_space,
+        output_measure,
+        function=_native.carry(
+            lambda data: housed_spawn(seal(_native.to_pointer(data, carrier_type)))
+        ),
+        privacy_map=_native.carry(native_map),
+        TO="ExtrinsicObject",
+    )
     many = False
     if isinstance(around, ConcurrentMeasurement):
         other = inside(around)
@@ -103,29 +117,12 @@ def make_measurement(
         accuracy,
         interactive=not releases if around is None or not releases else interactive(around),
     )
-    return _direct(measurement, made_on, summary, what)
-
-
-def _of_python(
-    input_space: tuple[Domain, Metric],
-    output_measure: Measure,
-    spawn: Callable[[Sealed], Any],
-    privacy_map: Callable[[Any], Any],
-) -> Measurement:
-    """Return a native object. Whatever of OpenDP is around it, its map and its answer come here."""
-    carrier_type = input_space[0].carrier_type
-
-    def native_map(d_in: Any) -> Any:
-        d_out = privacy_map(d_in)
-        return d_out.curve if isinstance(d_out, PrivacyProfile) else d_out
-
-    return make_user_measurement(
-        *input_space,
-        output_measure,
-        function=_native.carry(lambda data: spawn(seal(_native.to_pointer(data, carrier_type)))),
-        privacy_map=_native.carry(native_map),
-        TO="ExtrinsicObject",
-    )
+    measurement.__class__ = ConcurrentMeasurement
+    measurement.__opendp_dict__ = Unrecorded()
+    measurement.made_on, measurement.summary = (*input_space, output_measure), summary
+    give_inside(measurement, what)
+    concurrent: ConcurrentMeasurement = measurement
+    return concurrent
 
 
 def never() -> bool:
@@ -177,21 +174,20 @@ def chain(
             "make_concurrent_filter(transformation >> odometer, d_in, d_out, ledger=ledger)"
         )
     make_chain_mt(measurement, transformation)  # OpenDP checks that they fit
-    space = transformation.input_domain, transformation.input_metric
-
-    def transformed(token: Sealed) -> Any:
-        return housed(lambda: spawn(seal(_native.transform(transformation, unseal(token)), token)))
-
-    def fenced_map(d_in: Any) -> Any:
-        return privacy_map(_native.transformation_map(transformation, d_in))
-
-    chained = _direct(
-        _of_python(space, measurement.output_measure, transformed, fenced_map),
-        (*space, measurement.output_measure),
+    fenced = partial(trusted, transformation, 1, flows=True)  # a root reads no map before it runs
+    # not OpenDP's own chain: what is around it would read the stability map without the fence
+    chained = make_measurement(
+        (transformation.input_domain, transformation.input_metric),
+        measurement.output_measure,
+        lambda token: spawn(seal(_native.transform(fenced(), unseal(token)), token)),
+        lambda d_in: privacy_map(_native.transformation_map(transformation, d_in)),
         f"{transformation} >> {measurement.summary}",
+    )
+    give_inside(
+        chained,
         what._replace(
-            spawn=transformed,
-            privacy_map=fenced_map,
+            spawn=chained.spawn,
+            privacy_map=chained.privacy_map,
             odometer=None if odometer is None else make_chain_ot(odometer, transformation),
         ),
     )
@@ -200,17 +196,3 @@ def chain(
             setattr(chained, name, fact)
     chained.__class__ = type(measurement)
     return chained
-
-
-def _direct(
-    measurement: Any,
-    made_on: tuple[Domain, Metric, Measure],
-    summary: str,
-    what: Inside,
-) -> ConcurrentMeasurement:
-    measurement.__class__ = ConcurrentMeasurement
-    measurement.__opendp_dict__ = Unrecorded()
-    measurement.made_on, measurement.summary = made_on, summary
-    give_inside(measurement, what)
-    concurrent: ConcurrentMeasurement = measurement
-    return concurrent

@@ -19,7 +19,7 @@ from opendp.mod import Domain, LazyFrameDomain, Measurement
 from ...errors import AdvisoryError, PrivacyMapError
 from ..trust import Native, set_fence
 from .known import KNOWN
-from .plans import Change, Grouped, Plans, expressions, read
+from .plans import Change, Plans, read
 from .record import Path, Step, measurements, paths, step
 
 _THRESHOLDS = ("make_gaussian_threshold", "make_laplace_threshold", "make_noise_threshold")
@@ -72,7 +72,8 @@ def _faults(path: Path, d_in: Any, flows: bool) -> set[int]:
         if may_be_nan and (ends or one.name == "make_clamp") and _floats(one.made.input_domain):
             found.add(2935)  # a clamp raises, and so do some measurements
         if one.name == "make_user_transformation":
-            may_be_nan = _of_a_user(one) and bool(_floats(one.made.output_domain))
+            may_be_nan |= _of_a_user(one)
+            may_be_nan &= bool(_floats(one.made.output_domain))
         elif one.name in _WITHOUT_NAN:
             may_be_nan = False
     return found | {2935} if flows and may_be_nan else found
@@ -120,12 +121,11 @@ def _in_frames(path: Path, d_in: Any, flows: bool) -> set[int]:
         _changes(d_in, bounds, times) if known else [],
         unit[1] if unit else None,
         {name: {2935} for name in lost},
+        frames[-1].made.input_domain,
     )
     try:
         for frame in frames:
             plans.add(read(frame.given["lazyframe"]))
-        if frames[-1].name == "make_private_lazyframe":
-            plans.found |= _margins(frames[-1].made.input_domain, plans.grouped)
     except Exception as error:  # Polars', of a step that it cannot write, or of a new node
         reason = f"its Polars plan cannot be checked for known faults ({type(error).__name__})"
         raise PrivacyMapError(d_in, reason) from None
@@ -171,17 +171,6 @@ def _changes(d_in: Any, bounds: Any, times: int) -> list[Change]:
 
 def _name(expression: Any) -> str:
     return str(expression.meta.output_name()) if expression.meta.is_column() else "*"
-
-
-def _margins(domain: LazyFrameDomain, grouped: list[Grouped]) -> set[int]:
-    """Return the fault of a margin that bounds a dataset, where twice as much can change."""
-    for keys, rows, groups in grouped:
-        margin = domain.get_margin(expressions(keys))
-        groups = groups if margin.invariant is None else 0  # those of both are the same
-        many = rows > (inf if margin.max_length is None else margin.max_length)
-        if many or groups > (inf if margin.max_groups is None else margin.max_groups):
-            return {2945}
-    return set()
 
 
 def _corrected(made: Any) -> Any:

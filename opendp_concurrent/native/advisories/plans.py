@@ -13,6 +13,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from opendp.extras.polars import pl
+from opendp.mod import LazyFrameDomain
 
 _INPUTS = ("input", "input_left", "input_right", "dsl")
 _DATA = {"df", "schema", "kwargs", "Series"}
@@ -116,9 +117,14 @@ def _is_literal(expression: Any, *, but: tuple[Any, ...] = (0, None)) -> bool:
     return value is not None and value not in but
 
 
-def plain(expressions: Any) -> frozenset[str]:
+def plain(part: Any) -> frozenset[str]:
     """Return the names of columns; any other expression is ``*``, which is no column."""
-    return frozenset(body if kind == "Column" else _ANY for kind, body in map(_node, expressions))
+    if isinstance(part, list):
+        return frozenset().union(*map(plain, part))
+    kind, body = _node(part)
+    if kind == "Function" and body["function"] == "AsStruct":
+        return plain(body["input"])
+    return frozenset({body if kind == "Column" else _ANY})
 
 
 class Change(NamedTuple):
@@ -140,20 +146,6 @@ def rows_in(by: frozenset[str], changes: list[Change]) -> float:
     return min(map(once, changes), default=inf)
 
 
-def _groups_of(by: frozenset[str], changes: list[Change]) -> float:
-    """Return how many groups by these columns differ at most."""
-    known = [one.groups for one in changes if by <= one.by - {_ANY}]
-    return min([rows_in(frozenset(), changes), *known])
-
-
-class Grouped(NamedTuple):
-    """The last group-by of a plan: its keys, the rows and groups that differ between neighbours."""
-
-    keys: list[Any]
-    rows: float
-    groups: float
-
-
 class Plans:
     """The plans on a path, in the order they run, and the faults found so far.
 
@@ -161,24 +153,24 @@ class Plans:
     :param changes: what differs between neighbours before the first plan; all of it is known
     :param identifier: the column of identifiers, if distances are in these
     :param lost: columns whose values OpenDP does not expect, and the issues
+    :param domain: the input domain of the last plan
     """
 
     def __init__(
         self,
         bounded: Iterable[str],
         changes: list[Change],
-        identifier: str | None = None,
-        lost: dict[str, set[int]] | None = None,
+        identifier: str | None,
+        lost: dict[str, set[int]],
+        domain: LazyFrameDomain,
     ) -> None:
         self.found: set[int] = set()
-        self.grouped: list[Grouped] = []
         self._bounded = set(bounded)
         self._changed: set[str] = set()  # after they were bounded
-        self._lost = lost or {}  # columns with unexpected nulls
-        self._changes, self._identifier = changes, identifier
-        self._units = rows_in(frozenset(), changes) if identifier else 1.0
-        if identifier:
-            self._changes = []
+        self._joined = False  # with public keys
+        self._lost, self._domain = lost, domain
+        self._units, self._identifier = rows_in(frozenset(), changes), identifier
+        self._changes = [] if identifier else changes  # of rows
 
     @property
     def unfinished(self) -> set[int]:
@@ -190,13 +182,13 @@ class Plans:
         before, after = (self._changes, self._identifier), []
         for line in lines(plan):
             self._changes, self._identifier = before
-            for (kind, body), (later, _) in zip(line, [*line[1:], ("", None)], strict=True):
-                self._step(kind, body, joined=later == "Join")
+            self._joined = any(kind == "Join" for kind, _ in line)
+            for kind, body in line:
+                self._step(kind, body)
             after.append(self._changes)
         self._changes = after[0] if len(after) == 1 else []
-        self._identifier = None if self._changes else self._identifier
 
-    def _step(self, kind: str, body: Any, *, joined: bool) -> None:
+    def _step(self, kind: str, body: Any) -> None:
         seen = [one for key in body if key not in _INPUTS for one in nodes({key: body[key]})]
         kinds = {one for one, _ in seen}
         for one, value in seen:
@@ -223,33 +215,37 @@ class Plans:
             self._bounded |= keys
             # OpenDP takes every aggregate for nullable
             self._lost = {_ANY: {2935}} if 2935 in set().union(*self._lost.values()) else {}
-            self._group(plain(body["keys"]), body, joined)
+            self._group(plain(body["keys"]), body)
         if self._changes:
-            self._identifier = None  # a truncation stands directly after the other truncations
+            self._identifier = None  # truncations stand directly after each other
 
     def _truncate(self, over: Any, limit: float) -> None:
         """Note what a truncation leaves of each identifier."""
         kind, body = _node(over["function"])
-        if self._identifier is None:
-            return
         if kind == "Function" and "Rank" in body["function"]:
-            by = _plain_of_struct(body["input"][0])
-            self._changes = [*self._changes, Change(by, groups=self._units * limit)]
+            one = Change(plain(body["input"]), groups=self._units * limit)
         else:
-            by = plain(over["partition_by"]) - {self._identifier}
-            self._changes = [*self._changes, Change(by, rows=self._units * limit)]
+            one = Change(plain(over["partition_by"]) - {self._identifier}, self._units * limit)
+        self._changes = [*self._changes, one] if self._identifier else []
 
-    def _group(self, keys: frozenset[str], body: Any, joined: bool) -> None:
+    def _group(self, keys: frozenset[str], body: Any) -> None:
         if any(kind == "FfiPlugin" for kind, _ in nodes(body["aggs"])):
-            rows = rows_in(keys, self._changes)
-            groups = 0.0 if joined else _groups_of(keys, self._changes)
-            self.grouped.append(Grouped(body["keys"], rows, groups))
+            self._check_margin(keys, self._domain.get_margin(_expressions(body["keys"])))
         elif self._identifier in keys:
-            by = keys - {self._identifier}
-            self._changes = [*self._changes, Change(by, rows=self._units)]
+            one = Change(keys - {self._identifier}, self._units)
+            self._changes = [*self._changes, one]
         else:  # each row that differs is one group that leaves and one that comes
-            rows = 2 * rows_in(frozenset(), self._changes)
-            self._changes = [Change(frozenset(), rows, 1)]
+            self._changes = [Change(frozenset(), 2 * rows_in(frozenset(), self._changes), 1)]
+
+    def _check_margin(self, keys: frozenset[str], margin: Any) -> None:
+        """A margin bounds each of two neighbours, and twice as much can change between them."""
+        several = [one.groups for one in self._changes if keys <= one.by - {_ANY}]
+        groups = min([rows_in(frozenset(), self._changes), *several])
+        if margin.max_length is not None and margin.max_length < rows_in(keys, self._changes):
+            self.found.add(2945)
+        public = self._joined or margin.invariant is not None  # both have the same groups
+        if margin.max_groups is not None and not public and margin.max_groups < groups:
+            self.found.add(2945)
 
     def _define(self, expression: Any) -> None:
         self._aggregate(expression)
@@ -281,13 +277,6 @@ def _limits(predicate: Any) -> Iterator[tuple[Any, float]]:
             yield _node(over)[1], _literal(limit) + (body["op"] in ("LtEq", "GtEq"))
 
 
-def _plain_of_struct(expression: Any) -> frozenset[str]:
-    kind, body = _node(expression)
-    if kind == "Function" and body["function"] == "AsStruct":
-        return frozenset().union(*map(_plain_of_struct, body["input"]))
-    return plain([expression])
-
-
 def _literal(value: Any) -> float:
     """Return a limit, infinite if it is not known."""
     while isinstance(value, dict) and len(value) == 1:
@@ -295,6 +284,6 @@ def _literal(value: Any) -> float:
     return value if type(value) is int else inf
 
 
-def expressions(keys: list[Any]) -> list[Any]:
+def _expressions(keys: list[Any]) -> list[Any]:
     """Return keys of a plan as Polars' expressions."""
     return [pl.Expr.deserialize(BytesIO(json.dumps(one).encode()), format="json") for one in keys]
