@@ -102,6 +102,8 @@ def _of_a_user(one: Step) -> bool:
 def _in_frames(path: Path, d_in: Any, flows: bool) -> set[int]:
     """Return the faults of the plans on a path."""
     frames = [one for one in path if one.name in _FRAMES]
+    if any(one.name in ("make_private_expr", "make_stable_expr") for one in path):
+        raise PrivacyMapError(d_in, "an expression is checked in make_private_lazyframe only")
     if not frames or pl is None:
         return set()
     bounds = d_in if isinstance(d_in, list | tuple) else ()
