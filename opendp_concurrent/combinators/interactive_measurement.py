@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from opendp.combinators import make_chain_mt
 from opendp.measurements import make_user_measurement
@@ -121,8 +121,7 @@ def make_measurement(
     measurement.__opendp_dict__ = Unrecorded()
     measurement.made_on, measurement.summary = (*input_space, output_measure), summary
     give_inside(measurement, what)
-    concurrent: ConcurrentMeasurement = measurement
-    return concurrent
+    return cast(ConcurrentMeasurement, measurement)
 
 
 def never() -> bool:
@@ -182,17 +181,11 @@ def chain(
         lambda token: spawn(seal(_native.transform(fenced(), unseal(token)), token)),
         lambda d_in: privacy_map(_native.transformation_map(transformation, d_in)),
         f"{transformation} >> {measurement.summary}",
+        None if odometer is None else make_chain_ot(odometer, transformation),
+        around=measurement,
+        accuracy=what.accuracy,
+        releases=True,
     )
-    give_inside(
-        chained,
-        what._replace(
-            spawn=chained.spawn,
-            privacy_map=chained.privacy_map,
-            odometer=None if odometer is None else make_chain_ot(odometer, transformation),
-        ),
-    )
-    for name, fact in vars(measurement).items():
-        if name not in vars(chained):
-            setattr(chained, name, fact)
+    chained.__dict__.update({**vars(measurement), **vars(chained)})
     chained.__class__ = type(measurement)
     return chained

@@ -284,20 +284,15 @@ AROUND = {
 }
 
 
-def the_same_distance(space, number):
-    return float(number) if space[1].distance_type == "f64" else number
-
-
 @pytest.mark.parametrize("around", AROUND)
 @pytest.mark.parametrize("issue", HEADS)
 def test_no_wrapper_of_what_is_below_hides_it(issue, around):
     head, data = HEADS[issue][0](), HEADS[issue][1]
     above = head.input_domain, head.input_metric
     for below in BELOW.values():
-        made = AROUND[around](head, below(head.output_space))
         root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*above, PURE), 2, 99.0)(data)
         with pytest.raises(AdvisoryError, match=f"opendp#{issue}"):
-            root(made)
+            root(AROUND[around](head, below(head.output_space)))
         assert root.privacy_loss() == 0.0
 
 

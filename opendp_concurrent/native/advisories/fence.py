@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from importlib import import_module
 from math import inf
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from opendp.extras.polars import pl
@@ -19,19 +19,12 @@ from opendp.mod import Domain, LazyFrameDomain, Measurement
 from ...errors import AdvisoryError, PrivacyMapError
 from ..trust import Native, set_fence
 from .known import KNOWN
-from .plans import Change, Plans, read
+from .plans import Change, Plans, read, rows_in
 from .record import Path, Step, measurements, paths, step
 
 _THRESHOLDS = ("make_gaussian_threshold", "make_laplace_threshold", "make_noise_threshold")
 _FRAMES = ("make_private_lazyframe", "make_stable_lazyframe")
-_WITHOUT_NAN = (  # what comes out is no NaN, and the function does not raise
-    "make_cast_default",
-    "make_drop_null",
-    "make_find_bin",
-    "make_impute_constant",
-    "make_impute_uniform_float",
-    "make_quantile_score_candidates",
-)
+_WITHOUT_NAN = ("make_drop_null", "make_impute_constant", "make_impute_uniform_float")
 _BOUNDED = ("ChangeOne", "Hamming")
 _SMALLEST = {"f64": -1074, "f32": -149}  # OpenDP's default granularity of noise, as a power of 2
 
@@ -68,29 +61,22 @@ def _faults(path: Path, d_in: Any, flows: bool) -> set[int]:
             found.add(2925)
         if one.name == "make_randomized_response_bitvec":
             found.add(2930)
-        ends = isinstance(one.made, Measurement) and one.name not in _FRAMES
-        if may_be_nan and (ends or one.name == "make_clamp") and _floats(one.made.input_domain):
+        ends = isinstance(one.made, Measurement)
+        if may_be_nan and (one.name == "make_clamp" or (ends and one.name not in _FRAMES)):
             found.add(2935)  # a clamp raises, and so do some measurements
-        if one.name == "make_user_transformation":
-            may_be_nan |= _of_a_user(one)
-            may_be_nan &= bool(_floats(one.made.output_domain))
-        elif one.name in _WITHOUT_NAN:
+        may_be_nan |= one.name == "make_user_transformation" and _of_a_user(one)
+        if ends or one.name in _WITHOUT_NAN or not _floats(one.made.output_domain):
             may_be_nan = False
     return found | {2935} if flows and may_be_nan else found
 
 
-def _floats(domain: Domain) -> list[str]:
+def _floats(domain: Any) -> list[str]:
     """Return the carrier type if it has floats; of frames the columns of floats without NaN."""
-    if not _is_frame(domain):
+    if not isinstance(domain, LazyFrameDomain):
         return [atom for atom in _SMALLEST if atom in str(domain.carrier_type)]
     atoms = {name: domain.get_series_domain(name).element_domain for name in domain.columns}
-    return [
-        name for name, atom in atoms.items() if str(atom.carrier_type) in _SMALLEST and not atom.nan
-    ]
-
-
-def _is_frame(domain: Domain) -> TypeGuard[LazyFrameDomain]:
-    return str(domain.carrier_type) == "LazyFrame"
+    floats = [name for name, atom in atoms.items() if str(atom.carrier_type) in _SMALLEST]
+    return [name for name in floats if not atoms[name].nan]
 
 
 def _of_a_user(one: Step) -> bool:
@@ -106,23 +92,25 @@ def _in_frames(path: Path, d_in: Any, flows: bool) -> set[int]:
         raise PrivacyMapError(d_in, "an expression is checked in make_private_lazyframe only")
     if not frames or pl is None:
         return set()
-    bounds = d_in if isinstance(d_in, list | tuple) else ()
+    bounds = d_in if isinstance(d_in, list | tuple) else []
     # OpenDP itself drops the margins by columns that are redefined, but none by expressions
     by = {name for frame in frames for name in _of_expressions(frame.made.input_domain)}
     by |= {name for one in bounds for key in one.by for name in _roots(key)}
     users = [one for one in path if one.name == "make_user_transformation"]
-    if users:  # its bounds are not known
-        by.add("*")
     metric = str(path[0].made.input_metric)
     unit = re.search(r'identifier: col\("([^"\\]*)"\)', metric)
-    lost = [name for one in users if _of_a_user(one) for name in _floats(one.made.output_domain)]
-    known = not users and ("Id" not in metric or unit is not None)
-    times = 2 if any(kind in metric for kind in _BOUNDED) else 1
+    changes = [_change(one) for one in bounds] or [Change(frozenset(), d_in, 1)]
+    if any(kind in metric for kind in _BOUNDED):  # a row that changes is one less and one more
+        changes = [Change(by, 2 * rows, 2 * groups) for by, rows, groups in changes]
+    if users or ("Id" in metric and unit is None):  # their distances are not known
+        by, changes = {*by, "*"}, []
+    floats = [_floats(one.made.output_domain) for one in users if _of_a_user(one)]
     plans = Plans(
         by,
-        _changes(d_in, bounds, times) if known else [],
+        [] if unit else changes,
         unit[1] if unit else None,
-        {name: {2935} for name in lost},
+        rows_in(frozenset(), changes),
+        {name: {2935} for names in floats for name in names},
         frames[-1].made.input_domain,
     )
     try:
@@ -137,8 +125,8 @@ def _in_frames(path: Path, d_in: Any, flows: bool) -> set[int]:
 def _frames_flow(last: Step, flows: bool) -> bool:
     """Whether frames become the data of measurements that the path does not show."""
     if isinstance(last.made, Measurement):
-        return last.name not in _FRAMES and _is_frame(last.made.input_domain)
-    return flows and _is_frame(last.made.output_domain)
+        return last.name not in _FRAMES and isinstance(last.made.input_domain, LazyFrameDomain)
+    return flows and isinstance(last.made.output_domain, LazyFrameDomain)
 
 
 def _of_expressions(domain: Domain) -> set[str]:
@@ -154,25 +142,12 @@ def _roots(expression: Any) -> list[str]:
     return [expression] if isinstance(expression, str) else expression.meta.root_names()
 
 
-def _changes(d_in: Any, bounds: Any, times: int) -> list[Change]:
-    """Return what differs between neighbours at a distance, as far as it is known.
-
-    :param times: 2 if a row that changes is one that leaves and one that comes
-    """
-    if isinstance(d_in, int):
-        return [Change(frozenset(), times * d_in, 1)]
-    return [
-        Change(
-            frozenset(key if isinstance(key, str) else _name(key) for key in one.by),
-            inf if one.per_group is None else times * max(one.per_group, 1),
-            (inf if one.by else 1) if one.num_groups is None else times * one.num_groups,
-        )
-        for one in bounds
-    ]
-
-
-def _name(expression: Any) -> str:
-    return str(expression.meta.output_name()) if expression.meta.is_column() else "*"
+def _change(bound: Any) -> Change:
+    known = all(isinstance(key, str) or key.meta.is_column() for key in bound.by)
+    by = frozenset(name for key in bound.by for name in _roots(key)) if known else {"*"}
+    rows = inf if bound.per_group is None else bound.per_group
+    groups = inf if bound.num_groups is None else bound.num_groups
+    return Change(frozenset(by), rows, groups if by else 1)
 
 
 def _corrected(made: Any) -> Any:

@@ -7,7 +7,8 @@ key. Where a name or a node is unknown, the answer is the one that refuses more.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from io import BytesIO
 from math import inf
 from typing import Any, NamedTuple
@@ -111,10 +112,15 @@ def _nulls(part: Any, lost: dict[str, set[int]]) -> set[int]:
 
 def _is_literal(expression: Any, *, but: tuple[Any, ...] = (0, None)) -> bool:
     """Whether an expression is a literal whose value is none of ``but``."""
-    value = expression.get("Literal", {"": None}) if isinstance(expression, dict) else None
-    while isinstance(value, dict) and len(value) == 1:
-        (value,) = value.values()
+    kind, body = _node(expression)
+    value = _value(body) if kind == "Literal" else None
     return value is not None and value not in but
+
+
+def _value(literal: Any) -> Any:
+    while isinstance(literal, dict) and len(literal) == 1:
+        (literal,) = literal.values()
+    return literal
 
 
 def plain(part: Any) -> frozenset[str]:
@@ -146,47 +152,43 @@ def rows_in(by: frozenset[str], changes: list[Change]) -> float:
     return min(map(once, changes), default=inf)
 
 
+@dataclass
 class Plans:
     """The plans on a path, in the order they run, and the faults found so far.
 
-    :param bounded: columns by which a bound on contributions is known before the first plan
-    :param changes: what differs between neighbours before the first plan; all of it is known
-    :param identifier: the column of identifiers, if distances are in these
-    :param lost: columns whose values OpenDP does not expect, and the issues
-    :param domain: the input domain of the last plan
+    :ivar bounded: columns by which a bound on contributions is known before the first plan
+    :ivar changes: what differs between neighbours before the first plan; all of it is known
+    :ivar identifier: the column of identifiers, if distances are in these
+    :ivar units: how many rows differ, or how many identifiers
+    :ivar lost: columns with nulls or NaN that OpenDP does not expect, and the issues
+    :ivar domain: the input domain of the last plan
+    :ivar changed: columns that were bounded before
+    :ivar joined: whether the plan has public keys
     """
 
-    def __init__(
-        self,
-        bounded: Iterable[str],
-        changes: list[Change],
-        identifier: str | None,
-        lost: dict[str, set[int]],
-        domain: LazyFrameDomain,
-    ) -> None:
-        self.found: set[int] = set()
-        self._bounded = set(bounded)
-        self._changed: set[str] = set()  # after they were bounded
-        self._joined = False  # with public keys
-        self._lost, self._domain = lost, domain
-        self._units, self._identifier = rows_in(frozenset(), changes), identifier
-        self._changes = [] if identifier else changes  # of rows
+    bounded: set[str]
+    changes: list[Change]
+    identifier: str | None
+    units: float
+    lost: dict[str, set[int]]
+    domain: LazyFrameDomain
+    found: set[int] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
+    joined: bool = False
 
     @property
     def unfinished(self) -> set[int]:
         """The faults that a later plan may have, of which nothing is known."""
-        return set().union({2949} if self._changed else (), *self._lost.values())
+        return set().union({2949} if self.changed else (), *self.lost.values())
 
     def add(self, plan: Any) -> None:
         """Read the next plan."""
-        before, after = (self._changes, self._identifier), []
-        for line in lines(plan):
-            self._changes, self._identifier = before
-            self._joined = any(kind == "Join" for kind, _ in line)
+        before = self.changes, self.identifier
+        for line in lines(plan):  # one, but for public keys
+            self.changes, self.identifier = before
+            self.joined = any(kind == "Join" for kind, _ in line)
             for kind, body in line:
                 self._step(kind, body)
-            after.append(self._changes)
-        self._changes = after[0] if len(after) == 1 else []
 
     def _step(self, kind: str, body: Any) -> None:
         seen = [one for key in body if key not in _INPUTS for one in nodes({key: body[key]})]
@@ -200,7 +202,7 @@ class Plans:
         if "ToPhysical" in kinds:
             self.found.add(2944)
         if kind == "Filter" and kinds & {"Over", "Window"}:
-            self._bounded |= columns(body["predicate"])
+            self.bounded |= columns(body["predicate"])
             for over, limit in _limits(body["predicate"]):
                 self._truncate(over, limit)
             return
@@ -209,41 +211,41 @@ class Plans:
                 self._define(one)
         elif kind == "GroupBy":
             keys = columns(body["keys"])
-            if self._changed and (keys & self._changed or _ANY in keys | self._changed):
+            if self.changed and (keys & self.changed or _ANY in keys | self.changed):
                 self.found.add(2949)
             self._aggregate(body["aggs"])
-            self._bounded |= keys
+            self.bounded |= keys
             # OpenDP takes every aggregate for nullable
-            self._lost = {_ANY: {2935}} if 2935 in set().union(*self._lost.values()) else {}
+            self.lost = {_ANY: {2935}} if 2935 in set().union(*self.lost.values()) else {}
             self._group(plain(body["keys"]), body)
-        if self._changes:
-            self._identifier = None  # truncations stand directly after each other
+        if self.changes:
+            self.identifier = None  # truncations stand directly after each other
 
     def _truncate(self, over: Any, limit: float) -> None:
         """Note what a truncation leaves of each identifier."""
         kind, body = _node(over["function"])
         if kind == "Function" and "Rank" in body["function"]:
-            one = Change(plain(body["input"]), groups=self._units * limit)
+            one = Change(plain(body["input"]), groups=self.units * limit)
         else:
-            one = Change(plain(over["partition_by"]) - {self._identifier}, self._units * limit)
-        self._changes = [*self._changes, one] if self._identifier else []
+            one = Change(plain(over["partition_by"]) - {self.identifier}, self.units * limit)
+        self.changes = [*self.changes, one] if self.identifier else []
 
     def _group(self, keys: frozenset[str], body: Any) -> None:
         if any(kind == "FfiPlugin" for kind, _ in nodes(body["aggs"])):
-            self._check_margin(keys, self._domain.get_margin(_expressions(body["keys"])))
-        elif self._identifier in keys:
-            one = Change(keys - {self._identifier}, self._units)
-            self._changes = [*self._changes, one]
+            self._check_margin(keys, self.domain.get_margin(_expressions(body["keys"])))
+        elif self.identifier in keys:
+            one = Change(keys - {self.identifier}, self.units)
+            self.changes = [*self.changes, one]
         else:  # each row that differs is one group that leaves and one that comes
-            self._changes = [Change(frozenset(), 2 * rows_in(frozenset(), self._changes), 1)]
+            self.changes = [Change(frozenset(), 2 * rows_in(frozenset(), self.changes), 1)]
 
     def _check_margin(self, keys: frozenset[str], margin: Any) -> None:
         """A margin bounds each of two neighbours, and twice as much can change between them."""
-        several = [one.groups for one in self._changes if keys <= one.by - {_ANY}]
-        groups = min([rows_in(frozenset(), self._changes), *several])
-        if margin.max_length is not None and margin.max_length < rows_in(keys, self._changes):
+        several = [one.groups for one in self.changes if keys <= one.by - {_ANY}]
+        groups = min([rows_in(frozenset(), self.changes), *several])
+        if margin.max_length is not None and margin.max_length < rows_in(keys, self.changes):
             self.found.add(2945)
-        public = self._joined or margin.invariant is not None  # both have the same groups
+        public = self.joined or margin.invariant is not None  # both have the same groups
         if margin.max_groups is not None and not public and margin.max_groups < groups:
             self.found.add(2945)
 
@@ -252,13 +254,13 @@ class Plans:
         if _unchanged(expression):
             return
         name = name_of(expression)
-        if name in self._bounded or _ANY in self._bounded or (name == _ANY and self._bounded):
-            self._changed.add(name)
-        self._lost = {**self._lost, name: _nulls(expression, self._lost)}
+        if name in self.bounded or _ANY in self.bounded or (name == _ANY and self.bounded):
+            self.changed.add(name)
+        self.lost = {**self.lost, name: _nulls(expression, self.lost)}
 
     def _aggregate(self, expression: Any) -> None:
         if any(kind == "FfiPlugin" for kind, _ in nodes(expression)):
-            self.found |= _nulls(expression, self._lost)
+            self.found |= _nulls(expression, self.lost)
 
 
 def _limits(predicate: Any) -> Iterator[tuple[Any, float]]:
@@ -273,15 +275,10 @@ def _limits(predicate: Any) -> Iterator[tuple[Any, float]]:
     elif kind == "BinaryExpr":
         below = body["op"] in ("Lt", "LtEq")
         over, limit = (body["left"], body["right"])[:: 1 if below else -1]
+        most = _value(limit)
         if _node(over)[0] == "Over":
-            yield _node(over)[1], _literal(limit) + (body["op"] in ("LtEq", "GtEq"))
-
-
-def _literal(value: Any) -> float:
-    """Return a limit, infinite if it is not known."""
-    while isinstance(value, dict) and len(value) == 1:
-        (value,) = value.values()
-    return value if type(value) is int else inf
+            known = most + (body["op"] in ("LtEq", "GtEq")) if type(most) is int else inf
+            yield _node(over)[1], known
 
 
 def _expressions(keys: list[Any]) -> list[Any]:
