@@ -234,8 +234,7 @@ class Plans:
         if any(kind == "FfiPlugin" for kind, _ in nodes(body["aggs"])):
             self._check_margin(keys, self.domain.get_margin(_expressions(body["keys"])))
         elif self.identifier in keys:
-            one = Change(keys - {self.identifier}, self.units)
-            self.changes = [*self.changes, one]
+            self.changes = [*self.changes, Change(keys - {self.identifier}, self.units)]
         else:  # each row that differs is one group that leaves and one that comes
             self.changes = [Change(frozenset(), 2 * rows_in(frozenset(), self.changes), 1)]
 
@@ -266,19 +265,16 @@ class Plans:
 def _limits(predicate: Any) -> Iterator[tuple[Any, float]]:
     """Yield the truncations of a filter, as OpenDP reads them, and their limits."""
     kind, body = _node(predicate)
-    if kind == "Function" and body["function"] == {"Boolean": "AllHorizontal"}:
-        for one in body["input"]:
+    both = kind == "BinaryExpr" and body["op"] == "And"
+    if both or (kind == "Function" and body["function"] == {"Boolean": "AllHorizontal"}):
+        for one in [body["left"], body["right"]] if both else body["input"]:
             yield from _limits(one)
-    elif kind == "BinaryExpr" and body["op"] == "And":
-        yield from _limits(body["left"])
-        yield from _limits(body["right"])
     elif kind == "BinaryExpr":
         below = body["op"] in ("Lt", "LtEq")
         over, limit = (body["left"], body["right"])[:: 1 if below else -1]
-        most = _value(limit)
         if _node(over)[0] == "Over":
-            known = most + (body["op"] in ("LtEq", "GtEq")) if type(most) is int else inf
-            yield _node(over)[1], known
+            most = _value(limit)
+            yield _node(over)[1], most + ("Eq" in body["op"]) if type(most) is int else inf
 
 
 def _expressions(keys: list[Any]) -> list[Any]:
