@@ -45,7 +45,6 @@ from .trust import trusted
 
 PARTIAL_CONSTRUCTOR: type = _PartialConstructor
 VERSION: str = mod.__version__
-_measurement_map = whole(core.measurement_map)
 _transformation_map = whole(core.transformation_map)
 set_once()
 guard()
@@ -194,8 +193,7 @@ def measurement_map(measurement: Measurement, d_in: Any) -> Any:
 
     :raises AdvisoryError: if it is known to be wrong, and cannot be corrected
     """
-    check_stack()
-    return _measurement_map(trusted(measurement, d_in), d_in)
+    return typed(core.measurement_map, trusted(measurement, d_in), d_in)
 
 
 def transformation_map(transformation: Transformation, d_in: Any, *, flows: bool = True) -> Any:

@@ -275,6 +275,13 @@ AROUND = {
     "postprocessed here": lambda head, one: oc.c.make_interactive_postprocessing(
         head >> one, lambda answer: answer
     ),
+    "interactive": lambda head, one: oc.c.make_interactive(head >> one >> len),
+    "extended": lambda head, one: oc.c.make_null_query_extension(
+        dp.c.make_composition([head >> one])
+    ),
+    "selected": lambda head, one: oc.c.make_private_selection(
+        head >> one >> len, mean_runs=2, score=len
+    ),
     "indexed": lambda head, one: oc.c.make_indexed_composition(
         head.input_domain, head.input_metric, PURE, 2, [head >> one]
     ),
