@@ -10,6 +10,7 @@ from ..accounts.charge import Ledger
 from ..accounts.rule import Within
 from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
+from ..native.trust import trusted
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
 from ..queryables.recorded import check_ledger, open_book
 from ..queryables.spawn import spawn_filter
@@ -96,12 +97,19 @@ def make_concurrent_filter(
                 "the children in another"
             )
         book, start = open_book(ledger, terms)
+    known = constant_map(odometer.input_metric, d_in, budget)
+
+    def privacy_map(distance: Any) -> Any:
+        if odometer.transformation is not None:
+            trusted(odometer.transformation, distance, flows=True)
+        return known(distance)
+
     bound = Bound(d_in, Within(budget), start, halt, book, measure.name, repr(terms.accumulator))
     return make_measurement(
         odometer.input_space,
         measure.opendp(),
         lambda token: spawn_filter(odometer, token, bound),
-        constant_map(odometer.input_metric, d_in, budget),
+        privacy_map,
         f"ConcurrentFilter({measure.name}, {odometer.accumulator}, d_in={d_in}, d_out={budget})",
         odometer if ledger is None else replace(odometer, record=(ledger, d_in)),
         composes=True,

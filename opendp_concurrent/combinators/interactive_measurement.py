@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from opendp.combinators import make_chain_mt
 from opendp.measurements import make_user_measurement
@@ -23,6 +23,7 @@ from ..accounts.price import same_distance
 from ..arguments.provenance import Unrecorded, recorded
 from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, PrivacyMapError
 from ..native import opendp as _native
+from ..native.trust import trusted
 from ..queryables.accuracy import Accuracy
 from ..queryables.data import seal, unseal
 from ..queryables.mechanism import (
@@ -87,7 +88,7 @@ def make_measurement(
         return d_out.curve if isinstance(d_out, PrivacyProfile) else d_out
 
     housed_spawn = partial(housed, spawn)
-    measurement = make_user_measurement(
+    measurement: Any = make_user_measurement(
         *input_space,
         output_measure,
         function=_native.carry(
@@ -96,7 +97,6 @@ def make_measurement(
         privacy_map=_native.carry(native_map),
         TO="ExtrinsicObject",
     )
-    made_on = (*input_space, output_measure)
     many = False
     if isinstance(around, ConcurrentMeasurement):
         other = inside(around)
@@ -117,7 +117,11 @@ def make_measurement(
         accuracy,
         interactive=not releases if around is None or not releases else interactive(around),
     )
-    return _direct(measurement, made_on, summary, what)
+    measurement.__class__ = ConcurrentMeasurement
+    measurement.__opendp_dict__ = Unrecorded()
+    measurement.made_on, measurement.summary = (*input_space, output_measure), summary
+    give_inside(measurement, what)
+    return cast(ConcurrentMeasurement, measurement)
 
 
 def never() -> bool:
@@ -168,34 +172,20 @@ def chain(
             "measured on the transformed data; chain the odometer instead: "
             "make_concurrent_filter(transformation >> odometer, d_in, d_out, ledger=ledger)"
         )
-    chained = _direct(
-        make_chain_mt(measurement, transformation),
-        (transformation.input_domain, transformation.input_metric, measurement.output_measure),
+    make_chain_mt(measurement, transformation)  # OpenDP checks that they fit
+    fenced = partial(trusted, transformation, 1, flows=True)  # a root reads no map before it runs
+    # not OpenDP's own chain: what is around it would read the stability map without the fence
+    chained = make_measurement(
+        (transformation.input_domain, transformation.input_metric),
+        measurement.output_measure,
+        lambda token: spawn(seal(_native.transform(fenced(), unseal(token)), token)),
+        lambda d_in: privacy_map(_native.transformation_map(transformation, d_in)),
         f"{transformation} >> {measurement.summary}",
-        what._replace(
-            spawn=lambda token: housed(
-                lambda: spawn(seal(_native.transform(transformation, unseal(token)), token))
-            ),
-            privacy_map=lambda d_in: privacy_map(_native.transformation_map(transformation, d_in)),
-            odometer=None if odometer is None else make_chain_ot(odometer, transformation),
-        ),
+        None if odometer is None else make_chain_ot(odometer, transformation),
+        around=measurement,
+        accuracy=what.accuracy,
+        releases=True,
     )
-    for name, fact in vars(measurement).items():
-        if name not in vars(chained):
-            setattr(chained, name, fact)
+    chained.__dict__.update({**vars(measurement), **vars(chained)})
     chained.__class__ = type(measurement)
     return chained
-
-
-def _direct(
-    measurement: Any,
-    made_on: tuple[Domain, Metric, Measure],
-    summary: str,
-    what: Inside,
-) -> ConcurrentMeasurement:
-    measurement.__class__ = ConcurrentMeasurement
-    measurement.__opendp_dict__ = Unrecorded()
-    measurement.made_on, measurement.summary = made_on, summary
-    give_inside(measurement, what)
-    concurrent: ConcurrentMeasurement = measurement
-    return concurrent

@@ -14,10 +14,9 @@ from opendp.mod import Domain, Measure, Measurement, Metric, Transformation
 
 from ..interrupts import whole
 from .argtypes import answered
-from .callbacks import check_stack
+from .callbacks import check_stack, typed
 from .trust import trusted
 
-_measurement_map = whole(core.measurement_map)
 _transformation_map = whole(core.transformation_map)
 
 
@@ -26,8 +25,7 @@ def measurement_map(measurement: Measurement, d_in: Any) -> Any:
 
     :raises AdvisoryError: if it is known to be wrong, and cannot be corrected
     """
-    check_stack()
-    return _measurement_map(trusted(measurement, d_in), d_in)
+    return typed(core.measurement_map, trusted(measurement, d_in), d_in)
 
 
 def transformation_map(transformation: Transformation, d_in: Any, *, flows: bool = True) -> Any:

@@ -57,6 +57,8 @@ def _head(odometer: ConcurrentOdometer, token: Sealed) -> tuple[Sealed, Inward |
 def _stability(transformation: Transformation, d_in: Any) -> tuple[Any, bool]:
     try:
         return _native.native_only(_native.transformation_map, transformation, d_in)
+    except PrivacyMapError:
+        raise
     except (OpenDPException, ConcurrentError, TypeError, ValueError, ArithmeticError) as error:
         raise PrivacyMapError(d_in, str(error).strip()) from error
 

@@ -131,6 +131,16 @@ def test_2945_twice_as_many_rows_can_change():
     assert private(by, plan, SYMMETRIC).map(6) == 1.0
 
 
+def test_2945_twice_as_many_groups_can_change():
+    """Not in the issue: one row of A leaves and one of B comes, so two counts change by 1."""
+    domain = frames(column("A", str), by=["A"], max_groups=1)
+    counts = pl.LazyFrame(schema={"A": pl.String}).group_by("A").agg(dp.len(1.0, signed=True))
+    measure = dp.approximate(dp.max_divergence())
+    metric, plan = dp.frame_distance(SYMMETRIC), (counts, None, 20)
+    made = dp.m.make_private_lazyframe(domain, metric, measure, *plan)
+    assert made.map([dp.polars.Bound(by=["A"], per_group=1, num_groups=2)])[0] == 1.0
+
+
 def redefined(expression):
     rows = pl.LazyFrame(schema={"id": pl.Int64, "g": pl.Int64})
     each = rows.filter(pl.int_range(pl.len()).over("id", "g") < 1)

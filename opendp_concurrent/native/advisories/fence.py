@@ -6,31 +6,25 @@ The fence is asked for each native map that is read for a price or a stability
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
+from math import inf
 from typing import Any
 
 import numpy as np
 from opendp.extras.polars import pl
 from opendp.metrics import hamming_distance, insert_delete_distance
+from opendp.mod import Domain, LazyFrameDomain, Measurement
 
 from ...errors import AdvisoryError, PrivacyMapError
 from ..trust import Native, set_fence
 from .known import KNOWN
-from .plans import Plans, read
-from .record import Path, Step, margins, measurements, paths, step
+from .plans import Change, Plans, read, rows_in
+from .record import Path, Step, measurements, paths, step
 
 _THRESHOLDS = ("make_gaussian_threshold", "make_laplace_threshold", "make_noise_threshold")
-_NOISE = ("make_gaussian", "make_laplace", "make_noise", "make_canonical_noise", *_THRESHOLDS)
 _FRAMES = ("make_private_lazyframe", "make_stable_lazyframe")
-_WITHOUT_NAN = (  # what comes out is no NaN, or the function raises
-    "make_cast_default",
-    "make_clamp",
-    "make_drop_null",
-    "make_find_bin",
-    "make_impute_constant",
-    "make_impute_uniform_float",
-    "make_quantile_score_candidates",
-)
+_WITHOUT_NAN = ("make_drop_null", "make_impute_constant", "make_impute_uniform_float")
 _BOUNDED = ("ChangeOne", "Hamming")
 _SMALLEST = {"f64": -1074, "f32": -149}  # OpenDP's default granularity of noise, as a power of 2
 
@@ -55,7 +49,7 @@ def fence(made: Native, d_in: Any, *, flows: bool) -> Native:
 
 
 def _faults(path: Path, d_in: Any, flows: bool) -> set[int]:
-    found = _in_frames(path, d_in)
+    found = _in_frames(path, d_in, flows)
     may_be_nan = False
     for before, one in zip((None, *path), path, strict=False):
         if one.name == "make_metric_bounded" and one.made.output_metric == hamming_distance():
@@ -67,17 +61,22 @@ def _faults(path: Path, d_in: Any, flows: bool) -> set[int]:
             found.add(2925)
         if one.name == "make_randomized_response_bitvec":
             found.add(2930)
-        if one.name in _NOISE and may_be_nan and _has_floats(one.made.input_domain):
-            found.add(2935)
-        if one.name == "make_user_transformation":
-            may_be_nan = _of_a_user(one) and _has_floats(one.made.output_domain)
-        elif one.name in _WITHOUT_NAN:
+        ends = isinstance(one.made, Measurement)
+        if may_be_nan and (one.name == "make_clamp" or (ends and one.name not in _FRAMES)):
+            found.add(2935)  # a clamp raises, and so do some measurements
+        may_be_nan |= one.name == "make_user_transformation" and _of_a_user(one)
+        if ends or one.name in _WITHOUT_NAN or not _floats(one.made.output_domain):
             may_be_nan = False
     return found | {2935} if flows and may_be_nan else found
 
 
-def _has_floats(domain: Any) -> bool:
-    return any(atom in str(domain.carrier_type) for atom in _SMALLEST)
+def _floats(domain: Any) -> list[str]:
+    """Return the carrier type if it has floats; of frames the columns of floats without NaN."""
+    if not isinstance(domain, LazyFrameDomain):
+        return [atom for atom in _SMALLEST if atom in str(domain.carrier_type)]
+    atoms = {name: domain.get_series_domain(name).element_domain for name in domain.columns}
+    floats = [name for name, atom in atoms.items() if str(atom.carrier_type) in _SMALLEST]
+    return [name for name in floats if not atoms[name].nan]
 
 
 def _of_a_user(one: Step) -> bool:
@@ -86,45 +85,69 @@ def _of_a_user(one: Step) -> bool:
     return module.partition(".")[0] not in ("opendp", "opendp_concurrent")
 
 
-def _in_frames(path: Path, d_in: Any) -> set[int]:
+def _in_frames(path: Path, d_in: Any, flows: bool) -> set[int]:
     """Return the faults of the plans on a path."""
     frames = [one for one in path if one.name in _FRAMES]
+    if any(one.name in ("make_private_expr", "make_stable_expr") for one in path):
+        raise PrivacyMapError(d_in, "an expression is checked in make_private_lazyframe only")
     if not frames or pl is None:
         return set()
-    bounds = d_in if isinstance(d_in, list | tuple) else ()
-    known = [one for frame in frames for one in margins(frame.given.get("input_domain"))]
-    by = [expression for one in bounds for expression in getattr(one, "by", ())]
+    bounds = d_in if isinstance(d_in, list | tuple) else []
     # OpenDP itself drops the margins by columns that are redefined, but none by expressions
-    by += [expression for one in known for expression in one.by if not _is_column(expression)]
-    if any(one.name == "make_user_transformation" for one in path):  # its bounds are not known
-        by.append("*")
-    plans = Plans(name for one in by for name in _roots(one))
+    by = {name for frame in frames for name in _of_expressions(frame.made.input_domain)}
+    by |= {name for one in bounds for key in one.by for name in _roots(key)}
+    users = [one for one in path if one.name == "make_user_transformation"]
+    metric = str(path[0].made.input_metric)
+    unit = re.search(r'identifier: col\("([^"\\]*)"\)', metric)
+    changes = [_change(one) for one in bounds] or [Change(frozenset(), d_in, 1)]
+    if any(kind in metric for kind in _BOUNDED):  # a row that changes is one less and one more
+        changes = [Change(by, 2 * rows, 2 * groups) for by, rows, groups in changes]
+    if users or ("Id" in metric and unit is None):  # their distances are not known
+        by, changes = {*by, "*"}, []
+    floats = [_floats(one.made.output_domain) for one in users if _of_a_user(one)]
+    plans = Plans(
+        by,
+        [] if unit else changes,
+        unit[1] if unit else None,
+        rows_in(frozenset(), changes),
+        {name: {2935} for names in floats for name in names},
+        frames[-1].made.input_domain,
+    )
     try:
         for frame in frames:
             plans.add(read(frame.given["lazyframe"]))
     except Exception as error:  # Polars', of a step that it cannot write, or of a new node
         reason = f"its Polars plan cannot be checked for known faults ({type(error).__name__})"
         raise PrivacyMapError(d_in, reason) from None
-    rows = _rows(d_in, bounds) * plans.rows
-    if any(kind in str(path[0].made.input_metric) for kind in _BOUNDED):
-        rows *= 2  # one changed row is one removed and one added
-    if any(one.max_length is not None and one.max_length < rows for one in known):
-        plans.found.add(2945)
-    return plans.found
+    return plans.found | (plans.unfinished if _frames_flow(path[-1], flows) else set())
 
 
-def _is_column(expression: Any) -> bool:
-    return isinstance(expression, str) or bool(expression.meta.is_column_selection())
+def _frames_flow(last: Step, flows: bool) -> bool:
+    """Whether frames become the data of measurements that the path does not show."""
+    if isinstance(last.made, Measurement):
+        return last.name not in _FRAMES and isinstance(last.made.input_domain, LazyFrameDomain)
+    return flows and isinstance(last.made.output_domain, LazyFrameDomain)
+
+
+def _of_expressions(domain: Domain) -> set[str]:
+    """Return the columns in margins by expressions. OpenDP shows these in the domain's text."""
+    text = str(domain).partition("; margins=")[2]
+    names = re.findall(r'col\("([^"\\]*)"\)', text)
+    if not re.sub(r'col\("[^"\\]*"\)|[][{}(), ]', "", text):
+        return set()  # by columns only
+    return set(names) if text.count('"') == 2 * len(names) else {"*"}
 
 
 def _roots(expression: Any) -> list[str]:
     return [expression] if isinstance(expression, str) else expression.meta.root_names()
 
 
-def _rows(d_in: Any, bounds: Any) -> int:
-    if isinstance(d_in, int):
-        return d_in
-    return max((getattr(one, "per_group", 0) or 0 for one in bounds), default=0)
+def _change(bound: Any) -> Change:
+    known = all(isinstance(key, str) or key.meta.is_column() for key in bound.by)
+    by = frozenset(name for key in bound.by for name in _roots(key)) if known else {"*"}
+    rows = inf if bound.per_group is None else bound.per_group
+    groups = inf if bound.num_groups is None else bound.num_groups
+    return Change(frozenset(by), rows, groups if by else 1)
 
 
 def _corrected(made: Any) -> Any:

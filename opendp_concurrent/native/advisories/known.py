@@ -72,9 +72,9 @@ KNOWN = {
         ),
         Advisory(
             2935,
-            "NaN is read as 0 before noise is added, and a function of Python may return NaN "
-            "although its output_domain has none",
-            "chain dp.t.then_impute_constant, or return integers",
+            "NaN is read as 0 before noise is added, or fails, and a function of Python may return "
+            "NaN although its output_domain has none",
+            "chain dp.t.then_impute_constant, return integers, or declare columns with nan=True",
         ),
         Advisory(
             2936,
@@ -96,8 +96,9 @@ KNOWN = {
         ),
         Advisory(
             2945,
-            "max_length of a margin bounds the rows of a group, of which twice as many can change",
-            "pass a larger max_length, or bound the rows of an individual by less",
+            "max_length of a margin bounds the rows of a group, of which twice as many can change; "
+            "so does max_groups with groups",
+            "pass a larger one, or bound what an individual contributes by less, in each group",
         ),
         Advisory(
             2949,

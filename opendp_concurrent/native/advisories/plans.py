@@ -7,9 +7,14 @@ key. Where a name or a node is unknown, the answer is the one that refuses more.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from io import BytesIO
-from typing import Any
+from math import inf
+from typing import Any, NamedTuple
+
+from opendp.extras.polars import pl
+from opendp.mod import LazyFrameDomain
 
 _INPUTS = ("input", "input_left", "input_right", "dsl")
 _DATA = {"df", "schema", "kwargs", "Series"}
@@ -93,7 +98,7 @@ def _nulls(part: Any, lost: dict[str, set[int]]) -> set[int]:
         elif kind == "Selector":
             found |= set().union(*lost.values())
         elif kind == "Function" and body["function"] in ("FillNull", "DropNulls"):
-            found |= _nulls(body["input"][1:], lost)
+            found |= _nulls(body["input"][1:], lost) | (_nulls(body["input"][:1], lost) & {2935})
         elif kind != "Literal":
             found |= _nulls(body, lost)
         if kind == "Cast" and columns(body):
@@ -107,28 +112,81 @@ def _nulls(part: Any, lost: dict[str, set[int]]) -> set[int]:
 
 def _is_literal(expression: Any, *, but: tuple[Any, ...] = (0, None)) -> bool:
     """Whether an expression is a literal whose value is none of ``but``."""
-    value = expression.get("Literal", {"": None}) if isinstance(expression, dict) else None
-    while isinstance(value, dict) and len(value) == 1:
-        (value,) = value.values()
+    kind, body = _node(expression)
+    value = _value(body) if kind == "Literal" else None
     return value is not None and value not in but
 
 
+def _value(literal: Any) -> Any:
+    while isinstance(literal, dict) and len(literal) == 1:
+        (literal,) = literal.values()
+    return literal
+
+
+def plain(part: Any) -> frozenset[str]:
+    """Return the names of columns; any other expression is ``*``, which is no column."""
+    if isinstance(part, list):
+        return frozenset().union(*map(plain, part))
+    kind, body = _node(part)
+    if kind == "Function" and body["function"] == "AsStruct":
+        return plain(body["input"])
+    return frozenset({body if kind == "Column" else _ANY})
+
+
+class Change(NamedTuple):
+    """How many rows differ between neighbours in one group, and in how many groups."""
+
+    by: frozenset[str]
+    rows: float = inf
+    groups: float = inf
+
+
+def rows_in(by: frozenset[str], changes: list[Change]) -> float:
+    """Return how many rows differ at most in one group by these columns."""
+
+    def once(one: Change) -> float:
+        if one.by <= by - {_ANY}:
+            return one.rows
+        return one.rows * min(other.groups for other in changes if one.by <= other.by)
+
+    return min(map(once, changes), default=inf)
+
+
+@dataclass
 class Plans:
     """The plans on a path, in the order they run, and the faults found so far.
 
-    :param bounded: columns by which a bound on contributions is known before the first plan
+    :ivar bounded: columns by which a bound on contributions is known before the first plan
+    :ivar changes: what differs between neighbours before the first plan; all of it is known
+    :ivar identifier: the column of identifiers, if distances are in these
+    :ivar units: how many rows differ, or how many identifiers
+    :ivar lost: columns with nulls or NaN that OpenDP does not expect, and the issues
+    :ivar domain: the input domain of the last plan
+    :ivar changed: columns that were bounded before
+    :ivar joined: whether the plan has public keys
     """
 
-    def __init__(self, bounded: Iterable[str]) -> None:
-        self.found: set[int] = set()
-        self.rows = 1  # that a truncation leaves of one identifier in one group
-        self._bounded = set(bounded)
-        self._changed: set[str] = set()  # after they were bounded
-        self._lost: dict[str, set[int]] = {}  # columns with unexpected nulls
+    bounded: set[str]
+    changes: list[Change]
+    identifier: str | None
+    units: float
+    lost: dict[str, set[int]]
+    domain: LazyFrameDomain
+    found: set[int] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
+    joined: bool = False
+
+    @property
+    def unfinished(self) -> set[int]:
+        """The faults that a later plan may have, of which nothing is known."""
+        return set().union({2949} if self.changed else (), *self.lost.values())
 
     def add(self, plan: Any) -> None:
         """Read the next plan."""
-        for line in lines(plan):
+        before = self.changes, self.identifier
+        for line in lines(plan):  # one, but for public keys
+            self.changes, self.identifier = before
+            self.joined = any(kind == "Join" for kind, _ in line)
             for kind, body in line:
                 self._step(kind, body)
 
@@ -144,35 +202,81 @@ class Plans:
         if "ToPhysical" in kinds:
             self.found.add(2944)
         if kind == "Filter" and kinds & {"Over", "Window"}:
-            self._bounded |= columns(body["predicate"])
-            if any("IntRange" in json.dumps(value) for one, value in seen if one == "Function"):
-                self.rows *= 1 + max(_literal(value) for one, value in seen if one == "Literal")
-        elif kind in ("HStack", "Select"):
+            self.bounded |= columns(body["predicate"])
+            for over, limit in _limits(body["predicate"]):
+                self._truncate(over, limit)
+            return
+        if kind in ("HStack", "Select"):
             for one in body.get("exprs", body.get("expr")):
                 self._define(one)
         elif kind == "GroupBy":
             keys = columns(body["keys"])
-            if self._changed and (keys & self._changed or _ANY in keys | self._changed):
+            if self.changed and (keys & self.changed or _ANY in keys | self.changed):
                 self.found.add(2949)
             self._aggregate(body["aggs"])
-            self._bounded |= keys
-            self._lost = {}  # OpenDP takes every aggregate for nullable
+            self.bounded |= keys
+            # OpenDP takes every aggregate for nullable
+            self.lost = {_ANY: {2935}} if 2935 in set().union(*self.lost.values()) else {}
+            self._group(plain(body["keys"]), body)
+        if self.changes:
+            self.identifier = None  # truncations stand directly after each other
+
+    def _truncate(self, over: Any, limit: float) -> None:
+        """Note what a truncation leaves of each identifier."""
+        kind, body = _node(over["function"])
+        if kind == "Function" and "Rank" in body["function"]:
+            one = Change(plain(body["input"]), groups=self.units * limit)
+        else:
+            one = Change(plain(over["partition_by"]) - {self.identifier}, self.units * limit)
+        self.changes = [*self.changes, one] if self.identifier else []
+
+    def _group(self, keys: frozenset[str], body: Any) -> None:
+        if any(kind == "FfiPlugin" for kind, _ in nodes(body["aggs"])):
+            self._check_margin(keys, self.domain.get_margin(_expressions(body["keys"])))
+        elif self.identifier in keys:
+            self.changes = [*self.changes, Change(keys - {self.identifier}, self.units)]
+        else:  # each row that differs is one group that leaves and one that comes
+            self.changes = [Change(frozenset(), 2 * rows_in(frozenset(), self.changes), 1)]
+
+    def _check_margin(self, keys: frozenset[str], margin: Any) -> None:
+        """A margin bounds each of two neighbours, and twice as much can change between them."""
+        several = [one.groups for one in self.changes if keys <= one.by - {_ANY}]
+        groups = min([rows_in(frozenset(), self.changes), *several])
+        if margin.max_length is not None and margin.max_length < rows_in(keys, self.changes):
+            self.found.add(2945)
+        public = self.joined or margin.invariant is not None  # both have the same groups
+        if margin.max_groups is not None and not public and margin.max_groups < groups:
+            self.found.add(2945)
 
     def _define(self, expression: Any) -> None:
         self._aggregate(expression)
         if _unchanged(expression):
             return
         name = name_of(expression)
-        if name in self._bounded or _ANY in self._bounded or (name == _ANY and self._bounded):
-            self._changed.add(name)
-        self._lost = {**self._lost, name: _nulls(expression, self._lost)}
+        if name in self.bounded or _ANY in self.bounded or (name == _ANY and self.bounded):
+            self.changed.add(name)
+        self.lost = {**self.lost, name: _nulls(expression, self.lost)}
 
     def _aggregate(self, expression: Any) -> None:
         if any(kind == "FfiPlugin" for kind, _ in nodes(expression)):
-            self.found |= _nulls(expression, self._lost)
+            self.found |= _nulls(expression, self.lost)
 
 
-def _literal(value: Any) -> int:
-    while isinstance(value, dict) and len(value) == 1:
-        (value,) = value.values()
-    return value if type(value) is int else 0
+def _limits(predicate: Any) -> Iterator[tuple[Any, float]]:
+    """Yield the truncations of a filter, as OpenDP reads them, and their limits."""
+    kind, body = _node(predicate)
+    both = kind == "BinaryExpr" and body["op"] == "And"
+    if both or (kind == "Function" and body["function"] == {"Boolean": "AllHorizontal"}):
+        for one in [body["left"], body["right"]] if both else body["input"]:
+            yield from _limits(one)
+    elif kind == "BinaryExpr":
+        below = body["op"] in ("Lt", "LtEq")
+        over, limit = (body["left"], body["right"])[:: 1 if below else -1]
+        if _node(over)[0] == "Over":
+            most = _value(limit)
+            yield _node(over)[1], most + ("Eq" in body["op"]) if type(most) is int else inf
+
+
+def _expressions(keys: list[Any]) -> list[Any]:
+    """Return keys of a plan as Polars' expressions."""
+    return [pl.Expr.deserialize(BytesIO(json.dumps(one).encode()), format="json") for one in keys]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from opendp.mod import Domain, Measurement, Transformation
+from opendp.mod import Measurement
 
 CHAINS = {"make_chain_mt": "measurement1", "make_chain_tt": "transformation1"}
 
@@ -44,8 +44,8 @@ def measurements(given: dict[str, Any]) -> list[Measurement]:
 def paths(made: Any) -> Iterator[Path]:
     """Yield the constructors of each path from the data to an answer, in the order they run."""
     found = step(made)
-    if found is None:
-        yield ()
+    if found is None:  # what it launches is not seen
+        yield (Step("", {}, made),) if isinstance(made, Measurement) else ()
     elif found.name in CHAINS:
         last = found.given.get(CHAINS[found.name])
         for first in paths(found.given.get("transformation0")):
@@ -56,13 +56,3 @@ def paths(made: Any) -> Iterator[Path]:
             yield from paths(one)
     else:
         yield (found,)
-
-
-def margins(domain: Any) -> Iterator[Any]:
-    """Yield the margins of a domain of frames, and of the domains that it was derived from."""
-    found = step(domain)
-    for value in () if found is None else found.given.values():
-        if type(value).__name__ == "Margin":
-            yield value
-        elif isinstance(value, Domain | Transformation):
-            yield from margins(value)

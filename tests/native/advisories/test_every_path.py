@@ -233,6 +233,214 @@ def test_a_mean_of_no_rows_before_an_odometer_is_refused():
             made([1.0])
 
 
+PURE = dp.max_divergence()
+NUMBER = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+INTS = dp.vector_domain(dp.atom_domain(T=int))
+TWO = dp.vector_domain(dp.atom_domain(T=int), size=2)
+ORDERED = dp.insert_delete_distance()
+HEADS = {  # a transformation with a fault, its data, a distance, and whether a message can have it
+    2925: (
+        lambda: dp.t.make_b_ary_tree(TWO, dp.l1_distance(T=int), leaf_count=2, branching_factor=2),
+        [2**31 - 1, 1],
+    ),
+    2926: (lambda: dp.t.make_metric_bounded(TWO, ORDERED), [0, 1]),
+    2927: (
+        lambda: dp.t.make_resize(INTS, ORDERED, 2, constant=0, MO="InsertDeleteDistance"),
+        [0, 1],
+    ),
+    2935: (
+        lambda: dp.t.make_user_transformation(
+            INTS, dp.symmetric_distance(), *NUMBER, lambda arg: float("nan"), float
+        ),
+        [0, 1],
+    ),
+}
+BELOW = {
+    "compositor": lambda space: oc.make_concurrent_composition(*space, PURE, 9, [1.0]),
+    "filter": lambda space: oc.make_concurrent_filter(
+        oc.make_concurrent_odometer(*space, PURE), 9, 1.0
+    ),
+    "OpenDP's compositor": lambda space: dp.c.make_adaptive_composition(*space, PURE, 9, [1.0]),
+}
+AROUND = {
+    "chain": lambda head, one: head >> one,
+    "chain of OpenDP": lambda head, one: dp.c.make_chain_mt(one, head),
+    "function after it": lambda head, one: head >> one >> len,
+    "function inside": lambda head, one: head >> (one >> len),
+    "composition": lambda head, one: dp.c.make_composition([head >> one]),
+    "composition inside": lambda head, one: head >> dp.c.make_composition([one]),
+    "composition of compositions": lambda head, one: dp.c.make_composition(
+        [dp.c.make_composition([head >> one]) >> len]
+    ),
+    "postprocessed here": lambda head, one: oc.c.make_interactive_postprocessing(
+        head >> one, lambda answer: answer
+    ),
+    "interactive": lambda head, one: oc.c.make_interactive(head >> one >> len),
+    "extended": lambda head, one: oc.c.make_null_query_extension(
+        dp.c.make_composition([head >> one])
+    ),
+    "selected": lambda head, one: oc.c.make_private_selection(
+        head >> one >> len, mean_runs=2, score=len
+    ),
+    "indexed": lambda head, one: oc.c.make_indexed_composition(
+        head.input_domain, head.input_metric, PURE, 2, [head >> one]
+    ),
+    "ordered": lambda head, one: oc.c.make_ordered_composition(
+        head.input_domain, head.input_metric, PURE, 2, [head >> one]
+    ),
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("issue", HEADS)
+def test_no_wrapper_of_what_is_below_hides_it(issue, around):
+    head, data = HEADS[issue][0](), HEADS[issue][1]
+    above = head.input_domain, head.input_metric
+    for below in BELOW.values():
+        root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*above, PURE), 2, 99.0)(data)
+        with pytest.raises(AdvisoryError, match=f"opendp#{issue}"):
+            root(AROUND[around](head, below(head.output_space)))
+        assert root.privacy_loss() == 0.0
+
+
+def test_no_cast_of_what_is_below_hides_it():
+    head = HEADS[2925][0]()
+    made = dp.c.make_pureDP_to_zCDP(head >> BELOW["compositor"](head.output_space))
+    above = oc.make_concurrent_odometer(head.input_domain, head.input_metric, ZCDP)
+    with pytest.raises(AdvisoryError, match="opendp#2925"):
+        oc.make_concurrent_filter(above, 1, 9.0)(HEADS[2925][1])(made)
+
+
+@pytest.mark.parametrize("issue", [2925, 2926, 2927])
+def test_no_message_hides_it(issue):
+    head = HEADS[issue][0]()
+    one, above = head >> BELOW["compositor"](head.output_space), head.input_space
+    odometer = oc.make_concurrent_odometer(*above, PURE)
+    for made in (one, dp.c.make_composition([one])):
+        sent = oc.deserialize(oc.serialize(made), space=above, output_measure=PURE)
+        root = oc.make_concurrent_filter(odometer, 2, 99.0)(HEADS[issue][1])
+        with pytest.raises(AdvisoryError, match=f"opendp#{issue}"):
+            root(sent)
+        assert root.privacy_loss() == 0.0
+
+
+def test_a_chain_that_is_called_by_the_owner_is_refused():
+    """Nobody reads its map before it runs."""
+    head, data = HEADS[2935][0](), HEADS[2935][1]
+    for name in ("compositor", "filter"):
+        with pytest.raises(AdvisoryError, match="opendp#2935"):
+            (head >> BELOW[name](NUMBER))(data)
+
+
+# --- a plan in two parts -----------------------------------------------------------------------
+
+
+def first(frame=None):
+    """Return the part above: the grouping column is redefined, or not."""
+    plan = truncated(ROWS).with_columns(g=ONE) if frame is None else frame
+    return dp.t.make_stable_lazyframe(*SPACE, plan, MO="FrameDistance<SymmetricDistance>")
+
+
+def second(above):
+    """Return the part below, which counts the groups."""
+    grouped = ROWS.group_by("g").agg(dp.len(scale=1.0, signed=True))
+    plan = KEYS.join(grouped, on="g", how="left")
+    return dp.m.make_private_lazyframe(*above.output_space, ZCDP, plan)
+
+
+def tail(above):
+    return oc.make_concurrent_odometer(*above.output_space, ZCDP)
+
+
+PARTS = {
+    "odometer": lambda above: above >> tail(above),
+    "postprocessed": lambda above: (above >> tail(above)) >> (lambda answer: answer),
+    "limit": lambda above: oc.c.make_limited(above >> tail(above), 1, 9.0, label="one"),
+    "filter": lambda above: above >> oc.make_concurrent_filter(tail(above), above.map(1), 9.0),
+    "filter around": lambda above: oc.make_concurrent_filter(above >> tail(above), 1, 9.0),
+    "compositor": lambda above: (
+        above >> oc.make_concurrent_composition(*above.output_space, ZCDP, above.map(1), [9.0])
+    ),
+    "OpenDP's compositor": lambda above: (
+        above >> dp.c.make_adaptive_composition(*above.output_space, ZCDP, above.map(1), [9.0])
+    ),
+    "indexed": lambda above: (
+        above
+        >> oc.c.make_indexed_composition(*above.output_space, ZCDP, above.map(1), [second(above)])
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_plan_is_not_split_over_two_handles(name):
+    """Charged .5, truth 5,000: the counts are 100 and 0."""
+    root, above = filtered(d_out=99.0)(DATA), first()
+    with pytest.raises(AdvisoryError, match=ISSUE):
+        root(PARTS[name](above))
+    assert root.privacy_loss(1) == 0.0
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_plan_without_fault_is_split(name):
+    root, above = filtered(d_out=99.0)(DATA), first(truncated(ROWS.with_columns(g=ONE)))
+    handle = root(PARTS[name](above))
+    if name == "OpenDP's compositor":
+        assert handle(second(above)).collect().height == 1
+    else:
+        handle((0, second(above)) if name == "indexed" else second(above))
+    assert root.privacy_loss(1) > 0.0
+
+
+def test_a_root_is_not_split():
+    above = first()
+    for name in ("odometer", "filter around"):
+        with pytest.raises(AdvisoryError, match=ISSUE):
+            PARTS[name](above)(DATA)
+
+
+def test_bounds_of_the_unit_are_known_when_a_loss_is_asked_for():
+    """The odometer does not know its distance before."""
+    metric = dp.frame_distance(dp.symmetric_distance())
+    by_g = [dp.polars.Bound(by=["g"], per_group=1, num_groups=9), dp.polars.Bound(per_group=9)]
+    above = dp.t.make_stable_lazyframe(SPACE[0], metric, ROWS.with_columns(g=ONE))
+    made = above >> tail(above)
+    root = made(DATA)
+    root(second(above))
+    assert root.privacy_loss([dp.polars.Bound(per_group=9)]) > 0.0
+    with pytest.raises(AdvisoryError, match=ISSUE):
+        root.privacy_loss(by_g)
+    limited = oc.c.make_limited(made, by_g, 99.0, label="one")
+    for below in (made, limited):
+        over = oc.make_concurrent_filter(
+            oc.make_concurrent_odometer(SPACE[0], metric, ZCDP), by_g, 99.0
+        )(DATA)
+        with pytest.raises(AdvisoryError, match=ISSUE):
+            over(below)(second(above))
+        assert over.privacy_loss() == 0.0
+
+
+def test_a_context_is_not_split():
+    unit = dp.unit_of(contributions=1, identifier="id")
+
+    def context():
+        made = oc.concurrent_context(data=DATA, privacy_unit=unit, privacy_loss=dp.loss_of(rho=9.0))
+        return made, made.limited("alice", dp.loss_of(rho=8.0))
+
+    def above(one, *, before):
+        query = one.query(rho=0.1)
+        query = query.with_columns(g=ONE) if before else query
+        each = query.truncate_per_group(1, by=["g"]).truncate_num_groups(10, by=["g"])
+        return each if before else each.with_columns(g=ONE)
+
+    for one in context():
+        with pytest.raises(AdvisoryError, match=ISSUE):
+            above(one, before=False).compositor(split_evenly_over=1).release()
+        assert one.current_privacy_loss() == 0.0
+        child = above(one, before=True).compositor(split_evenly_over=1).release()
+        child.query().group_by("g").agg(dp.len(signed=True)).with_keys(KEYS).release()
+        assert one.current_privacy_loss() > 0.0
+
+
 # --- data -------------------------------------------------------------------------------------
 
 

@@ -158,6 +158,8 @@ def test_the_corrected_measurement_answers_as_before():
 FLOATS = dp.vector_domain(dp.atom_domain(T=float, nan=False)), SYMMETRIC
 INTS = dp.vector_domain(dp.atom_domain(T=int)), SYMMETRIC
 SCALAR = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+SCORES = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.linf_distance(T=float)
+PURE = dp.max_divergence()
 SUM = dp.t.then_clamp((0.0, 1.0)), dp.t.then_sum()
 NOISE = dp.m.then_laplace(scale=1.0)
 
@@ -174,9 +176,24 @@ def each_nan(rows):
     return [NAN for _ in rows]
 
 
-def by_row():
+def by_row(function=each_nan):
     sized = dp.vector_domain(dp.atom_domain(T=float, nan=False, bounds=(0.0, 1.0)))
-    return user(each_nan, output=(sized, SYMMETRIC))
+    return user(function, output=(sized, SYMMETRIC))
+
+
+def own(rows):
+    return rows
+
+
+own.__module__ = "opendp.extras.anything"
+
+
+def of_python():
+    return dp.m.make_user_measurement(*SCALAR, PURE, lambda arg: 1.0 if arg else 2.0, float)
+
+
+def by_a_filter():
+    return dp.c.make_privacy_filter(dp.c.make_fully_adaptive_composition(*SCALAR, PURE), 1.0, 1.0)
 
 
 def tree(head):
@@ -197,6 +214,23 @@ REFUSED = {
         2935,
         lambda: (FLOATS >> dp.t.then_impute_constant(0.0)) >> user(mean, output=SCALAR) >> NOISE,
     ),
+    "a clamp, which raises on NaN": (2935, lambda: user(each_nan) >> SUM[0] >> SUM[1] >> NOISE),
+    "a function of OpenDP after it": (
+        2935,
+        lambda: user(each_nan) >> by_row(own) >> SUM[1] >> NOISE,
+    ),
+    "noisy max, which raises on NaN": (
+        2935,
+        lambda: user(each_nan, output=SCORES) >> dp.m.then_noisy_max(PURE, scale=1.0),
+    ),
+    "OpenDP's compositor, which prices by itself": (
+        2935,
+        lambda: (
+            user(mean, output=SCALAR) >> dp.c.make_adaptive_composition(*SCALAR, PURE, 1.0, [1.0])
+        ),
+    ),
+    "OpenDP's filter": (2935, lambda: user(mean, output=SCALAR) >> by_a_filter()),
+    "a measurement of Python": (2935, lambda: user(mean, output=SCALAR) >> of_python()),
     "bits": (2930, lambda: dp.m.make_randomized_response_bitvec(*BITS, f=0.5)),
     "tree of data": (2925, lambda: tree((SIZED, dp.l1_distance(T=int))) >> NOISE),
 }
@@ -204,7 +238,7 @@ ALLOWED = {
     "clamped sum": lambda: FLOATS >> SUM[0] >> SUM[1] >> NOISE,
     "imputed": lambda: by_row() >> dp.t.then_impute_constant(0.5) >> SUM[0] >> SUM[1] >> NOISE,
     "dropped": lambda: user(each_nan) >> dp.t.then_drop_null() >> SUM[0] >> SUM[1] >> NOISE,
-    "clamped, which raises on NaN": lambda: user(each_nan) >> SUM[0] >> SUM[1] >> NOISE,
+    "a function of OpenDP": lambda: by_row(own) >> SUM[1] >> NOISE,
     "integers": lambda: (
         user(len, output=(dp.atom_domain(T=int), dp.absolute_distance(T=int))) >> NOISE
     ),

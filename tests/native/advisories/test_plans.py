@@ -14,11 +14,11 @@ ROWS, G, H, X = pl.LazyFrame(schema=SCHEMA), pl.col("g"), pl.col("h"), pl.col("x
 SYMMETRIC, PEOPLE = dp.symmetric_distance(), dp.symmetric_id_distance(pl.col("id"))
 
 
-def domain(*margins, optional=()):
+def domain(*margins, optional=(), nan=False):
     series = []
     for name, kind in SCHEMA.items():
         T = {pl.Int64: "i64", pl.Float64: float, pl.String: str}[kind]
-        atom = dp.atom_domain(T=T, nan=False) if T is float else dp.atom_domain(T=T)
+        atom = dp.atom_domain(T=T, nan=nan) if T is float else dp.atom_domain(T=T)
         series.append(dp.series_domain(name, dp.option_domain(atom) if name in optional else atom))
     made = dp.lazyframe_domain(series)
     for margin in margins:
@@ -173,8 +173,8 @@ def test_a_plan_that_cannot_be_read_is_refused(monkeypatch):
 LENGTHS = domain(dp.polars.Margin(max_length=16, invariant="lengths"), optional=("x", "h"))
 
 
-def total(expression):
-    return ROWS.select(expression.clip(0, 1).sum().dp.noise(scale=1.0))
+def total(expression, frame=ROWS):
+    return frame.select(expression.clip(0, 1).sum().dp.noise(scale=1.0))
 
 
 def tally(expression, frame=ROWS):
@@ -260,3 +260,194 @@ def test_margins_of_a_derived_domain_are_read():
     made = dp.m.make_private_lazyframe(stable.output_domain, stable.output_metric, PURE, plan)
     with pytest.raises(AdvisoryError, match="opendp#2945"):
         measurement_map(made, [dp.polars.Bound(per_group=6)])
+
+
+# --- rows and groups that can change ----------------------------------------------------------
+
+BY = dp.frame_distance(SYMMETRIC)
+Bound = dp.polars.Bound
+KEYS = pl.LazyFrame({"g": [0]})
+
+
+def each(*by, rows):
+    return ROWS.filter(pl.int_range(pl.len()).over("id", *by) < rows)
+
+
+def groups(frame, *by, most):
+    return frame.filter(pl.struct(*by).rank("dense").over("id") < most + 1)
+
+
+def by_g(**about):
+    return domain(dp.polars.Margin(by=["g"], **about))
+
+
+FIVE = by_g(max_length=5, max_groups=9, invariant="keys")
+CHANGE = {  # the plan, the metric, the distance, and whether more than 5 rows of a group can change
+    "a bound on groups": (ROWS, BY, [Bound(by=["g"], num_groups=1)], True),
+    "rows of a group": (ROWS, BY, [Bound(by=["g"], per_group=5, num_groups=1)], False),
+    "too many rows": (ROWS, BY, [Bound(by=["g"], per_group=6, num_groups=1)], True),
+    "the smaller one": (ROWS, BY, [Bound(by=["g"], num_groups=1), Bound(per_group=5)], False),
+    "of other groups": (ROWS, BY, [Bound(by=["h"], per_group=5), Bound(per_group=9)], True),
+    "of few of them": (ROWS, BY, [Bound(by=["h"], per_group=2, num_groups=2)], False),
+    "by an expression": (ROWS, BY, [Bound(by=[G % 2], per_group=1), Bound(per_group=9)], True),
+    "groups of a person": (groups(ROWS, "g", most=1), PEOPLE, 1, True),
+    "rows of a person": (each("g", rows=5), PEOPLE, 1, False),
+    "rows of two": (each("g", rows=5), PEOPLE, 2, True),
+    "at most, not below": (
+        ROWS.filter(pl.int_range(pl.len()).over("id", "g") <= 5),
+        PEOPLE,
+        1,
+        True,
+    ),
+    "the other way round": (
+        ROWS.filter(pl.lit(5) > pl.int_range(pl.len()).over("id", "g")),
+        PEOPLE,
+        1,
+        False,
+    ),
+    "rows of other groups": (each("h", rows=1), PEOPLE, 1, True),
+    "few other groups": (groups(each("h", rows=1), "h", most=4), PEOPLE, 1, False),
+    "more other groups": (groups(each("h", rows=1), "h", most=6), PEOPLE, 1, True),
+    "by a group-by": (ROWS.group_by("id", "g").agg(H.max()), PEOPLE, 5, False),
+    "groups as rows": (ROWS.group_by("g", "s").agg(H.max()), SYMMETRIC, 2, False),
+    "three groups as rows": (ROWS.group_by("g", "s").agg(H.max()), SYMMETRIC, 3, True),
+}
+
+
+@pytest.mark.parametrize("name", CHANGE)
+def test_a_margin_bounds_no_more_than_what_it_says(name):
+    plan, metric, d_in, wrong = CHANGE[name]
+    made = private(count(plan), metric, PURE, FIVE)
+    made.map(d_in)  # OpenDP knows a bound
+    if wrong:
+        with pytest.raises(AdvisoryError, match="opendp#2945"):
+            measurement_map(made, d_in)
+    else:
+        assert measurement_map(made, d_in) == made.map(d_in)
+
+
+def test_a_margin_bounds_the_groups_of_one_dataset_only():
+    """One group leaves and another comes: two groups change, each dataset has one."""
+    two = [Bound(by=["g"], per_group=1, num_groups=2)]
+    plan = ROWS.group_by("g").agg(dp.len(scale=1.0, signed=True))
+    measure = dp.approximate(PURE)
+
+    def counted(margins, plan=plan, measure=measure, threshold=20):
+        return dp.m.make_private_lazyframe(margins, BY, measure, plan, 1.0, threshold)
+
+    assert counted(by_g(max_groups=1)).map(two)[0] == 1.0
+    with pytest.raises(AdvisoryError, match="opendp#2945"):
+        measurement_map(counted(by_g(max_groups=1)), two)
+    right = (
+        counted(by_g(max_groups=2)),
+        counted(by_g(max_groups=1, invariant="keys"), measure=PURE, threshold=None),
+        counted(by_g(max_groups=1), count(ROWS), PURE, None),
+    )
+    for made in right:
+        assert measurement_map(made, two) == made.map(two)
+
+
+def test_a_function_of_python_may_change_more_rows():
+    many = dp.t.make_user_transformation(
+        FIVE, SYMMETRIC, FIVE, SYMMETRIC, lambda frame: frame, lambda d_in: 99 * d_in
+    )
+    with pytest.raises(AdvisoryError, match="opendp#2945"):
+        measurement_map(many >> private(count(ROWS), SYMMETRIC, PURE, FIVE), 1)
+
+
+def test_margins_are_read_from_the_domain_itself():
+    """OpenDP's record of it may have none."""
+    one = private(count(ROWS), SYMMETRIC, PURE, FIVE)
+    for made in (one, dp.c.make_composition([one])):
+        with pytest.raises(AdvisoryError, match="opendp#2945"):
+            measurement_map(private(count(ROWS), SYMMETRIC, PURE, made.input_domain), 6)
+
+
+def test_an_expression_alone_is_not_read():
+    """It could hide each fault, and its answer has the data."""
+    whole = dp.polars.Margin(by=[], max_length=9, max_groups=1, invariant="lengths")
+    column = dp.series_domain("x", dp.atom_domain(T=float, nan=False))
+    made = dp.m.make_private_expr(
+        dp.wild_expr_domain([column], margin=whole),
+        dp.l01inf_distance(SYMMETRIC),
+        PURE,
+        X.fill_null(float("nan")).clip(0.0, 1.0).sum().dp.noise(scale=1.0),
+    )
+    with pytest.raises(PrivacyMapError, match="make_private_lazyframe"):
+        measurement_map(made, (1, 1, 1))
+
+
+# --- plans in two parts -----------------------------------------------------------------------
+
+MORE = [Bound(by=["g"], per_group=1, num_groups=9), Bound(per_group=9)]
+MIXED = domain(dp.polars.Margin(by=[G % 2], max_groups=2, invariant="keys"))
+SPLIT = {  # what is above handles; what is below is not known
+    "redefined": (2949, DOMAIN, PEOPLE, truncated().with_columns(g=ONE), 1),
+    "redefined, by the unit": (2949, DOMAIN, BY, ROWS.with_columns(g=ONE), MORE),
+    "by an expression": (2949, MIXED, BY, ROWS.with_columns(g=H), [Bound(per_group=1)]),
+    "cast": (2938, LENGTHS, BY, ROWS.with_columns(z=FILLED.cast(pl.Int64)), MORE),
+    "cut": (2939, LENGTHS, BY, ROWS.with_columns(z=FILLED.cut([0.5])), MORE),
+    "remainder": (2940, LENGTHS, BY, ROWS.with_columns(z=G % H.fill_null(1)), MORE),
+    "NaN": (2936, LENGTHS, BY, ROWS.with_columns(z=X.fill_null(float("nan"))), MORE),
+}
+WHOLE = {
+    "redefined before": (DOMAIN, PEOPLE, truncated(ROWS.with_columns(g=ONE)), 1),
+    "another column": (DOMAIN, BY, ROWS.with_columns(h=H * 2), MORE),
+    "no bound by it": (DOMAIN, BY, ROWS.with_columns(g=ONE), [Bound(per_group=9)]),
+    "cast, filled": (LENGTHS, BY, ROWS.with_columns(z=FILLED.cast(pl.Int64).fill_null(0)), MORE),
+    "a margin that is not reached": (FIVE, BY, ROWS.filter(G > 1), [Bound(per_group=99)]),
+}
+
+
+def stable(domain, metric, plan):
+    return dp.t.make_stable_lazyframe(domain, metric, plan, MO="FrameDistance<SymmetricDistance>")
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_a_fault_of_the_first_part_is_refused_where_the_second_is_not_seen(name):
+    issue, space, metric, plan, d_in = SPLIT[name]
+    first = stable(space, metric, plan)
+    below = first.output_space
+    native = dp.c.make_adaptive_composition(*below, ZCDP, first.map(d_in), [0.5])
+    python = dp.m.make_user_measurement(*below, ZCDP, lambda frame: frame, lambda d_in: 0.0)
+    with pytest.raises(AdvisoryError, match=f"opendp#{issue}"):
+        transformation_map(first, d_in)
+    for second in (native, native >> str, dp.c.make_composition([native]), python):
+        with pytest.raises(AdvisoryError, match=f"opendp#{issue}"):
+            measurement_map(first >> second, d_in)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_first_part_without_a_fault_passes(name):
+    space, metric, plan, d_in = WHOLE[name]
+    first = stable(space, metric, plan)
+    bounds = transformation_map(first, d_in)
+    native = dp.c.make_adaptive_composition(*first.output_space, ZCDP, bounds, [0.5])
+    assert measurement_map(first >> native, d_in) == 0.5
+
+
+def of_a_user(output):
+    return dp.t.make_user_transformation(
+        DOMAIN, SYMMETRIC, output, SYMMETRIC, lambda frame: frame, lambda d_in: d_in
+    )
+
+
+def test_frames_of_a_function_may_have_nan():
+    """Only where the domain has none, and a plan reads them."""
+    first, read = of_a_user(DOMAIN), ROWS.with_columns(z=X.fill_null(0.0))
+    loose = domain(optional=("x",), nan=True)
+    whole = domain(dp.polars.Margin(max_length=99))
+    for plan in (total(X), total(X.fill_null(0.0)), total(pl.col("z"), read)):
+        made = of_a_user(whole) >> private(plan, SYMMETRIC, PURE, whole)
+        with pytest.raises(AdvisoryError, match="opendp#2935"):
+            measurement_map(made, 1)
+    with pytest.raises(AdvisoryError, match="opendp#2935"):
+        transformation_map(first, 1)
+    for made in (
+        first >> private(count(ROWS), SYMMETRIC),
+        of_a_user(whole)
+        >> private(ROWS.select(H.dp.sum((0, 1), scale=1.0)), SYMMETRIC, PURE, whole),
+        of_a_user(loose) >> private(tally(FILLED.fill_nan(0.5)), SYMMETRIC, PURE, loose),
+    ):
+        assert measurement_map(made, 1) == made.map(1)
+    assert transformation_map(of_a_user(loose), 1) == 1
