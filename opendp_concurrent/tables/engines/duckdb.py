@@ -16,6 +16,7 @@ from ...accounts.reentry import check_not_held
 from ...errors import InvalidTypeError, InvalidValueError, TableError
 from ...interrupts import Lock, let_in
 from ..csv_file import NoCsvError, columns_of
+from ..plan import Scan
 from ..schema import Schema
 from .engine import Engine, Run, Stored, check_folders, opaque
 
@@ -23,10 +24,12 @@ FILES = {".parquet": "parquet", ".csv": "csv"}
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _STORED = {int: "BIGINT", float: "DOUBLE", str: "VARCHAR", bool: "BOOLEAN", date: "DATE"}
 _COLUMNS = """
-    SELECT c.column_name, c.data_type, t.sql
-    FROM duckdb_columns() AS c
-    JOIN duckdb_tables() AS t USING (database_name, schema_name, table_name)
-    WHERE c.database_name = $1 AND c.schema_name = $2 AND c.table_name = $3
+    SELECT i.name, i.type, i.dflt_value FROM pragma_table_info($1) AS i, duckdb_databases() AS d
+    WHERE d.database_name = $2 AND d.type = 'duckdb' AND NOT EXISTS (SELECT rowid FROM {} LIMIT 0)
+"""  # a view has no rowid, which is an error
+_TABLE = """
+    SELECT sql FROM duckdb_tables()
+    WHERE database_name = $1 AND schema_name = $2 AND table_name = $3
 """
 _OWN = "SET search_path = 'system.main'"  # of a cursor: no macro is found there, so none shadows
 _TURN = Lock()  # of transactions in this process; another process cannot open the file
@@ -155,14 +158,28 @@ class DuckDB(Engine):
         kind, *parts = reference
         if kind == "parquet":
             return {row[0]: row[1] for row in self._of_parquet("DESCRIBE SELECT *", parts[0])}
-        rows = self._fetch(_COLUMNS, tuple(parts))
-        generated = [row[0] for row in rows if " GENERATED ALWAYS AS" in row[2].upper()]
-        if generated:
-            raise InvalidTypeError(
-                "table has generated columns, which may call functions that are not "
-                "deterministic; store them"
-            )
-        return {row[0]: row[1] for row in rows}
+        return self._columns(self._fetch, parts)
+
+    def _columns(self, run: Run, parts: list[str]) -> dict[str, str]:
+        """Return the types of the columns of a stored table, or raise."""
+        table = ".".join(map(_quoted, parts))
+        rows = run(_COLUMNS.format(table), (table, parts[0]))
+        # a generated column has its expression as its default, and a column may be named rowid;
+        # otherwise the second query is not needed, which takes long if there are many tables
+        if any(name.lower() == "rowid" or default is not None for name, _, default in rows):
+            ((sql,),) = run(_TABLE, tuple(parts))
+            if " GENERATED ALWAYS AS" in sql.upper():
+                raise InvalidTypeError(
+                    "table has generated columns, which may call functions that are not "
+                    "deterministic; store them"
+                )
+        return {name: kind for name, kind, _ in rows}
+
+    def check(self, run: Run, scan: Scan | None) -> None:
+        """Raise unless what was scanned is a table of types that are read, or the same file."""
+        if scan is not None and scan.reference[0] == "table":
+            self.check_columns(self._columns(run, list(scan.reference[1:])), scan.schema)
+        self._check_file()
 
     def _check_collation(self) -> None:
         ((collation,),) = self._fetch("SELECT current_setting('default_collation')", ())
@@ -177,8 +194,19 @@ class DuckDB(Engine):
             found: list[Any] = cursor.execute(text, list(parameters)).fetchall()
         return found
 
-    def run(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> list[Any]:
+    def run(
+        self,
+        text: str,
+        parameters: tuple[Any, ...],
+        timeout: float | None,
+        scan: Scan | None = None,
+    ) -> list[Any]:
         """Run a statement on a cursor of its own; interrupt it when the time is over."""
+        if scan is not None:
+            with self._begun(timeout) as run:  # the catalogue of a transaction does not change
+                found = run(text, parameters)
+                self.check(run, scan)
+            return found
         with self._cursor(timeout) as cursor:
             found = _execute(cursor, text, parameters)
         self._check_file()
@@ -239,27 +267,37 @@ class DuckDB(Engine):
     def transaction(self, work: Callable[[Run], Any], timeout: float | None) -> Any:
         """Return ``work(run)``; commit, or roll back if it raises."""
         check_not_held(_TURN)
-        with _TURN, self._cursor(timeout) as cursor:
+        with _TURN, self._begun(timeout) as run:
+            done = work(run)
+            self._check_file()
+        return done
 
-            def run(text: str, parameters: tuple[Any, ...]) -> list[Any]:
-                return _execute(cursor, text, parameters)
-
+    @contextmanager
+    def _begun(self, timeout: float | None) -> Iterator[Run]:
+        """Begin a transaction; commit it, or roll back if something raises."""
+        with self._cursor(timeout) as cursor:
             cursor.execute("BEGIN TRANSACTION")
             try:
-                done = work(run)
-                self._check_file()
+                yield partial(_execute, cursor)
                 cursor.execute("COMMIT")
             except BaseException:
                 with suppress(Exception):  # an error may have ended the transaction
                     cursor.execute("ROLLBACK")
                 raise
-        return done
 
-    def materialize(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> Stored:
+    def materialize(
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, scan: Scan | None
+    ) -> Stored:
         """Store rows in a database in memory, which all cursors of the connection see."""
-        return self._create(f"AS {text}", parameters, timeout)
+        return self._create(f"AS {text}", parameters, timeout, scan)
 
-    def _create(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> Stored:
+    def _create(
+        self,
+        text: str,
+        parameters: tuple[Any, ...],
+        timeout: float | None,
+        scan: Scan | None = None,
+    ) -> Stored:
         """Create a table in a database in memory."""
         name = f"oc_{uuid4().hex}"
 
@@ -269,7 +307,7 @@ class DuckDB(Engine):
 
         self._fetch(f"ATTACH ':memory:' AS \"{name}\" (READ_WRITE)", ())
         try:
-            self.run(f'CREATE TABLE "{name}".main.t {text}', parameters, timeout)
+            self.run(f'CREATE TABLE "{name}".main.t {text}', parameters, timeout, scan)
         except BaseException:
             drop()
             raise
