@@ -24,12 +24,18 @@ FILES = {".parquet": "parquet", ".csv": "csv"}
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _STORED = {int: "BIGINT", float: "DOUBLE", str: "VARCHAR", bool: "BOOLEAN", date: "DATE"}
 _COLUMNS = """
+    SELECT c.column_name, c.data_type, t.sql
+    FROM duckdb_columns() AS c
+    JOIN duckdb_tables() AS t USING (database_name, schema_name, table_name)
+    JOIN duckdb_databases() AS d USING (database_name)
+    WHERE d.type = 'duckdb'
+    AND c.database_name = $1 AND c.schema_name = $2 AND c.table_name = $3
+"""
+# the same without a look at all tables. A view has no rowid, which is an error; a generated column
+# has its expression as its default
+_PLAIN_COLUMNS = """
     SELECT i.name, i.type, i.dflt_value FROM pragma_table_info($1) AS i, duckdb_databases() AS d
     WHERE d.database_name = $2 AND d.type = 'duckdb' AND NOT EXISTS (SELECT rowid FROM {} LIMIT 0)
-"""  # a view has no rowid, which is an error
-_TABLE = """
-    SELECT sql FROM duckdb_tables()
-    WHERE database_name = $1 AND schema_name = $2 AND table_name = $3
 """
 _OWN = "SET search_path = 'system.main'"  # of a cursor: no macro is found there, so none shadows
 _TURN = Lock()  # of transactions in this process; another process cannot open the file
@@ -163,12 +169,13 @@ class DuckDB(Engine):
     def _columns(self, run: Run, parts: list[str]) -> dict[str, str]:
         """Return the types of the columns of a stored table, or raise."""
         table = ".".join(map(_quoted, parts))
-        rows = run(_COLUMNS.format(table), (table, parts[0]))
-        # a generated column has its expression as its default, and a column may be named rowid;
-        # otherwise the second query is not needed, which takes long if there are many tables
-        if any(name.lower() == "rowid" or default is not None for name, _, default in rows):
-            ((sql,),) = run(_TABLE, tuple(parts))
-            if " GENERATED ALWAYS AS" in sql.upper():
+        plain = '""' not in table  # which DuckDB 1.4 reads as another name
+        if plain:
+            rows = run(_PLAIN_COLUMNS.format(table), (table, parts[0]))
+            plain = all(name.lower() != "rowid" and default is None for name, _, default in rows)
+        if not plain:
+            rows = run(_COLUMNS, tuple(parts))
+            if any(" GENERATED ALWAYS AS" in sql.upper() for _, _, sql in rows):
                 raise InvalidTypeError(
                     "table has generated columns, which may call functions that are not "
                     "deterministic; store them"
