@@ -31,12 +31,14 @@ _COLUMNS = """
     WHERE d.type = 'duckdb'
     AND c.database_name = $1 AND c.schema_name = $2 AND c.table_name = $3
 """
-# the same without a look at all tables. A view has no rowid, which is an error; a generated column
-# has its expression as its default
+# The same without a look at all tables. A generated column has its expression as its default; a
+# view has no rowid, which is an error.
 _PLAIN_COLUMNS = """
-    SELECT i.name, i.type, i.dflt_value FROM pragma_table_info($1) AS i, duckdb_databases() AS d
-    WHERE d.database_name = $2 AND d.type = 'duckdb' AND NOT EXISTS (SELECT rowid FROM {} LIMIT 0)
+    SELECT name, type, dflt_value FROM pragma_table_info($1)
+    UNION ALL SELECT '', type, NULL FROM duckdb_databases() WHERE database_name = $2
+    UNION ALL SELECT '', CAST(rowid AS VARCHAR), NULL FROM {} WHERE false
 """
+_OF_DUCKDB = ("", "duckdb", None)
 _OWN = "SET search_path = 'system.main'"  # of a cursor: no macro is found there, so none shadows
 _TURN = Lock()  # of transactions in this process; another process cannot open the file
 _BINARY = ("", "binary", "c", "posix")
@@ -173,14 +175,14 @@ class DuckDB(Engine):
         if plain:
             rows = run(_PLAIN_COLUMNS.format(table), (table, parts[0]))
             plain = all(name.lower() != "rowid" and default is None for name, _, default in rows)
-        if not plain:
+        if not plain or _OF_DUCKDB not in rows:
             rows = run(_COLUMNS, tuple(parts))
             if any(" GENERATED ALWAYS AS" in sql.upper() for _, _, sql in rows):
                 raise InvalidTypeError(
                     "table has generated columns, which may call functions that are not "
                     "deterministic; store them"
                 )
-        return {name: kind for name, kind, _ in rows}
+        return {name: kind for name, kind, _ in rows if name}
 
     def check(self, run: Run, scan: Scan | None) -> None:
         """Raise unless what was scanned is a table of types that are read, or the same file."""
