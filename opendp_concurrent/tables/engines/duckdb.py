@@ -184,10 +184,10 @@ class DuckDB(Engine):
                 )
         return {name: kind for name, kind, _ in rows if name}
 
-    def check(self, run: Run, scan: Scan | None) -> None:
+    def check(self, run: Run, of: Scan | None) -> None:
         """Raise unless what was scanned is a table of types that are read, or the same file."""
-        if scan is not None and scan.reference[0] == "table":
-            self.check_columns(self._columns(run, list(scan.reference[1:])), scan.schema)
+        if of is not None and of.reference[0] == "table":
+            self.check_columns(self._columns(run, list(of.reference[1:])), of.schema)
         self._check_file()
 
     def _check_collation(self) -> None:
@@ -204,17 +204,13 @@ class DuckDB(Engine):
         return found
 
     def run(
-        self,
-        text: str,
-        parameters: tuple[Any, ...],
-        timeout: float | None,
-        scan: Scan | None = None,
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None = None
     ) -> list[Any]:
         """Run a statement on a cursor of its own; interrupt it when the time is over."""
-        if scan is not None:
+        if of is not None:
             with self._begun(timeout) as run:  # the catalogue of a transaction does not change
                 found = run(text, parameters)
-                self.check(run, scan)
+                self.check(run, of)
             return found
         with self._cursor(timeout) as cursor:
             found = _execute(cursor, text, parameters)
@@ -295,17 +291,13 @@ class DuckDB(Engine):
                 raise
 
     def materialize(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, scan: Scan | None
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None
     ) -> Stored:
         """Store rows in a database in memory, which all cursors of the connection see."""
-        return self._create(f"AS {text}", parameters, timeout, scan)
+        return self._create(f"AS {text}", parameters, timeout, of)
 
     def _create(
-        self,
-        text: str,
-        parameters: tuple[Any, ...],
-        timeout: float | None,
-        scan: Scan | None = None,
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None = None
     ) -> Stored:
         """Create a table in a database in memory."""
         name = f"oc_{uuid4().hex}"
@@ -316,7 +308,7 @@ class DuckDB(Engine):
 
         self._fetch(f"ATTACH ':memory:' AS \"{name}\" (READ_WRITE)", ())
         try:
-            self.run(f'CREATE TABLE "{name}".main.t {text}', parameters, timeout, scan)
+            self.run(f'CREATE TABLE "{name}".main.t {text}', parameters, timeout, of)
         except BaseException:
             drop()
             raise

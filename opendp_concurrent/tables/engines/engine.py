@@ -61,8 +61,8 @@ class Engine(ABC):
         from ..rendering.render import statement  # which needs the extra
 
         found = statement(self.dialect, relation, aggregate)
-        scan = moving(relation)
-        rows: Rows = opaque(lambda: integers(self.run(found.text, found.parameters, timeout, scan)))
+        of = moving(relation)
+        rows: Rows = opaque(lambda: integers(self.run(found.text, found.parameters, timeout, of)))
         return rows
 
     def store(self, relation: Relation, timeout: float | None) -> Stored:
@@ -75,10 +75,8 @@ class Engine(ABC):
 
         self.check_storing()
         found = materialization(self.dialect, relation)
-        scan = moving(relation)
-        stored: Stored = opaque(
-            lambda: self.materialize(found.text, found.parameters, timeout, scan)
-        )
+        of = moving(relation)
+        stored: Stored = opaque(lambda: self.materialize(found.text, found.parameters, timeout, of))
         return stored
 
     def fix(self, scan: Scan, timeout: float | None) -> Stored:
@@ -193,36 +191,32 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def check(self, run: Run, scan: Scan | None) -> None:
+    def check(self, run: Run, of: Scan | None) -> None:
         """Raise unless what :meth:`open` has checked in the catalogue still holds.
 
         It is called after the statement that reads the table, in its transaction, so that it is
         about the table that was read. If it raises, nobody gets the answer: a statement on other
         types, or on a view, could fail or not by its rows.
 
-        :param scan: what the statement scans, or None if that no longer changes
+        :param of: what the statement scans, or None if that no longer changes
         """
 
     @abstractmethod
     def run(
-        self,
-        text: str,
-        parameters: tuple[Any, ...],
-        timeout: float | None,
-        scan: Scan | None = None,
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None = None
     ) -> list[Any]:
         """Run a statement, and return its rows.
 
-        :param scan: what :meth:`check` is about
+        :param of: what :meth:`check` is about
         """
 
     @abstractmethod
     def materialize(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, scan: Scan | None
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None
     ) -> Stored:
         """Store the rows of a query in a table that others do not see.
 
-        :param scan: what :meth:`check` is about
+        :param of: what :meth:`check` is about
         """
 
 

@@ -112,25 +112,21 @@ class PostgreSQL(Engine):
             )
         return _types(self.run(f"{_COLUMNS} ORDER BY a.attnum", reference[1:], None))
 
-    def check(self, run: Run, scan: Scan | None) -> None:
+    def check(self, run: Run, of: Scan | None) -> None:
         """Raise unless what was read is a table of types that are read, as :meth:`reference` is."""
-        if scan is not None:
-            self.check_columns(_types(run(_READ, scan.reference[1:])), scan.schema)
+        if of is not None:
+            self.check_columns(_types(run(_READ, of.reference[1:])), of.schema)
 
     def run(
-        self,
-        text: str,
-        parameters: tuple[Any, ...],
-        timeout: float | None,
-        scan: Scan | None = None,
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None = None
     ) -> list[Any]:
         """Run a statement on a connection of its own; the server cancels it when time is over."""
         with self._connections.one() as connection:
-            if scan is None:
+            if of is None:
                 return _run(connection, text, parameters, timeout)
             _run(connection, f"{_BEGIN} READ ONLY", (), timeout)
             found = _let_in(connection, text, parameters)
-            self.check(partial(_let_in, connection), scan)
+            self.check(partial(_let_in, connection), of)
             connection.execute("COMMIT")
             return found
 
@@ -182,7 +178,7 @@ class PostgreSQL(Engine):
         return done
 
     def materialize(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, scan: Scan | None
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None
     ) -> Stored:
         """Store rows in a temporary table: only its own connection sees it, and it dies with it.
 
@@ -195,10 +191,10 @@ class PostgreSQL(Engine):
             return Stored(self, reference, fixed=True)
         connection = self._connections.open()
         try:
-            if scan is not None:
+            if of is not None:
                 _run(connection, f"{_BEGIN} READ WRITE", (), timeout)
             _run(connection, create, parameters, timeout)
-            self.check(partial(_let_in, connection), scan)
+            self.check(partial(_let_in, connection), of)
             connection.execute("COMMIT")  # of this transaction, or of that of a snapshot
         except BaseException:
             connection.close()

@@ -156,29 +156,25 @@ class Spark(Engine):
             )
         return {field.name: field.dataType.simpleString() for field in fields}
 
-    def check(self, run: Run, scan: Scan | None) -> None:
+    def check(self, run: Run, of: Scan | None) -> None:
         """Raise unless the catalog still has such a table, in types that are read.
 
         Spark has no transactions: a change that is undone before the statement ends is not seen.
         """
         del run
-        if scan is not None and len(scan.reference) > OWN:
-            names = scan.reference[1:]
+        if of is not None and len(of.reference) > OWN:
+            names = of.reference[1:]
             self.reference(names)
             found = self._session.catalog.listColumns(".".join(map(_quoted, names)))
-            self.check_columns({one.name: one.dataType for one in found}, scan.schema)
+            self.check_columns({one.name: one.dataType for one in found}, of.schema)
 
     def run(
-        self,
-        text: str,
-        parameters: tuple[Any, ...],
-        timeout: float | None,
-        scan: Scan | None = None,
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None = None
     ) -> list[Any]:
         """Run a statement under a tag of its own; cancel its jobs when the time is over."""
         with self._limited(timeout):
             found = self._rows(text, parameters)
-            self.check(self._rows, scan)
+            self.check(self._rows, of)
         return found
 
     def check_writable(self) -> NoReturn:
@@ -194,13 +190,13 @@ class Spark(Engine):
         return "table", *table
 
     def materialize(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, scan: Scan | None
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None
     ) -> Stored:
         """Store rows in the executors. If one of them is lost, statements fail; none runs anew."""
         name = f"oc_{uuid4().hex}"
         with self._limited(timeout):
             stored = let_in(self._frame(text, parameters).localCheckpoint, True)  # eager
-            self.check(self._rows, scan)
+            self.check(self._rows, of)
         stored.createOrReplaceTempView(name)  # in our own session
         rows = stored._jdf  # whose blocks are freed when Java's collector finds it unused
 
