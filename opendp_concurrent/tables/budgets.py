@@ -19,7 +19,7 @@ from ..arguments.checked import checked
 from ..errors import InvalidTypeError, InvalidValueError
 from ..errors.tables import TableError
 from .engines.engine import Run, integers
-from .plan import Charge, Quantised, Relation
+from .plan import Charge, Quantised, Relation, moving
 from .schema import KINDS, column_name
 from .table import Table
 
@@ -196,6 +196,7 @@ class Budgets:
             if len(launches) != 1:
                 raise ValueError("the table of budgets has changed")
             run(f"CREATE TABLE {after} AS {text}", parameters)
+            self._engine.check(run, moving(relation))
             self._engine.close_off(run, self._next)
             totals = f'SELECT COALESCE(SUM("taken"), 0), COALESCE(MIN("spent"), 0) FROM {after}'
             ((total, least),) = integers(run(totals, ()))

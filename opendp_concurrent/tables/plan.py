@@ -31,10 +31,12 @@ class Scan:
 
     :ivar reference: where the engine finds it: ``"table"`` and the parts of its name, or
         ``"parquet"`` and a path
+    :ivar fixed: whether its rows, their types and what it is no longer change
     """
 
     reference: tuple[str, ...]
     schema: Schema
+    fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,12 @@ def nodes_of(relation: Relation) -> Iterator[Relation]:
         yield relation
         relation = relation.of
     yield relation
+
+
+def moving(relation: Relation) -> Scan | None:
+    """Return what a relation scans, or None if that no longer changes."""
+    *_, scan = nodes_of(relation)
+    return scan if isinstance(scan, Scan) and not scan.fixed else None
 
 
 @dataclass(frozen=True, slots=True)

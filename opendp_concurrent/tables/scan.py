@@ -34,9 +34,11 @@ def scan(
     Spark, is read once. Of other tables only the names and types of the columns are read. An error
     has no text of a row, but it may name a line of a file, which depends on the data.
 
-    You promise that the table does not change while a queryable on it is in use, or pass
-    ``snapshot=True``. If it changes, each launch is charged as before, and its guarantee is for the
-    pair of tables at its own time: it protects a unit whose rows are the same in all launches.
+    You promise that the rows do not change while a queryable on the table is in use, or pass
+    ``snapshot=True``. If they change, each launch is charged as before, and its guarantee is for
+    the pair of tables at its own time: it protects a unit whose rows are the same in all launches.
+    If the table becomes a view, or a column gets a type that is refused here, each launch fails,
+    whatever the rows are: this is checked again with each statement.
     Block filters and parallel compositions bound the parts of a unit over time: see
     :func:`.make_block_filter`.
 
@@ -55,7 +57,9 @@ def scan(
         with rows in k weeks is k units. Bounds of a unit then also hold for a table that gets more
         weeks, which a block filter needs. The first is of integers or texts, none of floats
     :param timeout: seconds after which a statement of a launch is cancelled; the launch stays
-        charged. The running time is not hidden from who can measure it
+        charged. The error is an answer about the data that no loss covers, and a unit with many
+        rows can cause it. So can limits of the engine on time or memory. Let them be far above what
+        a statement takes. The running time is not hidden from who can measure it
     :param snapshot: answer all launches from the table as it is now. DuckDB and Spark copy the
         columns; PostgreSQL keeps a transaction open, whose snapshot all statements share
     :return: a table, whose ``space`` begins pipelines

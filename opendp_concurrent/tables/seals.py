@@ -25,7 +25,7 @@ from .budgets import budgets_name, quoted
 from .domain import GroupBound, Tables, record_of
 from .engines.engine import Run
 from .kind import TABLES
-from .plan import Scan, Truncate
+from .plan import Scan, Truncate, moving
 from .schema import KEYS, Schema, names_of
 from .steps import MOST_ROWS
 from .table import Table
@@ -264,6 +264,7 @@ class _Seals:
             for number, (value, text, parameters) in enumerate(inserts if not old else (), start):
                 run(*self._new_block(terms, value, number))
                 run(self._rows(terms, text, number), parameters)
+                table.engine().check(run, moving(table.relation))
             return old
 
         if sealed_before := table.engine().transact(work, table.timeout):

@@ -17,6 +17,7 @@ from ...errors import InvalidTypeError, InvalidValueError
 from ...errors.tables import TableError
 from ...interrupts import Lock, let_in
 from ..csv_file import NoCsvError, columns_of
+from ..plan import Scan
 from ..schema import Schema
 from .engine import Engine, Run, Stored, check_folders, opaque
 
@@ -27,8 +28,18 @@ _COLUMNS = """
     SELECT c.column_name, c.data_type, t.sql
     FROM duckdb_columns() AS c
     JOIN duckdb_tables() AS t USING (database_name, schema_name, table_name)
-    WHERE c.database_name = $1 AND c.schema_name = $2 AND c.table_name = $3
+    JOIN duckdb_databases() AS d USING (database_name)
+    WHERE d.type = 'duckdb'
+    AND c.database_name = $1 AND c.schema_name = $2 AND c.table_name = $3
 """
+# The same without a look at all tables. A generated column has its expression as its default; a
+# view has no rowid, which is an error.
+_PLAIN_COLUMNS = """
+    SELECT name, type, dflt_value FROM pragma_table_info($1)
+    UNION ALL SELECT '', type, NULL FROM duckdb_databases() WHERE database_name = $2
+    UNION ALL SELECT '', CAST(rowid AS VARCHAR), NULL FROM {} WHERE false
+"""
+_OF_DUCKDB = ("", "duckdb", None)
 _OWN = "SET search_path = 'system.main'"  # of a cursor: no macro is found there, so none shadows
 _TURN = Lock()  # of transactions in this process; another process cannot open the file
 _BINARY = ("", "binary", "c", "posix")
@@ -156,14 +167,29 @@ class DuckDB(Engine):
         kind, *parts = reference
         if kind == "parquet":
             return {row[0]: row[1] for row in self._of_parquet("DESCRIBE SELECT *", parts[0])}
-        rows = self._fetch(_COLUMNS, tuple(parts))
-        generated = [row[0] for row in rows if " GENERATED ALWAYS AS" in row[2].upper()]
-        if generated:
-            raise InvalidTypeError(
-                "table has generated columns, which may call functions that are not "
-                "deterministic; store them"
-            )
-        return {row[0]: row[1] for row in rows}
+        return self._columns(self._fetch, parts)
+
+    def _columns(self, run: Run, parts: list[str]) -> dict[str, str]:
+        """Return the types of the columns of a stored table, or raise."""
+        table = ".".join(map(_quoted, parts))
+        plain = '""' not in table  # which DuckDB 1.4 reads as another name
+        if plain:
+            rows = run(_PLAIN_COLUMNS.format(table), (table, parts[0]))
+            plain = all(name.lower() != "rowid" and default is None for name, _, default in rows)
+        if not plain or _OF_DUCKDB not in rows:
+            rows = run(_COLUMNS, tuple(parts))
+            if any(" GENERATED ALWAYS AS" in sql.upper() for _, _, sql in rows):
+                raise InvalidTypeError(
+                    "table has generated columns, which may call functions that are not "
+                    "deterministic; store them"
+                )
+        return {name: kind for name, kind, _ in rows if name}
+
+    def check(self, run: Run, of: Scan | None) -> None:
+        """Raise unless what was scanned is a table of types that are read, or the same file."""
+        if of is not None and of.reference[0] == "table":
+            self.check_columns(self._columns(run, list(of.reference[1:])), of.schema)
+        self._check_file()
 
     def _check_collation(self) -> None:
         ((collation,),) = self._fetch("SELECT current_setting('default_collation')", ())
@@ -178,8 +204,15 @@ class DuckDB(Engine):
             found: list[Any] = cursor.execute(text, list(parameters)).fetchall()
         return found
 
-    def run(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> list[Any]:
+    def run(
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None = None
+    ) -> list[Any]:
         """Run a statement on a cursor of its own; interrupt it when the time is over."""
+        if of is not None:
+            with self._begun(timeout) as run:  # the catalogue of a transaction does not change
+                found = run(text, parameters)
+                self.check(run, of)
+            return found
         with self._cursor(timeout) as cursor:
             found = _execute(cursor, text, parameters)
         self._check_file()
@@ -240,27 +273,33 @@ class DuckDB(Engine):
     def transaction(self, work: Callable[[Run], Any], timeout: float | None) -> Any:
         """Return ``work(run)``; commit, or roll back if it raises."""
         check_not_held(_TURN)
-        with _TURN, self._cursor(timeout) as cursor:
+        with _TURN, self._begun(timeout) as run:
+            done = work(run)
+            self._check_file()
+        return done
 
-            def run(text: str, parameters: tuple[Any, ...]) -> list[Any]:
-                return _execute(cursor, text, parameters)
-
+    @contextmanager
+    def _begun(self, timeout: float | None) -> Iterator[Run]:
+        """Begin a transaction; commit it, or roll back if something raises."""
+        with self._cursor(timeout) as cursor:
             cursor.execute("BEGIN TRANSACTION")
             try:
-                done = work(run)
-                self._check_file()
+                yield partial(_execute, cursor)
                 cursor.execute("COMMIT")
             except BaseException:
                 with suppress(Exception):  # an error may have ended the transaction
                     cursor.execute("ROLLBACK")
                 raise
-        return done
 
-    def materialize(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> Stored:
+    def materialize(
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None
+    ) -> Stored:
         """Store rows in a database in memory, which all cursors of the connection see."""
-        return self._create(f"AS {text}", parameters, timeout)
+        return self._create(f"AS {text}", parameters, timeout, of)
 
-    def _create(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> Stored:
+    def _create(
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None = None
+    ) -> Stored:
         """Create a table in a database in memory."""
         name = f"oc_{uuid4().hex}"
 
@@ -270,7 +309,7 @@ class DuckDB(Engine):
 
         self._fetch(f"ATTACH ':memory:' AS \"{name}\" (READ_WRITE)", ())
         try:
-            self.run(f'CREATE TABLE "{name}".main.t {text}', parameters, timeout)
+            self.run(f'CREATE TABLE "{name}".main.t {text}', parameters, timeout, of)
         except BaseException:
             drop()
             raise

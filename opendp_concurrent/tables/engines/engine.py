@@ -15,7 +15,7 @@ from ...errors import InvalidTypeError, InvalidValueError
 from ...errors.tables import TableError
 from ...failures import log, pass_interrupt
 from ...interrupts import whole
-from ..plan import Aggregate, Charge, Relation, Scan
+from ..plan import Aggregate, Charge, Relation, Scan, moving
 from ..schema import KINDS, Schema
 
 LOGGER = logging.getLogger("opendp_concurrent.tables")
@@ -62,7 +62,8 @@ class Engine(ABC):
         from ..rendering.render import statement  # which needs the extra
 
         found = statement(self.dialect, relation, aggregate)
-        rows: Rows = opaque(lambda: integers(self.run(found.text, found.parameters, timeout)))
+        of = moving(relation)
+        rows: Rows = opaque(lambda: integers(self.run(found.text, found.parameters, timeout, of)))
         return rows
 
     def store(self, relation: Relation, timeout: float | None) -> Stored:
@@ -75,7 +76,8 @@ class Engine(ABC):
 
         self.check_storing()
         found = materialization(self.dialect, relation)
-        stored: Stored = opaque(lambda: self.materialize(found.text, found.parameters, timeout))
+        of = moving(relation)
+        stored: Stored = opaque(lambda: self.materialize(found.text, found.parameters, timeout, of))
         return stored
 
     def fix(self, scan: Scan, timeout: float | None) -> Stored:
@@ -101,12 +103,14 @@ class Engine(ABC):
         :raises TableError: always the same, if the engine fails
         """
         reference = self.reference(table)
-        self.check_columns(reference, schema)
+        self.check_columns(self.columns(reference), schema)
         return Stored(self, reference)
 
-    def check_columns(self, reference: tuple[str, ...], schema: Schema) -> None:
-        """Raise unless the stored table has the columns of the schema, in types that are read."""
-        columns = self.columns(reference)
+    def check_columns(self, columns: dict[str, str], schema: Schema) -> None:
+        """Raise unless a stored table has the columns of the schema, in types that are read.
+
+        :param columns: the engine's names of the types of its columns
+        """
         for name, kind in schema.columns:
             if name not in columns:
                 raise InvalidValueError(
@@ -188,12 +192,33 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def run(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> list[Any]:
-        """Run a statement, and return its rows."""
+    def check(self, run: Run, of: Scan | None) -> None:
+        """Raise unless what :meth:`open` has checked in the catalogue still holds.
+
+        It is called after the statement that reads the table, in its transaction, so that it is
+        about the table that was read. If it raises, nobody gets the answer: a statement on other
+        types, or on a view, could fail or not by its rows.
+
+        :param of: what the statement scans, or None if that no longer changes
+        """
 
     @abstractmethod
-    def materialize(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> Stored:
-        """Store the rows of a query in a table that others do not see."""
+    def run(
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None = None
+    ) -> list[Any]:
+        """Run a statement, and return its rows.
+
+        :param of: what :meth:`check` is about
+        """
+
+    @abstractmethod
+    def materialize(
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None
+    ) -> Stored:
+        """Store the rows of a query in a table that others do not see.
+
+        :param of: what :meth:`check` is about
+        """
 
 
 @whole

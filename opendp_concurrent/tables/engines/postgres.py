@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from math import ceil
 from typing import Any, ClassVar
 from uuid import uuid4
@@ -17,16 +18,19 @@ from .connections import Connected, Connections, Kept, Login
 from .engine import Engine, Run, Stored, opaque
 
 LONGEST = 2**31 - 1  # milliseconds
-_TABLES = """
-    SELECT n.nspname, c.relname, row_security_active(c.oid), EXISTS (
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_STORED = "c.relkind IN ('r', 'p') AND c.relpersistence <> 't'"
+_FOREIGN = """EXISTS (
         WITH RECURSIVE part AS (
             SELECT c.oid AS oid
             UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN part ON i.inhparent = part.oid
         )
         SELECT 1 FROM part JOIN pg_class AS p USING (oid) WHERE p.relkind = 'f'
-    )
+    )"""
+_TABLES = f"""
+    SELECT n.nspname, c.relname, row_security_active(c.oid), {_FOREIGN}
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE c.relname = $1 AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
+    WHERE c.relname = $1 AND {_STORED}
 """
 _PARTS = """
     SELECT 1 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -51,8 +55,11 @@ _COLUMNS = """
     FROM pg_attribute AS a
     JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE n.nspname = $1 AND c.relname = $2 AND a.attnum > 0 AND NOT a.attisdropped
-    ORDER BY a.attnum
 """
+_READ = f"""
+    {_COLUMNS} AND {_STORED} AND NOT row_security_active(c.oid) AND NOT {_FOREIGN}
+    AND EXISTS (SELECT 1 FROM pg_locks AS l WHERE l.relation = c.oid AND l.pid = pg_backend_pid())
+"""  # the statement before has locked what it read: it is this table, and stays as it is
 
 
 class PostgreSQL(Engine):
@@ -103,18 +110,25 @@ class PostgreSQL(Engine):
                 f"connection must be to a database in UTF8, found {encoding}: another encoding "
                 "cannot hold all texts that predicates and keys may have"
             )
-        rows = self.run(_COLUMNS, reference[1:], None)
-        if any(row[2] == "v" for row in rows):
-            raise InvalidTypeError(
-                "table has virtual generated columns, which may call functions that are not "
-                "deterministic; store them"
-            )
-        return {row[0]: row[1] for row in rows}
+        return _types(self.run(f"{_COLUMNS} ORDER BY a.attnum", reference[1:], None))
 
-    def run(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> list[Any]:
+    def check(self, run: Run, of: Scan | None) -> None:
+        """Raise unless what was read is a table of types that are read, as :meth:`reference` is."""
+        if of is not None:
+            self.check_columns(_types(run(_READ, of.reference[1:])), of.schema)
+
+    def run(
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None = None
+    ) -> list[Any]:
         """Run a statement on a connection of its own; the server cancels it when time is over."""
         with self._connections.one() as connection:
-            return _run(connection, text, parameters, timeout)
+            if of is None:
+                return _run(connection, text, parameters, timeout)
+            _run(connection, f"{_BEGIN} READ ONLY", (), timeout)
+            found = _let_in(connection, text, parameters)
+            self.check(partial(_let_in, connection), of)
+            connection.execute("COMMIT")
+            return found
 
     def check_writable(self) -> None:
         """Raise if statements see the database as it was, also what they should have changed."""
@@ -151,15 +165,11 @@ class PostgreSQL(Engine):
         Each statement sees what was committed before it began, and so after a lock was granted.
         """
         with self._connections.one() as connection:
-
-            def run(text: str, parameters: tuple[Any, ...]) -> list[Any]:
-                return _let_in(connection, text, parameters)
-
             connection.limit(_milliseconds(timeout))  # out here, where no rollback undoes it
-            connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+            connection.execute(f"{_BEGIN} READ WRITE")
             try:
                 connection.execute(_DURABLE)
-                done = work(run)
+                done = work(partial(_let_in, connection))
                 connection.execute("COMMIT")
             except BaseException:
                 with suppress(Exception):
@@ -167,7 +177,9 @@ class PostgreSQL(Engine):
                 raise
         return done
 
-    def materialize(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> Stored:
+    def materialize(
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None
+    ) -> Stored:
         """Store rows in a temporary table: only its own connection sees it, and it dies with it.
 
         So statements on it run one after the other, and what is made from it is stored beside it.
@@ -179,8 +191,11 @@ class PostgreSQL(Engine):
             return Stored(self, reference, fixed=True)
         connection = self._connections.open()
         try:
+            if of is not None:
+                _run(connection, f"{_BEGIN} READ WRITE", (), timeout)
             _run(connection, create, parameters, timeout)
-            connection.execute("COMMIT")  # ends the transaction of a snapshot
+            self.check(partial(_let_in, connection), of)
+            connection.execute("COMMIT")  # of this transaction, or of that of a snapshot
         except BaseException:
             connection.close()
             raise
@@ -196,10 +211,12 @@ class PostgreSQL(Engine):
         assert isinstance(self._connections, Connections)  # a table that is scanned
         login = self._connections.login
         (_, *names), begin = scan.reference, "BEGIN ISOLATION LEVEL REPEATABLE READ"
-        holder = Connections(replace(login, begin=(begin,))).open()
+        holder = self._connections.open()
         try:
-            locked = ".".join(_quoted(name) for name in names)
+            _run(holder, begin, (), timeout)  # its snapshot is that of the first query in it,
+            locked = ".".join(_quoted(name) for name in names)  # which is after the lock
             _run(holder, f"LOCK TABLE {locked} IN ACCESS SHARE MODE", (), timeout)
+            self.check(partial(_let_in, holder), scan)
             if _run(holder, _PARTS, tuple(names), timeout):
                 holder.close()
                 return super().snapshot(scan, timeout)
@@ -215,6 +232,16 @@ class PostgreSQL(Engine):
             holder.close()
 
         return Stored(self._on(connections), scan.reference, close, fixed=True)
+
+
+def _types(rows: list[Any]) -> dict[str, str]:
+    """Return the types of columns, or raise."""
+    if any(row[2] == "v" for row in rows):
+        raise InvalidTypeError(
+            "table has virtual generated columns, which may call functions that are not "
+            "deterministic; store them"
+        )
+    return {row[0]: row[1] for row in rows}
 
 
 def _quoted(name: str) -> str:

@@ -15,9 +15,11 @@ from weakref import WeakKeyDictionary
 from ...errors import InvalidTypeError, InvalidValueError
 from ...errors.tables import TableError
 from ...interrupts import let_in
+from ..plan import Scan
 from ..schema import Schema
-from .engine import Engine, Stored, check_folders, opaque
+from .engine import Engine, Run, Stored, check_folders, opaque
 
+OWN = 2  # parts of the reference of a view in our own session, whose types cannot change
 AGAIN = 0.05  # seconds between two attempts to cancel: a statement starts jobs one after another
 PROVIDERS = ("parquet", "orc", "avro", "delta", "iceberg")  # they store typed values
 SETTINGS = {  # on which the meaning of a statement depends
@@ -99,7 +101,7 @@ class Spark(Engine):
         if kind == "parquet":
             found = self._of_files(parts[0], schema)
         try:
-            self.check_columns(found.reference, schema)
+            self.check_columns(self.columns(found.reference), schema)
             self._check_rows(found.reference[1:], schema)
         except BaseException:
             found.drop()
@@ -155,10 +157,25 @@ class Spark(Engine):
             )
         return {field.name: field.dataType.simpleString() for field in fields}
 
-    def run(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> list[Any]:
+    def check(self, run: Run, of: Scan | None) -> None:
+        """Raise unless the catalog still has such a table, in types that are read.
+
+        Spark has no transactions: a change that is undone before the statement ends is not seen.
+        """
+        del run
+        if of is not None and len(of.reference) > OWN:
+            names = of.reference[1:]
+            self.reference(names)
+            found = self._session.catalog.listColumns(".".join(map(_quoted, names)))
+            self.check_columns({one.name: one.dataType for one in found}, of.schema)
+
+    def run(
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None = None
+    ) -> list[Any]:
         """Run a statement under a tag of its own; cancel its jobs when the time is over."""
         with self._limited(timeout):
-            found: list[Any] = let_in(self._frame(text, parameters).collect)
+            found = self._rows(text, parameters)
+            self.check(self._rows, of)
         return found
 
     def check_writable(self) -> NoReturn:
@@ -173,11 +190,14 @@ class Spark(Engine):
         """Return the reference of a table that may not exist."""
         return "table", *table
 
-    def materialize(self, text: str, parameters: tuple[Any, ...], timeout: float | None) -> Stored:
+    def materialize(
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None
+    ) -> Stored:
         """Store rows in the executors. If one of them is lost, statements fail; none runs anew."""
         name = f"oc_{uuid4().hex}"
         with self._limited(timeout):
             stored = let_in(self._frame(text, parameters).localCheckpoint, True)  # eager
+            self.check(self._rows, of)
         stored.createOrReplaceTempView(name)  # in our own session
         rows = stored._jdf  # whose blocks are freed when Java's collector finds it unused
 
@@ -186,6 +206,10 @@ class Spark(Engine):
             rows.queryExecution().toRdd().unpersist(False)
 
         return Stored(self, ("table", name), drop, fixed=True)
+
+    def _rows(self, text: str, parameters: tuple[Any, ...]) -> list[Any]:
+        rows: list[Any] = let_in(self._frame(text, parameters).collect)
+        return rows
 
     def _frame(self, text: str, parameters: tuple[Any, ...]) -> Any:
         named = {f"p{place}": _sent(one) for place, one in enumerate(parameters, 1)}

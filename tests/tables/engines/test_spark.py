@@ -96,6 +96,33 @@ def test_a_snapshot_does_not_change_and_is_dropped(session):
     assert stored not in [one.name for one in views.listTables()]
 
 
+CHANGES = {
+    "a view": "CREATE VIEW notes AS SELECT 1 AS person, CAST(count(*) OVER () AS STRING) AS note",
+    "another type": "CREATE TABLE notes (person STRING, note STRING) USING parquet",
+    "another format": "CREATE TABLE notes (person INT, note STRING) USING csv",
+    "nothing": "SELECT 1",
+}
+
+
+@pytest.mark.parametrize("parts", ["", "PARTITIONED BY (note)"])
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_table_of_another_kind_is_refused_afterwards(spark, name, parts):
+    """Types and kinds were checked once. With parts, Spark lists the files anew."""
+    spark.sql(f"CREATE TABLE notes (person INT, note STRING) USING parquet {parts}")
+    try:
+        table = notes(spark)
+        assert count_of(table)(table) == 0
+        spark.sql("DROP TABLE notes")
+        spark.sql(CHANGES[name])
+        root = odometer_on(table)
+        with pytest.raises(TableError):
+            root(count_of(table) >> dp.m.then_laplace(scale=1.0))
+        with pytest.raises(TableError):
+            table.materialized()
+    finally:
+        spark.sql("DROP VIEW IF EXISTS notes" if name == "a view" else "DROP TABLE IF EXISTS notes")
+
+
 def test_settings_of_the_caller_do_not_change_a_statement(spark, tmp_path):
     path = str(tmp_path / "x.parquet")
     duckdb.connect().execute(

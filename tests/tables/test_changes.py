@@ -1,0 +1,321 @@
+"""What is scanned becomes another table: types and kinds hold in each launch, or it fails.
+
+In 0.2.0 they were checked by ``scan`` and then believed. After a column had become one of doubles,
+1.4 and 0.6 were one unit; of texts, one of them made launches fail, whose neighbours answered.
+"""
+
+import gc
+import threading
+import time
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import TableError
+from opendp_concurrent.tables.engines.duckdb import DuckDB
+
+SCHEMA = {"person": int, "x": int}
+NAMES = iter(f"changes_{number}" for number in range(10**6))
+
+
+class OnDuckDB:
+    """Connections to one database."""
+
+    def __init__(self):
+        duckdb = pytest.importorskip("duckdb")
+        self.first = duckdb.connect()
+        self.connect = self.first.cursor
+
+    def close(self):
+        self.first.close()
+
+
+class OnPostgreSQL:
+    """Connections to a database of its own."""
+
+    def __init__(self, server):
+        psycopg = pytest.importorskip("psycopg")
+        self._server, self._name = server, next(NAMES)
+        server.execute(f"CREATE DATABASE {self._name}")
+        address = server.url.replace("+psycopg", "").rpartition("/")[0]
+        self._opened = []
+
+        def connect():
+            found = psycopg.connect(f"{address}/{self._name}", autocommit=True)
+            self._opened.append(found)
+            return found
+
+        self.connect, self.first = connect, connect()
+
+    def close(self):
+        gc.collect()
+        for one in self._opened:
+            one.close()
+        self._server.execute(f"DROP DATABASE {self._name} WITH (FORCE)")
+
+
+@pytest.fixture(params=["duckdb", "postgres"])
+def place(request):
+    """A database of each engine that has transactions."""
+    if request.param == "duckdb":
+        found = OnDuckDB()
+    else:
+        found = OnPostgreSQL(request.getfixturevalue("server"))
+    yield found
+    found.close()
+
+
+def do(connection, statements):
+    for one in statements.split(";"):
+        connection.execute(one)
+
+
+def scanned(place, **options):
+    do(place.first, "CREATE TABLE t (person INT, x INT); INSERT INTO t VALUES (1, 5), (2, 7)")
+    return oc.tables.scan(place.first, "t", SCHEMA, "person", **options)
+
+
+def total(table):
+    return table.space >> oc.t.then_truncate(1) >> oc.t.then_table_sum("x", (-100, 100))
+
+
+def outcome(ask):
+    """What an analyst sees: an answer, or the error."""
+    try:
+        return ask()
+    except Exception as error:  # an analyst sees its type and its text
+        return type(error), str(error)
+
+
+FAILED = (TableError, str(TableError()))
+AS = "DROP TABLE t; CREATE TABLE t AS SELECT * FROM (VALUES {}) AS v (person, x)"
+VIEW = (
+    "CREATE TABLE b AS SELECT * FROM (VALUES {}) AS v (person, x); DROP TABLE t; CREATE VIEW t AS "
+    "SELECT person, CAST(50 * (count(*) OVER ()) - 50 AS INT) AS x FROM b"
+)
+DOUBLE = "CAST({} AS DOUBLE PRECISION)"
+TO_TEXT = "ALTER TABLE t ALTER x TYPE VARCHAR; INSERT INTO t VALUES {}"
+CHANGES = {  # what the owner does, and rows with and without one person
+    "doubles": (AS, f"({DOUBLE.format(1.4)}, 100), (2.0, 0)", "(0.6, -100)"),
+    "texts of units": (AS, "('1', 100), ('2', 0)", "('z', 0)"),
+    "a view": (VIEW, "(1, 0), (2, 0)", "(3, 0)"),
+    "another type": (TO_TEXT, "(3, '7')", "(4, 'none')"),
+    "large integers": (AS.replace("SELECT *", "SELECT person, CAST(x AS DECIMAL(38, 0)) AS x"),
+                       "(1, 1), (2, 2)", f"(3, {2**70})"),
+    "no such column": (AS.replace("(person, x)", "(person, y)"), "(1, 1), (2, 2)", "(3, 3)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("more", [False, True], ids=["without", "with"])
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_launch_on_another_kind_of_table_is_the_same_error_for_neighbours(place, name, more):
+    statements, rows, person = CHANGES[name]
+    table = scanned(place)
+    root = (table.space >> oc.then_concurrent_odometer(dp.max_divergence()))(table)
+    query = total(table) >> dp.m.then_laplace(scale=1000.0)
+    root(query)
+    do(place.first, statements.format(f"{rows}, {person}" if more else rows))
+    assert outcome(lambda: root(query)) == FAILED
+    assert root.privacy_loss(1) == 0.2  # it is charged
+
+
+def no_error(place, statements):
+    table = scanned(place)
+    do(place.first, statements)
+    return total(table)(table)
+
+
+def test_rows_and_other_columns_may_change(place):
+    wider = "DROP TABLE t; CREATE TABLE t (z TEXT, x BIGINT, person SMALLINT NOT NULL)"
+    assert no_error(place, f"{wider}; INSERT INTO t VALUES ('z', 9, 1)") == 9
+
+
+# --- each way of asking ------------------------------------------------------------------------
+
+
+def stored(table):
+    return (table.space >> oc.t.then_truncate(1, materialize=True))(table)
+
+
+def sealing(table):
+    oc.tables.create_seals(table, "kept", "x", groups=1)
+    return lambda: oc.tables.seal(table, "kept", [7])
+
+
+def spending(table):
+    oc.tables.create_budgets(table, "spent")
+    made = oc.m.make_individual_table_filter(*table.space, dp.max_divergence(), 9.0, "spent")
+    root = made(table)
+    return lambda: root(oc.m.NoisyTableSum("x", bound=9, scale=100.0))
+
+
+WAYS = {
+    "a statement": lambda table: lambda: total(table)(table),
+    "rows that are stored": lambda table: lambda: stored(table),
+    "a snapshot": lambda table: table.fixed,
+    "a seal": sealing,
+    "a charge of individual budgets": spending,
+}
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_each_way_of_asking_is_refused(place, name):
+    table = scanned(place)
+    ask = WAYS[name](table)
+    do(place.first, AS.format("('1', 7), ('2', 7)"))  # texts that could be read
+    told = outcome(ask)
+    assert told == FAILED or "TableError" in told[1]  # through a native call
+
+
+def test_a_refused_charge_and_a_refused_seal_change_nothing(place):
+    table = scanned(place)
+    charge, seal = spending(table), sealing(table)
+    do(place.first, AS.format("('1', 7), ('2', 7)"))
+    outcome(charge), outcome(seal)
+    assert place.first.execute("SELECT count(*) FROM spent").fetchall() == [(0,)]
+    assert place.first.execute("SELECT count(*) FROM kept_blocks").fetchall() == [(0,)]
+    assert place.first.execute("SELECT sealed FROM kept_terms").fetchall() == [(0,)]
+
+
+def test_what_is_stored_does_not_depend_on_the_table(place):
+    table = scanned(place)
+    kept = stored(table)
+    do(place.first, AS.format("('1', 7), ('z', 7)"))
+    assert (kept.space >> oc.t.then_table_count())(kept) == 2
+
+
+def test_the_rows_that_are_sealed_are_checked_too(place):
+    table = scanned(place)
+    sealing(table)()
+    kept = oc.tables.sealed(table, "kept")
+    do(place.first, AS.format("('1', 7), ('2', 7)"))  # it is not read
+    assert (kept.space >> oc.t.then_table_count())(kept) == 1
+    do(place.first, "DROP TABLE kept; CREATE TABLE kept AS SELECT '2' AS person, '7' AS x")
+    assert outcome(lambda: total(kept)(kept))[0] is not int
+
+
+# --- changes while a statement runs ------------------------------------------------------------
+
+
+def during(monkeypatch, table, change):
+    """Let the owner change something after the statement, and before it is checked."""
+    kind, errors = type(table._engine), []
+    check = kind.check
+
+    def changed(self, run, scan):
+        try:
+            change()
+        except Exception as error:  # what the engine tells the owner
+            errors.append(type(error).__name__)
+        check(self, run, scan)
+
+    monkeypatch.setattr(kind, "check", changed)
+    return errors
+
+
+def test_a_change_while_a_statement_runs_is_not_seen_by_it(place, monkeypatch):
+    """On DuckDB the transaction has its own catalogue; PostgreSQL lets the change wait."""
+    table = scanned(place)
+    other = place.connect()
+    if not isinstance(table._engine, DuckDB):
+        other.execute("SET lock_timeout = '50ms'")
+    errors = during(monkeypatch, table, lambda: do(other, AS.format("('1', 0), ('z', 0)")))
+    assert total(table)(table) == 12
+    assert errors == ([] if isinstance(table._engine, DuckDB) else ["LockNotAvailable"])
+    if not errors:
+        monkeypatch.undo()
+        assert outcome(lambda: total(table)(table))[0] is not int
+
+
+def test_a_schema_that_is_renamed_while_a_statement_runs(server, monkeypatch):
+    """What the name means now was not read: nobody gets the answer."""
+    place = OnPostgreSQL(server)
+    try:
+        do(place.first, "CREATE SCHEMA a; CREATE TABLE a.u (person TEXT, x INT)")
+        do(place.first, "INSERT INTO a.u VALUES ('1', 5); CREATE SCHEMA b")
+        do(place.first, "CREATE TABLE b.u (person INT, x INT); INSERT INTO b.u VALUES (2, 7)")
+        table = oc.tables.scan(place.first, ("b", "u"), SCHEMA, "person")
+        do(place.first, "ALTER SCHEMA b RENAME TO c; ALTER SCHEMA a RENAME TO b")
+        back = "ALTER SCHEMA b RENAME TO a; ALTER SCHEMA c RENAME TO b"
+        during(monkeypatch, table, lambda: do(place.first, back))
+        assert "TableError" in outcome(lambda: total(table)(table))[1]
+        monkeypatch.undo()
+        assert total(table)(table) == 7
+        table = None
+    finally:
+        place.close()
+
+
+def test_a_snapshot_that_waits_for_a_change_sees_it(server):
+    """Its lock is granted before its snapshot begins, so that it is checked as it will be read."""
+    place = OnPostgreSQL(server)
+    try:
+        table, other, told = scanned(place), place.connect(), []
+        other.execute("BEGIN")
+        other.execute("ALTER TABLE t ALTER x TYPE TEXT")
+        waits = threading.Thread(target=lambda: told.append(outcome(table.fixed)))
+        waits.start()
+        text, end = "SELECT 1 FROM pg_locks WHERE NOT granted", time.monotonic() + 20
+        while not place.first.execute(text).fetchall() and time.monotonic() < end:
+            time.sleep(0.01)
+        other.execute("COMMIT")
+        waits.join()
+        assert told == [FAILED]
+        table = None
+    finally:
+        place.close()
+
+
+# --- DuckDB: what a generated column and a view are known by -----------------------------------
+
+
+@pytest.fixture
+def connection():
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("name", ["t", 'a "b".c', "it's; --"])
+def test_columns_with_defaults_or_the_name_rowid_are_read(connection, name):
+    spelled = '"' + name.replace('"', '""') + '"'
+    connection.execute(f"CREATE TABLE {spelled} (person INT DEFAULT 3, rowid INT DEFAULT random())")
+    connection.execute(f"INSERT INTO {spelled} VALUES (1, 5)")
+    table = oc.tables.scan(connection, name, {"person": int, "rowid": int}, "person")
+    count = table.space >> oc.t.then_truncate(1) >> oc.t.then_table_count()
+    assert count(table) == 1
+    connection.execute(f"ALTER TABLE {spelled} RENAME TO base")
+    connection.execute(f"CREATE VIEW {spelled} AS SELECT * FROM base")
+    assert "TableError" in outcome(lambda: count(table))[1]
+
+
+@pytest.mark.parametrize("before", ["x INT", "x INT DEFAULT CAST(0 AS INT)"])
+def test_a_generated_column_is_refused_afterwards(connection, before):
+    connection.execute(f"CREATE TABLE t (person INT, {before})")
+    table = oc.tables.scan(connection, "t", SCHEMA, "person")
+    assert total(table)(table) == 0
+    connection.execute(
+        "CREATE OR REPLACE TABLE t (person INT, x INT GENERATED ALWAYS AS (CAST(0 AS INT)))"
+    )
+    assert "TableError" in outcome(lambda: total(table)(table))[1]
+
+
+def test_a_database_of_another_system_is_refused_afterwards(connection, monkeypatch):
+    """SQLite's columns of integers may have texts, which are cast when they are read."""
+    connection.execute("CREATE TABLE t (person INT, x INT)")
+    table = oc.tables.scan(connection, "t", SCHEMA, "person")
+    columns, listed = DuckDB._columns, "duckdb_databases()"
+
+    def attached(self, run, parts):
+        other = f"(SELECT database_name, 'sqlite' AS type FROM {listed})"
+
+        def changed(text, parameters):
+            assert listed in text
+            return run(text.replace(listed, other), parameters)
+
+        return columns(self, changed, parts)
+
+    assert total(table)(table) == 0
+    monkeypatch.setattr(DuckDB, "_columns", attached)
+    assert "TableError" in outcome(lambda: total(table)(table))[1]
