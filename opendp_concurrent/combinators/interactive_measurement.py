@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from opendp.combinators import make_chain_mt
-from opendp.measurements import make_user_measurement
 from opendp.mod import (
     Domain,
     Measure,
@@ -87,7 +85,7 @@ def make_measurement(
         return d_out.curve if isinstance(d_out, PrivacyProfile) else d_out
 
     housed_spawn = partial(housed, spawn)
-    measurement = make_user_measurement(
+    measurement = _native.make_user_measurement(
         *input_space,
         output_measure,
         function=_native.carry(
@@ -169,7 +167,7 @@ def chain(
             "make_concurrent_filter(transformation >> odometer, d_in, d_out, ledger=ledger)"
         )
     chained = _direct(
-        make_chain_mt(measurement, transformation),
+        _native.make_chain_mt(measurement, transformation),
         (transformation.input_domain, transformation.input_metric, measurement.output_measure),
         f"{transformation} >> {measurement.summary}",
         what._replace(
