@@ -113,8 +113,8 @@ def typed(function: Callable[..., Any], *arguments: Any) -> Any:
 
 def _tell_charged(instead: BaseException, error: BaseException, carried: _Carried) -> None:
     """Let an exception say whether the launch is charged, if anything that is known here does."""
-    known = (charged(error), charged(instead), carried.charged)
-    tell_charged(instead, next((one for one in known if one is not None), None))
+    told = (charged(error), charged(instead), carried.charged)
+    tell_charged(instead, next((one for one in told if one is not None), None))
 
 
 def tell_launched(known: bool | None) -> None:
@@ -138,7 +138,12 @@ def _behind(error: Exception, carried: list[BaseException]) -> BaseException:
 
 def _carrying(carried: _Carried, function: Any, arguments: tuple[Any, ...]) -> Any:
     _CARRIED.set(carried)
-    return function(*arguments)
+    try:
+        return function(*arguments)
+    except Exception as error:
+        if carried.charged is None:
+            carried.charged = charged(_behind(error, carried))
+        raise
 
 
 def remember(error: BaseException) -> None:
