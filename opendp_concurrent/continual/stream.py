@@ -221,7 +221,7 @@ def record_stream(name: str, member: Callable[[Any], bool]) -> Domain:
 
 def items_of(input_domain: Domain, name: str = "input_domain") -> Items:
     """Return the kind of a stream's items, or raise naming the argument."""
-    items = getattr(input_domain, "descriptor", None)
+    items = _native.descriptor(input_domain)
     if not isinstance(items, Integers | Categories | Records):
         raise InvalidTypeError(
             f"{name} ({input_domain}) must be a stream, such as oc.integer_stream(0, 1)"

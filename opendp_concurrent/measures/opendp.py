@@ -32,6 +32,7 @@ def of_keywords(**given: Any) -> tuple[Measure, Any]:
     return pair
 
 
+@whole
 def descriptor(measure: Any) -> Any:
     """Return the descriptor of a measure that OpenDP lacks; None for OpenDP's own."""
     return measure.descriptor if isinstance(measure, ExtrinsicDivergence) else None

@@ -9,6 +9,7 @@
 from .argtypes import set_once
 from .callbacks import carry, guard, inside_native_call, remember, tell_launched, typed
 from .constructors import (
+    descriptor,
     make_chain_mt,
     make_user_measurement,
     make_user_transformation,

@@ -196,7 +196,7 @@ def units() -> Metric:
 
 def tables_of(input_domain: Domain, input_metric: Metric) -> Tables:
     """Return the descriptor of a domain of tables, or raise naming the argument."""
-    found = getattr(input_domain, "descriptor", None)
+    found = _native.descriptor(input_domain)
     if type(found) is not Tables or input_domain != table_domain(found):
         raise InvalidTypeError(
             f"input_domain ({input_domain}) must be of tables: use the space of "
