@@ -31,13 +31,14 @@ from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 _SIGINT = signal.SIGINT
+_context: Any = vars(BaseException)["__context__"].__get__  # calls no code of the error's class
 _PATIENCE = 0.05  # seconds between looks for an interrupt, while a lock is waited for
 
 
 class _State:
     """Of the main thread. What is read and set together has no call in between."""
 
-    __slots__ = ("handler", "levels", "main", "noted", "open")
+    __slots__ = ("handler", "levels", "main", "noted", "open", "raised")
 
     def __init__(self) -> None:
         self.main = main_thread().ident
@@ -45,6 +46,7 @@ class _State:
         self.levels: list[bool] = []  # for each section, whether interrupts were let in before
         self.open = False  # whether interrupts are let in here
         self.noted = False
+        self.raised: BaseException | None = None  # by the handler, below the innermost let_in
 
 
 _STATE = _State()
@@ -56,7 +58,11 @@ def _note(number: int, frame: Any) -> None:
         _STATE.noted = True
         return
     _STATE.open = False  # one at a time: what an exception passes through is not cut again
-    _STATE.handler(number, frame)
+    try:
+        _STATE.handler(number, frame)
+    except BaseException as error:
+        _STATE.raised = error
+        raise
     _STATE.open = True
 
 
@@ -122,19 +128,37 @@ def whole(function: F) -> F:
 def let_in(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``function(*arguments)``. In a section, an interrupt is raised in it, or just after.
 
-    An interrupt that was noted before is raised first.
+    An interrupt that was noted before is raised first. One that ``function`` has lost is raised
+    anew: C code, such as that of an engine, may stop at an interrupt and then raise its own error.
     """
     if not _STATE.levels or get_ident() != _STATE.main:
         return function(*arguments)
-    before = _STATE.open
+    before, outer = _STATE.open, _STATE.raised
     try:
-        _STATE.open = True
+        _STATE.open, _STATE.raised = True, None
         _raise_noted()
         return function(*arguments)
+    except Exception as error:
+        lost = _replaced_by(error)
+        if lost is None:
+            raise
     finally:
-        _STATE.open = before
+        _STATE.open, _STATE.raised = before, outer
         if signal.getsignal(_SIGINT) is not _note:
             _take_over()
+    try:
+        raise lost.with_traceback(None)  # out here, where it has no context
+    finally:
+        del lost  # which would hold this frame
+
+
+def _replaced_by(error: BaseException | None) -> BaseException | None:
+    """Return the interrupt that an error has replaced; None if it came while handling that."""
+    seen = set[int]()
+    while error is not None and error is not _STATE.raised and id(error) not in seen:
+        seen.add(id(error))
+        error = _context(error)
+    return _STATE.raised if error is not _STATE.raised else None
 
 
 def _take_over() -> None:

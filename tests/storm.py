@@ -362,6 +362,29 @@ class Postprocessed:
         expect(self.root.privacy_loss(1), 0.25 * self.root._session.account.launches)
 
 
+class Constructors:
+    """Measurements and transformations with functions in Python, which are made, used and freed."""
+
+    def __init__(self):
+        self.stream = oc.integer_stream(0, 1), oc.event_presence()
+        self.odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+        self.turn = 0
+
+    def work(self):
+        self.turn += 1
+        if self.turn % 3 == 0:
+            made = oc.m.make_sparse_vector(*SPACE, PURE, 1, 2.0, 50, 3)
+        elif self.turn % 3 == 1:
+            made = oc.make_concurrent_filter(self.odometer, 1, 0.5)
+        else:
+            made = oc.m.make_counter(*self.stream, PURE, scale=2.0, horizon=9)
+        if not made.map(1) > 0:
+            raise HalfChargedError
+
+    def check(self):
+        self.work()
+
+
 class OnLedger:
     """A scenario of ``ledger/kills.py``, while a second process launches on the same ledger."""
 
@@ -449,6 +472,7 @@ KINDS = {
     "blocks": Blocks,
     "lease": Lease,
     "user's function": Postprocessed,
+    "constructors": Constructors,
 }
 ON_LEDGER = ("single", "limits", "blocks", "prepaid", "limits on blocks", "answers")
 

@@ -58,7 +58,9 @@ LAZY = {
     "demo/stream.py": {"plot"},
     "fdp/accountant.py": {"reading"},  # which needs the extra
     "fdp/events.py": {"reading"},
-    "tables/engines/engine.py": {"rendering.render"},  # which needs the extra
+    "tables/engines/rendered.py": {  # which needs the extra
+        "import_module('opendp_concurrent.tables.rendering.render')"
+    },
     "native/advisories/fence.py": {"import_module(f'opendp.{module}')"},  # where it was made
 }
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -102,6 +103,32 @@ def test_a_section_below_what_is_let_in_is_a_section():
         interrupt_waits = True
     assert interrupt_waits
     assert seen == ["inner"]
+
+
+def lost_in_c():
+    """Stop at an interrupt, and raise another error without its context, as C code may."""
+    with suppress(KeyboardInterrupt):
+        interrupt()
+    raise RuntimeError("stopped")
+
+
+def test_an_interrupt_that_c_code_has_replaced_is_raised_anew():
+    with WHOLE, pytest.raises(KeyboardInterrupt) as caught:
+        let_in(lost_in_c)
+    assert caught.value.__context__ is None
+    with WHOLE, pytest.raises(ZeroDivisionError):
+        let_in(lambda: 1 // 0)  # nothing is left of it
+
+
+def test_an_interrupt_that_python_has_replaced_stays_replaced():
+    def replaces():
+        try:
+            interrupt()
+        except KeyboardInterrupt as error:
+            raise ValueError("stopped") from error
+
+    with WHOLE, pytest.raises(ValueError, match="stopped"):
+        let_in(replaces)
 
 
 def test_outside_of_a_section_nothing_changes():

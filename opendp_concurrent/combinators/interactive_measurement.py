@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
-from opendp.combinators import make_chain_mt
-from opendp.measurements import make_user_measurement
 from opendp.mod import (
     Domain,
     Measure,
@@ -88,7 +86,7 @@ def make_measurement(
         return d_out.curve if isinstance(d_out, PrivacyProfile) else d_out
 
     housed_spawn = partial(housed, spawn)
-    measurement: Any = make_user_measurement(
+    measurement: Any = _native.make_user_measurement(
         *input_space,
         output_measure,
         function=_native.carry(
@@ -172,7 +170,7 @@ def chain(
             "measured on the transformed data; chain the odometer instead: "
             "make_concurrent_filter(transformation >> odometer, d_in, d_out, ledger=ledger)"
         )
-    make_chain_mt(measurement, transformation)  # OpenDP checks that they fit
+    _native.make_chain_mt(measurement, transformation)  # OpenDP checks that they fit
     fenced = partial(trusted, transformation, 1, flows=True)  # a root reads no map before it runs
     # not OpenDP's own chain: what is around it would read the stability map without the fence
     chained = make_measurement(

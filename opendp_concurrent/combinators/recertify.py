@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from opendp.measures import new_privacy_profile
 from opendp.mod import Measure, Measurement
 
 from ..measures import convertible_measure
 from ..measures.conversion import Profile
+from ..native import opendp as _native
 from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement, known_accuracy, pinned, read_map, run
 from .interactive_measurement import make_measurement
@@ -32,7 +32,7 @@ def recertify(
 
     def privacy_map(d_in: Any) -> Any:
         distance = convert(validate("d_mid", read_map(measurement, d_in)))
-        return new_privacy_profile(distance) if isinstance(distance, Profile) else distance
+        return _native.new_privacy_profile(distance) if isinstance(distance, Profile) else distance
 
     summary = f"Measurement({measurement.output_measure} as {to_measure})"
     return make_measurement(

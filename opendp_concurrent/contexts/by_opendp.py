@@ -6,13 +6,13 @@ from typing import Any
 
 from opendp.combinators import make_fix_delta, make_zCDP_to_approxDP
 from opendp.domains import atom_domain
-from opendp.measurements import make_user_measurement
 from opendp.measures import approximate, zero_concentrated_divergence
 from opendp.metrics import discrete_distance
 from opendp.mod import Measure, OpenDPException
 
 from ..combinators.recertify import recertify
 from ..errors import ConcurrentError, InvalidValueError
+from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from .search import nearest_passing
 
@@ -32,7 +32,7 @@ class ByOpenDP:
 
     def convert(self, loss: tuple[float, float]) -> Any:
         """Return (ε, δ) for (ρ, δ')."""
-        free = make_user_measurement(
+        free = _native.make_user_measurement(
             atom_domain(T=bool),
             discrete_distance(),
             approximate(zero_concentrated_divergence()),

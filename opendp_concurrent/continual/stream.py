@@ -14,8 +14,6 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from opendp.domains import user_domain
-from opendp.metrics import user_distance
 from opendp.mod import Domain, Metric
 
 from ..arguments import checks
@@ -23,6 +21,7 @@ from ..arguments.checks import is_a, shown
 from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError, InvalidValueError
 from ..failures import pass_interrupt
+from ..native import opendp as _native
 from ..queryables.session import validate_d_in
 from ..queryables.stream_domain import StreamItems
 
@@ -129,7 +128,7 @@ def valid_item(items: Items, item: Any) -> Any:
 
 
 def _stream(name: str, items: Items) -> Domain:
-    return user_domain(f"Stream({name})", lambda data: data == [], items)
+    return _native.user_domain(f"Stream({name})", lambda data: data == [], items)
 
 
 @recorded
@@ -222,7 +221,7 @@ def record_stream(name: str, member: Callable[[Any], bool]) -> Domain:
 
 def items_of(input_domain: Domain, name: str = "input_domain") -> Items:
     """Return the kind of a stream's items, or raise naming the argument."""
-    items = getattr(input_domain, "descriptor", None)
+    items = _native.descriptor(input_domain)
     if not isinstance(items, Integers | Categories | Records):
         raise InvalidTypeError(
             f"{name} ({input_domain}) must be a stream, such as oc.integer_stream(0, 1)"
@@ -258,7 +257,7 @@ def event_presence() -> Metric:
     >>> oc.event_presence()
     EventPresence
     """
-    return user_distance("EventPresence")
+    return _native.user_distance("EventPresence")
 
 
 @recorded
@@ -277,7 +276,7 @@ def event_change() -> Metric:
     >>> oc.event_change()
     EventChange
     """
-    return user_distance("EventChange")
+    return _native.user_distance("EventChange")
 
 
 @recorded
@@ -298,7 +297,7 @@ def user_presence() -> Metric:
     >>> oc.user_presence()
     UserPresence
     """
-    return user_distance("UserPresence")
+    return _native.user_distance("UserPresence")
 
 
 def require_events(input_metric: Metric) -> bool:

@@ -7,9 +7,7 @@ from typing import Any
 from weakref import ref
 
 import numpy as np
-from opendp.combinators import make_chain_mt
 from opendp.mod import Domain, Measurement, Metric, Odometer, Transformation
-from opendp.transformations import make_user_transformation
 
 from ..accounts.lifecycle import Lifecycle, innermost_running
 from ..arguments.checked import Count
@@ -145,7 +143,7 @@ def chain_stream(measurement: Measurement, transformation: Transformation) -> Co
     """Chain ``transformation >> measurement``: updates are transformed, queries are not."""
     of, told, measurement = *_of(transformation), pinned(measurement)
     transformation = _native.pinned(transformation)
-    make_chain_mt(measurement, transformation)  # OpenDP checks that they fit
+    _native.make_chain_mt(measurement, transformation)  # OpenDP checks that they fit
     check_inside("measurement", measurement)
     items, many = items_of(transformation.input_domain), may_feed_many(measurement)
     carrier_type = transformation.output_domain.carrier_type
@@ -237,7 +235,7 @@ def _make(
     told: str,
     stability_map: Callable[[Any], Any] = lambda d_in: d_in,
 ) -> StreamTransformation:
-    transformation = make_user_transformation(
+    transformation = _native.make_user_transformation(
         input_domain,
         input_metric,
         output_domain,

@@ -27,7 +27,7 @@ from opendp.mod import (
     SymmetricIdDistance,
     Transformation,
 )
-from opendp.transformations import make_stable_lazyframe, make_user_transformation
+from opendp.transformations import make_stable_lazyframe
 
 from ..arguments.checks import is_a
 from ..combinators.constructor import constructor
@@ -84,7 +84,7 @@ def make_frame_count(input_domain: Domain, input_metric: Metric, lazyframe: Any)
             f"lazyframe must have a bound on the rows of one individual, and its rows are at "
             f"{unit}; truncate first, with query.truncate_per_group(k) of a context"
         )
-    count = make_user_transformation(
+    count = _native.make_user_transformation(
         stable.output_domain,
         unit,
         atom_domain(T=_ATOM),

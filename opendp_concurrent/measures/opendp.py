@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from opendp import measures as _measures
 from opendp.context import loss_of
 from opendp.measures import (
     approximate,
     max_divergence,
     renyi_divergence,
     smoothed_max_divergence,
-    user_divergence,
     zero_concentrated_divergence,
 )
 from opendp.mod import ExtrinsicDivergence, Measure, OpenDPException
 
 from ..arguments.checks import is_a
+from ..interrupts import whole
+
+user_divergence = whole(_measures.user_divergence)  # as native/constructors.py says
 
 
 def is_measure(value: object) -> bool:
@@ -29,6 +32,7 @@ def of_keywords(**given: Any) -> tuple[Measure, Any]:
     return pair
 
 
+@whole
 def descriptor(measure: Any) -> Any:
     """Return the descriptor of a measure that OpenDP lacks; None for OpenDP's own."""
     return measure.descriptor if isinstance(measure, ExtrinsicDivergence) else None

@@ -34,6 +34,7 @@ from ..arguments import checks
 from ..arguments.provenance import PLAINER, VALUES
 from ..arguments.written import READ as READ
 from ..errors import InvalidTypeError, InvalidValueError
+from ..native import opendp as _native
 from ..parallel.by import by_column, by_values
 from ..parallel.partition import ByRecord, BySplit, Partition, itself
 from ..tables import predicate
@@ -213,7 +214,7 @@ _MEASURES = (
 
 def _domain(one: Any) -> Domain | None:
     """Return a domain that is made by itself, as ``one`` may be; None if there is none."""
-    tables = getattr(one, "descriptor", None)
+    tables = _native.descriptor(one)
     if type(tables) is Tables:
         return table_domain(tables)
     if isinstance(one, VectorDomain):

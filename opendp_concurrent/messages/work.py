@@ -19,6 +19,7 @@ from ..arguments.checks import is_a
 from ..errors import InvalidValueError
 from ..measures import composition_measure
 from ..measures.kinds import PURE, TRADEOFF
+from ..native import opendp as _native
 from ..tables.domain import Tables
 from .kinds import WIDEST
 
@@ -120,7 +121,7 @@ def _parts(given: _GIVEN) -> float:
 def _blocks(given: _GIVEN) -> float:
     """The budget of a unit is divided by the blocks that it may have rows in."""
     domain = getattr(given.get("odometer"), "input_domain", None)
-    tables: Any = getattr(domain, "descriptor", None)
+    tables: Any = _native.descriptor(domain)
     rows = (tables.rows or 1) if is_a(tables, Tables) else 1
     keys = given.get("keys")
     many = len(keys) if isinstance(keys, range) else len(_listed(keys))

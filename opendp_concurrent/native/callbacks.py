@@ -32,9 +32,20 @@ from ..errors import ConcurrentError, charged, tell_charged
 from ..errors.mechanisms import MechanismError
 from ..interrupts import WHOLE, let_in
 
+
+class _Carried(list[BaseException]):
+    """What was raised below a native call.
+
+    :ivar charged: whether the launch that the call was is charged, once that is known
+    """
+
+    __slots__ = ("charged",)
+    charged: bool | None
+
+
 _ROOM = 300  # frames, some of which C code needs, too
 _CALLBACKS = {_convert._invoke_py_callback.__code__, _convert._invoke_py_transition.__code__}
-_CARRIED: ContextVar[list[BaseException] | None] = ContextVar("_CARRIED", default=None)
+_CARRIED: ContextVar[_Carried | None] = ContextVar("_CARRIED", default=None)
 
 
 class _StoppedError(Exception):
@@ -72,7 +83,8 @@ def typed(function: Callable[..., Any], *arguments: Any) -> Any:
     code has passed on as an error is raised here, whatever became of the error.
     """
     check_stack()
-    carried: list[BaseException] = []
+    carried = _Carried()
+    carried.charged = None
     cause: BaseException | None = None
     try:
         with WHOLE:
@@ -80,20 +92,36 @@ def typed(function: Callable[..., Any], *arguments: Any) -> Any:
     except Exception as error:
         instead = _stopped(carried)
         if instead is not None:
-            tell_charged(instead, charged(error))
+            _tell_charged(instead, error, carried)
         else:
             instead = _behind(error, carried)
             if isinstance(instead, ConcurrentError):
                 remember(instead)
             if instead is error:
                 raise
-            tell_charged(instead, charged(error))
+            _tell_charged(instead, error, carried)
             cause = None if type(instead) is MechanismError else error
+    except BaseException as interrupt:  # which came, or was raised, at the end of the section
+        _tell_charged(interrupt, interrupt, carried)
+        raise
     else:
         instead = _stopped(carried) if carried else None
         if instead is None:
             return answer
     raise instead.with_traceback(None) from cause  # its frames may hold data
+
+
+def _tell_charged(instead: BaseException, error: BaseException, carried: _Carried) -> None:
+    """Let an exception say whether the launch is charged, if anything that is known here does."""
+    told = (charged(error), charged(instead), carried.charged)
+    tell_charged(instead, next((one for one in told if one is not None), None))
+
+
+def tell_launched(known: bool | None) -> None:
+    """Let an interrupt that waits for the end of the native call say whether this is charged."""
+    outer = _CARRIED.get()
+    if outer is not None:
+        outer.charged = known
 
 
 def _stopped(carried: list[BaseException]) -> BaseException | None:
@@ -108,9 +136,14 @@ def _behind(error: Exception, carried: list[BaseException]) -> BaseException:
     return ours[-1] if ours else error
 
 
-def _carrying(carried: list[BaseException], function: Any, arguments: tuple[Any, ...]) -> Any:
+def _carrying(carried: _Carried, function: Any, arguments: tuple[Any, ...]) -> Any:
     _CARRIED.set(carried)
-    return function(*arguments)
+    try:
+        return function(*arguments)
+    except Exception as error:
+        if carried.charged is None:
+            carried.charged = charged(_behind(error, carried))
+        raise
 
 
 def remember(error: BaseException) -> None:

@@ -11,7 +11,9 @@ from opendp.mod import Domain, LazyFrameDomain, Metric, VectorDomain
 
 from ..arguments.checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
+from ..interrupts import whole
 
+_convert_objects = whole(py_to_c)  # native code counts its references to Python objects
 MOST_ROWS = 2**36  # more than a machine holds
 
 
@@ -20,7 +22,8 @@ def to_pointer(data: Any, carrier_type: Any) -> Any:
     try:
         if str(carrier_type).startswith("Vec<") and not len(data) <= MOST_ROWS:
             raise InvalidValueError(f"arg must have at most 2**36 rows, found {len(data)}")
-        pointer = py_to_c(data, c_type=AnyObjectPtr, type_name=carrier_type)
+        convert = _convert_objects if "ExtrinsicObject" in str(carrier_type) else py_to_c
+        pointer = convert(data, c_type=AnyObjectPtr, type_name=carrier_type)
     except InvalidValueError:
         raise
     except Exception as error:
@@ -64,7 +67,7 @@ def empty_frame(domain: LazyFrameDomain) -> Any:
 def check_distance(metric: Metric, name: str, d_in: Any) -> None:
     """Raise unless ``d_in`` has the distance type of ``metric``."""
     try:
-        py_to_c(d_in, c_type=AnyObjectPtr, type_name=metric.distance_type)
+        _convert_objects(d_in, c_type=AnyObjectPtr, type_name=metric.distance_type)
     except Exception as error:  # OpenDP's, or the value's own
         raise InvalidTypeError(
             f"{name} ({shown(d_in)}) must be a distance of {metric}, "

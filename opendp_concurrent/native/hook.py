@@ -7,8 +7,10 @@ from functools import wraps
 from typing import Any
 
 from opendp import mod
-from opendp.mod import Transformation
+from opendp.mod import Measurement, Transformation
 from opendp.typing import _ELEMENTARY_TYPES
+
+from ..interrupts import whole
 
 
 class Hook:
@@ -58,6 +60,8 @@ def chaining(chains: dict[type, Callable[[Any, Transformation], Any]]) -> Hook:
             for kind, chain in chains.items():
                 if isinstance(other, kind):
                     return chain(other, self)
+            if isinstance(other, (Measurement, Transformation)):  # made already: a short call
+                return whole(original)(self, other)
             return original(self, other)
 
         return rshift

@@ -1,12 +1,22 @@
 """What the other rooms use of OpenDP's private names, in one place.
 
-``data`` converts, ``invoke`` runs, ``maps`` prices, ``pointers`` holds, ``records`` remembers how
-things were made. For errors and interrupts in native calls see :mod:`.callbacks`; for threads see
-:mod:`.argtypes`; for what this package changes in OpenDP see :mod:`.hook`.
+``constructors`` makes, ``data`` converts, ``invoke`` runs, ``maps`` prices, ``pointers`` holds,
+``records`` remembers how things were made. For errors and interrupts in native calls see
+:mod:`.callbacks`; for threads see :mod:`.argtypes`; for what this package changes in OpenDP see
+:mod:`.hook`.
 """
 
 from .argtypes import set_once
-from .callbacks import carry, guard, inside_native_call, remember, typed
+from .callbacks import carry, guard, inside_native_call, remember, tell_launched, typed
+from .constructors import (
+    descriptor,
+    make_chain_mt,
+    make_user_measurement,
+    make_user_transformation,
+    new_privacy_profile,
+    user_distance,
+    user_domain,
+)
 from .data import check_distance, element_domain, empty_frame, to_pointer, to_python
 from .invoke import apply, invoke, transform
 from .maps import measurement_map, native_only, space_of, transformation_map

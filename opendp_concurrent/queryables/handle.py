@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from opendp.mod import Odometer
+
 from ..native import opendp as _native
 from .data import SealedHandle, check_process
 from .session import Launcher
@@ -45,7 +47,9 @@ class Handle(SealedHandle):
 
     def _by_transport(self, query: Any) -> Any:
         self._session.account.lifecycle.check()
-        return _native.evaluate(self._transport, query)
+        answer = _native.evaluate(self._transport, query)
+        _native.tell_launched(not isinstance(query, Odometer))
+        return answer
 
     def _adopt_by(self, lifecycle: Any, lock: Any) -> None:
         self._session.account.lifecycle.adopt_by(lifecycle)

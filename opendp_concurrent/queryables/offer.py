@@ -24,6 +24,7 @@ from ..errors import (
     InvalidValueError,
     PrivacyMapError,
     SpaceMismatchError,
+    uncharged,
 )
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
@@ -146,7 +147,8 @@ class MeasurementPrice:
         if place in reading or len(reading) >= _DEEPEST:
             raise PrivacyMapError(d_in, "it queries a loss that depends on the map itself")
         try:
-            raw, native = _native.typed(self._ask, (*reading, place), own_distance(d_in))
+            # it is read before the charge
+            raw, native = uncharged(_native.typed, self._ask, (*reading, place), own_distance(d_in))
         except PrivacyMapError:
             raise
         except (OpenDPException, ConcurrentError, TypeError, ValueError, ArithmeticError) as error:

@@ -14,11 +14,11 @@ from typing import Any
 
 from opendp.combinators import make_adaptive_composition
 from opendp.domains import atom_domain
-from opendp.measurements import make_user_measurement
 from opendp.measures import approximate, zero_concentrated_divergence
 from opendp.metrics import discrete_distance
 from opendp.mod import Measurement
 
+from ..native import opendp as _native
 from .turn import attempt, in_turn, lock_for_turns
 
 _SLOTS = 64  # launches per native compositor
@@ -92,7 +92,7 @@ def _make_compositor() -> Measurement:
 
 
 def _make_visit() -> Measurement:
-    return make_user_measurement(
+    return _native.make_user_measurement(
         atom_domain(T=bool),
         discrete_distance(),
         approximate(zero_concentrated_divergence()),

@@ -105,6 +105,7 @@ class Launcher:
     def launch(self, query: Any) -> Any:
         """Launch a measurement, or open a child odometer, which is not charged yet."""
         if isinstance(query, Odometer):
+            _native.tell_launched(False)
             return uncharged(self._open, query)
         return self._launch(query, self.account.launch, self._token)
 
@@ -172,6 +173,8 @@ class Launcher:
         except BaseException as error:
             tell_charged(error, charged[0])
             raise
+        finally:
+            _native.tell_launched(charged[0])
 
     def _walk(
         self,

@@ -11,6 +11,7 @@ from opendp.mod import Domain, Measure
 
 from ..arguments.checks import at_most
 from ..errors import InvalidTypeError
+from ..native import opendp as _native
 
 MESSAGES = at_most(2**63 - 1, "no session has more")
 
@@ -21,7 +22,7 @@ class StreamItems:
 
 def is_stream(domain: Domain) -> bool:
     """Whether the datasets of a domain are streams."""
-    return isinstance(getattr(domain, "descriptor", None), StreamItems)
+    return isinstance(_native.descriptor(domain), StreamItems)
 
 
 def check_static(input_domain: Domain) -> None:

@@ -15,13 +15,12 @@ from functools import lru_cache
 from math import inf, nextafter, sqrt
 from typing import Any, cast
 
-from opendp.domains import user_domain
-from opendp.metrics import user_distance
 from opendp.mod import Domain, Metric
 
 from ..arguments import checks
 from ..arguments.provenance import Record
 from ..errors import InvalidTypeError, InvalidValueError
+from ..native import opendp as _native
 from .schema import KEYS, KINDS, Schema, names_of, schema_of
 
 
@@ -146,7 +145,7 @@ def root_above(squared: int) -> float:
 @lru_cache(maxsize=256)
 def table_domain(tables: Tables) -> Domain:
     """Return OpenDP's domain. Its identifier tells the whole descriptor: it is equal by value."""
-    made: Any = user_domain(f"Table({tables})", lambda data: is_table(data, tables), tables)
+    made: Any = _native.user_domain(f"Table({tables})", lambda data: is_table(data, tables), tables)
     made.__opendp_dict__ = Record("table_domain", record_of(tables))
     return cast(Domain, made)
 
@@ -190,14 +189,14 @@ def is_table(data: Any, tables: Tables) -> bool:
 @lru_cache(maxsize=1)
 def units() -> Metric:
     """Return the metric: the number of units added or removed, with all of their rows."""
-    made: Any = user_distance("units added or removed")
+    made: Any = _native.user_distance("units added or removed")
     made.__opendp_dict__ = Record("table_metric", {})
     return cast(Metric, made)
 
 
 def tables_of(input_domain: Domain, input_metric: Metric) -> Tables:
     """Return the descriptor of a domain of tables, or raise naming the argument."""
-    found = getattr(input_domain, "descriptor", None)
+    found = _native.descriptor(input_domain)
     if type(found) is not Tables or input_domain != table_domain(found):
         raise InvalidTypeError(
             f"input_domain ({input_domain}) must be of tables: use the space of "

@@ -11,6 +11,7 @@ from opendp.mod import Domain, Metric
 from ..arguments import checks
 from ..data.kind import Cut, Kind, Of, Owners, columns_in, register
 from ..errors import InvalidTypeError, InvalidValueError
+from ..native import opendp as _native
 from .domain import Tables, tables_of, units
 from .plan import Where
 from .predicate import MOST_VALUES, Both, Compare, IsIn, IsNull, Predicate
@@ -30,7 +31,7 @@ class TableKind(Kind):
 
     def has(self, domain: Domain) -> bool:
         """Return whether a domain is of tables."""
-        return type(getattr(domain, "descriptor", None)) is Tables
+        return type(_native.descriptor(domain)) is Tables
 
     def takes(self, data: Any) -> bool:
         """Return whether data are a table."""

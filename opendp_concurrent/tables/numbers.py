@@ -9,7 +9,6 @@ from typing import Any
 from opendp.domains import atom_domain, vector_domain
 from opendp.metrics import absolute_distance, l1_distance, l2_distance, linf_distance
 from opendp.mod import Domain, Metric, Transformation
-from opendp.transformations import make_user_transformation
 
 from ..arguments.checks import shown
 from ..errors import InvalidValueError
@@ -82,7 +81,7 @@ def make_answer(
     def function(table: Any) -> Any:
         return decode(table_given(tables, table).ask(aggregate))
 
-    return make_user_transformation(
+    return _native.make_user_transformation(
         table_domain(tables),
         units(),
         output.domain,

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opendp.mod import Domain, Metric, Transformation
-from opendp.transformations import make_user_transformation
 
 from ..arguments import checks
 from ..combinators.constructor import constructor
@@ -48,7 +47,7 @@ def _step(
         derived = known.derived(node(known.relation), after)
         return derived.materialized() if materialize else derived
 
-    return make_user_transformation(
+    return _native.make_user_transformation(
         table_domain(before),
         units(),
         table_domain(after),

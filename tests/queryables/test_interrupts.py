@@ -76,6 +76,27 @@ def test_a_launch_is_charged_at_every_account_or_none_whenever_it_is_interrupted
     assert moment > 50
 
 
+@pytest.mark.parametrize("below", [False, True])
+@pytest.mark.parametrize("in_python", [False, True])
+def test_an_interrupt_says_whether_the_launch_is_charged(below, in_python):
+    """None is for the first moments, before the launch begins."""
+    query = count()
+    if in_python:
+        query = dp.m.make_user_measurement(*SPACE, PURE, len, lambda d_in: 0.25 * d_in)
+    composition = oc.make_concurrent_composition(*SPACE, PURE, 1, [0.25] * 3)
+    native = dp.c.make_adaptive_composition(*SPACE, PURE, 1, [0.75] * 2)
+    told, kept = [], []
+    for moment in range(1, 2000, 5):
+        handle = native([1])(composition) if below else composition([1])
+        if not interrupted_at(moment, handle, query, kept=kept):
+            break
+        told.append((oc.errors.charged(kept.pop()), handle.privacy_loss(1) > 0))
+    known = [one for one in told if one[0] is not None]
+    assert told[len(told) - len(known) :] == known
+    assert len(told) - len(known) < 6
+    assert set(known) == {(True, True), (False, False)} if in_python else {(True, True)}
+
+
 def test_the_next_launch_closes_what_an_interrupted_one_left_open():
     pair = oc.make_concurrent_composition(*SPACE, SEQUENTIAL, 1, [(0.25, 0.0)] * 2)
     query = dp.m.make_user_measurement(*SPACE, SEQUENTIAL, len, lambda d_in: (0.25, 0.0))
@@ -148,6 +169,7 @@ KINDS = (
     "blocks",
     "lease",
     "user's function",
+    "constructors",
 )
 ON_LEDGER = ("single", "limits", "blocks", "prepaid", "limits on blocks", "answers")
 

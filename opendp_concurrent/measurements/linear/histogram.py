@@ -16,21 +16,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from opendp.domains import user_domain
 from opendp.metrics import (
     change_one_distance,
     hamming_distance,
     insert_delete_distance,
     l1_distance,
     symmetric_distance,
-    user_distance,
 )
 from opendp.mod import Domain, Metric, Transformation
-from opendp.transformations import make_user_transformation
 
 from ...arguments import checks, owned
 from ...errors import InvalidTypeError, InvalidValueError
 from ...failures import pass_interrupt
+from ...native import opendp as _native
 from ..checked_queries import INTEGERS
 from ..grid import atom_type, is_vector, known_size
 
@@ -157,13 +155,13 @@ class LinearQuery:
 @lru_cache(maxsize=1)
 def records_added() -> Metric:
     """Metric: the number of records added plus the number removed, over all cells."""
-    return user_distance("records added or removed")
+    return _native.user_distance("records added or removed")
 
 
 @lru_cache(maxsize=1)
 def records_changed() -> Metric:
     """Metric: the larger of the number of records added and the number removed, over all cells."""
-    return user_distance("records changed")
+    return _native.user_distance("records changed")
 
 
 def make_histogram(
@@ -187,7 +185,7 @@ def make_histogram(
             "a number of categories is for integers"
         )
     metric, stability_map = _stability(input_metric, known_size(input_domain) is not None)
-    return make_user_transformation(
+    return _native.make_user_transformation(
         input_domain,
         input_metric,
         _space(universe)[0],
@@ -212,7 +210,7 @@ def _from_counts(input_domain: Domain, input_metric: Metric, universe: Universe)
     def function(counts: Sequence[int]) -> Array:
         return np.array([min(max(one, 0), 2**53) for one in counts], dtype=np.float64)
 
-    return make_user_transformation(
+    return _native.make_user_transformation(
         input_domain, input_metric, *_space(universe), function=function, stability_map=_double_up
     )
 
@@ -226,7 +224,9 @@ def _double_up(d_in: int) -> float:
 def _space(universe: Universe) -> tuple[Domain, Metric]:
     """Return the domain of histograms, and the metric of records added or removed."""
     return (
-        user_domain(f"Histogram({universe.cells} cells)", lambda x: isinstance(x, np.ndarray)),
+        _native.user_domain(
+            f"Histogram({universe.cells} cells)", lambda x: isinstance(x, np.ndarray)
+        ),
         records_added(),
     )
 

@@ -10,13 +10,13 @@ import numpy as np
 from opendp.domains import atom_domain, vector_domain
 from opendp.metrics import l1_distance, l2_distance
 from opendp.mod import Domain, Metric
-from opendp.transformations import make_user_transformation
 
 from ...arguments import checks, owned
 from ...errors import InvalidTypeError, InvalidValueError
 from ...exact.bracket import upper
 from ...measures import CompositionMeasure
 from ...measures.noise import Noise
+from ...native import opendp as _native
 from ..gaussian import make_certified_gaussian
 from ..laplace import make_certified_laplace
 from .histogram import FRACTION, Array, Universe, answers, records_changed
@@ -146,7 +146,7 @@ def noisy_product(
     def stability_map(distance: float) -> float:
         return column_norm(space, measure, longest, distance)
 
-    product = make_user_transformation(
+    product = _native.make_user_transformation(
         *space,
         vector_domain(atom_domain(T=float, nan=False)),
         l1_distance(T=float) if laplace else l2_distance(T=float),

@@ -15,7 +15,7 @@ from uuid import uuid4
 from ...accounts.reentry import check_not_held
 from ...errors import InvalidTypeError, InvalidValueError
 from ...errors.tables import TableError
-from ...interrupts import Lock, let_in
+from ...interrupts import Lock, let_in, whole
 from ..csv_file import NoCsvError, columns_of
 from ..plan import Scan
 from ..schema import Schema
@@ -199,10 +199,10 @@ class DuckDB(Engine):
                 f"{collation!r}; reset it"
             )
 
+    @whole
     def _fetch(self, text: str, parameters: tuple[Any, ...]) -> list[Any]:
         with self._opened() as cursor:
-            found: list[Any] = cursor.execute(text, list(parameters)).fetchall()
-        return found
+            return _execute(cursor, text, parameters)
 
     def run(
         self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None = None
@@ -264,6 +264,7 @@ class DuckDB(Engine):
                 "again; start processes by multiprocessing.get_context('spawn')"
             )
 
+    @whole
     def place(self, table: tuple[str, ...]) -> tuple[str, ...]:
         """Return the database, the schema and the name of a stored table that may not exist."""
         with self._connection.cursor() as cursor:  # which begins in the database that was opened

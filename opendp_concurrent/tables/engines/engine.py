@@ -17,6 +17,7 @@ from ...failures import log, pass_interrupt
 from ...interrupts import whole
 from ..plan import Aggregate, Charge, Relation, Scan, moving
 from ..schema import KINDS, Schema
+from .rendered import rendering
 
 LOGGER = logging.getLogger("opendp_concurrent.tables")
 Rows = list[tuple[int, ...]]
@@ -59,9 +60,7 @@ class Engine(ABC):
 
         :raises TableError: always the same, if the engine fails or ``timeout`` seconds have passed
         """
-        from ..rendering.render import statement  # which needs the extra
-
-        found = statement(self.dialect, relation, aggregate)
+        found = rendering().statement(self.dialect, relation, aggregate)
         of = moving(relation)
         rows: Rows = opaque(lambda: integers(self.run(found.text, found.parameters, timeout, of)))
         return rows
@@ -72,10 +71,8 @@ class Engine(ABC):
         :raises InvalidValueError: if the login may not store any
         :raises TableError: always the same
         """
-        from ..rendering.render import materialization
-
         self.check_storing()
-        found = materialization(self.dialect, relation)
+        found = rendering().materialization(self.dialect, relation)
         of = moving(relation)
         stored: Stored = opaque(lambda: self.materialize(found.text, found.parameters, timeout, of))
         return stored
@@ -134,16 +131,12 @@ class Engine(ABC):
 
     def selecting(self, relation: Relation) -> tuple[str, tuple[Any, ...]]:
         """Return the query of all rows of a relation, and its parameters."""
-        from ..rendering.render import materialization
-
-        found = materialization(self.dialect, relation)
+        found = rendering().materialization(self.dialect, relation)
         return found.text, found.parameters
 
     def charging(self, relation: Relation, charge: Charge) -> tuple[str, tuple[Any, ...]]:
         """Return the query of a charge, and its parameters."""
-        from ..rendering.render import charging
-
-        found = charging(self.dialect, relation, charge)
+        found = rendering().charging(self.dialect, relation, charge)
         return found.text, found.parameters
 
     def transact(self, work: Callable[[Run], Any], timeout: float | None) -> Any:

@@ -10,6 +10,7 @@ from ...errors import InvalidTypeError
 from .duckdb import DuckDB
 from .engine import Engine
 from .postgres import PostgreSQL
+from .rendered import rendering
 from .spark import Spark
 
 ENGINES: dict[str, Callable[[Any], Engine]] = {
@@ -25,7 +26,9 @@ def engine_of(connection: Any) -> Engine:
     for kind in type(connection).__mro__:
         engine = ENGINES.get(kind.__module__.partition(".")[0])
         if engine is not None:
-            return engine(connection)
+            found = engine(connection)
+            rendering().prepare(found.dialect)
+            return found
     raise InvalidTypeError(
         "connection must be of DuckDB, such as duckdb.connect('survey.db'), of PostgreSQL, such as "
         "psycopg.connect(...), or a session of Spark, found "

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...interrupts import whole
 from .. import plan as nodes
 from ..predicate import Both, Compare, IsIn, IsNull, Not, Other, Predicate
 from ..schema import Schema
@@ -33,6 +34,12 @@ class Statement:
 
 
 _STATEMENTS: dict[tuple[Any, ...], Statement] = {}
+
+
+@whole
+def prepare(dialect: str) -> None:
+    """Let sqlglot import the dialect, which it does when it is used for the first time."""
+    DIALECTS[dialect].text(exp.select("1"))
 
 
 def statement(dialect: str, relation: nodes.Relation, aggregate: nodes.Aggregate) -> Statement:

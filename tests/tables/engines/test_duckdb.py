@@ -1,5 +1,8 @@
 """References of tables and files in DuckDB."""
 
+import subprocess
+import sys
+
 import pytest
 
 from opendp_concurrent.errors import InvalidValueError
@@ -70,3 +73,51 @@ def test_what_is_read_of_a_refused_file_is_dropped(tmp_path):
             oc.tables.scan(connection, str(path), {"age": int}, "age")
         after = connection.execute("SELECT count(*) FROM duckdb_databases()").fetchall()
     assert before == after
+
+
+INTERRUPTED = """
+import os, signal, threading, time
+import duckdb
+import opendp.prelude as dp
+import opendp_concurrent as oc
+from opendp_concurrent.tables.engines.duckdb import DuckDB
+from opendp_concurrent.tables.engines.engine import opaque
+dp.enable_features("contrib", "honest-but-curious")
+LONG = "SELECT sum(hash(range)) FROM range(100000000000)"
+connection = duckdb.connect()
+connection.execute("CREATE TABLE v (person INT)")
+table = oc.tables.scan(connection, "v", {"person": int}, unit="person")
+engine, run = DuckDB(connection), DuckDB.run
+query = table.space >> oc.t.then_truncate(per_unit=3) >> oc.t.then_table_count()
+query = query >> dp.m.then_laplace(scale=6.0)
+root = oc.make_concurrent_odometer(*table.space, dp.max_divergence())(table)
+root(query)
+
+def interrupted(function, *arguments):
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    begun = time.monotonic()
+    try:
+        function(*arguments)
+    except BaseException as error:
+        told = oc.errors.charged(error), error.__context__, time.monotonic() - begun < 30
+        print(type(error).__name__, *told)
+
+DuckDB.run = lambda self, text, parameters, timeout: run(self, LONG, (), timeout)
+interrupted(root, query)
+interrupted(opaque, lambda: engine.run(LONG, (), None))
+interrupted(opaque, lambda: engine.transaction(lambda run: run(LONG, ()), None))
+interrupted(engine._of_parquet, "SELECT 1", "gone.parquet")
+DuckDB.run = run
+print(root(query) is None, root.privacy_loss(1) == 3 * query.map(1))
+"""
+
+
+def test_an_interrupt_during_a_statement_is_an_interrupt():
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=100
+    )
+    assert done.stdout.splitlines() == [
+        "KeyboardInterrupt True None True",
+        *["KeyboardInterrupt None None True"] * 3,
+        "False True",
+    ], done.stderr[-2000:]

@@ -1,0 +1,115 @@
+"""An interrupt while OpenDP counts a reference to a Python object crashed the process later."""
+
+import subprocess
+import sys
+
+import pytest
+
+CASES = """
+import gc, os, signal, sys
+import opendp._lib
+import opendp.prelude as dp
+import opendp_concurrent as oc
+from opendp_concurrent.measures.opendp import user_divergence
+from opendp_concurrent.native import opendp as native
+from opendp_concurrent.tables.domain import Tables, table_domain, units
+from opendp_concurrent.tables.schema import schema_of
+dp.enable_features("contrib", "honest-but-curious")
+space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+pure, counting = dp.max_divergence(), opendp._lib._ref_count.__code__
+stream = oc.integer_stream(0, 1), oc.event_presence()
+other = native.user_domain("x", lambda data: True, {}), native.user_distance("y")
+tables = table_domain(Tables(schema_of({"person": int}, "person"))), units()
+steps = native.make_user_transformation(*other, *space, list, lambda d_in: d_in)
+
+def user_measurement():
+    return native.make_user_measurement(*space, pure, lambda rows: 1, lambda d_in: d_in, TO=int)
+
+def user_transformation():
+    return native.make_user_transformation(*space, *space, lambda rows: rows, lambda d_in: d_in)
+
+def user_domain():
+    return native.user_domain("x", lambda data: True, {})
+
+def user_distance():
+    return native.user_distance(f"y{id(object())}")
+
+def divergence():
+    return user_divergence("c", "d")
+
+def profile():
+    return native.new_privacy_profile(lambda epsilon: 0.0)
+
+def chain():
+    return native.make_chain_mt(user_measurement(), steps)
+
+def shifted():
+    return steps >> user_measurement()
+
+def queryable():
+    return native.python_queryable(lambda query: query)
+
+def sparse_vector():
+    return oc.m.make_sparse_vector(*space, pure, 1, scale=16.0, threshold=0, max_hits=3)
+
+def counter():
+    return oc.m.make_counter(*stream, pure, scale=20.0, horizon=9)
+
+def table():
+    return oc.t.make_truncate(*tables, 3)
+
+def interrupted(moment):
+    seen = [0]
+    def trace(frame, event, argument):
+        if frame.f_code is counting and event == "call" and frame.f_locals["increment"]:
+            seen[0] += 1
+            if seen[0] == moment:
+                sys.settrace(None)
+                os.kill(os.getpid(), signal.SIGINT)
+    sys.settrace(trace)
+    try:
+        kept.append(make())
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+    return seen[0] >= moment
+
+lost = []
+sys.unraisablehook = lost.append
+make, kept, moment = globals()[sys.argv[1]], [], 1
+while interrupted(moment):
+    moment += 1
+    if lost:
+        sys.exit("a reference is not counted")
+for _ in range(20):
+    kept.append(make())
+kept.clear()
+gc.collect()
+print("survived", moment - 1)
+"""
+NAMES = {
+    "chain",
+    "counter",
+    "divergence",
+    "profile",
+    "queryable",
+    "shifted",
+    "sparse_vector",
+    "table",
+    "user_distance",
+    "user_domain",
+    "user_measurement",
+    "user_transformation",
+}
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_an_interrupt_loses_no_reference_that_native_code_holds(name):
+    done = subprocess.run(
+        [sys.executable, "-c", CASES, name], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    survived, moments = done.stdout.split()
+    assert survived == "survived"
+    assert int(moments) >= 1
