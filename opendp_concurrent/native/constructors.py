@@ -2,7 +2,7 @@
 
 Native code counts its references to a Python object by calling Python, which does not count if an
 interrupt is raised there. The object is then freed while native code still uses it, and the process
-crashes (``contrib/opendp/references``). So no interrupt may arrive in such a call.
+crashes. So no interrupt may arrive in such a call.
 """
 
 from typing import Any

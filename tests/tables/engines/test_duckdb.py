@@ -1,7 +1,7 @@
 """References of tables and files in DuckDB."""
 
-import subprocess
-import sys
+import signal
+from contextlib import nullcontext, suppress
 
 import pytest
 
@@ -14,6 +14,7 @@ import duckdb
 
 import opendp_concurrent as oc
 from opendp_concurrent.tables.engines.duckdb import DuckDB
+from opendp_concurrent.tables.engines.engine import opaque
 
 
 @pytest.fixture
@@ -75,49 +76,33 @@ def test_what_is_read_of_a_refused_file_is_dropped(tmp_path):
     assert before == after
 
 
-INTERRUPTED = """
-import os, signal, threading, time
-import duckdb
-import opendp.prelude as dp
-import opendp_concurrent as oc
-from opendp_concurrent.tables.engines.duckdb import DuckDB
-from opendp_concurrent.tables.engines.engine import opaque
-dp.enable_features("contrib", "honest-but-curious")
-LONG = "SELECT sum(hash(range)) FROM range(100000000000)"
-connection = duckdb.connect()
-connection.execute("CREATE TABLE v (person INT)")
-table = oc.tables.scan(connection, "v", {"person": int}, unit="person")
-engine, run = DuckDB(connection), DuckDB.run
-query = table.space >> oc.t.then_truncate(per_unit=3) >> oc.t.then_table_count()
-query = query >> dp.m.then_laplace(scale=6.0)
-root = oc.make_concurrent_odometer(*table.space, dp.max_divergence())(table)
-root(query)
+class Stopping:
+    """A connection whose statements stop at an interrupt, and raise DuckDB's own error then."""
 
-def interrupted(function, *arguments):
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-    begun = time.monotonic()
-    try:
-        function(*arguments)
-    except BaseException as error:
-        told = oc.errors.charged(error), error.__context__, time.monotonic() - begun < 30
-        print(type(error).__name__, *told)
+    def __init__(self):
+        self.said = []
 
-DuckDB.run = lambda self, text, parameters, timeout: run(self, LONG, (), timeout)
-interrupted(root, query)
-interrupted(opaque, lambda: engine.run(LONG, (), None))
-interrupted(opaque, lambda: engine.transaction(lambda run: run(LONG, ()), None))
-interrupted(engine._of_parquet, "SELECT 1", "gone.parquet")
-DuckDB.run = run
-print(root(query) is None, root.privacy_loss(1) == 3 * query.map(1))
-"""
+    def cursor(self):
+        return nullcontext(self)
+
+    def execute(self, text, parameters=()):
+        self.said.append(text)
+        if text.startswith("SELECT"):
+            with suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            raise RuntimeError("Query interrupted")
+        return self
 
 
-def test_an_interrupt_during_a_statement_is_an_interrupt():
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=100
-    )
-    assert done.stdout.splitlines() == [
-        "KeyboardInterrupt True None True",
-        *["KeyboardInterrupt None None True"] * 3,
-        "False True",
-    ], done.stderr[-2000:]
+def test_an_interrupt_that_stops_a_statement_is_an_interrupt():
+    connection = Stopping()
+    engine = DuckDB(connection)
+    for work in (
+        lambda: opaque(lambda: engine.run("SELECT 1", (), None)),
+        lambda: engine.transact(lambda run: run("SELECT 1", ()), None),
+        lambda: engine._of_parquet("SELECT 1", "gone.parquet"),
+    ):
+        with pytest.raises(KeyboardInterrupt) as caught:
+            work()
+        assert caught.value.__context__ is None
+    assert connection.said.count("ROLLBACK") == 1
