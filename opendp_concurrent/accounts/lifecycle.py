@@ -16,9 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar, copy_context
 from enum import Enum
-from functools import wraps
-from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any
 
 from ..errors import (
     ClosedChildError,
@@ -27,8 +25,6 @@ from ..errors import (
     InterruptedHandleError,
     ReentrantLaunchError,
 )
-
-C = TypeVar("C")
 
 
 class State(Enum):
@@ -267,26 +263,6 @@ def check_home(home: Home) -> None:
         error = ReentrantLaunchError(_FOREIGN)
         error.charged = False
         raise error
-
-
-def outside_only(cls: type[C]) -> type[C]:
-    """Let the public methods of a ledger or a store refuse code that runs on data.
-
-    Later launches would see what such code did to it, and so learn about the data.
-    """
-    for name, method in list(vars(cls).items()):
-        if isinstance(method, FunctionType) and name.strip("_") in (name, "enter", "exit"):
-            setattr(cls, name, _outside(method))
-    return cls
-
-
-def _outside(method: Any) -> Any:
-    @wraps(method)
-    def checked(*arguments: Any, **named: Any) -> Any:
-        check_home(())
-        return method(*arguments, **named)
-
-    return checked
 
 
 def innermost_running() -> Lifecycle | None:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..accounts.charge import Terms
 from ..accounts.label import label_text
-from ..accounts.lifecycle import outside_only
 from ..arguments import checks
 from ..arguments.checked import Text, checked
 from ..arguments.checks import optional, text
 from ..errors.ledger import LedgerDamagedError, LedgerError
 from ..interrupts import whole
+from ..native.outside import outside_only
 from .audit import Summary, audit, milestone
 from .book import SqlBook
 from .copies import backup, claim, standing

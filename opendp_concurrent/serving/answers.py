@@ -14,13 +14,13 @@ from threading import local
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, WeakValueDictionary
 
-from ..accounts.lifecycle import outside_only
 from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError, KeyReusedError, uncharged
 from ..errors import charged as charged_by
 from ..errors.ledger import LedgerError
 from ..files import make_private, open_to_others
 from ..interrupts import Lock, let_in, whole
+from ..native.outside import outside_only
 
 if TYPE_CHECKING:
     from typing_extensions import Self

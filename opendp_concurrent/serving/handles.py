@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from ..accounts.lifecycle import outside_only
 from ..arguments.checked import Count, Positive, Text, checked
 from ..interrupts import Lock
+from ..native.outside import outside_only
 
 
 @dataclass(slots=True)
