@@ -261,7 +261,7 @@ class Sequential:
 
     def check(self):
         account = self.root._session.account
-        loss, history = self.root.privacy_loss(1)[0], account._history
+        loss, history = self.root.privacy_loss(1)[0], account.keeper.prices
         prices = [price.at(1)[0] for price in history]
         expect(loss, sum(prices))
 

@@ -6,7 +6,7 @@ are in ``oc.t``.
 
 from ..public import names_of
 from .budgets import create_budgets
-from .moments import Estimate, Moments
+from .moments import Estimate
 from .predicate import Column, Predicate, column
 from .scan import scan
 from .seals import create_seals, seal, sealed
@@ -16,7 +16,6 @@ from .unit import unit_of
 __all__ = [
     "Column",
     "Estimate",
-    "Moments",
     "Predicate",
     "Table",
     "column",

@@ -275,7 +275,7 @@ def make_table_moments(
     The values are clamped and in quanta, as in :func:`.make_table_sum`; missing ones are not
     counted. The answer has two integers for each group, or three: sums around the middle of the
     bounds, and counts, with weights that share the budget of the noise between them.
-    :class:`.Moments` reads it. A query of a context does all of this:
+    A query of a context reads it, and gives an :class:`.Estimate`:
     ``context.query().truncate(1).mean("age", (0, 120)).laplace().release()``.
 
     Guarantee: let a row of a unit add at most p_i to the integers of its group. The answer then

@@ -1256,6 +1256,7 @@ maker(
     BOUNDED,
     1,
     asked_table,
+    **VALUE,
     order=(2, "count"),
     **GROUPS,
     **NORM,
@@ -2274,7 +2275,7 @@ def public_callables() -> set[str]:
 
 
 NO_ARGUMENTS = {
-    "Description",  # an answer
+    "Description", "tables.Estimate", "install", "uninstall",  # answers; what takes nothing
     "Calibration",  # what a search returns
     "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing

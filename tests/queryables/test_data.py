@@ -8,7 +8,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.native.opendp import AnyObjectPtr
+from opendp._lib import AnyObjectPtr
 
 SECRET = 987654321
 
