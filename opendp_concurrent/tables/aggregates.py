@@ -252,9 +252,7 @@ def make_table_sums(
     return make_answer(tables, nodes.Grouped(names, public, value), output, placed(len(public)))
 
 
-_ORDER = checks.count.narrowed(
-    lambda order: order <= 2, "be 1 for means, or 2 for variances", 3, kind="1 or 2"
-)
+_ORDER = checks.count.narrowed(lambda order: order <= 2, "be 1 for means, or 2 for variances", 3)
 
 
 @constructor(order=_ORDER, norm=norm_of)
@@ -356,7 +354,10 @@ def moments_of(
     return value, Moments(first, last, quantum or 1.0, whole, order, norm)
 
 
-_LIMITS = {1: "which differ", 2: "which differ and are at most 2^31 quanta"}
+_LIMITS = {
+    1: "which differ by at least a quantum",
+    2: "which differ by at least a quantum, and are at most 2^31 quanta",
+}
 
 
 def _quantised(

@@ -32,9 +32,10 @@ from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transform
 import opendp_concurrent as oc
 from opendp_concurrent import ledger, plot, serving, verify
 from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.arguments import written
 from opendp_concurrent.arguments.checked import guards_of
 from opendp_concurrent.arguments.checks import Guard
-from opendp_concurrent.ledger.records import outside, wire
+from opendp_concurrent.ledger.records import outside
 from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.native.advisories.known import ACCEPTED
@@ -1414,7 +1415,7 @@ class Theirs:
 
 KINDS["own class"] = lambda value: (
     is_kind(value, type)
-    and not any(value is one for one in (*outside._WRITTEN, *wire.BY_CLASS))
+    and not any(value is one for one in (*outside._WRITTEN, *written.BY_CLASS))
     and not is_dataclass(value)
 )
 KINDS["attributes"] = lambda value: (
@@ -1425,7 +1426,7 @@ KINDS["attributes"] = lambda value: (
 
 def registered(**given: Any) -> None:
     """Register a class, and forget it."""
-    tables = [wire.KINDS, wire.BY_CLASS, wire._SAME]
+    tables: list[Any] = [written.KINDS, written.BY_CLASS]
     before = [dict(one) for one in tables]
     try:
         ledger.register(**given)
@@ -1776,8 +1777,8 @@ case(
     message=(dp.serialize(VECTOR[0]),),
     allow=([], "sequence or None"),
     budgets=([], "sequence"),
-    space=(None, NOTHING),
-    output_measure=(None, NOTHING),
+    space=(None, "None"),
+    output_measure=(None, "None"),
 )
 
 

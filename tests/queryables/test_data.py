@@ -6,9 +6,9 @@ import pickle
 
 import opendp.prelude as dp
 import pytest
+from opendp._lib import AnyObjectPtr
 
 import opendp_concurrent as oc
-from opendp._lib import AnyObjectPtr
 
 SECRET = 987654321
 
