@@ -200,6 +200,7 @@ class SqlLedger:
         found: list[Entry] = []
         return self._audit(anchor, found.append), found
 
+    @whole
     def _audit(self, anchor: str | None, tell: Callable[[Entry], object] | None) -> Summary:
         known = [] if anchor is None else [milestone(anchor)]
         known += [*self._seen.milestones(), *standing(self._store, self.dataset).milestones]

@@ -10,7 +10,7 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.blocks import launches
-from opendp_concurrent.blocks.block_filter import Steps, make_block_filter
+from opendp_concurrent.blocks.block_filter import BlockSteps, make_block_filter
 from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidTypeError,
@@ -170,14 +170,14 @@ def test_without_group_privacy_a_larger_distance_is_refused_with_the_reason(name
 
 
 def test_units_in_several_blocks_of_a_table_compose_and_groups_of_units_are_a_path():
-    steps = Steps(composition_measure(ZCDP), 3, True)
+    steps = BlockSteps(composition_measure(ZCDP), 3, True)
     assert steps.share(1, 0.75) == 0.25
     assert steps.loss(1, 0.25) == 0.75
     assert steps.share(2, 3.0) == 0.25
     assert steps.loss(2, 0.25) == 3.0
     with pytest.raises(UnsupportedMeasureError, match="truncate to one block"):
-        Steps(composition_measure(dp.approximate(ZCDP)), 2, True)
-    assert Steps(composition_measure(dp.approximate(ZCDP)), 1, True).share(1, (1.0, 0.0))
+        BlockSteps(composition_measure(dp.approximate(ZCDP)), 2, True)
+    assert BlockSteps(composition_measure(dp.approximate(ZCDP)), 1, True).share(1, (1.0, 0.0))
 
 
 @pytest.mark.parametrize(
