@@ -73,7 +73,7 @@ def make_contexts():
 
 
 @pytest.mark.parametrize("make", [dp.Context.compositor, oc.concurrent_context])
-@pytest.mark.parametrize(("name", "loss", "split", "asked"), make_contexts())
+@pytest.mark.parametrize(("name", "loss", "split", "asked"), list(make_contexts()))
 def test_a_query_goes_from_a_client_to_a_server(make, name, loss, split, asked):
     client = make(data=[0], privacy_unit=UNIT, privacy_loss=loss, **split)
     query = client.query(**asked).clamp((0, 10)).sum()

@@ -22,7 +22,7 @@ def matrices():
 
 
 @pytest.mark.parametrize("name", NOISE)
-@pytest.mark.parametrize("matrix", matrices(), ids=["prefixes", "binary", "signed", "zeros"])
+@pytest.mark.parametrize("matrix", list(matrices()), ids=["prefixes", "binary", "signed", "zeros"])
 def test_bounds_hold_as_often_as_they_say(name, matrix):
     tails, law = NOISE[name]
     shape = Shape.of(matrix)
