@@ -1,3 +1,4 @@
+import gc
 import os
 
 import opendp.prelude as dp
@@ -31,6 +32,12 @@ def pytest_terminal_summary(terminalreporter):
     ):
         if any(reason in one for one in skipped):
             terminalreporter.write_line(line, red=True, bold=True)
+
+
+def pytest_runtest_teardown(item, nextitem):
+    """Collect what a module has left, so that a warning about it is the module's failure."""
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
 
 
 @pytest.fixture(autouse=True)

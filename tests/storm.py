@@ -47,6 +47,7 @@ PURE, SEQUENTIAL = dp.max_divergence(), dp.approximate(dp.zero_concentrated_dive
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 ROWS = [1, 2, 3]
 HUGE = 1e15
+LAST = 5  # launches of the second process when the storm is over
 DATASET = "interrupts"
 KILLER = """
 import os, random, sys, time
@@ -410,7 +411,7 @@ class OnLedger:
         others = json.loads(told)
         if others["failure"]:
             raise RuntimeError(f"second process: {others['failure']}")
-        if others["answers"] < min(5, interrupts // 10):
+        if others["answers"] < LAST + min(5, interrupts // 100):
             raise RuntimeError("the second process was locked out")
         with open_ledger(self.name, DATASET) as ledger:
             charged = self.scenario.charged(ledger)
@@ -576,13 +577,14 @@ def run(kind, name, count, seed):
 
 
 def second(scenario, name):
-    """Launch on a ledger until the pipe is closed."""
-    answers, failure, over = 0, None, threading.Event()
+    """Launch on a ledger until the pipe is closed, and then some more times."""
+    answers, failure, over, left = 0, None, threading.Event(), LAST
     with open_ledger(name, DATASET, wait=20.0) as ledger:
         launch = SCENARIOS[scenario].start(ledger)
         print("begun", flush=True)
         threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
-        while not over.is_set():
+        while left:
+            left -= over.is_set()
             try:
                 launch()
             except Exception as error:
