@@ -16,6 +16,7 @@ from ..measures import CompositionMeasure
 from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from ..measures.max_divergence import MAX_DIVERGENCE
 from ..sums.accumulator import Accounting, repeated
+from ..types import Loss
 from .advanced import Advanced
 from .basic import basic
 from .either import either
@@ -91,7 +92,7 @@ def include(
     _ALIKE.append(alike)
 
 
-def launches_admitted(accumulator: Any, d_out: Any, typical: Sequence[Any]) -> int:
+def launches_admitted(accumulator: Accounting, d_out: Loss, typical: Sequence[Any]) -> int:
     """Count the launches that a filter admits, if their losses cycle through ``typical``.
 
     :param accumulator: an accumulator for (ε, δ), for trade-off functions, or for ε alone
@@ -128,7 +129,7 @@ def launches_admitted(accumulator: Any, d_out: Any, typical: Sequence[Any]) -> i
     return min(admitted, MOST)
 
 
-def _measure(accumulator: Any) -> CompositionMeasure:
+def _measure(accumulator: Accounting) -> CompositionMeasure:
     """Return the measure under which launches are counted."""
     if not callable(getattr(type(accumulator), "supports", None)):
         raise InvalidTypeError(

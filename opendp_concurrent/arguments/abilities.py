@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import InvalidTypeError
+from ..types import Argument
 from .checks import Guard, guard
 
 
 @guard("hashable", [], {}, ([],))
-def hashable(name: str, value: Any) -> Any:
+def hashable(name: str, value: Argument) -> Any:
     """Return the argument if it can be hashed, or raise."""
     try:
         hash(value)
@@ -21,7 +22,7 @@ def hashable(name: str, value: Any) -> Any:
 def with_method(method: str, described: str) -> Guard[Any]:
     """Return a guard of values whose class has a method; ``described`` is for the message."""
 
-    def check(name: str, value: Any) -> Any:
+    def check(name: str, value: Argument) -> Any:
         if not callable(getattr(type(value), method, None)):
             raise InvalidTypeError(f"{name} must {described}, found {type(value).__name__}")
         return value

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..types import Argument
 from .checks import is_a
 
 
-def array(values: Any, dtype: Any = None) -> NDArray[Any]:
+def array(values: Argument, dtype: Any = None) -> NDArray[Any]:
     """Return values as a new NumPy array that shares its memory with no other, or raise.
 
     :raises TypeError, ValueError: as reading the values does
@@ -30,7 +31,7 @@ def array(values: Any, dtype: Any = None) -> NDArray[Any]:
         raise TypeError(f"cannot be read: {type(error).__name__}") from error
 
 
-def plain(value: Any) -> Any:
+def plain(value: Argument) -> Any:
     """Return a number or text of a subclass as Python's own class; any other value as it is."""
     kind = type(value)
     if kind in (int, float, bool, str):

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import BudgetExceededError
 from ..sums.accumulator import Accumulator, Additive
+from ..types import Loss
 from .rows import Cells, Rows
 
 BITS = 121  # of the bound, in quanta
@@ -32,7 +33,7 @@ class Counters(Rows):
 
     __slots__ = ("_d_out", "_limits", "_shifts", "_start")
 
-    def __init__(self, start: Additive, d_out: Any) -> None:
+    def __init__(self, start: Additive, d_out: Loss) -> None:
         self._start, self._d_out = start, d_out
         limits = start.limits(d_out)
         self._shifts = [max(0, one.bit_length() - BITS) for one in limits]
@@ -50,7 +51,7 @@ class Counters(Rows):
         return found
 
     def after(
-        self, cells: Cells, d_mid: Any, count: int = 1
+        self, cells: Cells, d_mid: Loss, count: int = 1
     ) -> Cells | tuple[int, BudgetExceededError]:
         """Return the totals after ``count`` launches, or which one refuses and the refusal."""
         amounts = self._start.amounts(d_mid)
@@ -86,7 +87,7 @@ class Counters(Rows):
         ]
         return self._start.of_amounts(totals)
 
-    def _refusal(self, cells: Cells, d_mid: Any, count: int) -> BudgetExceededError:
+    def _refusal(self, cells: Cells, d_mid: Loss, count: int) -> BudgetExceededError:
         now = self.accumulator(cells)
         left = now.remaining(self._d_out)
         return BudgetExceededError(now.loss, d_mid, left, d_out=self._d_out, launches=count)

@@ -19,6 +19,7 @@ from ..queryables.spawn import spawn_composition
 from ..sums.accumulator import Accumulator
 from ..sums.orders_sum import grid_curve
 from ..sums.planned import Planned
+from ..types import Distance
 from .constructor import constructor
 from .guards import check_orders
 from .interactive_measurement import constant_map, make_measurement
@@ -31,7 +32,7 @@ def make_concurrent_composition(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    d_in: Any,
+    d_in: Distance,
     d_mids: Sequence[Any],
     *,
     orders: Sequence[float] | None = None,

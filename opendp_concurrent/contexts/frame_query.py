@@ -16,6 +16,7 @@ from ..combinators.cast import cast
 from ..errors import ConcurrentError, InvalidTypeError
 from ..frames.count import make_frame_count, stable_frame
 from ..queryables.as_transformation import AsTransformation
+from ..types import Loss
 from .fitted import neither_loss_nor_scale
 from .native_loss import is_native, native_loss, native_measures
 from .query import ConcurrentQuery
@@ -99,7 +100,7 @@ class ConcurrentLazyFrameQuery(AsTransformation, LazyFrameQuery):
         return cast(_resolved(self, native, loss), measure)
 
 
-def _resolved(frames: ConcurrentLazyFrameQuery, measure: Measure, d_out: Any) -> Measurement:
+def _resolved(frames: ConcurrentLazyFrameQuery, measure: Measure, d_out: Loss) -> Measurement:
     """Return the measurement of a plan under a measure that OpenDP has noise for."""
     query, plan = _part(frames, "_query"), _part(frames, "polars_plan")
     d_in = query._d_in

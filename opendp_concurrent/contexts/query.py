@@ -16,6 +16,7 @@ from opendp.mod import (
     Measure,
     Measurement,
     Metric,
+    Queryable,
     Transformation,
 )
 
@@ -35,6 +36,7 @@ from ..parallel.partition import Partition
 from ..queryables.as_transformation import AsTransformation
 from ..queryables.mechanism import read_map
 from ..sums.accumulator import Accounting
+from ..types import Distance, Loss
 from .accountant import Spending, accountant_of
 from .by_opendp import ByOpenDP
 from .fitted import fitted
@@ -107,7 +109,7 @@ class ConcurrentQuery(AsTransformation, Query):
         self,
         split_evenly_over: int | None = None,
         split_by_weights: Sequence[float] | None = None,
-        d_out: Any = None,
+        d_out: Loss = None,
         output_measure: Measure | None = None,
         alpha: float | None = None,
     ) -> Query:
@@ -124,7 +126,7 @@ class ConcurrentQuery(AsTransformation, Query):
         )
         space = domain, metric
 
-        def wrap_release(queryable: Any) -> Context:
+        def wrap_release(queryable: Queryable) -> Context:
             return self._nested(accountant, queryable, d_in, d_mids, budget, space)
 
         return self.new_with(chain=self._after(convert(accountant)), wrap_release=wrap_release)
@@ -162,7 +164,7 @@ class ConcurrentQuery(AsTransformation, Query):
             for name, quota in analysts.quotas.items()
         }
 
-        def open_context(name: str, queryable: Any) -> Context:
+        def open_context(name: str, queryable: Queryable) -> Context:
             limit = limits[name]
             return self._nested(limit, queryable, d_in, None, limit.map(d_in), (domain, metric))
 
@@ -170,7 +172,7 @@ class ConcurrentQuery(AsTransformation, Query):
 
     def block_filter(
         self,
-        d_out: Any,
+        d_out: Loss,
         blocks: Partition,
         keys: Collection[Any] | None = None,
         *,
@@ -267,7 +269,7 @@ class ConcurrentQuery(AsTransformation, Query):
         )
         self._check_loss(parts, d_in)
 
-        def open_context(_: Any, queryable: Any) -> Context:
+        def open_context(_: Any, queryable: Queryable) -> Context:
             own = None if d_mids is None else list(d_mids)
             space = part_domain, metric_of_parts
             return self._nested(accountant, queryable, each, own, budget, space)
@@ -276,7 +278,7 @@ class ConcurrentQuery(AsTransformation, Query):
 
     # --- what the methods share ------------------------------------------------------------------
 
-    def _loss(self, d_out: Any) -> Any:
+    def _loss(self, d_out: Loss) -> Loss:
         d_out = self._d_out if d_out is None else d_out
         if d_out is None:
             raise InvalidTypeError(
@@ -286,7 +288,7 @@ class ConcurrentQuery(AsTransformation, Query):
         return d_out
 
     def _inner(
-        self, d_out: Any, inner: Measure | None, alpha: float | None
+        self, d_out: Loss, inner: Measure | None, alpha: float | None
     ) -> tuple[tuple[Measure, Any], Callable[[Any], Any]]:
         """Return the measure and the loss of a nested context, and the cast of its accountant."""
         outer = self._output_measure
@@ -325,7 +327,7 @@ class ConcurrentQuery(AsTransformation, Query):
             wrap_release=lambda handle: NamedContexts(handle, open_context),
         )
 
-    def _check_loss(self, made: Measurement, d_in: Any) -> None:
+    def _check_loss(self, made: Measurement, d_in: Distance) -> None:
         """Raise if the loss is above that of the query."""
         if self._d_out is None:
             return

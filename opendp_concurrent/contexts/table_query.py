@@ -21,6 +21,7 @@ from ..tables.kind import TABLES
 from ..tables.moments import Statistic
 from ..tables.predicate import Predicate
 from ..tables.schema import KEYS, Schema, keys_of, names_of
+from ..types import Data
 from .answers import ACCURACIES, Labels, library_of
 from .query import ConcurrentQuery, query_parts
 
@@ -317,7 +318,7 @@ class TableAnswerQuery(ConcurrentQuery):
 
     def release(
         self,
-        data: Any = None,
+        data: Data = None,
         bounds: tuple[float, float] | None = None,
         T: Any = None,  # noqa: N803 - OpenDP's name
         *,

@@ -20,6 +20,7 @@ from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
+from ..types import Distance, Query
 from .checked_queries import CheckedQueries, Deviation, sensitivity_at
 from .composed import laplace_loss
 from .noise import LaplaceNoise
@@ -35,7 +36,7 @@ class _Release:
         self,
         space: tuple[Domain, Metric],
         measure: Measure,
-        d_in: Any,
+        d_in: Distance,
         sensitivity: float,
         **scale: float,
     ) -> None:
@@ -49,7 +50,7 @@ class _Release:
         """Return the error of so many releases."""
         return released(self._scale, self._steps, beta, answers)
 
-    def __call__(self, query: Any) -> ConcurrentMeasurement:
+    def __call__(self, query: Query) -> ConcurrentMeasurement:
         def spawn(token: Sealed) -> int | float:
             queries = CheckedQueries(
                 self._space, self._d_in, self._sensitivity, self._steps, token, monotone=False
@@ -76,7 +77,7 @@ class _GuessAndCheck:
         self._launch, self._release = launch, release
         self._check = launch(checker)
 
-    def __call__(self, message: Any) -> SparseVectorAnswer:
+    def __call__(self, message: Query) -> SparseVectorAnswer:
         parts = tuple(message) if is_a(message, tuple) else ()
         if len(parts) != 2:
             raise InvalidTypeError(
@@ -99,7 +100,7 @@ def make_guess_and_check(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    d_in: Any,
+    d_in: Distance,
     scale: Positive,
     tolerance: Real,
     max_hits: int,

@@ -26,6 +26,7 @@ from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
 from ..queryables.stream_domain import check_static
+from ..types import Distance, Query
 from .checked_queries import CheckedQueries, sensitivity_at
 from .grid import known_size
 from .noise import LaplaceNoise, OneSidedNoise
@@ -117,13 +118,13 @@ class _SparseVector:
         self._comparison = NoisyComparison(noise)
         self._answer = None if noise.answer is None else LaplaceNoise(noise.answer)
 
-    def check(self, message: Any) -> tuple[Callable[[], int], int]:
+    def check(self, message: Query) -> tuple[Callable[[], int], int]:
         """Return what computes the query's answer, and the threshold in steps, or raise."""
         query, threshold = _parse(message, self._threshold)
         level = self._queries.steps.level("threshold", threshold)
         return self._queries.accept(query), level
 
-    def __call__(self, message: Any) -> SparseVectorAnswer:
+    def __call__(self, message: Query) -> SparseVectorAnswer:
         compute, level = self.check(message)
         if self._comparison.exhausted:
             return EXHAUSTED
@@ -139,7 +140,7 @@ class _SparseVector:
         )
 
 
-def _parse(message: Any, threshold: float) -> tuple[Any, float]:
+def _parse(message: Query, threshold: float) -> tuple[Any, float]:
     if not is_a(message, tuple):
         return message, threshold
     parts = tuple(tuple.__iter__(message))
@@ -156,7 +157,7 @@ def make_sparse_vector(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    d_in: Any,
+    d_in: Distance,
     scale: Positive,
     threshold: float,
     max_hits: int,
@@ -306,7 +307,7 @@ def make_above_threshold(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    d_in: Any,
+    d_in: Distance,
     scale: float,
     threshold: float,
     *,

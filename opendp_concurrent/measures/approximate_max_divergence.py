@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from ..arguments import checks
@@ -53,7 +53,7 @@ class ApproximateMaxDivergence(PairMeasure):
         """The same, backwards."""
         return approximate_member(d_out, size)
 
-    def event(self, dp_event: Any, d_mid: tuple[float, float]) -> Any:
+    def event(self, dp_event: ModuleType, d_mid: tuple[float, float]) -> Any:
         """``EpsilonDeltaDpEvent`` where dp-accounting has it; pure DP as without δ."""
         epsilon, delta = d_mid
         if delta == 0.0 or delta >= 1.0:

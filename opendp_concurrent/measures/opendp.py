@@ -17,11 +17,12 @@ from opendp.mod import ExtrinsicDivergence, Measure, OpenDPException
 
 from ..arguments.checks import is_a
 from ..interrupts import whole
+from ..types import Argument
 
 user_divergence = whole(_measures.user_divergence)  # as native/constructors.py says
 
 
-def is_measure(value: object) -> bool:
+def is_measure(value: Argument) -> bool:
     """Whether the value is a measure of OpenDP, and no null pointer."""
     return is_a(value, Measure) and bool(value)
 
@@ -33,7 +34,7 @@ def of_keywords(**given: Any) -> tuple[Measure, Any]:
 
 
 @whole
-def descriptor(measure: Any) -> Any:
+def descriptor(measure: Argument) -> Any:
     """Return the descriptor of a measure that OpenDP lacks; None for OpenDP's own."""
     return measure.descriptor if isinstance(measure, ExtrinsicDivergence) else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from types import ModuleType
 from typing import Any
 
 from ..arguments import checks
@@ -12,6 +13,7 @@ from ..exact.rounding import split, sqrt_down, to_units
 from ..sums.accumulator import Accumulator
 from ..sums.pair_sum import PairSum
 from ..sums.scalar_sum import ScalarSum
+from ..types import Argument, Json, Loss
 from .joins import join_numbers
 from .measure import CompositionMeasure
 
@@ -34,12 +36,12 @@ class NumberMeasure(CompositionMeasure):
     zero = 0.0
     one_number = True
 
-    def validate(self, name: str, value: Any) -> float:
+    def validate(self, name: str, value: Argument) -> float:
         if type(value) is float and value >= 0.0:
             return value + 0.0  # -0.0 becomes 0.0
         return checks.non_negative(**{name: value})
 
-    def validate_budget(self, name: str, value: Any) -> float:
+    def validate_budget(self, name: str, value: Argument) -> float:
         return checks.finite(**{name: value})
 
     def at_most(self, left: float, right: float) -> bool:
@@ -57,29 +59,29 @@ class NumberMeasure(CompositionMeasure):
     def empty(self) -> Accumulator:
         return ScalarSum()
 
-    def read_sum(self, record: Any) -> Accumulator:
+    def read_sum(self, record: Json) -> Accumulator:
         return ScalarSum.from_record(record)
 
     def join(self, losses: list[list[float]], parts: Sequence[int]) -> float:
         return join_numbers(losses, parts, self.empty())
 
-    def event(self, dp_event: Any, d_mid: Any) -> Any:
+    def event(self, dp_event: ModuleType, d_mid: Loss) -> Any:
         """The event of an infinite loss; that of a finite one is ``finite_event``."""
         if d_mid == float("inf"):
             return dp_event.NonPrivateDpEvent()
         return dp_event.NoOpDpEvent() if d_mid == 0.0 else self.finite_event(dp_event, d_mid)
 
-    def finite_event(self, dp_event: Any, d_mid: float) -> Any:
+    def finite_event(self, dp_event: ModuleType, d_mid: float) -> Any:
         """The event of a loss above 0."""
         del d_mid
         return dp_event.UnsupportedDpEvent()
 
     @classmethod
-    def is_loss(cls, value: Any) -> bool:
+    def is_loss(cls, value: Argument) -> bool:
         return is_a(value, int, float)
 
     @classmethod
-    def height(cls, loss: Any, order: float | None, of: str) -> float:
+    def height(cls, loss: Loss, order: float | None, of: str) -> float:
         del order
         return checks.non_negative(**{of: loss})
 
@@ -90,7 +92,7 @@ class PairMeasure(CompositionMeasure):
     __slots__ = ()
     zero = (0.0, 0.0)
 
-    def validate(self, name: str, value: Any) -> tuple[float, float]:
+    def validate(self, name: str, value: Argument) -> tuple[float, float]:
         """Two doubles in [0, inf]; a second one above 1 promises nothing, but is a bound."""
         first, second = checks.pair(**{name: value})
         return (
@@ -98,7 +100,7 @@ class PairMeasure(CompositionMeasure):
             checks.non_negative(**{f"{name}[1]": second}),
         )
 
-    def validate_budget(self, name: str, value: Any) -> tuple[float, float]:
+    def validate_budget(self, name: str, value: Argument) -> tuple[float, float]:
         """A double in [0, inf) and a probability."""
         first, second = checks.pair(**{name: value})
         return (
@@ -123,7 +125,7 @@ class PairMeasure(CompositionMeasure):
     def empty(self) -> Accumulator:
         return PairSum()
 
-    def read_sum(self, record: Any) -> Accumulator:
+    def read_sum(self, record: Json) -> Accumulator:
         return PairSum.from_record(record)
 
     def join(
@@ -134,17 +136,17 @@ class PairMeasure(CompositionMeasure):
         return join_numbers(first, parts), join_numbers(second, parts)
 
     @classmethod
-    def is_loss(cls, value: Any) -> bool:
+    def is_loss(cls, value: Argument) -> bool:
         return is_a(value, tuple)
 
     @classmethod
-    def height(cls, loss: Any, order: float | None, of: str) -> float:
+    def height(cls, loss: Loss, order: float | None, of: str) -> float:
         del order
         first, _ = checks.epsilon_delta(**{of: loss})
         return first
 
     @classmethod
-    def symbol(cls, loss: Any, order: float | None) -> str:
+    def symbol(cls, loss: Loss, order: float | None) -> str:
         del loss, order
         return "ε"
 

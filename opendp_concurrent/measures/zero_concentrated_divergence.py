@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from ..arguments import checks
@@ -65,7 +65,7 @@ class ZeroConcentratedDivergence(NumberMeasure):
         """The same, backwards."""
         return divided_down(d_out, size**2)
 
-    def finite_event(self, dp_event: Any, d_mid: float) -> Any:
+    def finite_event(self, dp_event: ModuleType, d_mid: float) -> Any:
         return dp_event.ZCDpEvent(d_mid)
 
 

@@ -6,17 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from opendp import core
+from opendp.mod import Queryable
 
 from ..interrupts import whole
+from ..types import Answer, Query
 from .callbacks import carry
 
 
-def evaluate(queryable: Any, query: Any) -> Any:
+def evaluate(queryable: Queryable, query: Query) -> Answer:
     """Query a native queryable."""
     return core.queryable_eval(queryable, query)
 
 
-def evaluate_odometer(queryable: Any, query: Any) -> Any:
+def evaluate_odometer(queryable: Queryable, query: Query) -> Answer:
     """Launch on a native odometer queryable."""
     return core.odometer_queryable_invoke(queryable, query)
 

@@ -26,6 +26,7 @@ from ..queryables.named_queries import PARTS, answering
 from ..queryables.session import validate_d_in
 from ..queryables.stream_domain import check_static
 from ..queryables.turn import in_turn, lock_for_turns
+from ..types import Distance
 
 
 class AnalystQuotas(ConcurrentMeasurement):
@@ -46,7 +47,7 @@ class AnalystQuotas(ConcurrentMeasurement):
 
     _type_ = Measurement._type_  # which ctypes does not inherit
     quotas: Mapping[str, Any]
-    d_in: Any
+    d_in: Distance
     compositor: Callable[[Sequence[Any], float | None], ConcurrentMeasurement]
 
     def coalition(self, names: Collection[str], *, delta: float | None = None) -> Any:
@@ -69,7 +70,7 @@ class AnalystQuotas(ConcurrentMeasurement):
 @constructor
 def make_analyst_quotas(
     odometer: ConcurrentOdometer,
-    d_in: Any,
+    d_in: Distance,
     quotas: Mapping[str, Any],
     *,
     delta: float | None = None,

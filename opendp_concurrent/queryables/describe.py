@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from opendp.mod import Measurement
+
 _LONGEST = 200
 
 
-def describe(measurement: Any) -> str:
+def describe(measurement: Measurement) -> str:
     """Describe a measurement by its constructors, such as ``count >> laplace(scale=2.0)``.
 
     A description has public values only: names of constructors and their numbers. A measurement

@@ -28,6 +28,7 @@ from ..errors import (
 )
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
+from ..types import Distance, Loss, Query
 from .describe import describe
 from .mechanism import ConcurrentMeasurement, pinned, read_map
 
@@ -70,7 +71,7 @@ class MeasurementPrice:
             self._mechanism = describe(self.measurement)
         return self._mechanism
 
-    def is_of(self, query: Any) -> bool:
+    def is_of(self, query: Query) -> bool:
         """Whether this is the price of ``query``, and ``query`` still has the same pointer."""
         return self.measurement is query and self.place == _native.address(query)
 
@@ -100,7 +101,7 @@ class MeasurementPrice:
             before = self._before = self
         return before
 
-    def at(self, d_in: Any) -> Any:
+    def at(self, d_in: Distance) -> Loss:
         """Return the validated d_mid at ``d_in``."""
         key = distance_key(d_in)
         loss = self._losses.get(key)
@@ -121,7 +122,7 @@ class MeasurementPrice:
         except PrivacyMapError:
             pass  # no loss was read there
 
-    def later(self, d_in: Any) -> Any:
+    def later(self, d_in: Distance) -> Loss:
         """Return the d_mid at ``d_in`` after the launch, or raise if the map has changed."""
         if distance_key(d_in) not in self._losses:
             for known in self.changed():
@@ -135,14 +136,14 @@ class MeasurementPrice:
                 if is_number(loss) and self._read(known) != loss:
                     yield known
 
-    def _read(self, d_in: Any) -> Any:
+    def _read(self, d_in: Distance) -> Any:
         try:
             return self._validated(d_in)
         except PrivacyMapError as error:
             _native.remember(error)  # from a map that this map reads: raised unchanged, once
             raise
 
-    def _validated(self, d_in: Any) -> Any:
+    def _validated(self, d_in: Distance) -> Any:
         reading, place = _READING.get(), id(self.measurement)
         if place in reading or len(reading) >= _DEEPEST:
             raise PrivacyMapError(d_in, "it queries a loss that depends on the map itself")
@@ -160,7 +161,7 @@ class MeasurementPrice:
         except (InvalidTypeError, InvalidValueError) as error:
             raise PrivacyMapError(d_in, str(error)) from error
 
-    def _ask(self, reading: tuple[int, ...], d_in: Any) -> tuple[Any, bool]:
+    def _ask(self, reading: tuple[int, ...], d_in: Distance) -> tuple[Any, bool]:
         _READING.set(reading)
         return _native.native_only(read_map, self.own, d_in)  # d_in is the map's to change
 
@@ -179,7 +180,7 @@ class Offers:
         self._opendp_measure = measure.opendp()
         self._known: dict[int, MeasurementPrice] = {}
 
-    def price(self, query: Any, name: str = "the query") -> MeasurementPrice:
+    def price(self, query: Query, name: str = "the query") -> MeasurementPrice:
         """Return the price of a measurement, or raise if it does not belong here."""
         known = self._known.get(id(query))
         if known is not None and known.is_of(query):

@@ -12,8 +12,10 @@ from typing import Any
 
 from opendp.extras.polars import OnceFrame
 
+from ..accounts.lifecycle import Lifecycle
 from ..errors.data import CollectedError
 from ..errors.mechanisms import MechanismError
+from ..interrupts import Lock
 from .data import SealedHandle, check_process, seal, unseal
 from .opaque import hidden
 from .turn import in_turn
@@ -22,10 +24,10 @@ from .turn import in_turn
 class ReleasedFrame(SealedHandle, OnceFrame):
     """A LazyFrame that was paid for and can be collected once."""
 
-    def __init__(self, frame: OnceFrame, lock: Any) -> None:
+    def __init__(self, frame: OnceFrame, lock: Lock) -> None:
         self._frame, self._lock, self._collected = seal(frame), lock, False
 
-    def _adopt_by(self, lifecycle: Any, lock: Any) -> None:
+    def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
         self._lock = lock or self._lock
 
     def collect(self) -> Any:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from opendp.mod import Queryable
+
 from ..arguments.checked import Count, Positive, Text, checked
 from ..interrupts import Lock
 from ..native.outside import outside_only
@@ -15,7 +17,7 @@ from ..native.outside import outside_only
 @dataclass(slots=True)
 class _Kept:
     owner: str
-    handle: Any
+    handle: Queryable
     used: float
 
 
@@ -45,7 +47,7 @@ class HandleStore:
         self._lock = Lock()
 
     @checked
-    def keep(self, owner: Text, handle: Any) -> str:
+    def keep(self, owner: Text, handle: Queryable) -> str:
         """Keep a handle, and return its name, which has 122 random bits.
 
         Handles are kept even if there is no room: they have been charged.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from ..arguments import checks
@@ -21,6 +21,7 @@ from ..measures.shapes import NumberMeasure, split_squares
 from ..references import cite
 from ..sums.accumulator import Accounting, Accumulator
 from ..sums.square_sum import Squares, SquareSum
+from ..types import Json
 from .gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
 from .pure_to_gaussian import pure_to_gaussian
 
@@ -92,7 +93,7 @@ class GaussianTradeoff(NumberMeasure):
     def empty(self) -> Accumulator:
         return SquareSum()
 
-    def read_sum(self, record: Any) -> Accumulator:
+    def read_sum(self, record: Json) -> Accumulator:
         return Squares().from_record(self, record)
 
     def group_loss(self, loss: float, size: int) -> float:
@@ -111,7 +112,7 @@ class GaussianTradeoff(NumberMeasure):
     def loss_of(cls, **given: Any) -> tuple[Measure, Any]:
         return gaussian_tradeoff(), given["mu"]
 
-    def finite_event(self, dp_event: Any, d_mid: float) -> Any:
+    def finite_event(self, dp_event: ModuleType, d_mid: float) -> Any:
         return dp_event.GaussianDpEvent(reciprocal_down(d_mid))
 
 

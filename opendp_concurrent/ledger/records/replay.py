@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ...errors import InvalidValueError
 from ...errors.ledger import LedgerDamagedError
 from ...sums.accumulator import Accumulator, repeated
+from ...types import Loss
 from .chain import hasher, next_hash
 from .charges import decode_charge
 from .encoding import canonical
@@ -107,7 +108,7 @@ class _Sums:
         self._total, self._newest = known.accumulator, known.sequence
         self._charge: Any = None  # the last one
         self._again = 0  # how often more it was charged
-        self._d_mid: Any = None  # its loss at the d_in of the budget
+        self._d_mid: Loss = None  # its loss at the d_in of the budget
         self._waiting = 0  # how often more the total must have it
 
     def add(self, charge: Any) -> None:

@@ -29,6 +29,7 @@ from ...arguments import checks, owned
 from ...errors import InvalidTypeError, InvalidValueError
 from ...failures import pass_interrupt
 from ...native import opendp as _native
+from ...types import Distance, Query
 from ..checked_queries import INTEGERS
 from ..grid import atom_type, is_vector, known_size
 
@@ -87,7 +88,7 @@ class Universe:
             pass_interrupt(error)
             return None
 
-    def vector(self, query: Any, name: str = "the query") -> Array:
+    def vector(self, query: Query, name: str = "the query") -> Array:
         """Return the rounded value of a linear query in each cell, or raise."""
         if callable(query):
             values = range(self.cells) if self.values is None else self.values
@@ -266,7 +267,7 @@ def size_if_public(input_domain: Domain, input_metric: Metric, size: Any) -> int
     return int(found)
 
 
-def positive_distance(histogram: Transformation, d_in: Any) -> float:
+def positive_distance(histogram: Transformation, d_in: Distance) -> float:
     """Return the number of records that neighbours at ``d_in`` differ by; raise if it is 0."""
     distance: float = histogram.map(d_in)
     if not distance > 0.0:
