@@ -53,6 +53,10 @@ class Tracked(NamedTuple):
     query_d_in: Distance
     accumulator: Accumulator
 
+    def holding(self, accumulator: Accumulator) -> Tracked:
+        """Return it with another accumulator."""
+        return self._replace(accumulator=accumulator)
+
 
 Plan = dict[Key, Tracked] | BudgetExceededError  # the state after a launch, or its refusal
 
@@ -329,7 +333,7 @@ class Account:
         verdict = self._bound.rule.admits(accumulator, d_mid, count)
         if isinstance(verdict, BudgetExceededError):
             return self._refusal(verdict)
-        return {self._bound_key: self._tracked(self._state)._replace(accumulator=verdict)}
+        return {self._bound_key: self._tracked(self._state).holding(verdict)}
 
     def planned(self, plan: Plan) -> Accumulator:
         """Return the accumulator of the bound after a plan that is no refusal."""
@@ -339,7 +343,7 @@ class Account:
         """Take over an accumulator of the bound, which is that of a ledger."""
         tracked = self._tracked(self._state)
         if tracked.accumulator is not accumulator:
-            self._state = {self._bound_key: tracked._replace(accumulator=accumulator)}
+            self._state = {self._bound_key: tracked.holding(accumulator)}
 
     def _tracked(self, state: State) -> Tracked:
         tracked: Tracked = state[self._bound_key]

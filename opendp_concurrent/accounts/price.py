@@ -8,13 +8,12 @@ from copy import deepcopy
 from io import BytesIO
 from pickle import Pickler
 from struct import pack
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from ..errors import InvalidTypeError, InvalidValueError, PrivacyMapError
 from ..shown import shown
-from ..types import Distance, Key, Loss
+from ..types import Answer, Distance, Key, Loss
 
-T = TypeVar("T")
 CHANGED = (
     "the map has changed since the launch, so the cost of that launch at another d_in is "
     "unknown; query the loss at each d_in before the first launch"
@@ -151,7 +150,7 @@ class Inward:
             for d_in in self._moved():
                 raise PrivacyMapError(d_in, f"{_MOVED}; open another odometer or limit")
 
-    def run(self, function: Callable[[], T]) -> T:
+    def run(self, function: Callable[[], Answer]) -> Answer:
         """Return ``function()``. The map is read before it and after it.
 
         :raises InvalidValueError: if the map has changed; a launch may have been charged

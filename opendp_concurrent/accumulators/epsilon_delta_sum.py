@@ -31,7 +31,7 @@ from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from ..measures.measure import CompositionMeasure
 from ..sums.accumulator import nearly_equal, times
 from ..sums.scalar_sum import ScalarSum
-from ..types import Loss
+from ..types import Argument, Json, Loss
 
 
 class EpsilonRule(Protocol):
@@ -126,7 +126,7 @@ class EpsilonDeltaSum:
         epsilon = inf if d_out[0] == inf else largest_double(admits, near=max(d_out[0], 1e-300))
         return epsilon, delta.remaining(d_out[1])
 
-    def to_record(self) -> list[Any]:
+    def to_record(self) -> list[Json]:
         """The exact costs and the exact sum of the δ."""
         costs = [None if cost == inf else hex(int(cost)) for cost in self.costs]
         return [costs, self.deltas.to_record()]
@@ -169,7 +169,7 @@ class EpsilonDeltaAccounting:
         rules = self.parts()
         return EpsilonDeltaSum(rules, (0,) * len(rules), ScalarSum())
 
-    def from_record(self, measure: CompositionMeasure | None, record: list[Any]) -> EpsilonDeltaSum:
+    def from_record(self, measure: CompositionMeasure | None, record: Json) -> EpsilonDeltaSum:
         """Inverse of :meth:`EpsilonDeltaSum.to_record`."""
         del measure
         costs, deltas = record
@@ -185,7 +185,7 @@ class EpsilonDeltaAccounting:
             )
 
 
-def slack(value: Any) -> float:
+def slack(value: Argument) -> float:
     """Return ``delta_slack`` as a double in (0, 1), or raise."""
     double = checks.number(delta_slack=value)
     if not 0.0 < double < 1.0:

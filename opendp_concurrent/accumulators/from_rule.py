@@ -8,7 +8,7 @@ G is at most d, so odometer and filter cannot disagree.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..arguments import checks
 from ..errors import InvalidTypeError
@@ -22,10 +22,10 @@ class RuleFamily(Protocol):
     """A continuation rule for every bound. Its state summarises the launches so far."""
 
     @property
-    def start(self) -> Any:
+    def start(self) -> State:
         """Return the state before the first launch; the rule continues on it at every bound."""
 
-    def after(self, state: State, d_mid: float) -> Any:
+    def after(self, state: State, d_mid: float) -> State:
         """Return the state after one more launch, as a new value."""
 
     def continues(self, state: State, d_out: float) -> bool:

@@ -1,4 +1,4 @@
-"""Guards of objects of any class, by what they can do."""
+"""Guards of objects, by what they can do, or by their class."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import InvalidTypeError
 from ..types import Argument
-from .checks import Guard, guard
+from .checks import Guard, guard, is_a
 
 
 @guard("hashable", [], {}, ([],))
@@ -25,6 +25,18 @@ def with_method(method: str, described: str) -> Guard[Any]:
     def check(name: str, value: Argument) -> Any:
         if not callable(getattr(type(value), method, None)):
             raise InvalidTypeError(f"{name} must {described}, found {type(value).__name__}")
+        return value
+
+    return Guard(check, "nothing hostile", (None, 3, "text"))
+
+
+def instance(*kinds: type) -> Guard[Any]:
+    """Return a guard of values of these classes, whatever ``__class__`` claims."""
+    names = " or ".join(kind.__name__ for kind in kinds)
+
+    def check(name: str, value: Argument) -> Any:
+        if not is_a(value, *kinds):
+            raise InvalidTypeError(f"{name} must be a {names}, found {type(value).__name__}")
         return value
 
     return Guard(check, "nothing hostile", (None, 3, "text"))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import islice
 from math import inf, nan
 from typing import Any, Generic, TypeVar, cast
@@ -174,16 +173,6 @@ def epsilon_delta(name: str, value: Argument) -> tuple[float, float]:
     return non_negative.check(f"{name}[0]", epsilon), probability.check(f"{name}[1]", delta)
 
 
-@guard("list of finite", "12", 2.0, None, [], [0.0], [-1.0, 2.0], [inf], [nan])
-def weights(name: str, values: Argument) -> list[Fraction]:
-    """Return nonnegative finite weights with a positive sum, exactly, or raise."""
-    found = sequence("weights", **{name: values})
-    parts = [Fraction(finite.check(name, one)) for one in found]
-    if not sum(parts) > 0:
-        raise InvalidValueError(f"{name} must have a positive sum")
-    return parts
-
-
 @guard("integer", True, 1.0, "1", None)
 def integer(name: str, value: Argument) -> int:
     """Return the argument, an integer but not True or False, or raise."""
@@ -314,18 +303,6 @@ def function(name: str, value: Argument) -> Callable[..., Any]:
             "would end the process; wrap the queryable in a function"
         )
     return cast("Callable[..., Any]", value)
-
-
-def instance(*kinds: type) -> Guard[Any]:
-    """Return a guard of values of these classes, whatever ``__class__`` claims."""
-    names = " or ".join(kind.__name__ for kind in kinds)
-
-    def check(name: str, value: Argument) -> Any:
-        if not is_a(value, *kinds):
-            raise InvalidTypeError(f"{name} must be a {names}, found {type(value).__name__}")
-        return value
-
-    return Guard(check, "nothing hostile", (None, 3, "text"))
 
 
 def each(of: str, inner: Callable[..., Any], *, empty: bool = True) -> Guard[list[Any]]:

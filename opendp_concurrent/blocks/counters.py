@@ -9,19 +9,36 @@ DP, a loss of at least 2^-7 of the bound.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..errors import BudgetExceededError
-from ..sums.accumulator import Accumulator, Additive
+from ..sums.accumulator import Accumulator
 from ..types import Loss
 from .rows import Cells, Rows
 
 BITS = 121  # of the bound, in quanta
 LIMB = 61
 MASK = 2**LIMB - 1
+
+
+class Additive(Accumulator, Protocol):
+    """An accumulator that is one or more exact sums of integers, each with a bound of its own.
+
+    These numbers can be kept in an array for many accumulators at once.
+    """
+
+    def amounts(self, d_mid: Loss) -> tuple[int | None, ...]:
+        """Return what a launch adds to each sum; None for what is infinite."""
+
+    def limits(self, d_out: Loss) -> tuple[int, ...]:
+        """Return what each sum must be at most, exactly if the loss is within ``d_out``."""
+
+    def of_amounts(self, totals: Sequence[int]) -> Accumulator:
+        """Return the accumulator with these sums."""
 
 
 class Counters(Rows):

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from ..arguments import checks, owned
 from ..arguments.checks import shown
 from ..arguments.keys import check_key
+from ..arguments.plain import plain
 from ..errors import InvalidTypeError, InvalidValueError
 from ..interrupts import Lock
-from ..types import Argument, Json, Key
+from ..types import Argument, Key
 
 Places = NDArray[np.int64]
 _MOST = 10**8  # blocks, for which the totals need gigabytes
@@ -218,10 +219,10 @@ def keys_of(keys: Argument, name: str = "keys") -> tuple[Any, ...]:
     return checks.read("keys of blocks", **{name: keys})
 
 
-def _plain(key: Key) -> Json:
+def _plain(key: Key) -> Key:
     if type(key) in _PLAIN:
         return key
-    return key.item() if isinstance(key, np.generic) else owned.plain(key)
+    return key.item() if isinstance(key, np.generic) else plain(key)
 
 
 def _integer(key: Key) -> int | None:

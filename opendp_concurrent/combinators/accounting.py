@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..accounts.charge import Terms
 from ..arguments.checks import is_a, shown
@@ -14,13 +13,13 @@ from ..queryables.session import validate_d_in
 from ..sums.accumulator import Accounting
 from ..sums.basic import Basic
 from ..sums.orders_sum import grid_curve
-from ..types import Distance, Loss
+from ..types import Argument, Distance, Loss
 from .guards import check_orders
 
 _METHODS = ("supports", "start", "from_record")
 
 
-def accounting_for(measure: CompositionMeasure, accumulator: Any = None) -> Accounting:
+def accounting_for(measure: CompositionMeasure, accumulator: Argument = None) -> Accounting:
     """Return ``accumulator`` if it supports ``measure``; if left out, the measure's own sum.
 
     :raises InvalidTypeError: if it is not an accumulator

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from opendp.mod import Domain, Measure, Measurement, Metric, Transformation
 
@@ -18,13 +17,13 @@ from ..sums.orders_sum import OnOrders
 from ..types import Argument
 
 
-def _native_kind(kind: type, word: str, example: str) -> Guard[Any]:
+def _native_kind(kind: type, word: str, example: str) -> Guard[Argument]:
     """Make the guard of one kind of OpenDP's objects, which refuses null pointers.
 
     An annotation with the class itself carries the guard.
     """
 
-    def check(name: str, value: Argument) -> Any:
+    def check(name: str, value: Argument) -> Argument:
         if checks.is_a(value, _native.PARTIAL_CONSTRUCTOR):
             raise InvalidTypeError(_native.unchained(name))
         if not checks.is_a(value, kind) or not value:

@@ -9,7 +9,8 @@ from typing import Any
 from opendp.mod import Measure, Measurement, OpenDPException, assert_features
 
 from ..arguments.checked import Probability, checked
-from ..arguments.checks import at_most, function, is_a, optional, pair, positive, shown, weights
+from ..arguments.checks import at_most, function, is_a, optional, pair, positive, shown
+from ..arguments.weights import weights
 from ..combinators import guards, pairs
 from ..combinators.accounting import accounting_for, check_budget
 from ..errors import ConcurrentError, InvalidValueError

@@ -23,13 +23,14 @@ from ..accounts.price import own_distance
 from ..arguments import checks
 from ..arguments.checked import checked
 from ..arguments.checks import optional
-from ..arguments.owned import plain
+from ..arguments.plain import plain
 from ..combinators import pairs
 from ..combinators.concurrent_odometer import make_concurrent_odometer
 from ..combinators.limited import make_limited
 from ..combinators.loss_of import guarded, loss_of
 from ..data.kind import kind_of_data
-from ..errors import ConcurrentError, InvalidTypeError, SharesUsedError, SpaceMismatchError
+from ..errors import ConcurrentError, InvalidTypeError, SpaceMismatchError
+from ..errors.contexts import SharesUsedError
 from ..interrupts import whole
 from ..queryables.root import ConcurrentCompositionQueryable
 from ..sums.accumulator import Accounting

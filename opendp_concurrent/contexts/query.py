@@ -30,6 +30,7 @@ from ..data.kind import kind_of
 from ..errors import InvalidTypeError, InvalidValueError
 from ..interrupts import whole
 from ..measures import composition_measure
+from ..native.attributes import query_parts
 from ..parallel.analyst_quotas import make_analyst_quotas
 from ..parallel.parallel import make_parallel_composition
 from ..parallel.partition import Partition
@@ -364,15 +365,3 @@ def _added(name: str, add: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
 def concurrent_query(query: Query) -> ConcurrentQuery:
     """Return OpenDP's query as one of this package."""
     return ConcurrentQuery(*query_parts(query))
-
-
-def query_parts(query: Query) -> tuple[Any, ...]:
-    """Return the arguments that make a query like this one."""
-    return (
-        query._chain,
-        query._output_measure,
-        query._d_in,
-        query._d_out,
-        query._context,
-        query._wrap_release,
-    )

@@ -28,7 +28,7 @@ from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import NONE, Queries, answering
-from ..queryables.saved import MOST, fields, list_parts, require, whole
+from ..queryables.saved import MOST, fields, guarded, list_parts, require, whole
 from ..queryables.stream import Stream, start_of
 from ..queryables.stream_handles import FedQueryable, Updatable
 from ..queryables.updates import DataMessage, Room, Update, Updates, check_items, check_step
@@ -357,7 +357,7 @@ def continual(
         machine = Checked(_started(start), items, horizon, full_name, of_user=of_user)
         handle = hand_out(machine, stream, queries=queries)
         if machine.resumable:
-            list_parts(handle, ((handle._lock, machine),))
+            list_parts(handle, (guarded(handle, machine),))
         return handle
 
     return make_measurement(

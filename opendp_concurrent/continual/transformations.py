@@ -24,7 +24,16 @@ from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, may_feed_many, pinned, read_map, run
 from ..queryables.named_queries import queries_of
-from ..queryables.saved import canonical, fields, list_parts, parts_of, require, rows, whole
+from ..queryables.saved import (
+    canonical,
+    fields,
+    guarded,
+    list_parts,
+    parts_of,
+    require,
+    rows,
+    whole,
+)
 from ..queryables.stream import Stream, start_of
 from ..queryables.stream_handles import query_side
 from ..queryables.updates import Room, Update, Updates
@@ -56,7 +65,7 @@ class StreamTransformation(Transformation):
     Its function of items is kept in ``_INSIDE``, since anyone can set its attributes.
     """
 
-    _type_ = Transformation._type_
+    _type_ = _native.TRANSFORMATION
 
     def __rshift__(self, other: Any) -> Any:
         if isinstance(other, StreamTransformation):
@@ -161,7 +170,7 @@ def chain_stream(measurement: Measurement, transformation: Transformation) -> Co
         else:
             handle = hand_out(machine, stream, queries=queries_of(inner))
         parts = parts_of(inner)
-        list_parts(handle, None if parts is None else ((handle._lock, machine), *parts))
+        list_parts(handle, None if parts is None else (guarded(handle, machine), *parts))
         return handle
 
     return make_measurement(

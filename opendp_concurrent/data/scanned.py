@@ -17,6 +17,7 @@ from opendp.extras.polars import pl
 from ..arguments.checks import is_a
 from ..errors import InvalidTypeError
 from ..errors.data import DataSourceError
+from ..native.attributes import native_frame
 from ..types import Data
 from .columns import is_column
 from .kind import check_files
@@ -50,7 +51,7 @@ def _nodes(frame: Any) -> list[str]:
     """Return the paths in the nodes of the plan. It is not run."""
     found: list[str] = []
     with suppress(AttributeError, NotImplementedError):  # another version of Polars
-        plan = frame._ldf.visit()
+        plan = native_frame(frame).visit()
         left = [plan.get_node()]
         while left:
             plan.set_node(left.pop())

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from opendp.mod import OpenDPException
 
 from ..shown import rounded, shown
-from ..types import Distance, DpEvent, Loss
+from ..types import Distance, Loss
 
 T = TypeVar("T")
 E = TypeVar("E", bound=type[Exception])
@@ -174,17 +174,6 @@ class LimitMismatchError(InvalidValueError, OpenDPException):
 
 class UnsupportedMeasureError(InvalidValueError, OpenDPException):
     """No composition rule is known for this privacy measure."""
-
-
-class UnsupportedEventError(InvalidValueError):
-    """The privacy loss of an event of dp-accounting is not known here.
-
-    :ivar event: the event, or the one inside it, that is not supported
-    """
-
-    def __init__(self, message: str, event: DpEvent) -> None:
-        super().__init__(message)
-        self.event = event
 
 
 _LONGEST = 1000  # characters of a reason, which may come from a map
@@ -387,18 +376,6 @@ class PrepaidPriceError(RefusalError):
             "it on the handle that prepaid, or prepay for this measurement"
         )
         self.asked, self.paid, self.d_in = asked, paid, d_in
-
-
-class SharesUsedError(RefusalError, ValueError):
-    """A context was split into shares, and all of them are used."""
-
-    charged = False
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the privacy loss of the context is exhausted: all shares of it are used; split it "
-            "over more queries, or leave the split out"
-        )
 
 
 class HaltedError(RefusalError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..arguments import checks
-from ..errors import UnsupportedEventError
+from ..errors.events import UnsupportedEventError
 from ..types import DpEvent
 from .function import TradeoffFunction
 from .session import Session, check_session

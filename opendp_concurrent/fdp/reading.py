@@ -21,13 +21,13 @@ from typing import Any
 
 from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
-from ..errors import UnsupportedEventError as OurUnsupportedEventError
+from ..errors.events import UnsupportedEventError as OurUnsupportedEventError
 from ..exact.bracket import Bracket, Digits, upper
 from ..types import DpEvent
 from .arguments import plain
 from .bounds import rounded_up
 from .concentrated import shifted_zcdp_to_tradeoff
-from .function import TradeoffFunction
+from .function import TradeoffFunction, of_factor
 from .laplace import Laplace
 from .session import Session
 from .subsampled import Subsampled
@@ -347,7 +347,7 @@ def _sampled(inner: Losses, rate: float) -> Losses | None:
     whole = inner.session()
     if whole.removed == TradeoffFunction.worst():
         return _both(TradeoffFunction.approximate(0.0, rate))
-    product = whole.removed._product
+    product = whole.removed.product
     if product.is_identity:
         return Losses()
     single = None if product.squares else product.single
@@ -369,7 +369,7 @@ def _subsampled(noise: str, size: float, rate: float) -> Losses:
     size = max(size, _LEAST_SIZE)
     if size > _MOST_SIZE[noise]:
         return _both(TradeoffFunction.approximate(0.0, rate))
-    removed = TradeoffFunction._single(Subsampled(noise, size, rate, "removed"))
+    removed = of_factor(Subsampled(noise, size, rate, "removed"))
     return Losses(Counter([Session(removed, removed.inverse())]))
 
 

@@ -37,7 +37,7 @@ def _event(dp_event: ModuleType, removed: TradeoffFunction, added: TradeoffFunct
     """The event of a function in each direction."""
     if TradeoffFunction.worst() in (removed, added):
         return dp_event.NonPrivateDpEvent()
-    product, found = removed._product, []
+    product, found = removed.product, []
     if product.squares:
         found.append(dp_event.GaussianDpEvent(reciprocal_down(nextafter(product.mu, inf))))
     for factor, count in product.factors.items():

@@ -7,9 +7,9 @@ from typing import Any
 
 from opendp.mod import Domain, Measure, Metric
 
-from ..arguments import owned
 from ..arguments.checked import Positive, Real
 from ..arguments.checks import at_most, is_a
+from ..arguments.plain import plain
 from ..combinators.concurrent_composition import make_concurrent_composition
 from ..combinators.constructor import constructor
 from ..combinators.interactive_measurement import constant_map, make_measurement
@@ -164,7 +164,7 @@ def make_guess_and_check(
     """
     space = input_domain, input_metric
     d_in = validate_d_in(input_metric, d_in)
-    sensitivity = owned.plain(sensitivity_at(d_in, sensitivity))
+    sensitivity = plain(sensitivity_at(d_in, sensitivity))
     checker = make_sparse_vector(
         *space,
         output_measure,

@@ -11,9 +11,9 @@ from typing import Any
 from opendp.metrics import change_one_distance, hamming_distance
 from opendp.mod import Domain, Measure, Metric
 
-from ..arguments import owned
 from ..arguments.checked import Positive, Probability, checked
 from ..arguments.checks import at_most, is_a
+from ..arguments.plain import plain
 from ..arguments.provenance import recorded
 from ..combinators.constructor import constructor
 from ..combinators.interactive_measurement import constant_map, make_measurement
@@ -237,8 +237,8 @@ def make_sparse_vector(
     check_static(input_domain)
     composition_measure(output_measure)
     d_in = validate_d_in(input_metric, d_in)
-    sensitivity = owned.plain(sensitivity_at(d_in, sensitivity))
-    threshold, scale = owned.plain(threshold), owned.plain(scale)
+    sensitivity = plain(sensitivity_at(d_in, sensitivity))
+    threshold, scale = plain(threshold), plain(scale)
     steps = Steps.for_sensitivity(sensitivity)
     steps.level("threshold", threshold)
     if monotone and (

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeVar
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..sums.accumulator import Accounting, Accumulator
 from ..sums.basic import Basic
-from ..types import Argument, Json, Loss
+from ..types import Argument, DpEvent, Json, Loss
 from .conversion import Conversion
 from .noise import Noise, NoiseLoss
 from .opendp import Measure, of_keywords
@@ -118,7 +118,7 @@ class CompositionMeasure(Convertible):
 
     __slots__ = ()
     tag: ClassVar[str] = ""
-    zero: ClassVar[Any]
+    zero: ClassVar[Loss]
     reason: ClassVar[str]
     distance_form: ClassVar[str]
     composability: ClassVar[Composability] = Composability.SEQUENTIAL
@@ -136,7 +136,7 @@ class CompositionMeasure(Convertible):
         return {}
 
     @property
-    def written_zero(self) -> Any:
+    def written_zero(self) -> Json:
         """Return what terms in a ledger write for the zero: None, if it depends on the orders."""
         return None if self.needs_orders else self.zero
 
@@ -152,7 +152,7 @@ class CompositionMeasure(Convertible):
         """As ``validate``, for a bound that a filter can enforce."""
 
     @abstractmethod
-    def at_most(self, left: Any, right: Any) -> bool:
+    def at_most(self, left: Loss, right: Loss) -> bool:
         """Whether a distance is at most another, in the partial order of distances."""
 
     def check(self, loss: Loss, d_out: Loss) -> bool:
@@ -160,10 +160,10 @@ class CompositionMeasure(Convertible):
         return self.at_most(self.validate("d_mid", loss), self.validate("d_out", d_out))
 
     @abstractmethod
-    def split(self, d_out: Loss, weights: list[Fraction]) -> list[Any]:
+    def split(self, d_out: Loss, weights: list[Fraction]) -> list[Loss]:
         """Return shares in proportion to the weights, which compose to at most ``d_out``."""
 
-    def line(self, d_out: Loss, delta: float) -> tuple[float, Callable[[float, Fraction], Any]]:
+    def line(self, d_out: Loss, delta: float) -> tuple[float, Callable[[float, Fraction], Loss]]:
         """Return distances of which any two can be compared, for the search for equal shares.
 
         :param d_out: a bound near which the search starts
@@ -196,14 +196,14 @@ class CompositionMeasure(Convertible):
         """Return the sum that its ``to_record`` described."""
 
     @abstractmethod
-    def join(self, losses: list[list[Any]], parts: Sequence[int]) -> Loss:
+    def join(self, losses: list[list[Loss]], parts: Sequence[int]) -> Loss:
         """Return the loss of a parallel composition.
 
         :param losses: ``losses[j - 1]`` are those of the distinct parts at distance j
         :param parts: how many parts lose each of these
         """
 
-    def group_loss(self, loss: Loss, size: int) -> Any:
+    def group_loss(self, loss: Loss, size: int) -> Loss:
         """Return the loss between datasets that are ``size`` steps apart.
 
         :param loss: of each step
@@ -212,7 +212,7 @@ class CompositionMeasure(Convertible):
             return loss
         raise self._no_group(size)
 
-    def member_loss(self, d_out: Loss, size: int) -> Any:
+    def member_loss(self, d_out: Loss, size: int) -> Loss:
         """Return a loss of each of ``size`` steps, so that their group loses at most ``d_out``."""
         if size == 1:
             return d_out
@@ -225,7 +225,7 @@ class CompositionMeasure(Convertible):
             "added and removed records, or another measure"
         )
 
-    def optimal(self, shares: tuple[Any, ...], delta: Any) -> Any:
+    def optimal(self, shares: tuple[Loss, ...], delta: Loss) -> Loss:
         """Return the optimal composition of losses fixed up front, at a δ."""
         compose = self.optimal_compositions.get(self.kind)
         if compose is None:
@@ -234,7 +234,7 @@ class CompositionMeasure(Convertible):
             )
         return compose(shares, delta)
 
-    def in_any_order(self, shares: tuple[Any, ...]) -> Any:
+    def in_any_order(self, shares: tuple[Loss, ...]) -> Loss:
         """Return the rule and the accumulator of a plan whose shares may be used in any order."""
         raise UnsupportedMeasureError(
             f"order ('any') is for f-DP, but output_measure is {self.name}; leave order "
@@ -258,18 +258,18 @@ class CompositionMeasure(Convertible):
         """Whether parameters of mechanisms can be searched for, to fit a bound under it."""
         return self.one_number
 
-    def planned_under(self, d_out: Loss) -> tuple[CompositionMeasure, Any, float | None]:
+    def planned_under(self, d_out: Loss) -> tuple[CompositionMeasure, Loss, float | None]:
         """Return the measure and bound to plan mechanisms under, and the δ of the cast back."""
         return self, d_out, None
 
     # --- names, events, pictures -----------------------------------------------------------------
 
     @classmethod
-    def loss_of(cls, **given: Any) -> tuple[Measure, Any]:
+    def loss_of(cls, **given: Loss) -> tuple[Measure, Loss]:
         """Return OpenDP's measure and the distance that the ``keywords`` say."""
         return of_keywords(**given)  # as OpenDP has it
 
-    def event(self, dp_event: ModuleType, d_mid: Loss) -> Any:
+    def event(self, dp_event: ModuleType, d_mid: Loss) -> DpEvent:
         """Return the event of dp-accounting for the worst mechanism with this loss.
 
         :param dp_event: the module of that name

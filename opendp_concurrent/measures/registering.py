@@ -10,7 +10,6 @@ import re
 from abc import ABCMeta
 from collections.abc import Iterable, Mapping
 from inspect import isabstract
-from typing import Any
 
 from ..arguments.checks import flag, is_a, shown
 from ..errors import InvalidTypeError, InvalidValueError
@@ -82,8 +81,8 @@ def check_names(
             )
 
 
-def _items(measure: type[CompositionMeasure], name: str) -> Mapping[str, Any]:
-    found: Any = getattr(measure, name)
+def _items(measure: type[CompositionMeasure], name: str) -> Mapping[str, Argument]:
+    found: Argument = getattr(measure, name)
     _require(is_a(found, Mapping), measure, name, "a mapping")
     read = dict(found)
     _require(

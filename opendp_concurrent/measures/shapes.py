@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from types import ModuleType
-from typing import Any
 
 from ..arguments import checks
 from ..arguments.checks import is_a
@@ -13,7 +12,7 @@ from ..exact.rounding import split, sqrt_down, to_units
 from ..sums.accumulator import Accumulator
 from ..sums.pair_sum import PairSum
 from ..sums.scalar_sum import ScalarSum
-from ..types import Argument, Json, Loss
+from ..types import Argument, DpEvent, Json, Loss
 from .joins import join_numbers
 from .measure import CompositionMeasure
 
@@ -47,11 +46,11 @@ class NumberMeasure(CompositionMeasure):
     def at_most(self, left: float, right: float) -> bool:
         return left <= right
 
-    def split(self, d_out: float, weights: list[Fraction]) -> list[Any]:
+    def split(self, d_out: float, weights: list[Fraction]) -> list[Loss]:
         """Shares that add up to at most ``d_out``."""
         return list(split(d_out, weights))
 
-    def line(self, d_out: float, delta: float) -> tuple[float, Callable[[float, Fraction], Any]]:
+    def line(self, d_out: float, delta: float) -> tuple[float, Callable[[float, Fraction], Loss]]:
         """All distances."""
         del delta
         return d_out, _part
@@ -65,13 +64,13 @@ class NumberMeasure(CompositionMeasure):
     def join(self, losses: list[list[float]], parts: Sequence[int]) -> float:
         return join_numbers(losses, parts, self.empty())
 
-    def event(self, dp_event: ModuleType, d_mid: Loss) -> Any:
+    def event(self, dp_event: ModuleType, d_mid: Loss) -> DpEvent:
         """The event of an infinite loss; that of a finite one is ``finite_event``."""
         if d_mid == float("inf"):
             return dp_event.NonPrivateDpEvent()
         return dp_event.NoOpDpEvent() if d_mid == 0.0 else self.finite_event(dp_event, d_mid)
 
-    def finite_event(self, dp_event: ModuleType, d_mid: float) -> Any:
+    def finite_event(self, dp_event: ModuleType, d_mid: float) -> DpEvent:
         """The event of a loss above 0."""
         del d_mid
         return dp_event.UnsupportedDpEvent()
@@ -112,13 +111,13 @@ class PairMeasure(CompositionMeasure):
         """The product order; pairs may be incomparable."""
         return left[0] <= right[0] and left[1] <= right[1]
 
-    def split(self, d_out: tuple[float, float], weights: list[Fraction]) -> list[Any]:
+    def split(self, d_out: tuple[float, float], weights: list[Fraction]) -> list[Loss]:
         """Shares that add up to at most ``d_out``, component by component."""
         return list(zip(*(split(part, weights) for part in d_out), strict=True))
 
     def line(
         self, d_out: tuple[float, float], delta: float
-    ) -> tuple[float, Callable[[float, Fraction], Any]]:
+    ) -> tuple[float, Callable[[float, Fraction], Loss]]:
         """The distances that have this ``delta``."""
         return d_out[0], lambda top, part: (_part(top, part), delta)
 
@@ -151,7 +150,7 @@ class PairMeasure(CompositionMeasure):
         return "ε"
 
 
-def split_squares(d_out: float, weights: list[Fraction]) -> list[Any]:
+def split_squares(d_out: float, weights: list[Fraction]) -> list[Loss]:
     """Shares whose squares add up to at most that of ``d_out``."""
     square, whole = to_units(d_out) ** 2, sum(weights)
     return [sqrt_down(int(square * weight / whole)) for weight in weights]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from opendp import core
 from opendp.mod import Queryable
@@ -24,7 +23,7 @@ def evaluate_odometer(queryable: Queryable, query: Query) -> Answer:
 
 
 @whole
-def python_queryable(transition: Callable[[Any], Any]) -> Any:
+def python_queryable(transition: Callable[[Query], Answer]) -> Queryable:
     """Make a native queryable from Python, so that OpenDP's wrappers apply to it.
 
     The object that OpenDP returns has the transition in ``__opendp_dict__``, from where its closure

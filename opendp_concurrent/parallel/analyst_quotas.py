@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from opendp.mod import Measurement
-
 from ..accounts.name import named
 from ..arguments import checks
 from ..combinators.accounting import check_budget
@@ -45,7 +43,7 @@ class AnalystQuotas(ConcurrentMeasurement):
     0.5
     """
 
-    _type_ = Measurement._type_  # which ctypes does not inherit
+    _type_ = _native.MEASUREMENT  # which ctypes does not inherit
     quotas: Mapping[str, Any]
     d_in: Distance
     compositor: Callable[[Sequence[Any], float | None], ConcurrentMeasurement]

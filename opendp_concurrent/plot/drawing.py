@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from ..arguments import checks
+from ..arguments.abilities import instance
 from ..arguments.checks import Guard, guard
 from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError
 from ..fdp.function import TradeoffFunction, check_function
@@ -43,7 +44,7 @@ def drawable(name: str, value: Argument) -> Any:
     require_matplotlib()
     from matplotlib.axes import Axes
 
-    return checks.instance(Axes).check(name, value)
+    return instance(Axes).check(name, value)
 
 
 Ax = Annotated[Axes, drawable]

@@ -31,25 +31,6 @@ _OF_COMPOSITIONS = frozenset({OnceFrame, list})  # OpenDP's make_composition lis
 _ELSEWHERE = (type, ModuleType, CodeType, FrameType, BuiltinFunctionType)  # no part of an answer
 
 
-def _ask(child: Child, evaluate: Any, query: Query) -> Answer:
-    queryable = unseal(child._queryable)  # before a lock, which a thread may have held at a fork
-    answer = _native.typed(_take_turn, child, evaluate, queryable, query)
-    return adopt(answer, child._lifecycle, child._lock)
-
-
-def _take_turn(child: Child, evaluate: Any, queryable: Queryable, query: Query) -> Answer:
-    child._lifecycle.check()
-    return in_turn(child._lock, _evaluate, child, evaluate, queryable, query)
-
-
-def _evaluate(child: Child, evaluate: Any, queryable: Queryable, query: Query) -> Answer:
-    child._lifecycle.check()
-    lifecycle = child._lifecycle
-    return hide_errors(
-        lifecycle.opaque, lifecycle.go_on, child._home, False, evaluate, queryable, query
-    )
-
-
 def _require_measurement(query: Query) -> None:
     if not is_a(query, Measurement) or not query:
         raise InvalidTypeError(
@@ -63,6 +44,22 @@ class Child(SealedHandle):
 
     def __init__(self, queryable: Queryable, lifecycle: Lifecycle, lock: Lock) -> None:
         self._queryable, self._lifecycle, self._lock = seal(queryable), lifecycle, lock
+
+    def _ask(self, *asking: Any) -> Answer:
+        queryable = unseal(self._queryable)  # before a lock, which a thread may have held at a fork
+        answer = _native.typed(self._take_turn, queryable, *asking)
+        return adopt(answer, self._lifecycle, self._lock)
+
+    def _take_turn(self, *asking: Any) -> Answer:
+        self._lifecycle.check()
+        return in_turn(self._lock, self._evaluate, *asking)
+
+    def _evaluate(self, queryable: Queryable, evaluate: Any, query: Query) -> Answer:
+        self._lifecycle.check()
+        lifecycle = self._lifecycle
+        return hide_errors(
+            lifecycle.opaque, lifecycle.go_on, self._home, False, evaluate, queryable, query
+        )
 
     def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
         self._lifecycle.adopt_by(lifecycle)
@@ -82,7 +79,7 @@ class ChildQueryable(Child, Queryable):
         """Query the child. Wait while another thread queries it."""
         if str(self.query_type) == "AnyMeasurement":
             _require_measurement(query)
-        return _ask(self, _native.evaluate, query)
+        return self._ask(_native.evaluate, query)
 
     def __repr__(self) -> str:
         return f"ChildQueryable(Q={self.query_type}, {self._lifecycle.state.value})"
@@ -94,7 +91,7 @@ class ChildOdometerQueryable(Child, OdometerQueryable):
     def __call__(self, query: Query) -> Answer:
         """Launch on the child. Wait while another thread queries it."""
         _require_measurement(query)
-        return _ask(self, _native.evaluate_odometer, query)
+        return self._ask(_native.evaluate_odometer, query)
 
     def invoke(self, query: Query) -> Answer:
         """Launch on the child. Wait while another thread queries it."""

@@ -7,7 +7,6 @@ native queryable, so that the wrappers of OpenDP's own compositors apply to it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from opendp.mod import Odometer
 
@@ -26,7 +25,7 @@ class Handle(SealedHandle):
     :param launch: launches a query on the session
     """
 
-    def __init__(self, session: Launcher, launch: Callable[[Any], Any]) -> None:
+    def __init__(self, session: Launcher, launch: Callable[[Query], Answer]) -> None:
         self._session, self._launch = session, launch
         self._transport = _native.python_queryable(launch) if session.native else None
 
@@ -42,13 +41,13 @@ class Handle(SealedHandle):
         """
         return self._send(query)
 
-    def _send(self, query: Query) -> Any:
+    def _send(self, query: Query) -> Answer:
         check_process(self._session.token)  # before a lock, which a thread may have held at a fork
         if self._transport is None:
             return _native.typed(self._launch, query)
         return _native.typed(in_turn, self._session.lock, self._by_transport, query)
 
-    def _by_transport(self, query: Query) -> Any:
+    def _by_transport(self, query: Query) -> Answer:
         self._session.account.lifecycle.check()
         answer = _native.evaluate(self._transport, query)
         _native.tell_launched(not isinstance(query, Odometer))

@@ -8,7 +8,6 @@ that the wrappers of OpenDP's own compositors apply to it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from opendp.mod import Queryable
 
@@ -35,7 +34,7 @@ def forget_frames(error: BaseException) -> None:
             left += [one.__cause__, one.__context__]
 
 
-def check_message(machine: Any, message: Query) -> None:
+def check_message(machine: Callable[[Query], Answer], message: Query) -> None:
     """Let a machine refuse a message for reasons that are public, before it uses the data.
 
     Such an error is not hidden: a machine has a method ``check`` if it refuses messages.
@@ -69,7 +68,7 @@ class MachineQueryable(SealedHandle, Queryable):
         return self._parts is not None
 
     def __init__(
-        self, machine: Callable[[Any], Any], description: str, *, interruptible: bool = False
+        self, machine: Callable[[Query], Answer], description: str, *, interruptible: bool = False
     ) -> None:
         self._machine, self._description = seal(machine), description
         self._lifecycle, self._running = Lifecycle(innermost_running()), False
@@ -98,7 +97,7 @@ class MachineQueryable(SealedHandle, Queryable):
                 answer = self._enter(query)
         return adopt(answer, self._lifecycle, self._lock if self._shared else None)
 
-    def _enter(self, query: Query) -> Any:
+    def _enter(self, query: Query) -> Answer:
         self._lifecycle.check()
         if self._running:  # the machine queries itself, perhaps indirectly
             raise ReentrantLaunchError

@@ -153,7 +153,7 @@ class ConcurrentMeasurement(Measurement):
     :ivar summary: a short description
     """
 
-    _type_ = Measurement._type_
+    _type_ = _native.MEASUREMENT
     summary: str
     made_on: tuple[Domain, Metric, Measure]  # how they were made, for dp.serialize
 
@@ -310,7 +310,7 @@ class ConcurrentOdometer(Odometer):
     :param limit: the bound that it has below another account; None for others
     """
 
-    _type_ = Odometer._type_
+    _type_ = _native.ODOMETER
 
     def __init__(
         self,

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import Any
 
-from opendp.mod import Domain, Measurement, Metric, Odometer, OpenDPException
+from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, OpenDPException
 
 from ..accounts.price import CHANGED, distance_key, is_number, own_distance
 from ..arguments.checks import is_a
@@ -28,7 +27,7 @@ from ..errors import (
 )
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
-from ..types import Distance, Loss, Query
+from ..types import Distance, Key, Loss, Query
 from .describe import describe
 from .mechanism import ConcurrentMeasurement, pinned, read_map
 
@@ -58,11 +57,11 @@ class MeasurementPrice:
         self.measurement, self._measure = measurement, measure
         self.own = pinned(measurement)  # the one whose map is read, and the one that is run
         self.place = _native.address(self.own)
-        self._losses: dict[Any, Any] = {}
+        self._losses: dict[Key, Loss] = {}
         self._mechanism: str | None = None
         self._native = not isinstance(measurement, ConcurrentMeasurement)
         self._before = self
-        self._read_at: list[tuple[Any, Any]] = []  # d_in and loss
+        self._read_at: list[tuple[Distance, Loss]] = []  # d_in and loss
 
     @property
     def mechanism(self) -> str:
@@ -129,21 +128,21 @@ class MeasurementPrice:
                 raise PrivacyMapError(known, CHANGED)
         return self.at(d_in)
 
-    def changed(self) -> Iterator[Any]:
+    def changed(self) -> Iterator[Distance]:
         """Yield each d_in at which the map no longer returns what was read."""
         if not self._native:
             for known, loss in tuple(self._read_at):
                 if is_number(loss) and self._read(known) != loss:
                     yield known
 
-    def _read(self, d_in: Distance) -> Any:
+    def _read(self, d_in: Distance) -> Loss:
         try:
             return self._validated(d_in)
         except PrivacyMapError as error:
             _native.remember(error)  # from a map that this map reads: raised unchanged, once
             raise
 
-    def _validated(self, d_in: Distance) -> Any:
+    def _validated(self, d_in: Distance) -> Loss:
         reading, place = _READING.get(), id(self.measurement)
         if place in reading or len(reading) >= _DEEPEST:
             raise PrivacyMapError(d_in, "it queries a loss that depends on the map itself")
@@ -161,7 +160,7 @@ class MeasurementPrice:
         except (InvalidTypeError, InvalidValueError) as error:
             raise PrivacyMapError(d_in, str(error)) from error
 
-    def _ask(self, reading: tuple[int, ...], d_in: Distance) -> tuple[Any, bool]:
+    def _ask(self, reading: tuple[int, ...], d_in: Distance) -> tuple[Loss, bool]:
         _READING.set(reading)
         return _native.native_only(read_map, self.own, d_in)  # d_in is the map's to change
 
@@ -208,7 +207,7 @@ class Offers:
         """Raise unless domain, metric and measure are the ones expected here."""
         self._check(odometer.input_domain, odometer.input_metric, odometer.output_measure)
 
-    def _check(self, input_domain: Domain, input_metric: Metric, output_measure: Any) -> None:
+    def _check(self, input_domain: Domain, input_metric: Metric, output_measure: Measure) -> None:
         domain, metric = self._space
         if input_domain != domain:
             raise SpaceMismatchError("input_domain", domain, input_domain)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from opendp.mod import OdometerQueryable, Queryable
 
@@ -141,7 +140,7 @@ class ConcurrentOdometerQueryable(_Handle, OdometerQueryable):
         """
         return self._describe(query, d_in)
 
-    def loss_after(self, queries: Iterable[Any], d_in: Distance) -> Loss:
+    def loss_after(self, queries: Iterable[Query], d_in: Distance) -> Loss:
         """Return the privacy loss if all of ``queries`` were launched now; charges nothing.
 
         :param queries: measurements, a planned batch
@@ -192,7 +191,7 @@ class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
         """
         return self._describe(query, self._d_in if d_in is None else d_in)
 
-    def loss_after(self, queries: Iterable[Any], d_in: Distance = None) -> Loss:
+    def loss_after(self, queries: Iterable[Query], d_in: Distance = None) -> Loss:
         """Return the privacy loss if all of ``queries`` were launched now; charges nothing.
 
         :param queries: measurements, a planned batch
@@ -246,7 +245,7 @@ class ConcurrentCompositionQueryable(_Handle, Queryable):
             self.privacy_loss(d_in)  # raises at any other distance
         return self._describe(query, self._d_in)
 
-    def loss_after(self, queries: Iterable[Any]) -> Loss:
+    def loss_after(self, queries: Iterable[Query]) -> Loss:
         """Return the privacy loss if all of ``queries`` were launched now; charges nothing.
 
         :param queries: measurements, a planned batch; each would consume its whole share

@@ -54,6 +54,11 @@ def list_parts(handle: MachineQueryable, parts: Parts | None) -> None:
     handle._parts = None if parts is None else seal(parts)
 
 
+def guarded(handle: MachineQueryable, state: Savable) -> Part:
+    """Return a part of a handle's state, with the lock that guards it."""
+    return handle._lock, state
+
+
 # --- reading what was saved ----------------------------------------------------------------------
 
 

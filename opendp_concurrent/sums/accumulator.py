@@ -12,7 +12,6 @@ privacy loss raises and changes nothing; the loss is at least the exact real num
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from math import inf
 from typing import TYPE_CHECKING, Protocol
@@ -58,22 +57,6 @@ class Accumulator(Protocol):
 
     def to_record(self) -> Json:
         """Return an exact, JSON-serialisable form."""
-
-
-class Additive(Accumulator, Protocol):
-    """An accumulator that is one or more exact sums of integers, each with a bound of its own.
-
-    These numbers can be kept in an array for many accumulators at once.
-    """
-
-    def amounts(self, d_mid: Loss) -> tuple[int | None, ...]:
-        """Return what a launch adds to each sum; None for what is infinite."""
-
-    def limits(self, d_out: Loss) -> tuple[int, ...]:
-        """Return what each sum must be at most, exactly if the loss is within ``d_out``."""
-
-    def of_amounts(self, totals: Sequence[int]) -> Accumulator:
-        """Return the accumulator with these sums."""
 
 
 class Rounded(Accumulator, Protocol):

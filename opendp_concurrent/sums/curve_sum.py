@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
@@ -25,7 +24,7 @@ from .accumulator import times
 from .orders_sum import GridCurve, grid_curve
 from .scalar_sum import ScalarSum
 
-Curve = Callable[[float], Any]
+Curve = Callable[[float], Loss]
 
 
 READ = (
@@ -41,7 +40,7 @@ READ = (
 )
 
 
-def read(curve: Any) -> Loss:
+def read(curve: Loss) -> Loss:
     """Return an immutable curve that is at least as large as ``curve``.
 
     :raises InvalidTypeError, InvalidValueError: if a value is not a privacy loss

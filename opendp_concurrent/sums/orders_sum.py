@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..arguments import checks
 from ..arguments.written import written
@@ -55,7 +55,7 @@ class GridCurve:
 
 
 def grid_curve(
-    orders: tuple[float, ...], curve: Callable[[float], Any], name: str = "d_mid"
+    orders: tuple[float, ...], curve: Callable[[float], Loss], name: str = "d_mid"
 ) -> GridCurve:
     """Evaluate ``curve`` at each order; raise if a value is not a privacy loss."""
     if type(curve) is GridCurve and curve.orders == orders:

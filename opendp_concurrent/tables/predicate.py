@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, NoReturn
 
-from ..arguments import checks, owned
+from ..arguments import checks
+from ..arguments.plain import plain
 from ..errors import InvalidTypeError, InvalidValueError
 from ..types import Argument
 from .schema import Schema, column_name, value_of
@@ -181,7 +182,7 @@ def _constant(value: Argument, name: str = "the constant") -> Any:
             f"{name} must be an int, a float, a text, a Boolean or a date, found "
             f"{type(value).__name__}"
         )
-    return owned.plain(value)
+    return plain(value)
 
 
 def _predicate(value: Argument) -> Predicate:

@@ -21,7 +21,7 @@ from ..measures.shapes import NumberMeasure, split_squares
 from ..references import cite
 from ..sums.accumulator import Accounting, Accumulator
 from ..sums.square_sum import Squares, SquareSum
-from ..types import Json
+from ..types import DpEvent, Json, Loss
 from .gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
 from .pure_to_gaussian import pure_to_gaussian
 
@@ -82,7 +82,7 @@ class GaussianTradeoff(NumberMeasure):
     def find(cls, output_measure: Measure) -> GaussianTradeoff | None:
         return only(cls) if type(descriptor(output_measure)) is Gaussian else None
 
-    def split(self, d_out: float, weights: list[Fraction]) -> list[Any]:
+    def split(self, d_out: float, weights: list[Fraction]) -> list[Loss]:
         """Shares whose squares add up to at most that of ``d_out``."""
         return split_squares(d_out, weights)
 
@@ -109,10 +109,10 @@ class GaussianTradeoff(NumberMeasure):
         return sensitivity / loss
 
     @classmethod
-    def loss_of(cls, **given: Any) -> tuple[Measure, Any]:
+    def loss_of(cls, **given: Any) -> tuple[Measure, Loss]:
         return gaussian_tradeoff(), given["mu"]
 
-    def finite_event(self, dp_event: ModuleType, d_mid: float) -> Any:
+    def finite_event(self, dp_event: ModuleType, d_mid: float) -> DpEvent:
         return dp_event.GaussianDpEvent(reciprocal_down(d_mid))
 
 

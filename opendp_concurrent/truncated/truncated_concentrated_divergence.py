@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..arguments import checks
+from ..arguments.abilities import instance
 from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import split
@@ -203,7 +204,7 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
     @classmethod
     def height(cls, loss: Loss, order: float | None, of: str) -> float:
         del order
-        rho: float = checks.instance(TruncatedConcentrated)(**{of: loss}).rho
+        rho: float = instance(TruncatedConcentrated)(**{of: loss}).rho
         return rho
 
     @classmethod

@@ -36,6 +36,10 @@ class Known(NamedTuple):
     form: int
     limits: Limits
 
+    def holding(self, total: Accumulator) -> Known:
+        """Return it with another sum."""
+        return self._replace(accumulator=total)
+
 
 def replay(
     known: Known, rows: Iterable[Any], tell: Callable[[Entry], object] | None = None

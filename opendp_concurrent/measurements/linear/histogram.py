@@ -26,6 +26,7 @@ from opendp.metrics import (
 from opendp.mod import Domain, Metric, Transformation
 
 from ...arguments import checks, owned
+from ...arguments.plain import plain
 from ...errors import InvalidTypeError, InvalidValueError
 from ...failures import pass_interrupt
 from ...native import opendp as _native
@@ -57,7 +58,7 @@ class Universe:
                 "universe must be a number of categories, or a sequence of values, "
                 f"found {type(universe).__name__}"
             )
-        values = [owned.plain(value) for value in checks.read("values", universe=universe)]
+        values = [plain(value) for value in checks.read("values", universe=universe)]
         self.cells = checks.count(universe=len(values))
         try:
             self.values = {value: cell for cell, value in enumerate(values)}
