@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from .types import Argument, Loss
 
 SHOWN = 200  # characters of a value in a message
 
 
-def is_a(value: object, *kinds: type) -> bool:
+def is_a(value: Argument, *kinds: type) -> bool:
     """Whether the value's class is one of these, or below one; ``__class__`` may say otherwise."""
     return issubclass(type(value), kinds)
 
 
-def shown(value: object) -> str:
+def shown(value: Argument) -> str:
     """Return the value for a message: short, and whatever its own ``repr`` does."""
     try:
         text = repr(value)
@@ -21,7 +21,7 @@ def shown(value: object) -> str:
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
 
-def rounded(loss: Any) -> str:
+def rounded(loss: Loss) -> str:
     """Return a privacy loss for people: numbers have six digits. ``privacy_loss()`` is exact."""
     if is_a(loss, tuple):
         return f"({', '.join(map(rounded, loss))})"

@@ -38,6 +38,8 @@ APART = {
     "fdp": (("fdp",), ("measures", "sums", "accumulators", "accounts", "native")),
     "ledger": (("ledger",), ("blocks", "tables", "parallel", "queryables", "fdp")),
 }
+LOOSE = 0.08  # the largest share of parameters that are annotated with Any or object
+PRIVATE = 10  # places that read a private attribute of another module, or of OpenDP
 
 
 @cache
@@ -91,6 +93,72 @@ def room(module: str) -> str:
     return module.split(".")[1] if "." in module else "(face)"
 
 
+@cache
+def tree(module: str) -> ast.Module:
+    return ast.parse(path_of(module).read_text())
+
+
+def parameters() -> list[str]:
+    """The annotation of each parameter but the first one of a method, without ``| None``."""
+    found = []
+    for module in graph().modules:
+        for node in ast.walk(tree(module)):
+            if isinstance(node, ast.FunctionDef):
+                for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+                    if one.arg not in ("self", "cls"):
+                        text = "" if one.annotation is None else ast.unparse(one.annotation)
+                        found.append(text.removesuffix(" | None"))
+    return found
+
+
+def annotated(module: str) -> set[str]:
+    """Names in the annotations of a module's parameters."""
+    found = set()
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.arg) and node.annotation is not None:
+            found |= {one.id for one in ast.walk(node.annotation) if isinstance(one, ast.Name)}
+    return found
+
+
+def is_private(name: object) -> bool:
+    return isinstance(name, str) and name.startswith("_") and not name.startswith("__")
+
+
+def private_reads() -> list[str]:
+    """Where an attribute is read that is private, and that the module does not set itself."""
+    found = []
+    for module in graph().modules:
+        nodes = list(ast.walk(tree(module)))
+        own = {one.attr for one in nodes if isinstance(one, ast.Attribute) and stores(one)}
+        own |= {one.target.id for one in nodes if isinstance(one, ast.AnnAssign) and stores(one)}
+        own |= {one.name for one in nodes if isinstance(one, (ast.FunctionDef, ast.ClassDef))}
+        own |= {one.value for one in nodes if isinstance(one, ast.Constant) and slot(one)}
+        for node in nodes:
+            by_name = isinstance(node, ast.Call) and getattr(node.func, "id", "") in BY_NAME
+            if by_name and any(is_private(getattr(one, "value", "")) for one in node.args):
+                found.append(f"{module}:{node.lineno}")
+            if isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in own:
+                owner = node.value.func if isinstance(node.value, ast.Call) else node.value
+                if getattr(owner, "id", "") not in ("self", "cls", "super", "_native"):
+                    found.append(f"{module}:{node.lineno}")
+    return found
+
+
+BY_NAME = ("getattr", "attrgetter")
+
+
+def stores(node: ast.Attribute | ast.AnnAssign) -> bool:
+    """Whether an attribute is set here, or a field is declared."""
+    if isinstance(node, ast.AnnAssign):
+        return isinstance(node.target, ast.Name)
+    return isinstance(node.ctx, ast.Store)
+
+
+def slot(node: ast.Constant) -> bool:
+    """Whether a text may be the name of a slot."""
+    return is_private(node.value)
+
+
 def main() -> None:
     rooms: Counter[str] = Counter()
     for module in graph().modules:
@@ -99,6 +167,9 @@ def main() -> None:
     for name, (parts, most) in LAWS.items():
         print(f"{name}: {size(reached(parts))} lines, at most {most}")
     print(f"all: {sum(rooms.values())} lines")
+    share = sum(one in ("Any", "object") for one in parameters()) / len(parameters())
+    print(f"Any or object: {share:.1%} of parameters, at most {LOOSE:.0%}")
+    print(f"private reads: {len(private_reads())}, at most {PRIVATE}")
 
 
 if __name__ == "__main__":

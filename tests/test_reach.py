@@ -1,6 +1,7 @@
 """What a reader must know to trust a sum stays small: see ``tests/reach.py``."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,21 @@ def test_a_part_does_not_reach_rooms_that_it_need_not_know(part):
 
 def test_a_reader_of_f_dp_reaches_f_dp():
     assert {reach.room(one) for one in reach.reached(("tradeoffs",))} >= {"fdp", "measures"}
+
+
+def test_few_parameters_may_be_anything():
+    loose = [one for one in reach.parameters() if one in ("Any", "object")]
+    assert len(loose) <= reach.LOOSE * len(reach.parameters())
+
+
+def test_few_places_read_what_is_private():
+    assert len(reach.private_reads()) <= reach.PRIVATE, reach.private_reads()
+
+
+def test_each_name_for_a_type_is_used():
+    names = re.findall(
+        r"^(\w+): TypeAlias = Any  # \w", (reach.PACKAGE / "types.py").read_text(), re.M
+    )
+    used = set().union(*(reach.annotated(one) for one in reach.graph().modules))
+    assert len(names) >= 10
+    assert set(names) <= used

@@ -54,7 +54,7 @@ def test_the_loss_of_training_covers_both_directions(example):
         assert session.delta_bounds(epsilon).lower <= whole.delta(epsilon)
     noise = example.training_noise(2.0)
     assert 0.5 <= noise.map(1.0) <= 0.5 * (1 + 1e-9)
-    (step,) = session.removed._product.factors
+    (step,) = session.removed.product.factors
     assert step.size >= noise.map(1.0)
 
 

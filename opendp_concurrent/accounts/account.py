@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from operator import is_
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import (
     BudgetExceededError,
@@ -31,6 +31,7 @@ from ..errors import (
 )
 from ..interrupts import Lock
 from ..sums.accumulator import Accumulator, repeated
+from ..types import Distance, Key, Loss, State
 from .charge import Terms
 from .history import Arbiter, History, Keeper
 from .lifecycle import Event, Lifecycle, innermost_running
@@ -48,12 +49,16 @@ UNLIMITED = Unlimited()
 class Tracked(NamedTuple):
     """An accumulator, its d_in, and the same d_in in units of the queries' metric."""
 
-    d_in: Any
-    query_d_in: Any
+    d_in: Distance
+    query_d_in: Distance
     accumulator: Accumulator
 
+    def holding(self, accumulator: Accumulator) -> Tracked:
+        """Return it with another accumulator."""
+        return self._replace(accumulator=accumulator)
 
-Plan = dict[Any, Tracked] | BudgetExceededError  # the state after a launch, or its refusal
+
+Plan = dict[Key, Tracked] | BudgetExceededError  # the state after a launch, or its refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,7 @@ class Bound:
     :ivar accumulator: name of the accumulator, for refusals
     """
 
-    d_in: Any
+    d_in: Distance
     rule: ContinuationRule
     start: Accumulator
     halt: bool = False
@@ -138,7 +143,7 @@ class Account:
         self._current: Lifecycle | None = None  # newest child of a sequential tree, at its root
         self._lifted: dict[int, tuple[Price, Lifted]] = {}
         self._bound_key = distance_key(bound.d_in) if bound else None
-        self._state: dict[Any, Tracked] = {}
+        self._state: dict[Key, Tracked] = {}
         if bound:
             query_d_in = inward(bound.d_in) if inward else bound.d_in
             self._state = {self._bound_key: Tracked(bound.d_in, query_d_in, bound.start)}
@@ -156,7 +161,7 @@ class Account:
         return start
 
     @property
-    def bounded_at(self) -> Any:
+    def bounded_at(self) -> Distance:
         """The d_in of its bound, in units of the queries' metric; None without a bound."""
         return None if self._bound is None else self._tracked(self._state).query_d_in
 
@@ -205,7 +210,7 @@ class Account:
             if account._inward is not None:
                 account._inward.check()
 
-    def readers(self) -> list[Callable[[Any], Any]]:
+    def readers(self) -> list[Callable[[Distance], Loss]]:
         """For this account and its ancestors, what returns a d_mid in the form that is added."""
         return [one.accumulator_of_none.read for one in self._chain]
 
@@ -253,7 +258,7 @@ class Account:
                         return self._rebind(plans, prices, fits, runs)
 
     def _most(
-        self, before: list[dict[Any, Tracked]], prices: list[Price], count: int, least: int
+        self, before: list[dict[Key, Tracked]], prices: list[Price], count: int, least: int
     ) -> tuple[int, list[Plan]]:
         """Return the largest number of launches that all accounts admit, and their plans.
 
@@ -288,7 +293,7 @@ class Account:
             return price
         return Lifted(price, self._inward, self._lifted)
 
-    def _plan(self, state: dict[Any, Tracked], price: Price, count: int = 1) -> Plan:
+    def _plan(self, state: dict[Key, Tracked], price: Price, count: int = 1) -> Plan:
         """Return the state after the launches, or the refusal. This reads untrusted maps."""
         after = {}
         for key, tracked in state.items():
@@ -311,7 +316,7 @@ class Account:
             after[key] = Tracked(tracked.d_in, tracked.query_d_in, verdict)
         return after
 
-    def counted(self, price: Price) -> Any:
+    def counted(self, price: Price) -> Loss:
         """Return the d_mid at the d_in of the bound, as it is counted."""
         tracked = self._tracked(self._state)
         try:
@@ -319,7 +324,7 @@ class Account:
         except (InvalidTypeError, InvalidValueError) as error:
             raise PrivacyMapError(tracked.query_d_in, str(error)) from error
 
-    def plan_on(self, accumulator: Accumulator, d_mid: Any, plan: Plan, count: int) -> Plan:
+    def plan_on(self, accumulator: Accumulator, d_mid: Loss, plan: Plan, count: int) -> Plan:
         """Return the plan for another accumulator: ``plan`` if it was made for that one."""
         assert self._bound is not None
         if accumulator is self._tracked(self._state).accumulator:
@@ -328,7 +333,7 @@ class Account:
         verdict = self._bound.rule.admits(accumulator, d_mid, count)
         if isinstance(verdict, BudgetExceededError):
             return self._refusal(verdict)
-        return {self._bound_key: self._tracked(self._state)._replace(accumulator=verdict)}
+        return {self._bound_key: self._tracked(self._state).holding(verdict)}
 
     def planned(self, plan: Plan) -> Accumulator:
         """Return the accumulator of the bound after a plan that is no refusal."""
@@ -338,9 +343,9 @@ class Account:
         """Take over an accumulator of the bound, which is that of a ledger."""
         tracked = self._tracked(self._state)
         if tracked.accumulator is not accumulator:
-            self._state = {self._bound_key: tracked._replace(accumulator=accumulator)}
+            self._state = {self._bound_key: tracked.holding(accumulator)}
 
-    def _tracked(self, state: Any) -> Tracked:
+    def _tracked(self, state: State) -> Tracked:
         tracked: Tracked = state[self._bound_key]
         return tracked
 
@@ -356,7 +361,7 @@ class Account:
             self.lifecycle.happen(Event.REFUSED_WITH_HALT)
 
     def _rebind(
-        self, plans: list[Any], prices: list[Price], count: int, runs: bool
+        self, plans: list[Plan], prices: list[Price], count: int, runs: bool
     ) -> tuple[Lifecycle, int]:
         chain = self._chain
         for place in range(len(chain) - 1, -1, -1):  # from the root
@@ -367,11 +372,11 @@ class Account:
 
     # --- readings --------------------------------------------------------------------------
 
-    def privacy_loss(self, d_in: Any) -> Any:
+    def privacy_loss(self, d_in: Distance) -> Loss:
         """Return the loss so far at ``d_in``, in O(1) for a d_in that was read before."""
         return self._accumulator(d_in).loss
 
-    def loss_after(self, d_in: Any, prices: Iterable[Price]) -> Any:
+    def loss_after(self, d_in: Distance, prices: Iterable[Price]) -> Loss:
         """Return the loss at ``d_in`` if ``prices`` were launched now. Nothing is charged.
 
         :raises BudgetExceededError: if a price exceeds its share, or no share is left
@@ -410,11 +415,11 @@ class Account:
                 return plan
         return None
 
-    def price_at(self, d_in: Any, price: Price) -> Any:
+    def price_at(self, d_in: Distance, price: Price) -> Loss:
         """Return what ``price`` is at ``d_in``, a distance of this account."""
         return price.at(self._inward(d_in) if self._inward else d_in)
 
-    def remaining(self) -> Any:
+    def remaining(self) -> Loss:
         """Return what the bound still admits; None without a bound."""
         if self._bound is None:
             return None
@@ -422,11 +427,11 @@ class Account:
         return self._bound.rule.remaining(self._tracked(self._state).accumulator)
 
     @property
-    def known_loss(self) -> Any:
+    def known_loss(self) -> Loss:
         """Loss at the d_in of the bound, as this process knows it. The ledger is not read."""
         return self._tracked(self._state).accumulator.loss
 
-    def knows(self, d_in: Any) -> bool:
+    def knows(self, d_in: Distance) -> bool:
         """Whether the loss at ``d_in`` is tracked."""
         return distance_key(d_in) in self._state
 
@@ -435,12 +440,12 @@ class Account:
         """Whether this account or an ancestor reads the price of a launch at some d_in."""
         return bool(self._state) or any(account._state for account in self._chain)
 
-    def _accumulator(self, d_in: Any) -> Accumulator:
+    def _accumulator(self, d_in: Distance) -> Accumulator:
         self.keeper.refresh(self)
         tracked = self._state.get(distance_key(d_in))
         return tracked.accumulator if tracked else self._track(d_in)
 
-    def _track(self, d_in: Any) -> Accumulator:
+    def _track(self, d_in: Distance) -> Accumulator:
         """Add up the history for a d_in that was not read before, then track the loss there."""
         if self._start is None:
             assert self._bound is not None

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..sums.accumulator import Accounting, Accumulator
+from ..types import Distance, Loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,8 @@ class Terms:
     measure: str
     accumulator: Accounting
     metric: str
-    d_in: Any
-    d_out: Any
+    d_in: Distance
+    d_out: Loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class LimitCharge:
 
     path: tuple[str, ...]
     terms: Terms
-    d_mid: Any
+    d_mid: Loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Charge:
     :ivar limits: what it costs the limits that it is below, from the outermost to the innermost
     """
 
-    d_mid: Any
+    d_mid: Loss
     mechanism: str
     label: str
     limits: tuple[LimitCharge, ...] = ()

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any
 
 from ..errors import (
     ConcurrentError,
@@ -25,6 +24,7 @@ from ..errors import (
     PrivacyMapError,
 )
 from ..interrupts import Lock
+from ..types import Distance, Key, Loss
 from .account import Account
 from .lifecycle import Lifecycle
 from .price import Price, distance_key
@@ -43,10 +43,10 @@ class Given:
 
     mechanism = "any"
 
-    def __init__(self, d_mid: Any, d_in: Any) -> None:
+    def __init__(self, d_mid: Loss, d_in: Distance) -> None:
         self._d_mid, self._d_in, self._key = d_mid, d_in, distance_key(d_in)
 
-    def at(self, d_in: Any) -> Any:
+    def at(self, d_in: Distance) -> Loss:
         """Return the d_mid, or raise at another d_in."""
         if distance_key(d_in) != self._key:
             raise PrivacyMapError(
@@ -74,11 +74,11 @@ class PrepaidPrice:
     def __init__(
         self,
         price: Price,
-        reads: Iterable[Callable[[Any], Any]],
-        at_most: Callable[[Any, Any], bool],
+        reads: Iterable[Callable[[Distance], Loss]],
+        at_most: Callable[[Loss, Loss], bool],
     ) -> None:
         self._price, self._reads, self._at_most = price, tuple(reads), at_most
-        self._asked: dict[Any, Any] = {}  # each d_in at which it was read, by its key
+        self._asked: dict[Key, Distance] = {}  # each d_in at which it was read, by its key
         self._launched: dict[int, Price] = {}  # by id: other measurements, and maps that changed
         self._lock = Lock()  # no d_in is added while a launch is noted
 
@@ -87,13 +87,13 @@ class PrepaidPrice:
         """The mechanism that was prepaid. What is launched may be another one."""
         return f"prepaid: {self._price.mechanism}"
 
-    def at(self, d_in: Any) -> Any:
+    def at(self, d_in: Distance) -> Loss:
         """Return the d_mid that was paid at ``d_in``."""
         d_mid = self._price.at(d_in)
         self._ask(d_in)
         return d_mid
 
-    def later(self, d_in: Any) -> Any:
+    def later(self, d_in: Distance) -> Loss:
         """Return the d_mid at ``d_in``, if nothing that was launched costs more there."""
         paid = self._price.later(d_in)
         self._ask(d_in)  # what is launched from here on is compared there, too
@@ -143,14 +143,14 @@ class PrepaidPrice:
                 self._launched[id(settled)] = settled
             return True
 
-    def _ask(self, d_in: Any) -> None:
+    def _ask(self, d_in: Distance) -> None:
         key = distance_key(d_in)
         if key not in self._asked:
             check_not_held(self._lock)
             with self._lock:
                 self._asked[key] = d_in
 
-    def _covers(self, d_mid: Any, paid: Any, d_in: Any) -> bool:
+    def _covers(self, d_mid: Loss, paid: Loss, d_in: Distance) -> bool:
         if d_mid is paid:
             return True
         try:
@@ -173,7 +173,7 @@ class Prepaid:
         self,
         account: Account,
         price: Price,
-        at_most: Callable[[Any, Any], bool],
+        at_most: Callable[[Loss, Loss], bool],
         size: int = 0,
     ) -> None:
         self._account, self._size = account, size

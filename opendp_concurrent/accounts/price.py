@@ -8,10 +8,11 @@ from copy import deepcopy
 from io import BytesIO
 from pickle import Pickler
 from struct import pack
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..errors import InvalidTypeError, InvalidValueError, PrivacyMapError
 from ..shown import shown
+from ..types import Answer, Distance, Key, Loss
 
 CHANGED = (
     "the map has changed since the launch, so the cost of that launch at another d_in is "
@@ -31,10 +32,10 @@ class Price(Protocol):
     def mechanism(self) -> str:
         """Short description of the mechanism, from its constructors."""
 
-    def at(self, d_in: Any) -> Any:
+    def at(self, d_in: Distance) -> Loss:
         """Return the validated d_mid, or raise :class:`PrivacyMapError`. Each is read once."""
 
-    def later(self, d_in: Any) -> Any:
+    def later(self, d_in: Distance) -> Loss:
         """Return the d_mid at ``d_in`` after the launch, even if it was not read there before.
 
         Raise :class:`PrivacyMapError` if a d_mid that was read before has changed since.
@@ -44,7 +45,7 @@ class Price(Protocol):
         """Return the price to keep in the history: an earlier launch's price, if it is equal."""
 
 
-def own_distance(d_in: Any) -> Any:
+def own_distance(d_in: Distance) -> Distance:
     """Return a copy of ``d_in`` that nobody else can change: losses are read at it later."""
     if type(d_in) in _ATOMS:
         return d_in
@@ -55,18 +56,18 @@ def own_distance(d_in: Any) -> Any:
         raise _not_a_value(d_in) from error
 
 
-def is_number(loss: Any) -> bool:
+def is_number(loss: Loss) -> bool:
     """Whether a loss is a number or a tuple, so that two losses can be compared."""
     return isinstance(loss, float | int | tuple)
 
 
-def _not_a_value(d_in: Any) -> InvalidTypeError:
+def _not_a_value(d_in: Distance) -> InvalidTypeError:
     return InvalidTypeError(
         f"d_in must be a value that can be copied and pickled, found {type(d_in).__name__}"
     )
 
 
-def distance_key(d_in: Any) -> Hashable:
+def distance_key(d_in: Distance) -> Hashable:
     """Return a key of a d_in. Distances with the same content have equal keys.
 
     The key has the type and value of a number or string, the parts of a collection, the bytes of
@@ -99,7 +100,7 @@ def distance_key(d_in: Any) -> Hashable:
     return kind, buffer.getvalue()
 
 
-def same_distance(one: Any, other: Any) -> bool:
+def same_distance(one: Distance, other: Distance) -> bool:
     """Whether two distances have the same content. No other comparison decides this.
 
     What compares equal may differ in what a map reads: dtypes in their metadata, numbers in their
@@ -120,12 +121,12 @@ class Inward:
 
     __slots__ = ("_map", "_ran", "_read_at", "_seen")
 
-    def __init__(self, stability_map: Callable[[Any], tuple[Any, bool]]) -> None:
+    def __init__(self, stability_map: Callable[[Distance], tuple[Distance, bool]]) -> None:
         self._map, self._ran = stability_map, False
-        self._seen: dict[Any, Any] = {}
-        self._read_at: dict[Any, tuple[Any, Any]] = {}  # of a map that may change, by key
+        self._seen: dict[Key, Distance] = {}
+        self._read_at: dict[Key, tuple[Distance, Distance]] = {}  # of a map that may change, by key
 
-    def __call__(self, d_in: Any) -> Any:
+    def __call__(self, d_in: Distance) -> Distance:
         """Map ``d_in``.
 
         :raises PrivacyMapError: if the map fails, or has changed since another d_in was read
@@ -149,7 +150,7 @@ class Inward:
             for d_in in self._moved():
                 raise PrivacyMapError(d_in, f"{_MOVED}; open another odometer or limit")
 
-    def run(self, function: Callable[[], Any]) -> Any:
+    def run(self, function: Callable[[], Answer]) -> Answer:
         """Return ``function()``. The map is read before it and after it.
 
         :raises InvalidValueError: if the map has changed; a launch may have been charged
@@ -173,13 +174,13 @@ class Inward:
                 f"the transformation did not run to its end at d_in ({shown(d_in)}): {reason}"
             )
 
-    def _moved(self) -> Iterator[Any]:
+    def _moved(self) -> Iterator[Distance]:
         """Yield each d_in at which the map returns another value than it did."""
         for d_in, mapped in tuple(self._read_at.values()):
             if not same_distance(self._read(d_in)[0], mapped):
                 yield d_in
 
-    def _read(self, d_in: Any) -> tuple[Any, bool]:
+    def _read(self, d_in: Distance) -> tuple[Distance, bool]:
         mapped, fixed = self._map(own_distance(d_in))
         return own_distance(mapped), fixed
 
@@ -196,22 +197,22 @@ class Lifted:
         self, price: Price, inward: Inward, known: dict[int, tuple[Price, Lifted]]
     ) -> None:
         self._price, self._inward, self._known = price, inward, known
-        self._seen: dict[Any, Any] = {}  # each d_in is mapped once for a launch
-        self._read_at: list[tuple[Any, Any]] = []  # d_in and d_mid
+        self._seen: dict[Key, Distance] = {}  # each d_in is mapped once for a launch
+        self._read_at: list[tuple[Distance, Loss]] = []  # d_in and d_mid
 
     @property
     def mechanism(self) -> str:
         """Short description of the mechanism."""
         return self._price.mechanism
 
-    def at(self, d_in: Any) -> Any:
+    def at(self, d_in: Distance) -> Loss:
         """Return the d_mid at the parent's d_in."""
         key = distance_key(d_in)
         if key not in self._seen:
             self._keep(key, d_in, self._price.at(self._inward(d_in)))
         return self._seen[key]
 
-    def later(self, d_in: Any) -> Any:
+    def later(self, d_in: Distance) -> Loss:
         """Return the d_mid after the launch, if the price and the map have not changed."""
         key = distance_key(d_in)
         if key not in self._seen:
@@ -221,7 +222,7 @@ class Lifted:
             self._keep(key, d_in, self._price.later(self._inward(d_in)))
         return self._seen[key]
 
-    def _keep(self, key: Any, d_in: Any, d_mid: Any) -> None:
+    def _keep(self, key: Key, d_in: Distance, d_mid: Loss) -> None:
         self._seen[key] = d_mid
         self._read_at.append((own_distance(d_in), d_mid))
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from ..errors import BudgetExceededError
 from ..sums.accumulator import Accumulator, repeated
+from ..types import Loss, State
 
 if TYPE_CHECKING:
     from ..sums.planned import Planned
@@ -20,17 +21,19 @@ if TYPE_CHECKING:
 class ContinuationRule(Protocol):
     """A rule that admits or refuses one launch, from public numbers only.
 
+    It takes the accumulators that it is made for.
+
     :cvar kind: name of what enforces this rule
     """
 
     kind: ClassVar[str]
 
     def admits(
-        self, accumulator: Any, d_mid: Any, count: int = 1
+        self, accumulator: State, d_mid: Loss, count: int = 1
     ) -> Accumulator | BudgetExceededError:
         """Return the accumulator after ``count`` launches, or the refusal with its values."""
 
-    def remaining(self, accumulator: Any) -> Any:
+    def remaining(self, accumulator: State) -> Loss:
         """Return what may still be spent."""
 
 
@@ -40,7 +43,7 @@ class Unlimited:
 
     kind: ClassVar[str] = "odometer"
 
-    def admits(self, accumulator: Accumulator, d_mid: Any, count: int = 1) -> Accumulator:
+    def admits(self, accumulator: Accumulator, d_mid: Loss, count: int = 1) -> Accumulator:
         """Admit every launch."""
         return repeated(accumulator, d_mid, count)
 
@@ -54,10 +57,10 @@ class Within:
     """The rule of a filter: the loss after each launch is at most ``d_out``."""
 
     kind: ClassVar[str] = "filter"
-    d_out: Any
+    d_out: Loss
 
     def admits(
-        self, accumulator: Accumulator, d_mid: Any, count: int = 1
+        self, accumulator: Accumulator, d_mid: Loss, count: int = 1
     ) -> Accumulator | BudgetExceededError:
         """Admit when the loss afterwards is at most ``d_out``.
 
@@ -71,7 +74,7 @@ class Within:
             accumulator.loss, d_mid, self.remaining(accumulator), d_out=self.d_out, launches=count
         )
 
-    def remaining(self, accumulator: Accumulator) -> Any:
+    def remaining(self, accumulator: Accumulator) -> Loss:
         """Return the largest d_mid that would be admitted."""
         return accumulator.remaining(self.d_out)
 
@@ -81,10 +84,10 @@ class Shares:
     """The rule of a compositor: each d_mid is at most the next share, all fixed in advance."""
 
     kind: ClassVar[str] = "compositor"
-    at_most: Callable[[Any, Any], bool]
+    at_most: Callable[[Loss, Loss], bool]
 
     def admits(
-        self, accumulator: Planned, d_mid: Any, count: int = 1
+        self, accumulator: Planned, d_mid: Loss, count: int = 1
     ) -> Planned | BudgetExceededError:
         """Admit when ``d_mid`` is at most each of the next ``count`` shares."""
         d_mid, first = accumulator.read(d_mid), accumulator.consumed
@@ -99,6 +102,6 @@ class Shares:
             launches=count,
         )
 
-    def remaining(self, accumulator: Planned) -> tuple[Any, ...]:
+    def remaining(self, accumulator: Planned) -> tuple[Loss, ...]:
         """Return the shares that are left."""
         return accumulator.remaining()

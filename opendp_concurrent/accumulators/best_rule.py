@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import exp, inf, log
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arguments import checks
 from ..arguments.checks import shown
@@ -15,7 +15,8 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import CompositionMeasure
 from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from ..measures.max_divergence import MAX_DIVERGENCE
-from ..sums.accumulator import Accounting, repeated
+from ..sums.accumulator import Accounting, Accumulator, repeated
+from ..types import Loss
 from .advanced import Advanced
 from .basic import basic
 from .either import either
@@ -30,7 +31,7 @@ _ORDERS = np.unique(np.round(1.0 + np.geomspace(1e-3, 1e6, 4000), 3))
 
 def best_rule(
     d_out: tuple[float, float], typical: Sequence[tuple[float, float]], *, alike: bool = False
-) -> Any:
+) -> Accounting:
     """Choose the accumulator that admits the most launches of a typical kind, before any are made.
 
     The candidates are ``basic``, ``advanced``, ``zcdp`` and ``renyi`` at the best order. Each is
@@ -91,7 +92,7 @@ def include(
     _ALIKE.append(alike)
 
 
-def launches_admitted(accumulator: Any, d_out: Any, typical: Sequence[Any]) -> int:
+def launches_admitted(accumulator: Accounting, d_out: Loss, typical: Sequence[Loss]) -> int:
     """Count the launches that a filter admits, if their losses cycle through ``typical``.
 
     :param accumulator: an accumulator for (ε, δ), for trade-off functions, or for ε alone
@@ -110,9 +111,9 @@ def launches_admitted(accumulator: Any, d_out: Any, typical: Sequence[Any]) -> i
     target = measure.validate("d_out", d_out)
     given = checks.sequence("losses", typical=typical)
     losses = [measure.validate(f"typical[{i}]", loss) for i, loss in enumerate(given)]
-    start: Any = accumulator.start(measure)
+    start = accumulator.start(measure)
 
-    def after(rounds: int) -> Any:
+    def after(rounds: int) -> Accumulator:
         state = start
         for loss in losses if rounds else ():
             state = repeated(state, loss, rounds)
@@ -128,7 +129,7 @@ def launches_admitted(accumulator: Any, d_out: Any, typical: Sequence[Any]) -> i
     return min(admitted, MOST)
 
 
-def _measure(accumulator: Any) -> CompositionMeasure:
+def _measure(accumulator: Accounting) -> CompositionMeasure:
     """Return the measure under which launches are counted."""
     if not callable(getattr(type(accumulator), "supports", None)):
         raise InvalidTypeError(
@@ -156,7 +157,7 @@ def _largest_count(holds: Callable[[int], bool], most: int) -> int:
     return low
 
 
-def _candidates(d_out: tuple[float, float], losses: list[tuple[float, float]]) -> list[Any]:
+def _candidates(d_out: tuple[float, float], losses: list[tuple[float, float]]) -> list[Accounting]:
     """Return one accumulator of each kind with a slack, or none if no δ is left for a slack."""
     epsilon, delta = d_out
     if not 0.0 < delta < 1.0 or not 0.0 < epsilon < inf:
@@ -184,7 +185,7 @@ def _slack(d_out: tuple[float, float], losses: list[tuple[float, float]]) -> flo
 
 
 @lru_cache(maxsize=256)
-def _divergences(epsilon: float) -> np.ndarray[Any, Any]:
+def _divergences(epsilon: float) -> NDArray[np.float64]:
     """Return randomized response's divergences, in doubles: only for the choice of an order."""
     saved = np.log1p(np.exp(-epsilon)) - np.log1p(np.exp(-(2 * _ORDERS - 1) * epsilon))
     bound = np.clip(_ORDERS * (min(epsilon, 1e100) * epsilon) / 2, 1e-300, epsilon)
@@ -200,6 +201,6 @@ def _order(epsilon: float, slack: float, epsilons: list[float]) -> float:
     return float(_ORDERS[int(np.argmax(budget / cost))])
 
 
-def _pairs(typical: Any) -> list[tuple[float, float]]:
+def _pairs(typical: Sequence[Loss]) -> list[tuple[float, float]]:
     losses = checks.sequence("pairs (epsilon, delta)", typical=typical)
     return [checks.epsilon_delta(**{f"typical[{i}]": loss}) for i, loss in enumerate(losses)]

@@ -28,8 +28,10 @@ from ..arguments import checks
 from ..errors import InvalidValueError
 from ..exact.rounding import largest_double, to_units
 from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from ..measures.measure import CompositionMeasure
 from ..sums.accumulator import nearly_equal, times
 from ..sums.scalar_sum import ScalarSum
+from ..types import Argument, Json, Loss
 
 
 class EpsilonRule(Protocol):
@@ -78,11 +80,11 @@ class EpsilonDeltaSum:
         units, slacks = self.deltas.units, _slacks(self.rules)
         return ScalarSum(None if units is None else units + slacks)
 
-    def read(self, d_mid: Any) -> Any:
+    def read(self, d_mid: Loss) -> Loss:
         """Return ``d_mid``."""
         return d_mid
 
-    def after(self, d_mid: Any, count: int = 1) -> EpsilonDeltaSum:
+    def after(self, d_mid: Loss, count: int = 1) -> EpsilonDeltaSum:
         """Add ``count`` times the costs of ``d_mid``."""
         if type(d_mid) is not tuple or len(d_mid) != 2:
             d_mid = checks.pair(d_mid=d_mid)
@@ -124,7 +126,7 @@ class EpsilonDeltaSum:
         epsilon = inf if d_out[0] == inf else largest_double(admits, near=max(d_out[0], 1e-300))
         return epsilon, delta.remaining(d_out[1])
 
-    def to_record(self) -> list[Any]:
+    def to_record(self) -> list[Json]:
         """The exact costs and the exact sum of the δ."""
         costs = [None if cost == inf else hex(int(cost)) for cost in self.costs]
         return [costs, self.deltas.to_record()]
@@ -157,17 +159,17 @@ class EpsilonDeltaAccounting:
 
     made_for = "Approximate(MaxDivergence)"
 
-    def supports(self, measure: Any) -> bool:
+    def supports(self, measure: CompositionMeasure) -> bool:
         """Return whether the measure is approximate DP."""
         return bool(measure == APPROXIMATE_MAX_DIVERGENCE)
 
-    def start(self, measure: Any = None) -> EpsilonDeltaSum:
+    def start(self, measure: CompositionMeasure | None = None) -> EpsilonDeltaSum:
         """Return the sums before the first launch."""
         del measure
         rules = self.parts()
         return EpsilonDeltaSum(rules, (0,) * len(rules), ScalarSum())
 
-    def from_record(self, measure: Any, record: list[Any]) -> EpsilonDeltaSum:
+    def from_record(self, measure: CompositionMeasure | None, record: Json) -> EpsilonDeltaSum:
         """Inverse of :meth:`EpsilonDeltaSum.to_record`."""
         del measure
         costs, deltas = record
@@ -183,7 +185,7 @@ class EpsilonDeltaAccounting:
             )
 
 
-def slack(value: Any) -> float:
+def slack(value: Argument) -> float:
     """Return ``delta_slack`` as a double in (0, 1), or raise."""
     double = checks.number(delta_slack=value)
     if not 0.0 < double < 1.0:

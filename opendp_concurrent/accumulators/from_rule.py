@@ -8,25 +8,27 @@ G is at most d, so odometer and filter cannot disagree.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..arguments import checks
 from ..errors import InvalidTypeError
 from ..exact.rounding import largest_double, least_double
+from ..measures.measure import CompositionMeasure
 from ..sums.accumulator import times
+from ..types import Json, Loss, State
 
 
 class RuleFamily(Protocol):
     """A continuation rule for every bound. Its state summarises the launches so far."""
 
     @property
-    def start(self) -> Any:
+    def start(self) -> State:
         """Return the state before the first launch; the rule continues on it at every bound."""
 
-    def after(self, state: Any, d_mid: float) -> Any:
+    def after(self, state: State, d_mid: float) -> State:
         """Return the state after one more launch, as a new value."""
 
-    def continues(self, state: Any, d_out: float) -> bool:
+    def continues(self, state: State, d_out: float) -> bool:
         """Return whether the launches so far are within ``d_out``; monotone in ``d_out``."""
 
 
@@ -35,18 +37,18 @@ class Inverted:
     """The least bound at which the rule continues."""
 
     rule: RuleFamily
-    state: Any
+    state: State
 
     @property
     def loss(self) -> float:
         """Return the least double at which the rule continues; infinity if there is none."""
         return least_double(self.within)
 
-    def read(self, d_mid: Any) -> Any:
+    def read(self, d_mid: Loss) -> Loss:
         """Return ``d_mid``."""
         return d_mid
 
-    def after(self, d_mid: Any, count: int = 1) -> Inverted:
+    def after(self, d_mid: Loss, count: int = 1) -> Inverted:
         """Add ``d_mid`` to the state ``count`` times, one at a time: a rule has no shortcut."""
         d_mid, state = checks.non_negative(d_mid=d_mid), self.state
         for _ in range(times(count)):
@@ -61,7 +63,7 @@ class Inverted:
         """Return the largest double that may still be launched, or 0 if there is none."""
         return largest_double(lambda d_mid: self.after(d_mid).within(d_out), near=d_out)
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """Refuse: the state is the rule's own."""
         raise InvalidTypeError("a rule of your own has no exact record")
 
@@ -74,16 +76,16 @@ class FromRule:
 
     made_for = "measures whose distance is one number"
 
-    def supports(self, measure: Any) -> bool:
+    def supports(self, measure: CompositionMeasure) -> bool:
         """Return whether the measure's distance is one number."""
         return bool(measure.one_number)
 
-    def start(self, measure: Any = None) -> Inverted:
+    def start(self, measure: CompositionMeasure | None = None) -> Inverted:
         """Return the state before the first launch."""
         del measure
         return Inverted(self.rule, self.rule.start)
 
-    def from_record(self, measure: Any, record: Any) -> Inverted:
+    def from_record(self, measure: CompositionMeasure | None, record: Json) -> Inverted:
         """Refuse: the state is the rule's own."""
         raise InvalidTypeError("a rule of your own has no exact record")
 

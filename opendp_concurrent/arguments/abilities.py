@@ -1,15 +1,16 @@
-"""Guards of objects of any class, by what they can do."""
+"""Guards of objects, by what they can do, or by their class."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ..errors import InvalidTypeError
-from .checks import Guard, guard
+from ..types import Argument
+from .checks import Guard, guard, is_a
 
 
 @guard("hashable", [], {}, ([],))
-def hashable(name: str, value: Any) -> Any:
+def hashable(name: str, value: Argument) -> Any:
     """Return the argument if it can be hashed, or raise."""
     try:
         hash(value)
@@ -21,9 +22,21 @@ def hashable(name: str, value: Any) -> Any:
 def with_method(method: str, described: str) -> Guard[Any]:
     """Return a guard of values whose class has a method; ``described`` is for the message."""
 
-    def check(name: str, value: Any) -> Any:
+    def check(name: str, value: Argument) -> Any:
         if not callable(getattr(type(value), method, None)):
             raise InvalidTypeError(f"{name} must {described}, found {type(value).__name__}")
+        return value
+
+    return Guard(check, "nothing hostile", (None, 3, "text"))
+
+
+def instance(*kinds: type) -> Guard[Any]:
+    """Return a guard of values of these classes, whatever ``__class__`` claims."""
+    names = " or ".join(kind.__name__ for kind in kinds)
+
+    def check(name: str, value: Argument) -> Any:
+        if not is_a(value, *kinds):
+            raise InvalidTypeError(f"{name} must be a {names}, found {type(value).__name__}")
         return value
 
     return Guard(check, "nothing hostile", (None, 3, "text"))

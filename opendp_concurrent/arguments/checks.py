@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import islice
 from math import inf, nan
 from typing import Any, Generic, TypeVar, cast
@@ -21,6 +20,7 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..shown import is_a as is_a
 from ..shown import rounded as rounded
 from ..shown import shown as shown
+from ..types import Argument
 
 T = TypeVar("T")
 MOST_ELEMENTS = 10**6
@@ -53,7 +53,7 @@ class Guard(Generic[T]):
         :param rule: what the message says after 'must'
         """
 
-        def check(name: str, value: Any) -> T:
+        def check(name: str, value: Argument) -> T:
             found = self.check(name, value)
             if not holds(found):
                 raise InvalidValueError(f"{name} ({shown(value)}) must {rule}")
@@ -70,7 +70,7 @@ def guard(kind: str, *refused: Any) -> Callable[[Callable[[str, Any], T]], Guard
 def optional(inner: Callable[..., Any]) -> Guard[Any]:
     """Return a guard that lets None through."""
 
-    def check(name: str, value: Any) -> Any:
+    def check(name: str, value: Argument) -> Any:
         return None if value is None else inner(**{name: value})
 
     return Guard(check, f"None or {kind_of(inner)}", refused_by(inner))
@@ -90,7 +90,7 @@ def refused_by(inner: Callable[..., Any]) -> tuple[Any, ...]:
 
 
 @guard("number", "1", None, True, 1j, 2**53 + 1)
-def number(name: str, value: Any) -> float:
+def number(name: str, value: Argument) -> float:
     """Return the argument as a double that equals it, or raise."""
     if is_a(value, float):
         return float.__float__(value)
@@ -118,7 +118,7 @@ _at_least_0 = number.narrowed(
 
 
 @guard("non_negative", *_at_least_0.refused)
-def non_negative(name: str, value: Any) -> float:
+def non_negative(name: str, value: Argument) -> float:
     """Return the argument as a double in [0, inf], or raise."""
     return _at_least_0.check(name, value) + 0.0  # -0.0 becomes 0.0
 
@@ -145,20 +145,20 @@ order = number.narrowed(
 
 
 @guard("list of order", "12", 2.0, None, [], [1.0], [2.0, nan], [inf])
-def orders(name: str, values: Any) -> tuple[float, ...]:
+def orders(name: str, values: Argument) -> tuple[float, ...]:
     """Return Rényi orders as an increasing tuple of finite doubles above 1, or raise."""
     found = sequence("numbers above 1", **{name: values})
     return tuple(sorted({order.check(name, one) for one in found}))
 
 
-def two(value: Any) -> tuple[Any, ...]:
+def two(value: Argument) -> tuple[Any, ...]:
     """Return the elements of a tuple of two; nothing for all else."""
     parts = tuple(tuple.__iter__(value)) if is_a(value, tuple) else ()
     return parts if len(parts) == 2 else ()
 
 
 @guard("pair", None, 0.5, [0.5, 0.0], (0.5,), (0.5, 0.0, 0.0), "ab")
-def pair(name: str, value: Any) -> tuple[Any, Any]:
+def pair(name: str, value: Argument) -> tuple[Any, Any]:
     """Return the argument, a tuple of two, or raise; the two elements are not checked."""
     parts = two(value)
     if not parts:
@@ -167,24 +167,14 @@ def pair(name: str, value: Any) -> tuple[Any, Any]:
 
 
 @guard("pair", *pair.refused, (-1.0, 0.0), (1.0, nan), (nan, 0.0), (1.0, 1.5))
-def epsilon_delta(name: str, value: Any) -> tuple[float, float]:
+def epsilon_delta(name: str, value: Argument) -> tuple[float, float]:
     """Return the argument as a pair (ε, δ), ε in [0, inf] and δ in [0, 1], or raise."""
     epsilon, delta = pair.check(name, value)
     return non_negative.check(f"{name}[0]", epsilon), probability.check(f"{name}[1]", delta)
 
 
-@guard("list of finite", "12", 2.0, None, [], [0.0], [-1.0, 2.0], [inf], [nan])
-def weights(name: str, values: Any) -> list[Fraction]:
-    """Return nonnegative finite weights with a positive sum, exactly, or raise."""
-    found = sequence("weights", **{name: values})
-    parts = [Fraction(finite.check(name, one)) for one in found]
-    if not sum(parts) > 0:
-        raise InvalidValueError(f"{name} must have a positive sum")
-    return parts
-
-
 @guard("integer", True, 1.0, "1", None)
-def integer(name: str, value: Any) -> int:
+def integer(name: str, value: Argument) -> int:
     """Return the argument, an integer but not True or False, or raise."""
     if is_a(value, bool) or not is_a(value, int):
         raise InvalidTypeError(f"{name} must be an integer, found {type(value).__name__}")
@@ -223,7 +213,7 @@ def read(of: str, **argument: Any) -> tuple[Any, ...]:
     return found
 
 
-def _is_sequence(values: object) -> bool:
+def _is_sequence(values: Argument) -> bool:
     return is_a(values, Sequence) and not is_a(values, str, bytes, bytearray, memoryview)
 
 
@@ -269,7 +259,7 @@ def mapping(of: str, **argument: Any) -> dict[Any, Any]:
 
 
 @guard("flag", None, 0, 1, "yes", 1.0)
-def flag(name: str, value: Any) -> bool:
+def flag(name: str, value: Argument) -> bool:
     """Return the argument if it is True or False, or raise."""
     if value is True or value is False:
         return bool(value)
@@ -277,7 +267,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 @guard("text", None, 3, b"a", "\ud800")
-def text(name: str, value: Any) -> str:
+def text(name: str, value: Argument) -> str:
     """Return the argument as Python's own string, or raise."""
     if not is_a(value, str):
         raise InvalidTypeError(f"{name} must be a string, found {type(value).__name__}")
@@ -293,7 +283,7 @@ def text(name: str, value: Any) -> str:
 def one_of(*known: str) -> Guard[str]:
     """Return a guard of strings that are among ``known``."""
 
-    def check(name: str, value: Any) -> str:
+    def check(name: str, value: Argument) -> str:
         if not (is_a(value, str) and str.__str__(value) in known):
             rule = f"be one of {', '.join(map(repr, known))}"
             raise InvalidValueError(f"{name} ({shown(value)}) must {rule}")
@@ -303,7 +293,7 @@ def one_of(*known: str) -> Guard[str]:
 
 
 @guard("callable", None, 3, "len")
-def function(name: str, value: Any) -> Callable[..., Any]:
+def function(name: str, value: Argument) -> Callable[..., Any]:
     """Return the argument if it can be called, or raise."""
     if not callable(value):
         raise InvalidTypeError(f"{name} must be callable, found {type(value).__name__}")
@@ -315,18 +305,6 @@ def function(name: str, value: Any) -> Callable[..., Any]:
     return cast("Callable[..., Any]", value)
 
 
-def instance(*kinds: type) -> Guard[Any]:
-    """Return a guard of values of these classes, whatever ``__class__`` claims."""
-    names = " or ".join(kind.__name__ for kind in kinds)
-
-    def check(name: str, value: Any) -> Any:
-        if not is_a(value, *kinds):
-            raise InvalidTypeError(f"{name} must be a {names}, found {type(value).__name__}")
-        return value
-
-    return Guard(check, "nothing hostile", (None, 3, "text"))
-
-
 def each(of: str, inner: Callable[..., Any], *, empty: bool = True) -> Guard[list[Any]]:
     """Return a guard of sequences whose elements pass another, which are named by their index.
 
@@ -334,7 +312,7 @@ def each(of: str, inner: Callable[..., Any], *, empty: bool = True) -> Guard[lis
     """
     read_all = elements if empty else sequence
 
-    def check(name: str, value: Any) -> list[Any]:
+    def check(name: str, value: Argument) -> list[Any]:
         found = read_all(of, **{name: value})
         return [inner(**{f"{name}[{index}]": one}) for index, one in enumerate(found)]
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..errors import InvalidTypeError, InvalidValueError
+from ..types import Key
 from .checks import is_a, shown
 
 
-def check_key(name: str, key: Any) -> None:
+def check_key(name: str, key: Key) -> None:
     """Raise unless ``key`` can be looked up."""
     try:
         hash(key)
@@ -21,6 +20,6 @@ def check_key(name: str, key: Any) -> None:
         raise InvalidValueError(f"{name} has {shown(key)}, which does not equal itself")
 
 
-def _has_nan(key: Any) -> bool:
+def _has_nan(key: Key) -> bool:
     """Return whether a key, or a part of it, does not equal itself. Tuples hide this."""
     return any(map(_has_nan, key)) if is_a(key, tuple) else bool(key != key)

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .checks import is_a
+from ..types import Argument
 
 
-def array(values: Any, dtype: Any = None) -> NDArray[Any]:
+def array(values: Argument, dtype: Any = None) -> NDArray[Any]:
     """Return values as a new NumPy array that shares its memory with no other, or raise.
 
     :raises TypeError, ValueError: as reading the values does
@@ -28,15 +28,3 @@ def array(values: Any, dtype: Any = None) -> NDArray[Any]:
         raise
     except Exception as error:
         raise TypeError(f"cannot be read: {type(error).__name__}") from error
-
-
-def plain(value: Any) -> Any:
-    """Return a number or text of a subclass as Python's own class; any other value as it is."""
-    kind = type(value)
-    if kind in (int, float, bool, str):
-        return value
-    if is_a(value, int):
-        return int.__int__(value)
-    if is_a(value, float):
-        return float.__float__(value)
-    return str.__str__(value) if is_a(value, str) else value

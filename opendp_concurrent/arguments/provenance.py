@@ -19,6 +19,7 @@ from typing import Any, NoReturn, TypeVar, cast
 import numpy as np
 
 from ..errors import InvalidTypeError
+from ..types import Argument
 
 F = TypeVar("F", bound=Callable[..., Any])
 MODULE = "opendp_concurrent"
@@ -118,7 +119,7 @@ def recorded(make: F, before: Callable[[], object] | None = None) -> F:
     return cast(F, making)
 
 
-def _kept(value: Any, left: list[int]) -> Any:
+def _kept(value: Argument, left: list[int]) -> Any:
     """Return a copy of an argument that nobody else can change; ``left`` counts numbers."""
     kind = type(value)
     if kind in _PLAIN or kind is float:
@@ -149,7 +150,7 @@ def _kept(value: Any, left: list[int]) -> Any:
     return Missing(f"is a {kind.__name__}")
 
 
-def _attributes(value: Any) -> dict[str, Any]:
+def _attributes(value: object) -> dict[str, Any]:
     try:
         found: dict[str, Any] = vars(value)
     except TypeError:
@@ -157,7 +158,7 @@ def _attributes(value: Any) -> dict[str, Any]:
     return found
 
 
-def written(value: Any, what: str, depth: int = 0) -> Any:
+def written(value: Argument, what: str, depth: int = 0) -> Any:
     """Return a value as ``dp.serialize`` takes it, or raise saying what cannot be written."""
     if depth > 100:
         raise _refusal(f"{what} is nested too deeply")

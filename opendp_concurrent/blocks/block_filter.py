@@ -23,6 +23,7 @@ from ..queryables.recorded import check_ledger, open_book
 from ..queryables.sequential import SequentialRunner
 from ..queryables.session import validate_d_in
 from ..sums.orders_sum import grid_curve
+from ..types import Distance, Loss
 from .keys import Keys, keys_of
 from .launches import WithinBlocks
 from .limits import open_limit
@@ -37,8 +38,8 @@ from .totals import Totals
 @constructor
 def make_block_filter(
     odometer: ConcurrentOdometer,
-    d_in: Any,
-    d_out: Any,
+    d_in: Distance,
+    d_out: Loss,
     *,
     blocks: Partition,
     keys: Collection[Any] | None = None,

@@ -9,18 +9,36 @@ DP, a loss of at least 2^-7 of the bound.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..errors import BudgetExceededError
-from ..sums.accumulator import Accumulator, Additive
+from ..sums.accumulator import Accumulator
+from ..types import Loss
 from .rows import Cells, Rows
 
 BITS = 121  # of the bound, in quanta
 LIMB = 61
 MASK = 2**LIMB - 1
+
+
+class Additive(Accumulator, Protocol):
+    """An accumulator that is one or more exact sums of integers, each with a bound of its own.
+
+    These numbers can be kept in an array for many accumulators at once.
+    """
+
+    def amounts(self, d_mid: Loss) -> tuple[int | None, ...]:
+        """Return what a launch adds to each sum; None for what is infinite."""
+
+    def limits(self, d_out: Loss) -> tuple[int, ...]:
+        """Return what each sum must be at most, exactly if the loss is within ``d_out``."""
+
+    def of_amounts(self, totals: Sequence[int]) -> Accumulator:
+        """Return the accumulator with these sums."""
 
 
 class Counters(Rows):
@@ -32,7 +50,7 @@ class Counters(Rows):
 
     __slots__ = ("_d_out", "_limits", "_shifts", "_start")
 
-    def __init__(self, start: Additive, d_out: Any) -> None:
+    def __init__(self, start: Additive, d_out: Loss) -> None:
         self._start, self._d_out = start, d_out
         limits = start.limits(d_out)
         self._shifts = [max(0, one.bit_length() - BITS) for one in limits]
@@ -50,7 +68,7 @@ class Counters(Rows):
         return found
 
     def after(
-        self, cells: Cells, d_mid: Any, count: int = 1
+        self, cells: Cells, d_mid: Loss, count: int = 1
     ) -> Cells | tuple[int, BudgetExceededError]:
         """Return the totals after ``count`` launches, or which one refuses and the refusal."""
         amounts = self._start.amounts(d_mid)
@@ -86,7 +104,7 @@ class Counters(Rows):
         ]
         return self._start.of_amounts(totals)
 
-    def _refusal(self, cells: Cells, d_mid: Any, count: int) -> BudgetExceededError:
+    def _refusal(self, cells: Cells, d_mid: Loss, count: int) -> BudgetExceededError:
         now = self.accumulator(cells)
         left = now.remaining(self._d_out)
         return BudgetExceededError(now.loss, d_mid, left, d_out=self._d_out, launches=count)

@@ -8,7 +8,7 @@ runs as there were additions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from ..arguments import checks, owned
 from ..arguments.checks import shown
 from ..arguments.keys import check_key
+from ..arguments.plain import plain
 from ..errors import InvalidTypeError, InvalidValueError
 from ..interrupts import Lock
+from ..types import Argument, Key
 
 Places = NDArray[np.int64]
 _MOST = 10**8  # blocks, for which the totals need gigabytes
@@ -42,10 +44,10 @@ class Keys:
     def __len__(self) -> int:
         return self._runs[0][-1]
 
-    def __contains__(self, key: Any) -> bool:
+    def __contains__(self, key: Key) -> bool:
         return self._place(key) is not None
 
-    def add(self, keys: Any) -> Places:
+    def add(self, keys: Iterable[Key]) -> Places:
         """Add keys that are not known yet, and return their places; or raise and add nothing."""
         if type(keys) is range:
             keys = _bounded("keys", keys)
@@ -79,7 +81,7 @@ class Keys:
                 self._append(keys)
         return np.arange(start, start + len(keys), dtype=np.int64)
 
-    def _append(self, keys: Any) -> None:
+    def _append(self, keys: range | list[Key]) -> None:
         if not len(keys):
             return
         starts, runs = self._runs
@@ -94,7 +96,7 @@ class Keys:
         else:
             self._runs = (*starts, after), (*runs, keys)
 
-    def count(self, keys: Any) -> int:
+    def count(self, keys: Sized) -> int:
         """Return how many keys there are, or raise if they are too many to be added."""
         many = len(_bounded("keys", keys) if type(keys) is range else keys)
         self._check_many(many)
@@ -104,11 +106,11 @@ class Keys:
         if len(self) + more > _MOST:
             raise InvalidValueError(f"keys must be at most {_MOST} in all")
 
-    def _check_new(self, key: Any) -> None:
+    def _check_new(self, key: Key) -> None:
         if self._place(key) is not None:
             raise _known(key)
 
-    def _place(self, key: Any) -> int | None:
+    def _place(self, key: Key) -> int | None:
         key = _plain(key)
         place = self._single.get(key)
         if place is None and (number := _integer(key)) is not None:
@@ -117,7 +119,7 @@ class Keys:
                     return start + keys.index(number)
         return place
 
-    def place(self, key: Any, name: str = "block") -> int:
+    def place(self, key: Key, name: str = "block") -> int:
         """Return the place of one key, or raise."""
         if type(key) not in _PLAIN:
             check_key(name, key)
@@ -141,7 +143,7 @@ class Keys:
                 break
         return self.places(keys)
 
-    def places(self, blocks: Any) -> Places:
+    def places(self, blocks: Iterable[Key]) -> Places:
         """Return the places of some blocks, sorted, each once; or raise."""
         if type(blocks) is range or isinstance(blocks, np.ndarray):
             found = self._of_integers(blocks)
@@ -153,7 +155,7 @@ class Keys:
             found = np.unique(found)
         return found
 
-    def _of_integers(self, blocks: Any) -> Places:
+    def _of_integers(self, blocks: range | NDArray[Any]) -> Places:
         if type(blocks) is range:
             blocks = _bounded("blocks", blocks)
             if len(blocks) > len(self):
@@ -178,8 +180,8 @@ class Keys:
                     return shifted
         return self._of_keys(blocks.tolist())
 
-    def _of_keys(self, blocks: Any) -> Places:
-        if type(blocks) in (list, tuple) and len(blocks) <= _AT_ONCE:
+    def _of_keys(self, blocks: Iterable[Key]) -> Places:
+        if (type(blocks) is list or type(blocks) is tuple) and len(blocks) <= _AT_ONCE:
             own = tuple(blocks)
         else:
             own = keys_of(blocks, "blocks")
@@ -207,7 +209,7 @@ class Keys:
         return found
 
 
-def keys_of(keys: Any, name: str = "keys") -> tuple[Any, ...]:
+def keys_of(keys: Argument, name: str = "keys") -> tuple[Any, ...]:
     """Return the elements of a collection of keys, read once, or raise."""
     if checks.is_a(keys, str, bytes) or not isinstance(keys, Iterable):
         raise InvalidTypeError(
@@ -217,13 +219,13 @@ def keys_of(keys: Any, name: str = "keys") -> tuple[Any, ...]:
     return checks.read("keys of blocks", **{name: keys})
 
 
-def _plain(key: Any) -> Any:
+def _plain(key: Key) -> Key:
     if type(key) in _PLAIN:
         return key
-    return key.item() if isinstance(key, np.generic) else owned.plain(key)
+    return key.item() if isinstance(key, np.generic) else plain(key)
 
 
-def _integer(key: Any) -> int | None:
+def _integer(key: Key) -> int | None:
     """Return the integer that a key equals, of whatever class the key is; None if there is none.
 
     Equal keys name one block, and have one hash. Small integers are their own hash, but for -1.
@@ -262,7 +264,7 @@ def _overlap(one: range, other: range) -> list[int]:
     return next(([key] for key in shorter if key in longer), [])
 
 
-def _known(key: Any) -> InvalidValueError:
+def _known(key: Key) -> InvalidValueError:
     return InvalidValueError(
         f"keys has {shown(key)}, which is a block of this filter already: no records are added to "
         "a block that may have been queried; pass a new key for records that arrive later"

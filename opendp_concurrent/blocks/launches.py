@@ -11,6 +11,7 @@ from ..accounts.name import named
 from ..accounts.price import Price
 from ..errors import BudgetExceededError
 from ..sums.accumulator import Accumulator
+from ..types import Distance, Loss
 from .keys import Places
 from .totals import OnBlocks, OnKeys, Totals
 
@@ -25,7 +26,7 @@ class WithinBlocks:
     """
 
     kind: ClassVar[str] = "filter"
-    d_out: Any
+    d_out: Loss
 
     def admits(
         self, accumulator: Totals, d_mid: OnBlocks | OnKeys, count: int = 1
@@ -56,7 +57,7 @@ class PriceOnBlocks:
         """Short description of the mechanism."""
         return self._price.mechanism
 
-    def at(self, d_in: Any) -> OnBlocks | OnKeys:
+    def at(self, d_in: Distance) -> OnBlocks | OnKeys:
         """Return the blocks and the d_mid."""
         known, cost = self._known
         if known is d_in:  # one number for all accounts, which is read once
@@ -65,11 +66,11 @@ class PriceOnBlocks:
         self._known = d_in, new
         return new
 
-    def later(self, d_in: Any) -> OnBlocks | OnKeys:
+    def later(self, d_in: Distance) -> OnBlocks | OnKeys:
         """Return the blocks and the d_mid after the launch."""
         return self._cost(self._price.later(d_in))
 
-    def _cost(self, d_mid: Any) -> OnBlocks | OnKeys:
+    def _cost(self, d_mid: Loss) -> OnBlocks | OnKeys:
         if isinstance(self._on, tuple):
             return OnKeys(self._on, d_mid)
         return OnBlocks(self._on, d_mid)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from opendp.mod import Measurement, Queryable
 
+from ..accounts.price import Price
 from ..arguments.checked import checked
 from ..errors import InvalidTypeError, uncharged
 from ..native import opendp as _native
@@ -14,6 +16,7 @@ from ..queryables.description import Description
 from ..queryables.handle import Handle
 from ..queryables.prepaid import PrepaidQueryable
 from ..queryables.root import AT_ONCE
+from ..types import Answer, Data, Key, Loss
 from .session import BlockSession
 
 
@@ -26,11 +29,11 @@ class BlockFilterQueryable(Handle, Queryable):
 
     query_type = "ExtrinsicObject"
 
-    def __init__(self, session: BlockSession, description: str, d_out: Any) -> None:
+    def __init__(self, session: BlockSession, description: str, d_out: Loss) -> None:
         super().__init__(session, session.launch)
         self._blocks, self._description, self._d_out = session, description, d_out
 
-    def __call__(self, blocks: Any, measurement: Any = None) -> Any:
+    def __call__(self, blocks: Iterable[Key], measurement: Measurement | None = None) -> Answer:
         """Launch a measurement, interactive or not, on the records of some blocks; or open a limit.
 
         The launch is charged to every named block, or to none. A block that is named twice is
@@ -50,11 +53,11 @@ class BlockFilterQueryable(Handle, Queryable):
         """
         return self._send(blocks if measurement is None else (blocks, measurement))
 
-    def invoke(self, blocks: Any, measurement: Any = None) -> Any:
+    def invoke(self, blocks: Iterable[Key], measurement: Measurement | None = None) -> Answer:
         """Launch; the same as calling the handle."""
         return self(blocks, measurement)
 
-    def admits(self, blocks: Any, measurement: Measurement) -> bool:
+    def admits(self, blocks: Iterable[Key], measurement: Measurement) -> bool:
         """Return whether a launch would be admitted now; charges nothing.
 
         :param blocks: as in a launch
@@ -64,7 +67,7 @@ class BlockFilterQueryable(Handle, Queryable):
         session = self._blocks.on(blocks)
         return _native.typed(session.refusal, measurement) is None
 
-    def describe(self, blocks: Any, measurement: Any) -> Description:
+    def describe(self, blocks: Iterable[Key], measurement: Measurement) -> Description:
         """Describe a launch before it happens: its answer, its loss, whether it is admitted.
 
         The mechanism does not run, and nothing is charged. The privacy map is read. Another thread
@@ -98,7 +101,7 @@ class BlockFilterQueryable(Handle, Queryable):
         return found
 
     @checked(count=AT_ONCE)
-    def prepaid(self, blocks: Any, price: Any, count: int) -> PrepaidQueryable:
+    def prepaid(self, blocks: Iterable[Key], price: Price, count: int) -> PrepaidQueryable:
         """Charge ``count`` launches on some blocks now, and launch them later on these blocks.
 
         All launches are charged to every named block in one step, or none to any. The returned
@@ -143,7 +146,7 @@ class BlockFilterQueryable(Handle, Queryable):
         return self._prepaid(blocks, price, count, least=count, renews=False)
 
     @checked(size=AT_ONCE)
-    def leased(self, blocks: Any, price: Any, size: int = 50) -> PrepaidQueryable:
+    def leased(self, blocks: Iterable[Key], price: Price, size: int = 50) -> PrepaidQueryable:
         """Charge up to ``size`` launches on some blocks now, and again each time that none is left.
 
         Use this for a worker that launches in a loop. Near the end of a budget it charges as many
@@ -172,26 +175,28 @@ class BlockFilterQueryable(Handle, Queryable):
         """
         return self._prepaid(blocks, price, size, least=1, renews=True)
 
-    def _prepaid(self, blocks: Any, price: Any, count: int, **how: Any) -> PrepaidQueryable:
+    def _prepaid(
+        self, blocks: Iterable[Key], price: Price, count: int, **how: Any
+    ) -> PrepaidQueryable:
         check_process(self._blocks.token)
         session = uncharged(self._blocks.on, blocks)
         return PrepaidQueryable(session, session.prepay(price, count, **how))
 
-    def privacy_loss(self, block: Any) -> Any:
+    def privacy_loss(self, block: Key) -> Loss:
         """Return the privacy loss of the launches on a block so far; changes nothing.
 
         :param block: its key
         """
         return self._blocks.block(block).loss
 
-    def remaining(self, block: Any) -> Any:
+    def remaining(self, block: Key) -> Loss:
         """Return the largest privacy loss that one more launch on a block may have.
 
         :param block: its key
         """
         return self._blocks.block(block).remaining(self._d_out)
 
-    def add_blocks(self, keys: Any, data: Any = None) -> None:
+    def add_blocks(self, keys: Iterable[Key], data: Data = None) -> None:
         """Add blocks with a full budget. For the owner of the data.
 
         The keys must be new and public: that a block exists must not depend on the records. No
@@ -220,7 +225,7 @@ class BlockFilterQueryable(Handle, Queryable):
     def __len__(self) -> int:
         return len(self._blocks.records.keys)
 
-    def __contains__(self, block: Any) -> bool:
+    def __contains__(self, block: Key) -> bool:
         return block in self._blocks.records.keys
 
     __iter__ = None  # blocks may be many

@@ -7,11 +7,13 @@ of a block is found again by its key, whatever the order in which a process adds
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ..arguments.written import written
+from ..measures.measure import CompositionMeasure
 from ..shown import shown
 from ..sums.accumulator import Accounting
+from ..types import Json, Loss
 from .keys import Keys
 from .totals import Totals
 
@@ -26,7 +28,7 @@ class OnEachBlock:
     """
 
     accounting: Accounting
-    d_out: Any
+    d_out: Loss
     made_for: ClassVar[str] = "the measures of its blocks"
     needs_measure: ClassVar[bool] = True
     why_no_events: ClassVar[str] = (
@@ -34,15 +36,15 @@ class OnEachBlock:
         "events is a bound for all of them"
     )
 
-    def supports(self, measure: Any) -> bool:
+    def supports(self, measure: CompositionMeasure) -> bool:
         """Return whether the accumulator of a block supports the measure."""
         return self.accounting.supports(measure)
 
-    def start(self, measure: Any) -> Totals:
+    def start(self, measure: CompositionMeasure | None) -> Totals:
         """Return the totals of no launch."""
         return Totals(Keys(), self.accounting.start(measure), self.d_out)
 
-    def from_record(self, measure: Any, record: Any) -> Totals:
+    def from_record(self, measure: CompositionMeasure | None, record: Json) -> Totals:
         """Return totals with the number of launches: what they are follows from the charges."""
         found = self.start(measure)
         found.launches = int(record["launches"])

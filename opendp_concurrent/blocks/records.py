@@ -29,6 +29,7 @@ from ..queryables.data import (
     take_in,
     unseal,
 )
+from ..types import Data
 from .keys import Keys, Places, keys_of
 from .selections import Selections
 
@@ -50,7 +51,7 @@ class Batch(NamedTuple):
     :ivar size: number of records; 0 if they are not in memory
     """
 
-    data: Any
+    data: Data
     size: int
 
 
@@ -79,7 +80,7 @@ class Records:
         self._batches = [self._cut(token)]
         self._batch_of = np.zeros(len(keys), dtype=np.int32)
 
-    def add(self, keys: Any, data: Any) -> None:
+    def add(self, keys: Any, data: Data) -> None:
         """Add new blocks, whose records are ``data``; or raise and add nothing.
 
         :param data: None if their records are in the data of the invocation
@@ -106,7 +107,7 @@ class Records:
                 self._batches = batches
                 raise
 
-    def _check_growth(self, data: Any) -> None:
+    def _check_growth(self, data: Data) -> None:
         """Raise unless neighbours are no further apart if these data are added, or None."""
         if not self._kind.bounds_over_time(self._domain, self._partition.of):
             raise InvalidTypeError(

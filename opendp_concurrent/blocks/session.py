@@ -7,7 +7,7 @@ on blocks, too; its launches are charged to them. Launches may also be prepaid t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from functools import partial
 from itertools import count
@@ -31,6 +31,7 @@ from ..queryables.offer import Offers
 from ..queryables.sequential import SequentialRunner
 from ..queryables.session import Launcher
 from ..sums.accumulator import Accumulator
+from ..types import Answer, Key, Query
 from .launches import PriceOnBlocks, Selection
 from .records import Records
 from .steps import BlockSteps
@@ -105,7 +106,7 @@ class BlockSession(Launcher):
         """The metric of the records of some blocks."""
         return self._space[1]
 
-    def launch(self, query: Any) -> Any:
+    def launch(self, query: Query) -> Answer:
         """Launch a measurement on some blocks: charge each of them, or none. Or open a limit."""
         if is_a(query, ConcurrentOdometer):
             return uncharged(self._open, query)
@@ -121,7 +122,7 @@ class BlockSession(Launcher):
 
         return self._launch(measurement, charge, token)
 
-    def _named_in(self, query: Any) -> tuple[Any, Any, Sealed]:
+    def _named_in(self, query: Query) -> tuple[Any, Any, Sealed]:
         blocks, measurement = _pair(query)
         return measurement, *self._chosen(blocks)
 
@@ -150,14 +151,14 @@ class BlockSession(Launcher):
         session._postprocessors, session._children = postprocessors, count(1)
         return session
 
-    def on(self, blocks: Any) -> Launcher:
+    def on(self, blocks: Iterable[Key]) -> Launcher:
         """Return the session of launches on some blocks, each of which is charged to all of them.
 
         :raises InvalidTypeError, InvalidValueError: if one of them is not a block
         """
         return self._selection(*self._chosen(blocks))
 
-    def _chosen(self, blocks: Any) -> tuple[Any, Sealed]:
+    def _chosen(self, blocks: Iterable[Key]) -> tuple[Any, Sealed]:
         """Return what names some blocks in a charge, and the records of these blocks."""
         places = self.records.keys.places(blocks)
         token = self.records.of(places)
@@ -183,14 +184,14 @@ class BlockSession(Launcher):
         """The distance at which losses are counted: one step."""
         return 1
 
-    def block(self, block: Any) -> Accumulator:
+    def block(self, block: Key) -> Accumulator:
         """Return the accumulator of a block."""
         (key,) = self.records.keys.at(np.array([self.records.keys.place(block)]))
         found: Accumulator = self.account.privacy_loss(self.d_in).of(key)
         return found
 
 
-def _pair(query: Any) -> tuple[Any, Any]:
+def _pair(query: Query) -> tuple[Any, Any]:
     parts = list(tuple.__iter__(query)) if is_a(query, tuple) else []
     if len(parts) != 2:
         raise InvalidTypeError(

@@ -16,6 +16,7 @@ import numpy as np
 from ..accounts.rule import Within
 from ..errors import BudgetExceededError
 from ..sums.accumulator import Accumulator
+from ..types import Key, Loss
 from .rows import Cells, Rows
 
 
@@ -42,7 +43,7 @@ class Shared(Rows):
 
     __slots__ = ("_known", "_numbers", "_rule")
 
-    def __init__(self, start: Accumulator, d_out: Any) -> None:
+    def __init__(self, start: Accumulator, d_out: Loss) -> None:
         super().__init__(1)
         self._rule = Within(d_out)
         self._known: list[Accumulator] = []
@@ -51,7 +52,7 @@ class Shared(Rows):
 
     def _number(self, accumulator: Accumulator) -> int:
         """Return the number of an accumulator, the same for equal ones."""
-        key: Any = accumulator
+        key: Key = accumulator
         try:
             number = self._numbers.get(key)
         except TypeError:  # it has no hash
@@ -92,7 +93,7 @@ class Shared(Rows):
         super().write(places, cells)
 
     def after(
-        self, cells: Cells, d_mid: Any, count: int = 1
+        self, cells: Cells, d_mid: Loss, count: int = 1
     ) -> Moved | tuple[int, BudgetExceededError]:
         """Return what follows ``count`` launches, or which block refuses and the refusal."""
         numbers = cells[:, 0]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import Composability, CompositionMeasure
 from ..sums.accumulator import repeated
+from ..types import Distance, Loss
 
 
 class BlockSteps:
@@ -29,7 +29,7 @@ class BlockSteps:
                 "measure"
             )
 
-    def share(self, d_in: Any, d_out: Any) -> Any:
+    def share(self, d_in: Distance, d_out: Loss) -> Loss:
         """Return the budget of each block."""
         size = self._size(d_in)
         if size == 0:
@@ -39,7 +39,7 @@ class BlockSteps:
             return share
         return self._measure.split(share, [Fraction(1)] * self._factor)[0]
 
-    def loss(self, d_in: Any, share: Any) -> Any:
+    def loss(self, d_in: Distance, share: Loss) -> Loss:
         """Return the loss at a distance, if each block has this budget."""
         size, measure = self._size(d_in), self._measure
         if size == 0:
@@ -49,7 +49,7 @@ class BlockSteps:
             share = repeated(accounting.start(measure), share, self._factor).loss
         return measure.validate("d_out", measure.group_loss(share, size))
 
-    def _size(self, d_in: Any) -> int:
+    def _size(self, d_in: Distance) -> int:
         """Return how many steps neighbours are apart."""
         if not isinstance(d_in, int):
             raise InvalidTypeError(f"d_in ({d_in!r}) must be an integer, to be divided over blocks")

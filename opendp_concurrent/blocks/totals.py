@@ -21,6 +21,7 @@ from ..errors import BudgetExceededError, InvalidTypeError, InvalidValueError
 from ..errors.blocks import BlockExceededError
 from ..interrupts import Lock
 from ..sums.accumulator import Accumulator, times
+from ..types import Key, Loss
 from .counters import Counters
 from .keys import Keys, Places
 from .shared import Shared
@@ -34,7 +35,7 @@ class OnBlocks:
     """
 
     places: Places
-    d_mid: Any
+    d_mid: Loss
 
 
 @written("on-blocks", "keys", "d_mid")
@@ -46,7 +47,7 @@ class OnKeys:
     """
 
     keys: tuple[Any, ...]
-    d_mid: Any
+    d_mid: Loss
 
 
 class _Array:
@@ -80,7 +81,7 @@ class Totals:
 
     __slots__ = ("_terms", "_unread", "_where", "launches")
 
-    def __init__(self, keys: Keys, start: Accumulator, d_out: Any) -> None:
+    def __init__(self, keys: Keys, start: Accumulator, d_out: Loss) -> None:
         self._terms = keys, start, d_out
         self.launches = 0
         # the array; and unless it holds this value: another value, and at which places this one
@@ -93,7 +94,7 @@ class Totals:
         """The losses of all blocks, which is this value; see :meth:`of`."""
         return self
 
-    def of(self, key: Any) -> Accumulator:
+    def of(self, key: Key) -> Accumulator:
         """Return the accumulator of the block with this key; that of no launch for a new key."""
         keys, start, _ = self._terms
         return self.at(keys.place(key)) if key in keys else start
@@ -101,7 +102,7 @@ class Totals:
     def __repr__(self) -> str:
         return f"BlockTotals({len(self._terms[0])} blocks)"
 
-    def read(self, d_mid: Any) -> Any:
+    def read(self, d_mid: Loss) -> Any:
         """Return a cost on blocks, or a d_mid alone, in the form that is added."""
         if isinstance(d_mid, OnKeys):
             return OnKeys(d_mid.keys, self._terms[1].read(d_mid.d_mid))
@@ -158,7 +159,7 @@ class Totals:
             found._where = array, (self, d_mid.places, after, now)
         return found
 
-    def after(self, d_mid: Any, count: int = 1) -> Totals:
+    def after(self, d_mid: Loss, count: int = 1) -> Totals:
         """Return the totals after ``count`` launches, which were charged and so fit.
 
         :raises InvalidTypeError, InvalidValueError: if they do not, or ``d_mid`` is no such cost
@@ -170,12 +171,12 @@ class Totals:
             raise InvalidValueError(f"the launches do not fit: {verdict}")
         return verdict
 
-    def within(self, d_out: Any) -> bool:
+    def within(self, d_out: Loss) -> bool:
         """Return True: only launches that fit are added."""
         del d_out
         return True
 
-    def remaining(self, d_out: Any) -> Totals:
+    def remaining(self, d_out: Loss) -> Totals:
         """Return this value; see :meth:`at`."""
         del d_out
         return self

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..accounts.charge import Terms
 from ..arguments.checks import is_a, shown
@@ -14,12 +13,13 @@ from ..queryables.session import validate_d_in
 from ..sums.accumulator import Accounting
 from ..sums.basic import Basic
 from ..sums.orders_sum import grid_curve
+from ..types import Argument, Distance, Loss
 from .guards import check_orders
 
 _METHODS = ("supports", "start", "from_record")
 
 
-def accounting_for(measure: CompositionMeasure, accumulator: Any = None) -> Accounting:
+def accounting_for(measure: CompositionMeasure, accumulator: Argument = None) -> Accounting:
     """Return ``accumulator`` if it supports ``measure``; if left out, the measure's own sum.
 
     :raises InvalidTypeError: if it is not an accumulator
@@ -45,7 +45,7 @@ def accounting_for(measure: CompositionMeasure, accumulator: Any = None) -> Acco
     return found
 
 
-def check_budget(accounting: Accounting, d_out: Any) -> None:
+def check_budget(accounting: Accounting, d_out: Loss) -> None:
     """Raise if the accumulator has ``check_budget`` and would admit no launch under ``d_out``."""
     check = getattr(type(accounting), "check_budget", None)
     if check is not None:
@@ -53,7 +53,7 @@ def check_budget(accounting: Accounting, d_out: Any) -> None:
 
 
 def bounded(
-    odometer: ConcurrentOdometer, d_in: Any, d_out: Any, orders: Sequence[float] | None
+    odometer: ConcurrentOdometer, d_in: Distance, d_out: Loss, orders: Sequence[float] | None
 ) -> Terms:
     """Return the terms under which an odometer is bounded.
 

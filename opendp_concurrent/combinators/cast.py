@@ -19,6 +19,7 @@ from ..measures import convertible_kinds, convertible_measure
 from ..measures.conversion import Conversion, Ends
 from ..measures.kinds import ZCDP
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..types import Distance
 from .constructor import constructor
 from .recertify import recertify
 
@@ -96,7 +97,7 @@ def conversion(
     for step in steps:
         step.require(ends)
 
-    def convert(distance: Any) -> Any:
+    def convert(distance: Distance) -> Any:
         for step in steps:
             distance = step.convert(distance, ends)
         return distance

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from opendp.mod import Transformation
 
 from ..errors import InvalidTypeError, SpaceMismatchError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentOdometer, postprocess, replace
 from ..queryables.stream_domain import is_stream
+from ..types import Argument
 from . import guards
 from .constructor import constructor
 from .guards import check_odometer
@@ -69,7 +68,7 @@ def make_chain_ot(
 
 
 @constructor(features=("contrib",))
-def make_chain_po(postprocessor: Any, odometer: ConcurrentOdometer) -> ConcurrentOdometer:
+def make_chain_po(postprocessor: Argument, odometer: ConcurrentOdometer) -> ConcurrentOdometer:
     """Return ``odometer >> postprocessor``: every answer is postprocessed, losses are the same.
 
     Required features: `contrib`

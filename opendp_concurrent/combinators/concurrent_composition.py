@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from opendp.mod import Domain, Measure, Metric
 
@@ -19,6 +18,7 @@ from ..queryables.spawn import spawn_composition
 from ..sums.accumulator import Accumulator
 from ..sums.orders_sum import grid_curve
 from ..sums.planned import Planned
+from ..types import Argument, Distance, Loss
 from .constructor import constructor
 from .guards import check_orders
 from .interactive_measurement import constant_map, make_measurement
@@ -31,8 +31,8 @@ def make_concurrent_composition(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    d_in: Any,
-    d_mids: Sequence[Any],
+    d_in: Distance,
+    d_mids: Sequence[Loss],
     *,
     orders: Sequence[float] | None = None,
     order: str = "given",
@@ -110,7 +110,9 @@ def make_concurrent_composition(
     )
 
 
-def _shares(measure: CompositionMeasure, d_mids: Any, orders: Any) -> tuple[tuple[Any, ...], Any]:
+def _shares(
+    measure: CompositionMeasure, d_mids: Argument, orders: Argument
+) -> tuple[tuple[Loss, ...], Loss]:
     given = checks.elements("losses", d_mids=d_mids)
     if not given:
         raise InvalidValueError("d_mids must have at least one element; pass one per launch")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..accounts.account import Bound
 from ..accounts.charge import Ledger
@@ -14,6 +13,7 @@ from ..native.trust import trusted
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
 from ..queryables.recorded import check_ledger, open_book
 from ..queryables.spawn import spawn_filter
+from ..types import Distance, Loss
 from .accounting import bounded
 from .constructor import constructor
 from .guards import check_odometer
@@ -23,8 +23,8 @@ from .interactive_measurement import constant_map, make_measurement
 @constructor
 def make_concurrent_filter(
     odometer: ConcurrentOdometer,
-    d_in: Any,
-    d_out: Any,
+    d_in: Distance,
+    d_out: Loss,
     *,
     orders: Sequence[float] | None = None,
     halt: bool = False,
@@ -99,7 +99,7 @@ def make_concurrent_filter(
         book, start = open_book(ledger, terms)
     known = constant_map(odometer.input_metric, d_in, budget)
 
-    def privacy_map(distance: Any) -> Any:
+    def privacy_map(distance: Distance) -> Loss:
         if odometer.transformation is not None:
             trusted(odometer.transformation, distance, flows=True)
         return known(distance)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from opendp.mod import Domain, Measure, Metric
 
 from ..accounts.charge import Ledger
@@ -16,6 +14,7 @@ from ..queryables.mechanism import ConcurrentOdometer
 from ..queryables.recorded import check_ledger
 from ..queryables.spawn import spawn_odometer
 from ..sums.accumulator import Accounting
+from ..types import Distance
 from .accounting import accounting_for
 from .constructor import constructor
 
@@ -28,7 +27,7 @@ def make_concurrent_odometer(
     *,
     accumulator: Accounting | None = None,
     ledger: Ledger | None = None,
-    d_in: Any = None,
+    d_in: Distance = None,
     opaque_errors: bool = False,
 ) -> ConcurrentOdometer:
     """Compose mechanisms, interactive or not, whose privacy losses are chosen adaptively.

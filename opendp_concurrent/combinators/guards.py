@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from opendp.mod import Domain, Measure, Measurement, Metric, Transformation
 
@@ -15,15 +14,16 @@ from ..measures import CompositionMeasure
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentOdometer
 from ..sums.orders_sum import OnOrders
+from ..types import Argument
 
 
-def _native_kind(kind: type, word: str, example: str) -> Guard[Any]:
+def _native_kind(kind: type, word: str, example: str) -> Guard[Argument]:
     """Make the guard of one kind of OpenDP's objects, which refuses null pointers.
 
     An annotation with the class itself carries the guard.
     """
 
-    def check(name: str, value: Any) -> Any:
+    def check(name: str, value: Argument) -> Argument:
         if checks.is_a(value, _native.PARTIAL_CONSTRUCTOR):
             raise InvalidTypeError(_native.unchained(name))
         if not checks.is_a(value, kind) or not value:
@@ -46,14 +46,14 @@ transformation = _native_kind(
 )
 
 
-def check_measurement(name: str, value: Any) -> Measurement:
+def check_measurement(name: str, value: Argument) -> Measurement:
     """Return the measurement, or raise."""
     found: Measurement = measurement.check(name, value)
     return found
 
 
 @guard("odometer", None, 3, "text")
-def odometer(name: str, value: Any) -> ConcurrentOdometer:
+def odometer(name: str, value: Argument) -> ConcurrentOdometer:
     """Return the argument if it is an odometer of this package, or raise naming the argument."""
     if not checks.is_a(value, ConcurrentOdometer) or not vars(value):
         raise InvalidTypeError(
@@ -63,7 +63,7 @@ def odometer(name: str, value: Any) -> ConcurrentOdometer:
     return found
 
 
-def check_odometer(value: Any) -> ConcurrentOdometer:
+def check_odometer(value: Argument) -> ConcurrentOdometer:
     """Return the odometer if it is one of this package without a limit of its own, or raise."""
     found = odometer(odometer=value)
     if found.limit is not None:

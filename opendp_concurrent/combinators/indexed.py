@@ -20,11 +20,12 @@ from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement, pinned, read_map
 from ..queryables.session import validate_d_in
 from ..queryables.stream_domain import feeds_many, is_stream
+from ..types import Answer, Distance, Query
 from .concurrent_composition import make_concurrent_composition
 from .constructor import constructor
 from .inside import check_inside, check_measurement_on
 from .postprocessing import ANSWER, QUERY, Tag, make_interactive_postprocessing
-from .wrap import Answer, as_answering, wrap_queries
+from .wrap import Ask, as_answering, wrap_queries
 
 
 @constructor
@@ -32,7 +33,7 @@ def make_indexed_composition(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    d_in: Any,
+    d_in: Distance,
     measurements: Sequence[Measurement],
     *,
     orders: Sequence[float] | None = None,
@@ -106,10 +107,10 @@ def make_indexed_composition(
         input_domain, input_metric, output_measure, d_in, d_mids, orders=orders
     )
 
-    def make_machine(launch: Answer) -> Answer:
+    def make_machine(launch: Ask) -> Ask:
         children = [as_answering(launch(one)) for one in measurements]
 
-        def answer(message: Any) -> Any:
+        def answer(message: Query) -> Answer:
             index, query = _pair(message, len(children))
             return children[index](query)
 
@@ -119,7 +120,7 @@ def make_indexed_composition(
     return wrap_queries(compositor, make_machine, "IndexedComposition", composes=False)
 
 
-def _pair(message: Any, count: int) -> tuple[int, Any]:
+def _pair(message: Query, count: int) -> tuple[int, Any]:
     parts = tuple(message) if checks.is_a(message, tuple) else ()
     if len(parts) != 2 or type(parts[0]) is not int:
         raise InvalidTypeError(
@@ -137,7 +138,7 @@ def make_ordered_composition(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    d_in: Any,
+    d_in: Distance,
     measurements: Sequence[Measurement],
     *,
     orders: Sequence[float] | None = None,
@@ -178,7 +179,7 @@ def make_ordered_composition(
     )
     count = len(measurements)
 
-    def in_turn(turn: int, tag: Tag, message: Any) -> tuple[int, Tag, Any]:
+    def in_turn(turn: int, tag: Tag, message: Query) -> tuple[int, Tag, Any]:
         if tag is QUERY:
             return turn, QUERY, (turn, message)
         return (turn + 1) % count, ANSWER, message
@@ -210,7 +211,7 @@ def make_null_query_extension(measurement: Measurement) -> ConcurrentMeasurement
     None
     """
 
-    def skip(state: None, tag: Tag, message: Any) -> tuple[None, Tag, Any]:
+    def skip(state: None, tag: Tag, message: Query) -> tuple[None, Tag, Any]:
         if tag is ANSWER:
             return None, ANSWER, message
         asked, query = _pair(message, 2)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from opendp.mod import Domain, Measurement, Metric
 
 from ..errors import InvalidTypeError, SpaceMismatchError
@@ -29,7 +27,7 @@ def check_inside(name: str, measurement: Measurement) -> None:
 
 
 def check_measurement_on(
-    name: str, measurement: Any, input_domain: Domain, input_metric: Metric
+    name: str, measurement: Measurement, input_domain: Domain, input_metric: Metric
 ) -> Measurement:
     """Return the measurement if it has this domain and metric, or raise."""
     one = check_measurement(name, measurement)

@@ -35,6 +35,7 @@ from ..queryables.mechanism import (
     may_feed_many,
 )
 from ..queryables.session import validate_d_in
+from ..types import Distance, Loss
 from .chain import check_no_stream, make_chain_ot
 
 
@@ -71,7 +72,7 @@ def make_measurement(
 
     plain: Any = {"u32": int, "f64": float}.get(str(input_space[1].distance_type))
 
-    def checked_map(d_in: Any) -> Any:
+    def checked_map(d_in: Distance) -> Any:
         if type(d_in) is not plain or not 0 <= d_in < 2**32:
             d_in = validate_d_in(input_space[1], d_in)
         try:
@@ -81,7 +82,7 @@ def make_measurement(
         except OpenDPException as error:  # from a map inside
             raise PrivacyMapError(d_in, str(error).strip()) from error
 
-    def native_map(d_in: Any) -> Any:
+    def native_map(d_in: Distance) -> Any:
         d_out = checked_map(d_in)
         return d_out.curve if isinstance(d_out, PrivacyProfile) else d_out
 
@@ -127,7 +128,7 @@ def never() -> bool:
     return False
 
 
-def constant_map(input_metric: Metric, bound_d_in: Any, d_out: Any) -> Callable[[Any], Any]:
+def constant_map(input_metric: Metric, bound_d_in: Any, d_out: Loss) -> Callable[[Any], Any]:
     """Return the privacy map that is ``d_out`` for every d_in up to ``bound_d_in``.
 
     Numbers of one type have an order. OpenDP's own metrics convert numbers to one type, and a
@@ -136,7 +137,7 @@ def constant_map(input_metric: Metric, bound_d_in: Any, d_out: Any) -> Callable[
     """
     converted = str(input_metric.distance_type) != "ExtrinsicObject"
 
-    def privacy_map(d_in: Any) -> Any:
+    def privacy_map(d_in: Distance) -> Loss:
         d_in = validate_d_in(input_metric, d_in)
         kinds = {type(d_in), type(bound_d_in)}
         numbers = kinds <= {int, float} and (converted or len(kinds) == 1)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..accounts.label import label_text
 from ..accounts.limit import Limit
 from ..errors import InvalidTypeError, InvalidValueError
 from ..queryables.mechanism import ConcurrentOdometer, replace
 from ..queryables.spawn import spawn_limited
+from ..types import Distance, Loss
 from .accounting import bounded
 from .constructor import constructor
 from .guards import check_odometer
@@ -18,8 +18,8 @@ from .guards import check_odometer
 @constructor
 def make_limited(
     odometer: ConcurrentOdometer,
-    d_in: Any,
-    d_out: Any,
+    d_in: Distance,
+    d_out: Loss,
     *,
     label: str,
     orders: Sequence[float] | None = None,

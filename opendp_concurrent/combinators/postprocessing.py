@@ -16,8 +16,9 @@ from ..interrupts import let_in
 from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import NONE, Queries
+from ..types import Answer, Query, State
 from .constructor import constructor
-from .wrap import Answer, wrap
+from .wrap import Ask, wrap
 
 
 class Tag(Enum):
@@ -119,10 +120,10 @@ def postprocessing(
 ) -> ConcurrentMeasurement:
     """Put a postprocessor in the middle; its protocol may have named queries."""
 
-    def make_machine(ask: Answer) -> Answer:
+    def make_machine(ask: Ask) -> Ask:
         state = initial_state
 
-        def answer(message: Any) -> Any:
+        def answer(message: Query) -> Answer:
             nonlocal state
             after, tag, message = _step(postprocessor, state, QUERY, message)
             asks = 0
@@ -144,7 +145,9 @@ def postprocessing(
     )
 
 
-def _step(postprocessor: Postprocessor, state: Any, tag: Tag, message: Any) -> tuple[Any, Tag, Any]:
+def _step(
+    postprocessor: Postprocessor, state: State, tag: Tag, message: Query
+) -> tuple[Any, Tag, Any]:
     found = let_in(beside_data, postprocessor, state, tag, message)
     parts = tuple(found) if isinstance(found, tuple) else ()
     if len(parts) != 3 or not isinstance(parts[1], Tag):

@@ -12,6 +12,7 @@ from ..measures.conversion import Profile
 from ..native import opendp as _native
 from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement, known_accuracy, pinned, read_map, run
+from ..types import Distance, Loss
 from .interactive_measurement import make_measurement
 
 
@@ -30,7 +31,7 @@ def recertify(
     measurement = pinned(measurement)
     validate = convertible_measure(measurement.output_measure).validate
 
-    def privacy_map(d_in: Any) -> Any:
+    def privacy_map(d_in: Distance) -> Loss:
         distance = convert(validate("d_mid", read_map(measurement, d_in)))
         return _native.new_privacy_profile(distance) if isinstance(distance, Profile) else distance
 

@@ -7,7 +7,6 @@ stream itself (:mod:`..queryables.stream`) and receives the updates from there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from opendp.mod import Measurement, OdometerQueryable, Queryable
 
@@ -29,22 +28,23 @@ from ..queryables.saved import Part, list_parts, parts_of
 from ..queryables.stream import Meter, Stream, start_of
 from ..queryables.stream_domain import is_stream
 from ..queryables.stream_handles import OwnStreamQueryable, QueryOnlyQueryable, query_side
+from ..types import Answer, Query
 from .constructor import constructor
 from .guards import check_measurement
 from .inside import check_inside
 from .interactive_measurement import make_measurement, never
 
-Answer = Callable[[Any], Any]
+Ask = Callable[[Query], Answer]
 
 
-def unchanged(answer: Answer) -> Answer:
+def unchanged(answer: Ask) -> Ask:
     """Return the answer function unchanged: every message is passed on."""
     return answer
 
 
 def wrap(
     measurement: Measurement,
-    make_machine: Callable[[Answer], Answer],
+    make_machine: Callable[[Ask], Ask],
     name: str,
     *,
     queries: Queries = NONE,
@@ -64,7 +64,7 @@ def wrap(
 
 def wrap_queries(
     measurement: Measurement,
-    make_machine: Callable[[Answer], Answer],
+    make_machine: Callable[[Ask], Ask],
     name: str,
     *,
     limit: int | None = None,
@@ -124,18 +124,20 @@ def wrap_queries(
     )
 
 
-def _metered(answer: Answer, meter: Meter | None) -> Answer:
+def _metered(answer: Ask, meter: Meter | None) -> Ask:
     if meter is None:
         return answer
 
-    def counted(message: Any) -> Any:
+    def counted(message: Query) -> Answer:
         meter.spend(1)
         return answer(message)
 
     return counted
 
 
-def _carry(handle: MachineQueryable, answer: Any, own: Stream | None, meter: Meter | None) -> None:
+def _carry(
+    handle: MachineQueryable, answer: Answer, own: Stream | None, meter: Meter | None
+) -> None:
     """Let the handle be resumed if the wrapped queryable can be resumed."""
     behind = parts_of(answer)
     if behind is None:
@@ -146,13 +148,13 @@ def _carry(handle: MachineQueryable, answer: Any, own: Stream | None, meter: Met
     list_parts(handle, (*mine, *behind))
 
 
-def _queries_of(answer: Any) -> Queries:
+def _queries_of(answer: Answer) -> Queries:
     """Return the named queries; a release has the query ``read``."""
     queryable = isinstance(answer, (Queryable, OdometerQueryable))
     return queries_of(answer) if queryable else READ
 
 
-def as_answering(answer: Any) -> Answer:
+def as_answering(answer: Answer) -> Ask:
     """Return a queryable as it is, or a function that returns the release at each query."""
     if isinstance(answer, (Queryable, OdometerQueryable)):
         return query_side(answer)

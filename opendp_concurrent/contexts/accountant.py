@@ -11,8 +11,8 @@ from typing import Any
 from opendp.mod import Domain
 
 from ..accounts.charge import Ledger
-from ..arguments import checks
 from ..arguments.checks import at_most
+from ..arguments.weights import weights as shares_of
 from ..combinators.concurrent_composition import MOST_LAUNCHES, make_concurrent_composition
 from ..combinators.concurrent_filter import make_concurrent_filter
 from ..combinators.concurrent_odometer import make_concurrent_odometer
@@ -102,4 +102,4 @@ def weights_of(evenly: int | None, weights: Sequence[float] | None) -> list[Frac
         return [Fraction(1)] * shares(split_evenly_over=evenly)
     if weights is None:
         return None
-    return checks.weights(split_by_weights=weights)
+    return shares_of(split_by_weights=weights)

@@ -9,7 +9,8 @@ from typing import Any
 from opendp.mod import Measure, Measurement, OpenDPException, assert_features
 
 from ..arguments.checked import Probability, checked
-from ..arguments.checks import at_most, function, is_a, optional, pair, positive, shown, weights
+from ..arguments.checks import at_most, function, is_a, optional, pair, positive, shown
+from ..arguments.weights import weights
 from ..combinators import guards, pairs
 from ..combinators.accounting import accounting_for, check_budget
 from ..errors import ConcurrentError, InvalidValueError
@@ -18,6 +19,7 @@ from ..measures import CompositionMeasure, composition_measure
 from ..queryables.mechanism import read_map
 from ..queryables.session import validate_d_in
 from ..sums.accumulator import Accounting, repeated
+from ..types import Distance, Loss
 from .search import nearest_passing
 
 _MOST = at_most(2**62, "no session has more")
@@ -46,7 +48,7 @@ def largest_share(
     privacy_loss: tuple[Measure, Any],
     launches: int | Sequence[float],
     *,
-    accumulator: Any = None,
+    accumulator: Accounting | None = None,
     delta: Probability = 0.0,
 ) -> Any:
     """Return the largest loss that each of a number of launches may have.
@@ -125,11 +127,11 @@ def _searched(
 @checked(make_measurement=function, launches=_MOST, bounds=optional(_bounds))
 def smallest_scale(
     make_measurement: Callable[[float], Measurement],
-    d_in: Any,
-    d_out: Any,
+    d_in: Distance,
+    d_out: Loss,
     launches: int = 1,
     *,
-    accumulator: Any = None,
+    accumulator: Accounting | None = None,
     delta: Probability = 0.0,
     bounds: tuple[float, float] | None = None,
 ) -> float:

@@ -9,23 +9,32 @@ from typing import Any
 from opendp.context import Context, Query, domain_of
 from opendp.domains import vector_domain, with_margin
 from opendp.extras.polars import LazyFrameQuery
-from opendp.mod import Domain, ExtrinsicDivergence, Measurement, Odometer, assert_features
+from opendp.mod import (
+    Domain,
+    ExtrinsicDivergence,
+    Measurement,
+    Odometer,
+    Queryable,
+    assert_features,
+)
 
 from ..accounts.charge import Ledger
 from ..accounts.price import own_distance
 from ..arguments import checks
 from ..arguments.checked import checked
 from ..arguments.checks import optional
-from ..arguments.owned import plain
+from ..arguments.plain import plain
 from ..combinators import pairs
 from ..combinators.concurrent_odometer import make_concurrent_odometer
 from ..combinators.limited import make_limited
 from ..combinators.loss_of import guarded, loss_of
 from ..data.kind import kind_of_data
-from ..errors import ConcurrentError, InvalidTypeError, SharesUsedError, SpaceMismatchError
+from ..errors import ConcurrentError, InvalidTypeError, SpaceMismatchError
+from ..errors.contexts import SharesUsedError
 from ..interrupts import whole
 from ..queryables.root import ConcurrentCompositionQueryable
 from ..sums.accumulator import Accounting
+from ..types import Answer, Data, Distance, Loss
 from .accountant import Spending, accountant_of, shares
 from .frame_query import ConcurrentLazyFrameQuery
 from .query import concurrent_query
@@ -38,7 +47,7 @@ from .table_query import table_query
     split_evenly_over=optional(shares),
 )
 def concurrent_context(
-    data: Any,
+    data: Data,
     privacy_unit: tuple[Any, Any],
     privacy_loss: tuple[Any, Any],
     split_evenly_over: int | None = None,
@@ -147,7 +156,7 @@ def _with_margins(domain: Domain, margins: Any) -> Domain:
     return domain
 
 
-def _is_of_one(domain: Domain, data: Any) -> bool:
+def _is_of_one(domain: Domain, data: Data) -> bool:
     """Return whether ``domain`` is the domain of one element of the data."""
     try:
         return bool(vector_domain(domain) == domain_of(data, infer=True))
@@ -159,7 +168,7 @@ class ConcurrentContext(Context):
     """A context with exact sums, whose children are contexts of this package."""
 
     @whole
-    def __call__(self, query: Measurement | Odometer) -> Any:
+    def __call__(self, query: Measurement | Odometer) -> Answer:
         """Launch the query."""
         if isinstance(query, Odometer):
             return self.queryable(query)
@@ -260,10 +269,10 @@ class ConcurrentContext(Context):
     def nested(
         self,
         accountant: Any,
-        queryable: Any,
-        d_in: Any,
+        queryable: Queryable,
+        d_in: Distance,
         d_mids: Any,
-        d_out: Any,
+        d_out: Loss,
         space: tuple[Any, Any],
     ) -> ConcurrentContext:
         """Return the context of a child."""

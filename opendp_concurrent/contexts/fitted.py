@@ -12,14 +12,15 @@ from ..arguments.checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import CompositionMeasure, composition_measure
 from ..queryables.mechanism import read_map
+from ..types import Distance, Loss
 from .search import failure_at_one, nearest_passing
 
 
 def fitted(
     make: Callable[[Any], Measurement],
     output_measure: Measure,
-    d_in: Any,
-    d_out: Any,
+    d_in: Distance,
+    d_out: Loss,
     bounds: tuple[float | None, float | None] | None = None,
     T: Any = None,  # noqa: N803 - OpenDP's name
 ) -> Measurement:

@@ -15,7 +15,9 @@ from ..arguments.checks import is_a
 from ..combinators.cast import cast
 from ..errors import ConcurrentError, InvalidTypeError
 from ..frames.count import make_frame_count, stable_frame
+from ..native.attributes import QueryParts, frame_parts, group_parts, query_parts
 from ..queryables.as_transformation import AsTransformation
+from ..types import Loss
 from .fitted import neither_loss_nor_scale
 from .native_loss import is_native, native_loss, native_measures
 from .query import ConcurrentQuery
@@ -24,7 +26,7 @@ from .search import nearest_passing
 _NO_CENSORING = 2**32 - 1  # the threshold at which OpenDP looks for the scale
 _CHILDREN = ("compositor", "analyst_quotas", "block_filter", "parallel_composition")
 
-_part = object.__getattribute__  # because a query looks up its attributes in its plan first
+_own = object.__getattribute__  # because a query looks up its attributes in its plan first
 
 
 class ConcurrentLazyFrameQuery(AsTransformation, LazyFrameQuery):
@@ -54,21 +56,21 @@ class ConcurrentLazyFrameQuery(AsTransformation, LazyFrameQuery):
 
     def frame_count(self) -> ConcurrentQuery:
         """Count the rows of the plan; see :func:`.make_frame_count`."""
-        query, plan = _part(self, "_query"), _part(self, "polars_plan")
-        domain, metric = query._chain
+        plan, query = frame_parts(self)
+        domain, metric = query_parts(query).chain
         counted: ConcurrentQuery = query.new_with(chain=make_frame_count(domain, metric, plan))
         return counted
 
     def as_transformation(self) -> Transformation:
         """Return the count of the plan's rows, if the query is one; else raise."""
-        counted = _part(self, "_counted")
+        counted = _own(self, "_counted")
         if counted is None:
             raise InvalidTypeError(
                 "the query must count rows, since OpenDP certifies no sensitivity of other answers "
                 "without noise: end the plan with .select(pl.len()) or .frame_count(); pass a "
                 "function on the frame for an answer whose sensitivity you promise"
             )
-        domain, metric = _part(self, "_query")._chain
+        domain, metric = _asked(self).chain
         return make_frame_count(domain, metric, counted)
 
     def resolve(self) -> Measurement:
@@ -79,13 +81,13 @@ class ConcurrentLazyFrameQuery(AsTransformation, LazyFrameQuery):
         without a privacy loss, if the plan has all scales. Under a measure that OpenDP has no noise
         for, it makes the query under pure DP or zCDP, whichever needs less noise, and casts it.
         """
-        if _part(self, "_counted") is not None:
+        if _own(self, "_counted") is not None:
             raise InvalidTypeError(
                 "the query is a count without noise: write select(dp.len(signed=True)), or pass it "
                 "as a query to a mechanism that adds noise, such as a sparse vector"
             )
-        query = _part(self, "_query")
-        measure, d_out = query._output_measure, query._d_out
+        asked = _asked(self)
+        measure, d_out = asked.output_measure, asked.d_out
         if is_native(measure):
             return _resolved(self, measure, d_out)
         for native in native_measures(measure):
@@ -99,13 +101,19 @@ class ConcurrentLazyFrameQuery(AsTransformation, LazyFrameQuery):
         return cast(_resolved(self, native, loss), measure)
 
 
-def _resolved(frames: ConcurrentLazyFrameQuery, measure: Measure, d_out: Any) -> Measurement:
+def _asked(frames: ConcurrentLazyFrameQuery) -> QueryParts:
+    _, query = frame_parts(frames)
+    return query_parts(query)
+
+
+def _resolved(frames: ConcurrentLazyFrameQuery, measure: Measure, d_out: Loss) -> Measurement:
     """Return the measurement of a plan under a measure that OpenDP has noise for."""
-    query, plan = _part(frames, "_query"), _part(frames, "polars_plan")
-    d_in = query._d_in
+    plan, query = frame_parts(frames)
+    asked = query_parts(query)
+    d_in = asked.d_in
 
     def make(scale: float | None, threshold: int | None = None) -> Measurement:
-        return make_private_lazyframe(*query._chain, measure, plan, scale, threshold)
+        return make_private_lazyframe(*asked.chain, measure, plan, scale, threshold)
 
     if d_out is None:
         try:
@@ -142,9 +150,9 @@ class ConcurrentLazyGroupByQuery(LazyGroupByQuery):
 def concurrent_frames(made: Any) -> Any:
     """Convert OpenDP's query on a LazyFrame to this package's; return anything else unchanged."""
     if type(made) is LazyFrameQuery:
-        return ConcurrentLazyFrameQuery(_part(made, "polars_plan"), _part(made, "_query"))
+        return ConcurrentLazyFrameQuery(*frame_parts(made))
     if type(made) is LazyGroupByQuery:
-        return ConcurrentLazyGroupByQuery(made._lgb_plan, made._query)
+        return ConcurrentLazyGroupByQuery(*group_parts(made))
     return made
 
 
@@ -158,7 +166,7 @@ def _ours_again(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def _counting(frames: ConcurrentLazyFrameQuery, select: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``select``, which marks the result of ``select(pl.len())`` as a count of the plan."""
-    plan = _part(frames, "polars_plan")
+    plan, _ = frame_parts(frames)
 
     @wraps(select)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -176,10 +184,10 @@ def _is_len(expression: Any) -> bool:
 
 def _on_rows(frames: ConcurrentLazyFrameQuery) -> ConcurrentQuery:
     """Return the query for the rows of the plan, to which a constructor can be added."""
-    query, plan = _part(frames, "_query"), _part(frames, "polars_plan")
-    if plan is _part(frames, "_start"):
+    plan, query = frame_parts(frames)
+    if plan is _own(frames, "_start"):
         on_data: ConcurrentQuery = query
         return on_data
-    domain, metric = query._chain
+    domain, metric = query_parts(query).chain
     on_plan: ConcurrentQuery = query.new_with(chain=stable_frame(domain, metric, plan))
     return on_plan

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from opendp.mod import Measure, OpenDPException
 
 from ..arguments.checks import shown
 from ..combinators.cast import conversion
 from ..errors import ConcurrentError, InvalidValueError
 from ..measures import composition_measure
+from ..types import Loss
 from .search import nearest_passing
 
 
-def loss_under(source: Measure, target: Measure, d_out: Any, delta: float | None = None) -> float:
+def loss_under(source: Measure, target: Measure, d_out: Loss, delta: float | None = None) -> float:
     """Return the largest loss under ``source`` that converts to at most ``d_out``.
 
     No measurement is made: the conversion is one of numbers.

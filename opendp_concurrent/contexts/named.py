@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from opendp.mod import Queryable
+
+from ..accounts.lifecycle import Lifecycle
+from ..interrupts import Lock
 from ..queryables.data import SealedHandle
+from ..types import Answer, Key
 
 
 class NamedContexts(SealedHandle):
@@ -16,21 +21,21 @@ class NamedContexts(SealedHandle):
 
     __iter__ = None  # the handle does not list its keys
 
-    def __init__(self, handle: Any, open_context: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, handle: Queryable, open_context: Callable[[Any, Any], Any]) -> None:
         self._handle, self._open = handle, open_context
         self._opened: dict[Any, Any] = {}
 
-    def _adopt_by(self, lifecycle: Any, lock: Any) -> None:
+    def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
         self._handle._adopt_by(lifecycle, lock)
 
-    def __call__(self, key: Any) -> Any:
+    def __call__(self, key: Key) -> Answer:
         """Return the context of one key."""
         queryable = self._handle(key)  # which checks the key
         if key not in self._opened:
             self._opened.setdefault(key, self._open(key, queryable))
         return self._opened[key]
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Key) -> Any:
         """Return the context of one key."""
         return self(key)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
 from opendp.mod import Measure
 
@@ -17,6 +15,7 @@ from ..errors import (
 )
 from ..fdp.function import TradeoffFunction
 from ..measures import composition_measure
+from ..types import Loss
 from .loss_under import loss_under
 
 
@@ -45,7 +44,7 @@ def native_measures(measure: Measure) -> list[Measure]:
     return found
 
 
-def native_loss(measure: Measure, d_out: Any) -> tuple[Measure, float]:
+def native_loss(measure: Measure, d_out: Loss) -> tuple[Measure, float]:
     """Return pure DP or zCDP, with the largest loss that converts to at most ``d_out``.
 
     The one is returned whose noise has the smaller variance: 2/ε² of Laplace noise, 1/(2ρ) of

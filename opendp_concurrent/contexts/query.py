@@ -16,6 +16,7 @@ from opendp.mod import (
     Measure,
     Measurement,
     Metric,
+    Queryable,
     Transformation,
 )
 
@@ -29,12 +30,14 @@ from ..data.kind import kind_of
 from ..errors import InvalidTypeError, InvalidValueError
 from ..interrupts import whole
 from ..measures import composition_measure
+from ..native.attributes import query_parts
 from ..parallel.analyst_quotas import make_analyst_quotas
 from ..parallel.parallel import make_parallel_composition
 from ..parallel.partition import Partition
 from ..queryables.as_transformation import AsTransformation
 from ..queryables.mechanism import read_map
 from ..sums.accumulator import Accounting
+from ..types import Distance, Loss
 from .accountant import Spending, accountant_of
 from .by_opendp import ByOpenDP
 from .fitted import fitted
@@ -107,7 +110,7 @@ class ConcurrentQuery(AsTransformation, Query):
         self,
         split_evenly_over: int | None = None,
         split_by_weights: Sequence[float] | None = None,
-        d_out: Any = None,
+        d_out: Loss = None,
         output_measure: Measure | None = None,
         alpha: float | None = None,
     ) -> Query:
@@ -124,7 +127,7 @@ class ConcurrentQuery(AsTransformation, Query):
         )
         space = domain, metric
 
-        def wrap_release(queryable: Any) -> Context:
+        def wrap_release(queryable: Queryable) -> Context:
             return self._nested(accountant, queryable, d_in, d_mids, budget, space)
 
         return self.new_with(chain=self._after(convert(accountant)), wrap_release=wrap_release)
@@ -162,7 +165,7 @@ class ConcurrentQuery(AsTransformation, Query):
             for name, quota in analysts.quotas.items()
         }
 
-        def open_context(name: str, queryable: Any) -> Context:
+        def open_context(name: str, queryable: Queryable) -> Context:
             limit = limits[name]
             return self._nested(limit, queryable, d_in, None, limit.map(d_in), (domain, metric))
 
@@ -170,7 +173,7 @@ class ConcurrentQuery(AsTransformation, Query):
 
     def block_filter(
         self,
-        d_out: Any,
+        d_out: Loss,
         blocks: Partition,
         keys: Collection[Any] | None = None,
         *,
@@ -267,7 +270,7 @@ class ConcurrentQuery(AsTransformation, Query):
         )
         self._check_loss(parts, d_in)
 
-        def open_context(_: Any, queryable: Any) -> Context:
+        def open_context(_: Any, queryable: Queryable) -> Context:
             own = None if d_mids is None else list(d_mids)
             space = part_domain, metric_of_parts
             return self._nested(accountant, queryable, each, own, budget, space)
@@ -276,7 +279,7 @@ class ConcurrentQuery(AsTransformation, Query):
 
     # --- what the methods share ------------------------------------------------------------------
 
-    def _loss(self, d_out: Any) -> Any:
+    def _loss(self, d_out: Loss) -> Loss:
         d_out = self._d_out if d_out is None else d_out
         if d_out is None:
             raise InvalidTypeError(
@@ -286,7 +289,7 @@ class ConcurrentQuery(AsTransformation, Query):
         return d_out
 
     def _inner(
-        self, d_out: Any, inner: Measure | None, alpha: float | None
+        self, d_out: Loss, inner: Measure | None, alpha: float | None
     ) -> tuple[tuple[Measure, Any], Callable[[Any], Any]]:
         """Return the measure and the loss of a nested context, and the cast of its accountant."""
         outer = self._output_measure
@@ -325,7 +328,7 @@ class ConcurrentQuery(AsTransformation, Query):
             wrap_release=lambda handle: NamedContexts(handle, open_context),
         )
 
-    def _check_loss(self, made: Measurement, d_in: Any) -> None:
+    def _check_loss(self, made: Measurement, d_in: Distance) -> None:
         """Raise if the loss is above that of the query."""
         if self._d_out is None:
             return
@@ -362,15 +365,3 @@ def _added(name: str, add: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
 def concurrent_query(query: Query) -> ConcurrentQuery:
     """Return OpenDP's query as one of this package."""
     return ConcurrentQuery(*query_parts(query))
-
-
-def query_parts(query: Query) -> tuple[Any, ...]:
-    """Return the arguments that make a query like this one."""
-    return (
-        query._chain,
-        query._output_measure,
-        query._d_in,
-        query._d_out,
-        query._context,
-        query._wrap_release,
-    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
 
 from opendp.accuracy import (
     discrete_laplacian_scale_to_accuracy,
@@ -77,7 +76,7 @@ def summarize(measurement: Measurement, alpha: float | None, answers: int | None
     return Summary(found.noise, found.scale, error, alpha)
 
 
-def _native(measurement: Any) -> Accuracy | None:
+def _native(measurement: Measurement) -> Accuracy | None:
     """Return the accuracy of OpenDP's noise, at the end of a chain of transformations."""
     while is_a(measurement, Measurement):
         made = getattr(measurement, "__opendp_dict__", None) or {}

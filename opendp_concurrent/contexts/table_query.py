@@ -15,14 +15,16 @@ from opendp.mod import Transformation
 
 from ..arguments import checks
 from ..errors import InvalidTypeError
+from ..native.attributes import query_parts
 from ..tables import aggregates, steps
 from ..tables.domain import tables_of
 from ..tables.kind import TABLES
 from ..tables.moments import Statistic
 from ..tables.predicate import Predicate
 from ..tables.schema import KEYS, Schema, keys_of, names_of
+from ..types import Data
 from .answers import ACCURACIES, Labels, library_of
-from .query import ConcurrentQuery, query_parts
+from .query import ConcurrentQuery
 
 _NORMS = {
     "laplace": "l1",
@@ -220,7 +222,7 @@ class TableQuery(ConcurrentQuery):
         measure = zcdp if self._output_measure in (zcdp, approximate(zcdp)) else max_divergence()
 
         def noisy(scale: float) -> Any:
-            return scores._chain >> then_noisy_max(measure, scale, negate=True)
+            return query_parts(scores).chain >> then_noisy_max(measure, scale, negate=True)
 
         chain = PartialChain(noisy) if scale is None else noisy(scale)
         return self.new_with(chain=chain, wrap_release=lambda place: public[place])
@@ -317,7 +319,7 @@ class TableAnswerQuery(ConcurrentQuery):
 
     def release(
         self,
-        data: Any = None,
+        data: Data = None,
         bounds: tuple[float, float] | None = None,
         T: Any = None,  # noqa: N803 - OpenDP's name
         *,
@@ -367,7 +369,7 @@ class TableAnswerQuery(ConcurrentQuery):
 
 def table_query(query: ConcurrentQuery) -> ConcurrentQuery:
     """Return the query as one on a table if it has tables as data; else unchanged."""
-    chain = query._chain
+    chain = query_parts(query).chain
     domain = chain.output_domain if isinstance(chain, Transformation) else None
     if checks.is_a(chain, tuple):
         domain = chain[0]

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 from weakref import ref
 
-from ..accounts.lifecycle import innermost_running
+from ..accounts.lifecycle import Lifecycle, innermost_running
 from ..arguments.checked import checked
 from ..combinators import guards
 from ..combinators.constructor import constructor
@@ -35,6 +35,7 @@ from ..queryables.saved import (
     whole,
 )
 from ..queryables.stream import stream_of
+from ..types import Json
 from .mechanism import Checked, inside_a_mechanism
 
 _LOCK = Lock()
@@ -150,14 +151,14 @@ class Checkpoint(SealedHandle):
     """
 
     def __init__(self, saved: str | None = None) -> None:
-        self._record: Any = None
+        self._record: Json = None
         self._parts: Sealed | None = None
         self._lineage, self._of = "", Lineage()
         if saved is None:
             return
         self._record = _read(saved)
 
-    def _adopt_by(self, lifecycle: Any, lock: Any) -> None:
+    def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
         """Nothing: it belongs to the owner of the data, not to a launch."""
 
     def __reduce__(self) -> Any:

@@ -34,6 +34,7 @@ from ..queryables.stream import Feed, Meter, Stream, start_of
 from ..queryables.stream_domain import MESSAGES
 from ..queryables.stream_handles import FedQueryable, QueryOnlyQueryable, query_side
 from ..queryables.updates import DataMessage, Update, Updates
+from ..types import Answer, Data, Distance, Item, ItemSequence, Loss, Query
 from .mechanism import Checked, ContinualQueryable
 from .stream import items_of
 
@@ -87,7 +88,7 @@ class Branch(Stream):
         if self._ended:
             raise StreamError(MISSED)
 
-    def asking(self, answer: Any) -> Any:
+    def asking(self, answer: Answer) -> Any:
         """Return the answer with its handles wrapped, so that each query to them is counted."""
         if isinstance(answer, (list, tuple)):
             parts = map(self.asking, answer)
@@ -98,7 +99,7 @@ class Branch(Stream):
             return answer
         ask: Callable[[Any], Any] = query_side(answer)
 
-        def counted(query: Any) -> Any:
+        def counted(query: Query) -> Answer:
             self.check()
             if self.meter is None:
                 return ask(query)
@@ -181,7 +182,7 @@ class _Fit:
     def __init__(self, domain: Domain, limit: int | None) -> None:
         self._domain, self.limit = domain, limit
 
-    def check(self, query: Any) -> None:
+    def check(self, query: Query) -> None:
         """Raise, before any charge, unless the children of ``query`` would be fed."""
         if isinstance(query, Odometer):
             raise InvalidTypeError(OF_ODOMETER)
@@ -190,7 +191,7 @@ class _Fit:
         check_launch(query)
         self._rehearse(query)
 
-    def _rehearse(self, query: Any) -> None:
+    def _rehearse(self, query: Query) -> None:
         """Raise if the measurement would launch others beyond the limit.
 
         For OpenDP's own measurements only the spawned queryable shows this, so the measurement is
@@ -203,7 +204,7 @@ class _Fit:
         branch = Branch(self.limit)
         self.check_fed(run(query, branch.token(self._domain.carrier_type)), branch)
 
-    def check_fed(self, answer: Any, branch: Branch) -> None:
+    def check_fed(self, answer: Answer, branch: Branch) -> None:
         """Raise if a child would not be fed, or not be counted."""
         composes = isinstance(answer, (OdometerQueryable, ConcurrentCompositionQueryable))
         later = isinstance(answer, Queryable) and not branch.subscribed
@@ -222,13 +223,13 @@ class _FanOut:
     def __init__(self, root: Any, stream: Branches, fit: _Fit) -> None:
         self._root, self._stream, self.fit = root, stream, fit
 
-    def update(self, item: Any) -> None:
+    def update(self, item: Item) -> None:
         self._stream.receive(Update(item))
 
-    def update_all(self, items: Any) -> None:
+    def update_all(self, items: ItemSequence) -> None:
         self._stream.receive(Updates(items))
 
-    def ask(self, query: Any) -> Any:
+    def ask(self, query: Query) -> Answer:
         if query is _IS_OPEN:
             return None
         self.fit.check(query)
@@ -249,7 +250,7 @@ class _Launches:
     root: Any
     fit: _Fit
 
-    def admits(self, query: Any) -> bool:
+    def admits(self, query: Query) -> bool:
         """Whether a launch of a measurement would be admitted now; runs and charges nothing.
 
         Another thread or process may launch in between. Only a launch decides.
@@ -262,7 +263,7 @@ class _Launches:
         admitted: bool = self.root.admits(query)
         return admitted and self._halted() is None
 
-    def describe(self, query: Any, d_in: Any = None) -> Description:
+    def describe(self, query: Query, d_in: Distance = None) -> Description:
         """Describe a launch before it happens: its answer, its loss, whether it is admitted.
 
         The mechanism does not get the stream, and nothing is charged. The privacy map is read. With
@@ -300,11 +301,11 @@ class _Launches:
             return error.with_traceback(None)
         return None
 
-    def privacy_loss(self, d_in: Any = None) -> Any:
+    def privacy_loss(self, d_in: Distance = None) -> Loss:
         """Return the loss so far; ``d_in`` may be left out where there is a bound."""
         return self.root.privacy_loss() if d_in is None else self.root.privacy_loss(d_in)
 
-    def remaining(self) -> Any:
+    def remaining(self) -> Loss:
         """Return the budget that remains below the bound."""
         return self.root.remaining()
 
@@ -421,7 +422,7 @@ def make_concurrent_continual(
 
     if isinstance(composition, ConcurrentOdometer):
 
-        def open_odometer(data: Any) -> StreamQueryable:
+        def open_odometer(data: Data) -> StreamQueryable:
             start_of(seal(_native.to_pointer(data, carrier_type)))
             stream = branches()
             root = composition(stream)

@@ -28,23 +28,24 @@ from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import NONE, Queries, answering
-from ..queryables.saved import MOST, fields, list_parts, require, whole
+from ..queryables.saved import MOST, fields, guarded, list_parts, require, whole
 from ..queryables.stream import Stream, start_of
 from ..queryables.stream_handles import FedQueryable, Updatable
 from ..queryables.updates import DataMessage, Room, Update, Updates, check_items, check_step
-from .stream import INVALID, Categories, Integers, Items, items_of, valid_item
+from ..types import Answer, Item, ItemSequence, Json, Query
+from .stream import INVALID, Categories, Integers, items_of, valid_item
 
 
 class ContinualMachine(Protocol):
     """State machine of a continual mechanism; it gets valid messages only."""
 
-    def update(self, item: Any) -> None:
+    def update(self, item: Item) -> None:
         """Take the item of the next step, or None."""
 
-    def update_all(self, items: Any) -> None:
+    def update_all(self, items: ItemSequence) -> None:
         """Take the items of the next steps: a sequence, or an array of integers."""
 
-    def ask(self, query: Any) -> Any:
+    def ask(self, query: Query) -> Answer:
         """Answer a query, or raise and change nothing."""
 
 
@@ -52,10 +53,10 @@ class ContinualMachine(Protocol):
 class Resumable(Protocol):
     """A machine whose state can be saved and restored."""
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """Return the state as a JSON value."""
 
-    def restore(self, record: Any) -> None:
+    def restore(self, record: Json) -> None:
         """Restore the state from a record."""
 
 
@@ -78,7 +79,7 @@ class Checked:
     def __init__(
         self,
         machine: ContinualMachine,
-        items: Items,
+        items: ItemSequence,
         horizon: int | None = None,
         name: str = "Continual",
         *,
@@ -90,7 +91,7 @@ class Checked:
         self._steps, self._halted, self.name = 0, False, name
         self._lineage: Any = None  # of checkpoints; notified of every message
 
-    def __call__(self, message: Any) -> Any:
+    def __call__(self, message: Query) -> Answer:
         """Take an update, or answer a query."""
         if self._halted:
             raise StreamHaltedError
@@ -104,14 +105,14 @@ class Checked:
             return self._room(message.steps)
         return self._call(self._machine.ask, message)
 
-    def _update(self, item: Any, step: Any) -> None:
+    def _update(self, item: Item, step: Any) -> None:
         if step is not None:
             check_step(step, self._steps)
         self._room(1)
         self._take(self._machine.update, self._valid(item))
         self._steps += 1
 
-    def _update_all(self, items: Any) -> None:
+    def _update_all(self, items: ItemSequence) -> None:
         items = check_items(items)
         count = len(items)
         self._room(count)
@@ -135,7 +136,7 @@ class Checked:
             self._halted = True
             raise
 
-    def _valid(self, item: Any) -> Any:
+    def _valid(self, item: Item) -> Any:
         """Return the item if it is valid, or halt."""
         kind = self._items
         if type(item) is int and type(kind) is Integers and kind.lower <= item <= kind.upper:
@@ -145,7 +146,7 @@ class Checked:
             self._halt()
         return found
 
-    def _array(self, items: Any) -> Any:
+    def _array(self, items: ItemSequence) -> Any:
         """Return valid integers as an array; None if each item must be checked by itself."""
         if not isinstance(self._items, (Integers, Categories)):
             return None
@@ -356,7 +357,7 @@ def continual(
         machine = Checked(_started(start), items, horizon, full_name, of_user=of_user)
         handle = hand_out(machine, stream, queries=queries)
         if machine.resumable:
-            list_parts(handle, ((handle._lock, machine),))
+            list_parts(handle, (guarded(handle, machine),))
         return handle
 
     return make_measurement(

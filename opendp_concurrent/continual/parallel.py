@@ -33,6 +33,7 @@ from ..queryables.mechanism import ConcurrentMeasurement, run
 from ..queryables.named_queries import PARTS
 from ..queryables.stream import start_of
 from ..queryables.updates import Update, Updates
+from ..types import Answer, Item, ItemSequence, Query
 from .concurrent import Branch
 from .mechanism import Checked, hand_out
 from .stream import items_of, require_events, whole_distance
@@ -53,7 +54,7 @@ class _Parts:
     ) -> None:
         self._key, self._branches, self._answers = key, branches, answers
 
-    def _part(self, item: Any) -> Branch | None:
+    def _part(self, item: Item) -> Branch | None:
         """Return the part of an item; None if it has no part, or if its key raises."""
         if item is None:
             return None
@@ -63,12 +64,12 @@ class _Parts:
             pass_interrupt(error)
             return None
 
-    def update(self, item: Any) -> None:
+    def update(self, item: Item) -> None:
         part = self._part(item)
         for branch in self._branches.values():
             branch.receive(Update(item if branch is part else None))
 
-    def update_all(self, items: Any) -> None:
+    def update_all(self, items: ItemSequence) -> None:
         plain = items.tolist() if isinstance(items, np.ndarray) else items
         parts = list(map(self._part, plain))
         for branch in self._branches.values():
@@ -81,7 +82,7 @@ class _Parts:
                 )
             )
 
-    def ask(self, query: Any) -> Any:
+    def ask(self, query: Query) -> Answer:
         try:
             return self._branches[query].asking(self._answers[query])
         except Exception:  # no such part, or not hashable

@@ -24,6 +24,7 @@ from ..failures import pass_interrupt
 from ..native import opendp as _native
 from ..queryables.session import validate_d_in
 from ..queryables.stream_domain import StreamItems
+from ..types import Distance, Item
 
 LARGEST_ITEM = 2**31
 SHOWN = 80  # letters of names of categories
@@ -37,7 +38,7 @@ class Integers(StreamItems):
     lower: int
     upper: int
 
-    def holds(self, item: Any) -> bool:
+    def holds(self, item: Item) -> bool:
         """Whether this is an item."""
         return isinstance(item, INTEGERS) and self.lower <= int(item) <= self.upper
 
@@ -59,13 +60,13 @@ class Categories(StreamItems):
     count: int
     names: tuple[str, ...] | None = None
 
-    def holds(self, item: Any) -> bool:
+    def holds(self, item: Item) -> bool:
         """Whether this is an item."""
         if self.names is not None:
             return isinstance(item, str) and item in self._places
         return isinstance(item, INTEGERS) and 0 <= int(item) < self.count
 
-    def place(self, item: Any) -> int:
+    def place(self, item: Item) -> int:
         """Return the number of an item, from 0 to ``count`` - 1."""
         return int(item) if self.names is None else self._places[item]
 
@@ -85,7 +86,7 @@ class Records(StreamItems):
     name: str
     member: Callable[[Any], bool]
 
-    def holds(self, item: Any) -> bool:
+    def holds(self, item: Item) -> bool:
         """Whether this is an item."""
         return bool(self.member(item))
 
@@ -106,7 +107,7 @@ class _Invalid:
 INVALID = _Invalid()
 
 
-def valid_item(items: Items, item: Any) -> Any:
+def valid_item(items: Items, item: Item) -> Any:
     """Return the item, with integers as Python's (NumPy's overflow); None stays None.
 
     :return: ``INVALID`` for a value that is not an item. If the check of a value raises, the value
@@ -312,7 +313,7 @@ def require_events(input_metric: Metric) -> bool:
     )
 
 
-def whole_distance(input_metric: Metric, d_in: Any) -> int:
+def whole_distance(input_metric: Metric, d_in: Distance) -> int:
     """Return ``d_in`` as a whole number of events, or raise."""
     d_in = validate_d_in(input_metric, d_in)
     if not is_a(d_in, int) and not (is_a(d_in, float) and d_in.is_integer()):

@@ -24,15 +24,24 @@ from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, may_feed_many, pinned, read_map, run
 from ..queryables.named_queries import queries_of
-from ..queryables.saved import canonical, fields, list_parts, parts_of, require, rows, whole
+from ..queryables.saved import (
+    canonical,
+    fields,
+    guarded,
+    list_parts,
+    parts_of,
+    require,
+    rows,
+    whole,
+)
 from ..queryables.stream import Stream, start_of
 from ..queryables.stream_handles import query_side
 from ..queryables.updates import Room, Update, Updates
+from ..types import Answer, Data, Distance, Item, ItemSequence, Json, Query
 from .concurrent import FedStreamQueryable, StreamQueryable, launching_handle
 from .mechanism import Checked, hand_out
 from .stream import (
     INVALID,
-    Items,
     event_presence,
     integers_of,
     items_of,
@@ -56,7 +65,7 @@ class StreamTransformation(Transformation):
     Its function of items is kept in ``_INSIDE``, since anyone can set its attributes.
     """
 
-    _type_ = Transformation._type_
+    _type_ = _native.TRANSFORMATION
 
     def __rshift__(self, other: Any) -> Any:
         if isinstance(other, StreamTransformation):
@@ -97,15 +106,15 @@ class _Both:
     def __init__(self, one: PerItem, two: PerItem) -> None:
         self._one, self._two = one, two
 
-    def __call__(self, item: Any) -> Any:
+    def __call__(self, item: Item) -> Answer:
         between = self._one(item)
         return None if between is None else self._two(between)
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """Return the state of both functions."""
         return [_memory(one) for one in (self._one, self._two)]
 
-    def restore(self, record: Any) -> None:
+    def restore(self, record: Json) -> None:
         """Restore the state of both functions."""
         for one, memory in zip((self._one, self._two), rows(record), strict=True):
             _remember(one, memory)
@@ -161,7 +170,7 @@ def chain_stream(measurement: Measurement, transformation: Transformation) -> Co
         else:
             handle = hand_out(machine, stream, queries=queries_of(inner))
         parts = parts_of(inner)
-        list_parts(handle, None if parts is None else ((handle._lock, machine), *parts))
+        list_parts(handle, None if parts is None else (guarded(handle, machine), *parts))
         return handle
 
     return make_measurement(
@@ -187,30 +196,30 @@ class _Transformed:
         """Refuse steps before the transformation's state counts items that are then refused."""
         self._behind.receive(Room(steps))
 
-    def update(self, item: Any) -> None:
+    def update(self, item: Item) -> None:
         self._behind.receive(Update(None if item is None else self._of(item)))
 
-    def update_all(self, items: Any) -> None:
+    def update_all(self, items: ItemSequence) -> None:
         plain = items.tolist() if isinstance(items, np.ndarray) else items
         self._behind.receive(Updates([None if item is None else self._of(item) for item in plain]))
 
-    def ask(self, query: Any) -> Any:
+    def ask(self, query: Query) -> Answer:
         return self._ask(query)
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         return _memory(self._of)
 
-    def restore(self, record: Any) -> None:
+    def restore(self, record: Json) -> None:
         _remember(self._of, record)
 
 
-def _promised(function: PerItem, items: Items) -> PerItem:
+def _promised(function: PerItem, items: ItemSequence) -> PerItem:
     """Return the function with None for items on which it raises or returns an invalid item.
 
     An error or a halt would reveal that item. None in its place is still a function of the item.
     """
 
-    def of(item: Any) -> Any:
+    def of(item: Item) -> Any:
         try:
             found = valid_item(items, function(item))
         except BaseException as error:
@@ -221,7 +230,7 @@ def _promised(function: PerItem, items: Items) -> PerItem:
     return of
 
 
-def _only_in_chains(data: Any) -> Any:
+def _only_in_chains(data: Data) -> Any:
     """Refuse to run in OpenDP's own chains, which do not see updates."""
     raise InvalidTypeError(NOT_CONTINUAL)
 
@@ -317,7 +326,7 @@ def make_stream_filter(
     items_of(input_domain)
     require_events(input_metric)
 
-    def of(item: Any) -> Any:
+    def of(item: Item) -> Any:
         try:
             return item if predicate(item) else None
         except BaseException as error:  # it would reveal this item
@@ -369,11 +378,11 @@ class Contributions:
 
     __slots__ = ("_items", "_limit", "_seen")
 
-    def __init__(self, limit: int, items: Items) -> None:
+    def __init__(self, limit: int, items: ItemSequence) -> None:
         self._limit, self._items = limit, items
         self._seen: dict[Any, int] = {}
 
-    def __call__(self, pair: Any) -> Any:
+    def __call__(self, pair: Any) -> Answer:
         """Return the item of a pair if it is kept, or None."""
         try:
             user, item = pair
@@ -386,12 +395,12 @@ class Contributions:
         found = valid_item(self._items, item) if count <= self._limit else None
         return None if found is INVALID else found
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """Return the users seen, and the number of items of each, up to the limit."""
         seen = [[to_json(user), min(count, self._limit)] for user, count in self._seen.items()]
         return {"limit": self._limit, "seen": seen}
 
-    def restore(self, record: Any) -> None:
+    def restore(self, record: Json) -> None:
         """Restore the state from a record."""
         limit, seen = fields(record, "limit", "seen")
         whole(limit, self._limit, self._limit)
@@ -439,7 +448,7 @@ def make_bounded_contributions(
     if input_metric != user_presence():
         raise InvalidTypeError(f"input_metric ({input_metric}) must be oc.user_presence()")
 
-    def stability_map(d_in: Any) -> Any:
+    def stability_map(d_in: Distance) -> Any:
         if not isinstance(d_in, int) or isinstance(d_in, bool) or d_in < 0:
             raise InvalidValueError(f"d_in ({d_in!r}) must be a whole number of users")
         return d_in * max_contributions

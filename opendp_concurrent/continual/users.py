@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidTypeError
+from ..types import Json, Key
 
 PLAIN = (type(None), bool, int, float, str)
 
 
-def to_json(user: Any) -> Any:
+def to_json(user: Key) -> Json:
     """Return a user as a JSON value: a number, string, bytes, None, or a tuple of these.
 
     :raises InvalidTypeError: for another type, when the data holder saves
@@ -33,7 +34,7 @@ def to_json(user: Any) -> Any:
     )
 
 
-def from_json(record: Any) -> Any:
+def from_json(record: Json) -> Any:
     """Return the user of a JSON value: the inverse of :func:`to_json`."""
     if type(record) in PLAIN:
         return record

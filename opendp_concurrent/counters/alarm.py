@@ -8,7 +8,6 @@ fact. So it also holds for data that arrive between queries and are chosen adapt
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
 
 from opendp.mod import Domain, Measure, Metric
 
@@ -33,6 +32,7 @@ from ..native import opendp as _native
 from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import READ
+from ..types import Distance, Item, ItemSequence, Loss, Query
 from .counter import whole_numbers
 
 STEPS = Steps(0, whole=True)
@@ -48,18 +48,18 @@ class _Alarm:
         self._items: deque[int] | None = None if window is None else deque([0] * window, window)
         self._sum = 0
 
-    def update(self, item: Any) -> None:
+    def update(self, item: Item) -> None:
         number = int(item or 0)
         self._sum += number
         if self._items is not None:
             self._sum -= self._items[0]
             self._items.append(number)
 
-    def update_all(self, items: Any) -> None:
+    def update_all(self, items: ItemSequence) -> None:
         for item in whole_numbers(items).tolist():
             self.update(item)
 
-    def ask(self, query: Any) -> SparseVectorAnswer:
+    def ask(self, query: Query) -> SparseVectorAnswer:
         level = self._threshold
         if query is not None:
             level = STEPS.level("query", query)
@@ -141,7 +141,7 @@ def make_alarm(
         one_sided_query=True,
     )
 
-    def privacy_map(d_in: Any) -> Any:
+    def privacy_map(d_in: Distance) -> Loss:
         events = whole_distance(input_metric, d_in)
         if events == 0:
             return composed(output_measure, [])

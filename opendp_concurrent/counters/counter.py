@@ -15,6 +15,7 @@ from ..errors import InvalidTypeError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.saved import require, restore_exactly
+from ..types import Argument, Item, ItemSequence, Json, Query
 from .methods import METHODS, check_scale, plan
 from .prefix import Prefix
 
@@ -27,23 +28,23 @@ class _Counter:
     def __init__(self, prefix: Prefix) -> None:
         self._prefix = prefix
 
-    def update(self, item: Any) -> None:
+    def update(self, item: Item) -> None:
         self._prefix.update(item or 0)
 
-    def update_all(self, items: Any) -> None:
+    def update_all(self, items: ItemSequence) -> None:
         self._prefix.update_all(whole_numbers(items))
 
-    def ask(self, query: Any) -> int:
+    def ask(self, query: Query) -> int:
         if query is not None:
             raise InvalidTypeError(
                 f"the query must be None, for the count so far, found {type(query).__name__}"
             )
         return int(self._prefix.total())
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         return self._prefix.to_record()
 
-    def restore(self, record: Any) -> None:
+    def restore(self, record: Json) -> None:
         restore_exactly(self._prefix, record)
         require(not isinstance(self._prefix.total(), np.ndarray))
 
@@ -52,7 +53,7 @@ class _Counter:
         return self._prefix.steps
 
 
-def whole_numbers(items: Any) -> Any:
+def whole_numbers(items: Argument) -> Any:
     """Return the items as an array, with 0 for None."""
     if isinstance(items, np.ndarray):
         return items

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..queryables.saved import fields, require, rows, whole
+from ..types import Item, ItemSequence, Json, Loss
 from .dyadic import plain, unplain
 from .node_noise import NodeNoise
 
@@ -124,7 +125,7 @@ class DigitNoise:
         self._digits, self._draw = digits, noise.whole
         self._levels: dict[int, tuple[int, bool, list[Any]]] = {}
 
-    def total(self, count: int, size: int | None) -> Any:
+    def total(self, count: int, size: int | None) -> Loss:
         """Return the noise of the sum of ``count`` items.
 
         :param size: number of entries of the noise; None for an integer
@@ -156,14 +157,14 @@ class DigitNoise:
             return self._draw()
         return np.array([self._draw() for _ in range(size)], dtype=object)
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """Return the noise as a JSON value."""
         return [
             [level, start, positive, [plain(value) for value in values]]
             for level, (start, positive, values) in self._levels.items()
         ]
 
-    def restore(self, record: Any) -> None:
+    def restore(self, record: Json) -> None:
         """Restore the noise from a record."""
         self._levels = {}
         for level, start, positive, values in rows(record):
@@ -182,19 +183,19 @@ class DigitsPrefix:
         self._count = 0
         self._sum: Any = 0
 
-    def update(self, item: Any) -> None:
+    def update(self, item: Item) -> None:
         """Take the item of the next step."""
         self._sum = self._sum + item
         self._count += 1
 
-    def update_all(self, items: Any) -> None:
+    def update_all(self, items: ItemSequence) -> None:
         """Take the items of the next steps."""
         if len(items):
             total = items.sum(axis=0)  # Python's integers hold noise of any size
             self._sum = self._sum + (total if items.ndim > 1 else int(total))
             self._count += len(items)
 
-    def total(self) -> Any:
+    def total(self) -> Loss:
         """Return the noisy sum so far; the same until the next update."""
         if not self._count:
             return 0

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..queryables.saved import fields, require, whole
+from ..types import Item
 
 Integers = NDArray[np.int64]
 
@@ -149,7 +150,7 @@ class Dyadic:
             if self._leaf >> bit & 1 and ends[0] < ends[1]:
                 yield bit
 
-    def add(self, item: Any) -> int:
+    def add(self, item: Item) -> int:
         """Take an item; return a bit such that the nodes at it and below it are new."""
         after = self._leaves.following(self._leaf)
         changed = (self._leaf ^ after).bit_length() - 1

@@ -17,6 +17,7 @@ from ..errors import InvalidTypeError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.saved import require, restore_exactly
+from ..types import Answer, Item, ItemSequence, Json, Query
 from .methods import METHODS, check_scale, plan
 from .prefix import Prefix
 
@@ -37,13 +38,13 @@ class _Histogram:
             rows[tuple(zip(*places, strict=True))] = 1
         return rows
 
-    def update(self, item: Any) -> None:
+    def update(self, item: Item) -> None:
         self.update_all([item])
 
-    def update_all(self, items: Any) -> None:
+    def update_all(self, items: ItemSequence) -> None:
         self._prefix.update_all(self._one_hot(items))
 
-    def ask(self, query: Any) -> Any:
+    def ask(self, query: Query) -> Answer:
         top = self._top(query)
         counts = np.broadcast_to(self._prefix.total(), self._categories.count).tolist()
         names = self._categories.names
@@ -52,10 +53,10 @@ class _Histogram:
         order = sorted(range(len(counts)), key=lambda one: (-counts[one], one))[:top]
         return [(one if names is None else names[one], counts[one]) for one in order]
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         return self._prefix.to_record()
 
-    def restore(self, record: Any) -> None:
+    def restore(self, record: Json) -> None:
         restore_exactly(self._prefix, record)
         require(np.shape(self._prefix.total()) in ((), (self._categories.count,)))
 
@@ -63,7 +64,7 @@ class _Histogram:
     def steps(self) -> int | None:
         return self._prefix.steps
 
-    def _top(self, query: Any) -> int | None:
+    def _top(self, query: Query) -> int | None:
         if query is None:
             return None
         if is_a(query, tuple) and len(query) == 2 and query[0] == "top":

@@ -16,6 +16,7 @@ from ..errors import InvalidValueError
 from ..measurements.composed import composed
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import READ
+from ..types import Distance, Loss
 from .digits import DigitsPrefix, best_digits
 from .dyadic import AllLeaves, BalancedLeaves, Leaves
 from .factors.buffered import BufferedFactor, buffered, endless
@@ -69,7 +70,7 @@ class Plan:
         :param sums: counts at each step
         """
 
-        def privacy_map(d_in: Any) -> Any:
+        def privacy_map(d_in: Distance) -> Loss:
             return self.loss(whole_distance(space[1], d_in), moved)
 
         privacy_map(1)  # raises for an unsupported measure

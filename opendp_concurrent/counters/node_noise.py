@@ -7,8 +7,6 @@ and clamping is postprocessing.
 
 from __future__ import annotations
 
-from typing import Any
-
 from opendp.domains import atom_domain
 from opendp.metrics import absolute_distance
 from opendp.mod import Measure
@@ -19,6 +17,7 @@ from ..measurements.laplace import make_certified_laplace
 from ..measurements.noise import ATOM, IntegerDraws
 from ..measures import composition_measure
 from ..measures.noise import Noise
+from ..types import Loss
 
 MOST_AHEAD = 256
 LARGEST_SUM, LARGEST_RELEASE = 2**61, 2**62
@@ -35,7 +34,7 @@ def is_laplace(measure: Measure) -> bool:
     )
 
 
-def noise_loss(scale: float, shift: int, measure: Measure) -> Any:
+def noise_loss(scale: float, shift: int, measure: Measure) -> Loss:
     """Return the privacy loss of moving one node by ``shift``."""
     space = atom_domain(T=ATOM), absolute_distance(T=ATOM)
     make = make_certified_laplace if is_laplace(measure) else make_certified_gaussian

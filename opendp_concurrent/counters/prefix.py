@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..queryables.saved import fields, require, rows, whole
+from ..types import Item, ItemSequence, Loss
 from .dyadic import AllLeaves, Dyadic, Leaves, plain, unplain
 from .node_noise import NodeNoise
 
@@ -16,13 +17,13 @@ from .node_noise import NodeNoise
 class Prefix(Protocol):
     """A noisy sum of all items so far, for queries at any time."""
 
-    def update(self, item: Any) -> None:
+    def update(self, item: Item) -> None:
         """Take the item of the next step."""
 
-    def update_all(self, items: Any) -> None:
+    def update_all(self, items: ItemSequence) -> None:
         """Take the items of the next steps."""
 
-    def total(self) -> Any:
+    def total(self) -> Loss:
         """Return the noisy sum so far; the same until the next update."""
 
     def to_record(self) -> dict[str, Any]:
@@ -51,20 +52,20 @@ class TreePrefix:
         self._dyadic, self._noise = Dyadic(leaves), noise
         self._noisy: dict[int, Any] = {}
 
-    def update(self, item: Any) -> None:
+    def update(self, item: Item) -> None:
         """Take the item of the next step."""
         changed = self._dyadic.add(item)
         if self._noisy:
             self._forget(changed)
 
-    def update_all(self, items: Any) -> None:
+    def update_all(self, items: ItemSequence) -> None:
         """Take the items of the next steps."""
         self._forget(self._dyadic.add_all(items))
 
     def _forget(self, changed: int) -> None:
         self._noisy = {bit: value for bit, value in self._noisy.items() if bit > changed}
 
-    def total(self) -> Any:
+    def total(self) -> Loss:
         """Return the noisy sum so far; the same until the next update."""
         for bit, total in self._dyadic.sums.items():
             if bit not in self._noisy:
@@ -116,7 +117,7 @@ class DoublingPrefix:
         factor = 2.0 * nodes if self._laplace else nextafter(sqrt(2.0 * nodes), inf)
         return nextafter(factor * self._scale, inf)
 
-    def update(self, item: Any) -> None:
+    def update(self, item: Item) -> None:
         """Take the item of the next step."""
         if self._tree is None or self._steps + 1 == self._length:
             self.update_all(np.array([item]))
@@ -125,7 +126,7 @@ class DoublingPrefix:
         self._steps += 1
         self._tree.update(item)
 
-    def update_all(self, items: Any) -> None:
+    def update_all(self, items: ItemSequence) -> None:
         """Take the items of the next steps."""
         while len(items):
             now, items = items[: self._length - self._steps], items[self._length - self._steps :]
@@ -170,7 +171,7 @@ class DoublingPrefix:
         """Number of steps so far."""
         return self._length - 1 + self._steps
 
-    def _exact_add(self, items: Any) -> None:
+    def _exact_add(self, items: ItemSequence) -> None:
         if self._steps == 0:
             self._exact.append(0)
             self._open()
@@ -182,7 +183,7 @@ class DoublingPrefix:
     def _close(self) -> None:
         self._length, self._steps, self._tree = 2 * self._length, 0, None
 
-    def total(self) -> Any:
+    def total(self) -> Loss:
         """Return the noisy sum so far; the same until the next update."""
         open_epoch = self._steps > 0
         whole = self._exact[:-1] if open_epoch else self._exact

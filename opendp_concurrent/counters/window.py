@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import ldexp
-from typing import Any, Protocol
+from typing import Protocol
 
 from opendp.mod import Domain, Measure, Metric
 
@@ -15,6 +15,7 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.saved import restore_exactly
+from ..types import Item, ItemSequence, Json, Query
 from .counter import whole_numbers
 from .factors.buffered import windowed
 from .factors.factor import grid_bits, sensitivity
@@ -36,10 +37,10 @@ class WindowState(Protocol):
     def total(self) -> int:
         """Return the noisy sum of the window."""
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """Return the state as a JSON value."""
 
-    def restore(self, record: Any) -> None:
+    def restore(self, record: Json) -> None:
         """Restore the state from a record."""
 
 
@@ -51,24 +52,24 @@ class _Window:
     def __init__(self, state: WindowState) -> None:
         self._state = state
 
-    def update(self, item: Any) -> None:
+    def update(self, item: Item) -> None:
         self._state.update(int(item or 0))
 
-    def update_all(self, items: Any) -> None:
+    def update_all(self, items: ItemSequence) -> None:
         for item in whole_numbers(items).tolist():
             self._state.update(item)
 
-    def ask(self, query: Any) -> int:
+    def ask(self, query: Query) -> int:
         if query is not None:
             raise InvalidTypeError(
                 f"the query must be None, for the sum of the window, found {type(query).__name__}"
             )
         return self._state.total()
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         return self._state.to_record()
 
-    def restore(self, record: Any) -> None:
+    def restore(self, record: Json) -> None:
         restore_exactly(self._state, record)
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
 
 from ..queryables.saved import MOST, fields, require, rows, whole
+from ..types import Json
 from .digits import Digits, least_base
 from .node_noise import NodeNoise
 
@@ -58,11 +58,11 @@ class NodeTable:
             known = self._known[level, node] = self._noise.whole()
         return known
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """Return the noise as a JSON value."""
         return [[level, node, value] for (level, node), value in self._known.items()]
 
-    def restore(self, record: Any) -> None:
+    def restore(self, record: Json) -> None:
         """Restore the noise from a record."""
         self._known = {}
         for level, node, value in rows(record):
@@ -103,7 +103,7 @@ class DigitsWindow:
         """Return the noisy sum of the window."""
         return self._sum + sum(self._noises())
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """Return items, and the noise in use, as a JSON value."""
         self.total()  # draws the noise of all nodes in use
         return {
@@ -113,7 +113,7 @@ class DigitsWindow:
             "before": None if self._before is None else self._before.to_record(),
         }
 
-    def restore(self, record: Any) -> None:
+    def restore(self, record: Json) -> None:
         """Restore the state from a record."""
         items, steps, now, before = fields(record, "items", "steps", "now", "before")
         for item in rows(items, most=self._window):

@@ -9,11 +9,11 @@ The state has the last W items, and the noise of O(log W) nodes.
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 
 from ..queryables.saved import fields, require, rows
+from ..types import Json
 from .dyadic import AllLeaves
 from .node_noise import NodeNoise
 from .prefix import TreePrefix
@@ -47,12 +47,12 @@ class Shrinking:
         self._noisy = nodes
         return sum(nodes.values())
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """Return the sums, and the noise in use, as a JSON value."""
         noisy = [[low, bit, value] for (low, bit), value in self._noisy.items()]
         return {"suffix": self._suffix, "noisy": noisy}
 
-    def restore(self, record: Any) -> None:
+    def restore(self, record: Json) -> None:
         """Restore the state from a record."""
         suffix, noisy = fields(record, "suffix", "noisy")
         empty = len(rows(suffix, 1)) == 1 and suffix[0] == 0  # version 2 wrote it as 0.0
@@ -87,13 +87,13 @@ class TreesWindow:
         left = max(0, self._before.length - len(self._block))
         return int(self._now.total()) + self._before.total(left)
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """Return items, and the noise in use, as a JSON value."""
         self.total()  # draws the noise of all nodes in use
         parts = self._before.to_record(), self._now.to_record()
         return {"before": parts[0], "now": parts[1], "block": [int(one) for one in self._block]}
 
-    def restore(self, record: Any) -> None:
+    def restore(self, record: Json) -> None:
         """Restore the state from a record."""
         before, now, block = fields(record, "before", "now", "block")
         self._before.restore(before)

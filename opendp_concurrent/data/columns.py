@@ -14,6 +14,7 @@ import numpy as np
 
 from ..arguments.checks import is_a
 from ..errors import InvalidTypeError, InvalidValueError
+from ..types import Data
 
 _METHODS = ("to_list", "to_pylist", "tolist")
 _ROWS = (list, tuple, range, str, bytes, bytearray, dict, set, frozenset)
@@ -52,7 +53,7 @@ _KINDS = {
 }
 
 
-def is_column(data: Any) -> bool:
+def is_column(data: Data) -> bool:
     """Whether the data are a column or an array: neither a list nor a table."""
     return not is_a(data, *_ROWS) and _method(data) is not None and _dimensions(data) == 1
 
@@ -71,7 +72,7 @@ def atom_of(column: Any) -> str:
     return atom
 
 
-def as_rows(data: Any, atom: str, allows_nan: Callable[[], bool]) -> Any:
+def as_rows(data: Data, atom: str, allows_nan: Callable[[], bool]) -> Any:
     """Return a column as a list of Python's values for vectors of ``atom``, or raise.
 
     An array whose type is the domain's is returned as it is, and anything else that is no column.
@@ -104,7 +105,7 @@ def as_rows(data: Any, atom: str, allows_nan: Callable[[], bool]) -> Any:
     return rows
 
 
-def _in_memory(data: Any, read: Callable[[], Any]) -> Any:
+def _in_memory(data: Data, read: Callable[[], Any]) -> Any:
     """Return ``read()``, or raise if there is no memory for it: an array may repeat one value."""
     try:
         return read()
@@ -116,7 +117,7 @@ def _in_memory(data: Any, read: Callable[[], Any]) -> Any:
 
 
 def _check(
-    data: Any, rows: list[Any], atom: str, kind: _Kind, allows_nan: Callable[[], bool]
+    data: Data, rows: list[Any], atom: str, kind: _Kind, allows_nan: Callable[[], bool]
 ) -> None:
     found = set(map(type, rows))
     if not found <= kind.classes:
@@ -144,7 +145,7 @@ def _check(
         _check_nan(data, allows_nan)
 
 
-def _check_nan(data: Any, allows_nan: Callable[[], bool]) -> None:
+def _check_nan(data: Data, allows_nan: Callable[[], bool]) -> None:
     if not allows_nan():
         raise InvalidValueError(
             f"data ({_named(data)}) has NaN, which the domain excludes; fill it with a value that "
@@ -162,13 +163,13 @@ def _atom_of_array(array: Any) -> str:
     return _EQUAL.get(str(array.dtype), "")
 
 
-def _method(data: Any) -> str | None:
+def _method(data: Data) -> str | None:
     """Return the method of the data's class that makes a list."""
     kind = type(data)
     return next((name for name in _METHODS if callable(getattr(kind, name, None))), None)
 
 
-def _dimensions(data: Any) -> int:
+def _dimensions(data: Data) -> int:
     kind = type(data)
     if any(hasattr(kind, name) for name in ("ndim", "shape")):
         shape = getattr(data, "shape", ())
@@ -176,6 +177,6 @@ def _dimensions(data: Any) -> int:
     return 2 if hasattr(kind, "column_names") else 1
 
 
-def _named(data: Any) -> str:
+def _named(data: Data) -> str:
     kind = type(data)
     return f"{kind.__module__.partition('.')[0]}.{kind.__name__}"

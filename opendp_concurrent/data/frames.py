@@ -13,6 +13,7 @@ from opendp.mod import Domain, LazyFrameDomain
 from ..arguments.checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
+from ..types import Data
 from .kind import Cut, Kind, Of, Owners, columns_in, register
 from .scanned import as_lazyframe, files_of, is_frame
 
@@ -26,21 +27,21 @@ class Frames(Kind):
         """Return whether a domain is of LazyFrames."""
         return isinstance(domain, LazyFrameDomain)
 
-    def takes(self, data: Any) -> bool:
+    def takes(self, data: Data) -> bool:
         """Return whether data are a frame, of Polars or of a library whose frames are refused."""
         return is_frame(data)
 
-    def inferred(self, data: Any) -> tuple[Any, Domain]:
+    def inferred(self, data: Data) -> tuple[Any, Domain]:
         """Return a LazyFrame and its domain, or raise."""
         data = as_lazyframe(data)
         files_of(data)  # raises if one is missing, as the types are read from it
         return super().inferred(data)
 
-    def accepted(self, data: Any, domain: Domain) -> Any:
+    def accepted(self, data: Data, domain: Domain) -> Any:
         """Return a LazyFrame, or raise."""
         return as_lazyframe(data)
 
-    def sources(self, data: Any) -> tuple[str, ...]:
+    def sources(self, data: Data) -> tuple[str, ...]:
         """Return the local files that the LazyFrame is scanned from, as far as its plan shows."""
         return files_of(data)
 
@@ -80,7 +81,7 @@ class Frames(Kind):
 
         return cut
 
-    def fixed(self, domain: Domain, of: Of | None, data: Any) -> Any:
+    def fixed(self, domain: Domain, of: Of | None, data: Data) -> Any:
         """Return the rows in memory: a plan may read files, and sample."""
         return data.collect().lazy()
 
@@ -93,7 +94,7 @@ class Frames(Kind):
         """Return one frame."""
         return pl.concat(parts, how="vertical")
 
-    def size(self, data: Any) -> int:
+    def size(self, data: Data) -> int:
         """Return the number of rows."""
         rows: int = data.select(pl.len()).collect().item()
         return rows

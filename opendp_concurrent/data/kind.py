@@ -24,6 +24,7 @@ from opendp.mod import Domain, Metric
 
 from ..errors import InvalidTypeError, InvalidValueError
 from ..errors.data import DataSourceError
+from ..types import Data, Distance
 
 Cut = Callable[[Any], Mapping[Any, Any]]
 Owners = Mapping[Any, Any]  # from a value to the key of its part
@@ -48,13 +49,13 @@ class Kind:
         """Return whether a domain is of this kind."""
         return True
 
-    def takes(self, data: Any) -> bool:
+    def takes(self, data: Data) -> bool:
         """Return whether the domain of these data can be inferred here."""
         return True
 
     # --- arrival -----------------------------------------------------------------------------
 
-    def inferred(self, data: Any) -> tuple[Any, Domain]:
+    def inferred(self, data: Data) -> tuple[Any, Domain]:
         """Return the data, and the domain of data like them. The error has no row of them."""
         try:
             return data, domain_of(data, infer=True)
@@ -66,19 +67,19 @@ class Kind:
             "domain"
         )
 
-    def unit(self, data: Any, metric: Metric, distance: Any) -> tuple[Metric, Any]:
+    def unit(self, data: Data, metric: Metric, distance: Distance) -> tuple[Metric, Any]:
         """Return a privacy unit in terms of the metric of these data, or raise."""
         return metric, distance
 
-    def accepted(self, data: Any, domain: Domain) -> Any:
+    def accepted(self, data: Data, domain: Domain) -> Any:
         """Return data in a form that OpenDP converts, or raise; the message has no row of them."""
         return data
 
-    def sources(self, data: Any) -> tuple[str, ...]:
+    def sources(self, data: Data) -> tuple[str, ...]:
         """Return the files that the data will be read from, as far as is known."""
         return ()
 
-    def rows(self, data: Any, domain: Domain) -> NDArray[Any]:
+    def rows(self, data: Data, domain: Domain) -> NDArray[Any]:
         """Return data as a read-only array with a row for each record, if they have rows."""
         raise NotImplementedError
 
@@ -102,7 +103,7 @@ class Kind:
         """
         raise NotImplementedError
 
-    def fixed(self, domain: Domain, of: Of | None, data: Any) -> Any:
+    def fixed(self, domain: Domain, of: Of | None, data: Data) -> Any:
         """Return the data, whose parts that differ between neighbours no longer change."""
         return data
 
@@ -116,7 +117,7 @@ class Kind:
 
     # --- blocks ------------------------------------------------------------------------------
 
-    def grouped(self, domain: Domain, of: Of | None, owners: Owners | None, data: Any) -> Any:
+    def grouped(self, domain: Domain, of: Of | None, owners: Owners | None, data: Data) -> Any:
         """Return the data in a form from which the parts of any keys are selected.
 
         :param owners: None if each value is the key of its part
@@ -140,7 +141,7 @@ class Kind:
         """Return the records of several datasets together."""
         raise NotImplementedError
 
-    def size(self, data: Any) -> int:
+    def size(self, data: Data) -> int:
         """Return how many records are in memory, of data or grouped data."""
         return 0
 
@@ -192,6 +193,6 @@ def kind_of(domain: Domain) -> Kind:
     return next((kind for kind in _KNOWN if kind.has(domain)), _OTHER)
 
 
-def kind_of_data(data: Any) -> Kind:
+def kind_of_data(data: Data) -> Kind:
     """Return the kind that data without a domain are of."""
     return next((kind for kind in _KNOWN if kind.takes(data)), _OTHER)

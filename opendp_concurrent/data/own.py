@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from opendp.mod import Domain, ExtrinsicDomain
 
 from ..errors import InvalidTypeError, InvalidValueError
+from ..types import Data
 from .kind import Kind, register
 
 _MOST_NUMBERS = 2**32
@@ -23,11 +24,11 @@ class Own(Kind):
         """Return whether a domain is a user's."""
         return isinstance(domain, ExtrinsicDomain)
 
-    def takes(self, data: Any) -> bool:
+    def takes(self, data: Data) -> bool:
         """Return False: the domain has to be given."""
         return False
 
-    def rows(self, data: Any, domain: Domain) -> NDArray[Any]:
+    def rows(self, data: Data, domain: Domain) -> NDArray[Any]:
         """Return a NumPy array, which is not copied."""
         if not isinstance(data, np.ndarray) or data.ndim == 0:
             raise InvalidTypeError(

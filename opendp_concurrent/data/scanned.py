@@ -17,6 +17,8 @@ from opendp.extras.polars import pl
 from ..arguments.checks import is_a
 from ..errors import InvalidTypeError
 from ..errors.data import DataSourceError
+from ..native.attributes import native_frame
+from ..types import Data
 from .columns import is_column
 from .kind import check_files
 
@@ -24,7 +26,7 @@ _REFUSED = {"pandas": "from_pandas", "pyarrow": "from_arrow"}  # and how they ar
 _SCANNED = re.compile(r" SCAN \[(.*?)(?:, \.\.\. \d+ other sources?)?\]$", re.MULTILINE)
 
 
-def files_of(data: Any) -> tuple[str, ...]:
+def files_of(data: Data) -> tuple[str, ...]:
     """Return the local files that a LazyFrame is scanned from, as far as its plan shows them.
 
     :raises DataSourceError: if one is missing already
@@ -49,7 +51,7 @@ def _nodes(frame: Any) -> list[str]:
     """Return the paths in the nodes of the plan. It is not run."""
     found: list[str] = []
     with suppress(AttributeError, NotImplementedError):  # another version of Polars
-        plan = frame._ldf.visit()
+        plan = native_frame(frame).visit()
         left = [plan.get_node()]
         while left:
             plan.set_node(left.pop())
@@ -59,14 +61,14 @@ def _nodes(frame: Any) -> list[str]:
     return found
 
 
-def is_frame(data: Any) -> bool:
+def is_frame(data: Data) -> bool:
     """Whether the data are a table of Polars, pandas or PyArrow, and not a column."""
     if pl is not None and is_a(data, pl.LazyFrame, pl.DataFrame):
         return True
     return _package(data) in _REFUSED and not is_column(data)
 
 
-def as_lazyframe(data: Any) -> Any:
+def as_lazyframe(data: Data) -> Any:
     """Return a LazyFrame for a Polars DataFrame, and other data unchanged; refuse other tables."""
     if pl is not None and is_a(data, pl.DataFrame):
         return data.lazy()
@@ -80,5 +82,5 @@ def as_lazyframe(data: Any) -> Any:
     return data
 
 
-def _package(data: Any) -> str:
+def _package(data: Data) -> str:
     return type(data).__module__.partition(".")[0]

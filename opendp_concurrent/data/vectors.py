@@ -14,6 +14,7 @@ from opendp.mod import Domain
 from ..failures import pass_interrupt
 from ..interrupts import let_in
 from ..native import opendp as _native
+from ..types import Data
 from .columns import DTYPES, as_rows, atom_of, is_column
 from .kind import Cut, Kind, Of, Owners, register
 
@@ -27,19 +28,19 @@ class Vectors(Kind):
         """Return whether a domain is of vectors."""
         return str(domain.carrier_type).startswith("Vec<")
 
-    def takes(self, data: Any) -> bool:
+    def takes(self, data: Data) -> bool:
         """Return whether data are a column, whose type tells the domain."""
         return is_column(data)
 
-    def inferred(self, data: Any) -> tuple[Any, Domain]:
+    def inferred(self, data: Data) -> tuple[Any, Domain]:
         """Return a column, and the domain of columns like it."""
         return data, vector_domain(atom_domain(T=atom_of(data)))
 
-    def accepted(self, data: Any, domain: Domain) -> Any:
+    def accepted(self, data: Data, domain: Domain) -> Any:
         """Return a list of Python's values, or raise."""
         return as_rows(data, _atom(domain), lambda: _allows_nan(domain))
 
-    def rows(self, data: Any, domain: Domain) -> NDArray[Any]:
+    def rows(self, data: Data, domain: Domain) -> NDArray[Any]:
         """Return the elements as an array."""
         rows: NDArray[Any]
         dtype = DTYPES.get(_atom(domain))
@@ -64,7 +65,7 @@ class Vectors(Kind):
 
         return cut
 
-    def grouped(self, domain: Domain, of: Of | None, owners: Owners | None, data: Any) -> Any:
+    def grouped(self, domain: Domain, of: Of | None, owners: Owners | None, data: Data) -> Any:
         """Return the records of each key, with those of keys that nobody has named yet."""
         return let_in(_parts, data, of, owners)
 
@@ -78,7 +79,7 @@ class Vectors(Kind):
         """Return one list."""
         return list(chain.from_iterable(parts))
 
-    def size(self, data: Any) -> int:
+    def size(self, data: Data) -> int:
         """Return the number of records."""
         return sum(map(len, data.values())) if isinstance(data, dict) else len(data)
 

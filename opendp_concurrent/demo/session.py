@@ -10,6 +10,8 @@ import opendp.prelude as dp
 
 import opendp_concurrent as oc
 
+from ..types import Query
+
 EPSILON = 1.0
 OURS = SimpleNamespace(
     make_composition=oc.make_concurrent_composition,
@@ -42,7 +44,7 @@ class Demonstration:
         odometer = api.make_odometer(*self.space, self.measure)
         self.root = api.make_filter(odometer, self.d_in, EPSILON)(values)
 
-    def noisy(self, query: Any, epsilon: float) -> Any:
+    def noisy(self, query: Query, epsilon: float) -> Any:
         """Add the noise to a query that makes it cost ``epsilon`` for a person's rows."""
         return query >> dp.m.then_laplace(scale=query.map(self.d_in) / epsilon)
 

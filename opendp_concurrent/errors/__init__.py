@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from opendp.mod import OpenDPException
 
 from ..shown import rounded, shown
+from ..types import Distance, Loss
 
 T = TypeVar("T")
 E = TypeVar("E", bound=type[Exception])
@@ -175,17 +176,6 @@ class UnsupportedMeasureError(InvalidValueError, OpenDPException):
     """No composition rule is known for this privacy measure."""
 
 
-class UnsupportedEventError(InvalidValueError):
-    """The privacy loss of an event of dp-accounting is not known here.
-
-    :ivar event: the event, or the one inside it, that is not supported
-    """
-
-    def __init__(self, message: str, event: object) -> None:
-        super().__init__(message)
-        self.event = event
-
-
 _LONGEST = 1000  # characters of a reason, which may come from a map
 
 
@@ -194,7 +184,7 @@ class PrivacyMapError(ConcurrentError, OpenDPException):
 
     charged = False
 
-    def __init__(self, d_in: object, reason: str) -> None:
+    def __init__(self, d_in: Distance, reason: str) -> None:
         super().__init__(
             f"the privacy map of the measurement cannot be used at d_in ({shown(d_in)}): "
             f"{reason if len(reason) <= _LONGEST else reason[: _LONGEST - 3] + '...'}; "
@@ -209,7 +199,7 @@ class AdvisoryError(PrivacyMapError):
     :ivar reference: the issue of OpenDP, such as ``opendp#2949``
     """
 
-    def __init__(self, d_in: object, reference: str, reason: str) -> None:
+    def __init__(self, d_in: Distance, reference: str, reason: str) -> None:
         super().__init__(d_in, f"{reference}, a known fault of OpenDP: {reason}")
         self.reference = reference
 
@@ -259,15 +249,15 @@ class BudgetExceededError(RefusalError):
 
     def __init__(
         self,
-        spent: Any,
-        asked: Any,
-        remaining: Any,
+        spent: Loss,
+        asked: Loss,
+        remaining: Loss,
         *,
-        d_out: Any = None,
+        d_out: Loss = None,
         shares: int | None = None,
         any_order: bool = False,
         account: tuple[str, ...] = (),
-        d_in: Any = None,
+        d_in: Distance = None,
         measure: str = "",
         accumulator: str = "",
         launches: int = 1,
@@ -279,7 +269,7 @@ class BudgetExceededError(RefusalError):
         super().__init__(self._told())
 
     def told_by(
-        self, account: tuple[str, ...], d_in: Any, measure: str, accumulator: str
+        self, account: tuple[str, ...], d_in: Distance, measure: str, accumulator: str
     ) -> BudgetExceededError:
         """Return this refusal with the account that refused."""
         told = copy(self)
@@ -334,7 +324,7 @@ class BudgetExceededError(RefusalError):
         )
 
 
-def _is_infinite(loss: Any) -> bool:
+def _is_infinite(loss: Loss) -> bool:
     parts = loss if isinstance(loss, tuple) else (loss,)
     return any(isinstance(part, float) and part == float("inf") for part in parts)
 
@@ -376,7 +366,7 @@ class PrepaidPriceError(RefusalError):
 
     charged = False
 
-    def __init__(self, asked: Any, paid: Any, d_in: Any) -> None:
+    def __init__(self, asked: Loss, paid: Loss, d_in: Distance) -> None:
         asked_text, paid_text = rounded(asked), rounded(paid)
         if asked_text == paid_text:
             asked_text, paid_text = shown(asked), shown(paid)
@@ -386,18 +376,6 @@ class PrepaidPriceError(RefusalError):
             "it on the handle that prepaid, or prepay for this measurement"
         )
         self.asked, self.paid, self.d_in = asked, paid, d_in
-
-
-class SharesUsedError(RefusalError, ValueError):
-    """A context was split into shares, and all of them are used."""
-
-    charged = False
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the privacy loss of the context is exhausted: all shares of it are used; split it "
-            "over more queries, or leave the split out"
-        )
 
 
 class HaltedError(RefusalError):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..shown import shown
+from ..types import Distance, Key
 from . import BudgetExceededError, public
 
 
@@ -17,10 +16,10 @@ class BlockExceededError(BudgetExceededError):
     :ivar block: key of the block; of several that refuse, the one that was added first
     """
 
-    block: Any = None
+    block: Key = None
 
     @classmethod
-    def of(cls, refusal: BudgetExceededError, block: Any) -> BlockExceededError:
+    def of(cls, refusal: BudgetExceededError, block: Key) -> BlockExceededError:
         """Return the refusal of one block."""
         found = cls(
             refusal.spent,
@@ -33,7 +32,7 @@ class BlockExceededError(BudgetExceededError):
         return found
 
     def told_by(
-        self, account: tuple[str, ...], d_in: Any, measure: str, accumulator: str
+        self, account: tuple[str, ...], d_in: Distance, measure: str, accumulator: str
     ) -> BudgetExceededError:
         """Return this refusal with the account and the block that refused."""
         path = (*account, f"block {shown(self.block)}")

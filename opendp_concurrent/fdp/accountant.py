@@ -6,6 +6,7 @@ from typing import Any
 
 from ..arguments import checks
 from ..errors import ConcurrentError
+from ..types import DpEvent
 from .arguments import plain
 from .function import TradeoffFunction
 from .session import Session
@@ -58,7 +59,7 @@ class Accountant:
         """The privacy loss so far, in both directions."""
         return self._session
 
-    def supports(self, event: Any) -> bool:
+    def supports(self, event: DpEvent) -> bool:
         """Whether ``compose`` takes this event.
 
         :param event: a ``dp_accounting.DpEvent``
@@ -69,7 +70,7 @@ class Accountant:
             return False
         return True
 
-    def compose(self, event: Any, count: int = 1) -> Accountant:
+    def compose(self, event: DpEvent, count: int = 1) -> Accountant:
         """Add an event, and return this accountant.
 
         :param event: a ``dp_accounting.DpEvent``
@@ -85,7 +86,7 @@ class Accountant:
         self._losses, self._session = losses, session
         return self
 
-    def _read(self, event: Any, count: int) -> tuple[Any, Session]:
+    def _read(self, event: DpEvent, count: int) -> tuple[Any, Session]:
         from .reading import read
 
         losses = self._losses.plus(read(event, self._neighbours), count)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..arguments import checks, owned
 from ..errors import InvalidTypeError, InvalidValueError
+from ..types import Argument
 from .bounds import TINY, Array, rounded_up
 
 MOST_POINTS = 10**7
@@ -18,7 +19,7 @@ UNITS = ("removed", "added")
 _SCALARS = frozenset(np.dtype(code).type for code in "bBhHiIlLqQefdg")  # no times, no truth values
 
 
-def plain(value: Any) -> Any:
+def plain(value: Argument) -> Any:
     """Return a NumPy number as the number of Python that equals it; any other value as it is."""
     if type(value) not in _SCALARS:
         return value
@@ -97,7 +98,7 @@ def distribution(**argument: Any) -> list[float]:
 
 
 def cut_noise(
-    scale: Any, bound: Any, sensitivity: Any, least: tuple[float, float], most: float
+    scale: Any, bound: Any, sensitivity: Argument, least: tuple[float, float], most: float
 ) -> tuple[float, float]:
     """Return shift and bound over scale, rounded outward, or raise.
 
@@ -117,7 +118,7 @@ def cut_noise(
     return rounded_up(shift), -rounded_up(-reach)
 
 
-def subsampling(*, rate: Any, unit: Any, sampling: Any) -> tuple[float, str]:
+def subsampling(*, rate: Any, unit: Argument, sampling: Any) -> tuple[float, str]:
     """Return the rate and the direction of Poisson sampling, or raise."""
     share = checks.probability(rate=rate)
     given = direction(unit=unit)
@@ -130,7 +131,7 @@ def subsampling(*, rate: Any, unit: Any, sampling: Any) -> tuple[float, str]:
     return share, given
 
 
-def direction(*, unit: Any) -> str:
+def direction(*, unit: Argument) -> str:
     """Return a direction of neighbours, or raise."""
     if not checks.is_a(unit, str) or unit not in UNITS:
         raise InvalidValueError(

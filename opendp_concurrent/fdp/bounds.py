@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import inf, nextafter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Numbers: TypeAlias = float | Array
 ComplexArray = NDArray[np.complex128]
 
 UNIT = 2.0**-53  # relative error of one rounding

@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from ..arguments import checks
-from ..errors import UnsupportedEventError
+from ..errors.events import UnsupportedEventError
+from ..types import DpEvent
 from .function import TradeoffFunction
 from .session import Session, check_session
 from .writing import session_event
 
 
-def from_dp_event(event: Any, neighboring_relation: Any = "ADD_OR_REMOVE_ONE") -> Session:
+def from_dp_event(event: DpEvent, neighboring_relation: Any = "ADD_OR_REMOVE_ONE") -> Session:
     """The privacy loss of an event of dp-accounting, in both directions.
 
     All numbers are rounded to a larger loss. The mechanisms in the event may be chosen adaptively,

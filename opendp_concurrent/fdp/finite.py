@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from .atoms import Atoms
-from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, ComplexArray, Transform
+from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, ComplexArray, Numbers, Transform
 
 _DIRECT = 2**22  # outcomes times nodes up to which the sum is taken term by term
 _MOST_LATTICE = 2**24  # points of a lattice
@@ -33,7 +33,7 @@ class Form(Protocol):
         """As for the factors."""
         ...
 
-    def mgf_error(self, tau: Any) -> Any:
+    def mgf_error(self, tau: Numbers) -> Any:
         """As for the factors."""
         ...
 
@@ -207,7 +207,7 @@ class Finite:
             value: Array = largest + np.log(np.exp(exponents - largest[:, None]) @ self.masses)
         return value
 
-    def mgf_error(self, tau: Any) -> Any:
+    def mgf_error(self, tau: Numbers) -> Any:
         """Errors of the masses, of the losses, and of the sum."""
         if self.form is not None:
             return self.form.mgf_error(tau)

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..arguments import checks
+from ..arguments.abilities import instance
+from ..arguments.weights import weights as shares_of
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import sqrt_down, to_units
 from . import arguments, shapes
@@ -81,8 +83,8 @@ class TradeoffFunction:
     True
     """
 
-    __slots__ = ("__dict__", "_product")
-    _product: Product
+    __slots__ = ("__dict__", "product")
+    product: Product
 
     def __init__(self) -> None:
         raise InvalidTypeError(
@@ -93,7 +95,7 @@ class TradeoffFunction:
     @classmethod
     def _of(cls, product: Product) -> TradeoffFunction:
         made = object.__new__(cls)
-        object.__setattr__(made, "_product", product)
+        object.__setattr__(made, "product", product)
         return made
 
     @classmethod
@@ -494,15 +496,15 @@ class TradeoffFunction:
         :param weights: at least 0, not all 0; in proportion to the probabilities
         :param functions: as many
         """
-        parts = checks.weights(weights=weights)
+        parts = shares_of(weights=weights)
         listed = checks.elements("trade-off functions", functions=functions)
         given = [check_function(functions=one) for one in listed]
         if len(given) != len(parts):
             raise InvalidValueError(f"functions has {len(given)} elements, weights {len(parts)}")
         used = [(part, one) for part, one in zip(parts, given, strict=True) if part]
         shares = [part / sum(parts) for part, _ in used]
-        pairs = [shapes.as_finite(one._product) for _, one in used]
-        unit = shapes.unit_of(*(one._product for _, one in used))
+        pairs = [shapes.as_finite(one.product) for _, one in used]
+        unit = shapes.unit_of(*(one.product for _, one in used))
         return cls._single(shapes.mixture(shares, pairs).one_way(unit))
 
     # --- its values ------------------------------------------------------------------------
@@ -523,9 +525,9 @@ class TradeoffFunction:
         :return: bounds of the same shape
         """
         points = arguments.array(epsilon=epsilon)
-        most, infinite = self._product.largest_loss, self._product.infinite
+        most, infinite = self.product.largest_loss, self.product.infinite
         far = _FAR if most == inf else max(_FAR, most)
-        found = self._product.profile(np.clip(points, -_FAR, far), checks.non_negative(width=width))
+        found = self.product.profile(np.clip(points, -_FAR, far), checks.non_negative(width=width))
         beyond = points >= max(most, 0.0)  # all finite losses are below
         bounds = Bounds(
             np.where(points > far, infinite.lower, found.lower),
@@ -550,12 +552,12 @@ class TradeoffFunction:
         """
         failure = checks.probability(delta=delta)
         if failure == 0.0:
-            infinite = self._product.infinite
+            infinite = self.product.infinite
             return Bounds(
-                inf if infinite.lower > 0.0 else self._product.largest_loss_lower,
-                inf if infinite.upper > 0.0 else max(0.0, self._product.largest_loss),
+                inf if infinite.lower > 0.0 else self.product.largest_loss_lower,
+                inf if infinite.upper > 0.0 else max(0.0, self.product.largest_loss),
             )
-        bounds = self._product.epsilon(failure, checks.non_negative(width=width))
+        bounds = self.product.epsilon(failure, checks.non_negative(width=width))
         return Bounds(float(bounds.lower), float(bounds.upper))
 
     def beta(self, alpha: float) -> float:
@@ -570,7 +572,7 @@ class TradeoffFunction:
 
         :param alpha: in [0, 1]
         """
-        return beta_bounds(self._product, checks.probability(alpha=alpha))
+        return beta_bounds(self.product, checks.probability(alpha=alpha))
 
     def conjugate(self, slope: float) -> float:
         """f*(y) = sup over α of y α - f(α), rounded up [DRS22].
@@ -594,9 +596,9 @@ class TradeoffFunction:
 
         :param others: any number of trade-off functions
         """
-        product = self._product
+        product = self.product
         for index, other in enumerate(others):
-            more = check_function(**{f"others[{index}]": other})._product
+            more = check_function(**{f"others[{index}]": other}).product
             shapes.unit_of(product, more)
             product = product.times(more)
         return TradeoffFunction._of(product)
@@ -606,11 +608,11 @@ class TradeoffFunction:
 
         :param count: at least 0, at most 2^53
         """
-        return TradeoffFunction._of(self._product.power(_MOST_COPIES(count=count)))
+        return TradeoffFunction._of(self.product.power(_MOST_COPIES(count=count)))
 
     def inverse(self) -> TradeoffFunction:
         """T(Q, P): the other direction."""
-        return TradeoffFunction._of(self._product.swapped())
+        return TradeoffFunction._of(self.product.swapped())
 
     def symmetrised(self) -> TradeoffFunction:
         """max(f, f⁻¹), for a symmetric relation of neighbours [DRS22, Proposition 2.4].
@@ -621,9 +623,9 @@ class TradeoffFunction:
 
         :raises InvalidValueError: if the function has a :attr:`direction`
         """
-        if is_symmetric(self._product):
+        if is_symmetric(self.product):
             return self
-        return TradeoffFunction._single(shapes.symmetrised(check_both(function=self)._product))
+        return TradeoffFunction._single(shapes.symmetrised(check_both(function=self).product))
 
     def both_directions(self) -> TradeoffFunction:
         """The convex hull of min(f, f⁻¹): for neighbours in either order [DRS22, Section 4].
@@ -639,9 +641,9 @@ class TradeoffFunction:
         >>> round(one.delta(0.1), 4), round(one.both_directions().delta(0.1), 4)
         (0.0, 0.0185)
         """
-        if is_symmetric(self._product):
+        if is_symmetric(self.product):
             return self
-        return TradeoffFunction._single(shapes.of_both(self._product))
+        return TradeoffFunction._single(shapes.of_both(self.product))
 
     def one_way(self, unit: str) -> TradeoffFunction:
         """The same function, as the bound of neighbours in one order; as it is if it is symmetric.
@@ -655,9 +657,9 @@ class TradeoffFunction:
                 f"{self.direction!r}; pass its inverse(), or both_directions()"
             )
         factors: Counter[Factor] = Counter()
-        for factor, n in self._product.factors.items():
+        for factor, n in self.product.factors.items():
             factors[factor.one_way(direction) if isinstance(factor, Finite) else factor] += n
-        return TradeoffFunction._of(Product(self._product.squares, factors))
+        return TradeoffFunction._of(Product(self.product.squares, factors))
 
     @property
     def direction(self) -> str | None:
@@ -666,7 +668,7 @@ class TradeoffFunction:
         "removed" if the second dataset lacks the unit, and "added" if the first one does. It stays
         with compositions, powers, mixtures and groups; ``inverse()`` turns it around.
         """
-        return " and ".join(sorted(self._product.units)) or None
+        return " and ".join(sorted(self.product.units)) or None
 
     def group(self, size: int) -> TradeoffFunction:
         """1 - (1 - f)^(∘size): for neighbours at distance ``size`` [DRS22, Theorem 2.14].
@@ -677,7 +679,7 @@ class TradeoffFunction:
 
         :param size: at least 1, at most 2^53; less for a function with many losses
         """
-        k, product = _MOST_COPIES(size=size), self._product
+        k, product = _MOST_COPIES(size=size), self.product
         checks.count(size=size)
         if k == 1 or product.is_identity:
             return self
@@ -697,11 +699,11 @@ class TradeoffFunction:
 
     def __le__(self, other: object) -> bool:
         known = _product_of(other)
-        return NotImplemented if known is None else is_at_most(self._product, known)
+        return NotImplemented if known is None else is_at_most(self.product, known)
 
     def __ge__(self, other: object) -> bool:
         known = _product_of(other)
-        return NotImplemented if known is None else is_at_most(known, self._product)
+        return NotImplemented if known is None else is_at_most(known, self.product)
 
     def __lt__(self, other: object) -> bool:
         return NotImplemented if _product_of(other) is None else self != other and self <= other
@@ -711,21 +713,21 @@ class TradeoffFunction:
 
     def __eq__(self, other: object) -> bool:
         known = _product_of(other)
-        return known is not None and self._product == known
+        return known is not None and self.product == known
 
     def __hash__(self) -> int:
-        return hash(self._product)
+        return hash(self.product)
 
     def __reduce__(self) -> Any:
-        return TradeoffFunction._of, (self._product,)
+        return TradeoffFunction._of, (self.product,)
 
     def __repr__(self) -> str:
-        return f"TradeoffFunction({shapes.name(self._product)})"
+        return f"TradeoffFunction({shapes.name(self.product)})"
 
     def root(self, part: Fraction) -> TradeoffFunction | None:
         """The function whose power 1/``part`` this is, by its factors; None if there is none."""
-        product = self._product
-        part = Fraction(checks.instance(Fraction, int)(part=part))
+        product = self.product
+        part = Fraction(instance(Fraction, int)(part=part))
         shares = {factor: part * n for factor, n in product.factors.items()}
         squares = part * product.squares
         if any(share.denominator != 1 for share in (squares, *shares.values())):
@@ -738,14 +740,14 @@ class TradeoffFunction:
 
         :param unit: not the identity
         """
-        return least_power(_unit(unit), self._product)
+        return least_power(_unit(unit), self.product)
 
     def admits(self, unit: TradeoffFunction) -> int:
         """Largest k for which unit^k <= f is shown.
 
         :param unit: not the identity
         """
-        return largest_power(_unit(unit), self._product)
+        return largest_power(_unit(unit), self.product)
 
     def residual(self, child: TradeoffFunction) -> float | None:
         """Largest s found with child ⊗ G_s <= f, for a Gaussian f; None if there is none.
@@ -757,14 +759,14 @@ class TradeoffFunction:
                 f"only a Gaussian trade-off function has a residual, not {self}; "
                 "use TradeoffFunction.gaussian(mu)"
             )
-        return residual(self.mu_down, check_function(child=child)._product)
+        return residual(self.mu_down, check_function(child=child).product)
 
     @cached_property
     def affinity_cost(self) -> float:
         """-ln ∫ sqrt(PQ), approximately: adds up over products, falls under postprocessing."""
         return -sum(
             n * float(factor.log_mgf(np.array([-0.5]))[0]) if factor.infinite < 1.0 else -inf
-            for factor, n in self._product.counted
+            for factor, n in self.product.counted
         )
 
     @property
@@ -777,31 +779,31 @@ class TradeoffFunction:
         brackets are trivial, only the function itself is shown to be at most this one, and this one
         is refused as a budget.
         """
-        return self._product.upper_only
+        return self.product.upper_only
 
     @property
     def gaussian_bound(self) -> float:
         """μ with f <= G_μ, rounded up; infinite if none is known."""
-        return gaussian_bound(self._product)
+        return gaussian_bound(self.product)
 
     @property
     def mu_down(self) -> float:
         """μ of the Gaussians alone, rounded down."""
-        return sqrt_down(self._product.squares)
+        return sqrt_down(self.product.squares)
 
     @property
     def mu(self) -> float | None:
         """μ, rounded up, if this is a Gaussian trade-off function; else None."""
-        return None if self._product.factors else self._product.mu
+        return None if self.product.factors else self.product.mu
 
 
 def _product_of(other: object) -> Product | None:
     """The product of a trade-off function; None for a value of any other class."""
-    return getattr(other, "_product", None) if checks.is_a(other, TradeoffFunction) else None
+    return getattr(other, "product", None) if checks.is_a(other, TradeoffFunction) else None
 
 
 def _unit(unit: Any) -> Product:
-    product = check_function(unit=unit)._product
+    product = check_function(unit=unit).product
     if product.is_identity:
         raise InvalidValueError("unit must not be the identity, which has no privacy loss")
     return product
@@ -820,10 +822,13 @@ def check_both(**argument: Any) -> TradeoffFunction:
     return function
 
 
+of_product, of_factor = TradeoffFunction._of, TradeoffFunction._single
+
+
 def check_function(**argument: Any) -> TradeoffFunction:
     """Return the argument, a trade-off function, or raise."""
     ((name, value),) = argument.items()
-    if not checks.is_a(value, TradeoffFunction) or not hasattr(value, "_product"):
+    if not checks.is_a(value, TradeoffFunction) or not hasattr(value, "product"):
         raise InvalidTypeError(
             f"{name} must be a TradeoffFunction, found {type(value).__name__}; "
             "pass for example TradeoffFunction.gaussian(mu=1.0)"

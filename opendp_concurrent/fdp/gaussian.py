@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 import scipy
 
-from .bounds import ELEMENTARY, TINY, UNIT, Aperiodic, Array, Bounds, Transform, probabilities
+from .bounds import (
+    ELEMENTARY,
+    TINY,
+    UNIT,
+    Aperiodic,
+    Array,
+    Bounds,
+    Numbers,
+    Transform,
+    probabilities,
+)
 
 SPECIAL = 2e-13  # relative error of SciPy's erfcx, ndtr, log_ndtr and wofz; it claims 1e-13
 ROOT, SQRT2 = float(np.sqrt(np.pi / 2)), float(np.sqrt(2.0))
@@ -112,7 +122,7 @@ class Gaussian(Aperiodic):
         """τ (τ + 1) μ² / 2."""
         return tau * (tau + 1) * (self.variance / 2)
 
-    def mgf_error(self, tau: Any) -> Any:
+    def mgf_error(self, tau: Numbers) -> Any:
         """A few roundings, that of μ among them."""
         return 8 * UNIT * self.log_mgf(np.asarray(tau))
 

@@ -21,6 +21,7 @@ from .bounds import (
     Array,
     Bounds,
     ComplexArray,
+    Numbers,
     Transform,
     log1p_complex,
     probabilities,
@@ -111,7 +112,7 @@ class Laplace:
             return -np.expm1(-2 * whole) / (2 * u)
         return np.exp(-2 * cell) * np.expm1(-2 * (whole - cell)) / np.expm1(-2 * cell)
 
-    def mgf_error(self, tau: Any) -> Any:
+    def mgf_error(self, tau: Numbers) -> Any:
         """Errors of the exponentials, and of the sum of two large numbers."""
         large = 4 * ELEMENTARY + 4 * UNIT * (1 + tau) * self.epsilon
         if not self.epsilon < _TINY_SHIFT:

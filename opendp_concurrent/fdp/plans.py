@@ -158,7 +158,7 @@ def most_steps(
     """
     one = check_session(step=step)
     search = _Search(lambda count: one.power(int(count)), epsilon, delta, beside)
-    counts = [n for side in (one.removed, one.added) for n in side._product.factors.values()]
+    counts = [n for side in (one.removed, one.added) for n in side.product.factors.values()]
     return search.counted(min(MOST_STEPS, MOST_FACTORS // max(counts, default=1)))
 
 

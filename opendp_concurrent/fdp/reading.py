@@ -21,12 +21,13 @@ from typing import Any
 
 from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
-from ..errors import UnsupportedEventError as OurUnsupportedEventError
+from ..errors.events import UnsupportedEventError as OurUnsupportedEventError
 from ..exact.bracket import Bracket, Digits, upper
+from ..types import DpEvent
 from .arguments import plain
 from .bounds import rounded_up
 from .concentrated import shifted_zcdp_to_tradeoff
-from .function import TradeoffFunction
+from .function import TradeoffFunction, of_factor
 from .laplace import Laplace
 from .session import Session
 from .subsampled import Subsampled
@@ -73,7 +74,7 @@ class UnsupportedEventError(OurUnsupportedEventError, privacy_accountant.Unsuppo
     """The error of this package, which callers of dp-accounting catch as its own."""
 
 
-def refused(event: Any, what: str) -> UnsupportedEventError:
+def refused(event: DpEvent, what: str) -> UnsupportedEventError:
     """Return the error for an event that is not supported."""
     shown = checks.shown(event)
     return UnsupportedEventError(
@@ -136,7 +137,7 @@ def _pairs(parts: list[Session]) -> list[list[Session]]:
     return [parts[start : start + 2] for start in range(0, len(parts), 2)]
 
 
-def read(event: Any, neighbours: Any) -> Losses:
+def read(event: DpEvent, neighbours: Any) -> Losses:
     """Return the losses of a tree of events, or raise.
 
     :param neighbours: a member of dp-accounting's ``NeighboringRelation``
@@ -148,12 +149,12 @@ def read(event: Any, neighbours: Any) -> Losses:
     return _Reader(neighbours).read(event, MOST_DEPTH)
 
 
-def _own(guard: checks.Guard[Any], event: Any, parameter: str) -> Any:
+def _own(guard: checks.Guard[Any], event: DpEvent, parameter: str) -> Any:
     """A parameter of an event, by a guard; NumPy's numbers are read exactly."""
     return guard(**{f"{type(event).__name__}.{parameter}": plain(getattr(event, parameter))})
 
 
-def with_own_count(event: Any) -> Any:
+def with_own_count(event: DpEvent) -> Any:
     """The event, whose count is a number of Python's: dp-accounting's builder takes no other."""
     if type(event) is not dp_event.SelfComposedDpEvent:
         return event
@@ -174,7 +175,7 @@ class _Reader:
         self.moved = 2 if neighbours is REPLACE_ONE else 1  # norms that a sum moves by
         self.left = MOST_EVENTS
 
-    def read(self, event: Any, depth: int) -> Losses:
+    def read(self, event: DpEvent, depth: int) -> Losses:
         self.left -= 1
         if depth < 1 or self.left < 0:
             raise InvalidValueError(
@@ -191,7 +192,7 @@ class _Reader:
 
     # --- trees --------------------------------------------------------------------------------
 
-    def composed(self, event: Any, depth: int) -> Losses:
+    def composed(self, event: DpEvent, depth: int) -> Losses:
         name = "ComposedDpEvent.events"
         if not checks.is_a(event.events, list, tuple):
             raise InvalidTypeError(f"{name} must be a list, found {type(event.events).__name__}")
@@ -202,11 +203,11 @@ class _Reader:
             whole.add(self.read(one, depth), 1)
         return whole
 
-    def self_composed(self, event: Any, depth: int) -> Losses:
+    def self_composed(self, event: DpEvent, depth: int) -> Losses:
         count = _own(_COPIES, event, "count")
         return Losses().plus(self.read(event.event, depth), count)
 
-    def sampled(self, event: Any, depth: int) -> Losses:
+    def sampled(self, event: DpEvent, depth: int) -> Losses:
         rate = _own(checks.probability, event, "sampling_probability")
         inner = self.read(event.event, depth)
         if rate in (0.0, 1.0):
@@ -229,28 +230,28 @@ class _Reader:
 
     # --- mechanisms ----------------------------------------------------------------------------
 
-    def nothing(self, event: Any) -> Losses:
+    def nothing(self, event: DpEvent) -> Losses:
         del event
         return Losses()
 
-    def no_privacy(self, event: Any) -> Losses:
+    def no_privacy(self, event: DpEvent) -> Losses:
         del event
         return _both(TradeoffFunction.worst())
 
-    def _loss(self, event: Any, moved: int) -> float:
+    def _loss(self, event: DpEvent, moved: int) -> float:
         """The distance over the noise, rounded up."""
         noise = _own(checks.non_negative, event, "noise_multiplier")
         if noise == 0.0 or isinf(noise):
             return 0.0 if noise else inf
         return rounded_up(moved / Fraction(noise))
 
-    def gaussian(self, event: Any) -> Losses:
+    def gaussian(self, event: DpEvent) -> Losses:
         return _both(TradeoffFunction.gaussian(self._loss(event, self.moved)))
 
-    def laplace(self, event: Any) -> Losses:
+    def laplace(self, event: DpEvent) -> Losses:
         return _both(TradeoffFunction.laplace(self._loss(event, self.moved)))
 
-    def tree(self, event: Any) -> Losses:
+    def tree(self, event: DpEvent) -> Losses:
         """Each record is in as many nodes as the largest tree has levels."""
         if self.neighbours is not REPLACE_SPECIAL:
             raise refused(event, "pass neighboring_relation REPLACE_SPECIAL")
@@ -262,7 +263,7 @@ class _Reader:
         node = TradeoffFunction.gaussian(self._loss(event, 1))
         return _both(node.power(max(counts).bit_length()))
 
-    def discrete_laplace(self, event: Any) -> Losses:
+    def discrete_laplace(self, event: DpEvent) -> Losses:
         inverse = _own(checks.non_negative, event, "noise_parameter")
         sensitivity = _own(_MOST_STEPS, event, "sensitivity")
         steps = self.moved * sensitivity
@@ -271,7 +272,7 @@ class _Reader:
         loss = rounded_up(steps * Fraction(inverse))
         return _both(TradeoffFunction.laplace(loss, float(steps)))
 
-    def discrete_gaussian(self, event: Any) -> Losses:
+    def discrete_gaussian(self, event: DpEvent) -> Losses:
         if event.dimension != 1:
             raise refused(
                 event,
@@ -286,7 +287,7 @@ class _Reader:
             )
         return _both(TradeoffFunction.discrete_gaussian(sigma, self.moved * int(given)))
 
-    def response(self, event: Any) -> Losses:
+    def response(self, event: DpEvent) -> Losses:
         """In multiples of 2^-53, so that both probabilities are doubles; rounded to more truth."""
         if self.neighbours is NeighboringRelation.ADD_OR_REMOVE_ONE:
             raise refused(event, "pass neighboring_relation REPLACE_ONE or REPLACE_SPECIAL")
@@ -301,15 +302,15 @@ class _Reader:
         removed = TradeoffFunction.finite([chance, 1.0 - chance], [truth, 1.0 - truth])
         return Losses(Counter([Session(removed, removed.inverse())]))
 
-    def pure(self, event: Any) -> Losses:
+    def pure(self, event: DpEvent) -> Losses:
         return _both(TradeoffFunction.pure(_own(checks.non_negative, event, "epsilon")))
 
-    def approximate(self, event: Any) -> Losses:
+    def approximate(self, event: DpEvent) -> Losses:
         epsilon = _own(checks.non_negative, event, "epsilon")
         delta = _own(checks.probability, event, "delta")
         return _both(TradeoffFunction.approximate(epsilon, delta))
 
-    def concentrated(self, event: Any) -> Losses:
+    def concentrated(self, event: DpEvent) -> Losses:
         rho = _own(checks.non_negative, event, "rho")
         xi = _own(checks.non_negative, event, "xi")
         if isinf(rho) or isinf(xi):
@@ -346,7 +347,7 @@ def _sampled(inner: Losses, rate: float) -> Losses | None:
     whole = inner.session()
     if whole.removed == TradeoffFunction.worst():
         return _both(TradeoffFunction.approximate(0.0, rate))
-    product = whole.removed._product
+    product = whole.removed.product
     if product.is_identity:
         return Losses()
     single = None if product.squares else product.single
@@ -368,7 +369,7 @@ def _subsampled(noise: str, size: float, rate: float) -> Losses:
     size = max(size, _LEAST_SIZE)
     if size > _MOST_SIZE[noise]:
         return _both(TradeoffFunction.approximate(0.0, rate))
-    removed = TradeoffFunction._single(Subsampled(noise, size, rate, "removed"))
+    removed = of_factor(Subsampled(noise, size, rate, "removed"))
     return Losses(Counter([Session(removed, removed.inverse())]))
 
 

@@ -16,7 +16,7 @@ from ..arguments.written import BY_CLASS, Around, Kind, add, check_fields
 from .arguments import UNITS
 from .finite import Finite
 from .forms import recognised
-from .function import TradeoffFunction
+from .function import TradeoffFunction, of_product
 from .laplace import Laplace
 from .product import Product
 from .subsampled import Subsampled
@@ -39,7 +39,7 @@ class Back(NamedTuple):
 
 def function_parts(function: TradeoffFunction) -> dict[str, Any]:
     """Return the sum of squares of the Gaussians, and the other factors with their counts."""
-    product = function._product
+    product = function.product
     return {"squares": hex(product.squares), "factors": tuple(product.factors.items())}
 
 
@@ -48,7 +48,7 @@ def make_function(parts: Mapping[str, Any]) -> TradeoffFunction:
     factors = {_factor(factor): int(count) for factor, count in parts["factors"]}
     squares = int(parts["squares"], 16)
     _require(squares >= 0 and all(count >= 1 for count in factors.values()))
-    return TradeoffFunction._of(Product(squares, factors))
+    return of_product(Product(squares, factors))
 
 
 def original(pair: Finite) -> Finite | None:

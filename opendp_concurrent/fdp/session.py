@@ -142,7 +142,7 @@ def check_session(**argument: Any) -> Session:
             "pass for example oc.TradeoffFunction.laplace(0.1)"
         )
     function = check_function(**{name: value})
-    if not is_symmetric(function._product):
+    if not is_symmetric(function.product):
         raise InvalidValueError(
             f"{name} ({function}) must be symmetric, as it is one direction only; pass "
             "oc.fdp.Session(removed=f, added=g) with both directions"

@@ -24,7 +24,17 @@ import numpy as np
 
 from ..arguments.written import written
 from . import decay, quadrature
-from .bounds import ELEMENTARY, TINY, UNIT, Aperiodic, Array, Bounds, Transform, probabilities
+from .bounds import (
+    ELEMENTARY,
+    TINY,
+    UNIT,
+    Aperiodic,
+    Array,
+    Bounds,
+    Numbers,
+    Transform,
+    probabilities,
+)
 from .gaussian import Gaussian
 from .laplace import Laplace
 
@@ -146,7 +156,7 @@ class Subsampled(Aperiodic):
 
     # --- the characteristic function --------------------------------------------------------
 
-    def _power(self, tau: Any) -> Any:
+    def _power(self, tau: Numbers) -> Any:
         """The exponent a of r with E_P[e^(τL)] = E_Q[r^a]."""
         return 1.0 + tau if self.unit == "removed" else 0.0 - tau
 
@@ -154,7 +164,7 @@ class Subsampled(Aperiodic):
         """The logarithm of E_Q[r^a]; an upper bound where a quadrature would be too long."""
         return self._cumulants(np.asarray(tau, dtype=float))[0]
 
-    def mgf_error(self, tau: Any) -> Any:
+    def mgf_error(self, tau: Numbers) -> Any:
         """Errors of quadrature and rounding, or the distance of an upper and a lower bound."""
         return self._cumulants(np.asarray(tau, dtype=float))[1]
 

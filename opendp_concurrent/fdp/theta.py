@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .bounds import ELEMENTARY, UNIT, Array, ComplexArray, Transform, log1p_complex
+from .bounds import ELEMENTARY, UNIT, Array, ComplexArray, Numbers, Transform, log1p_complex
 
 LEAST_SCALE = 1.0
 _ZERO = 1e-14  # sums that are smaller are replaced by this
@@ -60,7 +60,7 @@ class Theta:
             value = value + (np.log1p(self._ripple * waves) - np.log1p(self._ripple))
         return value
 
-    def mgf_error(self, tau: Any) -> Any:
+    def mgf_error(self, tau: Numbers) -> Any:
         """Roundings of v and of the angle sτ; what is left out is below the fourth power."""
         tau, small = np.asarray(tau, dtype=float), self._ripple
         angle = np.minimum(2.0, 16 * UNIT * self.shift * tau)

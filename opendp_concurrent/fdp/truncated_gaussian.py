@@ -23,7 +23,7 @@ import numpy as np
 import scipy
 
 from ..arguments.written import written
-from .bounds import ELEMENTARY, UNIT, Array, Bounds, ComplexArray, Transform
+from .bounds import ELEMENTARY, UNIT, Array, Bounds, ComplexArray, Numbers, Transform
 from .gaussian import ROOT, SPECIAL, SQRT2, gaussian_profile, mills
 from .truncated import BoundedNoise
 
@@ -130,7 +130,7 @@ class TruncatedGaussian(BoundedNoise):
 
     # --- the characteristic function --------------------------------------------------------
 
-    def _ends(self, tau: Any) -> tuple[Any, Any]:
+    def _ends(self, tau: Numbers) -> tuple[Any, Any]:
         """Where the normal distribution is cut after tilting: μ - r + τμ and r + τμ."""
         return self.mu - self.bound + tau * self.mu, self.bound + tau * self.mu
 
@@ -138,7 +138,7 @@ class TruncatedGaussian(BoundedNoise):
         """The logarithm of the formula above; even in τ + 1/2."""
         return self._cumulants(np.asarray(tau, dtype=float))[0]
 
-    def mgf_error(self, tau: Any) -> Any:
+    def mgf_error(self, tau: Numbers) -> Any:
         """Errors of the special functions, of a difference, and of the exponent."""
         return self._cumulants(np.asarray(tau, dtype=float))[1]
 

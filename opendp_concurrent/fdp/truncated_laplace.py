@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments.written import written
-from .bounds import ELEMENTARY, UNIT, Array, Bounds, Transform
+from .bounds import ELEMENTARY, UNIT, Array, Bounds, Numbers, Transform
 from .laplace import Laplace
 from .truncated import BoundedNoise
 
@@ -118,7 +118,7 @@ class TruncatedLaplace(BoundedNoise):
         value: Array = power + np.log((atoms + rest) / (2 * -expm1(-self.bound)))
         return value
 
-    def mgf_error(self, tau: Any) -> Any:
+    def mgf_error(self, tau: Numbers) -> Any:
         """Errors of the exponentials, and of a sum."""
         return self.mass_error + 4 * ELEMENTARY + 16 * UNIT * (1 + np.abs(tau)) * (1 + self.epsilon)
 

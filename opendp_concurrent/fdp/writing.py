@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import inf, nextafter
+from types import ModuleType
 from typing import Any
 
 from ..exact.rounding import reciprocal_down
@@ -16,14 +17,14 @@ from .subsampled import Subsampled
 _FEW = 1000  # events of one product that are listed
 
 
-def function_event(dp_event: Any, function: TradeoffFunction) -> Any:
+def function_event(dp_event: ModuleType, function: TradeoffFunction) -> Any:
     """The event of a product of trade-off functions; of a bound of one direction there is none."""
     if function.direction is not None:
         return dp_event.UnsupportedDpEvent()
     return _event(dp_event, function, function)
 
 
-def session_event(dp_event: Any, session: Session) -> Any:
+def session_event(dp_event: ModuleType, session: Session) -> Any:
     """The event of a session; ``UnsupportedDpEvent`` if dp-accounting has none.
 
     A factor that is not symmetric has an event only if it is sampled noise, and the unit is removed
@@ -32,11 +33,11 @@ def session_event(dp_event: Any, session: Session) -> Any:
     return _event(dp_event, session.removed, session.added)
 
 
-def _event(dp_event: Any, removed: TradeoffFunction, added: TradeoffFunction) -> Any:
+def _event(dp_event: ModuleType, removed: TradeoffFunction, added: TradeoffFunction) -> Any:
     """The event of a function in each direction."""
     if TradeoffFunction.worst() in (removed, added):
         return dp_event.NonPrivateDpEvent()
-    product, found = removed._product, []
+    product, found = removed.product, []
     if product.squares:
         found.append(dp_event.GaussianDpEvent(reciprocal_down(nextafter(product.mu, inf))))
     for factor, count in product.factors.items():
@@ -52,7 +53,7 @@ def _event(dp_event: Any, removed: TradeoffFunction, added: TradeoffFunction) ->
     return found[0] if len(found) == 1 else dp_event.ComposedDpEvent(found)
 
 
-def factor_event(dp_event: Any, factor: Any) -> Any:
+def factor_event(dp_event: ModuleType, factor: Any) -> Any:
     """The event of one factor, or None."""
     if isinstance(factor, Subsampled):
         if factor.unit != "removed":
@@ -67,7 +68,7 @@ def factor_event(dp_event: Any, factor: Any) -> Any:
     return None if known is None else approximate_event(dp_event, *known)
 
 
-def approximate_event(dp_event: Any, epsilon: float, delta: float) -> Any:
+def approximate_event(dp_event: ModuleType, epsilon: float, delta: float) -> Any:
     """The event of (ε, δ)-DP, which dp-accounting has after version 0.6; else None."""
     made = getattr(dp_event, "EpsilonDeltaDpEvent", None)
     return None if made is None else made(epsilon=epsilon, delta=delta)
@@ -95,7 +96,7 @@ def _as_laplace(factor: Any) -> Laplace | None:
     return Laplace(epsilon, float(steps))
 
 
-def _laplace(dp_event: Any, factor: Laplace) -> Any:
+def _laplace(dp_event: ModuleType, factor: Laplace) -> Any:
     if factor.steps == inf:
         return dp_event.LaplaceDpEvent(reciprocal_down(factor.epsilon))
     exact, nearest = Fraction(factor.epsilon) / int(factor.steps), factor.epsilon / factor.steps

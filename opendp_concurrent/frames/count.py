@@ -35,6 +35,7 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from ..native.trust import trusted
 from ..queryables.opaque import hidden
+from ..types import Answer
 
 _ATOM = "i64"
 _EXACT: dict[int, tuple[ref[Transformation], int, Measurement]] = {}
@@ -172,7 +173,7 @@ def _remember(made: Transformation, domain: Domain, metric: Metric, plan: Any) -
     _EXACT[place] = ref(made, lambda _: _EXACT.pop(place, None)), _native.address(made), exact
 
 
-def counted(query: Transformation, pinned: Transformation, pointer: Any) -> Any:
+def counted(query: Transformation, pinned: Transformation, pointer: Any) -> Answer:
     """Return the answer of a transformation; of a frame count, without converting the frame.
 
     :param pinned: ``query`` as it was when it was checked

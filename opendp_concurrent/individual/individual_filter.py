@@ -34,6 +34,7 @@ from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
+from ..types import Distance, Query
 from .bank import Bank
 from .integer_noise import IntegerNoise
 from .noise_loss import NoiseLoss, noise_loss
@@ -51,14 +52,14 @@ class _IndividualFilter:
         self._rows, self._loss, self._d_out = rows, loss, d_out
         self._bank = Bank(len(rows))
 
-    def check(self, query: Any) -> tuple[NoisySum, Price]:
+    def check(self, query: Query) -> tuple[NoisySum, Price]:
         """Return a copy of the query, checked again, and its price, or raise."""
         if not isinstance(query, NoisySum):
             raise InvalidTypeError(f"the query must be a NoisySum, found {type(query).__name__}")
         query = NoisySum(query.per_row, query.bound, query.scale)
         return query, Price.of(query, self._loss, self._d_out)
 
-    def __call__(self, query: Any) -> float:
+    def __call__(self, query: Query) -> float:
         query, price = self.check(query)
         noise = IntegerNoise(self._loss, price.scale)
         total = self._bank.charge(values_of(self._rows, query.per_row), price)
@@ -121,7 +122,7 @@ def make_individual_filter(
         rows = open_rows(token, input_domain)
         return MachineQueryable(_IndividualFilter(rows, loss, budget), "IndividualFilter")
 
-    def privacy_map(d_in: Any) -> float:
+    def privacy_map(d_in: Distance) -> float:
         return loss.of_group(validate_d_in(input_metric, d_in), budget)
 
     return make_measurement(

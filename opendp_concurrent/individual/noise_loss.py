@@ -13,14 +13,13 @@ k people's losses, k² times the budget of one. This holds at each order, so at 
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..errors import UnsupportedMeasureError
 from ..measures import composition_measure
 from ..measures.noise import NoiseLoss as NoiseLoss
+from ..types import Argument
 
 
-def noise_loss(output_measure: Any) -> NoiseLoss:
+def noise_loss(output_measure: Argument) -> NoiseLoss:
     """Return the loss of the noise that belongs to a measure.
 
     :raises UnsupportedMeasureError: for measures whose losses are not such a power

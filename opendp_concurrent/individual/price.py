@@ -18,12 +18,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, inf, lcm, ldexp, nextafter
-from typing import Any
 
 from ..arguments.checked import Count, Finite, Positive, checked
 from ..errors import InvalidValueError
 from ..exact.rounding import least_double
 from ..measures import composition_measure
+from ..types import Argument, Loss
 from .noise_loss import NoiseLoss, noise_loss
 from .noisy_sum import NoisySum, scale_limits, step_exponent, whole_steps
 
@@ -96,7 +96,7 @@ def least_scale(loss: NoiseLoss, d_out: float, bound: float, launches: int) -> f
 
 @checked
 def individual_scale(
-    output_measure: Any, d_out: Positive, bound: Finite, launches: Count = 1
+    output_measure: Argument, d_out: Positive, bound: Finite, launches: Count = 1
 ) -> float:
     """Return the least noise scale at which nobody drops out before ``launches`` queries.
 
@@ -132,7 +132,7 @@ def individual_scale(
     return max(scale, lowest)
 
 
-def individual_budget(output_measure: Any, d_out: Any) -> float:
+def individual_budget(output_measure: Argument, d_out: Loss) -> float:
     """Return ``d_out`` as a budget above 0, or raise."""
     budget: float = composition_measure(output_measure).validate_budget("d_out", d_out)
     if not budget > 0.0:

@@ -10,7 +10,6 @@ is at most the budget.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from opendp.mod import Domain, Measure, Metric
 
@@ -27,6 +26,7 @@ from ..tables.domain import tables_of, units_in
 from ..tables.plan import Where
 from ..tables.steps import table_given
 from ..tables.table import Table
+from ..types import Distance, Query
 from .integer_noise import IntegerNoise
 from .noise_loss import NoiseLoss, noise_loss
 from .noisy_table_sum import NoisyTableSum, SumInSteps, steps_of
@@ -45,7 +45,7 @@ class _TableFilter:
         self._terms = terms_of(loss, d_out)
         self._budgets.check(self._terms)
 
-    def check(self, query: Any) -> tuple[SumInSteps, UnitPrice]:
+    def check(self, query: Query) -> tuple[SumInSteps, UnitPrice]:
         """Return the steps of the query and its price, or raise."""
         if not isinstance(query, NoisyTableSum):
             raise InvalidTypeError(
@@ -55,7 +55,7 @@ class _TableFilter:
         steps = steps_of(query, self._table.tables.schema)
         return steps, UnitPrice.of(steps.reach, steps.scale, self._loss, self._d_out)
 
-    def __call__(self, query: Any) -> float:
+    def __call__(self, query: Query) -> float:
         steps, price = self.check(query)
         noise = IntegerNoise(self._loss, steps.scale)
         if self._failed:
@@ -136,7 +136,7 @@ def make_individual_table_filter(
         machine = _TableFilter(table, budgets, loss, budget)  # type: ignore[arg-type]
         return MachineQueryable(machine, "IndividualTableFilter")
 
-    def privacy_map(d_in: Any) -> float:
+    def privacy_map(d_in: Distance) -> float:
         return loss.of_group(units_in(d_in=d_in), budget)
 
     return make_measurement(

@@ -169,7 +169,7 @@ def audit(
     if terms is not None:
         with reading(what):
             total = agreed_total(terms, row["record"], known.accumulator)
-    return Audited(dataset, row["created"], terms, known._replace(accumulator=total))
+    return Audited(dataset, row["created"], terms, known.holding(total))
 
 
 def _limit(one: LimitTotal) -> LimitSummary:

@@ -19,6 +19,7 @@ from ..errors.data import ForkedError
 from ..errors.ledger import LedgerDamagedError
 from ..interrupts import Lock
 from ..sums.accumulator import Accumulator
+from ..types import Loss
 from .records.chain import next_hash
 from .records.encoding import canonical, encode
 from .records.limits import Path, check_kept
@@ -120,7 +121,7 @@ class SqlBook:
             raise LedgerDamagedError(f"charge {sequence} is missing or was replaced")
         with reading(f"the budget of {self.dataset!r}"):
             total = agreed_total(self._terms, record, newest.accumulator)
-        return newest._replace(accumulator=total)
+        return newest.holding(total)
 
     def limit(self, path: Path, terms: Terms) -> LimitBook:
         """Open a limit. Its first charge writes its terms to the ledger.
@@ -143,7 +144,7 @@ class SqlBook:
         """Return the number of launches below a limit at the last turn or read."""
         return self._known.limits.launches(path)
 
-    def text(self, d_mid: Any) -> str:
+    def text(self, d_mid: Loss) -> str:
         """Encode a d_mid, and keep the text: consecutive launches often have the same d_mid."""
         last, text = self._text
         if last is not d_mid:

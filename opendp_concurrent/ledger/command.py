@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ConcurrentError, InvalidValueError
 from ..files import make_private
+from ..types import Json
 from .opening import datasets, open_ledger, restore_ledger
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ def _charge(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Json) -> Json:
     """Return a JSON value. A value that JSON does not have is returned as text."""
     if isinstance(value, (tuple, list)):
         return [_plain(one) for one in value]
@@ -214,7 +215,7 @@ def _plain(value: Any) -> Any:
     return value if value is None or number or isinstance(value, (int, str)) else str(value)
 
 
-def _text(value: Any) -> str:
+def _text(value: Json) -> str:
     if value is None:
         return "-"
     if isinstance(value, (tuple, list)):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..accounts.charge import Terms
 from ..accounts.label import label_text
 from ..arguments import checks
+from ..arguments.abilities import instance
 from ..arguments.checked import Text, checked
 from ..arguments.checks import optional, text
 from ..errors.ledger import LedgerDamagedError, LedgerError
@@ -63,7 +64,7 @@ class SqlLedger:
         if known is not None:
             self._seen.see(known.sequence, known.head)
 
-    @checked(terms=checks.instance(Terms))
+    @checked(terms=instance(Terms))
     def book(self, terms: Terms) -> SqlBook:
         """Open the budget under ``terms``. The first use writes the terms to the ledger.
 

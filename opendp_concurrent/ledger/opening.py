@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from datetime import datetime, timezone
-from typing import Any
 
 from ..arguments import checks
 from ..arguments.checked import Finite, Text, checked
 from ..errors import InvalidTypeError, InvalidValueError
 from ..errors.ledger import LedgerError
 from ..interrupts import whole
+from ..types import Argument
 from .audit import Summary, audit, milestone
 from .copies import claim_new, require_live, restore, standing
 from .ledger import SqlLedger
@@ -223,7 +223,7 @@ def datasets(path_or_url: str | os.PathLike[str], *, wait: Finite = 60.0) -> lis
         return names_of_datasets(store)
 
 
-def _check(dataset: Any, wait: Any) -> None:
+def _check(dataset: Argument, wait: Argument) -> None:
     if type(dataset) is not str:
         raise InvalidTypeError(f"dataset must be a str, found {type(dataset).__name__}")
     if not dataset:
@@ -235,6 +235,6 @@ def _check(dataset: Any, wait: Any) -> None:
     _check_wait(wait)
 
 
-def _check_wait(wait: Any) -> None:
+def _check_wait(wait: Argument) -> None:
     if not checks.non_negative(wait=wait) <= _LONGEST:
         raise InvalidValueError(f"wait ({wait}) must be at most {_LONGEST:g} s")

@@ -28,6 +28,7 @@ from ..interrupts import let_in
 from ..native import opendp as _native
 from ..queryables.as_transformation import AsTransformation
 from ..queryables.data import Sealed, unseal
+from ..types import Answer, Argument, Distance, Query
 from .steps import Steps
 
 INTEGERS = frozenset({"i8", "i16", "i32", "i64", "i128", "u8", "u16", "u32", "u64", "usize"})
@@ -59,11 +60,11 @@ class Deviation:
     BELOW
     """
 
-    query: Any
+    query: Query
     guess: float
 
 
-def sensitivity_at(d_in: Any, sensitivity: Any) -> Any:
+def sensitivity_at(d_in: Distance, sensitivity: Argument) -> Any:
     """Return the sensitivity of queries at distance ``d_in``. It is 1 if left out at d_in = 1.
 
     It must be given at another distance: only the author of a callable knows its sensitivity there.
@@ -106,7 +107,7 @@ class CheckedQueries:
     def __init__(
         self,
         space: tuple[Domain, Metric],
-        d_in: Any,
+        d_in: Distance,
         sensitivity: float,
         steps: Steps,
         token: Sealed,
@@ -118,7 +119,7 @@ class CheckedQueries:
         self._known: dict[int, tuple[Transformation, Transformation]] = {}
         self._python: list[Any] = []
 
-    def accept(self, query: Any) -> Callable[[], int]:
+    def accept(self, query: Query) -> Callable[[], int]:
         """Return a function that computes the answer, or raise. Nothing is computed yet."""
         if isinstance(query, Deviation):
             if self._monotone:
@@ -156,7 +157,7 @@ class CheckedQueries:
             self._known[id(query)] = query, own  # held, so that its identity stays its own
         return own
 
-    def _read(self, answer: Any) -> int:
+    def _read(self, answer: Answer) -> int:
         with suppress(TypeError):  # an integer, of NumPy's too
             answer = index(answer)
         if self.steps.whole and not isinstance(answer, int):

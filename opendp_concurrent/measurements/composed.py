@@ -14,11 +14,12 @@ from ..combinators.cast import conversion
 from ..measures import composition_measure
 from ..sums.accumulator import repeated
 from ..sums.scalar_sum import ScalarSum
+from ..types import Loss
 from .laplace import make_certified_laplace
 from .noise import ATOM
 
 
-def composed(measure: Measure, parts: Iterable[tuple[Any, int]]) -> Any:
+def composed(measure: Measure, parts: Iterable[tuple[Any, int]]) -> Loss:
     """Return the loss of parts that run concurrently. Each is a loss and its number of uses."""
     known = composition_measure(measure)
     total = known.fixed_sum().start(known)
@@ -27,12 +28,12 @@ def composed(measure: Measure, parts: Iterable[tuple[Any, int]]) -> Any:
     return total.loss
 
 
-def from_pure(epsilon: float, measure: Measure) -> Any:
+def from_pure(epsilon: float, measure: Measure) -> Loss:
     """Return the loss under ``measure`` of an ε-DP mechanism."""
     return conversion(max_divergence(), measure)(epsilon)
 
 
-def laplace_loss(scale: float, shift: int, measure: Measure) -> Any:
+def laplace_loss(scale: float, shift: int, measure: Measure) -> Loss:
     """Return the loss of Laplace noise on the integers."""
     space = atom_domain(T=ATOM), absolute_distance(T=ATOM)
     return make_certified_laplace(*space, scale, measure).map(shift)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from opendp.measurements import make_geometric as opendp_geometric
 from opendp.mod import Domain, Measure, Metric
 
@@ -12,13 +10,14 @@ from ..arguments.checks import guard, integer, optional, pair
 from ..combinators.constructor import constructor
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..types import Argument
 from .certify import built, certify
 from .laplace import make_certified_laplace
 from .noise_accuracy import laplace_accuracy
 
 
 @guard("bounds", None, 1, (1,), (1, 2, 3), (1.0, 2.0), [1, 2])
-def _bounds(name: str, value: Any) -> tuple[int, int]:
+def _bounds(name: str, value: Argument) -> tuple[int, int]:
     """Return a pair of integers, or raise."""
     lower, upper = pair.check(name, value)
     return integer.check(f"{name}[0]", lower), integer.check(f"{name}[1]", upper)

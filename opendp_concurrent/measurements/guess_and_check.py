@@ -7,9 +7,9 @@ from typing import Any
 
 from opendp.mod import Domain, Measure, Metric
 
-from ..arguments import owned
 from ..arguments.checked import Positive, Real
 from ..arguments.checks import at_most, is_a
+from ..arguments.plain import plain
 from ..combinators.concurrent_composition import make_concurrent_composition
 from ..combinators.constructor import constructor
 from ..combinators.interactive_measurement import constant_map, make_measurement
@@ -20,6 +20,7 @@ from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
+from ..types import Distance, Query
 from .checked_queries import CheckedQueries, Deviation, sensitivity_at
 from .composed import laplace_loss
 from .noise import LaplaceNoise
@@ -35,7 +36,7 @@ class _Release:
         self,
         space: tuple[Domain, Metric],
         measure: Measure,
-        d_in: Any,
+        d_in: Distance,
         sensitivity: float,
         **scale: float,
     ) -> None:
@@ -49,7 +50,7 @@ class _Release:
         """Return the error of so many releases."""
         return released(self._scale, self._steps, beta, answers)
 
-    def __call__(self, query: Any) -> ConcurrentMeasurement:
+    def __call__(self, query: Query) -> ConcurrentMeasurement:
         def spawn(token: Sealed) -> int | float:
             queries = CheckedQueries(
                 self._space, self._d_in, self._sensitivity, self._steps, token, monotone=False
@@ -76,7 +77,7 @@ class _GuessAndCheck:
         self._launch, self._release = launch, release
         self._check = launch(checker)
 
-    def __call__(self, message: Any) -> SparseVectorAnswer:
+    def __call__(self, message: Query) -> SparseVectorAnswer:
         parts = tuple(message) if is_a(message, tuple) else ()
         if len(parts) != 2:
             raise InvalidTypeError(
@@ -99,7 +100,7 @@ def make_guess_and_check(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    d_in: Any,
+    d_in: Distance,
     scale: Positive,
     tolerance: Real,
     max_hits: int,
@@ -163,7 +164,7 @@ def make_guess_and_check(
     """
     space = input_domain, input_metric
     d_in = validate_d_in(input_metric, d_in)
-    sensitivity = owned.plain(sensitivity_at(d_in, sensitivity))
+    sensitivity = plain(sensitivity_at(d_in, sensitivity))
     checker = make_sparse_vector(
         *space,
         output_measure,

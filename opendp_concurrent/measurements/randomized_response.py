@@ -19,11 +19,12 @@ from ..measures.renyi_divergence import RENYI_DIVERGENCE
 from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tradeoffs.tradeoff import TRADEOFF_DIVERGENCE
+from ..types import Argument
 from .certify import Losses, built, certify
 
 
 @guard("sequence", None, "ab", [], ["a"], ["a", "a"], [[], []])
-def _categories(name: str, value: Any) -> list[Any]:
+def _categories(name: str, value: Argument) -> list[Any]:
     """Return distinct values that can be looked up, or raise."""
     found = list(elements("categories", **{name: value}))
     try:

@@ -11,9 +11,9 @@ from typing import Any
 from opendp.metrics import change_one_distance, hamming_distance
 from opendp.mod import Domain, Measure, Metric
 
-from ..arguments import owned
 from ..arguments.checked import Positive, Probability, checked
 from ..arguments.checks import at_most, is_a
+from ..arguments.plain import plain
 from ..arguments.provenance import recorded
 from ..combinators.constructor import constructor
 from ..combinators.interactive_measurement import constant_map, make_measurement
@@ -26,6 +26,7 @@ from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
 from ..queryables.stream_domain import check_static
+from ..types import Distance, Query
 from .checked_queries import CheckedQueries, sensitivity_at
 from .grid import known_size
 from .noise import LaplaceNoise, OneSidedNoise
@@ -117,13 +118,13 @@ class _SparseVector:
         self._comparison = NoisyComparison(noise)
         self._answer = None if noise.answer is None else LaplaceNoise(noise.answer)
 
-    def check(self, message: Any) -> tuple[Callable[[], int], int]:
+    def check(self, message: Query) -> tuple[Callable[[], int], int]:
         """Return what computes the query's answer, and the threshold in steps, or raise."""
         query, threshold = _parse(message, self._threshold)
         level = self._queries.steps.level("threshold", threshold)
         return self._queries.accept(query), level
 
-    def __call__(self, message: Any) -> SparseVectorAnswer:
+    def __call__(self, message: Query) -> SparseVectorAnswer:
         compute, level = self.check(message)
         if self._comparison.exhausted:
             return EXHAUSTED
@@ -139,7 +140,7 @@ class _SparseVector:
         )
 
 
-def _parse(message: Any, threshold: float) -> tuple[Any, float]:
+def _parse(message: Query, threshold: float) -> tuple[Any, float]:
     if not is_a(message, tuple):
         return message, threshold
     parts = tuple(tuple.__iter__(message))
@@ -156,7 +157,7 @@ def make_sparse_vector(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    d_in: Any,
+    d_in: Distance,
     scale: Positive,
     threshold: float,
     max_hits: int,
@@ -236,8 +237,8 @@ def make_sparse_vector(
     check_static(input_domain)
     composition_measure(output_measure)
     d_in = validate_d_in(input_metric, d_in)
-    sensitivity = owned.plain(sensitivity_at(d_in, sensitivity))
-    threshold, scale = owned.plain(threshold), owned.plain(scale)
+    sensitivity = plain(sensitivity_at(d_in, sensitivity))
+    threshold, scale = plain(threshold), plain(scale)
     steps = Steps.for_sensitivity(sensitivity)
     steps.level("threshold", threshold)
     if monotone and (
@@ -306,7 +307,7 @@ def make_above_threshold(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    d_in: Any,
+    d_in: Distance,
     scale: float,
     threshold: float,
     *,

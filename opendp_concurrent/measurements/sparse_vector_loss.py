@@ -46,6 +46,7 @@ from opendp.mod import Measure
 from ..measures.conversions.laplace import laplace_to_renyi
 from ..measures.conversions.pure_to_renyi import pure_to_renyi
 from ..measures.renyi_divergence import RENYI_DIVERGENCE
+from ..types import Loss
 from .certify import best_known
 from .composed import composed, from_pure, laplace_loss, total
 from .grid import grid_step
@@ -79,7 +80,7 @@ class SparseVectorNoise:
         threshold = one_sided_center(self.threshold) if self.one_sided_threshold else 0
         return (one_sided_center(self.query) if self.one_sided_query else 0) - threshold
 
-    def loss(self, sensitivity: int, measure: Measure, *, spread: int | None = None) -> Any:
+    def loss(self, sensitivity: int, measure: Measure, *, spread: int | None = None) -> Loss:
         """Privacy loss if answers on neighbours are at most ``sensitivity`` steps apart.
 
         :param spread: Δ, the largest rise plus the largest fall, in steps; at most twice the

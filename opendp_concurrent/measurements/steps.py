@@ -17,6 +17,7 @@ from typing import Any
 from ..arguments import checks
 from ..arguments.checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
+from ..types import Argument
 
 LARGEST = 2**1024
 FINE = 30  # a sensitivity is at least 2^FINE steps, unless it is an integer
@@ -34,7 +35,7 @@ class Steps:
     whole: bool
 
     @staticmethod
-    def for_sensitivity(sensitivity: Any) -> Steps:
+    def for_sensitivity(sensitivity: Argument) -> Steps:
         """Return the grid: the integers for an integer sensitivity, else a grid of tiny steps."""
         if checks.is_a(sensitivity, int) and not checks.is_a(sensitivity, bool):
             size = checks.count(sensitivity=sensitivity)
@@ -52,7 +53,7 @@ class Steps:
         """Return the least number of steps that is at least ``value``."""
         return ceil(ldexp(value, -self.k))
 
-    def of(self, name: str, value: Any) -> int:
+    def of(self, name: str, value: Argument) -> int:
         """Return whole steps in ``value``, rounded down. Errors have ``name``, never the value."""
         if not checks.is_a(value, Number):  # another class may return anything
             raise InvalidTypeError(f"{name} must be a number, found {type(value).__name__}")
@@ -77,7 +78,7 @@ class Steps:
             return int((numerator << -self.k) // denominator)
         return int(numerator // (denominator << self.k))
 
-    def level(self, name: str, value: Any) -> int:
+    def level(self, name: str, value: Argument) -> int:
         """Return whole steps in a threshold, rounded up: the least whole answer that is above."""
         if checks.is_a(value, bool) or not checks.is_a(value, Number):
             raise InvalidTypeError(f"{name} must be a number, found {type(value).__name__}")

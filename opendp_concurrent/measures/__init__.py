@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..arguments.checks import shown
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..public import names_of
+from ..types import Argument, Loss
 from .approximate_max_divergence import ApproximateMaxDivergence
 from .approximate_zero_concentrated_divergence import ApproximateZeroConcentratedDivergence
 from .conversion import Conversion
@@ -127,7 +128,7 @@ def register(measure: C) -> C:
     return measure
 
 
-def _found(output_measure: Any) -> CompositionMeasure | None:
+def _found(output_measure: Argument) -> CompositionMeasure | None:
     for one in _OURS:
         ours: CompositionMeasure | None = one.find(output_measure)
         if ours is not None:
@@ -144,7 +145,7 @@ def _found(output_measure: Any) -> CompositionMeasure | None:
     return None
 
 
-def _finds(other: type[CompositionMeasure], output_measure: Any) -> CompositionMeasure | None:
+def _finds(other: type[CompositionMeasure], output_measure: Argument) -> CompositionMeasure | None:
     """Return the measure that a class of another package finds, if it says that it is this one."""
     found: CompositionMeasure | None = other.find(output_measure)
     return found if type(found) is other and found.opendp() == output_measure else None
@@ -164,7 +165,7 @@ def _asked(question: Callable[..., Any], *arguments: Any) -> Any:
         return None
 
 
-def composition_measure(output_measure: Any) -> CompositionMeasure:
+def composition_measure(output_measure: Argument) -> CompositionMeasure:
     """Return the measure object, with everything that is known about OpenDP's.
 
     :param output_measure: OpenDP's
@@ -191,7 +192,7 @@ def composition_measure(output_measure: Any) -> CompositionMeasure:
     )
 
 
-def convertible_measure(measure: Any) -> Convertible:
+def convertible_measure(measure: Argument) -> Convertible:
     """Return the measure object, also for privacy profiles, which are not composed.
 
     :raises UnsupportedMeasureError: with the list of those that are composed
@@ -220,7 +221,7 @@ def by_tag(tag: str) -> CompositionMeasure | None:
     return None
 
 
-def measure_of_loss(loss: Any) -> type[CompositionMeasure] | None:
+def measure_of_loss(loss: Loss) -> type[CompositionMeasure] | None:
     """Return a measure under which the value would be a loss; for pictures only."""
     for one in _OURS:
         if one.is_loss(loss):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from types import MappingProxyType
-from typing import Any
+from types import MappingProxyType, ModuleType
 
 from ..arguments import checks
 from ..exact.zcdp import largest_rho
 from ..references import cite
+from ..types import DpEvent
 from . import opendp as native
 from .conversion import Conversion, Profile
 from .conversions.approximate_to_approximate import approximate_to_delta, larger_delta
@@ -53,7 +53,7 @@ class ApproximateMaxDivergence(PairMeasure):
         """The same, backwards."""
         return approximate_member(d_out, size)
 
-    def event(self, dp_event: Any, d_mid: tuple[float, float]) -> Any:
+    def event(self, dp_event: ModuleType, d_mid: tuple[float, float]) -> DpEvent:
         """``EpsilonDeltaDpEvent`` where dp-accounting has it; pure DP as without δ."""
         epsilon, delta = d_mid
         if delta == 0.0 or delta >= 1.0:

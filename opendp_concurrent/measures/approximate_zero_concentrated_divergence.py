@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from ..arguments import checks
 from ..references import cite
+from ..types import Loss
 from . import opendp as native
 from .kinds import APPROXIMATE_ZCDP
 from .measure import Composability, only
@@ -32,7 +32,7 @@ class ApproximateZeroConcentratedDivergence(PairMeasure):
         return native.approximate(native.zero_concentrated_divergence())
 
     @classmethod
-    def symbol(cls, loss: Any, order: float | None) -> str:
+    def symbol(cls, loss: Loss, order: float | None) -> str:
         del loss, order
         return "ρ"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any
 
 from ..arguments import checks
 from ..arguments.provenance import recorded
 from ..errors import InvalidValueError
 from ..references import cite
+from ..types import Loss
 from .conversion import Conversion, Ends, Profile
 from .conversions.renyi_to_approximate import renyi_to_delta, renyi_to_epsilon
 from .kinds import APPROXIMATE, FIXED, PROFILE, RENYI
@@ -127,5 +127,5 @@ class FixedRenyiDivergence(NumberMeasure):
         return NoiseLoss(2, Fraction(self.alpha) / 2)
 
     @classmethod
-    def loss_of(cls, **given: Any) -> tuple[Measure, Any]:
+    def loss_of(cls, **given: Loss) -> tuple[Measure, Loss]:
         return fixed_renyi_divergence(given["alpha"]), given["epsilon"]

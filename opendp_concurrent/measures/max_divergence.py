@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
-from typing import Any
+from types import MappingProxyType, ModuleType
 
 from ..arguments import checks
 from ..references import cite
+from ..types import DpEvent
 from . import opendp as native
 from .conversion import Conversion, Profile
 from .conversions.approximate_to_approximate import approximate_to_delta, larger_delta
@@ -60,7 +60,7 @@ class MaxDivergence(NumberMeasure):
         """The same, backwards."""
         return divided_down(d_out, size)
 
-    def finite_event(self, dp_event: Any, d_mid: float) -> Any:
+    def finite_event(self, dp_event: ModuleType, d_mid: float) -> DpEvent:
         """Randomized response [KOV15], which the discrete Laplace mechanism at distance 1 is.
 
         The continuous Laplace mechanism loses less, and would be too small for the noise on

@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any, ClassVar, TypeVar
 
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..sums.accumulator import Accounting, Accumulator
 from ..sums.basic import Basic
+from ..types import Argument, DpEvent, Json, Loss
 from .conversion import Conversion
 from .noise import Noise, NoiseLoss
 from .opendp import Measure, of_keywords
@@ -68,7 +69,7 @@ class Convertible(ABC):
         """Make OpenDP's measure object. Measures are compared as objects, never by name."""
 
     @abstractmethod
-    def validate(self, name: str, value: Any) -> Any:
+    def validate(self, name: str, value: Argument) -> Loss:
         """Return ``value`` as a distance, or raise naming ``name``."""
 
     @classmethod
@@ -117,7 +118,7 @@ class CompositionMeasure(Convertible):
 
     __slots__ = ()
     tag: ClassVar[str] = ""
-    zero: ClassVar[Any]
+    zero: ClassVar[Loss]
     reason: ClassVar[str]
     distance_form: ClassVar[str]
     composability: ClassVar[Composability] = Composability.SEQUENTIAL
@@ -135,7 +136,7 @@ class CompositionMeasure(Convertible):
         return {}
 
     @property
-    def written_zero(self) -> Any:
+    def written_zero(self) -> Json:
         """Return what terms in a ledger write for the zero: None, if it depends on the orders."""
         return None if self.needs_orders else self.zero
 
@@ -147,22 +148,22 @@ class CompositionMeasure(Convertible):
     # --- distances -------------------------------------------------------------------------------
 
     @abstractmethod
-    def validate_budget(self, name: str, value: Any) -> Any:
+    def validate_budget(self, name: str, value: Argument) -> Loss:
         """As ``validate``, for a bound that a filter can enforce."""
 
     @abstractmethod
-    def at_most(self, left: Any, right: Any) -> bool:
+    def at_most(self, left: Loss, right: Loss) -> bool:
         """Whether a distance is at most another, in the partial order of distances."""
 
-    def check(self, loss: Any, d_out: Any) -> bool:
+    def check(self, loss: Loss, d_out: Loss) -> bool:
         """Whether a loss is at most ``d_out``; both as they come from outside."""
         return self.at_most(self.validate("d_mid", loss), self.validate("d_out", d_out))
 
     @abstractmethod
-    def split(self, d_out: Any, weights: list[Fraction]) -> list[Any]:
+    def split(self, d_out: Loss, weights: list[Fraction]) -> list[Loss]:
         """Return shares in proportion to the weights, which compose to at most ``d_out``."""
 
-    def line(self, d_out: Any, delta: float) -> tuple[float, Callable[[float, Fraction], Any]]:
+    def line(self, d_out: Loss, delta: float) -> tuple[float, Callable[[float, Fraction], Loss]]:
         """Return distances of which any two can be compared, for the search for equal shares.
 
         :param d_out: a bound near which the search starts
@@ -191,18 +192,18 @@ class CompositionMeasure(Convertible):
         """Return the sum of no losses, for :func:`.basic`."""
 
     @abstractmethod
-    def read_sum(self, record: Any) -> Accumulator:
+    def read_sum(self, record: Json) -> Accumulator:
         """Return the sum that its ``to_record`` described."""
 
     @abstractmethod
-    def join(self, losses: list[list[Any]], parts: Sequence[int]) -> Any:
+    def join(self, losses: list[list[Loss]], parts: Sequence[int]) -> Loss:
         """Return the loss of a parallel composition.
 
         :param losses: ``losses[j - 1]`` are those of the distinct parts at distance j
         :param parts: how many parts lose each of these
         """
 
-    def group_loss(self, loss: Any, size: int) -> Any:
+    def group_loss(self, loss: Loss, size: int) -> Loss:
         """Return the loss between datasets that are ``size`` steps apart.
 
         :param loss: of each step
@@ -211,7 +212,7 @@ class CompositionMeasure(Convertible):
             return loss
         raise self._no_group(size)
 
-    def member_loss(self, d_out: Any, size: int) -> Any:
+    def member_loss(self, d_out: Loss, size: int) -> Loss:
         """Return a loss of each of ``size`` steps, so that their group loses at most ``d_out``."""
         if size == 1:
             return d_out
@@ -224,7 +225,7 @@ class CompositionMeasure(Convertible):
             "added and removed records, or another measure"
         )
 
-    def optimal(self, shares: tuple[Any, ...], delta: Any) -> Any:
+    def optimal(self, shares: tuple[Loss, ...], delta: Loss) -> Loss:
         """Return the optimal composition of losses fixed up front, at a δ."""
         compose = self.optimal_compositions.get(self.kind)
         if compose is None:
@@ -233,7 +234,7 @@ class CompositionMeasure(Convertible):
             )
         return compose(shares, delta)
 
-    def in_any_order(self, shares: tuple[Any, ...]) -> Any:
+    def in_any_order(self, shares: tuple[Loss, ...]) -> Loss:
         """Return the rule and the accumulator of a plan whose shares may be used in any order."""
         raise UnsupportedMeasureError(
             f"order ('any') is for f-DP, but output_measure is {self.name}; leave order "
@@ -247,7 +248,7 @@ class CompositionMeasure(Convertible):
         """What a shift of the noise costs, if that is a power of the shift."""
         return None
 
-    def gaussian_scale(self, sensitivity: float, loss: Any) -> float | None:
+    def gaussian_scale(self, sensitivity: float, loss: Loss) -> float | None:
         """Return about the scale at which Gaussian noise loses ``loss``; None if none is known."""
         del sensitivity, loss
         return None
@@ -257,18 +258,18 @@ class CompositionMeasure(Convertible):
         """Whether parameters of mechanisms can be searched for, to fit a bound under it."""
         return self.one_number
 
-    def planned_under(self, d_out: Any) -> tuple[CompositionMeasure, Any, float | None]:
+    def planned_under(self, d_out: Loss) -> tuple[CompositionMeasure, Loss, float | None]:
         """Return the measure and bound to plan mechanisms under, and the δ of the cast back."""
         return self, d_out, None
 
     # --- names, events, pictures -----------------------------------------------------------------
 
     @classmethod
-    def loss_of(cls, **given: Any) -> tuple[Measure, Any]:
+    def loss_of(cls, **given: Loss) -> tuple[Measure, Loss]:
         """Return OpenDP's measure and the distance that the ``keywords`` say."""
         return of_keywords(**given)  # as OpenDP has it
 
-    def event(self, dp_event: Any, d_mid: Any) -> Any:
+    def event(self, dp_event: ModuleType, d_mid: Loss) -> DpEvent:
         """Return the event of dp-accounting for the worst mechanism with this loss.
 
         :param dp_event: the module of that name
@@ -278,16 +279,16 @@ class CompositionMeasure(Convertible):
 
     @classmethod
     @abstractmethod
-    def is_loss(cls, value: Any) -> bool:
+    def is_loss(cls, value: Argument) -> bool:
         """Whether the value looks like a loss under a measure of this kind."""
 
     @classmethod
     @abstractmethod
-    def height(cls, loss: Any, order: float | None, of: str) -> float:
+    def height(cls, loss: Loss, order: float | None, of: str) -> float:
         """Return the number that a plot draws for a loss, or raise naming the argument ``of``."""
 
     @classmethod
-    def symbol(cls, loss: Any, order: float | None) -> str:
+    def symbol(cls, loss: Loss, order: float | None) -> str:
         """Return what :meth:`height` is called on an axis."""
         del loss
         return "loss" if order is None else f"loss at order {order:g}"

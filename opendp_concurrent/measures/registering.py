@@ -10,10 +10,10 @@ import re
 from abc import ABCMeta
 from collections.abc import Iterable, Mapping
 from inspect import isabstract
-from typing import Any
 
 from ..arguments.checks import flag, is_a, shown
 from ..errors import InvalidTypeError, InvalidValueError
+from ..types import Argument
 from .conversion import Conversion
 from .measure import Composability, CompositionMeasure
 from .noise import Noise
@@ -24,7 +24,7 @@ _TEXTS = ("kind", "reason", "distance_form", "tag", "why_not", "no_group")
 _TAG = re.compile(r"[a-z][a-z0-9_.-]{0,63}:[a-z][a-z0-9_.-]{0,63}")  # as for ledger.register
 
 
-def check_class(measure: Any) -> None:
+def check_class(measure: Argument) -> None:
     """Raise unless ``measure`` is a class below ``CompositionMeasure`` that defines everything.
 
     Classes are compared, and are keys, so a metaclass of another package is refused.
@@ -81,8 +81,8 @@ def check_names(
             )
 
 
-def _items(measure: type[CompositionMeasure], name: str) -> Mapping[str, Any]:
-    found: Any = getattr(measure, name)
+def _items(measure: type[CompositionMeasure], name: str) -> Mapping[str, Argument]:
+    found: Argument = getattr(measure, name)
     _require(is_a(found, Mapping), measure, name, "a mapping")
     read = dict(found)
     _require(
@@ -91,6 +91,6 @@ def _items(measure: type[CompositionMeasure], name: str) -> Mapping[str, Any]:
     return read
 
 
-def _require(holds: bool, measure: Any, name: str, rule: str) -> None:
+def _require(holds: bool, measure: Argument, name: str, rule: str) -> None:
     if not holds:
         raise InvalidTypeError(f"measure.{name} ({shown(getattr(measure, name))}) must be {rule}")

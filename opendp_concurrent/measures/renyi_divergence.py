@@ -15,6 +15,7 @@ from ..references import cite
 from ..sums.accumulator import Accumulator
 from ..sums.curve_sum import CurveSum
 from ..sums.orders_sum import GridCurve
+from ..types import Argument, Json, Loss
 from . import opendp as native
 from .conversion import Conversion, Ends, Profile
 from .conversions.curves import known
@@ -64,7 +65,7 @@ class RenyiCurve:
         return f"RenyiCurve({self._name})"
 
 
-def validate_curve(name: str, value: Any) -> RenyiCurve:
+def validate_curve(name: str, value: Argument) -> RenyiCurve:
     """A function of the order; its values are validated when they are read."""
     if not callable(value):
         raise InvalidTypeError(
@@ -126,11 +127,11 @@ class RenyiDivergence(CompositionMeasure):
     def opendp(self) -> native.Measure:
         return native.renyi_divergence()
 
-    def validate(self, name: str, value: Any) -> RenyiCurve:
+    def validate(self, name: str, value: Argument) -> RenyiCurve:
         """A function of the order; its values are validated when they are read."""
         return validate_curve(name, value)
 
-    def validate_budget(self, name: str, value: Any) -> RenyiCurve:
+    def validate_budget(self, name: str, value: Argument) -> RenyiCurve:
         return validate_curve(name, value)
 
     def at_most(self, left: Any, right: Any) -> bool:
@@ -140,7 +141,7 @@ class RenyiDivergence(CompositionMeasure):
         except TypeError:
             return False
 
-    def check(self, loss: Any, d_out: Any) -> bool:
+    def check(self, loss: Loss, d_out: Loss) -> bool:
         """Curves are compared as they are, on a common grid."""
         return self.at_most(loss, d_out)
 
@@ -152,20 +153,20 @@ class RenyiDivergence(CompositionMeasure):
     def empty(self) -> Accumulator:
         return CurveSum()
 
-    def read_sum(self, record: Any) -> Accumulator:
+    def read_sum(self, record: Json) -> Accumulator:
         """Refuse: a curve is a program."""
         raise InvalidTypeError("a Rényi curve has no exact record; use a grid of orders")
 
-    def join(self, losses: list[list[Callable[[float], float]]], parts: Sequence[int]) -> Any:
+    def join(self, losses: list[list[Callable[[float], float]]], parts: Sequence[int]) -> Loss:
         """The largest sum at each order."""
         return join_curves(losses, parts)
 
     @classmethod
-    def is_loss(cls, value: Any) -> bool:
+    def is_loss(cls, value: Argument) -> bool:
         return callable(value)
 
     @classmethod
-    def height(cls, loss: Any, order: float | None, of: str) -> float:
+    def height(cls, loss: Loss, order: float | None, of: str) -> float:
         """The value at ``order``, or at the least order of its grid."""
         checks.function(**{of: loss})
         if order is None and isinstance(loss, GridCurve):
@@ -175,7 +176,7 @@ class RenyiDivergence(CompositionMeasure):
         return float(loss(order))
 
     @classmethod
-    def symbol(cls, loss: Any, order: float | None) -> str:
+    def symbol(cls, loss: Loss, order: float | None) -> str:
         if order is None and isinstance(loss, GridCurve):
             order = loss.orders[0]
         return "loss" if order is None else f"loss at order {order:g}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from types import ModuleType
 
 from ..arguments import checks
 from ..arguments.checks import is_a
@@ -12,6 +12,7 @@ from ..exact.rounding import split, sqrt_down, to_units
 from ..sums.accumulator import Accumulator
 from ..sums.pair_sum import PairSum
 from ..sums.scalar_sum import ScalarSum
+from ..types import Argument, DpEvent, Json, Loss
 from .joins import join_numbers
 from .measure import CompositionMeasure
 
@@ -34,22 +35,22 @@ class NumberMeasure(CompositionMeasure):
     zero = 0.0
     one_number = True
 
-    def validate(self, name: str, value: Any) -> float:
+    def validate(self, name: str, value: Argument) -> float:
         if type(value) is float and value >= 0.0:
             return value + 0.0  # -0.0 becomes 0.0
         return checks.non_negative(**{name: value})
 
-    def validate_budget(self, name: str, value: Any) -> float:
+    def validate_budget(self, name: str, value: Argument) -> float:
         return checks.finite(**{name: value})
 
     def at_most(self, left: float, right: float) -> bool:
         return left <= right
 
-    def split(self, d_out: float, weights: list[Fraction]) -> list[Any]:
+    def split(self, d_out: float, weights: list[Fraction]) -> list[Loss]:
         """Shares that add up to at most ``d_out``."""
         return list(split(d_out, weights))
 
-    def line(self, d_out: float, delta: float) -> tuple[float, Callable[[float, Fraction], Any]]:
+    def line(self, d_out: float, delta: float) -> tuple[float, Callable[[float, Fraction], Loss]]:
         """All distances."""
         del delta
         return d_out, _part
@@ -57,29 +58,29 @@ class NumberMeasure(CompositionMeasure):
     def empty(self) -> Accumulator:
         return ScalarSum()
 
-    def read_sum(self, record: Any) -> Accumulator:
+    def read_sum(self, record: Json) -> Accumulator:
         return ScalarSum.from_record(record)
 
     def join(self, losses: list[list[float]], parts: Sequence[int]) -> float:
         return join_numbers(losses, parts, self.empty())
 
-    def event(self, dp_event: Any, d_mid: Any) -> Any:
+    def event(self, dp_event: ModuleType, d_mid: Loss) -> DpEvent:
         """The event of an infinite loss; that of a finite one is ``finite_event``."""
         if d_mid == float("inf"):
             return dp_event.NonPrivateDpEvent()
         return dp_event.NoOpDpEvent() if d_mid == 0.0 else self.finite_event(dp_event, d_mid)
 
-    def finite_event(self, dp_event: Any, d_mid: float) -> Any:
+    def finite_event(self, dp_event: ModuleType, d_mid: float) -> DpEvent:
         """The event of a loss above 0."""
         del d_mid
         return dp_event.UnsupportedDpEvent()
 
     @classmethod
-    def is_loss(cls, value: Any) -> bool:
+    def is_loss(cls, value: Argument) -> bool:
         return is_a(value, int, float)
 
     @classmethod
-    def height(cls, loss: Any, order: float | None, of: str) -> float:
+    def height(cls, loss: Loss, order: float | None, of: str) -> float:
         del order
         return checks.non_negative(**{of: loss})
 
@@ -90,7 +91,7 @@ class PairMeasure(CompositionMeasure):
     __slots__ = ()
     zero = (0.0, 0.0)
 
-    def validate(self, name: str, value: Any) -> tuple[float, float]:
+    def validate(self, name: str, value: Argument) -> tuple[float, float]:
         """Two doubles in [0, inf]; a second one above 1 promises nothing, but is a bound."""
         first, second = checks.pair(**{name: value})
         return (
@@ -98,7 +99,7 @@ class PairMeasure(CompositionMeasure):
             checks.non_negative(**{f"{name}[1]": second}),
         )
 
-    def validate_budget(self, name: str, value: Any) -> tuple[float, float]:
+    def validate_budget(self, name: str, value: Argument) -> tuple[float, float]:
         """A double in [0, inf) and a probability."""
         first, second = checks.pair(**{name: value})
         return (
@@ -110,20 +111,20 @@ class PairMeasure(CompositionMeasure):
         """The product order; pairs may be incomparable."""
         return left[0] <= right[0] and left[1] <= right[1]
 
-    def split(self, d_out: tuple[float, float], weights: list[Fraction]) -> list[Any]:
+    def split(self, d_out: tuple[float, float], weights: list[Fraction]) -> list[Loss]:
         """Shares that add up to at most ``d_out``, component by component."""
         return list(zip(*(split(part, weights) for part in d_out), strict=True))
 
     def line(
         self, d_out: tuple[float, float], delta: float
-    ) -> tuple[float, Callable[[float, Fraction], Any]]:
+    ) -> tuple[float, Callable[[float, Fraction], Loss]]:
         """The distances that have this ``delta``."""
         return d_out[0], lambda top, part: (_part(top, part), delta)
 
     def empty(self) -> Accumulator:
         return PairSum()
 
-    def read_sum(self, record: Any) -> Accumulator:
+    def read_sum(self, record: Json) -> Accumulator:
         return PairSum.from_record(record)
 
     def join(
@@ -134,22 +135,22 @@ class PairMeasure(CompositionMeasure):
         return join_numbers(first, parts), join_numbers(second, parts)
 
     @classmethod
-    def is_loss(cls, value: Any) -> bool:
+    def is_loss(cls, value: Argument) -> bool:
         return is_a(value, tuple)
 
     @classmethod
-    def height(cls, loss: Any, order: float | None, of: str) -> float:
+    def height(cls, loss: Loss, order: float | None, of: str) -> float:
         del order
         first, _ = checks.epsilon_delta(**{of: loss})
         return first
 
     @classmethod
-    def symbol(cls, loss: Any, order: float | None) -> str:
+    def symbol(cls, loss: Loss, order: float | None) -> str:
         del loss, order
         return "ε"
 
 
-def split_squares(d_out: float, weights: list[Fraction]) -> list[Any]:
+def split_squares(d_out: float, weights: list[Fraction]) -> list[Loss]:
     """Shares whose squares add up to at most that of ``d_out``."""
     square, whole = to_units(d_out) ** 2, sum(weights)
     return [sqrt_down(int(square * weight / whole)) for weight in weights]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from ..types import Argument, Loss
 from . import opendp as native
 from .kinds import PROFILE
 from .measure import Convertible
@@ -23,6 +23,6 @@ class SmoothedMaxDivergence(Convertible):
     def opendp(self) -> native.Measure:
         return native.smoothed_max_divergence()
 
-    def validate(self, name: str, value: Any) -> Any:
+    def validate(self, name: str, value: Argument) -> Loss:
         del name
         return value

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
-from types import MappingProxyType
-from typing import Any
+from types import MappingProxyType, ModuleType
 
 from ..arguments import checks
 from ..exact.zcdp import zcdp_to_delta, zcdp_to_epsilon
 from ..references import cite
+from ..types import DpEvent
 from . import opendp as native
 from .conversion import Conversion, Profile
 from .conversions.curves import KnownCurve
@@ -65,7 +65,7 @@ class ZeroConcentratedDivergence(NumberMeasure):
         """The same, backwards."""
         return divided_down(d_out, size**2)
 
-    def finite_event(self, dp_event: Any, d_mid: float) -> Any:
+    def finite_event(self, dp_event: ModuleType, d_mid: float) -> DpEvent:
         return dp_event.ZCDpEvent(d_mid)
 
 

@@ -26,6 +26,7 @@ from opendp import (
 from ..arguments import checks
 from ..arguments.provenance import CONSTRUCTORS, MODULE
 from ..errors import InvalidTypeError, InvalidValueError
+from ..types import Json
 from .kinds import BY_ANNOTATION, BY_NAME, KINDS, OF_OPENDP
 from .values import READ
 
@@ -113,7 +114,7 @@ _WITH_CALLS = (  # mechanisms, and types of columns
 )
 
 
-def _is_called(value: Any) -> bool:
+def _is_called(value: Json) -> bool:
     if isinstance(value, list | tuple):
         return any(map(_is_called, value))
     if isinstance(value, dict):

@@ -15,6 +15,8 @@ from typing import Any
 
 from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transformation
 
+from ..types import Json
+
 OF_OPENDP: dict[str, tuple[str, ...]] = {
     "core": (
         "measurement_input_domain",
@@ -116,19 +118,19 @@ def _is(kind: type) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, kind) and bool(value)  # no null pointer
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Json) -> bool:
     return type(value) in (int, float)
 
 
-def _is_32(value: Any) -> bool:
+def _is_32(value: Json) -> bool:
     return type(value) is int and -(2**31) <= value < 2**31
 
 
-def _is_exponent(value: Any) -> bool:
+def _is_exponent(value: Json) -> bool:
     return type(value) is int and -1074 <= value <= 1023
 
 
-def _is_atom(value: Any) -> bool:
+def _is_atom(value: Json) -> bool:
     return type(value) in (int, float, bool, str)
 
 
@@ -136,12 +138,12 @@ def _is_list(kind: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: type(value) is list and 0 < len(value) <= _MOST and all(map(kind, value))
 
 
-def _is_loss(value: Any) -> bool:
+def _is_loss(value: Json) -> bool:
     pair = type(value) is tuple and len(value) == 2 and all(map(_is_number, value))
     return _is_number(value) or pair
 
 
-def _is_bounds(value: Any) -> bool:
+def _is_bounds(value: Json) -> bool:
     return type(value) is tuple and len(value) == 2 and all(map(_is_number, value))
 
 

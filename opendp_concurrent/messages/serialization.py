@@ -30,6 +30,7 @@ from ..combinators import guards, pairs
 from ..errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
 from ..native.opendp import VERSION
 from ..tables.budgets import budgets_name
+from ..types import Argument
 from .calls import TABLE, Key, call, key_of, signature_of
 from .values import READ
 from .work import Work
@@ -175,7 +176,7 @@ def deserialize(
     return made
 
 
-def _expected(space: Any, output_measure: Any) -> _Expected:
+def _expected(space: Any, output_measure: Argument) -> _Expected:
     domain, metric = (None, None) if space is None else pairs.space(space=space)
     if output_measure is not None:
         output_measure = guards.measure(output_measure=output_measure)

@@ -41,6 +41,7 @@ from ..tables import predicate
 from ..tables.domain import Tables, domain_of_record, table_domain, units
 from ..tables.predicate import Both, Column, Compare, IsIn, IsNull, Not, Other, Predicate, column
 from ..tables.schema import KINDS
+from ..types import Json
 from .kinds import OF_OPENDP
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -61,7 +62,7 @@ def by_part(measurements: list[tuple[Any, Any]]) -> dict[Any, Any]:
     return dict(measurements)
 
 
-def array(values: Any, dtype: str) -> Any:
+def array(values: Json, dtype: str) -> Any:
     """Return an array of numbers."""
     if dtype not in _DTYPES:
         raise InvalidValueError(f"dtype ({checks.shown(dtype)}) must be one of numbers")
@@ -104,7 +105,7 @@ def by_groups(groups: Any, of: str | None) -> Partition:
     return by_values(groups, None if of is None else checks.text(of=of))
 
 
-def compare(column: str, comparison: str, value: Any) -> Predicate:
+def compare(column: str, comparison: str, value: Json) -> Predicate:
     """Return the comparison of a column with a constant or another column."""
     if comparison not in predicate.COMPARISONS:
         raise InvalidValueError(f"comparison must be one of {', '.join(predicate.COMPARISONS)}")
@@ -112,7 +113,7 @@ def compare(column: str, comparison: str, value: Any) -> Predicate:
     return _checked(made)
 
 
-def is_in(column: str, values: Any) -> Predicate:
+def is_in(column: str, values: Json) -> Predicate:
     """Return whether a column has one of some constants."""
     found: Predicate = predicate.column(column).is_in(values)
     return found

@@ -22,6 +22,8 @@ import sys
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from functools import wraps
+from inspect import currentframe
+from operator import attrgetter
 from types import FrameType
 from typing import Any
 
@@ -44,7 +46,8 @@ class _Carried(list[BaseException]):
 
 
 _ROOM = 300  # frames, some of which C code needs, too
-_CALLBACKS = {_convert._invoke_py_callback.__code__, _convert._invoke_py_transition.__code__}
+_RUNNERS = attrgetter("_invoke_py_callback", "_invoke_py_transition")(_convert)
+_CALLBACKS = {one.__code__ for one in _RUNNERS}
 _CARRIED: ContextVar[_Carried | None] = ContextVar("_CARRIED", default=None)
 
 
@@ -54,7 +57,7 @@ class _StoppedError(Exception):
 
 def inside_native_call() -> bool:
     """Whether the caller runs within one of OpenDP's native calls."""
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = currentframe()
     while frame is not None:
         if frame.f_code in _CALLBACKS:
             return True

@@ -12,12 +12,13 @@ from opendp.mod import Domain, LazyFrameDomain, Metric, VectorDomain
 from ..arguments.checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
 from ..interrupts import whole
+from ..types import Data, Distance
 
 _convert_objects = whole(py_to_c)  # native code counts its references to Python objects
 MOST_ROWS = 2**36  # more than a machine holds
 
 
-def to_pointer(data: Any, carrier_type: Any) -> Any:
+def to_pointer(data: Data, carrier_type: Any) -> Any:
     """Convert ``data`` to OpenDP's representation, or raise; the message has no row of them."""
     try:
         if str(carrier_type).startswith("Vec<") and not len(data) <= MOST_ROWS:
@@ -64,7 +65,7 @@ def empty_frame(domain: LazyFrameDomain) -> Any:
     return _lazyframe_from_domain(domain).collect()
 
 
-def check_distance(metric: Metric, name: str, d_in: Any) -> None:
+def check_distance(metric: Metric, name: str, d_in: Distance) -> None:
     """Raise unless ``d_in`` has the distance type of ``metric``."""
     try:
         _convert_objects(d_in, c_type=AnyObjectPtr, type_name=metric.distance_type)

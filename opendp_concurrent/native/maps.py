@@ -13,6 +13,7 @@ from opendp import core
 from opendp.mod import Domain, Measure, Measurement, Metric, Transformation
 
 from ..interrupts import whole
+from ..types import Distance, Loss
 from .argtypes import answered
 from .callbacks import check_stack, typed
 from .trust import trusted
@@ -20,7 +21,7 @@ from .trust import trusted
 _transformation_map = whole(core.transformation_map)
 
 
-def measurement_map(measurement: Measurement, d_in: Any) -> Any:
+def measurement_map(measurement: Measurement, d_in: Distance) -> Loss:
     """Return the privacy loss at ``d_in``, corrected where OpenDP's map is known to be wrong.
 
     :raises AdvisoryError: if it is known to be wrong, and cannot be corrected
@@ -28,7 +29,9 @@ def measurement_map(measurement: Measurement, d_in: Any) -> Any:
     return typed(core.measurement_map, trusted(measurement, d_in), d_in)
 
 
-def transformation_map(transformation: Transformation, d_in: Any, *, flows: bool = True) -> Any:
+def transformation_map(
+    transformation: Transformation, d_in: Distance, *, flows: bool = True
+) -> Any:
     """Return the stability at ``d_in``, unless OpenDP's map is known to be wrong.
 
     :param flows: whether the output becomes the data of measurements

@@ -20,7 +20,7 @@ from .constructors import (
 from .data import check_distance, element_domain, empty_frame, to_pointer, to_python
 from .invoke import apply, invoke, transform
 from .maps import measurement_map, native_only, space_of, transformation_map
-from .pointers import address, pinned
+from .pointers import MEASUREMENT, ODOMETER, TRANSFORMATION, address, pinned
 from .queryables import evaluate, evaluate_odometer, python_queryable
 from .records import PARTIAL_CONSTRUCTOR, VERSION, made_as, to_then, unchained
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import ctypes
 from typing import Any, TypeVar
 
-from opendp._lib import AnyMeasurement, AnyTransformation
+from opendp._lib import AnyMeasurement, AnyOdometer, AnyTransformation
 from opendp.mod import Measurement, Transformation
 
 from .records import made_as
+
+MEASUREMENT, ODOMETER, TRANSFORMATION = AnyMeasurement, AnyOdometer, AnyTransformation
 
 
 class _PinnedMeasurement(Measurement):
     """A copy of a pointer that does not free the native object."""
 
-    _type_ = AnyMeasurement
+    _type_ = MEASUREMENT
 
     def __del__(self) -> None:
         """Do nothing: the original object frees the native object."""
@@ -23,7 +25,7 @@ class _PinnedMeasurement(Measurement):
 class _PinnedTransformation(Transformation):
     """A copy of a pointer that does not free the native object."""
 
-    _type_ = AnyTransformation
+    _type_ = TRANSFORMATION
 
     def __del__(self) -> None:
         """Do nothing: the original object frees the native object."""

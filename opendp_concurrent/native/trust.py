@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 from opendp.mod import Measurement, Transformation
 
 from ..errors import ConcurrentError
+from ..types import Distance
 
 Native = TypeVar("Native", Measurement, Transformation)
 
@@ -18,11 +19,11 @@ Native = TypeVar("Native", Measurement, Transformation)
 class Fence(Protocol):
     """What is asked before the map of an object of OpenDP is read."""
 
-    def __call__(self, made: Native, d_in: object, *, flows: bool) -> Native:
+    def __call__(self, made: Native, d_in: Distance, *, flows: bool) -> Native:
         """Return an object whose map is right, or raise."""
 
 
-def _none(made: Native, d_in: object, *, flows: bool) -> Native:
+def _none(made: Native, d_in: Distance, *, flows: bool) -> Native:
     """Refuse: nobody has set the fence."""
     raise ConcurrentError("no map of OpenDP is read before the fence of known faults is set")
 
@@ -35,7 +36,7 @@ def set_fence(fence: Fence) -> None:
     _FENCE[:] = [fence]
 
 
-def trusted(made: Native, d_in: object, *, flows: bool = False) -> Native:
+def trusted(made: Native, d_in: Distance, *, flows: bool = False) -> Native:
     """Return an object whose map is right: ``made``, or one with a corrected map.
 
     :param flows: whether the output of a transformation becomes the data of measurements

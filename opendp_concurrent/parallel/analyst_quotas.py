@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from opendp.mod import Measurement
-
 from ..accounts.name import named
 from ..arguments import checks
 from ..combinators.accounting import check_budget
@@ -26,6 +24,7 @@ from ..queryables.named_queries import PARTS, answering
 from ..queryables.session import validate_d_in
 from ..queryables.stream_domain import check_static
 from ..queryables.turn import in_turn, lock_for_turns
+from ..types import Distance
 
 
 class AnalystQuotas(ConcurrentMeasurement):
@@ -44,9 +43,9 @@ class AnalystQuotas(ConcurrentMeasurement):
     0.5
     """
 
-    _type_ = Measurement._type_  # which ctypes does not inherit
+    _type_ = _native.MEASUREMENT  # which ctypes does not inherit
     quotas: Mapping[str, Any]
-    d_in: Any
+    d_in: Distance
     compositor: Callable[[Sequence[Any], float | None], ConcurrentMeasurement]
 
     def coalition(self, names: Collection[str], *, delta: float | None = None) -> Any:
@@ -69,7 +68,7 @@ class AnalystQuotas(ConcurrentMeasurement):
 @constructor
 def make_analyst_quotas(
     odometer: ConcurrentOdometer,
-    d_in: Any,
+    d_in: Distance,
     quotas: Mapping[str, Any],
     *,
     delta: float | None = None,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from ..arguments import checks, owned
+from ..arguments import checks
 from ..arguments.checks import mapping, shown
 from ..arguments.keys import check_key
+from ..arguments.plain import plain
 from ..errors import InvalidTypeError, InvalidValueError
 from .partition import ByEntry, ByRecord, BySplit, Partition, itself
 
@@ -144,10 +145,8 @@ def _disjoint(groups: Any) -> dict[Any, Any]:
             raise InvalidTypeError(
                 f"{name} must be a collection of values, found {type(values).__name__}"
             )
-        own[owned.plain(key)] = [
-            owned.plain(one) for one in checks.read("values", **{name: values})
-        ]
-        total += len(own[owned.plain(key)])
+        own[plain(key)] = [plain(one) for one in checks.read("values", **{name: values})]
+        total += len(own[plain(key)])
     if total > _MOST_VALUES:
         raise InvalidValueError(
             f"groups has {total} values, which must be at most {_MOST_VALUES}; "

@@ -31,6 +31,7 @@ from ..queryables.mechanism import ConcurrentMeasurement, pinned, run
 from ..queryables.named_queries import PARTS, answering
 from ..queryables.session import validate_d_in
 from ..queryables.stream_domain import is_stream
+from ..types import Answer, Distance, Key
 from .parallel_loss import ParallelLoss
 from .partition import Partition
 
@@ -137,7 +138,7 @@ def make_parallel_composition(
         queryable = answering(MachineQueryable, PARTS)
         return queryable(machine, "ParallelComposition", interruptible=True)
 
-    def privacy_map(d_in: Any) -> Any:
+    def privacy_map(d_in: Distance) -> Any:
         d_in = validate_d_in(input_metric, d_in)
         if not isinstance(d_in, int):
             raise InvalidTypeError(f"d_in ({d_in!r}) must be an integer, to be divided over parts")
@@ -177,7 +178,7 @@ class _Parts:
         self._check_price = check_price
         self._opened: dict[Any, Any] = {}
 
-    def check(self, key: Any) -> Measurement:
+    def check(self, key: Key) -> Measurement:
         """Return the measurement of a key, or raise."""
         check_key("the query", key)
         measurement = self._measurements.get(key)
@@ -188,7 +189,7 @@ class _Parts:
             )
         return measurement
 
-    def __call__(self, key: Any) -> Any:
+    def __call__(self, key: Key) -> Answer:
         measurement = self.check(key)
         if key not in self._opened:
             self._opened[key] = _FAILED  # until it answers: each part is charged once
@@ -200,7 +201,7 @@ class _Parts:
             )
         return self._opened[key]
 
-    def _open(self, key: Any, measurement: Measurement) -> Any:
+    def _open(self, key: Key, measurement: Measurement) -> Any:
         self._check_price(measurement)
         part = Lifecycle(innermost_running(), static=True, name=f"part {shown(key)}")
         answer = part.run(run, measurement, self._take(key))
@@ -208,7 +209,7 @@ class _Parts:
             raise InvalidTypeError(f"measurements[{shown(key)}] takes updates: {ADAPTIVE}")
         return adopt(answer, part, None)
 
-    def _take(self, key: Any) -> Sealed:
+    def _take(self, key: Key) -> Sealed:
         """Return the part's data, converted; no other object holds them."""
         token = seal_selected(
             self._parts,

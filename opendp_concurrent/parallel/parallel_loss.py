@@ -27,6 +27,7 @@ from opendp.mod import Measurement
 from ..errors import InvalidValueError, PrivacyMapError, UnsupportedMeasureError
 from ..measures import Composability, CompositionMeasure
 from ..queryables.offer import MeasurementPrice
+from ..types import Key, Loss
 
 
 class ParallelLoss:
@@ -86,7 +87,7 @@ class ParallelLoss:
 
         return check
 
-    def _loss(self, total: int, most: int, prices: list[tuple[Any, MeasurementPrice]]) -> Any:
+    def _loss(self, total: int, most: int, prices: list[tuple[Any, MeasurementPrice]]) -> Loss:
         measure, parts = self._measure, self._parts
         differ = min(total, sum(parts))
         if measure.composability is Composability.SEQUENTIAL and differ > 1:
@@ -107,7 +108,7 @@ class ParallelLoss:
         losses += [losses[-1]] * (total - most)
         return measure.validate("d_out", measure.join(losses, parts))
 
-    def _read(self, key: Any, price: MeasurementPrice, distance: int) -> Any:
+    def _read(self, key: Key, price: MeasurementPrice, distance: int) -> Any:
         try:
             return price.at(distance)
         except PrivacyMapError as error:

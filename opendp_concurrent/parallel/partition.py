@@ -30,6 +30,7 @@ from ..arguments.checks import shown
 from ..data.kind import Cut, Kind, Of, Owners, kind_of, metric_of_records
 from ..data.own import Own
 from ..errors import InvalidTypeError, InvalidValueError
+from ..types import Data, Json
 
 
 class Partition(ABC):
@@ -141,7 +142,7 @@ class BySplit(Partition):
     def cutter(self, input_domain: Domain, keys: tuple[Any, ...]) -> Cut:
         """Return the function that calls the user's function."""
 
-        def cut(data: Any) -> Mapping[Any, Any]:
+        def cut(data: Data) -> Mapping[Any, Any]:
             parts = self.function(data, keys)
             return {key: parts[key] for key in keys}
 
@@ -175,13 +176,13 @@ class ByEntry(Partition):
             )
 
     @staticmethod
-    def _entries(data: Any, keys: Collection[Any]) -> dict[Any, Any]:
+    def _entries(data: Data, keys: Collection[Any]) -> dict[Any, Any]:
         return {key: data[key] for key in keys if key in data}
 
     def __repr__(self) -> str:
         return "by_entry()"
 
 
-def itself(record: Any) -> Any:
+def itself(record: Json) -> Any:
     """Return the record, which is its own value."""
     return record

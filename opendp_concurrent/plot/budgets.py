@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from ..arguments.checked import Text, checked
 from ..arguments.checks import at_most, function, real
 from ..fdp.bounds import Bounds
+from ..types import Argument
 from .drawing import Ax, Axes, axes, curve, finish, listed, named
 
 
@@ -55,6 +55,6 @@ def plot_budgets(
     return finish(ax, "launches k", ylabel)
 
 
-def _bounds(value: Any) -> Bounds:
+def _bounds(value: Argument) -> Bounds:
     lower, upper = value if isinstance(value, Bounds) else (value, value)
     return Bounds(real(budgets=lower), real(budgets=upper))

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from ..arguments import checks
+from ..arguments.abilities import instance
 from ..arguments.checks import Guard, guard
 from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError
 from ..fdp.function import TradeoffFunction, check_function
+from ..types import Argument
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -37,12 +39,12 @@ def require_matplotlib() -> None:
 
 
 @guard("axes", 3, "text")
-def drawable(name: str, value: Any) -> Any:
+def drawable(name: str, value: Argument) -> Any:
     """Return matplotlib's axes, or raise."""
     require_matplotlib()
     from matplotlib.axes import Axes
 
-    return checks.instance(Axes).check(name, value)
+    return instance(Axes).check(name, value)
 
 
 Ax = Annotated[Axes, drawable]
@@ -58,7 +60,7 @@ def axes(ax: Axes | None, size: tuple[float, float] = (6.0, 4.0)) -> Axes:
     return Figure(figsize=size, layout="constrained").subplots()
 
 
-def from_array(values: Any) -> Any:
+def from_array(values: Argument) -> Any:
     """Return a small array as a list, and anything else as it is."""
     small = isinstance(values, np.ndarray) and values.size <= checks.MOST_ELEMENTS
     return values.tolist() if small else values
@@ -73,7 +75,7 @@ def listed(of: str, inner: Guard[Any]) -> Guard[list[Any]]:
 def named(of: str) -> Guard[dict[Any, Any]]:
     """Return a guard of nonempty mappings from names."""
 
-    def check(name: str, value: Any) -> dict[Any, Any]:
+    def check(name: str, value: Argument) -> dict[Any, Any]:
         found = checks.mapping(f"names to {of}", **{name: value})
         if not found:
             raise InvalidTypeError(f"{name} must be a nonempty mapping from names to {of}")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..arguments.checks import shown
 from ..errors import InvalidTypeError
 from ..measures import CompositionMeasure, measure_of_loss
+from ..types import Loss
 
 Under = CompositionMeasure | type[CompositionMeasure] | None
 
 
 def height(
-    loss: Any, order: float | None = None, *, of: str = "losses", under: Under = None
+    loss: Loss, order: float | None = None, *, of: str = "losses", under: Under = None
 ) -> float:
     """Return the number that is drawn for a loss, or raise.
 
@@ -28,7 +27,7 @@ def height(
     return measure.height(loss, order, of)
 
 
-def name(loss: Any, order: float | None = None, *, under: Under = None) -> str:
+def name(loss: Loss, order: float | None = None, *, under: Under = None) -> str:
     """Return the name of the number that :func:`height` returns for a loss."""
     measure = under or measure_of_loss(loss)
     return "loss" if measure is None else measure.symbol(loss, order)

@@ -13,6 +13,7 @@ from ..arguments.checked import Text, checked
 from ..arguments.checks import optional
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import composition_measure
+from ..types import Argument, Loss
 from .drawing import Ax, Axes, axes, curve, finish, from_array, named
 from .losses import height, name
 
@@ -21,7 +22,7 @@ from .losses import height, name
 def plot_session(
     losses: Mapping[str, Sequence[Any]] | Sequence[Any],
     *,
-    d_out: Any = None,
+    d_out: Loss = None,
     refused: Mapping[str, Sequence[int]] | Sequence[int] = (),
     order: float | None = None,
     ylabel: Text | None = None,
@@ -95,11 +96,11 @@ def plot_session(
     return finish(ax, "launches", name(first, order, under=under) if ylabel is None else ylabel)
 
 
-def _items(values: Any, argument: str) -> list[Any]:
+def _items(values: Argument, argument: str) -> list[Any]:
     return list(checks.elements("losses or launches", **{argument: from_array(values)}))
 
 
-def _crosses(refused: Any, given: dict[str, list[Any]], several: bool) -> dict[str, list[int]]:
+def _crosses(refused: Argument, given: dict[str, list[Any]], several: bool) -> dict[str, list[int]]:
     if several and isinstance(refused, tuple) and not refused:
         refused = {}
     if several != isinstance(refused, Mapping):

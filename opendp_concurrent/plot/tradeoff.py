@@ -59,7 +59,7 @@ def plot_tradeoff(
 
 def _betas(function: TradeoffFunction, alphas: Array) -> Bounds:
     """Bounds on f: one by one if f has a closed form, otherwise all together from one profile."""
-    product = function._product
+    product = function.product
     if product.is_exact and not (product.squares and product.factors):
         each = [function.beta_bounds(float(alpha)) for alpha in alphas]
         return Bounds(*(np.array(side, dtype=float) for side in zip(*each, strict=True)))

@@ -18,7 +18,9 @@ from opendp.mod import Measurement, OdometerQueryable, Queryable
 from ..accounts.lifecycle import Lifecycle
 from ..arguments.checks import is_a, shown
 from ..errors import ConcurrentError, InvalidTypeError
+from ..interrupts import Lock
 from ..native import opendp as _native
+from ..types import Answer, Distance, Loss, Query
 from .data import SealedHandle, seal, unseal
 from .opaque import hide_errors
 from .released import ReleasedFrame
@@ -29,26 +31,7 @@ _OF_COMPOSITIONS = frozenset({OnceFrame, list})  # OpenDP's make_composition lis
 _ELSEWHERE = (type, ModuleType, CodeType, FrameType, BuiltinFunctionType)  # no part of an answer
 
 
-def _ask(child: Child, evaluate: Any, query: Any) -> Any:
-    queryable = unseal(child._queryable)  # before a lock, which a thread may have held at a fork
-    answer = _native.typed(_take_turn, child, evaluate, queryable, query)
-    return adopt(answer, child._lifecycle, child._lock)
-
-
-def _take_turn(child: Child, evaluate: Any, queryable: Any, query: Any) -> Any:
-    child._lifecycle.check()
-    return in_turn(child._lock, _evaluate, child, evaluate, queryable, query)
-
-
-def _evaluate(child: Child, evaluate: Any, queryable: Any, query: Any) -> Any:
-    child._lifecycle.check()
-    lifecycle = child._lifecycle
-    return hide_errors(
-        lifecycle.opaque, lifecycle.go_on, child._home, False, evaluate, queryable, query
-    )
-
-
-def _require_measurement(query: Any) -> None:
+def _require_measurement(query: Query) -> None:
     if not is_a(query, Measurement) or not query:
         raise InvalidTypeError(
             f"the query must be a measurement, found {type(query).__name__}; "
@@ -59,10 +42,26 @@ def _require_measurement(query: Any) -> None:
 class Child(SealedHandle):
     """A native queryable, its lock and its lifecycle. It cannot be used after a fork."""
 
-    def __init__(self, queryable: Any, lifecycle: Lifecycle, lock: Any) -> None:
+    def __init__(self, queryable: Queryable, lifecycle: Lifecycle, lock: Lock) -> None:
         self._queryable, self._lifecycle, self._lock = seal(queryable), lifecycle, lock
 
-    def _adopt_by(self, lifecycle: Any, lock: Any) -> None:
+    def _ask(self, *asking: Any) -> Answer:
+        queryable = unseal(self._queryable)  # before a lock, which a thread may have held at a fork
+        answer = _native.typed(self._take_turn, queryable, *asking)
+        return adopt(answer, self._lifecycle, self._lock)
+
+    def _take_turn(self, *asking: Any) -> Answer:
+        self._lifecycle.check()
+        return in_turn(self._lock, self._evaluate, *asking)
+
+    def _evaluate(self, queryable: Queryable, evaluate: Any, query: Query) -> Answer:
+        self._lifecycle.check()
+        lifecycle = self._lifecycle
+        return hide_errors(
+            lifecycle.opaque, lifecycle.go_on, self._home, False, evaluate, queryable, query
+        )
+
+    def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
         self._lifecycle.adopt_by(lifecycle)
         self._lock = lock or self._lock
 
@@ -70,15 +69,17 @@ class Child(SealedHandle):
 class ChildQueryable(Child, Queryable):
     """A native queryable launched as a child."""
 
-    def __init__(self, queryable: Any, query_type: Any, lifecycle: Lifecycle, lock: Any) -> None:
+    def __init__(
+        self, queryable: Queryable, query_type: Any, lifecycle: Lifecycle, lock: Lock
+    ) -> None:
         super().__init__(queryable, lifecycle, lock)
         self.query_type = query_type
 
-    def __call__(self, query: Any) -> Any:
+    def __call__(self, query: Query) -> Answer:
         """Query the child. Wait while another thread queries it."""
         if str(self.query_type) == "AnyMeasurement":
             _require_measurement(query)
-        return _ask(self, _native.evaluate, query)
+        return self._ask(_native.evaluate, query)
 
     def __repr__(self) -> str:
         return f"ChildQueryable(Q={self.query_type}, {self._lifecycle.state.value})"
@@ -87,16 +88,16 @@ class ChildQueryable(Child, Queryable):
 class ChildOdometerQueryable(Child, OdometerQueryable):
     """A native odometer queryable (of a native filter) launched as a child."""
 
-    def __call__(self, query: Any) -> Any:
+    def __call__(self, query: Query) -> Answer:
         """Launch on the child. Wait while another thread queries it."""
         _require_measurement(query)
-        return _ask(self, _native.evaluate_odometer, query)
+        return self._ask(_native.evaluate_odometer, query)
 
-    def invoke(self, query: Any) -> Any:
+    def invoke(self, query: Query) -> Answer:
         """Launch on the child. Wait while another thread queries it."""
         return self(query)
 
-    def privacy_loss(self, d_in: Any) -> Any:
+    def privacy_loss(self, d_in: Distance) -> Loss:
         """Return the loss of the child's own launches, from OpenDP."""
         queryable = unseal(self._queryable)
         try:
@@ -112,7 +113,7 @@ class ChildOdometerQueryable(Child, OdometerQueryable):
         return f"ChildOdometerQueryable({self._lifecycle.state.value})"
 
 
-def adopt(answer: Any, lifecycle: Lifecycle, lock: Any) -> Any:
+def adopt(answer: Answer, lifecycle: Lifecycle, lock: Lock | None) -> Any:
     """Return ``answer``. A native queryable is returned as a child.
 
     If a launch can be closed, or hides errors, then so does every handle that can be reached from
@@ -134,7 +135,7 @@ def adopt(answer: Any, lifecycle: Lifecycle, lock: Any) -> Any:
     return answer
 
 
-def _adopt_all(answer: Any, lifecycle: Lifecycle, lock: Any) -> None:
+def _adopt_all(answer: Answer, lifecycle: Lifecycle, lock: Lock | None) -> None:
     seen, left = {}, [answer]
     while left:
         one = left.pop()
@@ -157,7 +158,7 @@ def _parts(one: Any) -> list[Any]:
     return gc.get_referents(one)
 
 
-def _become_child(queryable: Any, lifecycle: Lifecycle, lock: Any) -> None:
+def _become_child(queryable: Queryable, lifecycle: Lifecycle, lock: Lock) -> None:
     """Turn a native queryable into a child, in place."""
     if isinstance(queryable, Queryable):
         child: Child = ChildQueryable(queryable.value, queryable.query_type, lifecycle, lock)

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from opendp.mod import Domain
 
-from ..accounts.lifecycle import Home, at_home, check_home, here, new_home
+from ..accounts.lifecycle import Home, Lifecycle, at_home, check_home, here, new_home
 from ..accounts.reentry import check_not_held
 from ..arguments.provenance import Unrecorded
 from ..data.kind import check_files, kind_of
@@ -27,6 +27,7 @@ from ..errors.tables import TableError
 from ..failures import pass_interrupt
 from ..interrupts import Lock
 from ..native import opendp as _native
+from ..types import Data
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -113,7 +114,7 @@ class SealedHandle:
     def __reduce__(self) -> Any:
         raise TypeError("a queryable holds sensitive data and cannot be pickled or copied")
 
-    def _adopt_by(self, lifecycle: Any, lock: Any) -> None:
+    def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
         """Close with ``lifecycle``, and take turns on ``lock`` if there is one."""
         raise NotImplementedError
 
@@ -167,7 +168,7 @@ def is_scanned(token: Sealed) -> bool:
     return token in _FILES
 
 
-def take_in(data: Any, domain: Domain, carrier_type: Any) -> Sealed:
+def take_in(data: Data, domain: Domain, carrier_type: Any) -> Sealed:
     """Convert data that are a member of ``domain``, store them, and return their token, or raise.
 
     A column of pandas, Polars, NumPy or PyArrow is taken for a list, a Polars DataFrame for a

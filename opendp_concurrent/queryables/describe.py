@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from opendp.mod import Measurement
+
+from ..types import Argument
 
 _LONGEST = 200
 
 
-def describe(measurement: Any) -> str:
+def describe(measurement: Measurement) -> str:
     """Describe a measurement by its constructors, such as ``count >> laplace(scale=2.0)``.
 
     A description has public values only: names of constructors and their numbers. A measurement
@@ -18,7 +20,7 @@ def describe(measurement: Any) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
-def _text(one: Any) -> str:
+def _text(one: Argument) -> str:
     made = getattr(one, "__opendp_dict__", None) or {}
     name, arguments = made.get("__function__"), made.get("__kwargs__", {})
     if not isinstance(name, str):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ..errors import RefusalError
+from ..types import Distance, Loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class Description:
 
     mechanism: str
     interactive: bool | None
-    d_in: Any
-    loss: Any
+    d_in: Distance
+    loss: Loss
     refusal: RefusalError | None
 
     @property

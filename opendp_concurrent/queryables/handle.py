@@ -7,11 +7,13 @@ native queryable, so that the wrappers of OpenDP's own compositors apply to it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from opendp.mod import Odometer
 
+from ..accounts.lifecycle import Lifecycle
+from ..interrupts import Lock
 from ..native import opendp as _native
+from ..types import Answer, Query
 from .data import SealedHandle, check_process
 from .session import Launcher
 from .turn import in_turn
@@ -23,11 +25,11 @@ class Handle(SealedHandle):
     :param launch: launches a query on the session
     """
 
-    def __init__(self, session: Launcher, launch: Callable[[Any], Any]) -> None:
+    def __init__(self, session: Launcher, launch: Callable[[Query], Answer]) -> None:
         self._session, self._launch = session, launch
         self._transport = _native.python_queryable(launch) if session.native else None
 
-    def __call__(self, query: Any) -> Any:
+    def __call__(self, query: Query) -> Answer:
         """Launch a measurement, interactive or not: charge it, then return its answer or a child.
 
         :param query: a measurement on the same domain, metric and measure; or an odometer of this
@@ -39,23 +41,23 @@ class Handle(SealedHandle):
         """
         return self._send(query)
 
-    def _send(self, query: Any) -> Any:
+    def _send(self, query: Query) -> Answer:
         check_process(self._session.token)  # before a lock, which a thread may have held at a fork
         if self._transport is None:
             return _native.typed(self._launch, query)
         return _native.typed(in_turn, self._session.lock, self._by_transport, query)
 
-    def _by_transport(self, query: Any) -> Any:
+    def _by_transport(self, query: Query) -> Answer:
         self._session.account.lifecycle.check()
         answer = _native.evaluate(self._transport, query)
         _native.tell_launched(not isinstance(query, Odometer))
         return answer
 
-    def _adopt_by(self, lifecycle: Any, lock: Any) -> None:
+    def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
         self._session.account.lifecycle.adopt_by(lifecycle)
         self._session.lock = self._session.lock or lock
 
-    def invoke(self, query: Any) -> Any:
+    def invoke(self, query: Query) -> Answer:
         """Launch; the same as calling the handle."""
         return self(query)
 

@@ -8,7 +8,6 @@ that the wrappers of OpenDP's own compositors apply to it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from opendp.mod import Queryable
 
@@ -16,6 +15,7 @@ from ..accounts.lifecycle import Event, Lifecycle, innermost_running
 from ..errors import ReentrantLaunchError
 from ..interrupts import Lock
 from ..native import opendp as _native
+from ..types import Answer, Query
 from .child import adopt
 from .data import Sealed, SealedHandle, check_process, seal, unseal
 from .opaque import hide_errors
@@ -34,7 +34,7 @@ def forget_frames(error: BaseException) -> None:
             left += [one.__cause__, one.__context__]
 
 
-def check_message(machine: Any, message: Any) -> None:
+def check_message(machine: Callable[[Query], Answer], message: Query) -> None:
     """Let a machine refuse a message for reasons that are public, before it uses the data.
 
     Such an error is not hidden: a machine has a method ``check`` if it refuses messages.
@@ -68,7 +68,7 @@ class MachineQueryable(SealedHandle, Queryable):
         return self._parts is not None
 
     def __init__(
-        self, machine: Callable[[Any], Any], description: str, *, interruptible: bool = False
+        self, machine: Callable[[Query], Answer], description: str, *, interruptible: bool = False
     ) -> None:
         self._machine, self._description = seal(machine), description
         self._lifecycle, self._running = Lifecycle(innermost_running()), False
@@ -78,9 +78,9 @@ class MachineQueryable(SealedHandle, Queryable):
         self._transport = _native.python_queryable(lambda q: (machine(q),)) if native else None
         # native queryables ask it for permission later, so they all share one lock
         self._shared = native or inherited is not None
-        self._lock: Any = lock_for_turns() if self._shared else Lock()
+        self._lock: Lock = lock_for_turns() if self._shared else Lock()
 
-    def __call__(self, query: Any) -> Any:
+    def __call__(self, query: Query) -> Answer:
         """Query the mechanism. Wait while another thread queries it."""
         check_process(self._machine)  # before a lock, which a thread may have held at a fork
         try:
@@ -89,7 +89,7 @@ class MachineQueryable(SealedHandle, Queryable):
             forget_frames(error)
             raise error from error.__cause__
 
-    def _take_turn(self, query: Any) -> Any:
+    def _take_turn(self, query: Query) -> Answer:
         if self._shared:
             answer = in_turn(self._lock, self._enter, query)
         else:
@@ -97,7 +97,7 @@ class MachineQueryable(SealedHandle, Queryable):
                 answer = self._enter(query)
         return adopt(answer, self._lifecycle, self._lock if self._shared else None)
 
-    def _enter(self, query: Any) -> Any:
+    def _enter(self, query: Query) -> Answer:
         self._lifecycle.check()
         if self._running:  # the machine queries itself, perhaps indirectly
             raise ReentrantLaunchError
@@ -125,12 +125,12 @@ class MachineQueryable(SealedHandle, Queryable):
         finally:
             self._running = False
 
-    def _adopt_by(self, lifecycle: Any, lock: Any) -> None:
+    def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
         self._lifecycle.adopt_by(lifecycle)
         if lock is not None and not self._shared:
             self._lock, self._shared = lock, True
 
-    def _answer(self, query: Any) -> Any:
+    def _answer(self, query: Query) -> Answer:
         machine = unseal(self._machine)
         if self._transport is None:
             return machine(query)

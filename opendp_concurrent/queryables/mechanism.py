@@ -22,6 +22,7 @@ from ..interrupts import whole
 from ..measures import CompositionMeasure, composition_measure
 from ..native import opendp as _native
 from ..sums.accumulator import Accounting
+from ..types import Answer, Argument, Distance, Loss, Query
 from .accuracy import Accuracy
 from .child import adopt
 from .data import Sealed, take_in, unseal
@@ -116,7 +117,7 @@ def interactive(measurement: Measurement) -> bool | None:
     return made_interactive(measurement) if found is None else found.interactive
 
 
-def made_interactive(measurement: Any) -> bool | None:
+def made_interactive(measurement: Measurement) -> bool | None:
     """Answer for a native measurement, from the names of its constructors."""
     made = getattr(measurement, "__opendp_dict__", None)
     made = made if type(made) is dict else {}
@@ -152,7 +153,7 @@ class ConcurrentMeasurement(Measurement):
     :ivar summary: a short description
     """
 
-    _type_ = Measurement._type_
+    _type_ = _native.MEASUREMENT
     summary: str
     made_on: tuple[Domain, Metric, Measure]  # how they were made, for dp.serialize
 
@@ -235,21 +236,21 @@ class ConcurrentMeasurement(Measurement):
         """The odometer of a filter; None for other measurements."""
         return inside(self).odometer
 
-    def __call__(self, arg: Any) -> Any:
+    def __call__(self, arg: Any) -> Answer:
         """Return an answer, or a queryable, on the data ``arg``, which is converted once."""
         token = take_in(arg, self.input_domain, self.input_carrier_type)
         answer = _native.typed(self.spawn, token)
         return adopt(answer, Lifecycle(innermost_running()), None)
 
-    def invoke(self, arg: Any) -> Any:
+    def invoke(self, arg: Any) -> Answer:
         """Return an answer, or a queryable; the same as calling the measurement."""
         return self(arg)
 
-    def map(self, d_in: Any) -> Any:
+    def map(self, d_in: Distance) -> Any:
         """Map an input distance to the privacy loss of the whole interaction."""
         return self.privacy_map(d_in)
 
-    def check(self, d_in: Any, d_out: Any, *, debug: bool = False) -> bool:
+    def check(self, d_in: Distance, d_out: Loss, *, debug: bool = False) -> bool:
         """Whether the privacy loss at ``d_in`` is at most ``d_out``.
 
         This returns False for incomparable distances, where OpenDP's own ``check`` raises.
@@ -268,7 +269,7 @@ class ConcurrentMeasurement(Measurement):
         return self.summary
 
 
-def check_launch(query: Any) -> None:
+def check_launch(query: Query) -> None:
     """Raise, before any charge, for a measurement that only the data's owner may run."""
     if isinstance(query, ConcurrentMeasurement) and query.checkpointed:
         raise InvalidTypeError(CHECKPOINTED)
@@ -287,7 +288,7 @@ def pinned(measurement: Measurement) -> Measurement:
     return measurement if _inside(measurement) is not None else _native.pinned(measurement)
 
 
-def read_map(measurement: Measurement, d_in: Any) -> Any:
+def read_map(measurement: Measurement, d_in: Distance) -> Any:
     """Call the privacy map that a measurement was made with. Attributes set later do not count."""
     ours = _inside(measurement)
     if ours is not None:
@@ -309,7 +310,7 @@ class ConcurrentOdometer(Odometer):
     :param limit: the bound that it has below another account; None for others
     """
 
-    _type_ = Odometer._type_
+    _type_ = _native.ODOMETER
 
     def __init__(
         self,
@@ -342,12 +343,12 @@ class ConcurrentOdometer(Odometer):
     def __del__(self) -> None:
         """Nothing to free."""
 
-    def __call__(self, arg: Any) -> Any:
+    def __call__(self, arg: Any) -> Answer:
         """Spawn an odometer queryable on the data ``arg``, converted once."""
         token = take_in(arg, self.input_domain, self.input_carrier_type)
         return _native.typed(self.spawn, self, token, None)
 
-    def invoke(self, arg: Any) -> Any:
+    def invoke(self, arg: Any) -> Answer:
         """Spawn an odometer queryable on the data ``arg``, converted once."""
         return self(arg)
 
@@ -398,7 +399,7 @@ def replace(odometer: ConcurrentOdometer, **changes: Any) -> ConcurrentOdometer:
     )
 
 
-def postprocess(odometer: ConcurrentOdometer, postprocessor: Any) -> ConcurrentOdometer:
+def postprocess(odometer: ConcurrentOdometer, postprocessor: Argument) -> ConcurrentOdometer:
     """Apply ``postprocessor`` to every answer."""
     if isinstance(postprocessor, Transformation):
         postprocessor = postprocessor.function

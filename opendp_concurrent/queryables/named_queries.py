@@ -12,6 +12,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Protocol, TypeVar
 
+from ..types import Answer, Key, Query
 from .machine import MachineQueryable
 
 SYNTHETIC = "synthetic"  # the message that requests the histogram from which answers are computed
@@ -21,7 +22,7 @@ Handle = TypeVar("Handle", bound=MachineQueryable)
 class _Asked(Protocol):
     """A handle, which the classes below are mixed into."""
 
-    def __call__(self, query: Any) -> Any: ...
+    def __call__(self, query: Query) -> Answer: ...
 
 
 class Readable:
@@ -45,7 +46,7 @@ class WithParts:
 
     __iter__ = None  # the handle does not list its keys
 
-    def __getitem__(self: _Asked, key: Any) -> Any:
+    def __getitem__(self: _Asked, key: Key) -> Any:
         """Return the answer to ``handle(key)``: the handle, or the release, of one key."""
         return self(key)
 
@@ -75,6 +76,6 @@ def _mixed(kind: type[Any], queries: Queries) -> type[Any]:
     )
 
 
-def queries_of(answer: Any) -> Queries:
+def queries_of(answer: Answer) -> Queries:
     """Return the named queries of an answer; none if it is not a handle of this package."""
     return frozenset(one for one in KINDS if isinstance(answer, one))

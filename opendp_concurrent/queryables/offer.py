@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import Any
 
-from opendp.mod import Domain, Measurement, Metric, Odometer, OpenDPException
+from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, OpenDPException
 
 from ..accounts.price import CHANGED, distance_key, is_number, own_distance
 from ..arguments.checks import is_a
@@ -28,6 +27,7 @@ from ..errors import (
 )
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
+from ..types import Distance, Key, Loss, Query
 from .describe import describe
 from .mechanism import ConcurrentMeasurement, pinned, read_map
 
@@ -57,11 +57,11 @@ class MeasurementPrice:
         self.measurement, self._measure = measurement, measure
         self.own = pinned(measurement)  # the one whose map is read, and the one that is run
         self.place = _native.address(self.own)
-        self._losses: dict[Any, Any] = {}
+        self._losses: dict[Key, Loss] = {}
         self._mechanism: str | None = None
         self._native = not isinstance(measurement, ConcurrentMeasurement)
         self._before = self
-        self._read_at: list[tuple[Any, Any]] = []  # d_in and loss
+        self._read_at: list[tuple[Distance, Loss]] = []  # d_in and loss
 
     @property
     def mechanism(self) -> str:
@@ -70,7 +70,7 @@ class MeasurementPrice:
             self._mechanism = describe(self.measurement)
         return self._mechanism
 
-    def is_of(self, query: Any) -> bool:
+    def is_of(self, query: Query) -> bool:
         """Whether this is the price of ``query``, and ``query`` still has the same pointer."""
         return self.measurement is query and self.place == _native.address(query)
 
@@ -100,7 +100,7 @@ class MeasurementPrice:
             before = self._before = self
         return before
 
-    def at(self, d_in: Any) -> Any:
+    def at(self, d_in: Distance) -> Loss:
         """Return the validated d_mid at ``d_in``."""
         key = distance_key(d_in)
         loss = self._losses.get(key)
@@ -121,28 +121,28 @@ class MeasurementPrice:
         except PrivacyMapError:
             pass  # no loss was read there
 
-    def later(self, d_in: Any) -> Any:
+    def later(self, d_in: Distance) -> Loss:
         """Return the d_mid at ``d_in`` after the launch, or raise if the map has changed."""
         if distance_key(d_in) not in self._losses:
             for known in self.changed():
                 raise PrivacyMapError(known, CHANGED)
         return self.at(d_in)
 
-    def changed(self) -> Iterator[Any]:
+    def changed(self) -> Iterator[Distance]:
         """Yield each d_in at which the map no longer returns what was read."""
         if not self._native:
             for known, loss in tuple(self._read_at):
                 if is_number(loss) and self._read(known) != loss:
                     yield known
 
-    def _read(self, d_in: Any) -> Any:
+    def _read(self, d_in: Distance) -> Loss:
         try:
             return self._validated(d_in)
         except PrivacyMapError as error:
             _native.remember(error)  # from a map that this map reads: raised unchanged, once
             raise
 
-    def _validated(self, d_in: Any) -> Any:
+    def _validated(self, d_in: Distance) -> Loss:
         reading, place = _READING.get(), id(self.measurement)
         if place in reading or len(reading) >= _DEEPEST:
             raise PrivacyMapError(d_in, "it queries a loss that depends on the map itself")
@@ -160,7 +160,7 @@ class MeasurementPrice:
         except (InvalidTypeError, InvalidValueError) as error:
             raise PrivacyMapError(d_in, str(error)) from error
 
-    def _ask(self, reading: tuple[int, ...], d_in: Any) -> tuple[Any, bool]:
+    def _ask(self, reading: tuple[int, ...], d_in: Distance) -> tuple[Loss, bool]:
         _READING.set(reading)
         return _native.native_only(read_map, self.own, d_in)  # d_in is the map's to change
 
@@ -179,7 +179,7 @@ class Offers:
         self._opendp_measure = measure.opendp()
         self._known: dict[int, MeasurementPrice] = {}
 
-    def price(self, query: Any, name: str = "the query") -> MeasurementPrice:
+    def price(self, query: Query, name: str = "the query") -> MeasurementPrice:
         """Return the price of a measurement, or raise if it does not belong here."""
         known = self._known.get(id(query))
         if known is not None and known.is_of(query):
@@ -207,7 +207,7 @@ class Offers:
         """Raise unless domain, metric and measure are the ones expected here."""
         self._check(odometer.input_domain, odometer.input_metric, odometer.output_measure)
 
-    def _check(self, input_domain: Domain, input_metric: Metric, output_measure: Any) -> None:
+    def _check(self, input_domain: Domain, input_metric: Metric, output_measure: Measure) -> None:
         domain, metric = self._space
         if input_domain != domain:
             raise SpaceMismatchError("input_domain", domain, input_domain)

@@ -8,12 +8,13 @@ The plan behind a frame draws its noise whenever it runs. So only the collected 
 
 from __future__ import annotations
 
-from typing import Any
-
 from opendp.extras.polars import OnceFrame
 
+from ..accounts.lifecycle import Lifecycle
 from ..errors.data import CollectedError
 from ..errors.mechanisms import MechanismError
+from ..interrupts import Lock
+from ..types import Answer
 from .data import SealedHandle, check_process, seal, unseal
 from .opaque import hidden
 from .turn import in_turn
@@ -22,13 +23,13 @@ from .turn import in_turn
 class ReleasedFrame(SealedHandle, OnceFrame):
     """A LazyFrame that was paid for and can be collected once."""
 
-    def __init__(self, frame: OnceFrame, lock: Any) -> None:
+    def __init__(self, frame: OnceFrame, lock: Lock) -> None:
         self._frame, self._lock, self._collected = seal(frame), lock, False
 
-    def _adopt_by(self, lifecycle: Any, lock: Any) -> None:
+    def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
         self._lock = lock or self._lock
 
-    def collect(self) -> Any:
+    def collect(self) -> Answer:
         """Return the DataFrame. This can be done once.
 
         :raises CollectedError: if it was collected before
@@ -39,7 +40,7 @@ class ReleasedFrame(SealedHandle, OnceFrame):
         check_process(self._frame)  # before a lock, which a thread may have held at a fork
         return in_turn(self._lock, self._once)
 
-    def lazy(self) -> Any:
+    def lazy(self) -> Answer:
         """Return the collected rows as a LazyFrame. This can be done once, as ``collect``.
 
         The LazyFrame has the answer, not the plan that draws it: whenever you collect it, you get
@@ -47,7 +48,7 @@ class ReleasedFrame(SealedHandle, OnceFrame):
         """
         return self.collect().lazy()
 
-    def _once(self) -> Any:
+    def _once(self) -> Answer:
         if self._collected:
             raise CollectedError
         self._collected = True

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from opendp.mod import OdometerQueryable, Queryable
 
+from ..accounts.price import Price
 from ..arguments.checked import checked
 from ..arguments.checks import at_most, rounded
 from ..native import opendp as _native
+from ..types import Distance, Loss, Query
 from .data import check_process
 from .description import Description
 from .handle import Handle
@@ -28,7 +29,7 @@ class _Handle(Handle):
         self._description = description
 
     @checked(count=AT_ONCE)
-    def prepaid(self, price: Any, count: int) -> PrepaidQueryable:
+    def prepaid(self, price: Price, count: int) -> PrepaidQueryable:
         """Charge ``count`` launches now, and launch them later.
 
         All launches are charged in one step, or none. The returned queryable then launches without
@@ -68,7 +69,7 @@ class _Handle(Handle):
         return PrepaidQueryable(self._session, paid)
 
     @checked(size=AT_ONCE)
-    def leased(self, price: Any, size: int = 50) -> PrepaidQueryable:
+    def leased(self, price: Price, size: int = 50) -> PrepaidQueryable:
         """Charge up to ``size`` launches now, and again each time that none is left.
 
         Use this for a worker that launches in a loop. Near the end of the budget it charges as many
@@ -95,7 +96,7 @@ class _Handle(Handle):
         paid = self._session.prepay(price, size, least=1, renews=True)
         return PrepaidQueryable(self._session, paid)
 
-    def admits(self, query: Any) -> bool:
+    def admits(self, query: Query) -> bool:
         """Whether a launch of a measurement would be admitted now; runs and charges nothing.
 
         This account and all of its ancestors are asked. Another thread or process may launch in
@@ -108,7 +109,7 @@ class _Handle(Handle):
         check_process(self._session.token)
         return _native.typed(self._session.refusal, query) is None
 
-    def _describe(self, query: Any, d_in: Any) -> Description:
+    def _describe(self, query: Query, d_in: Distance) -> Description:
         check_process(self._session.token)
         found: Description = _native.typed(self._session.describe, query, d_in)
         return found
@@ -117,14 +118,14 @@ class _Handle(Handle):
 class ConcurrentOdometerQueryable(_Handle, OdometerQueryable):
     """Handle of an odometer. It launches without a limit and returns the loss so far."""
 
-    def privacy_loss(self, d_in: Any) -> Any:
+    def privacy_loss(self, d_in: Distance) -> Loss:
         """Return the privacy loss of the launches so far; changes nothing.
 
         :param d_in: distance between neighbouring inputs, in units of the odometer's input metric
         """
         return self._session.privacy_loss(d_in)
 
-    def describe(self, query: Any, d_in: Any) -> Description:
+    def describe(self, query: Query, d_in: Distance) -> Description:
         """Describe a launch before it happens: its answer, its loss, whether it is admitted.
 
         The mechanism does not run, and nothing is charged. The privacy map is read. Another thread
@@ -139,7 +140,7 @@ class ConcurrentOdometerQueryable(_Handle, OdometerQueryable):
         """
         return self._describe(query, d_in)
 
-    def loss_after(self, queries: Iterable[Any], d_in: Any) -> Any:
+    def loss_after(self, queries: Iterable[Query], d_in: Distance) -> Loss:
         """Return the privacy loss if all of ``queries`` were launched now; charges nothing.
 
         :param queries: measurements, a planned batch
@@ -154,18 +155,18 @@ class ConcurrentOdometerQueryable(_Handle, OdometerQueryable):
 class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
     """Handle of a filter. It admits a launch if the loss stays at or below d_out."""
 
-    def __init__(self, session: Launcher, description: str, d_in: Any, d_out: Any) -> None:
+    def __init__(self, session: Launcher, description: str, d_in: Distance, d_out: Loss) -> None:
         super().__init__(session, description)
         self._d_in, self._d_out = d_in, d_out
 
-    def privacy_loss(self, d_in: Any = None) -> Any:
+    def privacy_loss(self, d_in: Distance = None) -> Loss:
         """Return the privacy loss of the launches so far; changes nothing.
 
         :param d_in: distance between neighbouring inputs; the filter's own if left out
         """
         return self._session.privacy_loss(self._d_in if d_in is None else d_in)
 
-    def describe(self, query: Any, d_in: Any = None) -> Description:
+    def describe(self, query: Query, d_in: Distance = None) -> Description:
         """Describe a launch before it happens: its answer, its loss, whether it is admitted.
 
         The mechanism does not run, and nothing is charged. The privacy map is read. Another thread
@@ -190,7 +191,7 @@ class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
         """
         return self._describe(query, self._d_in if d_in is None else d_in)
 
-    def loss_after(self, queries: Iterable[Any], d_in: Any = None) -> Any:
+    def loss_after(self, queries: Iterable[Query], d_in: Distance = None) -> Loss:
         """Return the privacy loss if all of ``queries`` were launched now; charges nothing.
 
         :param queries: measurements, a planned batch
@@ -198,7 +199,7 @@ class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
         """
         return self._session.loss_after(queries, self._d_in if d_in is None else d_in)
 
-    def remaining(self) -> Any:
+    def remaining(self) -> Loss:
         """Return the largest privacy loss that one more launch may have."""
         return self._session.account.remaining()
 
@@ -216,18 +217,18 @@ class ConcurrentCompositionQueryable(_Handle, Queryable):
 
     query_type = "AnyMeasurement"
 
-    def __init__(self, session: Launcher, description: str, d_in: Any) -> None:
+    def __init__(self, session: Launcher, description: str, d_in: Distance) -> None:
         super().__init__(session, description)
         self._d_in = d_in
 
-    def privacy_loss(self, d_in: Any = None) -> Any:
+    def privacy_loss(self, d_in: Distance = None) -> Loss:
         """Return the privacy loss of the d_mids consumed so far; changes nothing.
 
         :param d_in: the compositor's own, which may be left out
         """
         return self._session.privacy_loss(self._d_in if d_in is None else d_in)
 
-    def describe(self, query: Any, d_in: Any = None) -> Description:
+    def describe(self, query: Query, d_in: Distance = None) -> Description:
         """Describe a launch before it happens: its answer, its loss, whether it is admitted.
 
         The mechanism does not run, and nothing is charged. The privacy map is read. Another thread
@@ -244,14 +245,14 @@ class ConcurrentCompositionQueryable(_Handle, Queryable):
             self.privacy_loss(d_in)  # raises at any other distance
         return self._describe(query, self._d_in)
 
-    def loss_after(self, queries: Iterable[Any]) -> Any:
+    def loss_after(self, queries: Iterable[Query]) -> Loss:
         """Return the privacy loss if all of ``queries`` were launched now; charges nothing.
 
         :param queries: measurements, a planned batch; each would consume its whole share
         """
         return self._session.loss_after(queries, self._d_in)
 
-    def remaining(self) -> Any:
+    def remaining(self) -> Loss:
         """Return the d_mids that are left. The next one is first."""
         return self._session.account.remaining()
 

@@ -10,6 +10,7 @@ import json
 from typing import Any, Protocol
 
 from ..errors import InvalidValueError
+from ..types import Json
 from .data import seal, unseal
 from .machine import MachineQueryable
 
@@ -24,10 +25,10 @@ class Savable(Protocol):
     def name(self) -> str:
         """Name of the part, with the parameters that a record must match to be resumed."""
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """Return the state as JSON values."""
 
-    def restore(self, record: Any) -> None:
+    def restore(self, record: Json) -> None:
         """Continue from a record."""
 
     def stop(self) -> None:
@@ -53,10 +54,15 @@ def list_parts(handle: MachineQueryable, parts: Parts | None) -> None:
     handle._parts = None if parts is None else seal(parts)
 
 
+def guarded(handle: MachineQueryable, state: Savable) -> Part:
+    """Return a part of a handle's state, with the lock that guards it."""
+    return handle._lock, state
+
+
 # --- reading what was saved ----------------------------------------------------------------------
 
 
-def canonical(record: Any) -> str:
+def canonical(record: Json) -> str:
     """Return the JSON text of a record; there is one."""
     return json.dumps(record, sort_keys=True, separators=(",", ":"))
 
@@ -67,27 +73,27 @@ def require(holds: bool) -> None:
         raise InvalidValueError(NOT_SAVED)
 
 
-def whole(value: Any, least: int = 0, most: int = MOST) -> int:
+def whole(value: Json, least: int = 0, most: int = MOST) -> int:
     """Return an integer between two bounds, or raise."""
     require(type(value) is int and least <= value <= most)
     number: int = value
     return number
 
 
-def fields(record: Any, *names: str) -> list[Any]:
+def fields(record: Json, *names: str) -> list[Any]:
     """Return the values of a record that has these names and no other, or raise."""
     require(type(record) is dict and record.keys() == set(names))
     return [record[name] for name in names]
 
 
-def rows(record: Any, least: int = 0, most: int = MOST) -> list[Any]:
+def rows(record: Json, least: int = 0, most: int = MOST) -> list[Any]:
     """Return a list whose length is between two bounds, or raise."""
     require(type(record) is list and least <= len(record) <= most)
     found: list[Any] = record
     return found
 
 
-def restore_exactly(part: Any, record: Any) -> None:
+def restore_exactly(part: Any, record: Json) -> None:
     """Restore a part of the state, or raise unless it then saves the same record.
 
     So a record has no value that is not used, lacks none, and has each in its own type: noise that

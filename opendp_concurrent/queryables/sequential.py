@@ -19,6 +19,7 @@ from opendp.metrics import discrete_distance
 from opendp.mod import Measurement
 
 from ..native import opendp as _native
+from ..types import Answer
 from .turn import attempt, in_turn, lock_for_turns
 
 _SLOTS = 64  # launches per native compositor
@@ -66,7 +67,7 @@ class SequentialRunner:
             outcomes.clear()
             del error  # its trace has this frame
 
-    def _ask(self, task: Callable[[], Any]) -> Any:
+    def _ask(self, task: Callable[[], Any]) -> Answer:
         _TASK.set(task)
         return self._compositor(self._visit)
 

@@ -18,11 +18,12 @@ from ..accounts.name import as_child
 from ..accounts.prepaid import Given, Prepaid
 from ..accounts.price import Price, own_distance
 from ..arguments import checks
-from ..arguments.owned import plain
+from ..arguments.plain import plain
 from ..errors import InvalidTypeError, InvalidValueError, RefusalError, tell_charged, uncharged
 from ..interrupts import let_in, whole
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
+from ..types import Answer, Distance, Loss, Query
 from .child import adopt
 from .data import Sealed, check_sources
 from .description import Description
@@ -102,19 +103,19 @@ class Launcher:
         """The sequential runner, for a child odometer."""
         return self._runner
 
-    def launch(self, query: Any) -> Any:
+    def launch(self, query: Query) -> Answer:
         """Launch a measurement, or open a child odometer, which is not charged yet."""
         if isinstance(query, Odometer):
             _native.tell_launched(False)
             return uncharged(self._open, query)
         return self._launch(query, self.account.launch, self._token)
 
-    def launch_prepaid(self, block: Prepaid, query: Any) -> Any:
+    def launch_prepaid(self, block: Prepaid, query: Query) -> Any:
         """Launch a measurement that ``block`` pays for."""
         return self._launch(query, block.take, self._token)
 
     @whole
-    def prepay(self, price: Any, count: int, *, least: int, renews: bool) -> Prepaid:
+    def prepay(self, price: Price, count: int, *, least: int, renews: bool) -> Prepaid:
         """Charge from ``least`` to ``count`` launches now.
 
         :param price: a measurement, or a d_mid at the d_in of the account's bound
@@ -128,7 +129,7 @@ class Launcher:
             self._offers.remember(offer)
         return block
 
-    def _prepare(self, price: Any, size: int) -> tuple[Prepaid, MeasurementPrice | None]:
+    def _prepare(self, price: Price, size: int) -> tuple[Prepaid, MeasurementPrice | None]:
         """Return a block of launches at ``price``, none of which is paid yet."""
         known: Price
         if checks.is_a(price, Measurement, Odometer, _native.PARTIAL_CONSTRUCTOR):
@@ -150,7 +151,7 @@ class Launcher:
         return block, offer
 
     def _launch(
-        self, query: Any, charge: Callable[[MeasurementPrice], Lifecycle], token: Sealed
+        self, query: Query, charge: Callable[[MeasurementPrice], Lifecycle], token: Sealed
     ) -> Any:
         """Launch a measurement on data of the session, or on a part of them.
 
@@ -178,7 +179,7 @@ class Launcher:
 
     def _walk(
         self,
-        query: Any,
+        query: Query,
         price: MeasurementPrice,
         charge: Callable[[MeasurementPrice], Lifecycle],
         token: Sealed,
@@ -193,7 +194,7 @@ class Launcher:
         self._offers.remember(price)
         return hide_errors(permit.opaque, permit.run, self._run, price.own, permit, token)
 
-    def _run(self, query: Any, permit: Lifecycle, token: Sealed) -> Any:
+    def _run(self, query: Query, permit: Lifecycle, token: Sealed) -> Any:
         if isinstance(query, ConcurrentMeasurement):
             with self._as_child(permit):
                 return self._hand_out(query, permit, token)
@@ -203,7 +204,7 @@ class Launcher:
         """Give a number to accounts that are opened in this block. A refusal shows it."""
         return as_child(permit.named, next(self._children))
 
-    def _hand_out(self, query: Any, permit: Lifecycle, token: Sealed) -> Any:
+    def _hand_out(self, query: Query, permit: Lifecycle, token: Sealed) -> Any:
         runner = self._runner
         answer = run(query, token) if runner is None else runner.run(run, query, token)
         return adopt(answer, permit, self.lock)
@@ -224,20 +225,20 @@ class Launcher:
             handle = odometer.spawn(odometer, self._token, self)
         return self._postprocess(handle)
 
-    def _postprocess(self, answer: Any) -> Any:
+    def _postprocess(self, answer: Answer) -> Any:
         for postprocessor in self._postprocessors:
             answer = let_in(postprocessor, answer)
         if self._static and isinstance(answer, MachineQueryable) and answer.takes_updates:
             raise InvalidTypeError(self._static)
         return answer
 
-    def privacy_loss(self, d_in: Any) -> Any:
+    def privacy_loss(self, d_in: Distance) -> Loss:
         """Return the loss so far at ``d_in``."""
         self._check_d_in(d_in)
         return self.account.privacy_loss(d_in)
 
     @whole
-    def loss_after(self, queries: Iterable[Any], d_in: Any) -> Any:
+    def loss_after(self, queries: Iterable[Any], d_in: Distance) -> Loss:
         """Return the loss at ``d_in`` if the measurements ``queries`` were launched now."""
         planned = checks.read("measurements", queries=queries)
         self._check_d_in(d_in)
@@ -246,7 +247,7 @@ class Launcher:
         ]
         return self.account.loss_after(d_in, prices)
 
-    def describe(self, query: Any, d_in: Any) -> Description:
+    def describe(self, query: Query, d_in: Distance) -> Description:
         """Describe a launch of ``query`` without charging or running it."""
         self._check_d_in(d_in)
         d_in = own_distance(d_in)
@@ -259,18 +260,18 @@ class Launcher:
         refusal = self.account.refusal(price)
         return Description(price.mechanism, interactive(price.own), d_in, loss, refusal)
 
-    def refusal(self, query: Any) -> RefusalError | None:
+    def refusal(self, query: Query) -> RefusalError | None:
         """Return why a launch of ``query`` would be refused now; None if it would be admitted."""
         check_launch(query)
         return self.account.refusal(self._offers.price(query, self._asked))
 
-    def _check_d_in(self, d_in: Any) -> None:
+    def _check_d_in(self, d_in: Distance) -> None:
         # anything but a plain number is validated first: its key may be infinite
         if type(d_in) not in (int, float) or not self.account.knows(d_in):
             validate_d_in(self._metric, d_in)
 
 
-def validate_d_in(metric: Metric, d_in: Any) -> Any:
+def validate_d_in(metric: Metric, d_in: Distance) -> Any:
     """Return a copy of ``d_in`` if it is a distance of ``metric``, or raise."""
     d_in = plain(d_in)
     if isinstance(d_in, bool):

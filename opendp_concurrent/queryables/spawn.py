@@ -18,6 +18,7 @@ from ..measures import Composability, CompositionMeasure
 from ..native import opendp as _native
 from ..native.trust import trusted
 from ..shown import shown
+from ..types import Distance, Loss
 from .data import Sealed, seal_transformed, unseal
 from .limits import Limits
 from .mechanism import ConcurrentOdometer
@@ -54,7 +55,7 @@ def _head(odometer: ConcurrentOdometer, token: Sealed) -> tuple[Sealed, Inward |
     return seal_transformed(token, transformed), inward
 
 
-def _stability(transformation: Transformation, d_in: Any) -> tuple[Any, bool]:
+def _stability(transformation: Transformation, d_in: Distance) -> tuple[Any, bool]:
     try:
         return _native.native_only(_native.transformation_map, transformation, d_in)
     except PrivacyMapError:
@@ -77,7 +78,7 @@ def _session(
     )
 
 
-def _recorded(odometer: ConcurrentOdometer, ledger: Ledger, d_in: Any) -> Bound:
+def _recorded(odometer: ConcurrentOdometer, ledger: Ledger, d_in: Distance) -> Bound:
     d_in = validate_d_in(odometer.input_metric, d_in)
     metric = str(odometer.input_metric)
     keeper, start = open_book(
@@ -133,7 +134,7 @@ def spawn_filter(
     )
     unseal(token)  # now that the account has read the stability map
     session = _session(odometer, account, token, _runner(measure))
-    d_out: Any = getattr(bound.rule, "d_out", None)
+    d_out: Loss = getattr(bound.rule, "d_out", None)
     return ConcurrentFilterQueryable(session, measure.name, bound.d_in, d_out)
 
 

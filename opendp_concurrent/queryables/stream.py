@@ -24,6 +24,7 @@ from ..errors.streams import MessageLimitError, StreamError
 from ..failures import pass_interrupt
 from ..interrupts import Lock
 from ..native import opendp as _native
+from ..types import Json
 from .data import Sealed, seal, unseal
 from .saved import whole
 from .updates import DataMessage, Room, Update, Updates, check_items, check_step, steps_of
@@ -80,11 +81,11 @@ class Meter:
             self.room(messages)
             self._left -= messages
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """How many are left."""
         return self._left
 
-    def restore(self, record: Any) -> None:
+    def restore(self, record: Json) -> None:
         """Go on from a record."""
         self._left = whole(record, most=self._limit)
 
@@ -224,11 +225,11 @@ class Stream:
     def check(self) -> None:
         """Raise if a subscriber has missed updates."""
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """Number of steps so far."""
         return self._steps
 
-    def restore(self, record: Any) -> None:
+    def restore(self, record: Json) -> None:
         """Go on from a record."""
         self._steps = whole(record)
 

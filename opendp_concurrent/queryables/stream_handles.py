@@ -11,6 +11,7 @@ from typing import Any
 
 from ..accounts.lifecycle import outside
 from ..errors import InvalidTypeError
+from ..types import Answer, Item, ItemSequence, Query
 from .data import check_process
 from .machine import MachineQueryable
 from .stream import Stream
@@ -27,7 +28,7 @@ class QueryOnlyQueryable(MachineQueryable):
     stream: Stream | None = None
     holders: tuple[MachineQueryable, ...] = ()
 
-    def __call__(self, query: Any) -> Any:
+    def __call__(self, query: Query) -> Answer:
         """Query the mechanism. An update is refused."""
         if isinstance(query, DataMessage):
             raise InvalidTypeError(UPDATE_REFUSED)
@@ -41,7 +42,7 @@ class FedQueryable(QueryOnlyQueryable):
         super().__init__(machine, description)
         self._stream = stream.subscribe(self)
 
-    def __call__(self, query: Any) -> Any:
+    def __call__(self, query: Query) -> Answer:
         """Query the mechanism. An update is refused."""
         self._stream.check()
         answer = super().__call__(query)
@@ -59,7 +60,7 @@ class FedQueryable(QueryOnlyQueryable):
 class Updatable:
     """The methods of a handle with a stream of its own."""
 
-    def update(self, item: Any, step: int | None = None) -> None:
+    def update(self, item: Item, step: int | None = None) -> None:
         """Add one item, or none (None), to the stream.
 
         :param step: number of this step, from 1, so that late and repeated steps are refused
@@ -68,7 +69,7 @@ class Updatable:
         """
         self._send(Update(item, step))
 
-    def update_all(self, items: Any) -> None:
+    def update_all(self, items: ItemSequence) -> None:
         """Add items to the stream, one per step.
 
         :param items: a sequence of items or None, or a NumPy array of integers
@@ -91,7 +92,7 @@ class OwnStreamQueryable(Updatable, QueryOnlyQueryable):
         """Whether a continual mechanism is inside."""
         return self._stream.subscribed
 
-    def __call__(self, query: Any) -> Any:
+    def __call__(self, query: Query) -> Answer:
         """Query the mechanism, or add data, which go directly to the stream."""
         if isinstance(query, DataMessage):
             return self._send(query)
@@ -102,10 +103,10 @@ class OwnStreamQueryable(Updatable, QueryOnlyQueryable):
         self._stream.receive(message)
 
 
-def query_side(answer: Any) -> Callable[[Any], Any]:
+def query_side(answer: Answer) -> Callable[[Any], Any]:
     """Return a function that queries a queryable and refuses to send it data."""
 
-    def ask(message: Any) -> Any:
+    def ask(message: Query) -> Answer:
         if isinstance(message, DataMessage):
             raise InvalidTypeError(UPDATE_REFUSED)
         return outside(answer, message)  # wherever it was made

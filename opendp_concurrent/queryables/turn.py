@@ -27,13 +27,13 @@ def lock_for_turns() -> Any:
     return _HELD.get() or Lock()
 
 
-def in_turn(lock: Any, function: Callable[..., Any], *arguments: Any) -> Any:
+def in_turn(lock: Lock, function: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``function(*arguments)``, called while ``lock`` is held and inherited."""
     with lock:
         return copy_context().run(_holding, lock, function, arguments)
 
 
-def _holding(lock: Any, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+def _holding(lock: Lock, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     _HELD.set(lock)
     return function(*arguments)
 

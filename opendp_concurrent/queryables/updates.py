@@ -15,6 +15,7 @@ from ..arguments import owned
 from ..arguments.checks import integer, shown
 from ..errors import InvalidTypeError, InvalidValueError
 from ..errors.streams import StreamError
+from ..types import Argument, Item
 
 MOST_ITEMS = 10**8  # at once
 UPDATE_REFUSED = (
@@ -43,7 +44,7 @@ class Update(DataMessage):
     >>> queryable(oc.m.Update(1))  # as queryable.update(1)
     """
 
-    item: Any
+    item: Item
     step: int | None = None
 
 
@@ -73,7 +74,7 @@ class Room(DataMessage):
     steps: int
 
 
-def check_items(items: Any) -> Any:
+def check_items(items: Argument) -> Any:
     """Return a copy of ``items``, which nobody can change after the check; masked items are None.
 
     :raises InvalidTypeError: if they are not a sequence

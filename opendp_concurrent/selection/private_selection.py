@@ -25,6 +25,7 @@ from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.mechanism import ConcurrentMeasurement, pinned, read_map, run
 from ..queryables.stream_domain import check_static
+from ..types import Answer, Argument
 from .loss import SelectionCurve, fixed_selection, pure_selection
 from .runs import RandomRuns, most_of, scale_for
 
@@ -39,7 +40,7 @@ def _pure(measure: CompositionMeasure, runs: RandomRuns) -> tuple[Measure, Readi
     return max_divergence(), lambda loss: pure_selection(runs, loss)
 
 
-def _fixed(measure: Any, runs: RandomRuns) -> tuple[Measure, Reading]:
+def _fixed(measure: Argument, runs: RandomRuns) -> tuple[Measure, Reading]:
     return measure.opendp(), lambda loss: fixed_selection(runs, measure.alpha, loss)
 
 
@@ -53,7 +54,7 @@ LOSSES: Mapping[str, Callable[[Any, RandomRuns], tuple[Measure, Reading]]] = Map
 )
 
 
-def first(answer: Any) -> Any:
+def first(answer: Answer) -> Any:
     """Return a number, or the first element of a tuple or list."""
     if is_a(answer, tuple) or is_a(answer, list):
         if not answer:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
 from uuid import uuid4
 
 from ..arguments.checked import Count, Positive, Text, checked
 from ..interrupts import Lock
 from ..native.outside import outside_only
+from ..types import Answer
 
 
 @dataclass(slots=True)
 class _Kept:
     owner: str
-    handle: Any
+    handle: Answer
     used: float
 
 
@@ -45,7 +45,7 @@ class HandleStore:
         self._lock = Lock()
 
     @checked
-    def keep(self, owner: Text, handle: Any) -> str:
+    def keep(self, owner: Text, handle: Answer) -> str:
         """Keep a handle, and return its name, which has 122 random bits.
 
         Handles are kept even if there is no room: they have been charged.
@@ -62,7 +62,7 @@ class HandleStore:
         return name
 
     @checked
-    def find(self, owner: Text, name: Text) -> Any:
+    def find(self, owner: Text, name: Text) -> Answer:
         """Return a client's handle; None if the client has none of this name.
 
         :param owner: name of the client

@@ -11,12 +11,13 @@ import numpy as np
 
 from ..arguments.checks import is_a
 from ..errors import ConcurrentError, InvalidTypeError
+from ..types import Json
 
 _MOST_NUMBERS = 10**7
 _MOST_BITS = 2**13  # Python writes no integers of more than 4300 digits
 
 
-def as_json(value: Any) -> Any:
+def as_json(value: Json) -> Json:
     """Return what JSON has for an answer, a loss or a description.
 
     A float that is not finite is text, such as ``"inf"``. A pair is a list, a dataclass is an
@@ -39,7 +40,7 @@ def as_json(value: Any) -> Any:
         raise InvalidTypeError("value is nested too deeply for JSON, or contains itself") from None
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Json) -> Json:
     if is_a(value, Enum):
         return value.name
     if is_a(value, int) and value.bit_length() > _MOST_BITS:

@@ -12,13 +12,16 @@ privacy loss raises and changes nothing; the loss is at least the exact real num
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from math import inf
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ..arguments import checks
 from ..errors import InvalidTypeError
+from ..types import Json, Loss
+
+if TYPE_CHECKING:
+    from ..measures.measure import CompositionMeasure
 
 _OURS = __name__.partition(".")[0]
 _TOLERANCE = Fraction(1, 2**40)  # far above differences of C libraries, far below a launch
@@ -33,43 +36,27 @@ class Accumulator(Protocol):
     """An upper bound on the privacy loss, stored exactly."""
 
     @property
-    def loss(self) -> Any:
+    def loss(self) -> Loss:
         """Return the privacy loss so far, rounded up once."""
 
-    def read(self, d_mid: Any) -> Any:
+    def read(self, d_mid: Loss) -> Loss:
         """Return ``d_mid`` in the form that is added, such as a curve at certain orders."""
 
-    def after(self, d_mid: Any, count: int = 1) -> Accumulator:
+    def after(self, d_mid: Loss, count: int = 1) -> Accumulator:
         """Return the accumulator after ``count`` more launches of ``d_mid``; O(1) in ``count``.
 
         :raises InvalidTypeError, InvalidValueError: if ``d_mid`` is not a privacy loss, or
             ``count`` is not at least 1
         """
 
-    def within(self, d_out: Any) -> bool:
+    def within(self, d_out: Loss) -> bool:
         """Return whether the loss is at most ``d_out``, without an expensive loss computation."""
 
-    def remaining(self, d_out: Any) -> Any:
+    def remaining(self, d_out: Loss) -> Loss:
         """Return the largest d_mid that may still be launched under ``d_out``."""
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """Return an exact, JSON-serialisable form."""
-
-
-class Additive(Accumulator, Protocol):
-    """An accumulator that is one or more exact sums of integers, each with a bound of its own.
-
-    These numbers can be kept in an array for many accumulators at once.
-    """
-
-    def amounts(self, d_mid: Any) -> tuple[int | None, ...]:
-        """Return what a launch adds to each sum; None for what is infinite."""
-
-    def limits(self, d_out: Any) -> tuple[int, ...]:
-        """Return what each sum must be at most, exactly if the loss is within ``d_out``."""
-
-    def of_amounts(self, totals: Sequence[int]) -> Accumulator:
-        """Return the accumulator with these sums."""
 
 
 class Rounded(Accumulator, Protocol):
@@ -80,11 +67,11 @@ class Rounded(Accumulator, Protocol):
     this method, the totals must be equal.
     """
 
-    def merged(self, other: Any) -> Rounded | None:
+    def merged(self, other: Rounded) -> Rounded | None:
         """Return the larger of two totals of the same launches, or None if they differ too much."""
 
 
-def repeated(accumulator: Accumulator, d_mid: Any, count: int) -> Accumulator:
+def repeated(accumulator: Accumulator, d_mid: Loss, count: int) -> Accumulator:
     """Return the accumulator after ``count`` launches.
 
     One of another package may ignore ``count``, and then many launches would cost what one does. So
@@ -105,7 +92,7 @@ def repeated(accumulator: Accumulator, d_mid: Any, count: int) -> Accumulator:
     return after
 
 
-def _at_least(loss: Any, other: Any) -> bool:
+def _at_least(loss: Loss, other: Loss) -> bool:
     """Return whether a number, or each number of a pair, is at least another one."""
     if checks.is_a(loss, tuple) and checks.is_a(other, tuple) and len(loss) == len(other):
         return all(map(_at_least, loss, other))
@@ -117,9 +104,11 @@ class Divided:
 
     __slots__ = ()
 
-    def shares(self, measure: Any, d_out: Any, weights: list[Fraction]) -> list[Any]:
+    def shares(
+        self, measure: CompositionMeasure, d_out: Loss, weights: list[Fraction]
+    ) -> list[Loss]:
         """Return the shares of ``d_out`` that the measure makes."""
-        found: list[Any] = measure.split(d_out, weights)
+        found: list[Loss] = measure.split(d_out, weights)
         return found
 
 
@@ -152,11 +141,11 @@ class Accounting(Protocol):
     To use it with a ledger, register its class: ``oc.ledger.register``.
     """
 
-    def supports(self, measure: Any) -> bool:
+    def supports(self, measure: CompositionMeasure) -> bool:
         """Return whether it adds up losses of this measure, a :class:`.CompositionMeasure`."""
 
-    def start(self, measure: Any) -> Accumulator:
+    def start(self, measure: CompositionMeasure | None) -> Accumulator:
         """Return the accumulator before the first launch."""
 
-    def from_record(self, measure: Any, record: Any) -> Accumulator:
+    def from_record(self, measure: CompositionMeasure | None, record: Json) -> Accumulator:
         """Return the accumulator that ``to_record`` described."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..arguments.checks import shown
 from ..arguments.written import written
 from ..errors import InvalidTypeError
 from ..exact.rounding import from_units_up, to_units
+from ..types import Json
 from .accumulator import Accumulator, Divided
+
+if TYPE_CHECKING:
+    from ..measures.measure import CompositionMeasure
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +46,17 @@ class Basic(Divided):
 
     needs_measure = True
 
-    def supports(self, measure: Any) -> bool:
+    def supports(self, measure: CompositionMeasure) -> bool:
         """Return True: every measure has a sum."""
         del measure
         return True
 
-    def start(self, measure: Any = None) -> Accumulator:
+    def start(self, measure: CompositionMeasure | None = None) -> Accumulator:
         """Return the empty sum of the measure, without which it is not known what is added up."""
         empty: Accumulator = _checked(measure).empty()
         return empty
 
-    def from_record(self, measure: Any, record: Any) -> Accumulator:
+    def from_record(self, measure: CompositionMeasure | None, record: Json) -> Accumulator:
         """Return the sum that ``to_record`` described."""
         total: Accumulator = _checked(measure).read_sum(record)
         return total
@@ -65,7 +69,7 @@ class Basic(Divided):
         return "basic()"
 
 
-def _checked(measure: Any) -> Any:
+def _checked(measure: CompositionMeasure | None) -> Any:
     if not callable(getattr(type(measure), "empty", None)):
         raise InvalidTypeError(
             f"measure must be a composition measure, found {shown(measure)}, because each measure "

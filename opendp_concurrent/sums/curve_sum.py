@@ -16,15 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
+from ..types import Json, Loss
 from .accumulator import times
 from .orders_sum import GridCurve, grid_curve
 from .scalar_sum import ScalarSum
 
-Curve = Callable[[float], Any]
+Curve = Callable[[float], Loss]
 
 
 READ = (
@@ -40,7 +40,7 @@ READ = (
 )
 
 
-def read(curve: Any) -> Any:
+def read(curve: Loss) -> Loss:
     """Return an immutable curve that is at least as large as ``curve``.
 
     :raises InvalidTypeError, InvalidValueError: if a value is not a privacy loss
@@ -85,11 +85,11 @@ class CurveSum:
         """Return the summed curve. Amortised cost: the runs since the last call."""
         return SummedCurve(self._counts())
 
-    def read(self, d_mid: Any) -> Any:
+    def read(self, d_mid: Loss) -> Loss:
         """Return ``d_mid``."""
         return d_mid
 
-    def after(self, d_mid: Any, count: int = 1) -> CurveSum:
+    def after(self, d_mid: Loss, count: int = 1) -> CurveSum:
         """Add ``count`` times the curve ``d_mid``."""
         if not callable(d_mid):
             raise InvalidTypeError(
@@ -100,11 +100,11 @@ class CurveSum:
             return CurveSum(curve, self.count + count, self.before)
         return CurveSum(curve, count, self)
 
-    def within(self, d_out: Any) -> bool:
+    def within(self, d_out: Loss) -> bool:
         """Refuse: two functions cannot be compared."""
         raise InvalidTypeError("Rényi curves can be compared on a grid of orders only")
 
-    def remaining(self, d_out: Any) -> Any:
+    def remaining(self, d_out: Loss) -> Loss:
         """Refuse: a budget for curves needs a grid of orders."""
         raise InvalidTypeError("what remains of a Rényi curve is defined on a grid of orders only")
 
@@ -122,6 +122,6 @@ class CurveSum:
             self._memo.append(counts)
         return self._memo[0]
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """Refuse: a curve is a program; record it on a grid of orders."""
         raise InvalidTypeError("a Rényi curve has no exact record; use a grid of orders")

@@ -12,13 +12,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..arguments import checks
 from ..arguments.written import written
 from ..errors import InvalidTypeError, InvalidValueError
+from ..types import Loss
 from .accumulator import Divided
 from .scalar_sum import ScalarSum
+
+if TYPE_CHECKING:
+    from ..measures.measure import CompositionMeasure
 
 
 @written("curve", "orders", "values")
@@ -51,7 +55,7 @@ class GridCurve:
 
 
 def grid_curve(
-    orders: tuple[float, ...], curve: Callable[[float], Any], name: str = "d_mid"
+    orders: tuple[float, ...], curve: Callable[[float], Loss], name: str = "d_mid"
 ) -> GridCurve:
     """Evaluate ``curve`` at each order; raise if a value is not a privacy loss."""
     if type(curve) is GridCurve and curve.orders == orders:
@@ -77,11 +81,11 @@ class OrdersSum:
         """The summed curve, each value rounded up once."""
         return GridCurve(self.orders, tuple(one.loss for one in self.sums))
 
-    def read(self, d_mid: Any) -> GridCurve:
+    def read(self, d_mid: Loss) -> GridCurve:
         """Return the curve ``d_mid`` at the orders of the grid."""
         return grid_curve(self.orders, d_mid)
 
-    def after(self, d_mid: Any, count: int = 1) -> OrdersSum:
+    def after(self, d_mid: Loss, count: int = 1) -> OrdersSum:
         """Add ``count`` times the curve ``d_mid`` at each order."""
         values = self.read(d_mid).values
         sums = (one.after(value, count) for one, value in zip(self.sums, values, strict=True))
@@ -110,16 +114,18 @@ class OnOrders(Divided):
 
     orders: tuple[float, ...]
 
-    def supports(self, measure: Any) -> bool:
+    def supports(self, measure: CompositionMeasure) -> bool:
         """Return whether the measure's distances are curves."""
         return bool(measure.needs_orders)
 
-    def start(self, measure: Any = None) -> OrdersSum:
+    def start(self, measure: CompositionMeasure | None = None) -> OrdersSum:
         """Return zero at each order."""
         del measure
         return OrdersSum(self.orders, (ScalarSum(),) * len(self.orders))
 
-    def from_record(self, measure: Any, record: list[str | None]) -> OrdersSum:
+    def from_record(
+        self, measure: CompositionMeasure | None, record: list[str | None]
+    ) -> OrdersSum:
         """Inverse of :meth:`OrdersSum.to_record`."""
         del measure
         return OrdersSum(self.orders, tuple(ScalarSum.from_record(one) for one in record))

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..arguments import checks
+from ..types import Loss
 from .scalar_sum import ScalarSum
 
 
@@ -27,11 +27,11 @@ class PairSum:
         """Return both sums, each rounded up once."""
         return self.first.loss, self.second.loss
 
-    def read(self, d_mid: Any) -> Any:
+    def read(self, d_mid: Loss) -> Loss:
         """Return ``d_mid``."""
         return d_mid
 
-    def after(self, d_mid: Any, count: int = 1) -> PairSum:
+    def after(self, d_mid: Loss, count: int = 1) -> PairSum:
         """Add ``count`` times ``d_mid``, component by component."""
         if type(d_mid) is not tuple or len(d_mid) != 2:
             d_mid = checks.pair(d_mid=d_mid)
@@ -46,7 +46,7 @@ class PairSum:
         """Return the largest pair that can still be spent; the components are independent."""
         return self.first.remaining(d_out[0]), self.second.remaining(d_out[1])
 
-    def amounts(self, d_mid: Any) -> tuple[int | None, ...]:
+    def amounts(self, d_mid: Loss) -> tuple[int | None, ...]:
         """Return the units of both components of a launch's loss."""
         first, second = checks.pair(d_mid=d_mid)
         return (*self.first.amounts(first), *self.second.amounts(second))

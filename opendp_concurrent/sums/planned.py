@@ -7,9 +7,9 @@ for (ε, δ)-DP and Rényi DP. A launch consumes its whole share, even if its lo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ..errors import InvalidValueError
+from ..types import Json, Loss
 from .accumulator import Accumulator, times
 
 
@@ -17,12 +17,12 @@ from .accumulator import Accumulator, times
 class Planned:
     """A plan, the number of consumed shares, and the sum of these shares."""
 
-    d_mids: tuple[Any, ...]
+    d_mids: tuple[Loss, ...]
     consumed: int
     total: Accumulator
 
     @property
-    def loss(self) -> Any:
+    def loss(self) -> Loss:
         """Loss of the consumed shares."""
         return self.total.loss
 
@@ -31,11 +31,11 @@ class Planned:
         """Return whether every share is consumed."""
         return self.consumed == len(self.d_mids)
 
-    def read(self, d_mid: Any) -> Any:
+    def read(self, d_mid: Loss) -> Loss:
         """Return ``d_mid`` in the form in which the total adds it."""
         return self.total.read(d_mid)
 
-    def after(self, d_mid: Any, count: int = 1) -> Planned:
+    def after(self, d_mid: Loss, count: int = 1) -> Planned:
         """Consume the next ``count`` shares. The rule has compared ``d_mid`` with them before."""
         del d_mid
         upto = self.consumed + times(count)
@@ -46,15 +46,15 @@ class Planned:
             total = total.after(share)
         return Planned(self.d_mids, upto, total)
 
-    def within(self, d_out: Any) -> bool:
+    def within(self, d_out: Loss) -> bool:
         """Return whether the consumed shares are within ``d_out``."""
         return self.total.within(d_out)
 
-    def remaining(self, d_out: Any = None) -> tuple[Any, ...]:
+    def remaining(self, d_out: Loss = None) -> tuple[Loss, ...]:
         """Return the remaining shares, the next one first."""
         del d_out
         return self.d_mids[self.consumed :]
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """Return the number of consumed shares and their sum."""
         return [self.consumed, self.total.to_record()]

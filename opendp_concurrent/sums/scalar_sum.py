@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, isinf
-from typing import Any
 
 from ..arguments import checks
 from ..exact.rounding import from_units_down, from_units_up, to_units
+from ..types import Loss
 from .accumulator import times
 
 _units = lru_cache(maxsize=4096)(to_units)  # of losses and bounds, few of which are distinct
@@ -30,11 +30,11 @@ class ScalarSum:
         """Return the least double that is at least the exact sum."""
         return inf if self.units is None else from_units_up(self.units)
 
-    def read(self, d_mid: Any) -> Any:
+    def read(self, d_mid: Loss) -> Loss:
         """Return ``d_mid``."""
         return d_mid
 
-    def after(self, d_mid: Any, count: int = 1) -> ScalarSum:
+    def after(self, d_mid: Loss, count: int = 1) -> ScalarSum:
         """Add ``count`` times ``d_mid``."""
         count = times(count)
         if type(d_mid) is not float or not 0.0 <= d_mid < inf:
@@ -59,7 +59,7 @@ class ScalarSum:
             return 0.0
         return from_units_down(max(0, _units(d_out) - self.units))
 
-    def amounts(self, d_mid: Any) -> tuple[int | None]:
+    def amounts(self, d_mid: Loss) -> tuple[int | None]:
         """Return the units of a launch."""
         return (ScalarSum().after(d_mid).units,)
 

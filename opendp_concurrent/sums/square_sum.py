@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isinf
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..arguments import checks
 from ..arguments.written import written
 from ..exact.rounding import sqrt_down, sqrt_up, to_units
+from ..types import Loss
 from .accumulator import Divided, times
+
+if TYPE_CHECKING:
+    from ..measures.measure import CompositionMeasure
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +33,11 @@ class SquareSum:
         """Return the least double whose square is at least the exact sum."""
         return inf if self.units is None else sqrt_up(self.units)
 
-    def read(self, d_mid: Any) -> Any:
+    def read(self, d_mid: Loss) -> Loss:
         """Return ``d_mid``."""
         return d_mid
 
-    def after(self, d_mid: Any, count: int = 1) -> SquareSum:
+    def after(self, d_mid: Loss, count: int = 1) -> SquareSum:
         """Add ``count`` times the square of ``d_mid``."""
         mu, count = checks.non_negative(d_mid=d_mid), times(count)
         if isinf(mu) or self.units is None:
@@ -54,7 +58,7 @@ class SquareSum:
             return 0.0
         return sqrt_down(max(0, to_units(d_out) ** 2 - self.units))
 
-    def amounts(self, d_mid: Any) -> tuple[int | None]:
+    def amounts(self, d_mid: Loss) -> tuple[int | None]:
         """Return the square of a launch's loss."""
         return (SquareSum().after(d_mid).units,)
 
@@ -76,16 +80,16 @@ class SquareSum:
 class Squares(Divided):
     """The accumulator for Gaussian DP."""
 
-    def supports(self, measure: Any) -> bool:
+    def supports(self, measure: CompositionMeasure) -> bool:
         """Return whether this is the measure's own sum."""
         return bool(measure.sum() == self)
 
-    def start(self, measure: Any = None) -> SquareSum:
+    def start(self, measure: CompositionMeasure | None = None) -> SquareSum:
         """Zero."""
         del measure
         return SquareSum()
 
-    def from_record(self, measure: Any, record: str | None) -> SquareSum:
+    def from_record(self, measure: CompositionMeasure | None, record: str | None) -> SquareSum:
         """Inverse of :meth:`SquareSum.to_record`."""
         del measure
         return SquareSum(None if record is None else int(record, 16))

@@ -21,6 +21,7 @@ from ..arguments import checks
 from ..arguments.provenance import Record
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
+from ..types import Data
 from .schema import KEYS, KINDS, Schema, names_of, schema_of
 
 
@@ -181,7 +182,7 @@ def domain_of_record(
     return table_domain(found)
 
 
-def is_table(data: Any, tables: Tables) -> bool:
+def is_table(data: Data, tables: Tables) -> bool:
     """Whether data are a table of this domain."""
     return getattr(type(data), "is_table", False) and data.tables == tables
 

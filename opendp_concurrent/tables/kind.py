@@ -12,6 +12,7 @@ from ..arguments import checks
 from ..data.kind import Cut, Kind, Of, Owners, columns_in, register
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
+from ..types import Data, Distance
 from .domain import Tables, tables_of, units
 from .plan import Where
 from .predicate import MOST_VALUES, Both, Compare, IsIn, IsNull, Predicate
@@ -33,15 +34,15 @@ class TableKind(Kind):
         """Return whether a domain is of tables."""
         return type(_native.descriptor(domain)) is Tables
 
-    def takes(self, data: Any) -> bool:
+    def takes(self, data: Data) -> bool:
         """Return whether data are a table."""
         return checks.is_a(data, Table)
 
-    def inferred(self, data: Any) -> tuple[Any, Domain]:
+    def inferred(self, data: Data) -> tuple[Any, Domain]:
         """Return a table and its domain."""
         return data, data.space[0]
 
-    def unit(self, data: Any, metric: Metric, distance: Any) -> tuple[Metric, Any]:
+    def unit(self, data: Data, metric: Metric, distance: Distance) -> tuple[Metric, Any]:
         """Return a privacy unit in terms of the metric of tables, or raise."""
         return unit_on(data, metric, distance)
 
@@ -81,7 +82,7 @@ class TableKind(Kind):
 
         return cut
 
-    def fixed(self, domain: Domain, of: Of | None, data: Any) -> Any:
+    def fixed(self, domain: Domain, of: Of | None, data: Data) -> Any:
         """Return a table in which the parts of a unit do not change: as it is now, or the same.
 
         A unit that has the columns among its own is in the same part in each state of the table.
@@ -96,7 +97,7 @@ class TableKind(Kind):
         known = tables_of(domain, units())
         return of is None or known.bounds_over_time(frozenset(columns_in(of)))
 
-    def grouped(self, domain: Domain, of: Of | None, owners: Owners | None, data: Any) -> Any:
+    def grouped(self, domain: Domain, of: Of | None, owners: Owners | None, data: Data) -> Any:
         """Return the table, as it is now if the bound holds at one moment only."""
         if self.bounds_over_time(domain, of):
             return data

@@ -13,6 +13,7 @@ from opendp.mod import Domain, Metric, Transformation
 from ..arguments.checks import shown
 from ..errors import InvalidValueError
 from ..native import opendp as _native
+from ..types import Argument
 from .domain import Contribution, Tables, root_above, table_domain, units, units_in
 from .engines.engine import Rows
 from .plan import Aggregate
@@ -46,7 +47,7 @@ class Output:
         return found
 
 
-def norm_of(*, norm: Any) -> str:
+def norm_of(*, norm: Argument) -> str:
     """Return the name of a norm, or raise."""
     if type(norm) is str and norm in NORMS:
         return norm

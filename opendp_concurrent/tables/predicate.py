@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, NoReturn
 
-from ..arguments import checks, owned
+from ..arguments import checks
+from ..arguments.plain import plain
 from ..errors import InvalidTypeError, InvalidValueError
+from ..types import Argument
 from .schema import Schema, column_name, value_of
 
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
@@ -63,7 +65,7 @@ class Compare(Predicate):
 
     column: str
     comparison: str
-    value: Any
+    value: Argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ class Column:
         low, high = _constant(lower, "lower"), _constant(upper, "upper")
         return Both("and", Compare(self.name, ">=", low), Compare(self.name, "<=", high))
 
-    def is_in(self, values: Any) -> Predicate:
+    def is_in(self, values: Argument) -> Predicate:
         """Whether the value is one of at most 1,000 constants; for more, join with public rows."""
         found = tuple(
             _constant(one, "values") for one in checks.sequence("constants", values=values)
@@ -169,7 +171,7 @@ def column(name: str) -> Column:
     return Column(column_name(name=name))
 
 
-def _constant(value: Any, name: str = "the constant") -> Any:
+def _constant(value: Argument, name: str = "the constant") -> Any:
     """Return a value that a column can be compared with, or raise."""
     if type(value) is Column:
         return Other(value.name)
@@ -180,10 +182,10 @@ def _constant(value: Any, name: str = "the constant") -> Any:
             f"{name} must be an int, a float, a text, a Boolean or a date, found "
             f"{type(value).__name__}"
         )
-    return owned.plain(value)
+    return plain(value)
 
 
-def _predicate(value: Any) -> Predicate:
+def _predicate(value: Argument) -> Predicate:
     if not checks.is_a(value, Predicate):
         raise InvalidTypeError(
             f"the predicate must be made of oc.tables.column(...), found {type(value).__name__}; "

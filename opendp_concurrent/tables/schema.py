@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from ..arguments import checks, owned
+from ..arguments import checks
+from ..arguments.plain import plain
 from ..errors import InvalidTypeError, InvalidValueError
 
 KINDS: dict[type, str] = {int: "int", float: "float", str: "str", bool: "bool", date: "date"}
@@ -130,7 +131,7 @@ def value_of(kind: type, **argument: Any) -> Any:
         raise InvalidValueError(f"{name} must be valid Unicode without NUL")
     if kind is date:
         return date(value.year, value.month, value.day)
-    return owned.plain(value)
+    return plain(value)
 
 
 def keys_of(kinds: tuple[type, ...], **argument: Any) -> tuple[tuple[Any, ...], ...]:

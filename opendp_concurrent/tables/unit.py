@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from opendp.metrics import change_one_id_distance, symmetric_id_distance
 from opendp.mod import Metric
 
 from ..arguments import checks
 from ..errors import InvalidTypeError
+from ..types import Distance
 from .domain import units as metric_of_units
 from .domain import units_in
 from .table import Table
@@ -38,7 +37,7 @@ def unit_of(*, units: int = 1) -> tuple[Metric, int]:
     return metric_of_units(), units_in(units=units)
 
 
-def unit_on(table: Table, metric: Metric, distance: Any) -> tuple[Metric, int]:
+def unit_on(table: Table, metric: Metric, distance: Distance) -> tuple[Metric, int]:
     """Return a privacy unit in terms of the metric of tables, or raise.
 
     The identifier of OpenDP's metrics must be the table's column of the unit: then both count the

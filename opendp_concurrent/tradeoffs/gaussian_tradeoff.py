@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from ..arguments import checks
@@ -21,6 +21,7 @@ from ..measures.shapes import NumberMeasure, split_squares
 from ..references import cite
 from ..sums.accumulator import Accounting, Accumulator
 from ..sums.square_sum import Squares, SquareSum
+from ..types import DpEvent, Json, Loss
 from .gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
 from .pure_to_gaussian import pure_to_gaussian
 
@@ -81,7 +82,7 @@ class GaussianTradeoff(NumberMeasure):
     def find(cls, output_measure: Measure) -> GaussianTradeoff | None:
         return only(cls) if type(descriptor(output_measure)) is Gaussian else None
 
-    def split(self, d_out: float, weights: list[Fraction]) -> list[Any]:
+    def split(self, d_out: float, weights: list[Fraction]) -> list[Loss]:
         """Shares whose squares add up to at most that of ``d_out``."""
         return split_squares(d_out, weights)
 
@@ -92,7 +93,7 @@ class GaussianTradeoff(NumberMeasure):
     def empty(self) -> Accumulator:
         return SquareSum()
 
-    def read_sum(self, record: Any) -> Accumulator:
+    def read_sum(self, record: Json) -> Accumulator:
         return Squares().from_record(self, record)
 
     def group_loss(self, loss: float, size: int) -> float:
@@ -108,10 +109,10 @@ class GaussianTradeoff(NumberMeasure):
         return sensitivity / loss
 
     @classmethod
-    def loss_of(cls, **given: Any) -> tuple[Measure, Any]:
+    def loss_of(cls, **given: Any) -> tuple[Measure, Loss]:
         return gaussian_tradeoff(), given["mu"]
 
-    def finite_event(self, dp_event: Any, d_mid: float) -> Any:
+    def finite_event(self, dp_event: ModuleType, d_mid: float) -> DpEvent:
         return dp_event.GaussianDpEvent(reciprocal_down(d_mid))
 
 

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from ..accumulators.epsilon_delta_sum import slack
 from ..arguments import checks
 from ..arguments.written import written
 from ..errors import InvalidValueError
 from ..fdp.function import TradeoffFunction, check_both, check_function
+from ..measures.measure import CompositionMeasure
 from ..sums.accumulator import times
+from ..types import Loss
 from .ladder_at_delta import EpsilonDeltaLadder, larger_count
 from .tradeoff import TRADEOFF_DIVERGENCE
 
@@ -35,11 +36,11 @@ class Rungs:
         """The power of the unit."""
         return TradeoffFunction.worst() if self.spent is None else self.unit.power(self.spent)
 
-    def read(self, d_mid: Any) -> Any:
+    def read(self, d_mid: Loss) -> Loss:
         """Return ``d_mid``."""
         return d_mid
 
-    def after(self, d_mid: Any, count: int = 1) -> Rungs:
+    def after(self, d_mid: Loss, count: int = 1) -> Rungs:
         """Spend the units that ``d_mid`` costs, ``count`` times."""
         count, units = times(count), check_function(d_mid=d_mid).units(self.unit)
         if units is None or self.spent is None:
@@ -75,22 +76,22 @@ class Ladder:
 
     made_for = "Tradeoff"
 
-    def supports(self, measure: Any) -> bool:
+    def supports(self, measure: CompositionMeasure) -> bool:
         """Return whether the measure is f-DP."""
         return bool(measure == TRADEOFF_DIVERGENCE)
 
-    def start(self, measure: Any = None) -> Rungs:
+    def start(self, measure: CompositionMeasure | None = None) -> Rungs:
         """Return the state with no units spent."""
         del measure
         return Rungs(self.unit)
 
-    def from_record(self, measure: Any, record: int | None) -> Rungs:
+    def from_record(self, measure: CompositionMeasure | None, record: int | None) -> Rungs:
         """Inverse of :meth:`Rungs.to_record`."""
         del measure
         return Rungs(self.unit, None if record is None else checks.whole(record=record))
 
     def shares(
-        self, measure: Any, d_out: TradeoffFunction, weights: list[Fraction]
+        self, measure: CompositionMeasure, d_out: TradeoffFunction, weights: list[Fraction]
     ) -> list[TradeoffFunction]:
         """Return whole units in proportion to the weights, rounded down."""
         del measure

@@ -10,14 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import atanh, inf
-from typing import Any
 
 from ..arguments import checks
 from ..arguments.written import written
 from ..errors import InvalidValueError
 from ..fdp.function import TradeoffFunction
 from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from ..measures.measure import CompositionMeasure
 from ..sums.accumulator import times
+from ..types import Loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,11 @@ class EpsilonDeltaRungs:
             return 0.0, 0.0
         return _epsilon(self.unit, self.spent, self.delta_slack), self.delta_slack
 
-    def read(self, d_mid: Any) -> Any:
+    def read(self, d_mid: Loss) -> Loss:
         """Return ``d_mid``."""
         return d_mid
 
-    def after(self, d_mid: Any, count: int = 1) -> EpsilonDeltaRungs:
+    def after(self, d_mid: Loss, count: int = 1) -> EpsilonDeltaRungs:
         """Spend the units that the pair ``d_mid`` costs, ``count`` times."""
         count, (epsilon, delta) = times(count), checks.pair(d_mid=d_mid)
         epsilon = checks.non_negative(**{"d_mid[0]": epsilon})
@@ -144,16 +145,18 @@ class EpsilonDeltaLadder:
 
     made_for = "Approximate(MaxDivergence)"
 
-    def supports(self, measure: Any) -> bool:
+    def supports(self, measure: CompositionMeasure) -> bool:
         """Return whether the measure is approximate DP."""
         return bool(measure == APPROXIMATE_MAX_DIVERGENCE)
 
-    def start(self, measure: Any = None) -> EpsilonDeltaRungs:
+    def start(self, measure: CompositionMeasure | None = None) -> EpsilonDeltaRungs:
         """Return the state with no units spent."""
         del measure
         return EpsilonDeltaRungs(self.unit, self.delta_slack)
 
-    def from_record(self, measure: Any, record: int | None) -> EpsilonDeltaRungs:
+    def from_record(
+        self, measure: CompositionMeasure | None, record: int | None
+    ) -> EpsilonDeltaRungs:
         """Inverse of :meth:`EpsilonDeltaRungs.to_record`."""
         del measure
         spent = None if record is None else checks.whole(record=record)

@@ -14,7 +14,9 @@ from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..fdp.function import TradeoffFunction, check_function
 from ..fdp.optimal_composition import optimal_composition
+from ..measures.measure import CompositionMeasure
 from ..sums.accumulator import Divided, times
+from ..types import Json, Loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +25,11 @@ class TradeoffProduct:
 
     loss: TradeoffFunction
 
-    def read(self, d_mid: Any) -> Any:
+    def read(self, d_mid: Loss) -> Loss:
         """Return ``d_mid``."""
         return d_mid
 
-    def after(self, d_mid: Any, count: int = 1) -> TradeoffProduct:
+    def after(self, d_mid: Loss, count: int = 1) -> TradeoffProduct:
         """Compose with ``count`` times ``d_mid``."""
         return TradeoffProduct(self.loss.compose(check_function(d_mid=d_mid).power(times(count))))
 
@@ -35,11 +37,11 @@ class TradeoffProduct:
         """Return whether the product is certified to be at most ``d_out``."""
         return self.loss <= d_out
 
-    def remaining(self, d_out: Any) -> Any:
+    def remaining(self, d_out: Loss) -> Loss:
         """Return None: the remainder is in general not a trade-off function."""
         del d_out
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """Return None: a compositor records its shares."""
 
 
@@ -47,17 +49,17 @@ class TradeoffProduct:
 class Products(Divided):
     """The accumulator of a compositor under f-DP."""
 
-    def supports(self, measure: Any) -> bool:
+    def supports(self, measure: CompositionMeasure) -> bool:
         """Return False: no measure with adaptively chosen losses is supported."""
         del measure
         return False
 
-    def start(self, measure: Any = None) -> TradeoffProduct:
+    def start(self, measure: CompositionMeasure | None = None) -> TradeoffProduct:
         """Return the identity."""
         del measure
         return TradeoffProduct(TradeoffFunction.identity())
 
-    def from_record(self, measure: Any, record: Any) -> TradeoffProduct:
+    def from_record(self, measure: CompositionMeasure | None, record: Json) -> TradeoffProduct:
         """Refuse: a compositor records its shares."""
         raise InvalidTypeError("a product of trade-off functions has no record of its own")
 

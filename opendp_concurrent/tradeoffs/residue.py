@@ -21,7 +21,9 @@ from ..arguments.written import sent, written
 from ..errors import InvalidValueError
 from ..exact.rounding import sqrt_down, sqrt_up, to_units
 from ..fdp.function import TradeoffFunction, check_function
+from ..measures.measure import CompositionMeasure
 from ..sums.accumulator import Divided, nearly_equal, times
+from ..types import Json, Loss
 from .tradeoff import TRADEOFF_DIVERGENCE
 
 LARGEST = 1e150  # its square is a double
@@ -48,11 +50,11 @@ class Residual:
             return TradeoffFunction.gaussian(self.mu)
         return TradeoffFunction.worst() if root is None else TradeoffFunction.gaussian(root)
 
-    def read(self, d_mid: Any) -> Any:
+    def read(self, d_mid: Loss) -> Loss:
         """Return ``d_mid``."""
         return d_mid
 
-    def after(self, d_mid: Any, count: int = 1) -> Residual:
+    def after(self, d_mid: Loss, count: int = 1) -> Residual:
         """Charge ``d_mid`` to the residual and to the squares, ``count`` times."""
         child = check_function(d_mid=d_mid)
         count = times(count)
@@ -80,7 +82,7 @@ class Residual:
             mu = max(mu, self.left or 0.0)
         return TradeoffFunction.gaussian(mu)
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """Residual and squares, exactly."""
         left = None if self.left is None else self.left.hex()
         return [left, None if self.squares is None else hex(self.squares)]
@@ -112,16 +114,16 @@ class Residue(Divided):
 
     made_for = "Tradeoff"
 
-    def supports(self, measure: Any) -> bool:
+    def supports(self, measure: CompositionMeasure) -> bool:
         """Return whether the measure is f-DP."""
         return bool(measure == TRADEOFF_DIVERGENCE)
 
-    def start(self, measure: Any = None) -> Residual:
+    def start(self, measure: CompositionMeasure | None = None) -> Residual:
         """Return the whole budget."""
         del measure
         return Residual(self.mu, self.mu)
 
-    def from_record(self, measure: Any, record: Any) -> Residual:
+    def from_record(self, measure: CompositionMeasure | None, record: Json) -> Residual:
         """Inverse of :meth:`Residual.to_record`."""
         del measure
         left, squares = record

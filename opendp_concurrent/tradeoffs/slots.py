@@ -17,11 +17,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ..errors import BudgetExceededError
 from ..fdp.function import TradeoffFunction, check_function
 from ..sums.accumulator import times
+from ..types import Loss
 
 _LOOKED_AT, _COMPARED = 2000, 60  # limits on the sets that the search for a cheapest cover visits
 _KEPT = 2**22  # limit on the numbers that the search keeps
@@ -52,7 +53,7 @@ class Slots:
         slots = tuple(sorted(shares, key=lambda share: share.affinity_cost))
         return cls(slots, slots)
 
-    def read(self, d_mid: Any) -> Any:
+    def read(self, d_mid: Loss) -> Loss:
         """Return ``d_mid``."""
         return check_function(d_mid=d_mid)
 
@@ -67,7 +68,7 @@ class Slots:
             return Slots(self.slots, tuple(left))
         return None
 
-    def after(self, d_mid: Any, count: int = 1) -> Slots:
+    def after(self, d_mid: Loss, count: int = 1) -> Slots:
         """Take slots ``count`` times. A launch that no slots cover leaves no slots."""
         slots, function = self, check_function(d_mid=d_mid)
         for _ in range(times(count)):
@@ -78,7 +79,7 @@ class Slots:
         """Return whether the loss is at most ``d_out``."""
         return self.loss <= d_out
 
-    def remaining(self, d_out: Any = None) -> tuple[TradeoffFunction, ...]:
+    def remaining(self, d_out: Loss = None) -> tuple[TradeoffFunction, ...]:
         """Return the unused slots."""
         del d_out
         return self.left
@@ -155,7 +156,9 @@ class AnyOrder:
 
     kind: ClassVar[str] = "compositor"
 
-    def admits(self, accumulator: Slots, d_mid: Any, count: int = 1) -> Slots | BudgetExceededError:
+    def admits(
+        self, accumulator: Slots, d_mid: Loss, count: int = 1
+    ) -> Slots | BudgetExceededError:
         """Admit when unused slots cover ``d_mid``, ``count`` times."""
         function, taken = accumulator.read(d_mid), accumulator
         for _ in range(times(count)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from ..arguments.provenance import recorded
@@ -20,6 +20,7 @@ from ..measures.opendp import Measure, descriptor, user_divergence
 from ..measures.shapes import split_squares
 from ..references import cite
 from ..sums.accumulator import Accounting, Accumulator
+from ..types import Argument, Json, Loss
 from .conversions import TO_TRADEOFF
 from .gaussian_to_approximate import gaussian_to_delta, gaussian_to_epsilon
 from .joins import join_tradeoffs
@@ -115,11 +116,11 @@ class TradeoffDivergence(CompositionMeasure):
     def find(cls, output_measure: Measure) -> TradeoffDivergence | None:
         return only(cls) if type(descriptor(output_measure)) is Tradeoff else None
 
-    def validate(self, name: str, value: Any) -> TradeoffFunction:
+    def validate(self, name: str, value: Argument) -> TradeoffFunction:
         """Return a trade-off function that bounds both directions of neighbours, or raise."""
         return check_both(**{name: value})
 
-    def validate_budget(self, name: str, value: Any) -> TradeoffFunction:
+    def validate_budget(self, name: str, value: Argument) -> TradeoffFunction:
         """Return a trade-off function that bounds anything, or raise."""
         function = self.validate(name, value)
         if function == TradeoffFunction.worst():
@@ -170,7 +171,7 @@ class TradeoffDivergence(CompositionMeasure):
         """Refuse, as ``sum`` does."""
         return self.sum().start(self)
 
-    def read_sum(self, record: Any) -> Accumulator:
+    def read_sum(self, record: Json) -> Accumulator:
         """Refuse, as ``sum`` does."""
         return self.sum().from_record(self, record)
 
@@ -185,21 +186,21 @@ class TradeoffDivergence(CompositionMeasure):
     def loss_of(cls, **given: Any) -> tuple[Measure, Any]:
         return tradeoff(), given["tradeoff"]
 
-    def event(self, dp_event: Any, d_mid: TradeoffFunction) -> Any:
+    def event(self, dp_event: ModuleType, d_mid: TradeoffFunction) -> Any:
         return function_event(dp_event, d_mid)
 
     @classmethod
-    def is_loss(cls, value: Any) -> bool:
+    def is_loss(cls, value: Argument) -> bool:
         return isinstance(value, TradeoffFunction)
 
     @classmethod
-    def height(cls, loss: Any, order: float | None, of: str) -> float:
+    def height(cls, loss: Loss, order: float | None, of: str) -> float:
         """The ε at δ = 1e-6."""
         del order
         return check_function(**{of: loss}).epsilon(_DRAWN_AT)
 
     @classmethod
-    def symbol(cls, loss: Any, order: float | None) -> str:
+    def symbol(cls, loss: Loss, order: float | None) -> str:
         del loss, order
         return f"ε at δ = {_DRAWN_AT:g}"
 

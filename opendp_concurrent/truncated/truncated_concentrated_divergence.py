@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..arguments import checks
+from ..arguments.abilities import instance
 from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import split
@@ -24,6 +25,7 @@ from ..measures.noise import Noise
 from ..measures.opendp import Measure, descriptor, user_divergence
 from ..references import cite
 from ..sums.accumulator import Accounting, Accumulator
+from ..types import Argument, Json, Loss
 from .distances import TruncatedConcentrated, omega_above_one
 from .truncated_sum import LeastOmega, TruncatedSum
 
@@ -142,7 +144,7 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
         (omega,) = given.values()
         return only(cls, omega_above_one(omega=omega))
 
-    def validate(self, name: str, value: Any) -> TruncatedConcentrated:
+    def validate(self, name: str, value: Argument) -> TruncatedConcentrated:
         """Return a distance whose ω is large enough; a number is a ρ."""
         if isinstance(value, (int, float)):
             return TruncatedConcentrated(checks.non_negative(**{name: value}), self.omega)
@@ -157,7 +159,7 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
             )
         return TruncatedConcentrated(value.rho, value.omega)  # a copy that nobody else can change
 
-    def validate_budget(self, name: str, value: Any) -> TruncatedConcentrated:
+    def validate_budget(self, name: str, value: Argument) -> TruncatedConcentrated:
         """As ``validate``, with a finite ρ."""
         distance = self.validate(name, value)
         checks.finite(**{f"{name}.rho": distance.rho})
@@ -179,7 +181,7 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
         """The sum of ρ, with the least ω."""
         return TruncatedSum()
 
-    def read_sum(self, record: Any) -> Accumulator:
+    def read_sum(self, record: Json) -> Accumulator:
         """The sum of ρ, with the least ω."""
         return LeastOmega().from_record(self, record)
 
@@ -196,16 +198,16 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
         return measure, TruncatedConcentrated(given["rho"], given["omega"])
 
     @classmethod
-    def is_loss(cls, value: Any) -> bool:
+    def is_loss(cls, value: Argument) -> bool:
         return isinstance(value, TruncatedConcentrated)
 
     @classmethod
-    def height(cls, loss: Any, order: float | None, of: str) -> float:
+    def height(cls, loss: Loss, order: float | None, of: str) -> float:
         del order
-        rho: float = checks.instance(TruncatedConcentrated)(**{of: loss}).rho
+        rho: float = instance(TruncatedConcentrated)(**{of: loss}).rho
         return rho
 
     @classmethod
-    def symbol(cls, loss: Any, order: float | None) -> str:
+    def symbol(cls, loss: Loss, order: float | None) -> str:
         del loss, order
         return "ρ"

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
 
 from ..arguments.written import written
 from ..errors import InvalidTypeError
+from ..measures.measure import CompositionMeasure
 from ..sums.accumulator import Divided
 from ..sums.scalar_sum import ScalarSum
+from ..types import Loss
 from .distances import TruncatedConcentrated
 
 
@@ -30,11 +31,11 @@ class TruncatedSum:
         """The sum, rounded up once, with the least ω."""
         return TruncatedConcentrated(self.rho.loss, self.omega)
 
-    def read(self, d_mid: Any) -> Any:
+    def read(self, d_mid: Loss) -> Loss:
         """Return ``d_mid``."""
         return d_mid
 
-    def after(self, d_mid: Any, count: int = 1) -> TruncatedSum:
+    def after(self, d_mid: Loss, count: int = 1) -> TruncatedSum:
         """Add ``count`` times the ρ of ``d_mid``; its ω counts once."""
         if not isinstance(d_mid, TruncatedConcentrated):
             raise InvalidTypeError(
@@ -60,16 +61,18 @@ class TruncatedSum:
 class LeastOmega(Divided):
     """The accumulator for truncated concentrated DP."""
 
-    def supports(self, measure: Any) -> bool:
+    def supports(self, measure: CompositionMeasure) -> bool:
         """Return whether this is the measure's own sum."""
         return bool(measure.sum() == self)
 
-    def start(self, measure: Any = None) -> TruncatedSum:
+    def start(self, measure: CompositionMeasure | None = None) -> TruncatedSum:
         """Return the empty sum."""
         del measure
         return TruncatedSum()
 
-    def from_record(self, measure: Any, record: list[str | None]) -> TruncatedSum:
+    def from_record(
+        self, measure: CompositionMeasure | None, record: list[str | None]
+    ) -> TruncatedSum:
         """Inverse of :meth:`TruncatedSum.to_record`."""
         del measure
         rho, omega = record

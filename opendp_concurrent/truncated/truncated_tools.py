@@ -7,6 +7,7 @@ from math import inf, log, sqrt
 from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.bracket import Bracket, Digits, lower, upper
+from ..types import Argument
 from .distances import TruncatedConcentrated
 
 
@@ -148,7 +149,7 @@ def mutual_information(
     return upper(lambda real: real(loss.rho) * real(n if independent else n * n))
 
 
-def _loss(value: object) -> TruncatedConcentrated:
+def _loss(value: Argument) -> TruncatedConcentrated:
     if not isinstance(value, TruncatedConcentrated):
         raise InvalidTypeError(
             f"loss must be TruncatedConcentrated(rho, omega), found {type(value).__name__}"

@@ -136,7 +136,7 @@ def test_the_other_direction_contains_the_exact_value(parts, contains, exact):
 
 def test_outcomes_add_up():
     made = T.pure(0.5).power(3).compose(T.laplace(1.0, 5), T.approximate(0.2, 0.01))
-    atoms = made._product.atoms
+    atoms = made.product.atoms
     assert np.all(np.diff(atoms.losses) >= 0.0)
     p, q = atoms.above
     assert p[-1] + atoms.infinite == pytest.approx(1.0, abs=1e-13)

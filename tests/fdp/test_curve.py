@@ -91,7 +91,7 @@ def test_printed_values():
 )
 def test_beta_and_delta_are_dual(f):
     """δ(ε) = sup 1 - f(α) - e^ε α, and f(α) = sup 1 - δ(ε) - e^ε α."""
-    alphas = np.linspace(0.0, 1.0, 41 if f._product.is_exact else 4)
+    alphas = np.linspace(0.0, 1.0, 41 if f.product.is_exact else 4)
     betas = [f.beta_bounds(float(alpha)) for alpha in alphas]
     for epsilon in (-0.7, 0.0, 0.4, 1.0):
         found = f.delta_bounds(epsilon)

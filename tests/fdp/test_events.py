@@ -77,7 +77,7 @@ def listed(event: e.DpEvent, times: int = 1) -> Iterator[tuple[e.DpEvent, int]]:
 
 def sizes(session: Session) -> dict[tuple, float]:
     """The parameters of the factors, Gaussians together."""
-    product, found = session.removed._product, {}
+    product, found = session.removed.product, {}
     for factor, count in product.factors.items():
         about = getattr(factor, "size", None) or factor.largest_loss
         key = type(factor).__name__, getattr(factor, "rate", None), round(about, 9)
@@ -90,11 +90,11 @@ def check_round_trip(event: e.DpEvent) -> None:
     written = oc.fdp.to_dp_event(session)
     again = oc.fdp.from_dp_event(written)
     assert sizes(again) == sizes(session)
-    once = session.removed._product
-    for factor, other in zip(once.factors, again.removed._product.factors, strict=True):
+    once = session.removed.product
+    for factor, other in zip(once.factors, again.removed.product.factors, strict=True):
         ours, theirs = (getattr(one, "size", one.largest_loss) for one in (factor, other))
         assert ours <= theirs <= ours * (1 + 1e-14)  # never to a smaller loss
-    assert once.mu <= again.removed._product.mu <= once.mu * (1 + 1e-14)
+    assert once.mu <= again.removed.product.mu <= once.mu * (1 + 1e-14)
     assert again.added == again.removed.inverse()
     third = oc.fdp.to_dp_event(again)
     assert sizes(oc.fdp.from_dp_event(third)) == sizes(session)

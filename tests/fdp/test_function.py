@@ -62,7 +62,7 @@ def test_bounds_are_probabilities_and_ordered(f):
         assert 0.0 <= bounds.lower <= bounds.upper <= 1.0
         assert bounds.upper >= -math.expm1(min(epsilon, 0.0)) * (1 - 1e-15)
         assert bounds.width <= 1e-3
-    for alpha in (0.0, 0.1, 0.5, 0.99, 1.0) if f._product.is_exact else (0.0, 0.5):
+    for alpha in (0.0, 0.1, 0.5, 0.99, 1.0) if f.product.is_exact else (0.0, 0.5):
         bounds = f.beta_bounds(alpha)
         assert 0.0 <= bounds.lower <= bounds.upper <= 1.0 - alpha + 1e-15
         assert f.beta(alpha) == bounds.lower
@@ -101,7 +101,7 @@ def test_symmetrised_is_the_largest_convex_function_below_both(f):
         np.concatenate(
             [
                 np.linspace(-3.0, 3.0, 241),
-                *(np.concatenate([g.losses, -g.losses]) for g in f._product.factors),
+                *(np.concatenate([g.losses, -g.losses]) for g in f.product.factors),
             ]
         )
     )
@@ -221,11 +221,11 @@ def test_the_direction_of_a_finite_pair():
 
 @pytest.mark.parametrize("f", FUNCTIONS)
 def test_functions_are_immutable_and_hashable(f):
-    for name in ("mu", "_product", "other", "__dict__"):
+    for name in ("mu", "product", "other", "__dict__"):
         with pytest.raises(AttributeError):
             setattr(f, name, 1.0)
     with pytest.raises(AttributeError):
-        del f._product
+        del f.product
     assert len({f, f.compose(), f.power(1)}) == 1
     assert f in {f: 1}
 

@@ -750,7 +750,7 @@ def check_epsilons(f, law, asked, beyond, deltas=DELTAS_ASKED):
         assert 0.0 <= low <= high, (f, delta, low, high)
         if high < inf:
             assert at_most(exact_delta(law, high), delta), (delta, low, high)
-            assert f.delta(high) <= delta * (1 + 1e-3 * (not f._product.is_exact)), (delta, high)
+            assert f.delta(high) <= delta * (1 + 1e-3 * (not f.product.is_exact)), (delta, high)
         if low == inf:
             assert law.infinite > mpf(delta) or (law.infinite == delta and law.top == inf)
         elif low > 0.0:
@@ -758,7 +758,7 @@ def check_epsilons(f, law, asked, beyond, deltas=DELTAS_ASKED):
 
 
 def check_betas(f, law, asked, beyond):
-    if not f._product.is_exact or not law.is_listed:
+    if not f.product.is_exact or not law.is_listed:
         return
     for alpha in (0.0, 5e-324, 1e-300, 1e-9, 0.1, 0.5, 0.99, 1.0):
         low, high = asked(f.beta_bounds, alpha)

@@ -26,7 +26,7 @@ def test_an_infinite_mass_that_may_be_there_gives_an_infinite_epsilon(delta):
 def test_a_margin_is_enough_to_make_it_infinite():
     """The infinite mass is there only by rounding: its bracket contains δ."""
     rounded = T.from_loss_distribution([0.3], [1.0]).inverse().compose(T.laplace(0.1))
-    low, high = rounded._product.infinite
+    low, high = rounded.product.infinite
     assert low <= (low + high) / 2 < high
     assert rounded.epsilon((low + high) / 2) == inf
     assert rounded.epsilon_bounds((low + high) / 2).lower < inf

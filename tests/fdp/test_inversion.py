@@ -39,7 +39,7 @@ def test_bounds_contain_the_exact_value(parts, inverted, contains, exact):
         *(top * (1 - 1e-9), top * 0.999, 30.0 * top),
     ]
     made = exact.build(parts)
-    assert not made._product.is_exact
+    assert not made.product.is_exact
     contains(parts, at, [1e-9, 0.05], made)
 
 
@@ -129,13 +129,13 @@ def test_smoothing_is_paid_for(smoothing, exact):
 def test_a_bad_contour_gives_wide_bounds_that_hold(nodes, stretch, exact):
     parts = [("laplace", (1.0,), 2)]
     made, delta = exact.build(parts), exact.profile(parts)
-    factors, known = made._product.counted, made._product.cumulants
+    factors, known = made.product.counted, made.product.cumulants
     path = paths.choose(factors, known, 0.5, 1e-6)
     for index in (path.index - 20, path.index, path.index + 20):
         bad = paths.Contour(index, path.step * stretch, nodes, 0.0)
         characteristic = start(bad).times(factors)
         for epsilon in (-0.5, 0.1, 0.5, 1.5):
-            bounds = characteristic.invert(known, made._product.cumulant_errors, epsilon)
+            bounds = characteristic.invert(known, made.product.cumulant_errors, epsilon)
             assert mpf(bounds.lower) <= delta(epsilon) <= mpf(bounds.upper), (bounds, epsilon)
 
 
@@ -173,7 +173,7 @@ def test_the_time_value_of_an_option_is_below_its_bound(exact):
 
 def test_renyi_orders_bound_epsilon_from_above(exact):
     for parts, delta in (([("laplace", (1.0,), 2)], 1e-6), ([("gaussian", (1.0,), 1)], 1e-3)):
-        known = exact.build(parts)._product.cumulants
+        known = exact.build(parts).product.cumulants
         assert exact.profile(parts)(paths.renyi_epsilon(known, delta)) <= mpf(delta)
 
 

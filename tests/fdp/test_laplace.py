@@ -35,7 +35,7 @@ def test_many_steps_have_a_closed_form(epsilon, exact):
     steps = 5000
     parts = [("laplace_steps", (epsilon, steps), 1)]
     made, delta = T.laplace(epsilon, steps), exact.profile(parts)
-    (factor,) = made._product.factors
+    (factor,) = made.product.factors
     assert isinstance(factor, Laplace)
     cell = 2 * epsilon / steps
     for at in (-0.5 * epsilon, 0.0, cell, 0.4 * epsilon, 0.7 * epsilon + cell / 3, epsilon - cell):

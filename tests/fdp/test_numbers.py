@@ -144,7 +144,7 @@ def test_the_accountant_reads_a_small_rate_as_itself():
 def test_every_rate_is_within_its_bounds(power, mu, epsilon):
     rate = 10.0**power
     bounds = T.subsampled_gaussian(1 / mu, rate, unit="removed").delta_bounds(epsilon)
-    size = T.subsampled_gaussian(1 / mu, rate, unit="removed")._product.single.size
+    size = T.subsampled_gaussian(1 / mu, rate, unit="removed").product.single.size
     assert mpf(bounds.lower) <= truth_of_one(size, rate, epsilon) <= mpf(bounds.upper)
 
 

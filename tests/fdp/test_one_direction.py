@@ -102,7 +102,7 @@ def test_the_two_directions_do_not_mix():
     ):
         with pytest.raises(InvalidValueError, match="direction|bound"):
             mixed()
-    both = T._of(Product(0, {**REMOVED._product.factors, **ADDED._product.factors}))
+    both = T._of(Product(0, {**REMOVED.product.factors, **ADDED.product.factors}))
     assert both.direction == "added and removed"
     with pytest.raises(InvalidValueError, match="direction"):
         both.symmetrised()

@@ -102,12 +102,8 @@ def test_order_is_kept_by_composition(f, g, h):
 @given(members(), st.floats(1.001, 2.0))
 @settings(max_examples=20)
 def test_a_pure_mechanism_is_at_most_its_gaussian(f, more):
-    top = max(f._product.largest_loss, f.inverse()._product.largest_loss)
-    if (
-        not 1e-3 < top < math.inf
-        or f._product.infinite.upper
-        or f.inverse()._product.infinite.upper
-    ):
+    top = max(f.product.largest_loss, f.inverse().product.largest_loss)
+    if not 1e-3 < top < math.inf or f.product.infinite.upper or f.inverse().product.infinite.upper:
         return
     with mp.workdps(30):
         mu = float(-2 * mp.sqrt(2) * mp.erfinv(2 / (1 + mp.exp(mpf(top))) - 1))

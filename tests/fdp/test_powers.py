@@ -9,7 +9,7 @@ T = oc.TradeoffFunction
 
 
 def product(function):
-    return function._product
+    return function.product
 
 
 UNITS = [

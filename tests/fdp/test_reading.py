@@ -181,7 +181,7 @@ def test_gaussians_on_one_sample_are_one_gaussian():
     inner = e.ComposedDpEvent([*three, e.NoOpDpEvent()])
     found = read(poisson(0.25, inner))
     assert found.delta(1.0) >= Session.subsampled_gaussian(12 / 5, 0.25).delta_bounds(1.0).lower
-    ((factor, count),) = found.removed._product.factors.items()
+    ((factor, count),) = found.removed.product.factors.items()
     assert count == 1
     assert factor.size == pytest.approx(5 / 12, rel=1e-14)
     assert Fraction(factor.size) ** 2 >= Fraction(1, 9) + Fraction(1, 16)
@@ -191,7 +191,7 @@ def test_a_sample_of_a_sample_is_a_sample():
     nested = read(poisson(0.5, poisson(0.25, e.GaussianDpEvent(2.0))))
     assert nested == read(poisson(0.125, e.GaussianDpEvent(2.0)))
     third = read(poisson(1 / 3, poisson(1 / 3, e.LaplaceDpEvent(2.0))))
-    ((factor, _),) = third.removed._product.factors.items()
+    ((factor, _),) = third.removed.product.factors.items()
     assert Fraction(factor.rate) >= Fraction(1 / 3) ** 2
     assert factor.rate == pytest.approx(1 / 9, rel=1e-15)
 
@@ -224,7 +224,7 @@ def test_a_sampled_release_of_the_data_fails_with_the_rate():
 def test_beyond_the_reach_of_the_quadrature_the_loss_is_rounded_up(event, rate, exact):
     noise = "gaussian" if isinstance(event, e.GaussianDpEvent) else "laplace"
     found = read(poisson(rate, event))
-    for factor in found.removed._product.factors:
+    for factor in found.removed.product.factors:
         assert getattr(factor, "rate", rate) == rate
         assert 1e-6 <= getattr(factor, "size", 1.0) <= (16 if noise == "gaussian" else 32)
     for unit in ("removed", "added"):
@@ -302,7 +302,7 @@ def test_a_tree_is_the_composition_of_its_leaves():
 
 def test_many_different_leaves_are_one_product():
     events = [e.LaplaceDpEvent(1.0 + i) for i in range(2000)]
-    assert len(read(e.ComposedDpEvent(events)).removed._product.factors) == 2000
+    assert len(read(e.ComposedDpEvent(events)).removed.product.factors) == 2000
 
 
 def nested(depth):

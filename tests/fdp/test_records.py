@@ -46,7 +46,7 @@ def test_a_factor_that_occurs_no_time_is_refused():
 
 
 def test_the_parts_of_a_pair_make_it_again():
-    ((pair, _),) = T.approximate(1.0, 1e-6)._product.factors.items()
+    ((pair, _),) = T.approximate(1.0, 1e-6).product.factors.items()
     assert type(pair) is Finite
     assert make_pair(pair_parts(pair)) == pair
     assert original(pair) is None

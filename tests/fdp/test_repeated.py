@@ -23,7 +23,7 @@ FACTORS = {
 
 
 def factor_of(function):
-    ((factor, count),) = function._product.factors.items()
+    ((factor, count),) = function.product.factors.items()
     assert count == 1
     return factor
 

@@ -24,7 +24,7 @@ def test_the_worse_direction_decides():
 def test_directions_stay_apart():
     """One direction beside the other one would lose less than the worse of both."""
     one = T.subsampled_gaussian(1.0, 0.1, unit="removed")
-    mixed = one._product.times(one.inverse()._product)
+    mixed = one.product.times(one.inverse().product)
     worse = Session(one, one.inverse()).power(2)
     assert mixed.epsilon(1e-3, 1e-6).upper < worse.epsilon(1e-3)
     for removed, added in ((one.inverse(), one), (one, one), (T.identity(), one)):

@@ -106,7 +106,7 @@ def test_delta_is_the_known_one():
 @both
 @pytest.mark.parametrize("scale", [3.0, 7.0, 0.3])
 def test_parameters_are_rounded_outward(kind, scale):
-    f = MAKERS[kind](scale, 5.1)._product.single
+    f = MAKERS[kind](scale, 5.1).product.single
     shift = f.epsilon if kind == "laplace" else f.mu
     exact = 1 / Fraction(scale), Fraction(5.1) / Fraction(scale)
     assert Fraction(shift) >= exact[0] > Fraction(nextafter(shift, 0.0))

@@ -97,7 +97,7 @@ def test_the_swapped_pair_has_the_swapped_points(epsilon):
     "f", [T.pure(1.0), T.approximate(0.5, 0.1), T.finite((0.3, 0.7), (0.6, 0.4))]
 )
 def test_a_finite_pair_is_found_again_from_its_kinks(f):
-    (factor,) = f._product.factors
+    (factor,) = f.product.factors
     at = sorted({0.0, *np.abs(factor.losses).tolist()})
     forward = [(e, float(f.delta(e))) for e in at]
     backward = [(e, float(f.inverse().delta(e))) for e in at]

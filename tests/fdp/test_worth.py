@@ -59,7 +59,7 @@ WORTH = {
     "discrete_gaussian": (T.discrete_gaussian(10.0), 100, zcdp(0.5)),
     "randomized_response": (T.randomized_response(TRUTH, 4), 100, pure(0.1, 100)),
     "subsampled_gaussian": (oc.fdp.Session.subsampled_gaussian(1.0, 0.01), 1000, None),
-    "subsampled_laplace": (SAMPLED, 1000, pure(SAMPLED._product.largest_loss, 1000)),
+    "subsampled_laplace": (SAMPLED, 1000, pure(SAMPLED.product.largest_loss, 1000)),
     "truncated_laplace": (CUT[0], 100, of_one_use(CUT[0], 100, [0.1])),
     "truncated_gaussian": (CUT[1], 100, of_one_use(CUT[1], 100, np.linspace(0.4, 0.6, 21))),
     "finite": (T.finite(*SKEWED), 100, pure(log(0.5 / 0.45), 100)),

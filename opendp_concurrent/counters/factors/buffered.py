@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...queryables.saved import rows
+from ...types import Json
 from ..dyadic import plain, unplain
 from .buffers_table import BITS, ENDLESS, HORIZONS, Buffers
 
@@ -37,13 +38,13 @@ class BufferedCoder:
         self._shift = BITS + guard
         self._buffers: list[Any] = [0] * len(thetas)
 
-    def encode(self, value: Any) -> Any:
+    def encode(self, value: Json) -> Json:
         """Take the next entry of x, and return that of C x."""
         past = self._past()
         self._absorb(value)
         return value + past
 
-    def decode(self, value: Any) -> Any:
+    def decode(self, value: Json) -> Any:
         """Take the next entry of C x + z, and return that of C^-1 of it."""
         value = value - self._past()
         self._absorb(value)
@@ -52,16 +53,16 @@ class BufferedCoder:
     def _past(self) -> Any:
         return sum(map(mul, self._weights, self._buffers)) >> self._shift
 
-    def _absorb(self, value: Any) -> None:
+    def _absorb(self, value: Json) -> None:
         fine = value << self._guard
         shrunk = map(mul, self._thetas, self._buffers)
         self._buffers = [(one >> BITS) + fine for one in shrunk]
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """Return the buffers as a JSON value."""
         return [plain(buffer) for buffer in self._buffers]
 
-    def restore(self, record: Any) -> None:
+    def restore(self, record: Json) -> None:
         """Restore the buffers from a record."""
         count = len(self._thetas)
         self._buffers = [unplain(buffer) for buffer in rows(record, count, count)]

@@ -11,6 +11,8 @@ from __future__ import annotations
 from math import frexp, isqrt
 from typing import Any, Protocol
 
+from ...types import Json
+
 SCALE_BITS = 55  # noise of 2^55 steps of the grid is below 2^62 in 128 deviations
 SUM_BITS = 60  # C x is at most 2^61 steps of the grid
 SLACK = 3  # steps of the grid, for each step of the stream
@@ -19,16 +21,16 @@ SLACK = 3  # steps of the grid, for each step of the stream
 class Coder(Protocol):
     """State of a factor, for one stream of integers or of arrays of integers."""
 
-    def encode(self, value: Any) -> Any:
+    def encode(self, value: Json) -> Json:
         """Take the next entry of x, and return that of C x; both in steps of the grid."""
 
-    def decode(self, value: Any) -> Any:
+    def decode(self, value: Json) -> Any:
         """Take the next entry of C x + z, and return that of C^-1 of it."""
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """Return the state as a JSON value."""
 
-    def restore(self, record: Any) -> None:
+    def restore(self, record: Json) -> None:
         """Restore the state from a record."""
 
     @property

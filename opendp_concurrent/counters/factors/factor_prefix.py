@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...queryables.saved import fields, require
+from ...types import Item, ItemSequence, Loss
 from ..dyadic import plain, unplain
 from ..node_noise import NodeNoise
 from .factor import Coder, Factor
@@ -27,7 +28,7 @@ class FactorPrefix:
         self._decoded: Coder = factor.coder(bits)  # what follows from the releases
         self._sum: Any = 0
 
-    def update(self, item: Any) -> None:
+    def update(self, item: Item) -> None:
         """Take the item of the next step, and release the step."""
         if isinstance(item, np.ndarray):
             item = item.astype(object)  # 64 bits may be too few
@@ -39,12 +40,12 @@ class FactorPrefix:
             return np.array([self._noise.release(one) for one in exact.tolist()], dtype=object)
         return self._noise.release(exact)
 
-    def update_all(self, items: Any) -> None:
+    def update_all(self, items: ItemSequence) -> None:
         """Take the items of the next steps."""
         for item in items.tolist() if items.ndim == 1 else items:
             self.update(item)
 
-    def total(self) -> Any:
+    def total(self) -> Loss:
         """Return the noisy sum so far, rounded to integers."""
         return nearest(self._sum, self._bits)
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...queryables.saved import fields, require, rows
+from ...types import Json
 
 MOST_STEPS = 2**20
 WORD = 61  # sums of products are below 2^62
@@ -58,13 +59,13 @@ class SquareRootCoder:
         self._past: Any = None
         self._steps = 0
 
-    def encode(self, value: Any) -> Any:
+    def encode(self, value: Json) -> Json:
         """Take the next entry of x, and return that of C x."""
         self._append(value >> self._bits, np.int64)
         weights = coefficients(self._horizon, self._fine)[: self._steps][::-1]
         return plain_integers(weights @ self._past[: self._steps]) >> self._drop
 
-    def decode(self, value: Any) -> Any:
+    def decode(self, value: Json) -> Any:
         """Take the next entry of C x + z, and return that of C^-1 of it, to about 2^-53."""
         steps = self._steps
         if steps:
@@ -73,7 +74,7 @@ class SquareRootCoder:
         self._append(value, np.float64)
         return value
 
-    def _append(self, value: Any, dtype: Any) -> None:
+    def _append(self, value: Json, dtype: Any) -> None:
         if self._past is None:
             self._past = np.zeros((16, *np.shape(value)), dtype)
         if self._past.shape[1:] != np.shape(value):  # the first item of a category
@@ -84,13 +85,13 @@ class SquareRootCoder:
         self._past[self._steps] = value
         self._steps += 1
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """Return the state as a JSON value."""
         past = [] if self._past is None else self._past[: self._steps].tolist()
         whole = self._past is not None and self._past.dtype == np.int64
         return {"past": past, "whole": whole}
 
-    def restore(self, record: Any) -> None:
+    def restore(self, record: Json) -> None:
         """Restore the state from a record."""
         past, is_whole = fields(record, "past", "whole")
         self._steps = len(rows(past, most=self._horizon))
@@ -110,12 +111,12 @@ class SquareRootCoder:
         return self._steps
 
 
-def plain_integers(value: Any) -> Any:
+def plain_integers(value: Json) -> Any:
     """Return Python's integers, which do not overflow."""
     return value.astype(object) if isinstance(value, np.ndarray) else int(value)
 
 
-def rounded(value: Any) -> Any:
+def rounded(value: Json) -> Any:
     """Return the nearest integers, as Python's."""
     if isinstance(value, np.ndarray):
         return np.array([round(one) for one in value.tolist()], dtype=object)

@@ -7,9 +7,9 @@ difference of two prefix sums, so it is postprocessing of them. The state has W 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
 
 from ...queryables.saved import fields, require, rows
+from ...types import Json
 from .factor_prefix import FactorPrefix, nearest
 
 
@@ -31,11 +31,11 @@ class FactorWindow:
         """Return the noisy sum of the window."""
         return int(nearest(self._totals[-1] - self._totals[0], self._bits))
 
-    def to_record(self) -> Any:
+    def to_record(self) -> Json:
         """Return the state as a JSON value."""
         return {"prefix": self._prefix.to_record(), "totals": list(self._totals)}
 
-    def restore(self, record: Any) -> None:
+    def restore(self, record: Json) -> None:
         """Restore the state from a record."""
         prefix, totals = fields(record, "prefix", "totals")
         most = self._totals.maxlen

@@ -19,6 +19,7 @@ import numpy as np
 from ...arguments.checks import shown
 from ...arguments.written import AROUND, Kind
 from ...errors import InvalidTypeError, InvalidValueError
+from ...types import Json
 from .readable import UNREADABLE, is_text
 from .wire import NEWEST, kind_of, named, names
 
@@ -26,12 +27,12 @@ _LARGEST = 10**4300  # Python reads no longer ones, unless a process is told to
 _WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def canonical(value: Any) -> str:
+def canonical(value: Json) -> str:
     """Write a JSON value in canonical form."""
     return encode_basestring_ascii(value) if type(value) is str else _WRITER.encode(value)
 
 
-def encode(name: str, value: Any, form: int = NEWEST) -> str:
+def encode(name: str, value: Json, form: int = NEWEST) -> str:
     """Write a distance or an accumulator.
 
     :param name: name of the argument, for errors
@@ -40,7 +41,7 @@ def encode(name: str, value: Any, form: int = NEWEST) -> str:
     return canonical(to_shape(name, value, form))
 
 
-def to_shape(name: str, value: Any, form: int = NEWEST) -> Any:
+def to_shape(name: str, value: Json, form: int = NEWEST) -> Any:
     """Return a JSON value that represents a value exactly.
 
     :raises InvalidTypeError: if the value has no exact record
@@ -69,7 +70,7 @@ def decode(text: str, form: int = NEWEST) -> Any:
     raise InvalidValueError(f"{text[:200]!r} is not an exact record of a value")
 
 
-def _shape(value: Any, form: int) -> Any:
+def _shape(value: Json, form: int) -> Any:
     if type(value) is int and abs(value) >= _LARGEST:
         raise InvalidTypeError("it has an integer of more than 4300 digits; pass a shorter one")
     if value is None or type(value) in (bool, int):
@@ -93,7 +94,7 @@ def _shape(value: Any, form: int) -> Any:
     return {name: {keys[key]: _shape(part, form) for key, part in parts.items()}}
 
 
-def _own_parts(kind: Kind, value: Any) -> Any:
+def _own_parts(kind: Kind, value: Json) -> Any:
     """Return the parts of a value of another package, and check that they make an equal value."""
     try:
         parts = kind.parts(value)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+
+from ...types import Loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Entry:
     time: datetime
     label: str
     mechanism: str
-    d_mid: Any
-    loss: Any
+    d_mid: Loss
+    loss: Loss
     hash: str
     limit: tuple[str, ...] = ()

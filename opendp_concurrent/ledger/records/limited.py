@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...arguments.written import written
+from ...types import Loss
 
 
 @written("limit", "above", "label", "terms")
@@ -40,7 +41,7 @@ class LimitedCharge:
     :ivar opened: limits whose first charge this is, from the outermost one to the innermost
     """
 
-    d_mid: Any
+    d_mid: Loss
     limit: int
     d_mids: tuple[Any, ...]
     opened: tuple[Opened, ...]

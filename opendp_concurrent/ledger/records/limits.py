@@ -7,12 +7,13 @@ the other processes to its totals whenever it takes a turn, so it decides on the
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...accounts.charge import LimitCharge, Terms
 from ...accounts.limit import require_same_terms
 from ...errors import InvalidValueError
 from ...sums.accumulator import Accumulator, repeated
+from ...types import Loss
 from .limited import LimitedCharge, Opened
 from .measures import empty_total
 from .readable import is_text
@@ -76,7 +77,7 @@ class Limits:
 
     def charged(
         self,
-        d_mid: Any,
+        d_mid: Loss,
         charges: tuple[LimitCharge, ...],
         after: tuple[Accumulator, ...],
         count: int = 1,

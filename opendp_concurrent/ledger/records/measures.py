@@ -12,10 +12,11 @@ from ...arguments.checks import text
 from ...errors.ledger import UnregisteredError
 from ...measures import by_tag, registered
 from ...sums.accumulator import Accumulator
+from ...types import Json, Loss
 from .wire import is_outside
 
 
-def written(name: str) -> Any:
+def written(name: str) -> Json:
     """Return what is written of the measure with this name."""
     known = by_tag(name)
     if known is None or not known.tag:
@@ -23,7 +24,7 @@ def written(name: str) -> Any:
     return {known.tag: {key: {"double": one.hex()} for key, one in known.parameters().items()}}
 
 
-def zero(name: str, recorded: Any = None) -> Any:
+def zero(name: str, recorded: Any = None) -> Loss:
     """Return what terms of form 1, or under a measure of another package, write for no loss.
 
     :param recorded: what they wrote, if the measure may not be registered here
@@ -59,6 +60,6 @@ def empty_total(terms: Terms) -> Accumulator:
     return terms.accumulator.start(by_tag(terms.measure))
 
 
-def read_total(terms: Terms, record: Any) -> Accumulator:
+def read_total(terms: Terms, record: Json) -> Accumulator:
     """Return the accumulator that ``to_record`` wrote as ``record``."""
     return terms.accumulator.from_record(by_tag(terms.measure), record)

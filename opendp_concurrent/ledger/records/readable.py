@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...errors.ledger import LedgerDamagedError
+from ...types import Json
 
 UNREADABLE = (  # what reading a hostile value can raise
     ArithmeticError,
@@ -57,7 +58,7 @@ def require_text(what: str, **columns: Any) -> None:
             raise LedgerDamagedError(f"{what} is unreadable: its {name} is not text")
 
 
-def is_plain(value: object) -> bool:
+def is_plain(value: Json) -> bool:
     """Return whether a value is text of ASCII characters, as most is."""
     return type(value) is str and value.isascii() and "\0" not in value
 

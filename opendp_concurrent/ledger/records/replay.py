@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ...errors import InvalidValueError
 from ...errors.ledger import LedgerDamagedError
 from ...sums.accumulator import Accumulator, repeated
+from ...types import Loss
 from .chain import hasher, next_hash
 from .charges import decode_charge
 from .encoding import canonical
@@ -34,6 +35,10 @@ class Known(NamedTuple):
     accumulator: Accumulator
     form: int
     limits: Limits
+
+    def holding(self, total: Accumulator) -> Known:
+        """Return it with another sum."""
+        return self._replace(accumulator=total)
 
 
 def replay(
@@ -107,7 +112,7 @@ class _Sums:
         self._total, self._newest = known.accumulator, known.sequence
         self._charge: Any = None  # the last one
         self._again = 0  # how often more it was charged
-        self._d_mid: Any = None  # its loss at the d_in of the budget
+        self._d_mid: Loss = None  # its loss at the d_in of the budget
         self._waiting = 0  # how often more the total must have it
 
     def add(self, charge: Any) -> None:

@@ -17,6 +17,7 @@ from ...arguments import checks
 from ...errors import InvalidTypeError
 from ...errors.ledger import LedgerDamagedError, LedgerError, LedgerMismatchError, UnregisteredError
 from ...measures import by_tag
+from ...types import Json
 from . import measures
 from .encoding import canonical, decode, encode, from_shape, to_shape
 from .measures import empty_total, read_total
@@ -137,5 +138,5 @@ def _argument(name: str) -> str:
     return {"measure": "output_measure", "metric": "input_metric"}.get(name, name)
 
 
-def _shown(name: str, value: Any) -> Any:
+def _shown(name: str, value: Json) -> Any:
     return "no bound (an odometer)" if name == "d_out" and value is None else value

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 from ...arguments.written import BY_CLASS, KINDS, Kind
 from ...errors import InvalidTypeError
 from ...errors.ledger import UnregisteredError
+from ...types import Json
 
 NEWEST = 2  # the form of new budgets
 
@@ -51,7 +51,7 @@ _NAMES_1 = {  # the inverse: tag -> class name, and key -> field name
 }
 
 
-def kind_of(value: Any) -> Kind:
+def kind_of(value: Json) -> Kind:
     """Return the kind of a value.
 
     :raises InvalidTypeError: if its class is not in the table

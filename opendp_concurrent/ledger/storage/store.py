@@ -27,6 +27,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from ...errors import InvalidTypeError, tell_charged, uncharged
 from ...errors.ledger import LedgerError
 from ...interrupts import WHOLE, let_in
+from ...types import Json
 from .anchors import Anchors
 from .backends import OPEN_IN_PARENT, File, longest, server
 from .connection import DriverConnection
@@ -222,7 +223,7 @@ class Store:
                 driver.drop()
                 raise
 
-    def _run(self, driver: DriverConnection, values: Any, *statements: Executable) -> Any:
+    def _run(self, driver: DriverConnection, values: Json, *statements: Executable) -> Any:
         """Begin, and execute statements. A server may let them wait for a lock."""
         run = partial(driver.run, values, *statements, before=self._start)
         return run() if self.embedded else let_in(run)

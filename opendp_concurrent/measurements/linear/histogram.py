@@ -26,9 +26,11 @@ from opendp.metrics import (
 from opendp.mod import Domain, Metric, Transformation
 
 from ...arguments import checks, owned
+from ...arguments.plain import plain
 from ...errors import InvalidTypeError, InvalidValueError
 from ...failures import pass_interrupt
 from ...native import opendp as _native
+from ...types import Distance, Query
 from ..checked_queries import INTEGERS
 from ..grid import atom_type, is_vector, known_size
 
@@ -56,7 +58,7 @@ class Universe:
                 "universe must be a number of categories, or a sequence of values, "
                 f"found {type(universe).__name__}"
             )
-        values = [owned.plain(value) for value in checks.read("values", universe=universe)]
+        values = [plain(value) for value in checks.read("values", universe=universe)]
         self.cells = checks.count(universe=len(values))
         try:
             self.values = {value: cell for cell, value in enumerate(values)}
@@ -87,7 +89,7 @@ class Universe:
             pass_interrupt(error)
             return None
 
-    def vector(self, query: Any, name: str = "the query") -> Array:
+    def vector(self, query: Query, name: str = "the query") -> Array:
         """Return the rounded value of a linear query in each cell, or raise."""
         if callable(query):
             values = range(self.cells) if self.values is None else self.values
@@ -266,7 +268,7 @@ def size_if_public(input_domain: Domain, input_metric: Metric, size: Any) -> int
     return int(found)
 
 
-def positive_distance(histogram: Transformation, d_in: Any) -> float:
+def positive_distance(histogram: Transformation, d_in: Distance) -> float:
     """Return the number of records that neighbours at ``d_in`` differ by; raise if it is 0."""
     distance: float = histogram.map(d_in)
     if not distance > 0.0:

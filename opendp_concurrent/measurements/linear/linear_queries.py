@@ -21,6 +21,7 @@ from ...queryables.accuracy import Accuracy
 from ...queryables.data import Sealed
 from ...queryables.mechanism import ConcurrentMeasurement, accuracy_of, read_map, run
 from ...queryables.session import validate_d_in
+from ...types import Distance, Loss
 from .histogram import Array, Universe, make_histogram, positive_distance, size_if_public
 from .linear_answers import Batch, LinearAnswers, has_laplace, noisy_product, tails_of
 from .linear_plan import (
@@ -183,8 +184,8 @@ def make_linear_queries(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    d_in: Any,
-    d_out: Any,
+    d_in: Distance,
+    d_out: Loss,
     universe: Any,
     queries: Sequence[Any],
     *,

@@ -22,6 +22,7 @@ from ...queryables.accuracy import Accuracy
 from ...queryables.mechanism import ConcurrentMeasurement
 from ...queryables.named_queries import SYNTHESISE, SYNTHETIC
 from ...queryables.session import validate_d_in
+from ...types import Distance, Loss, Query
 from ..guess_and_check import make_guess_and_check
 from ..sparse_vector import Outcome, SparseVectorAnswer
 from .histogram import (
@@ -62,7 +63,7 @@ class _MultiplicativeWeights:
     def start(self) -> _State:
         return _state(np.full(self._universe.cells, -log(self._universe.cells)))
 
-    def __call__(self, state: _State, tag: Tag, message: Any) -> tuple[_State, Tag, Any]:
+    def __call__(self, state: _State, tag: Tag, message: Query) -> tuple[_State, Tag, Any]:
         if tag is QUERY:
             if type(message) is str and message == SYNTHETIC:
                 return state, ANSWER, self._size * state.distribution
@@ -86,8 +87,8 @@ def make_private_multiplicative_weights(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    d_in: Any,
-    d_out: Any,
+    d_in: Distance,
+    d_out: Loss,
     universe: Any,
     queries: int,
     *,
@@ -192,7 +193,7 @@ def weights(
     space: tuple[Domain, Metric],
     measure: CompositionMeasure,
     distance: float,
-    d_out: Any,
+    d_out: Loss,
     universe: Universe,
     *,
     queries: int,
@@ -243,7 +244,7 @@ def _warn_if_worse(
     space: tuple[Domain, Metric],
     measure: CompositionMeasure,
     distance: float,
-    d_out: Any,
+    d_out: Loss,
     universe: Universe,
     queries: int,
     beta: float,

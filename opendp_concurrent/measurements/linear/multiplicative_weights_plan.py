@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, log, sqrt
-from typing import Any
 
 from ...errors import InvalidValueError
 from ...measures import CompositionMeasure
 from ...measures.noise import Noise
+from ...types import Loss
 from ..composed import composed, laplace_loss
 from ..sparse_vector_loss import SparseVectorNoise
 from ..steps import Steps
@@ -55,7 +55,7 @@ class MultiplicativeWeightsPlan:
     answer_scale: float
     refresh: bool
 
-    def loss(self, sensitivity: float, measure: CompositionMeasure) -> Any:
+    def loss(self, sensitivity: float, measure: CompositionMeasure) -> Loss:
         """Return the privacy loss, for queries of this sensitivity."""
         steps, opendp = Steps.for_sensitivity(sensitivity), measure.opendp()
         noise = SparseVectorNoise(
@@ -73,7 +73,7 @@ class MultiplicativeWeightsPlan:
 def plan(
     measure: CompositionMeasure,
     sensitivity: float,
-    d_out: Any,
+    d_out: Loss,
     *,
     cells: int,
     size: int,

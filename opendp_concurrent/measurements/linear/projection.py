@@ -13,7 +13,7 @@ from ...arguments.checked import Count
 from ...arguments.checks import each, positive
 from ...combinators.concurrent_composition import make_concurrent_composition
 from ...combinators.constructor import constructor
-from ...combinators.wrap import Answer, wrap
+from ...combinators.wrap import Ask, wrap
 from ...errors import UnsupportedMeasureError
 from ...errors.streams import MessageLimitError
 from ...measures import composition_measure
@@ -22,6 +22,7 @@ from ...queryables.accuracy import Accuracy
 from ...queryables.mechanism import ConcurrentMeasurement
 from ...queryables.named_queries import SYNTHESISE, SYNTHETIC
 from ...queryables.session import validate_d_in
+from ...types import Distance, Query
 from ..noise_accuracy import UP
 from .histogram import Array, Universe, make_histogram, positive_distance, size_if_public
 from .linear_answers import Batch, LinearAnswers, column_norm, scale_for
@@ -35,7 +36,7 @@ class _Projection:
 
     def __init__(
         self,
-        launch: Answer,
+        launch: Ask,
         universe: Universe,
         size: int | None,
         release: Callable[[Batch, float], tuple[Any, float]],
@@ -48,7 +49,7 @@ class _Projection:
         self._answers = np.zeros(0)
         self._histogram = np.full(universe.cells, (size or 0) / universe.cells)
 
-    def __call__(self, message: Any) -> Array | LinearAnswers:
+    def __call__(self, message: Query) -> Array | LinearAnswers:
         if type(message) is str and message == SYNTHETIC:
             histogram: Array = self._histogram.copy()
             return histogram
@@ -70,7 +71,7 @@ def make_projected_queries(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    d_in: Any,
+    d_in: Distance,
     d_mids: Sequence[float],
     universe: Any,
     *,

@@ -17,6 +17,7 @@ from opendp.metrics import hamming_distance, insert_delete_distance
 from opendp.mod import Domain, LazyFrameDomain, Measurement
 
 from ...errors import AdvisoryError, PrivacyMapError
+from ...types import Distance
 from ..trust import Native, set_fence
 from .known import KNOWN
 from .plans import Change, Plans, read, rows_in
@@ -29,7 +30,7 @@ _BOUNDED = ("ChangeOne", "Hamming")
 _SMALLEST = {"f64": -1074, "f32": -149}  # OpenDP's default granularity of noise, as a power of 2
 
 
-def fence(made: Native, d_in: Any, *, flows: bool) -> Native:
+def fence(made: Native, d_in: Distance, *, flows: bool) -> Native:
     """Return an object whose map is right: ``made``, or one with a corrected map.
 
     :param flows: whether the output of a transformation becomes the data of measurements
@@ -48,7 +49,7 @@ def fence(made: Native, d_in: Any, *, flows: bool) -> Native:
     return _corrected(made) if KNOWN[2922].stands else made
 
 
-def _faults(path: Path, d_in: Any, flows: bool) -> set[int]:
+def _faults(path: Path, d_in: Distance, flows: bool) -> set[int]:
     found = _in_frames(path, d_in, flows)
     may_be_nan = False
     for before, one in zip((None, *path), path, strict=False):
@@ -85,7 +86,7 @@ def _of_a_user(one: Step) -> bool:
     return module.partition(".")[0] not in ("opendp", "opendp_concurrent")
 
 
-def _in_frames(path: Path, d_in: Any, flows: bool) -> set[int]:
+def _in_frames(path: Path, d_in: Distance, flows: bool) -> set[int]:
     """Return the faults of the plans on a path."""
     frames = [one for one in path if one.name in _FRAMES]
     if any(one.name in ("make_private_expr", "make_stable_expr") for one in path):

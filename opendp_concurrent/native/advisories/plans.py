@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 from opendp.extras.polars import pl
 from opendp.mod import LazyFrameDomain
 
+from ..attributes import native_frame
+
 _INPUTS = ("input", "input_left", "input_right", "dsl")
 _DATA = {"df", "schema", "kwargs", "Series"}
 _SAME_NAME = {"Cast": "expr", "BinaryExpr": "left", "Ternary": "truthy", "Over": "function"}
@@ -25,7 +27,7 @@ _ANY = "*"  # a column whose name is not known
 def read(frame: Any) -> Any:
     """Return the plan of a LazyFrame as Polars writes it."""
     buffer = BytesIO()
-    frame._ldf.serialize_json(buffer)
+    native_frame(frame).serialize_json(buffer)
     return json.loads(buffer.getvalue())
 
 

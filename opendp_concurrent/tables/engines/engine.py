@@ -15,6 +15,7 @@ from ...errors import InvalidTypeError, InvalidValueError
 from ...errors.tables import TableError
 from ...failures import log, pass_interrupt
 from ...interrupts import whole
+from ...types import Argument
 from ..plan import Aggregate, Charge, Relation, Scan, moving
 from ..schema import KINDS, Schema
 from .rendered import rendering
@@ -247,7 +248,7 @@ def integers(rows: list[Any]) -> Rows:
     return [tuple(map(_integer, row)) for row in rows]
 
 
-def _integer(value: Any) -> int:
+def _integer(value: Argument) -> int:
     if type(value) is int:
         return value
     if checks.is_a(value, Decimal) and value == value.to_integral_value():

@@ -84,7 +84,7 @@ def _together(dialect: Dialect, prices: Any, before: Any) -> Any:
     return made.join(sql.subquery(before, "k"), on=same, join_type="full", copy=False)
 
 
-def _or_zero(one: Any, otherwise: Any) -> Any:
+def _or_zero(one: exp.Expression, otherwise: Any) -> Any:
     return exp.Coalesce(this=one, expressions=[otherwise])
 
 

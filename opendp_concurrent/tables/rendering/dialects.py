@@ -31,7 +31,7 @@ def typed(kind: type) -> Any:
     return exp.DataType(this=TYPES[kind], nested=False)
 
 
-def cast(one: Any, kind: type) -> Any:
+def cast(one: exp.Expression, kind: type) -> Any:
     """Return an expression cast to a column's type."""
     return exp.Cast(this=one, to=typed(kind))
 
@@ -58,15 +58,15 @@ class Dialect:
     name: ClassVar[str]
     collation: ClassVar[str]
 
-    def text(self, tree: Any) -> str:
+    def text(self, tree: exp.Expression) -> str:
         """Return the statement of a tree."""
         return str(tree.sql(dialect=self.name, copy=False))
 
-    def stored(self, column: Any, kind: type) -> Any:
+    def stored(self, column: exp.Expression, kind: type) -> Any:
         """Return a stored column in its type: a cast that cannot fail. NaN becomes NULL."""
         return self.read(cast(column, kind), kind)
 
-    def read(self, one: Any, kind: type) -> Any:
+    def read(self, one: exp.Expression, kind: type) -> Any:
         """Return a value as the plan means it: texts are compared by bytes, NaN is NULL."""
         if kind is str:
             return self.by_bytes(one)
@@ -74,7 +74,7 @@ class Dialect:
             return exp.Nullif(this=one, expression=cast(exp.Literal.string("NaN"), float))
         return one
 
-    def by_bytes(self, one: Any) -> Any:
+    def by_bytes(self, one: exp.Expression) -> Any:
         """Return a text that is compared by its bytes."""
         return exp.Collate(this=one, expression=exp.to_identifier(self.collation, quoted=True))
 
@@ -90,11 +90,11 @@ class Dialect:
         """Return the place of a parameter; positions begin with 1."""
         return exp.Parameter(this=exp.Literal.number(position))
 
-    def text_value(self, parameter: Any) -> Any:
+    def text_value(self, parameter: exp.Expression) -> Any:
         """Return a parameter as a text."""
         return self.by_bytes(cast(parameter, str))
 
-    def array(self, parameter: Any, kind: type) -> Any:
+    def array(self, parameter: exp.Expression, kind: type) -> Any:
         """Return a parameter as an array."""
         return exp.Cast(this=parameter, to=array_of(kind))
 
@@ -121,16 +121,16 @@ class Dialect:
         text = value.isoformat() if kind is date else spelled(value)
         return cast(exp.Literal.string(text), kind)
 
-    def exact(self, one: Any) -> Any:
+    def exact(self, one: exp.Expression) -> Any:
         """Return an integer in a type of at least 2^124, whose products and sums are exact."""
         digits = [exp.DataTypeParam(this=exp.Literal.number(digit)) for digit in (38, 0)]
         return exp.Cast(this=one, to=exp.DataType(this=Type.DECIMAL, expressions=digits))
 
-    def whole(self, one: Any) -> Any:
+    def whole(self, one: exp.Expression) -> Any:
         """Return a double that is an integer, as an integer."""
         return cast(one, int)
 
-    def wide(self, one: Any) -> Any:
+    def wide(self, one: exp.Expression) -> Any:
         """Return 64-bit integers in a type whose sum cannot overflow."""
         return one
 
@@ -140,7 +140,7 @@ class DuckDB(Dialect):
 
     name, collation = "duckdb", "C"
 
-    def exact(self, one: Any) -> Any:
+    def exact(self, one: exp.Expression) -> Any:
         """Return an integer in 128 bits; an overflow is an error."""
         return exp.Cast(this=one, to=exp.DataType(this=Type.INT128))
 
@@ -168,7 +168,7 @@ class Spark(Dialect):
         """Return the place of a parameter, which has a name in Spark."""
         return exp.Placeholder(this=f"p{position}")
 
-    def array(self, parameter: Any, kind: type) -> Any:
+    def array(self, parameter: exp.Expression, kind: type) -> Any:
         """Return a parameter, a text of JSON, as an array of texts. What is no JSON is an error."""
         del kind  # rows() casts the elements, which cannot fail
         mode = {"keys": ["mode"], "values": ["FAILFAST"]}
@@ -191,7 +191,7 @@ class Spark(Dialect):
         inner = exp.Subquery(this=public, alias=exp.TableAlias(this=exp.to_identifier("p")))
         return exp.select(*read, copy=False).from_(inner, copy=False)
 
-    def wide(self, one: Any) -> Any:
+    def wide(self, one: exp.Expression) -> Any:
         """Return 64-bit integers as decimals of 38 digits."""
         return self.exact(one)
 

@@ -22,19 +22,19 @@ def column(name: str) -> Any:
     return exp.column(name)
 
 
-def subquery(query: Any, name: str) -> Any:
+def subquery(query: exp.Expression, name: str) -> Any:
     """Return a query in parentheses, with a name."""
     return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(name)))
 
 
-def select(columns: Iterable[Any], query: Any, condition: Any = None) -> Any:
+def select(columns: Iterable[Any], query: exp.Expression, condition: Any = None) -> Any:
     """Return a query of some columns of another one."""
     made = exp.select(*(one.copy() for one in columns), copy=False)
     made = made.from_(subquery(query, "t"), copy=False)
     return made if condition is None else made.where(condition, copy=False)
 
 
-def is_null(one: Any) -> Any:
+def is_null(one: exp.Expression) -> Any:
     """Return whether an expression is NULL."""
     return exp.Is(this=one, expression=exp.Null())
 

@@ -132,7 +132,11 @@ class Renderer:
         return query.where(condition, copy=False), names
 
     def _truncate(
-        self, relation: nodes.Truncate, query: Any, names: dict[str, str], unit: list[str]
+        self,
+        relation: nodes.Truncate,
+        query: exp.Expression,
+        names: dict[str, str],
+        unit: list[str],
     ) -> Any:
         first = [names[name] for name in relation.order_by]
         rest = [of for of in names.values() if of not in first and of not in unit]
@@ -142,7 +146,11 @@ class Renderer:
         return sql.select(columns, numbered, sql.at_most("r", relation.rows))
 
     def _group_truncate(
-        self, relation: nodes.GroupTruncate, query: Any, names: dict[str, str], unit: list[str]
+        self,
+        relation: nodes.GroupTruncate,
+        query: exp.Expression,
+        names: dict[str, str],
+        unit: list[str],
     ) -> Any:
         by = [names[name] for name in relation.by]
         rest = [of for of in names.values() if of not in by and of not in unit]
@@ -154,7 +162,11 @@ class Renderer:
         return sql.select(columns, numbered, both)
 
     def _join(
-        self, relation: nodes.PublicJoin, query: Any, names: dict[str, str], schema: Schema
+        self,
+        relation: nodes.PublicJoin,
+        query: exp.Expression,
+        names: dict[str, str],
+        schema: Schema,
     ) -> tuple[Any, dict[str, str]]:
         after = nodes.schema_after(relation)
         on = [(name, schema.kind(name)) for name in relation.on]
@@ -224,7 +236,7 @@ class Renderer:
     # --- aggregates --------------------------------------------------------------------------
 
     def _aggregate(
-        self, one: nodes.Aggregate, query: Any, names: dict[str, str], schema: Schema
+        self, one: nodes.Aggregate, query: exp.Expression, names: dict[str, str], schema: Schema
     ) -> Any:
         if isinstance(one, nodes.Count):
             return sql.select([exp.Count(this=exp.Star())], query)
@@ -257,7 +269,7 @@ class Renderer:
         self,
         one: nodes.Grouped | nodes.Powers,
         values: list[Any],
-        query: Any,
+        query: exp.Expression,
         names: dict[str, str],
         schema: Schema,
     ) -> Any:
@@ -278,7 +290,7 @@ class Renderer:
         )
 
     def _per_unit(
-        self, value: nodes.Quantised | None, query: Any, names: dict[str, str], unit: str
+        self, value: nodes.Quantised | None, query: exp.Expression, names: dict[str, str], unit: str
     ) -> Any:
         """Return a query of each unit ``u`` and its integer ``n``, which is not clipped."""
         number = exp.Count(this=exp.Star()) if value is None else self._sum(value, names)

@@ -85,7 +85,7 @@ COMPOUND = (  # their operands have parentheses, or the text would be read as an
 )
 
 
-def check_syntax(tree: Any) -> None:
+def check_syntax(tree: exp.Expression) -> None:
     """Raise unless a tree is made of allowed nodes, and its compound operands have parentheses."""
     for node in tree.walk():
         if type(node) not in ALLOWED and not _is_called(node):

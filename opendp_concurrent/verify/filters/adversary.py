@@ -29,6 +29,7 @@ from math import expm1, inf
 from typing import Any, NamedTuple
 
 from ...arguments import checks
+from ...types import State
 from ..mechanism import FiniteMechanism
 from .lattice import Lattice
 from .menu import Item, Rule, check_depth, next_state, on_a_menu
@@ -138,7 +139,7 @@ class _Solver:
         error = best.launches * self.lattice.error + 4 * ULP * (self._largest + abs(self._epsilon))
         return min(1.0, best.value * (1 + best.launches * terms * ULP) + error)
 
-    def best(self, state: Any, ratio: Any, depth: int = 0) -> _Best:
+    def best(self, state: State, ratio: Any, depth: int = 0) -> _Best:
         """The largest value over all futures of a situation; equal situations share one result."""
         if (state, ratio) in self._best:
             return self._best[state, ratio]

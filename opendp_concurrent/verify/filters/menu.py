@@ -8,6 +8,7 @@ from ...arguments.abilities import hashable, with_method
 from ...arguments.checked import checked
 from ...arguments.checks import at_most, is_a, non_negative, sequence, shown
 from ...errors import BudgetExceededError, ConcurrentError, InvalidTypeError, InvalidValueError
+from ...types import Loss, State
 from ..mechanism import FiniteMechanism, randomized_response
 
 
@@ -15,14 +16,14 @@ class Item(NamedTuple):
     """A mechanism to launch: its name, the loss that it declares, and its distributions."""
 
     name: str
-    d_mid: Any
+    d_mid: Loss
     mechanism: FiniteMechanism
 
 
 class Rule(Protocol):
     """A continuation rule, such as ``Within(d_out)``."""
 
-    def admits(self, accumulator: Any, d_mid: Any) -> Any:
+    def admits(self, accumulator: State, d_mid: Loss) -> Any:
         """Return the next accumulator, or a ``BudgetExceededError``."""
 
 
@@ -49,7 +50,7 @@ class Limited:
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
 
-    def admits(self, state: tuple[Any, int], d_mid: Any) -> Any:
+    def admits(self, state: tuple[Any, int], d_mid: Loss) -> Any:
         """Return the next state, or a refusal."""
         accumulator, left = state
         if left == 0:
@@ -68,7 +69,7 @@ class CachedRule:
         self._rule = rule
         self._verdicts: dict[Any, Any] = {}
 
-    def admits(self, state: Any, d_mid: Any) -> Any:
+    def admits(self, state: State, d_mid: Loss) -> Any:
         """Return the next state, or the refusal."""
         key = state, d_mid
         if key not in self._verdicts:
@@ -93,7 +94,7 @@ on_a_menu = checked(
 )
 
 
-def next_state(rule: Rule, state: Any, item: Item) -> Any:
+def next_state(rule: Rule, state: State, item: Item) -> Any:
     """State after a launch; None if it is refused, or if it costs nothing and reveals nothing."""
     try:
         after = rule.admits(state, item.d_mid)

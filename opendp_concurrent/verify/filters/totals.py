@@ -16,6 +16,7 @@ from ...arguments import checks
 from ...arguments.checked import checked
 from ...arguments.checks import optional
 from ...errors import InvalidValueError
+from ...types import State
 from ..mechanism import Number, mean_loss, one_way_renyi
 from .menu import Item, Rule, check_depth, next_state, on_a_menu
 
@@ -118,7 +119,11 @@ def worst_renyi(
 
 
 def _worse_order(
-    divergence: Callable[..., float], menu: Sequence[Item], accumulator: Any, rule: Rule, most: int
+    divergence: Callable[..., float],
+    menu: Sequence[Item],
+    accumulator: State,
+    rule: Rule,
+    most: int,
 ) -> float:
     """The larger of the totals of a divergence, for the two orders of the datasets."""
     laws = [(item.mechanism.first, item.mechanism.second) for item in menu]
@@ -127,12 +132,12 @@ def _worse_order(
 
 
 def _largest_total(
-    values: Sequence[Number], items: Sequence[Item], accumulator: Any, rule: Rule, most: int
+    values: Sequence[Number], items: Sequence[Item], accumulator: State, rule: Rule, most: int
 ) -> Number:
     """Largest sum of the values of the items, over all sequences of launches that a rule admits."""
     known: dict[Any, Number] = {}
 
-    def largest(state: Any, depth: int) -> Number:
+    def largest(state: State, depth: int) -> Number:
         if state not in known:
             check_depth(depth, most)
             best: Number = 0
@@ -147,7 +152,7 @@ def _largest_total(
 
 
 def admitted_counts(
-    items: list[Item], accumulator: Any, rule: Rule, most: int = 300
+    items: list[Item], accumulator: State, rule: Rule, most: int = 300
 ) -> set[tuple[int, ...]]:
     """The numbers of launches of each item, for all sequences of launches that a rule admits."""
     found: set[tuple[int, ...]] = set()

@@ -25,6 +25,7 @@ from ...arguments.checks import at_most as limited
 from ...arguments.checks import each, function, shown, whole
 from ...errors import InvalidTypeError, InvalidValueError
 from ...errors.streams import StreamHaltedError
+from ...types import Answer, Item, Query
 from ..mechanism import Leaf, excesses
 from .continual_law import ContinualLaw
 
@@ -121,7 +122,7 @@ class Identifier:
             raise InvalidValueError("the streams are no longer neighbours: halted")
         self._handle.update((first, second)[self._side])
 
-    def __call__(self, query: Any) -> Any:
+    def __call__(self, query: Query) -> Answer:
         """Forward a query."""
         self._check()
         return self._handle(query)
@@ -257,7 +258,7 @@ def _solve(
             raise InvalidValueError("neighbouring must be symmetric")
         return one
 
-    def split(weights: Weights, index: int, query: Any) -> dict[Hashable, Weights]:
+    def split(weights: Weights, index: int, query: Query) -> dict[Hashable, Weights]:
         """Split the weights by the answer."""
         parts: dict[Hashable, Weights] = {}
         for state, weight in weights.items():
@@ -267,7 +268,7 @@ def _solve(
                 part[onward] = part.get(onward, 0.0) + weight * probability
         return parts
 
-    def updated(weights: Weights, item: Any) -> Weights:
+    def updated(weights: Weights, item: Item) -> Weights:
         after: Weights = {}
         for state, weight in weights.items():
             onward = tuple(

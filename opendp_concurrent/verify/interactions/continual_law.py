@@ -16,6 +16,7 @@ from ...arguments.abilities import hashable, with_method
 from ...arguments.checked import Integer, checked
 from ...arguments.checks import each, function, read, shown
 from ...errors import InvalidTypeError, InvalidValueError
+from ...types import Item, Query, State
 from .tape import Tape
 
 Outcomes = list[tuple[int, float]]  # the values of a noisy number, with their probabilities
@@ -35,10 +36,10 @@ class ContinualLaw(Protocol):
     def queries(self) -> Sequence[Any]:
         """All queries."""
 
-    def update(self, state: Any, item: Any) -> Hashable:
+    def update(self, state: State, item: Item) -> Hashable:
         """The state after an update."""
 
-    def answers(self, state: Any, query: Any) -> Iterable[tuple[Hashable, float, Hashable]]:
+    def answers(self, state: State, query: Query) -> Iterable[tuple[Hashable, float, Hashable]]:
         """For each answer to a query: the answer, its probability, and the next state."""
 
 
@@ -73,11 +74,11 @@ class Replayed:
         self._tape = Tape()
         self._known: dict[Any, list[tuple[Hashable, float, Hashable]]] = {}
 
-    def update(self, state: Any, item: Any) -> Hashable:
+    def update(self, state: State, item: Item) -> Hashable:
         """The next state: all messages so far, each with the outcomes of its noise."""
         return (*state, ("update", item, ()))
 
-    def answers(self, state: Any, query: Any) -> Iterable[tuple[Hashable, float, Hashable]]:
+    def answers(self, state: State, query: Query) -> Iterable[tuple[Hashable, float, Hashable]]:
         """Run the code for all outcomes. This draws the noise of earlier updates, too."""
         if (state, query) not in self._known:
             decided = tuple(outcome for message in state for outcome in message[2])
@@ -88,7 +89,7 @@ class Replayed:
             ]
         return self._known[state, query]
 
-    def _run(self, state: Any, query: Any) -> Hashable:
+    def _run(self, state: State, query: Query) -> Hashable:
         def release(total: int, scale: float) -> int:
             pairs = read("pairs", **{"what noise returns": self._noise(int(total), scale)})
             try:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...arguments.abilities import instance
 from ...arguments.checked import checked
-from ...arguments.checks import each, instance
+from ...arguments.checks import each
 from ..mechanism import FiniteMechanism, Leaf, excesses
 from .interactive import FiniteInteractiveMechanism, History
 

@@ -15,8 +15,9 @@ from math import exp, fsum, inf, isinf, log
 from typing import Any
 
 from ...arguments import checks
+from ...arguments.abilities import instance
 from ...arguments.checked import Count, checked
-from ...arguments.checks import at_most, function, instance
+from ...arguments.checks import at_most, function
 from ...errors import InvalidTypeError, InvalidValueError
 from ..mechanism import LARGEST_LOG, Leaf, Number, excesses
 from .tape import MOST_RUNS, Chosen, Tape

@@ -24,8 +24,9 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack, kron, vstack
 
+from ...arguments.abilities import instance
 from ...arguments.checked import NonNegative, Probability, checked
-from ...arguments.checks import at_most, each, instance, whole
+from ...arguments.checks import at_most, each, whole
 from ..mechanism import response
 from .interactive import FiniteInteractiveMechanism, random_interactive
 

@@ -82,9 +82,7 @@ def test_products_keep_their_order_and_are_equal_in_any():
     product, turned = one.compose(other), other.compose(one)
     assert product == turned
     for function in (product, turned):
-        assert list(decode(encode("f", function))._product.factors) == list(
-            function._product.factors
-        )
+        assert list(decode(encode("f", function)).product.factors) == list(function.product.factors)
     assert encode("f", F.gaussian(0.3).compose(F.gaussian(0.4))) != encode("f", F.gaussian(0.3))
     assert encode("f", F.pure(0.5)) == encode("f", F.approximate(0.5, 0.0))
 

@@ -298,7 +298,7 @@ def test_every_field_is_in_the_table(kind):
 def _one(kind):
     value = RECORDS[kind.tag][0]
     if type(value) is not kind.cls:
-        (value,) = value._product.factors
+        (value,) = value.product.factors
     return value
 
 
