@@ -9,7 +9,7 @@ from typing import Any
 from opendp.context import Context, Query, domain_of
 from opendp.domains import vector_domain, with_margin
 from opendp.extras.polars import LazyFrameQuery
-from opendp.mod import Domain, ExtrinsicDivergence, Measurement, Odometer, assert_features
+from opendp.mod import Domain, Measurement, Odometer, assert_features
 
 from ..accounts.charge import Ledger
 from ..accounts.price import own_distance
@@ -24,6 +24,7 @@ from ..combinators.loss_of import guarded, loss_of
 from ..data.kind import kind_of_data
 from ..errors import ConcurrentError, InvalidTypeError, SharesUsedError, SpaceMismatchError
 from ..interrupts import whole
+from ..measures.opendp import is_extrinsic
 from ..queryables.root import ConcurrentCompositionQueryable
 from ..sums.accumulator import Accounting
 from .accountant import Spending, accountant_of, shares
@@ -189,7 +190,7 @@ class ConcurrentContext(Context):
         if self.d_mids is not None and not self.d_mids:
             raise SharesUsedError
         measure, d_out = self.accountant.output_measure, None
-        if self.d_mids is None and kwargs and isinstance(measure, ExtrinsicDivergence):
+        if self.d_mids is None and kwargs and is_extrinsic(measure):
             found, d_out = loss_of(**kwargs)
             if found != measure:
                 raise SpaceMismatchError("output_measure", measure, found)

@@ -31,6 +31,7 @@ from opendp.mod import OpenDPException
 from ..errors import ConcurrentError, charged, tell_charged
 from ..errors.mechanisms import MechanismError
 from ..interrupts import WHOLE, let_in
+from .versions import callback_codes
 
 
 class _Carried(list[BaseException]):
@@ -44,7 +45,7 @@ class _Carried(list[BaseException]):
 
 
 _ROOM = 300  # frames, some of which C code needs, too
-_CALLBACKS = {_convert._invoke_py_callback.__code__, _convert._invoke_py_transition.__code__}
+_CALLBACKS = callback_codes()
 _CARRIED: ContextVar[_Carried | None] = ContextVar("_CARRIED", default=None)
 
 
