@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import unwrap
 from types import CodeType
 from typing import Any
 
@@ -29,6 +30,6 @@ def _callback(shared: str, preparing: str) -> CodeType:
     if hasattr(_convert, shared):
         constants = [getattr(_convert, shared).__code__]
     else:
-        constants = [*getattr(_convert, preparing).__code__.co_consts]
+        constants = [*unwrap(getattr(_convert, preparing)).__code__.co_consts]
     codes = [one for one in constants if isinstance(one, CodeType)]
     return next(one for one in codes if one.co_name in (shared, "wrapper_func"))
