@@ -12,7 +12,6 @@ from opendp.mod import (
     Measurement,
     Metric,
     OpenDPException,
-    PrivacyProfile,
     Transformation,
 )
 
@@ -83,8 +82,7 @@ def make_measurement(
             raise PrivacyMapError(d_in, str(error).strip()) from error
 
     def native_map(d_in: Distance) -> Any:
-        d_out = checked_map(d_in)
-        return d_out.curve if isinstance(d_out, PrivacyProfile) else d_out
+        return _native.curve_of(checked_map(d_in))
 
     housed_spawn = partial(housed, spawn)
     measurement: Any = _native.make_user_measurement(

@@ -11,7 +11,6 @@ from opendp.domains import vector_domain, with_margin
 from opendp.extras.polars import LazyFrameQuery
 from opendp.mod import (
     Domain,
-    ExtrinsicDivergence,
     Measurement,
     Odometer,
     Queryable,
@@ -32,6 +31,7 @@ from ..data.kind import kind_of_data
 from ..errors import ConcurrentError, InvalidTypeError, SpaceMismatchError
 from ..errors.contexts import SharesUsedError
 from ..interrupts import whole
+from ..measures.opendp import is_extrinsic
 from ..queryables.root import ConcurrentCompositionQueryable
 from ..sums.accumulator import Accounting
 from ..types import Answer, Data, Distance, Loss
@@ -198,7 +198,7 @@ class ConcurrentContext(Context):
         if self.d_mids is not None and not self.d_mids:
             raise SharesUsedError
         measure, d_out = self.accountant.output_measure, None
-        if self.d_mids is None and kwargs and isinstance(measure, ExtrinsicDivergence):
+        if self.d_mids is None and kwargs and is_extrinsic(measure):
             found, d_out = loss_of(**kwargs)
             if found != measure:
                 raise SpaceMismatchError("output_measure", measure, found)

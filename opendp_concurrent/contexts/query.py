@@ -12,7 +12,6 @@ from opendp.context import Context, PartialChain, Query, constructors
 from opendp.measures import approximate, zero_concentrated_divergence
 from opendp.mod import (
     ApproximateDivergence,
-    ExtrinsicDivergence,
     Measure,
     Measurement,
     Metric,
@@ -30,6 +29,7 @@ from ..data.kind import kind_of
 from ..errors import InvalidTypeError, InvalidValueError
 from ..interrupts import whole
 from ..measures import composition_measure
+from ..measures.opendp import is_extrinsic
 from ..native.attributes import query_parts
 from ..parallel.analyst_quotas import make_analyst_quotas
 from ..parallel.parallel import make_parallel_composition
@@ -57,7 +57,7 @@ class ConcurrentQuery(AsTransformation, Query):
     def __getattr__(self, name: str) -> Any:
         """Add a constructor; under this package's measures, noise is certified for the measure."""
         measure = self.__dict__.get("_output_measure")
-        if name in ("laplace", "gaussian") and isinstance(measure, ExtrinsicDivergence):
+        if name in ("laplace", "gaussian") and is_extrinsic(measure):
             return partial(super().__getattr__(f"certified_{name}"), output_measure=measure)
         add = super().__getattr__(name)
         return partial(_added, name, add) if name in constructors else add
@@ -86,7 +86,7 @@ class ConcurrentQuery(AsTransformation, Query):
         measure, chain = self._output_measure, self._chain
 
         def under(made: Any) -> Any:
-            if isinstance(measure, ExtrinsicDivergence) and isinstance(made, Measurement):
+            if is_extrinsic(measure) and isinstance(made, Measurement):
                 made = made if made.output_measure == measure else cast(made, measure)
             return super(ConcurrentQuery, self).new_with(chain=made).resolve(allow_transformations)
 

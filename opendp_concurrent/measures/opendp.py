@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 from opendp import measures as _measures
 from opendp.context import loss_of
 from opendp.measures import (
@@ -11,13 +13,24 @@ from opendp.measures import (
     smoothed_max_divergence,
     zero_concentrated_divergence,
 )
-from opendp.mod import ExtrinsicDivergence, Measure, OpenDPException
+from opendp.mod import Measure, OpenDPException
 
 from ..arguments.checks import is_a
 from ..interrupts import whole
 from ..types import Argument, Loss
 
-user_divergence = whole(_measures.user_divergence)  # as native/constructors.py says
+_DESCRIBED: dict[str, Argument] = {}  # descriptors by identifier, for OpenDP that keeps none
+_KEEPS_DESCRIPTORS = "identifier" in signature(_measures.user_divergence).parameters  # since 0.15
+
+
+@whole  # as native/constructors.py says
+def user_divergence(identifier: str, described: Argument) -> Measure:
+    """Return the measure with a descriptor of its own."""
+    if _KEEPS_DESCRIPTORS:
+        return _measures.user_divergence(identifier, described)
+    measure = _measures.user_divergence(identifier)
+    _DESCRIBED[repr(measure)] = described
+    return measure
 
 
 def is_measure(value: Argument) -> bool:
@@ -34,7 +47,14 @@ def of_keywords(**given: Loss) -> tuple[Measure, Loss]:
 @whole
 def descriptor(measure: Argument) -> Argument:
     """Return the descriptor of a measure that OpenDP lacks; None for OpenDP's own."""
-    return measure.descriptor if isinstance(measure, ExtrinsicDivergence) else None
+    if not is_extrinsic(measure):
+        return None
+    return measure.descriptor if _KEEPS_DESCRIPTORS else _DESCRIBED.get(repr(measure))
+
+
+def is_extrinsic(measure: Argument) -> bool:
+    """Whether OpenDP knows the measure by name alone."""
+    return is_a(measure, Measure) and measure.type == "ExtrinsicDivergence"
 
 
 __all__ = [
@@ -42,6 +62,7 @@ __all__ = [
     "OpenDPException",
     "approximate",
     "descriptor",
+    "is_extrinsic",
     "is_measure",
     "max_divergence",
     "of_keywords",

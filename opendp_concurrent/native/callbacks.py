@@ -23,7 +23,6 @@ from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from functools import wraps
 from inspect import currentframe
-from operator import attrgetter
 from types import FrameType
 from typing import Any
 
@@ -33,6 +32,7 @@ from opendp.mod import OpenDPException
 from ..errors import ConcurrentError, charged, tell_charged
 from ..errors.mechanisms import MechanismError
 from ..interrupts import WHOLE, let_in
+from .versions import callback_codes
 
 
 class _Carried(list[BaseException]):
@@ -46,8 +46,7 @@ class _Carried(list[BaseException]):
 
 
 _ROOM = 300  # frames, some of which C code needs, too
-_RUNNERS = attrgetter("_invoke_py_callback", "_invoke_py_transition")(_convert)
-_CALLBACKS = {one.__code__ for one in _RUNNERS}
+_CALLBACKS = callback_codes()
 _CARRIED: ContextVar[_Carried | None] = ContextVar("_CARRIED", default=None)
 
 

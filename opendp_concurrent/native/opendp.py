@@ -23,6 +23,7 @@ from .maps import measurement_map, native_only, space_of, transformation_map
 from .pointers import MEASUREMENT, ODOMETER, TRANSFORMATION, address, pinned
 from .queryables import evaluate, evaluate_odometer, python_queryable
 from .records import PARTIAL_CONSTRUCTOR, VERSION, made_as, to_then, unchained
+from .versions import curve_of
 
 set_once()
 guard()
