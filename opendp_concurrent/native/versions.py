@@ -9,12 +9,13 @@ from typing import Any
 from opendp import _convert, mod
 
 _PROFILE: Any = mod.PrivacyProfile if hasattr(mod, "PrivacyProfile") else mod.PrivacyGuarantee
-_CURVE = "curve" if hasattr(_PROFILE, "curve") else "guarantee"
 
 
 def curve_of(d_out: Any) -> Any:
     """Return the curve of a privacy profile; any other distance as it is."""
-    return getattr(d_out, _CURVE) if isinstance(d_out, _PROFILE) else d_out
+    if not isinstance(d_out, _PROFILE):
+        return d_out
+    return d_out.curve if hasattr(d_out, "curve") else d_out.guarantee
 
 
 def callback_codes() -> set[CodeType]:

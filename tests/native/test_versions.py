@@ -1,6 +1,7 @@
 import subprocess
 import sys
 
+import opendp.prelude as dp
 import pytest
 from opendp import _convert
 
@@ -37,6 +38,11 @@ def test_a_profile_under_the_name_of_0_17_is_read():
     code = RENAMED + PROFILE
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_profile_of_opendp_is_read():
+    profile = dp.new_privacy_profile(lambda epsilon: 0.25)
+    assert versions.curve_of(profile) is profile.curve
 
 
 def test_a_function_inside_another_is_found_as_in_0_14(monkeypatch):
