@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from .predicate import Predicate
 from .schema import Schema
+from .typed import Node
 
 
 class Values(tuple[tuple[Any, ...], ...]):
@@ -44,7 +44,18 @@ class Where:
     """The rows for which a predicate holds. It holds or does not, also on NULL."""
 
     of: Relation
-    predicate: Predicate
+    predicate: Node
+
+
+@dataclass(frozen=True, slots=True)
+class WithColumns:
+    """All rows, each with new columns, and others in place of old ones of the same names.
+
+    :ivar columns: names and values, which are of the row as it was before
+    """
+
+    of: Relation
+    columns: tuple[tuple[str, Node], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +108,7 @@ class PublicJoin:
     rows: Values
 
 
-Relation: TypeAlias = Scan | Where | Select | Truncate | GroupTruncate | PublicJoin
+Relation: TypeAlias = Scan | Where | WithColumns | Select | Truncate | GroupTruncate | PublicJoin
 
 
 def schema_after(relation: Relation) -> Schema:
@@ -107,7 +118,15 @@ def schema_after(relation: Relation) -> Schema:
     schema = schema_after(relation.of)
     if isinstance(relation, PublicJoin):
         return Schema(schema.columns + relation.added, schema.unit)
+    if isinstance(relation, WithColumns):
+        return with_columns(schema, relation.columns)
     return schema
+
+
+def with_columns(schema: Schema, columns: tuple[tuple[str, Node], ...]) -> Schema:
+    """Return a schema with other columns; those of a known name stay in their places."""
+    kinds = {name: one.kind for name, one in columns}
+    return Schema(tuple({**dict(schema.columns), **kinds}.items()), schema.unit)
 
 
 def nodes_of(relation: Relation) -> Iterator[Relation]:

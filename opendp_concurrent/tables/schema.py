@@ -10,8 +10,21 @@ from typing import Any
 from ..arguments import checks, owned
 from ..errors import InvalidTypeError, InvalidValueError
 
-KINDS: dict[type, str] = {int: "int", float: "float", str: "str", bool: "bool", date: "date"}
-KEYS = (int, str, bool, date)  # types whose values can be keys of groups: equality is exact
+KINDS: dict[type, str] = {
+    int: "int",
+    float: "float",
+    str: "str",
+    bool: "bool",
+    date: "date",
+    datetime: "datetime",
+}
+KEYS = (
+    int,
+    str,
+    bool,
+    date,
+    datetime,
+)  # types whose values can be keys of groups: equality is exact
 UNITS = (int, str)
 LARGEST = 2**63 - 1  # of an integer in each engine
 
@@ -72,7 +85,8 @@ def kind_of(name: Any, kind: Any) -> type:
     if type(kind) is type and kind in KINDS:
         return kind
     raise InvalidTypeError(
-        f"schema[{checks.shown(name)}] must be int, float, str, bool or datetime.date, "
+        f"schema[{checks.shown(name)}] must be int, float, str, bool, datetime.date or "
+        f"datetime.datetime, "
         f"found {checks.shown(kind)}"
     )
 
@@ -112,7 +126,7 @@ def value_of(kind: type, **argument: Any) -> Any:
     """Return a public value as Python's own class if it is one of a column's type, or raise.
 
     No rounding, and no conversion that differs between engines: integers of 64 bits, doubles other
-    than NaN, texts in Unicode without NUL, Booleans, dates.
+    than NaN, texts in Unicode without NUL, Booleans, dates, timestamps without a zone or in UTC.
     """
     ((name, value),) = argument.items()
     if kind is float:
@@ -122,7 +136,7 @@ def value_of(kind: type, **argument: Any) -> Any:
         if not -LARGEST <= whole <= LARGEST:
             raise InvalidValueError(f"{name} ({whole}) must be within 64 bits")
         return whole
-    if not checks.is_a(value, kind) or checks.is_a(value, datetime):
+    if not checks.is_a(value, kind) or (kind is date and checks.is_a(value, datetime)):
         raise InvalidTypeError(
             f"{name} must be of the column's type, {KINDS[kind]}, found {type(value).__name__}"
         )
@@ -130,6 +144,11 @@ def value_of(kind: type, **argument: Any) -> Any:
         raise InvalidValueError(f"{name} must be valid Unicode without NUL")
     if kind is date:
         return date(value.year, value.month, value.day)
+    if kind is datetime:
+        if value.utcoffset():
+            raise InvalidValueError(f"{name} must be a timestamp without a time zone, or in UTC")
+        parts = value.year, value.month, value.day, value.hour, value.minute, value.second
+        return datetime(*parts, value.microsecond)
     return owned.plain(value)
 
 

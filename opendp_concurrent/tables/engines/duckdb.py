@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import date
+from datetime import date, datetime
 from functools import partial
 from threading import Timer
 from typing import Any, ClassVar
@@ -24,6 +24,7 @@ from .engine import Engine, Run, Stored, check_folders, opaque
 FILES = {".parquet": "parquet", ".csv": "csv"}
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _STORED = {int: "BIGINT", float: "DOUBLE", str: "VARCHAR", bool: "BOOLEAN", date: "DATE"}
+_STORED[datetime] = "TIMESTAMP"
 _COLUMNS = """
     SELECT c.column_name, c.data_type, t.sql
     FROM duckdb_columns() AS c
@@ -65,6 +66,7 @@ class DuckDB(Engine):
         str: frozenset({"VARCHAR"}),
         bool: frozenset({"BOOLEAN"}),
         date: frozenset({"DATE"}),
+        datetime: frozenset({"TIMESTAMP", "TIMESTAMP WITH TIME ZONE"}),
     }
 
     def __init__(self, connection: Any) -> None:

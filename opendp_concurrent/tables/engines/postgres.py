@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from functools import partial
 from math import ceil
 from typing import Any, ClassVar
@@ -72,6 +72,7 @@ class PostgreSQL(Engine):
         str: frozenset({"text", "character varying"}),
         bool: frozenset({"boolean"}),
         date: frozenset({"date"}),
+        datetime: frozenset({"timestamp without time zone", "timestamp with time zone"}),
     }
 
     def __init__(self, connection: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import date
+from datetime import date, datetime
 from threading import Event, Thread
 from typing import Any, ClassVar, NoReturn
 from urllib.parse import unquote
@@ -50,6 +50,7 @@ class Spark(Engine):
         str: frozenset({"string"}),
         bool: frozenset({"boolean"}),
         date: frozenset({"date"}),
+        datetime: frozenset({"timestamp", "timestamp_ntz"}),
     }
 
     def __init__(self, connection: Any) -> None:
@@ -254,7 +255,7 @@ def _spelled(value: Any) -> str:
         return "true" if value else "false"
     if type(value) is float:
         return repr(value).replace("inf", "Infinity")
-    return value.isoformat() if type(value) is date else str(value)
+    return value.isoformat() if isinstance(value, date) else str(value)
 
 
 def _quoted(name: str) -> str:

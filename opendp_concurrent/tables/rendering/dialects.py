@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, datetime
 from math import inf
 from typing import Any, ClassVar
 
@@ -23,6 +23,11 @@ TYPES = {
     str: Type.TEXT,
     bool: Type.BOOLEAN,
     date: Type.DATE,
+    datetime: Type.TIMESTAMPNTZ,
+}
+PARTS = {
+    **{name: name.upper() for name in ("year", "month", "day", "week", "hour", "minute")},
+    "weekday": "ISODOW",
 }
 
 
@@ -53,10 +58,12 @@ class Dialect:
 
     :ivar name: of the dialect in sqlglot
     :ivar collation: compares texts by their bytes
+    :ivar parts: names of the parts of a date
     """
 
     name: ClassVar[str]
     collation: ClassVar[str]
+    parts: ClassVar[dict[str, str]] = PARTS
 
     def text(self, tree: Any) -> str:
         """Return the statement of a tree."""
@@ -113,11 +120,13 @@ class Dialect:
         return exp.select(*read, copy=False).from_(inner, copy=False)
 
     def constant(self, value: Any, kind: type) -> Any:
-        """Return a number, a Boolean or a date, in a column's type."""
+        """Return a number, a Boolean, a date or a timestamp, in a column's type."""
         if kind is bool:
             return exp.true() if value else exp.false()
         if kind is int:
             return cast(exp.Literal.number(int(value)), int)
+        if kind is datetime:
+            return cast(exp.Literal.string(value.isoformat(" ")), kind)
         text = value.isoformat() if kind is date else spelled(value)
         return cast(exp.Literal.string(text), kind)
 
@@ -125,6 +134,28 @@ class Dialect:
         """Return an integer in a type of at least 2^124, whose products and sums are exact."""
         digits = [exp.DataTypeParam(this=exp.Literal.number(digit)) for digit in (38, 0)]
         return exp.Cast(this=one, to=exp.DataType(this=Type.DECIMAL, expressions=digits))
+
+    def narrow(self, one: Any) -> Any:
+        """Return an exact integer in 64 bits; NULL if it does not fit. It is computed once."""
+        low, high = (self.exact(exp.Literal.string(str(end))) for end in (-(2**63) - 1, 2**63))
+        kept = exp.Greatest(this=one, expressions=[low], ignore_nulls=True)
+        kept = exp.Least(this=kept, expressions=[high], ignore_nulls=True)
+        inside = exp.Nullif(
+            this=exp.Nullif(this=kept, expression=low.copy()), expression=high.copy()
+        )
+        return cast(inside, int)
+
+    def quotient(self, left: Any, right: Any) -> Any:
+        """Return the quotient of integers that are not negative, rounded down."""
+        return exp.IntDiv(this=left, expression=right)
+
+    def matches(self, one: Any, pattern: str) -> Any:
+        """Return whether all of a text has a pattern, which has no backslash."""
+        return exp.RegexpLike(this=one, expression=exp.Literal.string(f"^({pattern})$"))
+
+    def barrier(self, query: Any) -> Any:
+        """Return a query whose columns the engine computes once, however often they are used."""
+        return query
 
     def whole(self, one: Any) -> Any:
         """Return a double that is an integer, as an integer."""
@@ -144,6 +175,20 @@ class DuckDB(Dialect):
         """Return an integer in 128 bits; an overflow is an error."""
         return exp.Cast(this=one, to=exp.DataType(this=Type.INT128))
 
+    def stored(self, column: Any, kind: type) -> Any:
+        """Return a stored column in its type.
+
+        A timestamp with a time zone is read as an instant of UTC, whatever the zone of the session.
+        """
+        if kind is not datetime:
+            return super().stored(column, kind)
+        instant = exp.Anonymous(this="EPOCH_US", expressions=[column])
+        return exp.Anonymous(this="MAKE_TIMESTAMP", expressions=[instant])
+
+    def narrow(self, one: Any) -> Any:
+        """Return an exact integer in 64 bits; NULL if it does not fit."""
+        return exp.TryCast(this=one, to=typed(int))
+
     def source(self, reference: tuple[str, ...]) -> Any:
         """Return a table, or a Parquet file."""
         kind, *parts = reference
@@ -158,11 +203,25 @@ class PostgreSQL(Dialect):
 
     name, collation = "postgres", "C"
 
+    def quotient(self, left: Any, right: Any) -> Any:
+        """Return the quotient of integers that are not negative, rounded down."""
+        return exp.Div(this=left, expression=right, typed=True, safe=False)
+
+    def barrier(self, query: Any) -> Any:
+        """Return a query that is not merged with the one around it."""
+        return query.offset(0, copy=False)
+
 
 class Spark(Dialect):
     """Spark. The sum of 64-bit integers would wrap, so they are decimals of 38 digits."""
 
     name, collation = "spark", "UTF8_BINARY"
+    parts: ClassVar[dict[str, str]] = {**PARTS, "weekday": "DAYOFWEEK_ISO"}
+
+    def matches(self, one: Any, pattern: str) -> Any:
+        """Return whether all of a text has a pattern. In Java ``$`` is before a newline, too."""
+        known = exp.Literal.string(f"^({pattern})$(?!a|[^a])")
+        return exp.RegexpLike(this=one, expression=known)
 
     def parameter(self, position: int) -> Any:
         """Return the place of a parameter, which has a name in Spark."""
