@@ -94,7 +94,7 @@ class SumInSteps:
 
 def steps_of(query: NoisyTableSum, schema: Schema) -> SumInSteps:
     """Return a query of tables with this schema in whole steps, or raise naming the argument."""
-    where = None if query.where is None else checked_condition(schema, query.where)
+    where = None if query.where is None else checked_condition(schema, query.where, "where")
     bound, factor, value = query.bound, 1.0, None
     floats = False
     if query.column is not None:

@@ -6,16 +6,17 @@ time whether an overflow is possible, and whether a divisor can be 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import pairwise
 from math import inf
+from typing import Any
 
 from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from .expression import MOST_VALUES, PARTS, Expression, Then
-from .schema import KINDS, LARGEST, Schema, kind_of, names_of, value_of
+from .schema import KINDS, LARGEST, Schema, names_of, value_of
 
 Reach = tuple[int | float, int | float]
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
@@ -62,7 +63,7 @@ class Node:
     operation: str
     kind: type
     of: tuple[Node, ...] = ()
-    given: Hashable = None
+    given: Any = None
     reach: Reach | None = None
 
 
@@ -162,11 +163,11 @@ class _Checker:
 
     def is_null(self, one: Expression, depth: int) -> Node:
         """Return whether a value is NULL."""
-        return Node("is_null", bool, (self.node(*one.operands, depth),))
+        return Node("is_null", bool, (self.node(one.operands[0], depth),))
 
     def is_in(self, one: Expression, depth: int) -> Node:
         """Return whether a value is one of some constants."""
-        own = self.node(*one.operands, depth)
+        own = self.node(one.operands[0], depth)
         return Node("is_in", bool, (own,), self._constants(own.kind, one.given))
 
     def arithmetic(self, one: Expression, depth: int) -> Node:
@@ -221,7 +222,7 @@ class _Checker:
 
     def clip(self, one: Expression, depth: int) -> Node:
         """Return a value between bounds."""
-        own = self.node(*one.operands, depth)
+        own = self.node(one.operands[0], depth)
         bounds = self._constants(own.kind, one.given)
         if own.kind not in (int, float, date, datetime) or not (
             len(bounds) == 2 and bounds[0] <= bounds[1]
@@ -230,11 +231,11 @@ class _Checker:
                 f"{self._name} has a clip, which is for numbers, dates and timestamps, to a lower "
                 "bound and one that is not below it"
             )
-        return Node("clip", own.kind, (own,), bounds, bounds if own.reach else None)
+        return Node("clip", own.kind, (own,), bounds, (bounds[0], bounds[1]) if own.reach else None)
 
     def cut(self, one: Expression, depth: int) -> Node:
         """Return the bin of a value, as a text or an integer."""
-        own = self.node(*one.operands, depth)
+        own = self.node(one.operands[0], depth)
         breaks, labels, closed = checks.elements("values", **{self._name: one.given})
         edges = self._constants(own.kind, breaks)
         if not edges or any(not low < high for low, high in pairwise(edges)) or own.kind is bool:
@@ -254,7 +255,7 @@ class _Checker:
 
     def part(self, one: Expression, depth: int) -> Node:
         """Return a part of a date or timestamp."""
-        own = self.node(*one.operands, depth)
+        own = self.node(one.operands[0], depth)
         timed = ("hour", "minute")
         if one.given not in PARTS or own.kind not in (
             (datetime,) if one.given in timed else (date, datetime)
@@ -267,17 +268,18 @@ class _Checker:
 
     def cast(self, one: Expression, depth: int) -> Node:
         """Return a value in another type."""
-        own = self.node(*one.operands, depth)
-        kind = kind_of("cast", one.given)
-        if kind is not own.kind and (own.kind, kind) not in CASTS:
+        given: object = one.given
+        own = self.node(one.operands[0], depth)
+        kind = next((one for one in KINDS if one is given), None)
+        if kind is None or (kind is not own.kind and (own.kind, kind) not in CASTS):
             raise InvalidTypeError(
-                f"{self._name} has a cast from {KINDS[own.kind]} to {KINDS[kind]}, which engines "
-                "do differently; there are casts from int to float and str, from float, bool and "
+                f"{self._name} has a cast from {KINDS[own.kind]} to {checks.shown(given)}, which "
+                "engines do differently; there are casts from int to float and str, from float, bool and "
                 "str to int, between str and date, and between date and datetime"
             )
         return as_kind(own, kind)
 
-    def _constants(self, kind: type, values: object) -> tuple[Hashable, ...]:
+    def _constants(self, kind: type, values: object) -> tuple[Any, ...]:
         found = checks.elements("values", **{self._name: values})
         if len(found) > MOST_VALUES + 1:
             raise InvalidValueError(

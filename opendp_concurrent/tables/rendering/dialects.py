@@ -138,7 +138,7 @@ class Dialect:
     def narrow(self, one: Any) -> Any:
         """Return an exact integer in 64 bits; NULL if it does not fit. It is computed once."""
         low, high = (self.exact(exp.Literal.string(str(end))) for end in (-(2**63) - 1, 2**63))
-        kept = exp.Greatest(this=one, expressions=[low], ignore_nulls=True)
+        kept: Any = exp.Greatest(this=one, expressions=[low], ignore_nulls=True)
         kept = exp.Least(this=kept, expressions=[high], ignore_nulls=True)
         inside = exp.Nullif(
             this=exp.Nullif(this=kept, expression=low.copy()), expression=high.copy()

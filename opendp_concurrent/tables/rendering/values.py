@@ -19,8 +19,8 @@ from .dialects import exp as exp
 
 _ARITHMETIC = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div}
 _BEYOND = LARGEST + 1  # 2^63, the first integer and the first double beyond 64 bits
-_FIRST = {date: date.min, datetime: datetime.min}
-_LAST = {date: date.max, datetime: datetime.max}
+_FIRST: dict[type, date] = {date: date.min, datetime: datetime.min}
+_LAST: dict[type, date] = {date: date.max, datetime: datetime.max}
 _INTEGER = "0|-?[1-9][0-9]{0,18}"
 _LEAP = "([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)"
 _DAY = (
