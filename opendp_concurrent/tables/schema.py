@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -26,7 +27,30 @@ KEYS = (
     datetime,
 )  # types whose values can be keys of groups: equality is exact
 UNITS = (int, str)
+DIGITS = checks.at_most(18, "64 bits have 18 digits", checks.whole)
 LARGEST = 2**63 - 1  # of an integer in each engine
+
+
+@dataclass(frozen=True, slots=True)
+class Decimal:
+    """A stored decimal number, DECIMAL(p, scale), that is read as an integer.
+
+    The column is then of integers: multiples of 10^-scale, such as cents for ``Decimal(2)``.
+
+    :ivar scale: number of digits after the point, from 0 to 18; p is at most 18
+
+    :example:
+
+    >>> schema = {"person": int, "price": oc.tables.Decimal(2)}
+    """
+
+    scale: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", DIGITS(scale=self.scale))
+
+
+Scales = Mapping[str, int]  # of the columns that are stored as decimals
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +89,17 @@ class Schema:
     def __str__(self) -> str:
         told = (f"{json.dumps(name)}: {KINDS[kind]}" for name, kind in self.columns)
         return f"{', '.join(told)}; unit {', '.join(map(json.dumps, self.unit))}"
+
+
+def stored_schema_of(schema: Any, unit: Any) -> tuple[Schema, Scales]:
+    """Return a schema, and the scales of the columns that are stored as decimals; or raise."""
+    given = checks.mapping("names of columns to types", schema=schema)
+    scales = {name: one.scale for name, one in given.items() if type(one) is Decimal}
+    plain = {name: int if name in scales else kind for name, kind in given.items()}
+    found = schema_of(plain, unit)
+    if set(scales) & set(found.unit):
+        raise InvalidTypeError("unit must have no column of decimals, whose texts are not unique")
+    return found, scales
 
 
 def schema_of(schema: Any, unit: Any) -> Schema:

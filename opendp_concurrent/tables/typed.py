@@ -274,8 +274,8 @@ class _Checker:
         if kind is None or (kind is not own.kind and (own.kind, kind) not in CASTS):
             raise InvalidTypeError(
                 f"{self._name} has a cast from {KINDS[own.kind]} to {checks.shown(given)}, which "
-                "engines do differently; there are casts from int to float and str, from float, bool and "
-                "str to int, between str and date, and between date and datetime"
+                "engines do differently; there are casts from int to float and str, from float, "
+                "bool and str to int, between str and date, and between date and datetime"
             )
         return as_kind(own, kind)
 

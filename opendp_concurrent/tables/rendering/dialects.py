@@ -81,6 +81,13 @@ class Dialect:
             return exp.Nullif(this=one, expression=cast(exp.Literal.string("NaN"), float))
         return one
 
+    def decimal(self, column: Any, scale: int) -> Any:
+        """Return a stored decimal of at most 18 digits, times 10^scale, as an integer."""
+        digits = [exp.DataTypeParam(this=exp.Literal.number(one)) for one in (scale + 1, 0)]
+        kind = exp.DataType(this=Type.DECIMAL, expressions=digits)
+        factor = exp.Cast(this=exp.Literal.string(str(10**scale)), to=kind)
+        return cast(exp.Paren(this=exp.Mul(this=column, expression=factor)), int)
+
     def by_bytes(self, one: Any) -> Any:
         """Return a text that is compared by its bytes."""
         return exp.Collate(this=one, expression=exp.to_identifier(self.collation, quoted=True))
@@ -171,6 +178,12 @@ class DuckDB(Dialect):
 
     name, collation = "duckdb", "C"
 
+    def decimal(self, column: Any, scale: int) -> Any:
+        """Return a stored decimal as an integer. DuckDB would multiply in 18 digits."""
+        digits = [exp.DataTypeParam(this=exp.Literal.number(one)) for one in (38, scale)]
+        wide = exp.DataType(this=Type.DECIMAL, expressions=digits)
+        return super().decimal(exp.Cast(this=column, to=wide), scale)
+
     def exact(self, one: Any) -> Any:
         """Return an integer in 128 bits; an overflow is an error."""
         return exp.Cast(this=one, to=exp.DataType(this=Type.INT128))
@@ -190,11 +203,12 @@ class DuckDB(Dialect):
         return exp.TryCast(this=one, to=typed(int))
 
     def source(self, reference: tuple[str, ...]) -> Any:
-        """Return a table, or a Parquet file."""
+        """Return a table, or Parquet files."""
         kind, *parts = reference
         if kind == "table":
             return super().source(reference)
-        read = exp.ReadParquet(expressions=[exp.Literal.string(parts[0]), *_parquet()])
+        paths = exp.Array(expressions=[exp.Literal.string(one) for one in parts])
+        read = exp.ReadParquet(expressions=[paths, *_parquet()])
         return exp.alias_(exp.Table(this=read), "t", table=True)
 
 
@@ -202,6 +216,11 @@ class PostgreSQL(Dialect):
     """PostgreSQL. The sum of 64-bit integers is a numeric of any size."""
 
     name, collation = "postgres", "C"
+
+    def decimal(self, column: Any, scale: int) -> Any:
+        """Return a stored decimal as an integer; NaN, which a numeric can be, is NULL."""
+        nan = exp.Cast(this=exp.Literal.string("NaN"), to=exp.DataType(this=Type.DECIMAL))
+        return super().decimal(exp.Nullif(this=column, expression=nan), scale)
 
     def quotient(self, left: Any, right: Any) -> Any:
         """Return the quotient of integers that are not negative, rounded down."""

@@ -124,9 +124,13 @@ class Renderer:
 
     def _scan(self, scan: nodes.Scan) -> tuple[Any, dict[str, str]]:
         names = {name: f"c{place}" for place, name in enumerate(scan.schema.names)}
-        columns, condition = [], None
+        columns, condition, scales = [], None, dict(scan.scales)
         for name, kind in scan.schema.columns:
-            found = self._dialect.stored(exp.column(name, "t", quoted=True), kind)
+            stored = exp.column(name, "t", quoted=True)
+            if name in scales:
+                found = self._dialect.decimal(stored, scales[name])
+            else:
+                found = self._dialect.stored(stored, kind)
             columns.append(exp.alias_(found, names[name]))
             if name in scan.schema.unit:
                 known = exp.Not(this=exp.Paren(this=sql.is_null(found.copy())))
