@@ -34,12 +34,12 @@ def describe_schema(connection: Any, table: Names | None = None) -> str:
 
     >>> import duckdb
     >>> connection = duckdb.connect()
-    >>> _ = connection.execute("CREATE TABLE bills (person INT, eur DECIMAL(9, 2), at TIMESTAMP)")
+    >>> _ = connection.execute("CREATE TABLE bills (person INT, eur DECIMAL(9, 2), paid TIMESTAMP)")
     >>> print(oc.tables.describe_schema(connection, "bills"))
     schema = {
         "person": int,
         "eur": oc.tables.Decimal(2),
-        "at": datetime.datetime,
+        "paid": datetime.datetime,
     }
     """
     assert_features("honest-but-curious")
