@@ -36,11 +36,13 @@ from .tables.steps import (
     make_table_select,
     make_truncate,
     make_where,
+    make_with_columns,
     then_group_truncate,
     then_public_join,
     then_table_select,
     then_truncate,
     then_where,
+    then_with_columns,
 )
 
 __all__ = [
@@ -62,6 +64,7 @@ __all__ = [
     "make_table_sums",
     "make_truncate",
     "make_where",
+    "make_with_columns",
     "then_bounded_contributions",
     "then_distinct_units",
     "then_frame_count",
@@ -80,5 +83,6 @@ __all__ = [
     "then_table_sums",
     "then_truncate",
     "then_where",
+    "then_with_columns",
 ]
 __getattr__, __dir__ = names_of(__name__, __all__)

@@ -47,7 +47,7 @@ def test_imports_point_to_lower_levels_only():
 
 
 # Extras, which are not installed everywhere; and what the command line needs for one command only.
-LATER = {"dp_accounting", "matplotlib", "polars", "psycopg", "statsmodels"}
+LATER = {"dp_accounting", "duckdb", "matplotlib", "polars", "psycopg", "statsmodels"}
 LAZY = {
     "__main__.py": {
         "import_module('opendp_concurrent.ledger.command')",

@@ -18,9 +18,9 @@ from ..errors import InvalidTypeError
 from ..native.attributes import query_parts
 from ..tables import aggregates, steps
 from ..tables.domain import tables_of
+from ..tables.expression import Expression
 from ..tables.kind import TABLES
 from ..tables.moments import Statistic
-from ..tables.predicate import Predicate
 from ..tables.schema import KEYS, Schema, keys_of, names_of
 from ..types import Data
 from .answers import ACCURACIES, Labels, library_of
@@ -44,9 +44,13 @@ class TableQuery(ConcurrentQuery):
 
     # --- steps -----------------------------------------------------------------------------------
 
-    def where(self, predicate: Predicate) -> ConcurrentQuery:
+    def where(self, predicate: Expression) -> ConcurrentQuery:
         """Keep the rows for which a predicate holds; see :func:`.make_where`."""
         return self._step(steps.then_where(predicate))
+
+    def with_columns(self, **columns: Expression) -> ConcurrentQuery:
+        """Add columns, whose values are expressions on the row; see :func:`.make_with_columns`."""
+        return self._step(steps.then_with_columns(columns))
 
     def select(self, columns: Sequence[str]) -> ConcurrentQuery:
         """Keep some columns; see :func:`.make_table_select`."""

@@ -10,16 +10,19 @@ from typing import Any
 from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import least_double
+from ..tables.expression import Expression
 from ..tables.plan import Quantised
-from ..tables.predicate import Predicate
-from ..tables.predicate import checked as checked_predicate
 from ..tables.schema import Schema, column_name, names_of
+from ..tables.typed import Node
+from ..tables.typed import checked as checked_condition
 from .noisy_sum import COARSEST_NOISE, FINEST_NOISE
 
 MOST_STEPS = 2**40  # of a bound
 
 
-@dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError
+@dataclass(
+    frozen=True, eq=False
+)  # with slots, OpenDP's attempt to annotate it would raise TypeError
 class NoisyTableSum:
     """A noisy sum of one number per unit of a table.
 
@@ -48,7 +51,13 @@ class NoisyTableSum:
     bound: float
     scale: float
     quantum: float | None = None
-    where: Predicate | None = None
+    where: Expression | None = None
+
+    def __eq__(self, other: object) -> bool:  # expressions have no truth value
+        return type(other) is NoisyTableSum and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
 
     def __post_init__(self) -> None:
         given: dict[str, Any] = {
@@ -57,7 +66,7 @@ class NoisyTableSum:
             "scale": checks.positive(scale=self.scale),
             "quantum": None if self.quantum is None else checks.positive(quantum=self.quantum),
         }
-        if self.where is not None and not checks.is_a(self.where, Predicate):
+        if self.where is not None and not checks.is_a(self.where, Expression):
             raise InvalidTypeError(
                 f"where must be made of oc.tables.column(...), found {type(self.where).__name__}"
             )
@@ -80,12 +89,12 @@ class SumInSteps:
     reach: int
     scale: float
     step: float
-    where: Predicate | None
+    where: Node | None
 
 
 def steps_of(query: NoisyTableSum, schema: Schema) -> SumInSteps:
     """Return a query of tables with this schema in whole steps, or raise naming the argument."""
-    where = None if query.where is None else checked_predicate(schema, query.where)
+    where = None if query.where is None else checked_condition(schema, query.where, "where")
     bound, factor, value = query.bound, 1.0, None
     floats = False
     if query.column is not None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -37,10 +37,11 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from ..parallel.by import by_column, by_values
 from ..parallel.partition import ByRecord, BySplit, Partition, itself
-from ..tables import predicate
 from ..tables.domain import Tables, domain_of_record, table_domain, units
-from ..tables.predicate import Both, Column, Compare, IsIn, IsNull, Not, Other, Predicate, column
+from ..tables.expression import Expression, Then, col
+from ..tables.expression import expression as to_expression
 from ..tables.schema import KINDS
+from ..tables.typed import COMPARISONS
 from ..types import Json
 from .kinds import OF_OPENDP
 
@@ -86,6 +87,14 @@ def day(year: int, month: int, day: int) -> date:
     return date(year, month, day)
 
 
+def moment(text: str) -> datetime:
+    """Return a timestamp."""
+    try:
+        return datetime.fromisoformat(checks.text(text=text))
+    except ValueError:
+        raise InvalidValueError("text must be a timestamp of ISO 8601") from None
+
+
 def columns(kinds: Mapping[str, str]) -> dict[str, type]:
     """Return names of columns with their types."""
     given = checks.mapping("names of columns to names of types", kinds=kinds)
@@ -105,42 +114,52 @@ def by_groups(groups: Any, of: str | None) -> Partition:
     return by_values(groups, None if of is None else checks.text(of=of))
 
 
-def compare(column: str, comparison: str, value: Json) -> Predicate:
+def expression(operation: str, operands: Json, given: Json) -> Expression:
+    """Return an expression; a step checks it against the columns of a table."""
+    of = tuple(_expression(one) for one in checks.elements("expressions", operands=operands))
+    if operation == "cast":
+        given = _TYPES.get(given)
+    return Expression(checks.text(operation=operation), of, _fixed(given))
+
+
+def _expression(one: Json) -> Expression:
+    if not isinstance(one, Expression):
+        raise InvalidTypeError(f"an expression was expected, found {type(one).__name__}")
+    return one
+
+
+def _fixed(given: Json) -> Any:
+    """Return lists as tuples, which an expression keeps."""
+    return tuple(map(_fixed, given)) if isinstance(given, list) else given
+
+
+def compare(column: str, comparison: str, value: Json) -> Expression:
     """Return the comparison of a column with a constant or another column."""
-    if comparison not in predicate.COMPARISONS:
-        raise InvalidValueError(f"comparison must be one of {', '.join(predicate.COMPARISONS)}")
-    made: Any = predicate.COMPARISONS[comparison](predicate.column(column), value)
-    return _checked(made)
+    if comparison not in COMPARISONS:
+        raise InvalidValueError(f"comparison must be one of {', '.join(COMPARISONS)}")
+    return Expression(comparison, (col(column), to_expression(value)))
 
 
-def is_in(column: str, values: Json) -> Predicate:
+def is_in(column: str, values: Json) -> Expression:
     """Return whether a column has one of some constants."""
-    found: Predicate = predicate.column(column).is_in(values)
-    return found
+    return col(column).is_in(values)
 
 
-def is_null(column: str) -> Predicate:
+def is_null(column: str) -> Expression:
     """Return whether a column has no value."""
-    return predicate.column(column).is_null()
+    return col(column).is_null()
 
 
-def both(connective: str, left: Any, right: Any) -> Predicate:
-    """Return the conjunction or disjunction of two predicates."""
+def both(connective: str, left: Any, right: Any) -> Expression:
+    """Return the conjunction or disjunction of two conditions."""
     if connective not in ("and", "or"):
         raise InvalidValueError(f"connective ({checks.shown(connective)}) must be 'and' or 'or'")
-    one, other = _checked(left), _checked(right)
-    return one & other if connective == "and" else one | other
+    return Expression(connective, (_expression(left), _expression(right)))
 
 
-def negated(of: Any) -> Predicate:
-    """Return the negation of a predicate."""
-    return ~_checked(of)
-
-
-def _checked(one: Any) -> Predicate:
-    if not isinstance(one, Predicate):
-        raise InvalidTypeError(f"a predicate was expected, found {type(one).__name__}")
-    return one
+def negated(of: Any) -> Expression:
+    """Return the negation of a condition."""
+    return ~_expression(of)
 
 
 READ |= {
@@ -149,14 +168,16 @@ READ |= {
     "by_columns": by_columns,
     "by_groups": by_groups,
     "by_part": by_part,
-    "column": column,
+    "column": col,
     "columns": columns,
     "compare": compare,
     "day": day,
+    "expression": expression,
     "integers": integers,
     "is_in": is_in,
     "is_null": is_null,
     "mapping": mapping,
+    "moment": moment,
     "negated": negated,
     "table_domain": domain_of_record,
     "table_metric": units,
@@ -183,18 +204,21 @@ def _by_record(one: ByRecord) -> tuple[str, Mapping[str, Any]]:
     return "by_groups", {"groups": groups, "of": None if of is itself else of}
 
 
+def _written(one: Expression) -> tuple[str, Mapping[str, Any]]:
+    if one.operation == "column":
+        return "column", {"name": one.given}
+    given = KINDS[one.given] if one.operation == "cast" else one.given  # type: ignore[index]
+    return "expression", {"operation": one.operation, "operands": one.operands, "given": given}
+
+
 VALUES.update(
     {
-        Both: _with_fields("both"),
         ByRecord: _by_record,
         BySplit: _with_fields("by_split"),
-        Column: lambda one: ("column", {"name": one.name}),
-        Compare: _with_fields("compare"),
-        IsIn: _with_fields("is_in"),
-        IsNull: _with_fields("is_null"),
-        Not: _with_fields("negated"),
-        Other: _with_fields("column"),
+        Expression: _written,
+        Then: _written,
         date: lambda one: ("day", {"year": one.year, "month": one.month, "day": one.day}),
+        datetime: lambda one: ("moment", {"text": one.isoformat()}),
         range: lambda one: ("integers", {"start": one.start, "stop": one.stop, "step": one.step}),
     }
 )

@@ -6,24 +6,34 @@ are in ``oc.t``.
 
 from ..public import names_of
 from .budgets import create_budgets
+from .describe import describe_schema
+from .expression import Expression, Then, col, column, lit, when
 from .moments import Estimate
-from .predicate import Column, Predicate, column
 from .scan import scan
+from .schema import Decimal
 from .seals import create_seals, seal, sealed
 from .table import Table
 from .unit import unit_of
 
+Column = Predicate = Expression  # an expression may be a column, a condition, or both
 __all__ = [
     "Column",
+    "Decimal",
     "Estimate",
+    "Expression",
     "Predicate",
     "Table",
+    "Then",
+    "col",
     "column",
     "create_budgets",
     "create_seals",
+    "describe_schema",
+    "lit",
     "scan",
     "seal",
     "sealed",
     "unit_of",
+    "when",
 ]
 __getattr__, __dir__ = names_of(__name__, __all__)

@@ -15,16 +15,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from datetime import date, datetime
+from functools import lru_cache, partial
 from itertools import islice
 from operator import itemgetter
 from typing import BinaryIO
 
-from .schema import Schema
-from .texts import READ, Value
+from .schema import Scales, Schema
+from .texts import READ, Value, decimal
 
 LONGEST = 2**24  # bytes of a record: a quotation mark without its pair must not read a whole file
 ROWS = 10_000  # of a chunk
+_NONE: Scales = {}
 _BOM = b"\xef\xbb\xbf"
 _FIELD = re.compile(r'"([^"]*(?:""[^"]*)*)"|([^",\r\n]*)')
 
@@ -36,7 +38,9 @@ class NoCsvError(Exception):
         super().__init__(f"line {line} {reason}")
 
 
-def columns_of(file: BinaryIO, schema: Schema) -> Iterator[list[list[Value]]]:
+def columns_of(
+    file: BinaryIO, schema: Schema, scales: Scales = _NONE
+) -> Iterator[list[list[Value]]]:
     """Yield the columns of a schema, chunk by chunk, in their types.
 
     :raises NoCsvError: for a file or a header that is not as it must be
@@ -49,10 +53,29 @@ def columns_of(file: BinaryIO, schema: Schema) -> Iterator[list[list[Value]]]:
             raise NoCsvError(1, f"must be the header and have {name!r} once, in this spelling")
     places = [header.index(name) for name in schema.names]
     chosen = itemgetter(*places, places[0])  # of one column, too, it returns a tuple
-    known = [lru_cache(maxsize=ROWS)(READ[kind]) for _, kind in schema.columns]
+    readers = [
+        partial(decimal, scale=scales[name]) if name in scales else READ[kind]
+        for name, kind in schema.columns
+    ]
+    known = [lru_cache(maxsize=ROWS)(read) for read in readers]
     while chunk := list(map(chosen, islice(rows, ROWS))):
         read = zip(known, zip(*chunk, strict=True), strict=False)
         yield [list(map(value, texts)) for value, texts in read]
+
+
+def kinds_of(file: BinaryIO) -> dict[str, type]:
+    """Return the columns of a file, each with the first type that all of its texts have.
+
+    :raises NoCsvError: as :func:`records`
+    """
+    rows = records(file)
+    header = next(rows, [])
+    left = [[int, float, bool, date, datetime, str] for _ in header]
+    for row in rows:
+        for kinds, text in zip(left, row, strict=True):
+            while text and READ[kinds[0]](text) is None:
+                del kinds[0]
+    return {name: kinds[0] for name, kinds in zip(header, left, strict=True)}
 
 
 def records(file: BinaryIO) -> Iterator[list[str]]:

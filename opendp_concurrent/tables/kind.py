@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import reduce
+from operator import and_, or_
 from typing import Any
 
 from opendp.mod import Domain, Metric
@@ -14,11 +15,12 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from ..types import Data, Distance
 from .domain import Tables, tables_of, units
+from .expression import MOST_VALUES, Expression, col
 from .plan import Where
-from .predicate import MOST_VALUES, Both, Compare, IsIn, IsNull, Predicate
 from .schema import KEYS, names_of, value_of
 from .steps import table_given
 from .table import Table
+from .typed import checked
 from .unit import unit_on
 
 
@@ -71,7 +73,11 @@ class TableKind(Kind):
                 )
             seen.add(row)
             values[key].append(row)
-        predicates = {key: _any_of(names, rows) for key, rows in values.items()}
+        parts = 2 * MOST_VALUES * len(names)
+        predicates = {
+            key: checked(tables.schema, _any_of(names, rows), "partition", most=parts)
+            for key, rows in values.items()
+        }
 
         def cut(table: Any) -> dict[Any, Table]:
             known = table_given(tables, table)
@@ -131,8 +137,8 @@ def _row(tables: Tables, names: tuple[str, ...], value: Any) -> tuple[Any, ...]:
     )
 
 
-def _any_of(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Predicate:
-    """Return the predicate of rows that have one of some values."""
+def _any_of(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Expression:
+    """Return the condition of rows that have one of some values."""
     if len(rows) > MOST_VALUES:
         raise InvalidValueError(
             f"partition must have at most {MOST_VALUES} values in a part, found {len(rows)}; join "
@@ -141,20 +147,22 @@ def _any_of(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Predicate:
     if len(names) == 1:
         (name,) = names
         known = tuple(one for (one,) in rows if one is not None)
-        found: list[Predicate] = [IsNull(name)] if len(known) < len(rows) else []
-        return _joined("or", [*found, *([IsIn(name, known)] if known else [])])
-    return _joined("or", [_joined("and", list(map(_has, names, row))) for row in rows])
+        found = [col(name).is_null()] if len(known) < len(rows) else []
+        return _joined(or_, [*found, *([col(name).is_in(known)] if known else [])])
+    return _joined(or_, [_joined(and_, list(map(_has, names, row))) for row in rows])
 
 
-def _has(name: str, value: Any) -> Predicate:
-    return IsNull(name) if value is None else Compare(name, "==", value)
+def _has(name: str, value: Any) -> Expression:
+    return col(name).is_null() if value is None else col(name) == value
 
 
-def _joined(connective: str, parts: list[Predicate]) -> Predicate:
-    """Join predicates as a balanced tree, since engines parse by recursion."""
+def _joined(
+    connective: Callable[[Expression, Expression], Expression], parts: list[Expression]
+) -> Expression:
+    """Join conditions as a balanced tree, since engines parse by recursion."""
     while len(parts) > 1:
         pairs = [parts[place : place + 2] for place in range(0, len(parts), 2)]
-        parts = [reduce(lambda left, right: Both(connective, left, right), pair) for pair in pairs]
+        parts = [reduce(connective, pair) for pair in pairs]
     return parts[0]
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from .predicate import Predicate
 from .schema import Schema
+from .typed import Node
 
 
 class Values(tuple[tuple[Any, ...], ...]):
@@ -30,13 +30,16 @@ class Scan:
     """The rows of a stored table whose unit is not NULL. NaN is read as NULL.
 
     :ivar reference: where the engine finds it: ``"table"`` and the parts of its name, or
-        ``"parquet"`` and a path
+        ``"parquet"`` and paths
     :ivar fixed: whether its rows, their types and what it is no longer change
+    :ivar scales: columns of integers that are stored as decimals: the number of digits after the
+        point, by which the integer has been shifted
     """
 
     reference: tuple[str, ...]
     schema: Schema
     fixed: bool = False
+    scales: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,18 @@ class Where:
     """The rows for which a predicate holds. It holds or does not, also on NULL."""
 
     of: Relation
-    predicate: Predicate
+    predicate: Node
+
+
+@dataclass(frozen=True, slots=True)
+class WithColumns:
+    """All rows, each with new columns, and others in place of old ones of the same names.
+
+    :ivar columns: names and values, which are of the row as it was before
+    """
+
+    of: Relation
+    columns: tuple[tuple[str, Node], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +111,7 @@ class PublicJoin:
     rows: Values
 
 
-Relation: TypeAlias = Scan | Where | Select | Truncate | GroupTruncate | PublicJoin
+Relation: TypeAlias = Scan | Where | WithColumns | Select | Truncate | GroupTruncate | PublicJoin
 
 
 def schema_after(relation: Relation) -> Schema:
@@ -107,7 +121,15 @@ def schema_after(relation: Relation) -> Schema:
     schema = schema_after(relation.of)
     if isinstance(relation, PublicJoin):
         return Schema(schema.columns + relation.added, schema.unit)
+    if isinstance(relation, WithColumns):
+        return with_columns(schema, relation.columns)
     return schema
+
+
+def with_columns(schema: Schema, columns: tuple[tuple[str, Node], ...]) -> Schema:
+    """Return a schema with other columns; those of a known name stay in their places."""
+    kinds = {name: one.kind for name, one in columns}
+    return Schema(tuple({**dict(schema.columns), **kinds}.items()), schema.unit)
 
 
 def nodes_of(relation: Relation) -> Iterator[Relation]:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import PurePath
+from typing import Any, TypeAlias
 
 from opendp.mod import assert_features
 
 from ..arguments import checks
 from .domain import Tables
-from .engines.known import engine_of
-from .schema import schema_of
+from .engines.duckdb import FILES
+from .engines.known import engine_of, own_connection
+from .schema import Decimal, stored_schema_of
 from .table import Table, table_of
+
+Names: TypeAlias = str | PurePath | Sequence[str | PurePath]
+Columns: TypeAlias = Mapping[str, type | Decimal]
 
 
 def scan(
     connection: Any,
-    table: str | Sequence[str],
-    schema: Mapping[str, type],
-    unit: str | Sequence[str],
+    table: Names | Columns | None = None,
+    schema: Columns | str | Sequence[str] | None = None,
+    unit: str | Sequence[str] | None = None,
     *,
     timeout: float | None = None,
     snapshot: bool = False,
@@ -46,12 +51,16 @@ def scan(
 
     :param connection: an open DuckDB connection, whose statements run on cursors of their own; an
         open connection of psycopg to PostgreSQL, with whose login statements run on connections of
-        their own; or a session of Spark
+        their own; or a session of Spark. Leave it out for files: ``scan("visits.parquet", schema,
+        unit)`` opens a connection of DuckDB of its own
     :param table: name of a stored table, spelled as it is stored, or its schema and its name; or
-        the path of one Parquet file (DuckDB, Spark) or CSV file (DuckDB; in UTF-8, by RFC 4180 with
-        a header; a text that is not exactly a value of its type is NULL). Folders are no columns
+        paths of Parquet files (DuckDB, Spark) or CSV files (DuckDB; in UTF-8, by RFC 4180 with a
+        header; a text that is not exactly a value of its type is NULL). All have the same columns.
+        On DuckDB a pattern such as ``"visits-*.parquet"`` stands for the files that are there now.
+        Folders are no columns
     :param schema: mapping from the names of the columns to use to their types: int (of up to 64
-        bits), float, str, bool or datetime.date; it is public
+        bits), float, str (also UUID, ENUM and char(n)), bool, datetime.date, datetime.datetime (of
+        a time zone: in UTC), or :class:`.Decimal`; it is public. See :func:`.describe_schema`
     :param unit: name of the column, of integers or texts, that says to whom a row belongs. Or names
         of several columns: ``("person", "week")`` protects each person in each week, so a person
         with rows in k weeks is k units. Bounds of a unit then also hold for a table that gets more
@@ -85,11 +94,33 @@ def scan(
     [1, 2, -1]
     """
     assert_features("honest-but-curious")
-    known = schema_of(schema, unit)
-    names = (table,) if checks.is_a(table, str) else checks.sequence("names", table=table)
+    if _are_paths(connection):  # the arguments are one place further left
+        rest: list[Any] = [one for one in (table, schema, unit) if one is not None]
+        schema, unit, *_ = *rest, None, None
+    known, scales = stored_schema_of(schema, unit)
     seconds = None if timeout is None else checks.positive(timeout=timeout)
     keep = checks.flag(snapshot=snapshot)
-    engine = engine_of(connection)
-    stored = engine.open(tuple(checks.text(table=name) for name in names), known)
+    opened, names = source_of(connection, table)
+    stored = engine_of(opened).open(names, known, scales)
     found = table_of(stored, Tables(known), seconds)
     return found.fixed() if keep else found
+
+
+def source_of(connection: Any, table: object) -> tuple[Any, tuple[str, ...]]:
+    """Return a connection and the name of what it reads, or paths; our own for paths alone."""
+    if _are_paths(connection):
+        connection, table = own_connection(), connection
+    names = (table,) if _is_path(table) else checks.sequence("names", table=table)
+    plain = (str(one) if checks.is_a(one, PurePath) else one for one in names)
+    return connection, tuple(checks.text(table=one) for one in plain)
+
+
+def _are_paths(value: object) -> bool:
+    given = value if isinstance(value, (list, tuple)) else (value,)
+    return len(given) > 0 and all(
+        _is_path(one) and str(one).lower().endswith(tuple(FILES)) for one in given
+    )
+
+
+def _is_path(value: object) -> bool:
+    return checks.is_a(value, str, PurePath)

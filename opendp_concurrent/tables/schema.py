@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -11,10 +12,46 @@ from ..arguments import checks
 from ..arguments.plain import plain
 from ..errors import InvalidTypeError, InvalidValueError
 
-KINDS: dict[type, str] = {int: "int", float: "float", str: "str", bool: "bool", date: "date"}
-KEYS = (int, str, bool, date)  # types whose values can be keys of groups: equality is exact
+KINDS: dict[type, str] = {
+    int: "int",
+    float: "float",
+    str: "str",
+    bool: "bool",
+    date: "date",
+    datetime: "datetime",
+}
+KEYS = (
+    int,
+    str,
+    bool,
+    date,
+    datetime,
+)  # types whose values can be keys of groups: equality is exact
 UNITS = (int, str)
+DIGITS = checks.at_most(18, "64 bits have 18 digits", checks.whole)
 LARGEST = 2**63 - 1  # of an integer in each engine
+
+
+@dataclass(frozen=True, slots=True)
+class Decimal:
+    """A stored decimal number, DECIMAL(p, scale), that is read as an integer.
+
+    The column is then of integers: multiples of 10^-scale, such as cents for ``Decimal(2)``.
+
+    :ivar scale: number of digits after the point, from 0 to 18; p is at most 18
+
+    :example:
+
+    >>> schema = {"person": int, "price": oc.tables.Decimal(2)}
+    """
+
+    scale: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", DIGITS(scale=self.scale))
+
+
+Scales = Mapping[str, int]  # of the columns that are stored as decimals
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +92,17 @@ class Schema:
         return f"{', '.join(told)}; unit {', '.join(map(json.dumps, self.unit))}"
 
 
+def stored_schema_of(schema: Any, unit: Any) -> tuple[Schema, Scales]:
+    """Return a schema, and the scales of the columns that are stored as decimals; or raise."""
+    given = checks.mapping("names of columns to types", schema=schema)
+    scales = {name: one.scale for name, one in given.items() if type(one) is Decimal}
+    plain = {name: int if name in scales else kind for name, kind in given.items()}
+    found = schema_of(plain, unit)
+    if set(scales) & set(found.unit):
+        raise InvalidTypeError("unit must have no column of decimals, whose texts are not unique")
+    return found, scales
+
+
 def schema_of(schema: Any, unit: Any) -> Schema:
     """Return a schema from a mapping of names to types and the unit's columns, or raise."""
     columns = []
@@ -73,7 +121,8 @@ def kind_of(name: Any, kind: Any) -> type:
     if type(kind) is type and kind in KINDS:
         return kind
     raise InvalidTypeError(
-        f"schema[{checks.shown(name)}] must be int, float, str, bool or datetime.date, "
+        f"schema[{checks.shown(name)}] must be int, float, str, bool, datetime.date or "
+        f"datetime.datetime, "
         f"found {checks.shown(kind)}"
     )
 
@@ -113,7 +162,7 @@ def value_of(kind: type, **argument: Any) -> Any:
     """Return a public value as Python's own class if it is one of a column's type, or raise.
 
     No rounding, and no conversion that differs between engines: integers of 64 bits, doubles other
-    than NaN, texts in Unicode without NUL, Booleans, dates.
+    than NaN, texts in Unicode without NUL, Booleans, dates, timestamps without a zone or in UTC.
     """
     ((name, value),) = argument.items()
     if kind is float:
@@ -123,7 +172,7 @@ def value_of(kind: type, **argument: Any) -> Any:
         if not -LARGEST <= whole <= LARGEST:
             raise InvalidValueError(f"{name} ({whole}) must be within 64 bits")
         return whole
-    if not checks.is_a(value, kind) or checks.is_a(value, datetime):
+    if not checks.is_a(value, kind) or (kind is date and checks.is_a(value, datetime)):
         raise InvalidTypeError(
             f"{name} must be of the column's type, {KINDS[kind]}, found {type(value).__name__}"
         )
@@ -131,6 +180,11 @@ def value_of(kind: type, **argument: Any) -> Any:
         raise InvalidValueError(f"{name} must be valid Unicode without NUL")
     if kind is date:
         return date(value.year, value.month, value.day)
+    if kind is datetime:
+        if value.utcoffset():
+            raise InvalidValueError(f"{name} must be a timestamp without a time zone, or in UTC")
+        parts = value.year, value.month, value.day, value.hour, value.minute, value.second
+        return datetime(*parts, value.microsecond)
     return plain(value)
 
 

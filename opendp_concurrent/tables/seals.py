@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 from opendp.mod import assert_features
@@ -33,6 +33,7 @@ from .table import Table
 VERSION = 1
 NUMBER = "oc_seal"  # the column of the number of a seal
 _TYPES = {int: "BIGINT", float: "FLOAT8", str: 'TEXT COLLATE "C"', bool: "BOOLEAN", date: "DATE"}
+_TYPES[datetime] = "TIMESTAMP"
 
 
 def _table(**argument: Any) -> Table:

@@ -17,10 +17,20 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from . import plan as nodes
 from .domain import GroupBound, Tables, table_domain, tables_of, units, units_in
-from .predicate import Predicate
-from .predicate import checked as checked_predicate
-from .schema import KEYS, Schema, check_distinct, column_name, keys_of, kind_of, names_of, value_of
+from .expression import Expression
+from .schema import (
+    KEYS,
+    KINDS,
+    Schema,
+    check_distinct,
+    column_name,
+    keys_of,
+    kind_of,
+    names_of,
+    value_of,
+)
 from .table import Table
+from .typed import Node, checked, checked_value
 
 MOST_ROWS = checks.at_most(2**31 - 1, "a unit has fewer rows")
 
@@ -58,7 +68,7 @@ def _step(
 
 
 @constructor
-def make_where(input_domain: Domain, input_metric: Metric, predicate: Predicate) -> Transformation:
+def make_where(input_domain: Domain, input_metric: Metric, predicate: Expression) -> Transformation:
     """Keep the rows of a table for which a predicate holds.
 
     A predicate holds or does not, also on missing values: a comparison with NULL or NaN does not
@@ -71,7 +81,8 @@ def make_where(input_domain: Domain, input_metric: Metric, predicate: Predicate)
 
     :param input_domain: of tables
     :param input_metric: units added or removed
-    :param predicate: made of :func:`.column`, with constants of the columns' types
+    :param predicate: made of :func:`.col`, with constants of the columns' types; a column of
+        Booleans is a condition
     :return: a transformation of tables
     :raises InvalidTypeError, InvalidValueError: naming the argument; for a function or a text of
         SQL, which cannot be shown to be deterministic and total
@@ -87,8 +98,57 @@ def make_where(input_domain: Domain, input_metric: Metric, predicate: Predicate)
     (1, 1)
     """
     tables = tables_of(input_domain, input_metric)
-    known = checked_predicate(tables.schema, predicate)
+    known = checked(tables.schema, predicate)
     return _step(tables, tables, lambda of: nodes.Where(of, known))
+
+
+@constructor
+def make_with_columns(
+    input_domain: Domain, input_metric: Metric, columns: Mapping[str, Expression]
+) -> Transformation:
+    """Add columns to a table, whose values are expressions on the row.
+
+    A name that the table has already is redefined. All expressions see the row as it was before.
+
+    Guarantee: the distance in units does not grow, and each unit has as many rows as before,
+    because each row is mapped to one by its own values, and its unit stays.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: of tables
+    :param input_metric: units added or removed
+    :param columns: mapping from names to expressions, which are made of :func:`.col`. The columns
+        of the unit cannot be redefined, nor those by which the groups of a unit are bounded
+    :return: a transformation of tables
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import duckdb
+    >>> connection = duckdb.connect().execute("CREATE TABLE rides AS SELECT 1 AS person, 90 AS km")
+    >>> rides = oc.tables.scan(connection, "rides", {"person": int, "km": int}, "person")
+    >>> col = oc.tables.col
+    >>> columns = {"far": col("km") > 50, "miles": col("km") * 0.62}
+    >>> oc.t.make_with_columns(*rides.space, columns)(rides)
+    Table("person": int, "km": int, "far": bool, "miles": float; unit "person")
+    """
+    tables = tables_of(input_domain, input_metric)
+    schema, found = tables.schema, list[tuple[str, Node]]()
+    for name, value in checks.mapping("names to expressions", columns=columns).items():
+        known = column_name(columns=name)
+        found.append((known, checked_value(schema, value, f"columns[{known!r}]")))
+    if not found:
+        raise InvalidValueError("columns must have at least one column")
+    bounded = {*schema.unit, *(name for one in tables.groups for name in one.by)}
+    for name, _ in found:
+        if name in bounded:
+            raise InvalidValueError(
+                f"columns must not redefine {name!r}: it tells units apart, or the groups of a "
+                "unit that are bounded; give the column another name"
+            )
+    after = nodes.with_columns(schema, tuple(found))
+    check_distinct("columns", after.names)
+    return _step(tables, tables.on(after), lambda of: nodes.WithColumns(of, tuple(found)))
 
 
 @constructor
@@ -121,7 +181,7 @@ def make_table_select(
     Table("person": int, "b": int; unit "person")
     """
     tables = tables_of(input_domain, input_metric)
-    names = names_of("columns", tables.schema, columns, (*KEYS, float))
+    names = names_of("columns", tables.schema, columns, tuple(KINDS))
     schema = tables.schema.keep(names)
     return _step(tables, tables.on(schema), lambda of: nodes.Select(of, schema))
 
@@ -169,7 +229,7 @@ def make_truncate(
     """
     tables = tables_of(input_domain, input_metric)
     first = (
-        names_of("order_by", tables.schema, order_by, (*KEYS, float))
+        names_of("order_by", tables.schema, order_by, tuple(KINDS))
         if checks.is_a(order_by, str) or len(checks.elements("columns", order_by=order_by))
         else ()
     )
@@ -318,6 +378,7 @@ def _row(added: tuple[tuple[str, type], ...], values: Any) -> tuple[Any, ...]:
 
 
 then_where = _native.to_then(make_where)
+then_with_columns = _native.to_then(make_with_columns)
 then_table_select = _native.to_then(make_table_select)
 then_truncate = _native.to_then(make_truncate)
 then_group_truncate = _native.to_then(make_group_truncate)

@@ -98,7 +98,7 @@ class Table:
 
 def table_of(stored: Stored, tables: Tables, timeout: float | None) -> Table:
     """Return a table of what is stored, which is dropped when nobody needs it."""
-    scan = Scan(stored.reference, tables.schema, stored.fixed)
+    scan = Scan(stored.reference, tables.schema, stored.fixed, stored.scales)
     return Table(stored.engine, scan, tables, timeout, (_Held(stored),))
 
 

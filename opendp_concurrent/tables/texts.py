@@ -5,6 +5,8 @@ int   ``0``, or a digit from 1 to 9 and more digits, with ``-`` or without; 64 b
 float an integer or decimal number, with an exponent or without; ``inf``, ``Infinity``
 bool  ``true``, ``True``, ``TRUE``, ``t``; ``false``, ``False``, ``FALSE``, ``f``
 date  ``YYYY-MM-DD``, a day of the calendar from year 1 on
+datetime  ``YYYY-MM-DD HH:MM:SS``, with up to 6 digits of a second, ``T`` and ``Z`` or not
+decimal ``12.5``: a number with at most as many digits after the point as its scale
 str   every text but the empty one
 ===== ===============================================================================
 
@@ -16,16 +18,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import date
+from datetime import date, datetime
 from math import isinf
 
 from .schema import LARGEST
 
-Value = int | float | str | bool | date | None
+Value = int | float | str | bool | date | None  # a datetime is a date
 _INTEGER = re.compile(r"-?[1-9][0-9]{0,18}|0")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INFINITE = re.compile(r"([+-]?)(?:inf|Inf|INF|infinity|Infinity|INFINITY)")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_MOMENT = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,6}))?Z?"
+)
+_DECIMAL = re.compile(r"(-?)(0|[1-9][0-9]{0,18})(?:\.([0-9]{1,18}))?")
 _TRUTH = {
     **dict.fromkeys(("true", "True", "TRUE", "t"), True),
     **dict.fromkeys(("false", "False", "FALSE", "f"), False),
@@ -59,6 +65,26 @@ def day(text: str) -> date | None:
         return None
 
 
+def moment(text: str) -> datetime | None:
+    """Return the timestamp that a text names, without a zone or in UTC."""
+    found = _MOMENT.fullmatch(text)
+    if found is None:
+        return None
+    try:
+        return datetime.fromisoformat(f"{found[1]} {found[2]}.{(found[3] or '').ljust(6, '0')}")
+    except ValueError:
+        return None
+
+
+def decimal(text: str, scale: int) -> int | None:
+    """Return a decimal number as a multiple of 10^-scale; never rounded."""
+    found = _DECIMAL.fullmatch(text)
+    if found is None or len(found[3] or "") > scale:
+        return None
+    steps = int(f"{found[1]}{found[2]}{(found[3] or '').ljust(scale, '0')}")
+    return steps if -LARGEST <= steps <= LARGEST else None
+
+
 def own(text: str) -> str | None:
     """Return a text itself; the empty one is NULL, in quotation marks or not."""
     return text or None
@@ -70,4 +96,5 @@ READ: dict[type, Callable[[str], Value]] = {
     str: own,
     bool: _TRUTH.get,
     date: day,
+    datetime: moment,
 }

@@ -1228,6 +1228,13 @@ def asked_table(made: Any, d_in: Any) -> Any:
 
 
 maker("where", BOUNDED, 1, asked_table, predicate=(oc.tables.column("zone") == "a", "predicate"))
+maker(
+    "with_columns",
+    BOUNDED,
+    1,
+    asked_table,
+    columns=({"long": oc.tables.col("hours") > 1.0}, "mapping"),
+)
 maker("table_select", BOUNDED, 1, asked_table, columns=(["zone"], COLUMNS))
 maker("truncate", BOUNDED, 1, asked_table, order_by=(["zone"], COLUMNS + " or sequence"))
 maker("group_truncate", BOUNDED, 1, asked_table)

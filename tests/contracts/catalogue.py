@@ -1243,6 +1243,13 @@ WRAPPERS: tuple[Wrapper, ...] = (
         same_map=True,
     ),
     Wrapper(
+        "with columns",
+        Role.TRANSFORMATION,
+        _both("with_columns"),
+        _engine_step("with_columns", tables.data, {"hours": oc.tables.col("hours") * 2.0}),
+        same_map=True,
+    ),
+    Wrapper(
         "select",
         Role.TRANSFORMATION,
         _both("table_select"),

@@ -44,7 +44,7 @@ def test_the_scale_is_rounded_up():
         {"scale": float("inf")},
         {"quantum": 0.0},
         {"where": "n > 1"},
-        {"where": oc.tables.column("n")},
+        {"where": oc.tables.column},
     ],
     ids=str,
 )
@@ -67,8 +67,8 @@ def test_what_can_be_seen_without_a_table_is_refused_when_it_is_made(given):
         ({"column": "x", "quantum": 1e-300}, "quantum"),
         ({"scale": 1e-10}, "scale"),
         ({"scale": 1e20}, "scale"),
-        ({"where": oc.tables.column("nobody") == 1}, "predicate"),
-        ({"where": oc.tables.column("n") == "1"}, "predicate"),
+        ({"where": oc.tables.column("nobody") == 1}, "where"),
+        ({"where": oc.tables.column("n") == "1"}, "where"),
     ],
     ids=str,
 )

@@ -174,7 +174,16 @@ MADE = {
             | (oc.tables.column("day") < date(2024, 2, 29))
             | (oc.tables.column("age") != oc.tables.column("person"))
         )
-        >> oc.t.then_table_select(["zone", "age", "hours"])
+        >> oc.t.then_with_columns(
+            {
+                "class": oc.tables.col("age").cut([18, 65], ["young", "grown", "old"]),
+                "week": oc.tables.col("day").clip(date(2024, 1, 1), date(2024, 12, 31)).dt.week(),
+                "half": oc.tables.when(oc.tables.col("age") > 3)
+                .then(oc.tables.col("hours") / 2)
+                .otherwise(oc.tables.col("age").cast(float).fill_null(0.5)),
+            }
+        )
+        >> oc.t.then_table_select(["zone", "age", "hours", "class"])
         >> oc.t.then_public_join("zone", {"town": str, "price": float}, {"a": ("b", None)})
         >> oc.t.then_group_truncate("zone", 2, 2)
         >> oc.t.then_truncate(3, ["age"], materialize=True)
@@ -720,7 +729,7 @@ HOSTILE = {
         ),
         "connective",
     ),
-    "a negated number": (call(MODULE, "negated", of=3), "a predicate was expected"),
+    "a negated number": (call(MODULE, "negated", of=3), "an expression was expected"),
     "a type of a column": (
         call(
             MODULE, "columns", kinds=call(MODULE, "mapping", items=[{"__tuple__": ["a", "eval"]}])

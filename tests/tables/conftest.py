@@ -40,6 +40,28 @@ class OnDuckDB:
         self.connection.close()
 
 
+class OnFiles(OnDuckDB):
+    """Two Parquet files, without a connection; a unit has rows in one of them or in both."""
+
+    name = "files"
+
+    def __init__(self, folder):
+        super().__init__()
+        self._folder, self._files = folder, count()
+
+    def load(self, data, name="t", **options):
+        """Store rows, and return the table."""
+        super().load(data, name)
+        pattern = self._folder / f"{next(self._files)}-*.parquet"
+        for part in (0, 1):
+            path = str(pattern).replace("*", str(part))
+            self.connection.execute(
+                f"COPY (SELECT * FROM {quoted(name)} WHERE rowid % 2 = {part}) "
+                f"TO '{path}' (FORMAT parquet)"
+            )
+        return oc.tables.scan(pattern, data.schema, data.unit, **options)
+
+
 class OnPostgreSQL:
     """Tables on a PostgreSQL server that is started for the tests."""
 
@@ -97,6 +119,12 @@ def on_duckdb():
 @pytest.fixture(scope="module")
 def on_postgres(server):
     with contextlib.closing(OnPostgreSQL(server)) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def on_files(tmp_path_factory):
+    with contextlib.closing(OnFiles(tmp_path_factory.mktemp("parts"))) as found:
         yield found
 
 

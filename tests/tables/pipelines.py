@@ -1,7 +1,7 @@
 """Random tables and pipelines, hostile to engines: names, texts, numbers, and missing values."""
 
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from math import inf, nan
 from typing import Any
 
@@ -23,12 +23,19 @@ VALUES: dict[type, tuple[Any, ...]] = {
     ),
     str: TEXTS,
     bool: (True, False),
-    date: (date(1, 1, 1), date(1970, 1, 1), date(2024, 2, 29), date(9999, 12, 31)),
+    date: (
+        *(date(1, 1, 1), date(1970, 1, 1), date(2024, 2, 29), date(2021, 1, 3), date(9999, 12, 31)),
+    ),
+    datetime: (
+        *(datetime.min, datetime(1969, 12, 31, 23, 59, 59, 999999), datetime(1970, 1, 1)),
+        *(datetime(2024, 2, 29, 13, 14, 15, 123457), datetime.max),
+    ),
 }
 NORMS = st.sampled_from(["l1", "l2", "linf"])
 NAMES = ("age", "Region", "per son", 'quo"te', "back`tick", "a'b", "select", "c0", "t", "k0")
 NAMES += ("é", "r", "i", "n", "100%", "a.b", "$1", "x\\y", ";--", "group")
 STORED = {int: "BIGINT", float: "DOUBLE PRECISION", str: "TEXT", bool: "BOOLEAN", date: "DATE"}
+STORED[datetime] = "TIMESTAMP"
 
 
 def quoted(name):
@@ -60,7 +67,7 @@ def data(draw, least=0, most=12):
     unit, *others = names
     schema = {unit: draw(st.sampled_from([int, str]))}
     schema[others[0]] = draw(st.sampled_from([int, float]))  # one that can be added
-    schema[others[1]] = draw(st.sampled_from([int, str, bool, date]))  # one that can be a key
+    schema[others[1]] = draw(st.sampled_from([int, str, bool, date, datetime]))  # a key
     for name in others[2:]:
         schema[name] = draw(st.sampled_from(list(VALUES)))
     few = {
@@ -85,9 +92,9 @@ class Pipeline:
             space = space >> vars(oc.t)[f"then_{name}"](**arguments)
         return space
 
-    def answer(self, rows, unit):
+    def answer(self, rows, unit, schema):
         """The answer in plain Python."""
-        found = reference.scanned(rows, unit)
+        found, schema = reference.scanned(rows, unit), dict(schema)
         for name, arguments in self.parts:
             unused = () if name == "table_moments" else ("norm", "materialize")
             plain = {key: one for key, one in arguments.items() if key not in unused}
@@ -95,34 +102,94 @@ class Pipeline:
                 plain["rows_each"] = plain.pop("rows")
             if name == "public_join":
                 plain["partners"] = plain.pop("rows")
+                added = plain["schema"]
+            elif name == "with_columns":
+                one = reference.kind_of
+                added = {fresh: one(value, schema) for fresh, value in plain["columns"].items()}
+            if name in ("where", "with_columns"):
+                plain["schema"] = schema
             found = getattr(reference, name)(found, unit, **plain)
+            schema |= added if name in ("public_join", "with_columns") else {}
         return found
 
 
 @st.composite
-def predicates(draw, schema, depth=2):
-    if depth and draw(st.booleans()):
-        left = draw(predicates(schema, depth - 1))
-        kind = draw(st.sampled_from(["and", "or", "not"]))
-        if kind == "not":
-            return ~left
-        right = draw(predicates(schema, depth - 1))
-        return left & right if kind == "and" else left | right
-    name, kind = draw(st.sampled_from(list(schema.items())))
-    column = oc.tables.column(name)
-    form = draw(
-        st.sampled_from(["==", "!=", "<", "<=", ">", ">=", "null", "in", "between", "other"])
-    )
-    if form == "null":
-        return column.is_null()
-    if form == "in":
-        return column.is_in(draw(st.lists(public(kind), min_size=1, max_size=4)))
+def expressions(draw, schema, kind, depth=3):
+    """An expression of a type; half of the leaves are columns, if there are some of the type."""
+    columns = [name for name, of in schema.items() if of is kind]
+    if not depth or draw(st.integers(0, 4)) == 0:
+        if columns and draw(st.booleans()):
+            return oc.tables.col(draw(st.sampled_from(columns)))
+        return oc.tables.lit(draw(public(kind)))
+    of = lambda kind: draw(expressions(schema, kind, depth - 1))  # noqa: E731
+    form = draw(st.sampled_from([*FORMS[kind], *FORMS[None]]))
+    if form == "case":
+        found = oc.tables.when(of(bool)).then(of(kind))
+        found = found.when(of(bool)).then(of(kind)) if draw(st.booleans()) else found
+        return found.otherwise(of(kind)) if draw(st.booleans()) else found
+    if form == "fill_null":
+        return of(kind).fill_null(of(kind))
+    if form in ("==", "<=", ">"):
+        other = draw(st.sampled_from(list(VALUES)))
+        return reference.COMPARE[form](of(other), of(other))
+    if form in ("&", "|"):
+        return of(bool) & of(bool) if form == "&" else of(bool) | of(bool)
+    if form == "~":
+        return ~of(bool)
+    other = draw(st.sampled_from(list(VALUES)))
+    if form == "is_null":
+        return of(other).is_null()
+    if form == "is_in":
+        return of(other).is_in(draw(st.lists(public(other), min_size=1, max_size=4)))
     if form == "between":
-        return column.between(draw(public(kind)), draw(public(kind)))
-    if form == "other":
-        same = [other for other, of in schema.items() if of is kind]
-        return column <= oc.tables.column(draw(st.sampled_from(same)))
-    return reference.COMPARE[form](column, draw(public(kind)))
+        return of(other).between(draw(public(other)), draw(public(other)))
+    if form in ("+", "-", "*"):
+        pair = [of(kind), number(of, draw, kind)]
+        return reference.ARITHMETIC[form](*draw(st.permutations(pair)))
+    if form == "/":
+        divisor = draw(st.sampled_from([0.5, -3.0, 1e-150, 7, -1e300, 5e150]))
+        if draw(st.booleans()):
+            ends = draw(st.sampled_from([(1e-150, 2.0), (-1e300, -1e-3), (1.0, inf)]))
+            divisor = of(float).clip(*ends)
+        return number(of, draw, float) / divisor
+    if form == "//":
+        divisor = draw(st.sampled_from([1, 2, 7, LARGE]))
+        return of(int) // (of(int).clip(1, divisor) if draw(st.booleans()) else divisor)
+    if form == "clip":
+        return of(kind).clip(*sorted([draw(public(kind)), draw(public(kind))]))
+    if form == "cut":
+        other = draw(st.sampled_from([one for one in VALUES if one is not bool]))
+        order = reference.sortable
+        breaks = st.lists(public(other), min_size=1, max_size=6, unique_by=order)
+        breaks = sorted(draw(breaks), key=order)
+        labels = [f"bin {place}" for place in range(len(breaks) + 1)] if kind is str else None
+        return of(other).cut(breaks, labels, left_closed=draw(st.booleans()))
+    if form == "part":
+        timed = draw(st.booleans())
+        names = ["year", "month", "day", "week", "weekday", *(["hour", "minute"] if timed else [])]
+        return getattr(of(datetime if timed else date).dt, draw(st.sampled_from(names)))()
+    return of(draw(st.sampled_from(form))).cast(kind)
+
+
+FORMS = {  # of each type; those of casts are the types before
+    None: ["case", "fill_null"],
+    int: [*"+-*", "//", "clip", "cut", "part", (float, bool, str)],
+    float: [*"+-*/", "clip", (int,)],
+    str: ["cut", (int, date)],
+    bool: ["==", "<=", ">", "&", "|", "~", "is_null", "is_in", "between"],
+    date: ["clip", (str, datetime)],
+    datetime: ["clip", (date,)],
+}
+
+
+def number(of, draw, kind):
+    """A number; of an integer that becomes a float, not every constant can."""
+    found = of(int if kind is int or draw(st.booleans()) else float)
+    return found.clip(-(2**53), 2**53) if kind is float and found.operation == "literal" else found
+
+
+def predicates(schema):
+    return expressions(schema, bool)
 
 
 def keyed(schema):
@@ -145,10 +212,17 @@ columns_of = lambda names, most: st.lists(  # noqa: E731
 def steps(draw, schema, unit):
     """A step, and the schema after it."""
     name = draw(
-        st.sampled_from(["where", "table_select", "truncate", "group_truncate", "public_join"])
+        st.sampled_from(
+            ["where", "with_columns", "table_select", "truncate", "group_truncate", "public_join"]
+        )
     )
     if name == "where":
         return (name, {"predicate": draw(predicates(schema))}), schema
+    if name == "with_columns":
+        fresh = [one for one in NAMES if one.casefold() not in {name.casefold() for name in schema}]
+        kinds = {one: draw(st.sampled_from(list(VALUES))) for one in draw(columns_of(fresh, 2))}
+        columns = {one: draw(expressions(schema, kind)) for one, kind in kinds.items()}
+        return (name, {"columns": columns}), {**schema, **kinds}
     if name == "table_select":
         kept = draw(columns_of(list(schema), 4))
         after = {one: kind for one, kind in schema.items() if one in kept or one == unit}

@@ -4,12 +4,14 @@ It shares no code with the rendering. A row is a dictionary; NaN has become None
 """
 
 import operator
+import re
+from bisect import bisect_left, bisect_right
+from datetime import date, datetime, time
 from fractions import Fraction
 from itertools import pairwise
-from math import floor
+from math import floor, trunc
 
-from opendp_concurrent.tables import predicate as predicates
-
+ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 COMPARE = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -37,27 +39,134 @@ def scanned(rows, unit):
     return [row for row in read if row[unit] is not None]
 
 
-def holds(one, row):
-    if isinstance(one, predicates.Both):
-        left, right = holds(one.left, row), holds(one.right, row)
-        return (left and right) if one.connective == "and" else (left or right)
-    if isinstance(one, predicates.Not):
-        return not holds(one.of, row)
-    if isinstance(one, predicates.IsNull):
-        return row[one.column] is None
-    own = row[one.column]
-    if isinstance(one, predicates.IsIn):
-        return own is not None and any(own == value for value in one.values)
-    other = row[one.value.name] if isinstance(one.value, predicates.Other) else one.value
-    if own is None or other is None:
-        return False
-    if isinstance(own, str):
-        own, other = own.encode(), other.encode()
-    return COMPARE[one.comparison](own, other)
+def kind_of(one, schema):
+    """The type of an expression; constants have that of what they are beside."""
+    if one.operation == "column":
+        return schema[one.given]
+    if one.operation == "literal":
+        return type(one.given)
+    if one.operation in ("+", "-", "*"):
+        return float if float in {kind_of(of, schema) for of in one.operands} else int
+    if one.operation in ("case", "fill_null"):
+        values = one.operands if one.operation == "fill_null" else values_of(one)
+        others = [of for of in values if of.operation != "literal"]
+        return kind_of((others or values)[0], schema)
+    if one.operation == "clip":
+        return kind_of(one.operands[0], schema)
+    if one.operation == "cut":
+        return int if one.given[1] is None else str
+    if one.operation == "cast":
+        return one.given
+    return {"/": float, "//": int, "part": int}.get(one.operation, bool)
 
 
-def where(rows, unit, predicate):
-    return [row for row in rows if holds(predicate, row)]
+def values_of(one):
+    """The values of a choice."""
+    pairs = len(one.operands) // 2
+    return one.operands[1 : 2 * pairs : 2] + one.operands[2 * pairs :]
+
+
+def in_64_bits(value):
+    return value if -(2**63) <= value < 2**63 else None
+
+
+def evaluate(one, row, schema):
+    """The value of an expression; None is NULL."""
+    kind, operation = kind_of(one, schema), one.operation
+    if operation == "column":
+        return row[one.given]
+    if operation == "literal":
+        return one.given
+    if operation in ("and", "or", "not"):  # what is NULL does not hold
+        held = [bool(evaluate(of, row, schema)) for of in one.operands]
+        return not held[0] if operation == "not" else (all if operation == "and" else any)(held)
+    if operation == "case":
+        pairs = len(one.operands) // 2
+        for place in range(0, 2 * pairs, 2):
+            if evaluate(one.operands[place], row, schema):
+                return in_kind(evaluate(one.operands[place + 1], row, schema), kind)
+        last = one.operands[2 * pairs :]
+        return in_kind(evaluate(last[0], row, schema), kind) if last else None
+    values = [evaluate(of, row, schema) for of in one.operands]
+    if operation == "fill_null":
+        return in_kind(next((value for value in values if value is not None), None), kind)
+    if operation == "is_null":
+        return values[0] is None
+    if None in values:
+        return False if kind is bool and operation != "cast" else None
+    if operation in COMPARE:
+        return COMPARE[operation](*(sortable(value) for value in values))
+    own, *others = values
+    if operation == "is_in":
+        return any(own == value for value in one.given)
+    if operation == "//":
+        return own // others[0]
+    if operation in ARITHMETIC:
+        return float_arithmetic(operation, *values) if kind is float else whole(operation, *values)
+    if operation == "clip":
+        low, high = one.given
+        return in_kind(min(max(own, low), high), kind)
+    if operation == "cut":
+        breaks, labels, closed = one.given
+        place = (bisect_right if closed else bisect_left)(
+            [sortable(value) for value in breaks], sortable(own)
+        )
+        return place if labels is None else labels[place]
+    return PARTS[one.given](own) if operation == "part" else cast(own, kind)
+
+
+PARTS = {
+    "year": lambda day: day.year,
+    "month": lambda day: day.month,
+    "day": lambda day: day.day,
+    "week": lambda day: day.isocalendar().week,
+    "weekday": lambda day: day.isoweekday(),
+    "hour": lambda day: day.hour,
+    "minute": lambda day: day.minute,
+}
+
+
+def in_kind(value, kind):
+    return float(value) if kind is float and value is not None else value
+
+
+def whole(operation, left, right):
+    return in_64_bits(ARITHMETIC[operation](left, right))
+
+
+def float_arithmetic(operation, *values):
+    found = []
+    for value in map(float, values):
+        if abs(value) > 1e150:
+            return None
+        found.append(0.0 if operation in "*/" and abs(value) < 1e-150 else value)
+    return ARITHMETIC[operation](*found)
+
+
+def cast(own, kind):
+    if type(own) is float and kind is int:
+        return trunc(own) if -(2.0**63) < own < 2.0**63 else None
+    if type(own) is str and kind is int:
+        return in_64_bits(int(own)) if re.fullmatch("0|-?[1-9][0-9]{0,18}", own) else None
+    if type(own) is str and kind is date:
+        try:
+            return date.fromisoformat(own) if re.fullmatch("[0-9]{4}(-[0-9]{2}){2}", own) else None
+        except ValueError:
+            return None
+    if kind is datetime:
+        return own if type(own) is datetime else datetime.combine(own, time())
+    if kind is date:
+        return own.date() if type(own) is datetime else own
+    return own if type(own) is kind else kind(own)
+
+
+def where(rows, unit, predicate, schema):
+    return [row for row in rows if evaluate(predicate, row, schema)]
+
+
+def with_columns(rows, unit, columns, schema):
+    fresh = [{name: evaluate(one, row, schema) for name, one in columns.items()} for row in rows]
+    return [{**row, **more} for row, more in zip(rows, fresh, strict=True)]
 
 
 def table_select(rows, unit, columns):

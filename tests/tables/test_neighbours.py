@@ -62,6 +62,12 @@ def test_removing_units_stays_within_the_stability_map(on_duckdb, draws):
     stays_within(on_duckdb, draws.draw)
 
 
+@settings(max_examples=60, deadline=None, suppress_health_check=RELAXED)
+@given(st.data())
+def test_removing_units_from_files_stays_within_the_stability_map(on_files, draws):
+    stays_within(on_files, draws.draw)  # an error would be an answer: none is raised
+
+
 @pytest.mark.slow
 @settings(max_examples=10_000, deadline=None, suppress_health_check=RELAXED)
 @given(st.data())

@@ -11,7 +11,7 @@ RELAXED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthChec
 def agree(engines, draw):
     found = draw(data())
     pipeline = draw(pipelines(found.schema, found.unit))
-    expected = pipeline.answer(found.rows, found.unit)
+    expected = pipeline.answer(found.rows, found.unit, found.schema)
     for engine in engines:
         table = engine.load(found)
         asked = pipeline.build(table.space)

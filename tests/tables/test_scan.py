@@ -7,7 +7,7 @@ import pickle
 import re
 import threading
 import weakref
-from datetime import date
+from datetime import date, datetime
 
 import duckdb
 import opendp.prelude as dp
@@ -254,8 +254,33 @@ REFUSED = {
         "could fail or round",
     ),
     "no such column": ("CREATE TABLE v (person INT)", "v", {"person": int, "x": int}, "which has"),
-    "a path": ("SELECT 1", "nowhere.parquet", {"person": int}, "path of one file that exists"),
-    "many files": ("SELECT 1", "*.parquet", {"person": int}, "path of one file that exists"),
+    "a path": ("SELECT 1", "nowhere.parquet", {"person": int}, "file that exists"),
+    "no file": ("SELECT 1", "*.parquet", {"person": int}, "file that exists"),
+    "two kinds": ("SELECT 1", ["a.csv", "b.parquet"], {"person": int}, "several of one kind"),
+    "a decimal of many digits": (
+        "CREATE TABLE v (person INT, x DECIMAL(19, 2))",
+        "v",
+        {"person": int, "x": oc.tables.Decimal(2)},
+        "up to 18 digits",
+    ),
+    "a decimal of another scale": (
+        "CREATE TABLE v (person INT, x DECIMAL(9, 3))",
+        "v",
+        {"person": int, "x": oc.tables.Decimal(2)},
+        "could fail or round",
+    ),
+    "a decimal as a unit": (
+        "CREATE TABLE v (person DECIMAL(9, 2))",
+        "v",
+        {"person": oc.tables.Decimal(2)},
+        "unit must have no",
+    ),
+    "a timestamp of nanoseconds": (
+        "CREATE TABLE v (person INT, x TIMESTAMP_NS)",
+        "v",
+        {"person": int, "x": datetime},
+        "could fail or round",
+    ),
     "a statement": ("SELECT 1", "(SELECT 1 AS person)", {"person": int}, "found 0 tables"),
 }
 

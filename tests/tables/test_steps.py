@@ -23,6 +23,7 @@ def table():
 
 
 STEPS = {
+    "with columns": oc.t.then_with_columns({"late": column("day") > 1, "eur": column("eur") * 2}),
     "where": oc.t.then_where(column("day") == 1),
     "select": oc.t.then_table_select(["zone"]),
     "truncate": oc.t.then_truncate(2),
@@ -98,7 +99,7 @@ def test_a_bound_goes_with_its_columns(table):
 
 
 REFUSED = {
-    "a text": (oc.t.then_where, ["age > 3"], "oc.tables.column"),
+    "a text": (oc.t.then_where, ["age > 3"], "oc.tables.col"),
     "a function": (oc.t.then_where, [lambda row: True], "deterministic and total"),
     "no column": (oc.t.then_where, [column("nowhere") == 1], "must be a column"),
     "a float for an integer": (oc.t.then_where, [column("day") == 1.5], "integer"),
@@ -108,6 +109,12 @@ REFUSED = {
     "NUL": (oc.t.then_where, [column("zone") == "a\0"], "NUL"),
     "a surrogate": (oc.t.then_where, [column("zone") == "\ud800"], "Unicode"),
     "two types": (oc.t.then_where, [column("zone") == column("day")], "one type"),
+    "no condition": (oc.t.then_where, [column("day")], "must hold or not"),
+    "a truth value of arithmetic": (oc.t.then_where, [column("day") + 1], "must hold or not"),
+    "no new columns": (oc.t.then_with_columns, [{}], "at least one"),
+    "columns of texts": (oc.t.then_with_columns, [{"x": "day + 1"}], "oc.tables.col"),
+    "the unit again": (oc.t.then_with_columns, [{"person": column("day")}], "redefine 'person'"),
+    "a name in another case": (oc.t.then_with_columns, [{"Day": column("day")}], "case"),
     "no such selected": (oc.t.then_table_select, [["x"]], "must be a column"),
     "selected twice": (oc.t.then_table_select, [["day", "day"]], "once"),
     "no rows": (oc.t.then_truncate, [0], "at least 1"),

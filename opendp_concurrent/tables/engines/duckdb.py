@@ -6,8 +6,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import date
+from datetime import date, datetime
 from functools import partial
+from glob import glob
 from threading import Timer
 from typing import Any, ClassVar
 from uuid import uuid4
@@ -16,14 +17,15 @@ from ...accounts.reentry import check_not_held
 from ...errors import InvalidTypeError, InvalidValueError
 from ...errors.tables import TableError
 from ...interrupts import Lock, let_in, whole
-from ..csv_file import NoCsvError, columns_of
+from ..csv_file import NoCsvError, columns_of, kinds_of
 from ..plan import Scan
-from ..schema import Schema
+from ..schema import Scales, Schema
 from .engine import Engine, Run, Stored, check_folders, opaque
 
 FILES = {".parquet": "parquet", ".csv": "csv"}
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _STORED = {int: "BIGINT", float: "DOUBLE", str: "VARCHAR", bool: "BOOLEAN", date: "DATE"}
+_STORED[datetime] = "TIMESTAMP"
 _COLUMNS = """
     SELECT c.column_name, c.data_type, t.sql
     FROM duckdb_columns() AS c
@@ -62,82 +64,87 @@ class DuckDB(Engine):
     stored: ClassVar = {
         int: frozenset(_INTEGERS),
         float: frozenset({"FLOAT", "DOUBLE"}),
-        str: frozenset({"VARCHAR"}),
+        str: frozenset({"VARCHAR", "UUID", "ENUM"}),
         bool: frozenset({"BOOLEAN"}),
         date: frozenset({"DATE"}),
+        datetime: frozenset({"TIMESTAMP", "TIMESTAMP WITH TIME ZONE"}),
     }
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
-        self._file: tuple[str, tuple[int, ...]] | None = None  # which scan has read and checked
+        self._files: dict[str, tuple[int, ...]] = {}  # which scan has read and checked
 
     def reference(self, table: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the reference of a stored table, or of a file by its path, or raise."""
+        """Return the reference of a stored table, or of files by their paths, or raise.
+
+        A pattern with ``*`` or ``?`` stands for the files that are there now, in their order.
+        """
         *_, last = table
         kind = FILES.get(os.path.splitext(last)[1].lower())
         if kind is None:
             return self._stored_table(table)
-        if len(table) != 1 or not os.path.isfile(last) or any(one in last for one in "*?[]"):
+        paths = [one for path in table for one in _matching(path)]
+        kinds = {FILES.get(os.path.splitext(path)[1].lower()) for path in paths}
+        if kinds != {kind} or not all(map(_is_file, paths)):
             raise InvalidValueError(
-                f"table ({last!r}) must be the path of one file that exists, without *, ? and "
-                "brackets, or the name of a stored table"
+                f"table ({', '.join(table)}) must be the path of a .parquet or .csv file that "
+                "exists, or paths of several of one kind, without brackets, or the name of a "
+                "stored table"
             )
-        return kind, os.path.abspath(last)
+        return kind, *map(os.path.abspath, paths)
 
-    def open(self, table: tuple[str, ...], schema: Schema) -> Stored:
-        """Return a stored table, a Parquet file whose rows can be read, or a CSV file as read."""
-        kind, *parts = self.reference(table)
+    def open(self, table: tuple[str, ...], schema: Schema, scales: Scales) -> Stored:
+        """Return a stored table, Parquet files whose rows can be read, or CSV files as read."""
+        kind, *paths = self.reference(table)
         if kind == "table":
-            return super().open(table, schema)
-        (path,) = parts
-        check_folders(path, schema)
+            return super().open(table, schema, scales)
+        for path in paths:
+            check_folders(path, schema)
         if kind == "csv":
-            return self._of_csv(path, schema)
-        self._file = path, _state(path)
-        found = super().open(table, schema)
+            return self._of_csv(paths, schema, scales)
+        self._files = {path: _state(path) for path in paths}
+        found = super().open(tuple(paths), schema, scales)
         # each value is read once: a text that is not in UTF-8 is an error of the reader
         values = ", ".join(map(_quoted, schema.names))
-        self._of_parquet(f"SELECT bit_xor(hash({values}))", path)
+        self._of_parquet(f"SELECT bit_xor(hash({values}))", paths)
         return found
 
-    def _of_parquet(self, values: str, path: str) -> list[Any]:
-        """Return what values in a file are, or raise without the text of a row."""
+    def _of_parquet(self, values: str, paths: list[str]) -> list[Any]:
+        """Return what values in files are, or raise without the text of a row."""
         text = f"{values} FROM read_parquet($1, hive_partitioning = false)"
         with suppress(TableError):
-            found: list[Any] = opaque(lambda: self.run(text, (path,), None))
+            found: list[Any] = opaque(lambda: self.run(text, (paths,), None))
             return found
         raise InvalidValueError(
-            f"table ({path!r}) must be a Parquet file whose rows DuckDB can read, with texts in "
-            "UTF-8; what it could not read is in the log (opendp_concurrent.tables)"
+            f"table ({', '.join(paths)}) must be Parquet files whose rows DuckDB can read, with "
+            "texts in UTF-8; what it could not read is in the log (opendp_concurrent.tables)"
         )
 
-    def _of_csv(self, path: str, schema: Schema) -> Stored:
-        """Store the columns of a CSV file, or raise without the text of a row."""
+    def _of_csv(self, paths: list[str], schema: Schema, scales: Scales) -> Stored:
+        """Store the columns of CSV files, or raise without the text of a row."""
         self._check_collation()
         pairs = ((_quoted(name), _STORED[kind]) for name, kind in schema.columns)
         columns = ", ".join(f"{name} {kind}" for name, kind in pairs)
         stored: Stored = opaque(lambda: self._create(f"({columns})", (), None))
-        try:
-            broken = self._fill(stored, path, schema)
-        except BaseException:
-            stored.drop()
-            raise
-        if not broken:
-            return stored
-        stored.drop()
-        raise InvalidValueError(  # out here, where it has no context, and no frame has a row
-            f"table ({path!r}) must be a CSV file in UTF-8 with commas, a header, and as many "
-            f"fields in each line: {broken}"
-        )
+        for path in paths:
+            try:
+                broken = self._fill(stored, path, schema, scales)
+            except BaseException:
+                stored.drop()
+                raise
+            if broken:
+                stored.drop()
+                raise _no_csv(path, broken)  # out here, where it has no context
+        return stored
 
-    def _fill(self, stored: Stored, path: str, schema: Schema) -> str:
+    def _fill(self, stored: Stored, path: str, schema: Schema, scales: Scales) -> str:
         """Insert the rows of a CSV file into a table; return what is wrong with the file."""
         kinds = enumerate((_STORED[kind] for _, kind in schema.columns), 1)
         lists = ", ".join(f"unnest(${place}::{kind}[])" for place, kind in kinds)
         insert = f"INSERT INTO {'.'.join(map(_quoted, stored.reference[1:]))} SELECT {lists}"
         try:
             with open(path, "rb") as file:
-                for chunk in columns_of(file, schema):
+                for chunk in columns_of(file, schema, scales):
                     opaque(partial(self.run, insert, tuple(chunk), None))
         except NoCsvError as error:
             return str(error)
@@ -161,13 +168,37 @@ class DuckDB(Engine):
             )
         return ("table", *found[0])
 
+    def proposal(self, table: tuple[str, ...]) -> dict[str, str]:
+        """Return the stored types of the columns; of CSV files, those that all texts have."""
+        kind, *paths = self.reference(table)
+        if kind != "csv":
+            return super().proposal(table)
+        try:
+            with open(paths[0], "rb") as file:
+                return {name: _STORED[kind] for name, kind in kinds_of(file).items()}
+        except NoCsvError as error:
+            broken = str(error)
+        raise _no_csv(paths[0], broken)
+
     def columns(self, reference: tuple[str, ...]) -> dict[str, str]:
         """Return the types of the columns, or raise."""
         self._check_collation()
         kind, *parts = reference
         if kind == "parquet":
-            return {row[0]: row[1] for row in self._of_parquet("DESCRIBE SELECT *", parts[0])}
+            return self._columns_of_files(parts)
         return self._columns(self._fetch, parts)
+
+    def _columns_of_files(self, paths: list[str]) -> dict[str, str]:
+        """Return the types of the columns of Parquet files, or raise unless they are the same."""
+        each = [self._of_parquet("DESCRIBE SELECT *", [path]) for path in paths]
+        columns = [{row[0]: row[1] for row in rows} for rows in each]
+        for path, found in zip(paths, columns, strict=True):
+            if found != columns[0]:
+                raise InvalidTypeError(
+                    f"table must have the same columns, in the same types, in each file: those of "
+                    f"{path!r} differ from those of {paths[0]!r}"
+                )
+        return columns[0]
 
     def _columns(self, run: Run, parts: list[str]) -> dict[str, str]:
         """Return the types of the columns of a stored table, or raise."""
@@ -188,8 +219,10 @@ class DuckDB(Engine):
     def check(self, run: Run, of: Scan | None) -> None:
         """Raise unless what was scanned is a table of types that are read, or the same file."""
         if of is not None and of.reference[0] == "table":
-            self.check_columns(self._columns(run, list(of.reference[1:])), of.schema)
-        self._check_file()
+            self.check_columns(
+                self._columns(run, list(of.reference[1:])), of.schema, dict(of.scales)
+            )
+        self._check_files()
 
     def _check_collation(self) -> None:
         ((collation,),) = self._fetch("SELECT current_setting('default_collation')", ())
@@ -215,7 +248,7 @@ class DuckDB(Engine):
             return found
         with self._cursor(timeout) as cursor:
             found = _execute(cursor, text, parameters)
-        self._check_file()
+        self._check_files()
         return found
 
     @contextmanager
@@ -229,13 +262,13 @@ class DuckDB(Engine):
             cursor.execute(_OWN)
             yield cursor
 
-    def _check_file(self) -> None:
-        """Raise if the file is another one than at scan, whatever its rows are now.
+    def _check_files(self) -> None:
+        """Raise if a file is another one than at scan, whatever its rows are now.
 
         Else a launch would fail or not by rows that were not checked before the owner.
         """
-        if self._file is not None and _state(self._file[0]) != self._file[1]:
-            raise ValueError("the file has changed since it was scanned; scan it again")
+        if any(_state(path) != known for path, known in self._files.items()):
+            raise ValueError("a file has changed since it was scanned; scan it again")
 
     @contextmanager
     def _cursor(self, timeout: float | None) -> Iterator[Any]:
@@ -276,7 +309,7 @@ class DuckDB(Engine):
         check_not_held(_TURN)
         with _TURN, self._begun(timeout) as run:
             done = work(run)
-            self._check_file()
+            self._check_files()
         return done
 
     @contextmanager
@@ -326,6 +359,25 @@ def _state(path: str) -> tuple[int, ...]:
     """Return what changes with a file."""
     found = os.stat(path)
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _no_csv(path: str, broken: str) -> InvalidValueError:
+    return InvalidValueError(
+        f"table ({path!r}) must be a CSV file in UTF-8 with commas, a header, and as many fields "
+        f"in each line: {broken}"
+    )
+
+
+def _is_pattern(path: str) -> bool:
+    return any(one in path for one in "*?[]")
+
+
+def _is_file(path: str) -> bool:
+    return os.path.isfile(path) and not _is_pattern(path)
+
+
+def _matching(path: str) -> list[str]:
+    return sorted(glob(path)) if _is_pattern(path) else [path]
 
 
 def _quoted(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,9 +18,11 @@ from ...failures import log, pass_interrupt
 from ...interrupts import whole
 from ...types import Argument
 from ..plan import Aggregate, Charge, Relation, Scan, moving
-from ..schema import KINDS, Schema
+from ..schema import KINDS, Scales, Schema
 from .rendered import rendering
 
+DIGITS_READ = 18  # of decimals, which as integers then have 64 bits
+DECIMAL = re.compile(r"(?i:decimal|numeric)\(([0-9]+), ?([0-9]+)\)")
 LOGGER = logging.getLogger("opendp_concurrent.tables")
 Rows = list[tuple[int, ...]]
 Run = Callable[[str, tuple[Any, ...]], list[Any]]  # runs a statement, and returns its rows
@@ -37,12 +40,14 @@ class Stored:
     :ivar reference: its reference there
     :ivar drop: drops it
     :ivar fixed: whether its rows no longer change
+    :ivar scales: as in a plan
     """
 
     engine: Engine
     reference: tuple[str, ...]
     drop: Callable[[], None] = _nothing
     fixed: bool = False
+    scales: tuple[tuple[str, int], ...] = ()
 
 
 class Engine(ABC):
@@ -90,21 +95,31 @@ class Engine(ABC):
         """Copy the columns that are scanned."""
         return self.store(scan, timeout)
 
-    def open(self, table: tuple[str, ...], schema: Schema) -> Stored:
+    def open(self, table: tuple[str, ...], schema: Schema, scales: Scales) -> Stored:
         """Return what is scanned: a stored table or a file, or what has been read of a file.
 
         What can fail on rows fails here, before the owner, and not when a statement runs. It takes
         as long as it takes.
 
         :param table: its name, or its schema and its name, or a path where the engine reads files
+        :param scales: of the columns that are stored as decimals
         :raises InvalidTypeError, InvalidValueError: naming the argument, without the text of a row
         :raises TableError: always the same, if the engine fails
         """
         reference = self.reference(table)
-        self.check_columns(self.columns(reference), schema)
-        return Stored(self, reference)
+        self.check_columns(self.columns(reference), schema, scales)
+        return Stored(self, reference, scales=tuple(scales.items()))
 
-    def check_columns(self, columns: dict[str, str], schema: Schema) -> None:
+    def proposal(self, table: tuple[str, ...]) -> dict[str, str]:
+        """Return the stored types of the columns of what could be scanned, or raise."""
+        return self.columns(self.reference(table))
+
+    def kind_of(self, stored: str) -> type | None:
+        """Return the type of a schema that reads a stored type, if there is one."""
+        name = stored.partition("(")[0]
+        return next((kind for kind, names in self.stored.items() if name in names), None)
+
+    def check_columns(self, columns: dict[str, str], schema: Schema, scales: Scales) -> None:
         """Raise unless a stored table has the columns of the schema, in types that are read.
 
         :param columns: the engine's names of the types of its columns
@@ -115,11 +130,21 @@ class Engine(ABC):
                     f"schema[{name!r}] must be a column of the table, which has: "
                     f"{', '.join(columns)}"
                 )
-            if columns[name] not in self.stored[kind]:
+            scale = scales.get(name)
+            if scale is None:
+                read = self.kind_of(columns[name]) is kind
+            else:
+                found = DECIMAL.fullmatch(columns[name])
+                read = (
+                    found is not None and (int(found[1]) <= DIGITS_READ) and int(found[2]) == scale
+                )
+            if not read:
                 raise InvalidTypeError(
                     f"schema[{name!r}] ({KINDS[kind]}) cannot read the stored type "
                     f"{columns[name]}, because a cast could fail or round; it reads: "
-                    f"{', '.join(sorted(self.stored[kind]))}; store the column in one of these"
+                    f"{', '.join(sorted(self.stored[kind]))}, and DECIMAL(p, s) by "
+                    f"oc.tables.Decimal(s) up to {DIGITS_READ} digits; store the column in one "
+                    "of these"
                 )
 
     def place_of(self, table: tuple[str, ...]) -> tuple[str, ...]:

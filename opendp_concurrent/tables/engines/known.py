@@ -21,6 +21,13 @@ ENGINES: dict[str, Callable[[Any], Engine]] = {
 }
 
 
+def own_connection() -> Any:
+    """Return a new connection to DuckDB, for files."""
+    from duckdb import connect
+
+    return connect()
+
+
 def engine_of(connection: Any) -> Engine:
     """Return the engine of a connection, or raise."""
     for kind in type(connection).__mro__:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from functools import partial
 from math import ceil
 from typing import Any, ClassVar
@@ -44,14 +44,24 @@ _STORING = """
     SELECT current_setting('transaction_read_only') = 'on',
         has_database_privilege(current_database(), 'TEMPORARY')
 """
+_TYPE = """CASE
+        WHEN a.atttypid = 'numeric'::regtype THEN format_type(a.atttypid, a.atttypmod)
+        WHEN EXISTS (
+            SELECT 1 FROM pg_cast AS k
+            WHERE k.castsource = a.atttypid AND k.casttarget = 'text'::regtype
+            AND (a.atttypid = 'uuid'::regtype OR a.atttypid >= 16384)
+        ) THEN 'a type with a cast to texts of its own'
+        WHEN (SELECT y.typtype FROM pg_type AS y WHERE y.oid = a.atttypid) = 'e' THEN 'enum'
+        ELSE format_type(a.atttypid, NULL)
+    END"""
 _GRANTED = """
     SELECT DISTINCT CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
     CROSS JOIN LATERAL aclexplode(c.relacl) AS g LEFT JOIN pg_roles AS r ON r.oid = g.grantee
     WHERE n.nspname = $1 AND c.relname = $2 AND g.grantee <> c.relowner
 """
-_COLUMNS = """
-    SELECT a.attname, format_type(a.atttypid, NULL), a.attgenerated::text
+_COLUMNS = f"""
+    SELECT a.attname, {_TYPE}, a.attgenerated::text
     FROM pg_attribute AS a
     JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE n.nspname = $1 AND c.relname = $2 AND a.attnum > 0 AND NOT a.attisdropped
@@ -69,9 +79,11 @@ class PostgreSQL(Engine):
     stored: ClassVar = {
         int: frozenset({"smallint", "integer", "bigint"}),
         float: frozenset({"real", "double precision"}),
-        str: frozenset({"text", "character varying"}),
+        # the cast of character(n) to a text leaves out the blanks at its end
+        str: frozenset({"text", "character varying", "character", "uuid", "enum"}),
         bool: frozenset({"boolean"}),
         date: frozenset({"date"}),
+        datetime: frozenset({"timestamp without time zone", "timestamp with time zone"}),
     }
 
     def __init__(self, connection: Any) -> None:
@@ -115,7 +127,7 @@ class PostgreSQL(Engine):
     def check(self, run: Run, of: Scan | None) -> None:
         """Raise unless what was read is a table of types that are read, as :meth:`reference` is."""
         if of is not None:
-            self.check_columns(_types(run(_READ, of.reference[1:])), of.schema)
+            self.check_columns(_types(run(_READ, of.reference[1:])), of.schema, dict(of.scales))
 
     def run(
         self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None = None
@@ -231,7 +243,7 @@ class PostgreSQL(Engine):
             connections.close()
             holder.close()
 
-        return Stored(self._on(connections), scan.reference, close, fixed=True)
+        return Stored(self._on(connections), scan.reference, close, True, scan.scales)
 
 
 def _types(rows: list[Any]) -> dict[str, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import date
+from dataclasses import replace
+from datetime import date, datetime
 from threading import Event, Thread
 from typing import Any, ClassVar, NoReturn
 from urllib.parse import unquote
@@ -16,7 +17,7 @@ from ...errors import InvalidTypeError, InvalidValueError
 from ...errors.tables import TableError
 from ...interrupts import let_in
 from ..plan import Scan
-from ..schema import Schema
+from ..schema import Scales, Schema
 from .engine import Engine, Run, Stored, check_folders, opaque
 
 OWN = 2  # parts of the reference of a view in our own session, whose types cannot change
@@ -50,6 +51,7 @@ class Spark(Engine):
         str: frozenset({"string"}),
         bool: frozenset({"boolean"}),
         date: frozenset({"date"}),
+        datetime: frozenset({"timestamp", "timestamp_ntz"}),
     }
 
     def __init__(self, connection: Any) -> None:
@@ -67,12 +69,13 @@ class Spark(Engine):
 
     def reference(self, table: tuple[str, ...]) -> tuple[str, ...]:
         """Return the reference of a stored table, or of a Parquet file or folder, or raise."""
-        if table[-1].lower().rstrip("/").endswith(".parquet"):
-            if len(table) != 1 or any(one in table[0] for one in "*?[]{}\\"):
+        if _is_parquet(table[-1]):
+            if any(_is_parquet(one) is any(each in one for each in "*?[]{}\\") for one in table):
                 raise InvalidValueError(
-                    f"table ({table[-1]!r}) must be one path, or the name of a stored table"
+                    f"table ({', '.join(table)}) must be paths that end with .parquet, without "
+                    "patterns, or the name of a stored table"
                 )
-            return "parquet", table[0]
+            return "parquet", *table
         spelled = ".".join(_quoted(one) for one in table)
         try:
             found = self._session.catalog.getTable(spelled)
@@ -94,28 +97,41 @@ class Spark(Engine):
             raise _no_table(table, f"found one that is stored as {provider}")
         return "table", *parts
 
-    def open(self, table: tuple[str, ...], schema: Schema) -> Stored:
+    def open(self, table: tuple[str, ...], schema: Schema, scales: Scales) -> Stored:
         """Return a stored table, or a view of Parquet files, whose rows can be read, or raise."""
         kind, *parts = self.reference(table)
         found = Stored(self, ("table", *parts))
         if kind == "parquet":
-            found = self._of_files(parts[0], schema)
+            found = self._of_files(parts, schema)
+        found = replace(found, scales=tuple(scales.items()))
         try:
-            self.check_columns(self.columns(found.reference), schema)
+            self.check_columns(self.columns(found.reference), schema, scales)
             self._check_rows(found.reference[1:], schema)
         except BaseException:
             found.drop()
             raise
         return found
 
-    def _of_files(self, path: str, schema: Schema) -> Stored:
+    def proposal(self, table: tuple[str, ...]) -> dict[str, str]:
+        """Return the stored types of the columns of what could be scanned, or raise."""
+        kind, *parts = self.reference(table)
+        if kind == "table":
+            return super().proposal(table)
+        found = self._of_files(parts, Schema((), ()))
+        try:
+            return self.columns(found.reference)
+        finally:
+            found.drop()
+
+    def _of_files(self, paths: list[str], schema: Schema) -> Stored:
         """Return a view of the files that are there now. Their folders are no columns."""
         name, read = f"oc_{uuid4().hex}", self._session.read.option("recursiveFileLookup", "true")
         try:
-            self._session.catalog.refreshByPath(path)  # Spark keeps the list of files in a session
-            frame = read.parquet(path)
+            for path in paths:
+                self._session.catalog.refreshByPath(path)  # a session keeps the list of files
+            frame = read.parquet(*paths)
         except Exception:
-            raise _not_readable(path) from None
+            raise _not_readable(", ".join(paths)) from None
         for one in frame.inputFiles():
             check_folders(unquote(one), schema)
         frame.createOrReplaceTempView(name)  # in our own session
@@ -167,7 +183,9 @@ class Spark(Engine):
             names = of.reference[1:]
             self.reference(names)
             found = self._session.catalog.listColumns(".".join(map(_quoted, names)))
-            self.check_columns({one.name: one.dataType for one in found}, of.schema)
+            self.check_columns(
+                {one.name: one.dataType for one in found}, of.schema, dict(of.scales)
+            )
 
     def run(
         self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None = None
@@ -254,7 +272,11 @@ def _spelled(value: Any) -> str:
         return "true" if value else "false"
     if type(value) is float:
         return repr(value).replace("inf", "Infinity")
-    return value.isoformat() if type(value) is date else str(value)
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def _is_parquet(path: str) -> bool:
+    return path.lower().rstrip("/").endswith(".parquet")
 
 
 def _quoted(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, datetime
 from math import inf
 from typing import Any, ClassVar
 
@@ -23,6 +23,11 @@ TYPES = {
     str: Type.TEXT,
     bool: Type.BOOLEAN,
     date: Type.DATE,
+    datetime: Type.TIMESTAMPNTZ,
+}
+PARTS = {
+    **{name: name.upper() for name in ("year", "month", "day", "week", "hour", "minute")},
+    "weekday": "ISODOW",
 }
 
 
@@ -53,10 +58,12 @@ class Dialect:
 
     :ivar name: of the dialect in sqlglot
     :ivar collation: compares texts by their bytes
+    :ivar parts: names of the parts of a date
     """
 
     name: ClassVar[str]
     collation: ClassVar[str]
+    parts: ClassVar[dict[str, str]] = PARTS
 
     def text(self, tree: exp.Expression) -> str:
         """Return the statement of a tree."""
@@ -73,6 +80,13 @@ class Dialect:
         if kind is float:  # NaN equals NaN in each engine
             return exp.Nullif(this=one, expression=cast(exp.Literal.string("NaN"), float))
         return one
+
+    def decimal(self, column: exp.Expression, scale: int) -> Any:
+        """Return a stored decimal of at most 18 digits, times 10^scale, as an integer."""
+        digits = [exp.DataTypeParam(this=exp.Literal.number(one)) for one in (scale + 1, 0)]
+        kind = exp.DataType(this=Type.DECIMAL, expressions=digits)
+        factor = exp.Cast(this=exp.Literal.string(str(10**scale)), to=kind)
+        return cast(exp.Paren(this=exp.Mul(this=column, expression=factor)), int)
 
     def by_bytes(self, one: exp.Expression) -> Any:
         """Return a text that is compared by its bytes."""
@@ -113,11 +127,13 @@ class Dialect:
         return exp.select(*read, copy=False).from_(inner, copy=False)
 
     def constant(self, value: Any, kind: type) -> Any:
-        """Return a number, a Boolean or a date, in a column's type."""
+        """Return a number, a Boolean, a date or a timestamp, in a column's type."""
         if kind is bool:
             return exp.true() if value else exp.false()
         if kind is int:
             return cast(exp.Literal.number(int(value)), int)
+        if kind is datetime:
+            return cast(exp.Literal.string(value.isoformat(" ")), kind)
         text = value.isoformat() if kind is date else spelled(value)
         return cast(exp.Literal.string(text), kind)
 
@@ -125,6 +141,28 @@ class Dialect:
         """Return an integer in a type of at least 2^124, whose products and sums are exact."""
         digits = [exp.DataTypeParam(this=exp.Literal.number(digit)) for digit in (38, 0)]
         return exp.Cast(this=one, to=exp.DataType(this=Type.DECIMAL, expressions=digits))
+
+    def narrow(self, one: exp.Expression) -> Any:
+        """Return an exact integer in 64 bits; NULL if it does not fit. It is computed once."""
+        low, high = (self.exact(exp.Literal.string(str(end))) for end in (-(2**63) - 1, 2**63))
+        kept: Any = exp.Greatest(this=one, expressions=[low], ignore_nulls=True)
+        kept = exp.Least(this=kept, expressions=[high], ignore_nulls=True)
+        inside = exp.Nullif(
+            this=exp.Nullif(this=kept, expression=low.copy()), expression=high.copy()
+        )
+        return cast(inside, int)
+
+    def quotient(self, left: exp.Expression, right: exp.Expression) -> Any:
+        """Return the quotient of integers that are not negative, rounded down."""
+        return exp.IntDiv(this=left, expression=right)
+
+    def matches(self, one: exp.Expression, pattern: str) -> Any:
+        """Return whether all of a text has a pattern, which has no backslash."""
+        return exp.RegexpLike(this=one, expression=exp.Literal.string(f"^({pattern})$"))
+
+    def barrier(self, query: exp.Expression) -> Any:
+        """Return a query whose columns the engine computes once, however often they are used."""
+        return query
 
     def whole(self, one: exp.Expression) -> Any:
         """Return a double that is an integer, as an integer."""
@@ -140,16 +178,37 @@ class DuckDB(Dialect):
 
     name, collation = "duckdb", "C"
 
+    def decimal(self, column: exp.Expression, scale: int) -> Any:
+        """Return a stored decimal as an integer. DuckDB would multiply in 18 digits."""
+        digits = [exp.DataTypeParam(this=exp.Literal.number(one)) for one in (38, scale)]
+        wide = exp.DataType(this=Type.DECIMAL, expressions=digits)
+        return super().decimal(exp.Cast(this=column, to=wide), scale)
+
     def exact(self, one: exp.Expression) -> Any:
         """Return an integer in 128 bits; an overflow is an error."""
         return exp.Cast(this=one, to=exp.DataType(this=Type.INT128))
 
+    def stored(self, column: Any, kind: type) -> Any:
+        """Return a stored column in its type.
+
+        A timestamp with a time zone is read as an instant of UTC, whatever the zone of the session.
+        """
+        if kind is not datetime:
+            return super().stored(column, kind)
+        instant = exp.Anonymous(this="EPOCH_US", expressions=[column])
+        return exp.Anonymous(this="MAKE_TIMESTAMP", expressions=[instant])
+
+    def narrow(self, one: Any) -> Any:
+        """Return an exact integer in 64 bits; NULL if it does not fit."""
+        return exp.TryCast(this=one, to=typed(int))
+
     def source(self, reference: tuple[str, ...]) -> Any:
-        """Return a table, or a Parquet file."""
+        """Return a table, or Parquet files."""
         kind, *parts = reference
         if kind == "table":
             return super().source(reference)
-        read = exp.ReadParquet(expressions=[exp.Literal.string(parts[0]), *_parquet()])
+        paths = exp.Array(expressions=[exp.Literal.string(one) for one in parts])
+        read = exp.ReadParquet(expressions=[paths, *_parquet()])
         return exp.alias_(exp.Table(this=read), "t", table=True)
 
 
@@ -158,11 +217,30 @@ class PostgreSQL(Dialect):
 
     name, collation = "postgres", "C"
 
+    def decimal(self, column: Any, scale: int) -> Any:
+        """Return a stored decimal as an integer; NaN, which a numeric can be, is NULL."""
+        nan = exp.Cast(this=exp.Literal.string("NaN"), to=exp.DataType(this=Type.DECIMAL))
+        return super().decimal(exp.Nullif(this=column, expression=nan), scale)
+
+    def quotient(self, left: Any, right: Any) -> Any:
+        """Return the quotient of integers that are not negative, rounded down."""
+        return exp.Div(this=left, expression=right, typed=True, safe=False)
+
+    def barrier(self, query: Any) -> Any:
+        """Return a query that is not merged with the one around it."""
+        return query.offset(0, copy=False)
+
 
 class Spark(Dialect):
     """Spark. The sum of 64-bit integers would wrap, so they are decimals of 38 digits."""
 
     name, collation = "spark", "UTF8_BINARY"
+    parts: ClassVar[dict[str, str]] = {**PARTS, "weekday": "DAYOFWEEK_ISO"}
+
+    def matches(self, one: Any, pattern: str) -> Any:
+        """Return whether all of a text has a pattern. In Java ``$`` is before a newline, too."""
+        known = exp.Literal.string(f"^({pattern})$(?!a|[^a])")
+        return exp.RegexpLike(this=one, expression=known)
 
     def parameter(self, position: int) -> Any:
         """Return the place of a parameter, which has a name in Spark."""

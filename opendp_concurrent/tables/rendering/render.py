@@ -13,13 +13,13 @@ from typing import Any
 
 from ...interrupts import whole
 from .. import plan as nodes
-from ..predicate import Both, Compare, IsIn, IsNull, Not, Other, Predicate
 from ..schema import Schema
 from . import expressions as sql
 from .charging import charged
 from .dialects import DIALECTS, Dialect
 from .dialects import exp as exp
 from .syntax import check_syntax
+from .values import Values
 
 MOST_STATEMENTS = 256
 SMALLEST = 0.25  # below it in steps, a value is quantised to 0
@@ -107,8 +107,12 @@ class Renderer:
         query, names = self._relation(relation.of)
         schema = nodes.schema_after(relation.of)
         if isinstance(relation, nodes.Where):
+            values = Values(self._dialect, names, self._parameter)
+            condition = values.value(relation.predicate)
             columns = [sql.column(of) for of in names.values()]
-            return sql.select(columns, query, self._holds(relation.predicate, names, schema)), names
+            return sql.select(columns, values.query(query), condition), names
+        if isinstance(relation, nodes.WithColumns):
+            return self._with_columns(relation, query, names)
         if isinstance(relation, nodes.Select):
             kept = {name: names[name] for name in relation.schema.names}
             return sql.select(map(sql.column, kept.values()), query), kept
@@ -120,9 +124,13 @@ class Renderer:
 
     def _scan(self, scan: nodes.Scan) -> tuple[Any, dict[str, str]]:
         names = {name: f"c{place}" for place, name in enumerate(scan.schema.names)}
-        columns, condition = [], None
+        columns, condition, scales = [], None, dict(scan.scales)
         for name, kind in scan.schema.columns:
-            found = self._dialect.stored(exp.column(name, "t", quoted=True), kind)
+            stored = exp.column(name, "t", quoted=True)
+            if name in scales:
+                found = self._dialect.decimal(stored, scales[name])
+            else:
+                found = self._dialect.stored(stored, kind)
             columns.append(exp.alias_(found, names[name]))
             if name in scan.schema.unit:
                 known = exp.Not(this=exp.Paren(this=sql.is_null(found.copy())))
@@ -130,6 +138,16 @@ class Renderer:
         source = self._dialect.source(scan.reference)
         query = exp.select(*columns, copy=False).from_(source, copy=False)
         return query.where(condition, copy=False), names
+
+    def _with_columns(
+        self, relation: nodes.WithColumns, query: Any, names: dict[str, str]
+    ) -> tuple[Any, dict[str, str]]:
+        values, first = Values(self._dialect, names, self._parameter), self._fresh(names)
+        fresh = {name: f"c{first + at}" for at, (name, _) in enumerate(relation.columns)}
+        trees = [values.value(one) for _, one in relation.columns]
+        named = [exp.alias_(one, of) for one, of in zip(trees, fresh.values(), strict=True)]
+        kept = [sql.column(of) for name, of in names.items() if name not in fresh]
+        return sql.select([*kept, *named], values.query(query)), {**names, **fresh}
 
     def _truncate(
         self,
@@ -200,38 +218,6 @@ class Renderer:
     def _parameter(self, value: Any) -> Any:
         self._parameters.append(value)
         return self._dialect.parameter(len(self._parameters))
-
-    # --- predicates --------------------------------------------------------------------------
-
-    def _holds(self, one: Predicate, names: dict[str, str], schema: Schema) -> Any:
-        """Return an expression that is true or false, never NULL."""
-        if isinstance(one, Both):
-            left, right = (self._holds(each, names, schema) for each in (one.left, one.right))
-            return (
-                sql.conjunction(left, right)
-                if one.connective == "and"
-                else sql.disjunction(left, right)
-            )
-        if isinstance(one, Not):
-            return exp.Not(this=exp.Paren(this=self._holds(one.of, names, schema)))
-        assert isinstance(one, (IsNull, Compare, IsIn))
-        own = sql.column(names[one.column])
-        if isinstance(one, IsNull):
-            return sql.is_null(own)
-        kind = schema.kind(one.column)
-        if isinstance(one, IsIn):
-            values = [self._constant(each, kind) for each in one.values]
-            return sql.known(exp.In(this=own, expressions=values))
-        if isinstance(one.value, Other):
-            other = sql.column(names[one.value.name])
-        else:
-            other = self._constant(one.value, kind)
-        return sql.known(sql.COMPARISONS[one.comparison](this=own, expression=other))
-
-    def _constant(self, value: Any, kind: type) -> Any:
-        if kind is str:
-            return self._dialect.text_value(self._parameter(value))
-        return self._dialect.constant(value, kind)
 
     # --- aggregates --------------------------------------------------------------------------
 

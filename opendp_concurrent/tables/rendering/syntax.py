@@ -1,7 +1,7 @@
 """The syntax that a statement may be made of. What is not listed is never sent to an engine.
 
-No function is called by name, but the one with which Spark reads a list. Nothing is random, ordered
-by arrival, or a sum of floats.
+No function is called by name, but those with which Spark reads a list and DuckDB reads a timestamp.
+Nothing is random, ordered by arrival, or a sum of floats.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ ALLOWED = frozenset(
         # queries
         exp.Select,
         exp.From,
+        exp.Offset,  # of 0 rows, which PostgreSQL does not merge with the query around it
         exp.Where,
         exp.Group,
         exp.Join,
@@ -60,8 +61,17 @@ ALLOWED = frozenset(
         exp.Nullif,
         # arithmetic of one row
         exp.Add,
+        exp.Sub,
         exp.Mul,
+        exp.Div,
+        exp.IntDiv,
         exp.Floor,
+        exp.Greatest,
+        exp.Least,
+        exp.TryCast,
+        exp.Extract,
+        exp.Var,
+        exp.RegexpLike,
         # aggregates and windows
         exp.Count,
         exp.Distinct,
@@ -75,13 +85,16 @@ ALLOWED = frozenset(
         exp.ReadParquet,  # which only DuckDB reads
     }
 )
-CALLED = frozenset({"FROM_JSON"})
+CALLED = frozenset({"FROM_JSON", "MAKE_TIMESTAMP", "EPOCH_US"})
 COMPOUND = (  # their operands have parentheses, or the text would be read as another tree
     exp.And,
     exp.Or,
     exp.Not,
     exp.Add,
+    exp.Sub,
     exp.Mul,
+    exp.Div,
+    exp.IntDiv,
 )
 
 

@@ -6,6 +6,7 @@ certified then meant nothing. With ``array_nulls = off`` a public NULL became th
 
 import contextlib
 import gc
+from datetime import date, datetime
 
 import opendp.prelude as dp
 import pytest
@@ -35,12 +36,22 @@ def queries(table):
     groups = table.space >> oc.t.then_group_truncate("zone", 1, 1) >> oc.t.then_truncate(2)
     towns = {"a": ("west", 2.5), "b": (None, 1.0), "c": ("east", None)}
     joined = cut >> oc.t.then_public_join("zone", {"town": str, "price": float}, towns)
+    col = oc.tables.col
+    day = col("zone").cast(date).fill_null(date(2024, 2, 29))
+    square = (col("age") * col("age") - 7) // (-col("age")).clip(1, 5)
+    columns = {
+        "number": square + (col("hours") / 2 - 1.0).cast(int) + col("zone").cast(int).fill_null(3)
+    }
+    columns["week"] = day.cast(datetime).dt.week() + day.dt.weekday() + day.cast(str).cut(["2"])
+    derived = cut >> oc.t.then_with_columns(columns)
     either = (oc.tables.column("age") >= 18) | ~oc.tables.column("zone").is_in(["b", "x"])
     return [
         cut >> oc.t.then_table_count(),
         kept >> oc.t.then_table_count(),
         cut >> oc.t.then_table_sum("hours", (-1.0, 5.0), 0.5),
         kept >> oc.t.then_table_sum("age", (-1, 35)),
+        derived >> oc.t.then_table_sum("number", (-(10**6), 10**6)),
+        derived >> oc.t.then_table_counts("week", range(20)),
         cut >> oc.t.then_table_counts("zone", ["a", "b", "z"]),
         groups >> oc.t.then_table_sums("zone", ["a", "b", "c"], "hours", (0.0, 5.0), 0.5),
         joined >> oc.t.then_table_counts("town", ["east", "west", "NULL"]),
@@ -64,6 +75,13 @@ CALLED = {  # what a statement may call: a macro with that name
     "floor": "floor(x) AS random()",
     "times": '"*"(a, b) AS 99',
     "plus": '"+"(a, b) AS 99',
+    "minus": '"-"(a, b) AS 99',
+    "quotient": '"/"(a, b) AS 99',
+    "whole quotient": '"//"(a, b) AS 99',
+    "part of a date": "date_part(a, b) AS 99",
+    "pattern": "regexp_matches(a, b) AS true",
+    "microseconds": "epoch_us(a) AS 99",
+    "timestamp": "make_timestamp(a) AS TIMESTAMP '2024-01-01'",
     "count": "count(x) AS 99",
     "count of rows": "count_star() AS 99",
     "sum": "sum(x) AS 99",
@@ -233,6 +251,13 @@ CREATE FUNCTION evil.below(float8, float8) RETURNS boolean LANGUAGE sql AS 'SELE
 CREATE OPERATOR evil.< (FUNCTION = evil.below, LEFTARG = float8, RIGHTARG = float8);
 CREATE FUNCTION evil.times(float8, float8) RETURNS float8 LANGUAGE sql AS 'SELECT 99.0::float8';
 CREATE OPERATOR evil.* (FUNCTION = evil.times, LEFTARG = float8, RIGHTARG = float8);
+CREATE FUNCTION evil.minus(numeric, numeric) RETURNS numeric LANGUAGE sql AS 'SELECT 99';
+CREATE OPERATOR evil.- (FUNCTION = evil.minus, LEFTARG = numeric, RIGHTARG = numeric);
+CREATE FUNCTION evil.slash(bigint, bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 99';
+CREATE OPERATOR evil./ (FUNCTION = evil.slash, LEFTARG = bigint, RIGHTARG = bigint);
+CREATE FUNCTION evil.matches(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+CREATE OPERATOR evil.~ (FUNCTION = evil.matches, LEFTARG = text, RIGHTARG = text);
+CREATE FUNCTION evil.extract(text, date) RETURNS numeric LANGUAGE sql AS 'SELECT 99';
 CREATE AGGREGATE evil.sum(bigint) (SFUNC = int8pl, STYPE = bigint, INITCOND = '7');
 CREATE FUNCTION evil.unnest(anyarray) RETURNS SETOF anyelement LANGUAGE sql AS 'SELECT NULL';
 CREATE VIEW evil.pg_settings AS SELECT 'none' AS name;

@@ -1,0 +1,306 @@
+"""Expressions on one row as SQL, which no row makes fail.
+
+What is needed twice gets a name, in a query below, so that the text grows with the expression and
+not with its square. An operation is guarded where its operands, by their intervals, do not make an
+overflow impossible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime
+from typing import Any
+
+from ..schema import LARGEST
+from ..typed import LEAST_FLOAT, MOST_FLOAT, WHOLE, Node, exact_reach
+from . import expressions as sql
+from .dialects import Dialect, cast
+from .dialects import exp as exp
+
+_ARITHMETIC = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div}
+_BEYOND = LARGEST + 1  # 2^63, the first integer and the first double beyond 64 bits
+_FIRST: dict[type, date] = {date: date.min, datetime: datetime.min}
+_LAST: dict[type, date] = {date: date.max, datetime: datetime.max}
+_INTEGER = "0|-?[1-9][0-9]{0,18}"
+_LEAP = "([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)"
+_DAY = (
+    "[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)"
+    f"|02-(0[1-9]|1[0-9]|2[0-8]))|{_LEAP}-02-29"
+)
+
+
+class Values:
+    """The SQL of expressions on the rows of one query.
+
+    :param names: the short name of each column
+    :param parameter: returns the place of a parameter
+    """
+
+    def __init__(
+        self, dialect: Dialect, names: dict[str, str], parameter: Callable[[Any], Any]
+    ) -> None:
+        self._dialect, self._names, self._parameter = dialect, names, parameter
+        self._short: dict[Node, str] = {}
+        self._level: dict[str, int] = {}
+        self._trees: dict[str, Any] = {}
+
+    def query(self, query: Any) -> Any:
+        """Return a query with the columns that trees name, one level of names after another."""
+        columns = [sql.column(of) for of in self._names.values()]
+        for level in range(max(self._level.values(), default=-1) + 1):
+            fresh = [name for name, at in self._level.items() if at == level]
+            named = [exp.alias_(self._trees[name], name) for name in fresh]
+            query = self._dialect.barrier(sql.select([*columns, *named], query))
+            columns += [sql.column(name) for name in fresh]
+        return query
+
+    def value(self, one: Node) -> Any:
+        """Return the SQL of an expression, which has parentheses where it needs them."""
+        if one.operation == "column":
+            return sql.column(self._names[str(one.given)])
+        if one.operation == "literal":
+            return self.constant(one.given, one.kind)
+        return _RENDER[one.operation](self, one)
+
+    def constant(self, value: Any, kind: type) -> Any:
+        """Return a public constant; texts are parameters."""
+        if kind is str:
+            return self._dialect.text_value(self._parameter(value))
+        return self._dialect.constant(value, kind)
+
+    def _named(self, one: Node) -> Any:
+        """Return the SQL of an expression that is used more than once."""
+        if one.operation in ("column", "literal"):
+            return self.value(one)
+        if one not in self._short:
+            tree = self.value(one)
+            below = [
+                self._level[of.name] for of in tree.find_all(exp.Column) if of.name in self._level
+            ]
+            name = self._short[one] = f"e{len(self._short)}"
+            self._level[name], self._trees[name] = 1 + max(below, default=-1), tree
+        return sql.column(self._short[one])
+
+    # --- conditions ----------------------------------------------------------------------------
+
+    def comparison(self, one: Node) -> Any:
+        """Return a comparison, which is false on NULL."""
+        left, right = map(self.value, one.of)
+        return sql.known(sql.COMPARISONS[one.operation](this=left, expression=right))
+
+    def connective(self, one: Node) -> Any:
+        """Return a conjunction or a disjunction."""
+        left, right = map(self.value, one.of)
+        return (sql.conjunction if one.operation == "and" else sql.disjunction)(left, right)
+
+    def negation(self, one: Node) -> Any:
+        """Return a negation."""
+        return exp.Paren(this=exp.Not(this=exp.Paren(this=self.value(*one.of))))
+
+    def holds(self, one: Node) -> Any:
+        """Return a Boolean, false on NULL."""
+        return sql.known(self.value(*one.of))
+
+    def is_null(self, one: Node) -> Any:
+        """Return whether a value is NULL."""
+        return exp.Paren(this=sql.is_null(self.value(*one.of)))
+
+    def is_in(self, one: Node) -> Any:
+        """Return whether a value is one of some constants."""
+        (own,) = one.of
+        values = [self.constant(each, own.kind) for each in one.given]
+        if not values:
+            return exp.false()
+        return sql.known(exp.In(this=self.value(own), expressions=values))
+
+    # --- numbers -------------------------------------------------------------------------------
+
+    def arithmetic(self, one: Node) -> Any:
+        """Return a sum, difference, product or quotient."""
+        make, options = _ARITHMETIC[one.operation], {}
+        if one.kind is float:
+            scaled = one.operation in "*/"
+            left, right = (self._tame(each, scaled=scaled) for each in one.of)
+            if make is exp.Div:
+                options = {"typed": True, "safe": False}
+            return exp.Paren(this=make(this=left, expression=right, **options))
+        left, right = map(self.value, one.of)
+        low, high = exact_reach(one.operation, *one.of)
+        if WHOLE[0] <= low and high <= WHOLE[1]:
+            return exp.Paren(this=make(this=left, expression=right))
+        wide = make(this=self._dialect.exact(left), expression=self._dialect.exact(right))
+        return self._dialect.narrow(exp.Paren(this=wide))
+
+    def _tame(self, one: Node, *, scaled: bool) -> Any:
+        """Return an operand of float arithmetic, which then cannot overflow.
+
+        :param scaled: whether it is multiplied or divided, and so must not be tiny
+        """
+        if one.operation == "literal":
+            known: Any = one.given
+            small = scaled and abs(known) < LEAST_FLOAT
+            return exp.Null() if abs(known) > MOST_FLOAT else self._float(0.0 if small else known)
+        low, high = one.reach or WHOLE
+        large = low < -MOST_FLOAT or high > MOST_FLOAT
+        small = scaled and not _is_whole(one) and low < LEAST_FLOAT and high > -LEAST_FLOAT
+        if not (large or small):
+            return self.value(one)
+        own, cases = self._named(one), []
+        if large:
+            beyond = sql.disjunction(
+                exp.LT(this=own, expression=self._float(-MOST_FLOAT)),
+                exp.GT(this=own.copy(), expression=self._float(MOST_FLOAT)),
+            )
+            cases.append((beyond, exp.Null()))
+        if small:
+            tiny = sql.conjunction(
+                exp.GT(this=own.copy(), expression=self._float(-LEAST_FLOAT)),
+                exp.LT(this=own.copy(), expression=self._float(LEAST_FLOAT)),
+            )
+            cases.append((tiny, self._float(0.0)))
+        return exp.Paren(this=sql.case(cases, own.copy()))
+
+    def _float(self, value: float) -> Any:
+        return self._dialect.constant(value, float)
+
+    def floor_division(self, one: Node) -> Any:
+        """Return the quotient of an integer and a positive one, rounded down.
+
+        Engines differ in the rounding of negative quotients, so only others are asked for.
+        """
+        left, right = one.of
+        low, _ = left.reach or WHOLE
+        if low >= 0:
+            return self._quotient(self.value(left), self.value(right))
+        own, by = self._named(left), self._named(right)
+        mirrored = exp.Neg(this=exp.Paren(this=exp.Add(this=own, expression=exp.Literal.number(1))))
+        below = exp.Neg(this=self._quotient(exp.Paren(this=mirrored), by))
+        shifted = exp.Paren(
+            this=exp.Sub(this=exp.Paren(this=below), expression=exp.Literal.number(1))
+        )
+        positive = exp.GTE(this=own.copy(), expression=exp.Literal.number(0))
+        return exp.Paren(
+            this=sql.case([(positive, self._quotient(own.copy(), by.copy()))], shifted)
+        )
+
+    def _quotient(self, left: Any, right: Any) -> Any:
+        return exp.Paren(this=self._dialect.quotient(left, right))
+
+    def clip(self, one: Node) -> Any:
+        """Return a value between two bounds; NULL of NULL."""
+        (of,) = one.of
+        own, (low, high) = self._named(of), (self.constant(each, of.kind) for each in one.given)
+        cases = [
+            (exp.LTE(this=own, expression=low), low.copy()),
+            (exp.GTE(this=own.copy(), expression=high), high.copy()),
+        ]
+        return exp.Paren(this=sql.case(cases, own.copy()))
+
+    def cut(self, one: Node) -> Any:
+        """Return the label of a value's bin, by bisection."""
+        (of,) = one.of
+        edges, labels, closed = one.given
+        own, compare = self._named(of), exp.LT if closed else exp.LTE
+
+        def between(low: int, high: int) -> Any:  # the value is in one of the bins low..high
+            if low == high:
+                return self.constant(labels[low], one.kind)
+            middle = (low + high) // 2
+            edge = self.constant(edges[middle], of.kind)
+            below = compare(this=own.copy(), expression=edge)
+            return exp.Paren(
+                this=sql.case([(below, between(low, middle))], between(middle + 1, high))
+            )
+
+        found = between(0, len(edges))
+        return exp.Paren(this=sql.case([(sql.is_null(own), exp.Null())], found))
+
+    # --- choices -------------------------------------------------------------------------------
+
+    def case(self, one: Node) -> Any:
+        """Return the value of the first condition that holds."""
+        trees = [self.value(each) for each in one.of]
+        pairs = len(trees) // 2
+        cases = list(zip(trees[: 2 * pairs : 2], trees[1 : 2 * pairs : 2], strict=True))
+        return exp.Paren(this=sql.case(cases, trees[-1] if len(trees) % 2 else exp.Null()))
+
+    def fill_null(self, one: Node) -> Any:
+        """Return the first value that is not NULL."""
+        own, other = map(self.value, one.of)
+        return exp.Coalesce(this=own, expressions=[other])
+
+    # --- dates and casts -----------------------------------------------------------------------
+
+    def part(self, one: Node) -> Any:
+        """Return a part of a date or timestamp."""
+        (of,) = one.of
+        own = self._named(of)
+        found = exp.Extract(this=exp.var(self._dialect.parts[str(one.given)]), expression=own)
+        return self._if_known(of, cast(found, int))
+
+    def cast(self, one: Node) -> Any:
+        """Return a value in another type; NULL if it has none."""
+        (of,) = one.of
+        own = self._named(of)
+        if of.kind in _FIRST:
+            return self._if_known(of, self._dialect.read(cast(own, one.kind), one.kind))
+        if of.kind is bool:
+            cases = [(sql.is_null(own), exp.Null()), (own.copy(), exp.Literal.number(1))]
+            return exp.Paren(this=sql.case(cases, exp.Literal.number(0)))
+        if of.kind is str:
+            matches = self._dialect.matches(own, _INTEGER if one.kind is int else _DAY)
+            if one.kind is int:
+                found = self._dialect.narrow(self._dialect.exact(own.copy()))
+            else:
+                year = exp.GTE(this=own.copy(), expression=self.constant("0001", str))
+                matches, found = sql.conjunction(matches, year), cast(own.copy(), date)
+            return exp.Paren(this=sql.case([(matches, found)], exp.Null()))
+        if of.kind is float:
+            return self._whole(own)
+        return self._dialect.read(cast(self.value(of), one.kind), one.kind)
+
+    def _whole(self, own: Any) -> Any:
+        """Return a float without its fraction, as an integer."""
+        inside = sql.conjunction(
+            exp.GT(this=own, expression=self._float(float(-_BEYOND))),
+            exp.LT(this=own.copy(), expression=self._float(float(_BEYOND))),
+        )
+        below = exp.LT(this=own.copy(), expression=self._float(0.0))
+        up = exp.Neg(this=exp.Floor(this=exp.Paren(this=exp.Neg(this=own.copy()))))
+        cases = [
+            (exp.Paren(this=exp.Not(this=exp.Paren(this=sql.known(inside)))), exp.Null()),
+            (below, cast(exp.Paren(this=up), int)),
+        ]
+        return exp.Paren(this=sql.case(cases, cast(exp.Floor(this=own.copy()), int)))
+
+    def _if_known(self, of: Node, found: Any) -> Any:
+        """Return what is found of a date or timestamp of the years 1 to 9999, else NULL."""
+        own = self._named(of)
+        inside = sql.conjunction(
+            exp.GTE(this=own, expression=self.constant(_FIRST[of.kind], of.kind)),
+            exp.LTE(this=own.copy(), expression=self.constant(_LAST[of.kind], of.kind)),
+        )
+        return exp.Paren(this=sql.case([(inside, found)], exp.Null()))
+
+
+def _is_whole(one: Node) -> bool:
+    """Whether a float is an integer, which is never tiny."""
+    return one.operation == "cast" and one.of[0].kind is int
+
+
+_RENDER: dict[str, Callable[[Values, Node], Any]] = {
+    **dict.fromkeys(sql.COMPARISONS, Values.comparison),
+    **dict.fromkeys(("and", "or"), Values.connective),
+    **dict.fromkeys(_ARITHMETIC, Values.arithmetic),
+    "not": Values.negation,
+    "holds": Values.holds,
+    "is_null": Values.is_null,
+    "is_in": Values.is_in,
+    "//": Values.floor_division,
+    "clip": Values.clip,
+    "cut": Values.cut,
+    "case": Values.case,
+    "fill_null": Values.fill_null,
+    "part": Values.part,
+    "cast": Values.cast,
+}

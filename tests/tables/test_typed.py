@@ -1,0 +1,183 @@
+"""Random expressions have the values of plain Python on each engine, on hostile rows."""
+
+from datetime import date, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.tables.plan import WithColumns
+from opendp_concurrent.tables.rendering.dialects import DIALECTS, exp
+from opendp_concurrent.tables.rendering.values import Values
+from opendp_concurrent.tables.schema import schema_of
+from opendp_concurrent.tables.typed import checked_value
+
+from . import reference
+from .pipelines import VALUES, Data, expressions
+
+RELAXED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+SCHEMA = {"u": int, "i": int, "j": int, "f": float, "g": float, "s": str, "b": bool}
+SCHEMA |= {"d": date, "t": datetime}
+TEXTS = (
+    "12",
+    "-7",
+    "012",
+    "1 ",
+    "9223372036854775808",
+    "-9223372036854775808",
+    "12\n",
+    "2024-02-29",
+)
+TEXTS += ("2023-02-29", "2024-13-01", "0000-01-01", "2024-02-29\n", "1900-02-29", "2000-02-29", "١")
+FLOATS = (1e150, 1.0000000000000002e150, 1e-150, 9.99e-151, 2.0**63, -(2.0**63), 2.0**63 - 1024)
+MORE = {int: (-(2**63), 2**53 + 1), float: FLOATS, str: TEXTS}
+ROWS = 61  # no divisor of it is a number of values, so that all pairs come up
+
+
+def hostile():
+    """Rows with all values of each type, NULL and NaN among them."""
+    columns = {}
+    for place, (name, kind) in enumerate(SCHEMA.items()):
+        known = [None, *VALUES[kind], *MORE.get(kind, ())]
+        columns[name] = [known[(row * (place + 1) + place) % len(known)] for row in range(ROWS)]
+    columns["u"] = list(range(ROWS))
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return Data(SCHEMA, "u", rows)
+
+
+def values(table, columns):
+    """The values of columns that are added, row by row."""
+    schema = table.tables.schema
+    nodes = tuple((name, checked_value(schema, one, name)) for name, one in columns.items())
+    text, parameters = table.engine().selecting(WithColumns(table.relation, nodes))
+    found = table.engine().run(text, parameters, None)
+    return {row[0]: list(row[len(SCHEMA) :]) for row in found}
+
+
+def agree(engine, draw, table, rows):
+    kinds = draw(st.lists(st.sampled_from(list(VALUES)), min_size=10, max_size=10))
+    columns = {f"x{at}": draw(expressions(SCHEMA, kind)) for at, kind in enumerate(kinds)}
+    for unit, found in values(table, columns).items():
+        expected = [reference.evaluate(one, rows[unit], SCHEMA) for one in columns.values()]
+        for name, one, other in zip(columns, found, expected, strict=True):
+            assert one == other, (engine.name, columns[name], rows[unit])
+            assert type(one) is type(other), (columns[name], one, other)
+
+
+def check(engine, examples):
+    found = hostile()
+    table, rows = engine.load(found), reference.scanned(found.rows, "u")
+
+    @settings(max_examples=examples, deadline=None, suppress_health_check=RELAXED)
+    @given(st.data())
+    def agrees(draws):
+        agree(engine, draws.draw, table, rows)
+
+    agrees()
+
+
+@pytest.mark.parametrize("name", ["duckdb", "postgres"])
+def test_random_expressions_have_the_values_of_plain_python(name, request):
+    check(request.getfixturevalue(f"on_{name}"), 60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["duckdb", "postgres"])
+def test_ten_thousand_expressions_have_the_values_of_plain_python(name, request):
+    check(request.getfixturevalue(f"on_{name}"), 1000)
+
+
+def test_random_expressions_have_the_values_of_plain_python_on_spark(on_spark):
+    check(on_spark, 15)
+
+
+col = oc.tables.col
+REFUSED = {  # an expression, and what the error says
+    "no divisor": (col("i") / col("j"), "can be 0; clip"),
+    "a divisor around 0": (col("f") / col("g").clip(-1.0, 1.0), "can be 0"),
+    "a tiny divisor": (col("f") / 1e-200, "can be 0"),
+    "a divisor of integers": (col("i") // col("j").clip(0, 9), "below 1"),
+    "whole quotients of floats": (col("f") // 2, "integers"),
+    "arithmetic on texts": (col("s") + "a", "numbers"),
+    "two types": (oc.tables.when(col("b")).then(col("i")).otherwise(col("s")), "one type"),
+    "a comparison of an integer and a float": (col("i") < col("f"), "one type"),
+    "a condition of integers": (col("i") & col("b"), "hold or not"),
+    "bounds the wrong way round": (col("i").clip(2, 1), "not below"),
+    "bounds of another type": (col("i").clip(0.5, 1), "integer"),
+    "a clip of texts": (col("s").clip("a", "b"), "numbers, dates"),
+    "breaks that fall": (col("f").cut([2.0, 1.0]), "increase"),
+    "too few labels": (col("f").cut([1.0], ["a"]), "2 labels"),
+    "a cast that engines do differently": (col("f").cast(str), "cast from float to <class 'str'>"),
+    "no type": (col("i").cast(list), "cast from int"),
+    "the hour of a date": (col("d").dt.hour(), "parts are"),
+    "no column": (col("nowhere") + 1, "must be a column"),
+    "a timestamp of another zone": (
+        col("t") == datetime(2024, 1, 1, tzinfo=timezone(timedelta(hours=1))),
+        "in UTC",
+    ),
+    "another class": (type("Own", (oc.tables.Expression,), {})("column", (), "i"), "made of"),
+    "too few operands": (oc.tables.Expression("+", (col("i"),)), "made of"),
+    "an operation of nobody": (oc.tables.Expression("random"), "made of"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_total_is_refused_by_the_name_of_the_argument(name):
+    one, message = REFUSED[name]
+    with pytest.raises((InvalidTypeError, InvalidValueError), match="^speed.*" + message):
+        checked_value(schema_of(SCHEMA, "u"), one, "speed")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: col("i") + None, "None"),
+        (lambda: bool(col("i") > 3), "truth value"),
+        (lambda: col("b") & True, "parentheses"),
+        (lambda: oc.tables.when(3), "made of"),
+        (lambda: oc.tables.lit([]), "must be an int"),
+        (lambda: col("i").is_in(range(1001)), "at most 1000"),
+        (lambda: col("i").cut(range(1001)), "at most 1000"),
+        (lambda: col("i").cut([]), "nonempty"),
+        (lambda: col(""), "nonempty"),
+    ],
+)
+def test_what_is_no_expression_is_refused_when_it_is_written(make, message):
+    with pytest.raises((InvalidTypeError, InvalidValueError), match=message):
+        make()
+
+
+def test_a_part_that_is_used_twice_has_one_name():
+    one = checked_value(schema_of(SCHEMA, "u"), (col("f") * 2).clip(0, 1) + (col("f") * 2), "x")
+    made = Values(DIALECTS["postgres"], {"f": "c3"}, None)
+    text = made.query(exp.select(made.value(one)).from_("t")).sql("postgres")
+    assert text.count("* CAST('2.0'") == 1
+    assert text.count("OFFSET 0") == 1
+
+
+def test_the_text_grows_with_the_expression(on_duckdb):
+    """Each operand of a quotient is used five times; fifteen in a row would be 5^15 copies."""
+    table, speed = on_duckdb.load(hostile()), col("f")
+    for _ in range(15):
+        speed = speed / col("g").clip(0.5, 2.0) * 1.5
+    assert len(values(table, {"speed": speed})) == ROWS
+    nodes = (("x", checked_value(table.tables.schema, speed, "x")),)
+    text, _ = table.engine().selecting(WithColumns(table.relation, nodes))
+    assert len(text) < 50_000
+
+
+@pytest.mark.parametrize("name", ["duckdb", "postgres"])
+def test_the_parts_of_each_day_are_those_of_python(name, request):
+    days = [date.fromordinal(one) for one in range(1, date.max.toordinal(), 397)]
+    rows = [{"u": at, "d": day} for at, day in enumerate(days)]
+    table = request.getfixturevalue(f"on_{name}").load(Data({"u": int, "d": date}, "u", rows))
+    parts = ("year", "month", "day", "week", "weekday")
+    columns = {part: getattr(col("d").dt, part)() for part in parts}
+    nodes = tuple(
+        (part, checked_value(table.tables.schema, one, part)) for part, one in columns.items()
+    )
+    text, parameters = table.engine().selecting(WithColumns(table.relation, nodes))
+    for _, day, *found in table.engine().run(text, parameters, None):
+        assert found == [reference.PARTS[part](day) for part in parts]
