@@ -107,6 +107,7 @@ ELSEWHERE = {
         "tables/rendering/charging.py",
     ],
     "tables/test_engine.py": ["tables/engines/engine.py"],
+    "tables/test_keys.py": ["measurements/table_keys.py"],
     "tables/test_launches.py": ["tables/kind.py"],
     "tables/test_scan.py": ["tables/table.py"],
     "tables/test_steps.py": ["tables/domain.py", "tables/schema.py"],

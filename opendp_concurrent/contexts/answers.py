@@ -75,14 +75,16 @@ class Labels:
         """Return the frame of a noisy answer.
 
         :param library: the module, from :func:`library_of`
-        :param values: the integers; one integer, if there are no keys
+        :param values: the integers; one integer, if there are no keys; None for keys only
         :param accuracy: of each integer
         """
         columns: dict[str, tuple[type, list[Any]]] = {
             name: (kind, [key[place] for key in self.keys])
             for place, (name, kind) in enumerate(self.columns)
         }
-        if self.moments is None:
+        if values is None:
+            pass
+        elif self.moments is None:
             integers = values if self.columns else [values]
             unit = 1 if self.quantum is None else self.quantum
             kind = int if self.quantum is None else float

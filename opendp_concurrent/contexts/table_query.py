@@ -14,6 +14,7 @@ from opendp.measures import approximate, max_divergence, zero_concentrated_diver
 from opendp.mod import Transformation
 
 from ..arguments import checks
+from ..combinators.cast import cast
 from ..errors import InvalidTypeError
 from ..tables import aggregates, steps
 from ..tables.domain import tables_of
@@ -21,7 +22,7 @@ from ..tables.kind import TABLES
 from ..tables.moments import Statistic
 from ..tables.predicate import Predicate
 from ..tables.schema import KEYS, Schema, keys_of, names_of
-from .answers import ACCURACIES, Labels, library_of
+from .answers import ACCURACIES, Labels, discrete_laplace_accuracy, library_of
 from .query import ConcurrentQuery, query_parts
 
 _NORMS = {
@@ -225,6 +226,32 @@ class TableQuery(ConcurrentQuery):
         chain = PartialChain(noisy) if scale is None else noisy(scale)
         return self.new_with(chain=chain, wrap_release=lambda place: public[place])
 
+    # --- keys from the data ----------------------------------------------------------------------
+
+    def keys(
+        self, by: str | Sequence[str], d_out: tuple[float, float] | None = None
+    ) -> TableKeysQuery:
+        """Find the keys that enough units have, under (ε, δ); see :func:`.make_table_keys`.
+
+        :param d_out: (ε, δ); that of the query if left out, which is then one under (ε, δ)
+        """
+        columns = self._columns(by)
+        if d_out is None:
+            if self._output_measure != approximate(max_divergence()) or self._d_out is None:
+                raise InvalidTypeError(
+                    "d_out must be given: keys are found from the data under (ε, δ) only, and the "
+                    "query has no such privacy loss; pass one, such as d_out=(0.5, 1e-7), or begin "
+                    "with context.query(epsilon=0.5, delta=1e-7)"
+                )
+            d_out = self._d_out
+        names, (_, _, d_in) = [name for name, _ in columns], self._unit()
+        made = super().__getattr__("table_keys")(names, d_out=d_out, d_in=d_in)
+        found = TableKeysQuery(*query_parts(made))
+        found._columns, found._scale = columns, made._chain.scale
+        if self._output_measure != approximate(max_divergence()):
+            found._chain = cast(made._chain, self._output_measure)
+        return found
+
     # --- what the methods share ------------------------------------------------------------------
 
     def _schema(self) -> Schema:
@@ -234,10 +261,13 @@ class TableQuery(ConcurrentQuery):
     def _step(self, then: Any) -> ConcurrentQuery:
         return self.new_with(chain=self._chain >> then)
 
-    def _keyed(self, by: Any, keys: Any) -> tuple[tuple[str, ...], list[Any], Labels]:
+    def _columns(self, by: Any) -> tuple[tuple[str, type], ...]:
         schema = self._schema()
-        names = names_of("by", schema, by, KEYS)
-        columns = tuple((name, schema.kind(name)) for name in names)
+        return tuple((name, schema.kind(name)) for name in names_of("by", schema, by, KEYS))
+
+    def _keyed(self, by: Any, keys: Any) -> tuple[tuple[str, ...], list[Any], Labels]:
+        columns = self._columns(by)
+        names = tuple(name for name, _ in columns)
         public = keys_of(tuple(kind for _, kind in columns), keys=keys)
         plain = [key[0] if len(names) == 1 else key for key in public]
         return names, plain, Labels(columns, public)
@@ -363,6 +393,41 @@ class TableAnswerQuery(ConcurrentQuery):
             return self._labels.frame(library, values, accuracy)
         found = self._labels.estimates(values, accuracy)
         return found if self._labels.columns else found[0]
+
+
+class TableKeysQuery(ConcurrentQuery):
+    """A query for keys of the data, which can be released as a data frame."""
+
+    _columns: tuple[tuple[str, type], ...]
+    _scale: float | None  # of the noise in numbers, if they are released
+
+    def release(
+        self,
+        data: Any = None,
+        bounds: tuple[float, float] | None = None,
+        T: Any = None,  # noqa: N803 - OpenDP's name
+        *,
+        frame: str | None = None,
+        alpha: float = 0.05,
+    ) -> Any:
+        """Release keys: a mapping to noisy numbers of units, or to None; or a data frame.
+
+        :param frame: ``"polars"`` or ``"pandas"``. The frame has a column for each key; and
+            ``value`` and ``accuracy``, where numbers are released
+        :param alpha: probability, for each key, that the noise is above the accuracy
+        """
+        library = None if frame is None else library_of(frame=frame)
+        checks.positive(alpha=checks.probability(alpha=alpha))
+        Labels(self._columns).check()
+        found = super().release(data, bounds, T)
+        if library is None:
+            return found
+        several = len(self._columns) > 1
+        labels = Labels(self._columns, [key if several else (key,) for key in found])
+        if self._scale is None:
+            return labels.frame(library, None, 0.0)
+        accuracy = discrete_laplace_accuracy(self._scale, alpha)
+        return labels.frame(library, list(found.values()), accuracy)
 
 
 def table_query(query: ConcurrentQuery) -> ConcurrentQuery:

@@ -170,6 +170,17 @@ class Grouped:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundKeys:
+    """For each key of the data and each j, the number of units that have rows of it and j keys.
+
+    A key is the values of a row in the columns ``by``, none of which is NULL. Dates are those of
+    Python. A row of the answer has the values of the key, j, and the number.
+    """
+
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Powers:
     """Over the rows with a value: their number, the sum of the value, and of its square.
 
@@ -227,4 +238,4 @@ class Charge:
     budgets: tuple[str, ...]
 
 
-Aggregate: TypeAlias = Count | DistinctUnits | Sum | Grouped | Powers | Bins
+Aggregate: TypeAlias = Count | DistinctUnits | Sum | Grouped | FoundKeys | Powers | Bins

@@ -1272,6 +1272,7 @@ case(
     unit=("person", COLUMNS),
     timeout=(None, "None or positive"),
 )
+maker("table_keys", BOUNDED, 1, asked_table, d_out=((0.5, 1e-3), "pair of non_negative"))
 maker("individual_table_filter", BOUNDED, budgets=("spent", COLUMNS))
 case(
     "tables.create_budgets",

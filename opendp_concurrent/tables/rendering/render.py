@@ -9,6 +9,7 @@ case and duplicates matter there only. The tree is made of few kinds of nodes, w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from ...interrupts import whole
@@ -238,6 +239,8 @@ class Renderer:
             return sql.select([exp.Count(this=distinct)], query)
         if isinstance(one, nodes.Sum):
             return sql.select([self._sum(one.value, names)], query)
+        if isinstance(one, nodes.FoundKeys):
+            return self._found_keys(one, query, names, schema)
         if isinstance(one, nodes.Bins):
             place = self._bin(one, names[one.column], schema.kind(one.column))
             placed = sql.select([exp.alias_(place, "i")], query, sql.not_null(names[one.column]))
@@ -276,6 +279,30 @@ class Renderer:
         return joined.join(
             sql.subquery(public, "k"), on=sql.equal(by, keys), join_type="inner", copy=False
         )
+
+    def _found_keys(
+        self, one: nodes.FoundKeys, query: Any, names: dict[str, str], schema: Schema
+    ) -> Any:
+        """Count distinct pairs of a unit and a key, apart by the number of keys of the unit."""
+        by, unit = [names[name] for name in one.by], _of(names, schema)
+        found = None
+        for name, own in zip(one.by, by, strict=True):
+            conditions = [sql.not_null(own)]
+            if schema.kind(name) is date:  # others cannot be handed out by drivers
+                ends = (exp.GTE, date.min), (exp.LTE, date.max)
+                conditions += [
+                    sql.known(order(this=sql.column(own), expression=self._constant(end, date)))
+                    for order, end in ends
+                ]
+            for condition in conditions:
+                found = condition if found is None else sql.conjunction(found, condition)
+        both = list(map(sql.column, dict.fromkeys([*unit, *by])))
+        pairs = sql.select(both, query, found).group_by(*both, copy=False)
+        of_unit = exp.alias_(sql.window(exp.Count(this=exp.Star()), unit, []), "j")
+        columns = [*map(sql.column, by), sql.column("j")]
+        numbered = sql.select([*columns[:-1], of_unit], pairs)
+        counted = sql.select([*columns, exp.Count(this=exp.Star())], numbered)
+        return counted.group_by(*(each.copy() for each in columns), copy=False)
 
     def _per_unit(
         self, value: nodes.Quantised | None, query: Any, names: dict[str, str], unit: str
