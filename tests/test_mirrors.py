@@ -102,6 +102,7 @@ ELSEWHERE = {
     "queryables/test_stream.py": ["queryables/stream_handles.py", "queryables/updates.py"],
     "tables/engines/test_postgres.py": ["tables/engines/connections.py"],
     "tables/test_aggregates.py": ["tables/numbers.py"],
+    "tables/test_bins.py": ["tables/rendering/bins.py"],
     "tables/test_budgets.py": [
         "individual/table_filter.py",
         "tables/rendering/charging.py",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from math import floor, frexp
+from math import floor, frexp, inf, nextafter
 from typing import Any
 
 from opendp.mod import Domain, Metric, Transformation
@@ -25,10 +25,10 @@ from .engines.engine import Rows
 from .moments import MOST_STEPS as MOST_SQUARED
 from .moments import Moments
 from .numbers import make_answer, norm_of, one_integer, placed, saturated, scalar, vector
-from .schema import KEYS, Schema, keys_of, names_of, value_of
+from .schema import KEYS, LARGEST, Schema, keys_of, names_of, value_of
 
 MOST_STEPS = 2**52  # of a quantised value, so that doubles hold it
-MOST_EDGES = 10_000  # each is a comparison in the statement
+MOST_EDGES = 10_000  # which a statement sends
 SHARES = 10_000  # largest denominator of a quantile
 
 
@@ -440,7 +440,7 @@ def make_table_histogram(
     tables = tables_of(input_domain, input_metric)
     name, public = _edges(tables, "edges", column, edges, 2)
     bins = nodes.Bins(name, public)
-    every = placed(bins.bins)
+    every = placed(len(public) + 1)
     output = vector(len(public) - 1, norm, _anywhere(tables))
     return make_answer(tables, bins, output, lambda rows: every(rows)[1:-1])
 
@@ -515,20 +515,29 @@ def make_quantile_scores(
     name, public = _edges(tables, "candidates", column, candidates, 1)
     share = Fraction(alpha).limit_denominator(SHARES)
     p, q = share.numerator, share.denominator
-    bins = nodes.Bins(name, public, exact=True)
-    every = placed(bins.bins)
+    # the rows at or above the next number of the type are those above a candidate
+    nexts = [_next(tables.schema.kind(name), one) for one in public]
+    cuts = tuple(sorted({*public, *(one for one in nexts if one is not None)}))
+    places = {cut: place for place, cut in enumerate(cuts)}
+    every = placed(len(cuts) + 1)
 
     def decode(rows: Any) -> list[int]:
-        counts = every(rows)
-        up_to = [0, *accumulate(counts)]  # up_to[i] rows are in the bins before i
+        below = list(accumulate(every(rows)))  # below[i] rows are below cut i
         scores = []
-        for place in range(1, bins.bins, 2):  # the values equal to a candidate
-            below, above = up_to[place], up_to[-1] - up_to[place + 1]
-            scores.append(saturated(abs((q - p) * below - p * above)))
+        for one, following in zip(public, nexts, strict=True):
+            above = 0 if following is None else below[-1] - below[places[following]]
+            scores.append(saturated(abs((q - p) * below[places[one]] - p * above)))
         return scores
 
     output = vector(len(public), "linf", _anywhere(tables), [max(p, q - p)])
-    return make_answer(tables, bins, output, decode)
+    return make_answer(tables, nodes.Bins(name, cuts), output, decode)
+
+
+def _next(kind: type, value: Any) -> Any:
+    """Return the number of a type after this one; None after the last."""
+    if kind is int:
+        return None if value == LARGEST else value + 1
+    return None if value == inf else nextafter(value, inf)
 
 
 then_table_count = _native.to_then(make_table_count)

@@ -197,22 +197,18 @@ class Powers:
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """The number of rows in each bin between edges.
+    """The number of rows in each bin between edges; NULL is in no bin.
+
+    For each public key, as in :class:`Grouped`; for all rows if ``by`` is empty. Bin i is below
+    edge i and at least the edge before.
 
     :ivar edges: increasing
-    :ivar exact: count the values that equal an edge apart. Bin 2i is then below edge i and above
-        the one before, bin 2i + 1 equal to edge i. Otherwise bin i is below edge i, and at least
-        the one before. NULL is in no bin.
     """
 
     column: str
     edges: tuple[int | float, ...]
-    exact: bool = False
-
-    @property
-    def bins(self) -> int:
-        """How many bins there are."""
-        return 2 * len(self.edges) + 1 if self.exact else len(self.edges) + 1
+    by: tuple[str, ...] = ()
+    keys: Values = Values(((),))  # noqa: RUF009
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,10 +53,12 @@ class Dialect:
 
     :ivar name: of the dialect in sqlglot
     :ivar collation: compares texts by their bytes
+    :ivar search: how it finds a value among many edges, as in ``bins.py``
     """
 
     name: ClassVar[str]
     collation: ClassVar[str]
+    search: ClassVar[str]
 
     def text(self, tree: Any) -> str:
         """Return the statement of a tree."""
@@ -138,7 +140,7 @@ class Dialect:
 class DuckDB(Dialect):
     """DuckDB. The sum of 64-bit integers has 128 bits."""
 
-    name, collation = "duckdb", "C"
+    name, collation, search = "duckdb", "C", "asof"
 
     def exact(self, one: Any) -> Any:
         """Return an integer in 128 bits; an overflow is an error."""
@@ -156,13 +158,13 @@ class DuckDB(Dialect):
 class PostgreSQL(Dialect):
     """PostgreSQL. The sum of 64-bit integers is a numeric of any size."""
 
-    name, collation = "postgres", "C"
+    name, collation, search = "postgres", "C", "function"
 
 
 class Spark(Dialect):
     """Spark. The sum of 64-bit integers would wrap, so they are decimals of 38 digits."""
 
-    name, collation = "spark", "UTF8_BINARY"
+    name, collation, search = "spark", "UTF8_BINARY", "parts"
 
     def parameter(self, position: int) -> Any:
         """Return the place of a parameter, which has a name in Spark."""

@@ -17,6 +17,7 @@ from .. import plan as nodes
 from ..predicate import Both, Compare, IsIn, IsNull, Not, Other, Predicate
 from ..schema import Schema
 from . import expressions as sql
+from .bins import located
 from .charging import charged
 from .dialects import DIALECTS, Dialect
 from .dialects import exp as exp
@@ -242,10 +243,16 @@ class Renderer:
         if isinstance(one, nodes.FoundKeys):
             return self._found_keys(one, query, names, schema)
         if isinstance(one, nodes.Bins):
-            place = self._bin(one, names[one.column], schema.kind(one.column))
-            placed = sql.select([exp.alias_(place, "i")], query, sql.not_null(names[one.column]))
-            columns = [sql.column("i"), exp.Count(this=exp.Star())]
-            return sql.select(columns, placed).group_by(sql.column("i"), copy=False)
+            own, kind = names[one.column], schema.kind(one.column)
+            kept = [names[name] for name in one.by]
+            both = [sql.column(name) for name in dict.fromkeys([*kept, own])]
+            known = sql.select(both, query, sql.not_null(own))
+            placed = located(self._dialect, self._array, known, kept, own, kind, one.edges)
+            count = exp.Count(this=exp.Star())
+            if one.by:
+                return self._groups(one, [count], placed, names, schema, "b")
+            columns = [sql.column("b"), count]
+            return sql.select(columns, placed).group_by(sql.column("b"), copy=False)
         if isinstance(one, nodes.Powers):
             values = self._powers(one, names)
             return (
@@ -258,23 +265,24 @@ class Renderer:
 
     def _groups(
         self,
-        one: nodes.Grouped | nodes.Powers,
+        one: nodes.Grouped | nodes.Powers | nodes.Bins,
         values: list[Any],
         query: Any,
         names: dict[str, str],
         schema: Schema,
+        *within: str,
     ) -> Any:
         """Aggregate first and join with the public keys then: a join of groups, not of rows."""
         by = [names[name] for name in one.by]
         short = [f"n{place}" for place in range(len(values))]
         named = [exp.alias_(each, name) for each, name in zip(values, short, strict=True)]
-        columns = [*map(sql.column, by), *named]
-        grouped = sql.select(columns, query).group_by(*map(sql.column, by), copy=False)
+        groups = [sql.column(name) for name in (*by, *within)]
+        grouped = sql.select([*groups, *named], query).group_by(*groups, copy=False)
         keys = [f"k{place}" for place in range(len(by))]
         rows = [(*key, place) for place, key in enumerate(one.keys)]
         kinds = [schema.kind(name) for name in one.by]
         public = self._public(rows, [*keys, "i"], [*kinds, int])
-        columns = [exp.column("i", "k"), *(exp.column(name, "t") for name in short)]
+        columns = [exp.column("i", "k"), *(exp.column(name, "t") for name in (*within, *short))]
         joined = exp.select(*columns, copy=False).from_(sql.subquery(grouped, "t"), copy=False)
         return joined.join(
             sql.subquery(public, "k"), on=sql.equal(by, keys), join_type="inner", copy=False
@@ -361,23 +369,3 @@ class Renderer:
         )
         cases = [(sql.is_null(sql.column(own)), exp.Null()), (small, exp.Literal.number(0))]
         return exp.Paren(this=sql.case(cases, steps))
-
-    def _bin(self, one: nodes.Bins, own: str, kind: type) -> Any:
-        """Return the number of a value's bin, by bisection."""
-
-        def constant(edge: Any) -> Any:
-            return self._dialect.constant(edge, kind)
-
-        def between(low: int, high: int) -> Any:  # the value is in one of the bins low..high
-            if low == high:
-                return exp.Literal.number(2 * low if one.exact else low)
-            middle = (low + high) // 2
-            edge = one.edges[middle]
-            below = exp.LT(this=sql.column(own), expression=constant(edge))
-            cases: list[tuple[Any, Any]] = [(below, between(low, middle))]
-            if one.exact:
-                equal = exp.EQ(this=sql.column(own), expression=constant(edge))
-                cases.append((equal, exp.Literal.number(2 * middle + 1)))
-            return exp.Paren(this=sql.case(cases, between(middle + 1, high)))
-
-        return between(0, len(one.edges))

@@ -62,6 +62,7 @@ ALLOWED = frozenset(
         exp.Add,
         exp.Mul,
         exp.Floor,
+        exp.WidthBucket,  # which only PostgreSQL searches with
         # aggregates and windows
         exp.Count,
         exp.Distinct,
