@@ -18,11 +18,6 @@ from .reference import scanned
 
 SEARCHES = [("duckdb", "asof"), ("duckdb", "parts")]
 SEARCHES += [("postgres", "function"), ("postgres", "parts")]
-    ("duckdb", "asof"),
-    ("duckdb", "parts"),
-    ("postgres", "function"),
-    ("postgres", "parts"),
-]
 RELAXED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
