@@ -14,6 +14,7 @@ from .frames.count import make_frame_count, then_frame_count
 from .public import names_of
 from .tables.aggregates import (
     make_distinct_units,
+    make_distinct_values,
     make_quantile_scores,
     make_table_count,
     make_table_counts,
@@ -22,6 +23,7 @@ from .tables.aggregates import (
     make_table_sum,
     make_table_sums,
     then_distinct_units,
+    then_distinct_values,
     then_quantile_scores,
     then_table_count,
     then_table_counts,
@@ -46,6 +48,7 @@ from .tables.steps import (
 __all__ = [
     "make_bounded_contributions",
     "make_distinct_units",
+    "make_distinct_values",
     "make_frame_count",
     "make_group_truncate",
     "make_public_join",
@@ -64,6 +67,7 @@ __all__ = [
     "make_where",
     "then_bounded_contributions",
     "then_distinct_units",
+    "then_distinct_values",
     "then_frame_count",
     "then_group_truncate",
     "then_public_join",

@@ -82,6 +82,10 @@ class TableQuery(ConcurrentQuery):
         """Count the units; see :func:`.make_distinct_units`."""
         return self._answer(lambda _: aggregates.then_distinct_units(), Labels())
 
+    def count_distinct(self, by: str | Sequence[str]) -> TableAnswerQuery:
+        """Count the different values of columns; see :func:`.make_distinct_values`."""
+        return self._answer(lambda _: aggregates.then_distinct_values(by), Labels())
+
     def counts(
         self, by: str | Sequence[str], keys: Sequence[Any], *, norm: str | None = None
     ) -> TableAnswerQuery:
@@ -175,18 +179,28 @@ class TableQuery(ConcurrentQuery):
         return self._statistic("stdev", (column, bounds, quantum), by, keys, norm)
 
     def histogram(
-        self, column: str, edges: Sequence[float], *, norm: str | None = None
+        self,
+        column: str,
+        edges: Sequence[float],
+        by: str | Sequence[str] | None = None,
+        keys: Sequence[Any] | None = None,
+        *,
+        norm: str | None = None,
     ) -> TableAnswerQuery:
-        """Count the rows between public edges; see :func:`.make_table_histogram`.
+        """Count the rows between public edges, by key if asked; see :func:`.make_table_histogram`.
 
         :param norm: if left out, that of the noise that follows
         """
         public = checks.sequence("numbers", edges=edges)
         (name,) = names_of("column", self._schema(), column, (int, float))
         kind = self._schema().kind(name)
-        labels = Labels((("from", kind), ("below", kind)), tuple(pairwise(public)))
+        names, plain, keyed = self._keyed_or_one(by, keys)
+        columns = (*keyed.columns, ("from", kind), ("below", kind))
+        labels = Labels(columns, [(*key, *ends) for key in keyed.keys for ends in pairwise(public)])
         return self._answer(
-            lambda chosen: aggregates.then_table_histogram(name, public, norm=chosen), labels, norm
+            lambda chosen: aggregates.then_table_histogram(name, public, names, plain, norm=chosen),
+            labels,
+            norm,
         )
 
     def quantile_scores(
@@ -272,6 +286,13 @@ class TableQuery(ConcurrentQuery):
         plain = [key[0] if len(names) == 1 else key for key in public]
         return names, plain, Labels(columns, public)
 
+    def _keyed_or_one(
+        self, by: Any, keys: Any
+    ) -> tuple[tuple[str, ...] | None, list[Any] | None, Labels]:
+        if (by is None) != (keys is None):
+            raise InvalidTypeError("by and keys must be given together, or left out")
+        return (None, None, Labels()) if by is None else self._keyed(by, keys)
+
     def _statistic(
         self,
         statistic: Statistic,
@@ -281,9 +302,7 @@ class TableQuery(ConcurrentQuery):
         norm: str | None,
     ) -> TableAnswerQuery:
         order, schema = 1 if statistic == "mean" else 2, self._schema()
-        if (by is None) != (keys is None):
-            raise InvalidTypeError("by and keys must be given together, or left out")
-        names, public, labels = (None, None, Labels()) if by is None else self._keyed(by, keys)
+        names, public, labels = self._keyed_or_one(by, keys)
 
         def read(chosen: str) -> Labels:
             moments = aggregates.moments_of(schema, *of, order, chosen)[1]

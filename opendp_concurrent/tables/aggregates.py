@@ -6,11 +6,11 @@ OpenDP that is chained behind.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import floor, frexp, inf, nextafter
-from typing import Any
+from typing import Any, TypeAlias
 
 from opendp.mod import Domain, Metric, Transformation
 
@@ -93,6 +93,43 @@ def make_distinct_units(input_domain: Domain, input_metric: Metric) -> Transform
     return make_answer(tables, nodes.DistinctUnits(), scalar(1), one_integer)
 
 
+@constructor
+def make_distinct_values(
+    input_domain: Domain, input_metric: Metric, by: str | Sequence[str]
+) -> Transformation:
+    """Count the different values of columns. Rows with NULL in one of them are left out.
+
+    Guarantee: the count changes by at most d_in times the number of groups of a unit, which a
+    truncation bounds.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: of tables whose units have rows in few groups
+    :param input_metric: units added or removed
+    :param by: names of columns of integers, texts, Booleans or dates
+    :return: a transformation to an integer, under absolute distance
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import duckdb
+    >>> connection = duckdb.connect().execute(
+    ...     "CREATE TABLE bought AS "
+    ...     "SELECT range % 3 AS person, range % 7 AS article FROM range(99)"
+    ... )
+    >>> schema = {"person": int, "article": int}
+    >>> bought = oc.tables.scan(connection, "bought", schema, "person")
+    >>> bounded = oc.t.make_group_truncate(*bought.space, by="article", groups=4)
+    >>> articles = bounded >> oc.t.then_distinct_values("article")
+    >>> articles(bought), articles.map(1)
+    (4, 4)
+    """
+    tables = tables_of(input_domain, input_metric)
+    names = names_of("by", tables.schema, by, KEYS)
+    output = scalar(tables.groups_at_most(frozenset(names)))
+    return make_answer(tables, nodes.DistinctValues(names), output, one_integer)
+
+
 @constructor(norm=norm_of)
 def make_table_counts(
     input_domain: Domain,
@@ -141,12 +178,21 @@ def make_table_counts(
     return make_answer(tables, nodes.Grouped(names, public), output, placed(len(public)))
 
 
-def _groups(
-    tables: Tables, by: Any, keys: Any
-) -> tuple[tuple[str, ...], nodes.Values, Contribution]:
+Groups: TypeAlias = tuple[tuple[str, ...], nodes.Values, Contribution]
+
+
+def _groups(tables: Tables, by: Any, keys: Any) -> Groups:
     names = names_of("by", tables.schema, by, KEYS)
     public = nodes.Values(keys_of(tuple(tables.schema.kind(name) for name in names), keys=keys))
     return names, public, tables.contribution(frozenset(names), len(public))
+
+
+def _groups_or_one(tables: Tables, by: Any, keys: Any) -> Groups:
+    if (by is None) != (keys is None):
+        raise InvalidTypeError("by and keys must be given together, or left out")
+    if by is not None:
+        return _groups(tables, by, keys)
+    return (), nodes.Values(((),)), _anywhere(tables)
 
 
 @constructor
@@ -312,11 +358,7 @@ def make_table_moments(
     """
     tables = tables_of(input_domain, input_metric)
     value, known = moments_of(tables.schema, column, bounds, quantum, order, norm)
-    if (by is None) != (keys is None):
-        raise InvalidTypeError("by and keys must be given together, or left out")
-    groups: tuple[tuple[str, ...], nodes.Values, Contribution]
-    groups = (), nodes.Values(((),)), _anywhere(tables)
-    names, public, contribution = groups if by is None else _groups(tables, by, keys)
+    names, public, contribution = _groups_or_one(tables, by, keys)
     answer = nodes.Powers(value, order, names, public)
     output = vector(len(public), norm, contribution, known.per_row)
 
@@ -403,16 +445,18 @@ def make_table_histogram(
     input_metric: Metric,
     column: str,
     edges: Sequence[float],
+    by: str | Sequence[str] | None = None,
+    keys: Sequence[Any] | None = None,
     *,
     norm: str = "l1",
 ) -> Transformation:
-    """Count the rows of a table between public edges.
+    """Count the rows of a table between public edges, for each public key if there are keys.
 
     Bin i has the values that are at least ``edges[i]`` and below ``edges[i + 1]``. Other values,
     and missing ones, are not counted.
 
     Guarantee: the counts change by at most d_in times the rows of a unit, in each norm, since all
-    rows of a unit may be in one bin.
+    rows of a unit may be in one bin; with keys, by at most the bound of :func:`.make_table_counts`.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -420,8 +464,10 @@ def make_table_histogram(
     :param input_metric: units added or removed
     :param column: name of a column of integers or floats
     :param edges: at least two increasing numbers of the column's type, at most 10,000
+    :param by: names of columns, as in :func:`.make_table_counts`; one group if left out
+    :param keys: distinct values of these columns
     :param norm: metric of the counts: ``"l1"``, ``"l2"`` or ``"linf"``
-    :return: a transformation to a vector of integers, one fewer than edges
+    :return: a transformation to a vector of integers, key by key, each one fewer than edges
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
@@ -439,10 +485,29 @@ def make_table_histogram(
     """
     tables = tables_of(input_domain, input_metric)
     name, public = _edges(tables, "edges", column, edges, 2)
-    bins = nodes.Bins(name, public)
-    every = placed(len(public) + 1)
-    output = vector(len(public) - 1, norm, _anywhere(tables))
-    return make_answer(tables, bins, output, lambda rows: every(rows)[1:-1])
+    groups = _groups_or_one(tables, by, keys)
+    every = _binned(groups, len(public) + 1)
+
+    def decode(rows: Rows) -> list[int]:
+        return [count for counts in every(rows) for count in counts[1:-1]]
+
+    names, keyed, contribution = groups
+    output = vector(len(keyed) * (len(public) - 1), norm, contribution)
+    return make_answer(tables, nodes.Bins(name, public, names, keyed), output, decode)
+
+
+def _binned(groups: Groups, bins: int) -> Callable[[Rows], list[list[int]]]:
+    """Return a function from the rows of a statement to the counts of each group."""
+    names, keyed, _ = groups
+    every = placed(len(keyed) * bins)
+
+    def counts(rows: Rows) -> list[list[int]]:
+        if names:
+            rows = [(bins * place + each, count) for place, each, count in rows]
+        found = every(rows)
+        return [found[at : at + bins] for at in range(0, len(found), bins)]
+
+    return counts
 
 
 def _anywhere(tables: Tables) -> Contribution:
@@ -542,6 +607,7 @@ def _next(kind: type, value: Any) -> Any:
 
 then_table_count = _native.to_then(make_table_count)
 then_distinct_units = _native.to_then(make_distinct_units)
+then_distinct_values = _native.to_then(make_distinct_values)
 then_table_counts = _native.to_then(make_table_counts)
 then_table_sum = _native.to_then(make_table_sum)
 then_table_sums = _native.to_then(make_table_sums)

@@ -151,6 +151,13 @@ class DistinctUnits:
 
 
 @dataclass(frozen=True, slots=True)
+class DistinctValues:
+    """The number of different values of columns, over the rows without NULL in them."""
+
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Sum:
     """The sum of integers over rows."""
 
@@ -234,4 +241,6 @@ class Charge:
     budgets: tuple[str, ...]
 
 
-Aggregate: TypeAlias = Count | DistinctUnits | Sum | Grouped | FoundKeys | Powers | Bins
+Aggregate: TypeAlias = (
+    Count | DistinctUnits | DistinctValues | Sum | Grouped | FoundKeys | Powers | Bins
+)

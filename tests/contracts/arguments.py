@@ -1242,6 +1242,7 @@ maker(
 )
 maker("table_count", BOUNDED, 1, asked_table)
 maker("distinct_units", BOUNDED, 1, asked_table)
+maker("distinct_values", BOUNDED, 1, asked_table)
 GROUPS = {"by": ("zone", COLUMNS), "keys": (["a"], "list of text")}
 VALUE = {
     "column": ("hours", "text"),
@@ -1262,7 +1263,15 @@ maker(
     **GROUPS,
     **NORM,
 )
-maker("table_histogram", BOUNDED, 1, asked_table, edges=([0.0, 1.0], "list of real"), **NORM)
+maker(
+    "table_histogram",
+    BOUNDED,
+    1,
+    asked_table,
+    edges=([0.0, 1.0], "list of real"),
+    **GROUPS,
+    **NORM,
+)
 maker("quantile_scores", BOUNDED, 1, asked_table, candidates=([0.0, 1.0], "list of real"))
 case(
     "tables.scan",

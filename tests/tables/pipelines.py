@@ -173,13 +173,15 @@ def steps(draw, schema, unit):
 @st.composite
 def aggregates(draw, schema):
     numbers = [name for name, kind in schema.items() if kind in (int, float)]
-    names = ["table_count", "distinct_units", "table_counts"]
+    names = ["table_count", "distinct_units", "table_counts", "distinct_values"]
     if numbers:
         names += ["table_sum", "table_sums", "table_histogram", "quantile_scores"] * 2
         names += ["table_moments"] * 2
     name = draw(st.sampled_from(names))
     if name in ("table_count", "distinct_units"):
         return name, {}
+    if name == "distinct_values":
+        return name, {"by": draw(columns_of(keyed(schema), 2))}
     arguments: dict[str, Any] = {}
     if name in ("table_counts", "table_sums"):
         by = draw(columns_of(keyed(schema), 2))
@@ -217,6 +219,10 @@ def aggregates(draw, schema):
             arguments |= {"by": by, "keys": draw(some_keys(schema, by))}
         return name, {**arguments, "norm": draw(NORMS)}
     edges = sorted(draw(st.lists(public(schema[column]), min_size=2, max_size=7, unique=True)))
+    if name == "table_histogram" and draw(st.booleans()):
+        by = draw(columns_of(keyed(schema), 2))
+        groups = {"by": by, "keys": draw(some_keys(schema, by))}
+        return name, {"column": column, "edges": edges, **groups, "norm": draw(NORMS)}
     if name == "table_histogram":
         return name, {"column": column, "edges": edges, "norm": draw(NORMS)}
     alpha = draw(st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]))

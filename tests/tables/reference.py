@@ -110,6 +110,11 @@ def distinct_units(rows, unit):
     return len(by_unit(rows, unit))
 
 
+def distinct_values(rows, unit, by):
+    keys = {tuple(row[name] for name in by) for row in rows}
+    return sum(None not in key for key in keys)
+
+
 def matching(rows, by, key):
     key = (key,) if len(by) == 1 else key
     return [row for row in rows if all(row[b] == k for b, k in zip(by, key, strict=True))]
@@ -162,9 +167,13 @@ def table_moments(rows, unit, column, bounds, quantum=None, order=1, by=None, ke
     return found
 
 
-def table_histogram(rows, unit, column, edges):
-    found = [row[column] for row in rows if row[column] is not None]
-    return [sum(low <= one < high for one in found) for low, high in pairwise(edges)]
+def table_histogram(rows, unit, column, edges, by=None, keys=None):
+    found = []
+    for key in [None] if by is None else keys:
+        own = rows if by is None else matching(rows, by, key)
+        values = [row[column] for row in own if row[column] is not None]
+        found += [sum(low <= one < high for one in values) for low, high in pairwise(edges)]
+    return found
 
 
 def quantile_scores(rows, unit, column, candidates, alpha):

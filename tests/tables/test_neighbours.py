@@ -105,6 +105,13 @@ TIGHT = {  # truncation, aggregate, rows, bound at 1
         "one group",
         4,
     ),
+    "histograms l2": (
+        GROUPED,
+        oc.t.then_table_histogram("eur", [0, 10, 20], **KEYS, norm="l2"),
+        "many groups",
+        8**0.5,
+    ),
+    "distinct values": (GROUPED, oc.t.then_distinct_values("zone"), "many groups", 2),
     "values of one bin": (
         GROUPED,  # two rows in each of two zones, which are in one bin
         oc.t.then_table_histogram("zone", [0, 9], norm="linf"),

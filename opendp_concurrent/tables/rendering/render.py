@@ -231,13 +231,9 @@ class Renderer:
         if isinstance(one, nodes.Count):
             return sql.select([exp.Count(this=exp.Star())], query)
         if isinstance(one, nodes.DistinctUnits):
-            unit = _of(names, schema)
-            if len(unit) > 1:
-                columns = [sql.column(of) for of in unit]
-                query = sql.select(columns, query).group_by(*map(sql.column, unit), copy=False)
-                return sql.select([exp.Count(this=exp.Star())], query)
-            distinct = exp.Distinct(expressions=[sql.column(unit[0])])
-            return sql.select([exp.Count(this=distinct)], query)
+            return self._distinct(query, _of(names, schema))
+        if isinstance(one, nodes.DistinctValues):
+            return self._distinct(query, [names[name] for name in one.by])
         if isinstance(one, nodes.Sum):
             return sql.select([self._sum(one.value, names)], query)
         if isinstance(one, nodes.FoundKeys):
@@ -262,6 +258,18 @@ class Renderer:
             )
         value = exp.Count(this=exp.Star()) if one.value is None else self._sum(one.value, names)
         return self._groups(one, [value], query, names, schema)
+
+    @staticmethod
+    def _distinct(query: Any, names: list[str]) -> Any:
+        """Count the different values of columns, without NULL."""
+        if len(names) == 1:
+            distinct = exp.Distinct(expressions=[sql.column(names[0])])
+            return sql.select([exp.Count(this=distinct)], query)
+        columns, known = [sql.column(of) for of in names], sql.not_null(names[0])
+        for of in names[1:]:
+            known = sql.conjunction(known, sql.not_null(of))
+        distinct = sql.select(columns, query, known).group_by(*columns, copy=False)
+        return sql.select([exp.Count(this=exp.Star())], distinct)
 
     def _groups(
         self,
