@@ -32,6 +32,12 @@ from .tables.aggregates import (
     then_table_sum,
     then_table_sums,
 )
+from .tables.joint import (
+    make_table_answers,
+    make_table_prefixes,
+    then_table_answers,
+    then_table_prefixes,
+)
 from .tables.steps import (
     make_group_truncate,
     make_public_join,
@@ -56,10 +62,12 @@ __all__ = [
     "make_stream_clamp",
     "make_stream_filter",
     "make_stream_map",
+    "make_table_answers",
     "make_table_count",
     "make_table_counts",
     "make_table_histogram",
     "make_table_moments",
+    "make_table_prefixes",
     "make_table_select",
     "make_table_sum",
     "make_table_sums",
@@ -75,10 +83,12 @@ __all__ = [
     "then_stream_clamp",
     "then_stream_filter",
     "then_stream_map",
+    "then_table_answers",
     "then_table_count",
     "then_table_counts",
     "then_table_histogram",
     "then_table_moments",
+    "then_table_prefixes",
     "then_table_select",
     "then_table_sum",
     "then_table_sums",

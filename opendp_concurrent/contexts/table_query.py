@@ -15,14 +15,16 @@ from opendp.mod import Transformation
 
 from ..arguments import checks
 from ..combinators.cast import cast
-from ..errors import InvalidTypeError
+from ..errors import InvalidTypeError, InvalidValueError
 from ..tables import aggregates, steps
 from ..tables.domain import tables_of
+from ..tables.joint import Answer, Joint, then_table_answers, then_table_prefixes
 from ..tables.kind import TABLES
-from ..tables.moments import Statistic
+from ..tables.moments import Estimate, Statistic
 from ..tables.predicate import Predicate
+from ..tables.prefixes import strategy_for
 from ..tables.schema import KEYS, Schema, keys_of, names_of
-from .answers import ACCURACIES, Labels, discrete_laplace_accuracy, library_of
+from .answers import ACCURACIES, Labels, Noise, library_of
 from .query import ConcurrentQuery, query_parts
 
 _NORMS = {
@@ -47,9 +49,61 @@ class TableQuery(ConcurrentQuery):
         """Keep the rows for which a predicate holds; see :func:`.make_where`."""
         return self._step(steps.then_where(predicate))
 
-    def select(self, columns: Sequence[str]) -> ConcurrentQuery:
-        """Keep some columns; see :func:`.make_table_select`."""
-        return self._step(steps.then_table_select(columns))
+    def select(self, columns: Sequence[str] | None = None, **answers: TableAnswerQuery) -> Any:
+        """Keep some columns; see :func:`.make_table_select`. Or ask several answers in one launch.
+
+        Each answer has a name, and is a count, sum, mean, variance or deviation of this query, all
+        of them by the same keys or by none: ``few.select(n=few.count(), age=few.mean("age", (0,
+        120)))``. After ``.laplace()`` or ``.gaussian()`` the release is a mapping from names to
+        estimates, or a frame. See :func:`.make_table_answers`.
+
+        :param columns: names of columns to keep
+        :param answers: queries
+        """
+        if (columns is None) == (not answers):
+            raise InvalidTypeError(
+                "columns must be names of columns to keep; or pass answers by name, such as "
+                "select(n=query.count(), age=query.mean('age', (0, 120)))"
+            )
+        if columns is not None:
+            return self._step(steps.then_table_select(columns))
+        labels, specs = self._together(answers)
+        by = [name for name, _ in labels.columns] or None
+        keys = [key[0] if len(key) == 1 else key for key in labels.keys] if by else None
+        schema = self._schema()
+
+        def read(chosen: str) -> Labels:
+            joint = Joint.of(schema, specs, chosen)
+
+            def estimates(values: Any, noise: Noise) -> dict[str, list[Estimate]]:
+                accuracies = [noise.accuracy(len(part.per_row)) for part in joint.parts]
+                found = joint.estimates(values, accuracies)
+                return dict(zip(answers, found, strict=True))
+
+            return replace(labels, read=estimates)
+
+        return self._answer(
+            lambda chosen: then_table_answers(specs, by, keys, norm=chosen), read, None
+        )
+
+    def _together(self, answers: Mapping[str, TableAnswerQuery]) -> tuple[Labels, list[Answer]]:
+        """Return the common keys of answers, and what they are, or raise."""
+        specs, labels = [], None
+        for name, one in answers.items():
+            spec, rows = one._of if type(one) is TableAnswerQuery else (None, None)
+            if spec is None or rows is not self._chain:
+                raise InvalidTypeError(
+                    f"{name} must be a count, sum, mean, variance or deviation of the same query, "
+                    "without noise: few = context.query().truncate(3); few.select(n=few.count())"
+                )
+            own = Labels(one._labels.columns, one._labels.keys)
+            if labels is not None and own != labels:
+                raise InvalidValueError(f"{name} must have the by and keys of the other answers")
+            labels = own
+            specs.append(spec)
+        assert labels is not None
+        labels.check(list(answers))
+        return labels, specs
 
     def truncate(
         self, per_unit: int, order_by: Sequence[str] = (), *, materialize: bool = False
@@ -76,7 +130,7 @@ class TableQuery(ConcurrentQuery):
 
     def count(self) -> TableAnswerQuery:
         """Count the rows; see :func:`.make_table_count`."""
-        return self._answer(lambda _: aggregates.then_table_count(), Labels())
+        return self._answer(lambda _: aggregates.then_table_count(), Labels(), spec=Answer("count"))
 
     def distinct_units(self) -> TableAnswerQuery:
         """Count the units; see :func:`.make_distinct_units`."""
@@ -95,7 +149,10 @@ class TableQuery(ConcurrentQuery):
         """
         names, public, labels = self._keyed(by, keys)
         return self._answer(
-            lambda chosen: aggregates.then_table_counts(names, public, norm=chosen), labels, norm
+            lambda chosen: aggregates.then_table_counts(names, public, norm=chosen),
+            labels,
+            norm,
+            Answer("count"),
         )
 
     def sum(
@@ -103,7 +160,9 @@ class TableQuery(ConcurrentQuery):
     ) -> TableAnswerQuery:
         """Sum a column; see :func:`.make_table_sum`. A frame has the sum, not the quanta."""
         return self._answer(
-            lambda _: aggregates.then_table_sum(column, bounds, quantum), Labels(quantum=quantum)
+            lambda _: aggregates.then_table_sum(column, bounds, quantum),
+            Labels(quantum=quantum),
+            spec=Answer("sum", column, bounds, quantum),
         )
 
     def sums(
@@ -127,6 +186,7 @@ class TableQuery(ConcurrentQuery):
             ),
             replace(labels, quantum=quantum),
             norm,
+            Answer("sum", column, bounds, quantum),
         )
 
     def mean(
@@ -219,16 +279,29 @@ class TableQuery(ConcurrentQuery):
         column: str,
         candidates: Sequence[float],
         alpha: float = 0.5,
+        by: str | Sequence[str] | None = None,
+        keys: Sequence[Any] | None = None,
         *,
         scale: float | None = None,
-    ) -> ConcurrentQuery:
-        """Return one of the candidates, near a quantile, by a noisy maximum.
+        norm: str | None = None,
+    ) -> Any:
+        """Return one of the candidates, near a quantile.
 
-        See :func:`.make_quantile_scores` and :func:`opendp.measurements.make_noisy_max`.
+        Without keys, it is chosen by a noisy maximum; see :func:`.make_quantile_scores` and
+        :func:`opendp.measurements.make_noisy_max`. With keys, end the query with ``laplace()`` or
+        ``gaussian()``: the answer is an :class:`.Estimate` for each key, whose value is the last
+        candidate below which at most a share ``alpha`` of the rows is, with an interval. All come
+        from one release; see :func:`.make_table_prefixes`.
 
         :param alpha: which quantile, in [0, 1]
-        :param scale: scale of the noise; found from the privacy loss of the query if left out
+        :param by: names of columns
+        :param keys: distinct values of these columns
+        :param scale: scale of the noise, without keys only; found from the privacy loss of the
+            query if left out
+        :param norm: with keys only; if left out, that of the noise that follows
         """
+        if by is not None or keys is not None:
+            return self._prefixes(column, candidates, alpha, by, keys, norm)
         scores = self.quantile_scores(column, candidates, alpha)
         public = [one for (one,) in scores._labels.keys]
         zcdp = zero_concentrated_divergence()
@@ -239,6 +312,62 @@ class TableQuery(ConcurrentQuery):
 
         chain = PartialChain(noisy) if scale is None else noisy(scale)
         return self.new_with(chain=chain, wrap_release=lambda place: public[place])
+
+    def median(
+        self,
+        column: str,
+        candidates: Sequence[float],
+        by: str | Sequence[str] | None = None,
+        keys: Sequence[Any] | None = None,
+    ) -> Any:
+        """Return the median of a column: :meth:`quantile` at 0.5."""
+        return self.quantile(column, candidates, 0.5, by, keys)
+
+    def min(
+        self,
+        column: str,
+        candidates: Sequence[float],
+        by: str | Sequence[str] | None = None,
+        keys: Sequence[Any] | None = None,
+        *,
+        share: float = 0.01,
+    ) -> Any:
+        """Return a number below which few values are: :meth:`quantile` at ``share``.
+
+        The smallest value itself depends on one unit, so no private answer is near it.
+        """
+        return self.quantile(column, candidates, share, by, keys)
+
+    def max(
+        self,
+        column: str,
+        candidates: Sequence[float],
+        by: str | Sequence[str] | None = None,
+        keys: Sequence[Any] | None = None,
+        *,
+        share: float = 0.01,
+    ) -> Any:
+        """Return a number above which few values are: :meth:`quantile` at ``1 - share``."""
+        return self.quantile(column, candidates, 1.0 - share, by, keys)
+
+    def _prefixes(
+        self, column: Any, candidates: Any, alpha: Any, by: Any, keys: Any, norm: Any
+    ) -> TableAnswerQuery:
+        cuts = checks.sequence("numbers", candidates=candidates)
+        share = checks.probability(alpha=alpha)
+        names, plain, labels = self._keyed_or_one(by, keys)
+
+        def read(chosen: str) -> Labels:
+            def estimates(values: Any, noise: Noise) -> dict[str, list[Estimate]]:
+                strategy = strategy_for(len(cuts) + 1, chosen)
+                law = _NORMS[noise.name] == "l1", noise.scale
+                return {"": strategy.quantiles(values, cuts, share, law, noise.alpha)}
+
+            return replace(labels, read=estimates)
+
+        return self._answer(
+            lambda chosen: then_table_prefixes(column, cuts, names, plain, norm=chosen), read, norm
+        )
 
     # --- keys from the data ----------------------------------------------------------------------
 
@@ -306,12 +435,18 @@ class TableQuery(ConcurrentQuery):
 
         def read(chosen: str) -> Labels:
             moments = aggregates.moments_of(schema, *of, order, chosen)[1]
-            return replace(labels, moments=(moments, statistic))
+
+            def estimates(values: Any, noise: Noise) -> dict[str, list[Estimate]]:
+                accuracy = noise.accuracy(moments.parts)
+                return {"": moments.estimates(values, accuracy, statistic)}
+
+            return replace(labels, read=estimates)
 
         return self._answer(
             lambda chosen: aggregates.then_table_moments(*of, order, names, public, norm=chosen),
             read,
             norm,
+            Answer(statistic, *of),
         )
 
     def _answer(
@@ -319,6 +454,7 @@ class TableQuery(ConcurrentQuery):
         then: Callable[[str], Any],
         labels: Labels | Callable[[str], Labels],
         norm: str | None = "l1",
+        spec: Answer | None = None,
     ) -> TableAnswerQuery:
         chain = self._chain
 
@@ -326,6 +462,7 @@ class TableQuery(ConcurrentQuery):
             made = ConcurrentQuery.new_with(self, chain=chain >> then(chosen))
             answer = TableAnswerQuery(*query_parts(made))
             answer._labels = labels if isinstance(labels, Labels) else labels(chosen)
+            answer._of = spec, chain
             return answer
 
         answer = under("l1" if norm is None else norm)
@@ -338,13 +475,14 @@ class TableAnswerQuery(ConcurrentQuery):
 
     _labels: Labels
     _under: Callable[[str], TableAnswerQuery] | None = None  # the aggregate under another norm
+    _of: tuple[Answer | None, Any] = None, None  # for select(), and of which rows
     _noise: tuple[str, Any] | None = None  # the constructor's name, and its scale if it was given
 
     def new_with(self, *, chain: Any, wrap_release: Any = None) -> TableAnswerQuery:
         """Return the query with another chain, for the same integers."""
         made = super().new_with(chain=chain, wrap_release=wrap_release)
         answer = TableAnswerQuery(*query_parts(made))
-        answer._labels, answer._noise = self._labels, self._noise
+        answer._labels, answer._noise, answer._of = self._labels, self._noise, (None, None)
         return answer
 
     def __getattr__(self, name: str) -> Any:
@@ -392,8 +530,8 @@ class TableAnswerQuery(ConcurrentQuery):
         :param alpha: probability, for each value, that its noise is above the accuracy
         :raises ImportError: if the library is not installed; nothing is charged
         """
-        moments = self._labels.moments
-        if frame is None and moments is None:
+        read = self._labels.read
+        if frame is None and read is None:
             return super().release(data, bounds, T)
         library = None if frame is None else library_of(frame=frame)
         checks.positive(alpha=checks.probability(alpha=alpha))
@@ -401,17 +539,20 @@ class TableAnswerQuery(ConcurrentQuery):
         name, scale = self._noise or ("", None)
         if name not in ACCURACIES:
             raise InvalidTypeError(
-                f"{'frame is' if moments is None else 'a mean or variance is'} for answers with "
+                f"{'frame is' if read is None else 'a statistic is'} for answers with "
                 "noise, one for each key: end the query with laplace() or gaussian()"
             )
         measurement = self.resolve(bounds=bounds, T=T)
-        each = alpha if moments is None else alpha / moments[0].parts
-        accuracy = ACCURACIES[name](measurement.param if scale is None else scale, each)
+        noise = Noise(name, measurement.param if scale is None else scale, alpha)
         values = super(TableAnswerQuery, self.new_with(chain=measurement)).release(data)
         if library is not None:
-            return self._labels.frame(library, values, accuracy)
-        found = self._labels.estimates(values, accuracy)
-        return found if self._labels.columns else found[0]
+            return self._labels.frame(library, values, noise)
+        assert read is not None
+        statistics = {
+            name: found if self._labels.columns else found[0]
+            for name, found in read(values, noise).items()
+        }
+        return statistics.get("", statistics)
 
 
 class TableKeysQuery(ConcurrentQuery):
@@ -443,10 +584,8 @@ class TableKeysQuery(ConcurrentQuery):
             return found
         several = len(self._columns) > 1
         labels = Labels(self._columns, [key if several else (key,) for key in found])
-        if self._scale is None:
-            return labels.frame(library, None, 0.0)
-        accuracy = discrete_laplace_accuracy(self._scale, alpha)
-        return labels.frame(library, list(found.values()), accuracy)
+        noise = None if self._scale is None else Noise("laplace", self._scale, alpha)
+        return labels.frame(library, list(found.values()), noise)
 
 
 def table_query(query: ConcurrentQuery) -> ConcurrentQuery:

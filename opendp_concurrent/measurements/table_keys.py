@@ -91,7 +91,7 @@ def make_table_keys(
     noise = key_noise(approximate_member((epsilon, delta), d_in), most)
 
     def spawn(token: Sealed) -> dict[Any, int | None]:
-        rows = table_given(tables, in_python(token)).keys(FoundKeys(names))
+        rows = table_given(tables, in_python(token)).ask_keys(FoundKeys(names))
         kinds = tuple(tables.schema.kind(name) for name in names)
         return noise.release(_counts(kinds, rows))
 

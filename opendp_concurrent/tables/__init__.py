@@ -6,6 +6,7 @@ are in ``oc.t``.
 
 from ..public import names_of
 from .budgets import create_budgets
+from .joint import Answer
 from .moments import Estimate
 from .predicate import Column, Predicate, column
 from .scan import scan
@@ -14,6 +15,7 @@ from .table import Table
 from .unit import unit_of
 
 __all__ = [
+    "Answer",
     "Column",
     "Estimate",
     "Predicate",

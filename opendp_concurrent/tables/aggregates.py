@@ -187,7 +187,8 @@ def _groups(tables: Tables, by: Any, keys: Any) -> Groups:
     return names, public, tables.contribution(frozenset(names), len(public))
 
 
-def _groups_or_one(tables: Tables, by: Any, keys: Any) -> Groups:
+def groups_or_one(tables: Tables, by: Any, keys: Any) -> Groups:
+    """Return public groups and what a unit contributes to them; one group without keys."""
     if (by is None) != (keys is None):
         raise InvalidTypeError("by and keys must be given together, or left out")
     if by is not None:
@@ -239,7 +240,7 @@ def make_table_sum(
     (46, 16)
     """
     tables = tables_of(input_domain, input_metric)
-    value, largest = _quantised(tables.schema, column, bounds, quantum)
+    value, largest = quantised(tables.schema, column, bounds, quantum)
     return make_answer(
         tables, nodes.Sum(value), scalar(tables.bounded_rows() * largest), one_integer
     )
@@ -293,7 +294,7 @@ def make_table_sums(
     """
     tables = tables_of(input_domain, input_metric)
     names, public, contribution = _groups(tables, by, keys)
-    value, largest = _quantised(tables.schema, column, bounds, quantum)
+    value, largest = quantised(tables.schema, column, bounds, quantum)
     output = vector(len(public), norm, contribution, [largest])
     return make_answer(tables, nodes.Grouped(names, public, value), output, placed(len(public)))
 
@@ -358,7 +359,7 @@ def make_table_moments(
     """
     tables = tables_of(input_domain, input_metric)
     value, known = moments_of(tables.schema, column, bounds, quantum, order, norm)
-    names, public, contribution = _groups_or_one(tables, by, keys)
+    names, public, contribution = groups_or_one(tables, by, keys)
     answer = nodes.Powers(value, order, names, public)
     output = vector(len(public), norm, contribution, known.per_row)
 
@@ -387,7 +388,7 @@ def moments_of(
     if quantum is None and not whole:
         largest = max(abs(checks.real(bounds=one)) for one in checks.pair(bounds=bounds))
         quantum = 2.0 ** (frexp(largest)[1] - 20) if 2.0**-400 < largest < 2.0**400 else None
-    value, largest = _quantised(schema, column, bounds, quantum)
+    value, largest = quantised(schema, column, bounds, quantum)
     if value.factor is None:
         first, last = int(value.lower), int(value.upper)
     else:
@@ -402,7 +403,7 @@ _LIMITS = {
 }
 
 
-def _quantised(
+def quantised(
     schema: Schema, column: Any, bounds: Any, quantum: float | None
 ) -> tuple[nodes.Quantised, int]:
     """Return what a row adds to a sum, and its largest absolute value."""
@@ -484,9 +485,9 @@ def make_table_histogram(
     [10, 10, 10, 10, 10]
     """
     tables = tables_of(input_domain, input_metric)
-    name, public = _edges(tables, "edges", column, edges, 2)
-    groups = _groups_or_one(tables, by, keys)
-    every = _binned(groups, len(public) + 1)
+    name, public = edges_of(tables, "edges", column, edges, 2)
+    groups = groups_or_one(tables, by, keys)
+    every = binned(groups, len(public) + 1)
 
     def decode(rows: Rows) -> list[int]:
         return [count for counts in every(rows) for count in counts[1:-1]]
@@ -496,7 +497,7 @@ def make_table_histogram(
     return make_answer(tables, nodes.Bins(name, public, names, keyed), output, decode)
 
 
-def _binned(groups: Groups, bins: int) -> Callable[[Rows], list[list[int]]]:
+def binned(groups: Groups, bins: int) -> Callable[[Rows], list[list[int]]]:
     """Return a function from the rows of a statement to the counts of each group."""
     names, keyed, _ = groups
     every = placed(len(keyed) * bins)
@@ -519,9 +520,10 @@ def _anywhere(tables: Tables) -> Contribution:
     return Contribution(rows, rows**2, rows)
 
 
-def _edges(
+def edges_of(
     tables: Tables, place: str, column: Any, edges: Any, least: int
 ) -> tuple[str, tuple[Any, ...]]:
+    """Return the name of a column of numbers, and increasing numbers of its type, or raise."""
     (name,) = names_of("column", tables.schema, column, (int, float))
     kind = tables.schema.kind(name)
     public = tuple(
@@ -577,7 +579,7 @@ def make_quantile_scores(
     ([59, 1, 61], 1)
     """
     tables = tables_of(input_domain, input_metric)
-    name, public = _edges(tables, "candidates", column, candidates, 1)
+    name, public = edges_of(tables, "candidates", column, candidates, 1)
     share = Fraction(alpha).limit_denominator(SHARES)
     p, q = share.numerator, share.denominator
     # the rows at or above the next number of the type are those above a candidate

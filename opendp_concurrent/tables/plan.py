@@ -203,6 +203,18 @@ class Powers:
 
 
 @dataclass(frozen=True, slots=True)
+class Several:
+    """The numbers of several aggregates over the same rows, one after the other.
+
+    For each public key, as in :class:`Grouped`; for all rows if ``by`` is empty.
+    """
+
+    of: tuple[Count | Sum | Powers, ...]
+    by: tuple[str, ...]
+    keys: Values
+
+
+@dataclass(frozen=True, slots=True)
 class Bins:
     """The number of rows in each bin between edges; NULL is in no bin.
 
@@ -242,5 +254,5 @@ class Charge:
 
 
 Aggregate: TypeAlias = (
-    Count | DistinctUnits | DistinctValues | Sum | Grouped | FoundKeys | Powers | Bins
+    Count | DistinctUnits | DistinctValues | Sum | Grouped | FoundKeys | Powers | Several | Bins
 )

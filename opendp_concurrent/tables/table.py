@@ -57,7 +57,7 @@ class Table:
         self._check_process()
         return self._engine.ask(self._relation, aggregate, self._timeout)
 
-    def keys(self, found: FoundKeys) -> KeyRows:
+    def ask_keys(self, found: FoundKeys) -> KeyRows:
         """Run one statement in the engine, and return the keys of the data. For mechanisms only."""
         self._check_process()
         return self._engine.keys(self._relation, found, self._timeout)

@@ -1272,6 +1272,24 @@ maker(
     **GROUPS,
     **NORM,
 )
+maker(
+    "table_prefixes",
+    BOUNDED,
+    1,
+    asked_table,
+    cuts=([0.0, 1.0], "list of real"),
+    **GROUPS,
+    **NORM,
+)
+maker(
+    "table_answers",
+    BOUNDED,
+    1,
+    asked_table,
+    answers=([oc.tables.Answer("count")], "list of answers"),
+    **GROUPS,
+    **NORM,
+)
 maker("quantile_scores", BOUNDED, 1, asked_table, candidates=([0.0, 1.0], "list of real"))
 case(
     "tables.scan",
@@ -2287,10 +2305,11 @@ def public_callables() -> set[str]:
 
 NO_ARGUMENTS = {
     "Description", "tables.Estimate", "install", "uninstall",  # answers; what takes nothing
+    "tables.Answer",  # checked where it is used
     "Calibration",  # what a search returns
     "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
-    "tables.Table", "tables.Table.ask", "tables.Table.derived", "tables.Table.fixed",
+    "tables.Table", "tables.Table.ask", "tables.Table.ask_keys", "tables.Table.derived", "tables.Table.fixed",
     "tables.Table.materialized", "tables.Table.frozen", "tables.Table.engine",
     "tables.Predicate", "tables.Column", "tables.Column.is_null",
     "ledger.Entry", "ledger.LimitSummary", "ledger.Summary", "ledger.SqlLedger",

@@ -9,6 +9,7 @@ from itertools import pairwise
 from math import floor
 
 from opendp_concurrent.tables import predicate as predicates
+from opendp_concurrent.tables.prefixes import strategy_for
 
 COMPARE = {
     "==": operator.eq,
@@ -173,6 +174,49 @@ def table_histogram(rows, unit, column, edges, by=None, keys=None):
         own = rows if by is None else matching(rows, by, key)
         values = [row[column] for row in own if row[column] is not None]
         found += [sum(low <= one < high for one in values) for low, high in pairwise(edges)]
+    return found
+
+
+def table_prefixes(rows, unit, column, cuts, by=None, keys=None, norm="l1"):
+    """Integer combinations of counts; the matrix is public."""
+    matrix, found = strategy_for(len(cuts) + 1, norm).matrix.tolist(), []
+    for key in [None] if by is None else keys:
+        own = rows if by is None else matching(rows, by, key)
+        values = [row[column] for row in own if row[column] is not None]
+        cells = [
+            sum(sum(cut <= one for cut in cuts) == i for one in values)
+            for i in range(len(cuts) + 1)
+        ]
+        found += [sum(a * x for a, x in zip(line, cells, strict=True)) for line in matrix]
+    return found
+
+
+def table_answers(rows, unit, answers, by=None, keys=None, norm="l1"):
+    """Each answer's own integers, with public weights."""
+    parts = []
+    for one in answers:
+        given = (one.column, one.bounds, one.quantum)
+        order = 1 if one.statistic == "mean" else 2
+        bounds = one.bounds or (0, 1)
+        if one.statistic == "count":
+            parts.append((lambda own: [len(own)], [1]))
+        elif one.statistic == "sum":
+            largest = max(abs(steps(end, bounds, one.quantum)) for end in bounds)
+            total = lambda own, g=given: [sum(steps(row[g[0]], *g[1:]) for row in own)]  # noqa: E731
+            parts.append((total, [largest]))
+        else:
+            moments = lambda own, g=given, o=order: table_moments(own, unit, *g, o, norm=norm)  # noqa: E731
+            row = {one.column: None}
+            ends = [moments([{**row, one.column: end}]) for end in (*bounds, sum(bounds) / 2)]
+            parts.append((moments, [max(map(abs, each)) for each in zip(*ends, strict=True)]))
+    size = {"l1": sum, "linf": max, "l2": lambda row: sum(float(x) ** 2 for x in row) ** 0.5}[norm]
+    sizes = [float(size(row)) for _, row in parts]
+    weights = [max(1, round(16 * max(sizes) / max(one, 1.0))) for one in sizes]
+    found = []
+    for key in [None] if by is None else keys:
+        own = rows if by is None else matching(rows, by, key)
+        for (values, _), weight in zip(parts, weights, strict=True):
+            found += [clamp64(weight * one) for one in values(own)]
     return found
 
 

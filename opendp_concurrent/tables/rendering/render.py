@@ -234,8 +234,6 @@ class Renderer:
             return self._distinct(query, _of(names, schema))
         if isinstance(one, nodes.DistinctValues):
             return self._distinct(query, [names[name] for name in one.by])
-        if isinstance(one, nodes.Sum):
-            return sql.select([self._sum(one.value, names)], query)
         if isinstance(one, nodes.FoundKeys):
             return self._found_keys(one, query, names, schema)
         if isinstance(one, nodes.Bins):
@@ -249,15 +247,19 @@ class Renderer:
                 return self._groups(one, [count], placed, names, schema, "b")
             columns = [sql.column("b"), count]
             return sql.select(columns, placed).group_by(sql.column("b"), copy=False)
+        values = self._values(one, names)
+        if isinstance(one, nodes.Grouped) or (not isinstance(one, nodes.Sum) and one.by):
+            return self._groups(one, values, query, names, schema)
+        return sql.select(values, query)
+
+    def _values(self, one: nodes.Aggregate, names: dict[str, str]) -> list[Any]:
+        """Return the integers of rows that are added up."""
         if isinstance(one, nodes.Powers):
-            values = self._powers(one, names)
-            return (
-                self._groups(one, values, query, names, schema)
-                if one.by
-                else sql.select(values, query)
-            )
-        value = exp.Count(this=exp.Star()) if one.value is None else self._sum(one.value, names)
-        return self._groups(one, [value], query, names, schema)
+            return self._powers(one, names)
+        if isinstance(one, nodes.Several):
+            return [value for part in one.of for value in self._values(part, names)]
+        value = one.value if isinstance(one, nodes.Sum | nodes.Grouped) else None
+        return [exp.Count(this=exp.Star()) if value is None else self._sum(value, names)]
 
     @staticmethod
     def _distinct(query: Any, names: list[str]) -> Any:
@@ -273,7 +275,7 @@ class Renderer:
 
     def _groups(
         self,
-        one: nodes.Grouped | nodes.Powers | nodes.Bins,
+        one: nodes.Grouped | nodes.Powers | nodes.Several | nodes.Bins,
         values: list[Any],
         query: Any,
         names: dict[str, str],
