@@ -36,6 +36,7 @@ from .measurements.sparse_vector import (
     then_above_threshold,
     then_sparse_vector,
 )
+from .measurements.table_keys import make_table_keys, then_table_keys
 from .public import names_of
 from .queryables.updates import Update, Updates
 
@@ -68,6 +69,7 @@ __all__ = [
     "make_private_multiplicative_weights",
     "make_projected_queries",
     "make_sparse_vector",
+    "make_table_keys",
     "make_window_counter",
     "sparse_vector_accuracy",
     "square_root_rmse",
@@ -86,6 +88,7 @@ __all__ = [
     "then_private_multiplicative_weights",
     "then_projected_queries",
     "then_sparse_vector",
+    "then_table_keys",
     "then_window_counter",
     "window_rmse",
 ]

@@ -14,6 +14,7 @@ from .frames.count import make_frame_count, then_frame_count
 from .public import names_of
 from .tables.aggregates import (
     make_distinct_units,
+    make_distinct_values,
     make_quantile_scores,
     make_table_count,
     make_table_counts,
@@ -22,6 +23,7 @@ from .tables.aggregates import (
     make_table_sum,
     make_table_sums,
     then_distinct_units,
+    then_distinct_values,
     then_quantile_scores,
     then_table_count,
     then_table_counts,
@@ -29,6 +31,12 @@ from .tables.aggregates import (
     then_table_moments,
     then_table_sum,
     then_table_sums,
+)
+from .tables.joint import (
+    make_table_answers,
+    make_table_prefixes,
+    then_table_answers,
+    then_table_prefixes,
 )
 from .tables.steps import (
     make_group_truncate,
@@ -48,6 +56,7 @@ from .tables.steps import (
 __all__ = [
     "make_bounded_contributions",
     "make_distinct_units",
+    "make_distinct_values",
     "make_frame_count",
     "make_group_truncate",
     "make_public_join",
@@ -55,10 +64,12 @@ __all__ = [
     "make_stream_clamp",
     "make_stream_filter",
     "make_stream_map",
+    "make_table_answers",
     "make_table_count",
     "make_table_counts",
     "make_table_histogram",
     "make_table_moments",
+    "make_table_prefixes",
     "make_table_select",
     "make_table_sum",
     "make_table_sums",
@@ -67,6 +78,7 @@ __all__ = [
     "make_with_columns",
     "then_bounded_contributions",
     "then_distinct_units",
+    "then_distinct_values",
     "then_frame_count",
     "then_group_truncate",
     "then_public_join",
@@ -74,10 +86,12 @@ __all__ = [
     "then_stream_clamp",
     "then_stream_filter",
     "then_stream_map",
+    "then_table_answers",
     "then_table_count",
     "then_table_counts",
     "then_table_histogram",
     "then_table_moments",
+    "then_table_prefixes",
     "then_table_select",
     "then_table_sum",
     "then_table_sums",

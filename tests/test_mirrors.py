@@ -102,11 +102,13 @@ ELSEWHERE = {
     "queryables/test_stream.py": ["queryables/stream_handles.py", "queryables/updates.py"],
     "tables/engines/test_postgres.py": ["tables/engines/connections.py"],
     "tables/test_aggregates.py": ["tables/numbers.py"],
+    "tables/test_bins.py": ["tables/rendering/bins.py"],
     "tables/test_budgets.py": [
         "individual/table_filter.py",
         "tables/rendering/charging.py",
     ],
     "tables/test_engine.py": ["tables/engines/engine.py"],
+    "tables/test_keys.py": ["measurements/table_keys.py"],
     "tables/test_launches.py": ["tables/kind.py"],
     "tables/test_scan.py": ["tables/table.py"],
     "tables/test_steps.py": ["tables/domain.py", "tables/schema.py"],

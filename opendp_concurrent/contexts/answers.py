@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 from opendp.accuracy import (
     discrete_gaussian_scale_to_accuracy,
@@ -20,7 +20,7 @@ from opendp.accuracy import (
 
 from ..arguments.checks import shown
 from ..errors import InvalidValueError
-from ..tables.moments import Estimate, Moments, Statistic
+from ..tables.moments import Estimate
 
 LIBRARIES = ("polars", "pandas")
 VALUE, ACCURACY, LOWER, UPPER = "value", "accuracy", "lower", "upper"
@@ -51,47 +51,64 @@ ACCURACIES: dict[str, Callable[[float, float], float]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Noise:
+    """The noise in the integers of an answer.
+
+    :ivar name: of its constructor
+    :ivar scale: of the noise
+    :ivar alpha: probability, for each answer, that its noise is above its accuracy
+    """
+
+    name: str
+    scale: float
+    alpha: float
+
+    def accuracy(self, integers: int = 1) -> float:
+        """Return what the noise in each of so many integers is at most."""
+        return ACCURACIES[self.name](self.scale, self.alpha / integers)
+
+
+Read: TypeAlias = Callable[[Any, Noise], dict[str, list[Estimate]]]
+
+
+@dataclass(frozen=True, slots=True)
 class Labels:
     """What the integers of an answer are about: public keys, and the unit of the integers.
 
     :ivar columns: names and types of the keys
     :ivar keys: one for each integer, with a value for each column
     :ivar quantum: what an integer counts; None for rows, units and integer sums
-    :ivar moments: how integers are read as a statistic, and which one; None for plain integers
+    :ivar read: how integers and their noise are read as statistics, by name; the name is empty if
+        there is only one. None for plain integers
     """
 
     columns: tuple[tuple[str, type], ...] = ()
     keys: Sequence[tuple[Any, ...]] = ((),)
     quantum: float | None = None
-    moments: tuple[Moments, Statistic] | None = None
+    read: Read | None = None
 
-    def estimates(self, values: Any, accuracy: float) -> list[Estimate]:
-        """Return the statistic of each group, from noisy integers."""
-        assert self.moments is not None
-        moments, statistic = self.moments
-        return moments.estimates(values, accuracy, statistic)
-
-    def frame(self, library: Any, values: Any, accuracy: float) -> Any:
+    def frame(self, library: Any, values: Any, noise: Noise | None) -> Any:
         """Return the frame of a noisy answer.
 
         :param library: the module, from :func:`library_of`
         :param values: the integers; one integer, if there are no keys
-        :param accuracy: of each integer
+        :param noise: in each integer; None for keys only
         """
         columns: dict[str, tuple[type, list[Any]]] = {
             name: (kind, [key[place] for key in self.keys])
             for place, (name, kind) in enumerate(self.columns)
         }
-        if self.moments is None:
+        if noise is not None and self.read is not None:
+            for name, found in self.read(values, noise).items():
+                for end in (VALUE, LOWER, UPPER):
+                    numbers = [getattr(one, end) for one in found]
+                    columns[_column(name, end)] = float, numbers
+        elif noise is not None:
             integers = values if self.columns else [values]
             unit = 1 if self.quantum is None else self.quantum
             kind = int if self.quantum is None else float
             columns[VALUE] = kind, [unit * one for one in integers]
-            columns[ACCURACY] = float, [unit * accuracy] * len(integers)
-        else:
-            found = self.estimates(values, accuracy)
-            for name in (VALUE, LOWER, UPPER):
-                columns[name] = float, [getattr(one, name) for one in found]
+            columns[ACCURACY] = float, [unit * noise.accuracy()] * len(integers)
         if library.__name__ == "pandas":
             return library.DataFrame({name: column for name, (_, column) in columns.items()})
         types = {
@@ -104,14 +121,22 @@ class Labels:
         schema = {name: types[kind] for name, (kind, _) in columns.items()}
         return library.DataFrame({name: column for name, (_, column) in columns.items()}, schema)
 
-    def check(self) -> None:
-        """Raise if a key has the name of a column that the frame adds."""
+    def check(self, names: Sequence[str] = ("",)) -> None:
+        """Raise if a key has the name of a column that the frame adds.
+
+        :param names: of the statistics
+        """
+        added = {_column(name, end) for name in names for end in (VALUE, ACCURACY, LOWER, UPPER)}
         for name, _ in self.columns:
-            if name in (VALUE, ACCURACY, LOWER, UPPER):
+            if name in added:
                 raise InvalidValueError(
                     f"by ({name!r}) must not be the name of a column that the frame adds; release "
                     "without frame, or rename the column in the engine"
                 )
+
+
+def _column(name: str, end: str) -> str:
+    return end if not name else name if end == VALUE else f"{name}_{end}"
 
 
 def library_of(**argument: Any) -> Any:

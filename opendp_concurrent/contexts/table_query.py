@@ -14,16 +14,19 @@ from opendp.measures import approximate, max_divergence, zero_concentrated_diver
 from opendp.mod import Transformation
 
 from ..arguments import checks
-from ..errors import InvalidTypeError
+from ..combinators.cast import cast
+from ..errors import InvalidTypeError, InvalidValueError
 from ..native.attributes import query_parts
 from ..tables import aggregates, steps
 from ..tables.domain import tables_of
 from ..tables.expression import Expression
+from ..tables.joint import Answer, Joint, then_table_answers, then_table_prefixes
 from ..tables.kind import TABLES
-from ..tables.moments import Statistic
+from ..tables.moments import Estimate, Statistic
+from ..tables.prefixes import strategy_for
 from ..tables.schema import KEYS, Schema, keys_of, names_of
 from ..types import Data
-from .answers import ACCURACIES, Labels, library_of
+from .answers import ACCURACIES, Labels, Noise, library_of
 from .query import ConcurrentQuery
 
 _NORMS = {
@@ -52,9 +55,61 @@ class TableQuery(ConcurrentQuery):
         """Add columns, whose values are expressions on the row; see :func:`.make_with_columns`."""
         return self._step(steps.then_with_columns(columns))
 
-    def select(self, columns: Sequence[str]) -> ConcurrentQuery:
-        """Keep some columns; see :func:`.make_table_select`."""
-        return self._step(steps.then_table_select(columns))
+    def select(self, columns: Sequence[str] | None = None, **answers: TableAnswerQuery) -> Any:
+        """Keep some columns; see :func:`.make_table_select`. Or ask several answers in one launch.
+
+        Each answer has a name, and is a count, sum, mean, variance or deviation of this query, all
+        of them by the same keys or by none: ``few.select(n=few.count(), age=few.mean("age", (0,
+        120)))``. After ``.laplace()`` or ``.gaussian()`` the release is a mapping from names to
+        estimates, or a frame. See :func:`.make_table_answers`.
+
+        :param columns: names of columns to keep
+        :param answers: queries
+        """
+        if (columns is None) == (not answers):
+            raise InvalidTypeError(
+                "columns must be names of columns to keep; or pass answers by name, such as "
+                "select(n=query.count(), age=query.mean('age', (0, 120)))"
+            )
+        if columns is not None:
+            return self._step(steps.then_table_select(columns))
+        labels, specs = self._together(answers)
+        by = [name for name, _ in labels.columns] or None
+        keys = [key[0] if len(key) == 1 else key for key in labels.keys] if by else None
+        schema = self._schema()
+
+        def read(chosen: str) -> Labels:
+            joint = Joint.of(schema, specs, chosen)
+
+            def estimates(values: Any, noise: Noise) -> dict[str, list[Estimate]]:
+                accuracies = [noise.accuracy(len(part.per_row)) for part in joint.parts]
+                found = joint.estimates(values, accuracies)
+                return dict(zip(answers, found, strict=True))
+
+            return replace(labels, read=estimates)
+
+        return self._answer(
+            lambda chosen: then_table_answers(specs, by, keys, norm=chosen), read, None
+        )
+
+    def _together(self, answers: Mapping[str, TableAnswerQuery]) -> tuple[Labels, list[Answer]]:
+        """Return the common keys of answers, and what they are, or raise."""
+        specs, labels = [], None
+        for name, one in answers.items():
+            spec, rows = one._of if type(one) is TableAnswerQuery else (None, None)
+            if spec is None or rows is not self._chain:
+                raise InvalidTypeError(
+                    f"{name} must be a count, sum, mean, variance or deviation of the same query, "
+                    "without noise: few = context.query().truncate(3); few.select(n=few.count())"
+                )
+            own = Labels(one._labels.columns, one._labels.keys)
+            if labels is not None and own != labels:
+                raise InvalidValueError(f"{name} must have the by and keys of the other answers")
+            labels = own
+            specs.append(spec)
+        assert labels is not None
+        labels.check(list(answers))
+        return labels, specs
 
     def truncate(
         self, per_unit: int, order_by: Sequence[str] = (), *, materialize: bool = False
@@ -81,11 +136,15 @@ class TableQuery(ConcurrentQuery):
 
     def count(self) -> TableAnswerQuery:
         """Count the rows; see :func:`.make_table_count`."""
-        return self._answer(lambda _: aggregates.then_table_count(), Labels())
+        return self._answer(lambda _: aggregates.then_table_count(), Labels(), spec=Answer("count"))
 
     def distinct_units(self) -> TableAnswerQuery:
         """Count the units; see :func:`.make_distinct_units`."""
         return self._answer(lambda _: aggregates.then_distinct_units(), Labels())
+
+    def count_distinct(self, by: str | Sequence[str]) -> TableAnswerQuery:
+        """Count the different values of columns; see :func:`.make_distinct_values`."""
+        return self._answer(lambda _: aggregates.then_distinct_values(by), Labels())
 
     def counts(
         self, by: str | Sequence[str], keys: Sequence[Any], *, norm: str | None = None
@@ -96,7 +155,10 @@ class TableQuery(ConcurrentQuery):
         """
         names, public, labels = self._keyed(by, keys)
         return self._answer(
-            lambda chosen: aggregates.then_table_counts(names, public, norm=chosen), labels, norm
+            lambda chosen: aggregates.then_table_counts(names, public, norm=chosen),
+            labels,
+            norm,
+            Answer("count"),
         )
 
     def sum(
@@ -104,7 +166,9 @@ class TableQuery(ConcurrentQuery):
     ) -> TableAnswerQuery:
         """Sum a column; see :func:`.make_table_sum`. A frame has the sum, not the quanta."""
         return self._answer(
-            lambda _: aggregates.then_table_sum(column, bounds, quantum), Labels(quantum=quantum)
+            lambda _: aggregates.then_table_sum(column, bounds, quantum),
+            Labels(quantum=quantum),
+            spec=Answer("sum", column, bounds, quantum),
         )
 
     def sums(
@@ -128,6 +192,7 @@ class TableQuery(ConcurrentQuery):
             ),
             replace(labels, quantum=quantum),
             norm,
+            Answer("sum", column, bounds, quantum),
         )
 
     def mean(
@@ -180,18 +245,28 @@ class TableQuery(ConcurrentQuery):
         return self._statistic("stdev", (column, bounds, quantum), by, keys, norm)
 
     def histogram(
-        self, column: str, edges: Sequence[float], *, norm: str | None = None
+        self,
+        column: str,
+        edges: Sequence[float],
+        by: str | Sequence[str] | None = None,
+        keys: Sequence[Any] | None = None,
+        *,
+        norm: str | None = None,
     ) -> TableAnswerQuery:
-        """Count the rows between public edges; see :func:`.make_table_histogram`.
+        """Count the rows between public edges, by key if asked; see :func:`.make_table_histogram`.
 
         :param norm: if left out, that of the noise that follows
         """
         public = checks.sequence("numbers", edges=edges)
         (name,) = names_of("column", self._schema(), column, (int, float))
         kind = self._schema().kind(name)
-        labels = Labels((("from", kind), ("below", kind)), tuple(pairwise(public)))
+        names, plain, keyed = self._keyed_or_one(by, keys)
+        columns = (*keyed.columns, ("from", kind), ("below", kind))
+        labels = Labels(columns, [(*key, *ends) for key in keyed.keys for ends in pairwise(public)])
         return self._answer(
-            lambda chosen: aggregates.then_table_histogram(name, public, norm=chosen), labels, norm
+            lambda chosen: aggregates.then_table_histogram(name, public, names, plain, norm=chosen),
+            labels,
+            norm,
         )
 
     def quantile_scores(
@@ -210,16 +285,29 @@ class TableQuery(ConcurrentQuery):
         column: str,
         candidates: Sequence[float],
         alpha: float = 0.5,
+        by: str | Sequence[str] | None = None,
+        keys: Sequence[Any] | None = None,
         *,
         scale: float | None = None,
-    ) -> ConcurrentQuery:
-        """Return one of the candidates, near a quantile, by a noisy maximum.
+        norm: str | None = None,
+    ) -> Any:
+        """Return one of the candidates, near a quantile.
 
-        See :func:`.make_quantile_scores` and :func:`opendp.measurements.make_noisy_max`.
+        Without keys, it is chosen by a noisy maximum; see :func:`.make_quantile_scores` and
+        :func:`opendp.measurements.make_noisy_max`. With keys, end the query with ``laplace()`` or
+        ``gaussian()``: the answer is an :class:`.Estimate` for each key, whose value is the last
+        candidate below which at most a share ``alpha`` of the rows is, with an interval. All come
+        from one release; see :func:`.make_table_prefixes`.
 
         :param alpha: which quantile, in [0, 1]
-        :param scale: scale of the noise; found from the privacy loss of the query if left out
+        :param by: names of columns
+        :param keys: distinct values of these columns
+        :param scale: scale of the noise, without keys only; found from the privacy loss of the
+            query if left out
+        :param norm: with keys only; if left out, that of the noise that follows
         """
+        if by is not None or keys is not None:
+            return self._prefixes(column, candidates, alpha, by, keys, norm)
         scores = self.quantile_scores(column, candidates, alpha)
         public = [one for (one,) in scores._labels.keys]
         zcdp = zero_concentrated_divergence()
@@ -231,6 +319,88 @@ class TableQuery(ConcurrentQuery):
         chain = PartialChain(noisy) if scale is None else noisy(scale)
         return self.new_with(chain=chain, wrap_release=lambda place: public[place])
 
+    def median(
+        self,
+        column: str,
+        candidates: Sequence[float],
+        by: str | Sequence[str] | None = None,
+        keys: Sequence[Any] | None = None,
+    ) -> Any:
+        """Return the median of a column: :meth:`quantile` at 0.5."""
+        return self.quantile(column, candidates, 0.5, by, keys)
+
+    def min(
+        self,
+        column: str,
+        candidates: Sequence[float],
+        by: str | Sequence[str] | None = None,
+        keys: Sequence[Any] | None = None,
+        *,
+        share: float = 0.01,
+    ) -> Any:
+        """Return a number below which few values are: :meth:`quantile` at ``share``.
+
+        The smallest value itself depends on one unit, so no private answer is near it.
+        """
+        return self.quantile(column, candidates, share, by, keys)
+
+    def max(
+        self,
+        column: str,
+        candidates: Sequence[float],
+        by: str | Sequence[str] | None = None,
+        keys: Sequence[Any] | None = None,
+        *,
+        share: float = 0.01,
+    ) -> Any:
+        """Return a number above which few values are: :meth:`quantile` at ``1 - share``."""
+        return self.quantile(column, candidates, 1.0 - share, by, keys)
+
+    def _prefixes(
+        self, column: Any, candidates: Any, alpha: Any, by: Any, keys: Any, norm: Any
+    ) -> TableAnswerQuery:
+        cuts = checks.sequence("numbers", candidates=candidates)
+        share = checks.probability(alpha=alpha)
+        names, plain, labels = self._keyed_or_one(by, keys)
+
+        def read(chosen: str) -> Labels:
+            def estimates(values: Any, noise: Noise) -> dict[str, list[Estimate]]:
+                strategy = strategy_for(len(cuts) + 1, chosen)
+                law = _NORMS[noise.name] == "l1", noise.scale
+                return {"": strategy.quantiles(values, cuts, share, law, noise.alpha)}
+
+            return replace(labels, read=estimates)
+
+        return self._answer(
+            lambda chosen: then_table_prefixes(column, cuts, names, plain, norm=chosen), read, norm
+        )
+
+    # --- keys from the data ----------------------------------------------------------------------
+
+    def keys(
+        self, by: str | Sequence[str], d_out: tuple[float, float] | None = None
+    ) -> TableKeysQuery:
+        """Find the keys that enough units have, under (ε, δ); see :func:`.make_table_keys`.
+
+        :param d_out: (ε, δ); that of the query if left out, which is then one under (ε, δ)
+        """
+        columns = self._columns(by)
+        if d_out is None:
+            if self._output_measure != approximate(max_divergence()) or self._d_out is None:
+                raise InvalidTypeError(
+                    "d_out must be given: keys are found from the data under (ε, δ) only, and the "
+                    "query has no such privacy loss; pass one, such as d_out=(0.5, 1e-7), or begin "
+                    "with context.query(epsilon=0.5, delta=1e-7)"
+                )
+            d_out = self._d_out
+        names, (_, _, d_in) = [name for name, _ in columns], self._unit()
+        made = super().__getattr__("table_keys")(names, d_out=d_out, d_in=d_in)
+        found = TableKeysQuery(*query_parts(made))
+        found._columns, found._scale = columns, made._chain.scale
+        if self._output_measure != approximate(max_divergence()):
+            found._chain = cast(made._chain, self._output_measure)
+        return found
+
     # --- what the methods share ------------------------------------------------------------------
 
     def _schema(self) -> Schema:
@@ -240,13 +410,23 @@ class TableQuery(ConcurrentQuery):
     def _step(self, then: Any) -> ConcurrentQuery:
         return self.new_with(chain=self._chain >> then)
 
-    def _keyed(self, by: Any, keys: Any) -> tuple[tuple[str, ...], list[Any], Labels]:
+    def _columns(self, by: Any) -> tuple[tuple[str, type], ...]:
         schema = self._schema()
-        names = names_of("by", schema, by, KEYS)
-        columns = tuple((name, schema.kind(name)) for name in names)
+        return tuple((name, schema.kind(name)) for name in names_of("by", schema, by, KEYS))
+
+    def _keyed(self, by: Any, keys: Any) -> tuple[tuple[str, ...], list[Any], Labels]:
+        columns = self._columns(by)
+        names = tuple(name for name, _ in columns)
         public = keys_of(tuple(kind for _, kind in columns), keys=keys)
         plain = [key[0] if len(names) == 1 else key for key in public]
         return names, plain, Labels(columns, public)
+
+    def _keyed_or_one(
+        self, by: Any, keys: Any
+    ) -> tuple[tuple[str, ...] | None, list[Any] | None, Labels]:
+        if (by is None) != (keys is None):
+            raise InvalidTypeError("by and keys must be given together, or left out")
+        return (None, None, Labels()) if by is None else self._keyed(by, keys)
 
     def _statistic(
         self,
@@ -257,18 +437,22 @@ class TableQuery(ConcurrentQuery):
         norm: str | None,
     ) -> TableAnswerQuery:
         order, schema = 1 if statistic == "mean" else 2, self._schema()
-        if (by is None) != (keys is None):
-            raise InvalidTypeError("by and keys must be given together, or left out")
-        names, public, labels = (None, None, Labels()) if by is None else self._keyed(by, keys)
+        names, public, labels = self._keyed_or_one(by, keys)
 
         def read(chosen: str) -> Labels:
             moments = aggregates.moments_of(schema, *of, order, chosen)[1]
-            return replace(labels, moments=(moments, statistic))
+
+            def estimates(values: Any, noise: Noise) -> dict[str, list[Estimate]]:
+                accuracy = noise.accuracy(moments.parts)
+                return {"": moments.estimates(values, accuracy, statistic)}
+
+            return replace(labels, read=estimates)
 
         return self._answer(
             lambda chosen: aggregates.then_table_moments(*of, order, names, public, norm=chosen),
             read,
             norm,
+            Answer(statistic, *of),
         )
 
     def _answer(
@@ -276,6 +460,7 @@ class TableQuery(ConcurrentQuery):
         then: Callable[[str], Any],
         labels: Labels | Callable[[str], Labels],
         norm: str | None = "l1",
+        spec: Answer | None = None,
     ) -> TableAnswerQuery:
         chain = self._chain
 
@@ -283,6 +468,7 @@ class TableQuery(ConcurrentQuery):
             made = ConcurrentQuery.new_with(self, chain=chain >> then(chosen))
             answer = TableAnswerQuery(*query_parts(made))
             answer._labels = labels if isinstance(labels, Labels) else labels(chosen)
+            answer._of = spec, chain
             return answer
 
         answer = under("l1" if norm is None else norm)
@@ -295,13 +481,14 @@ class TableAnswerQuery(ConcurrentQuery):
 
     _labels: Labels
     _under: Callable[[str], TableAnswerQuery] | None = None  # the aggregate under another norm
+    _of: tuple[Answer | None, Any] = None, None  # for select(), and of which rows
     _noise: tuple[str, Any] | None = None  # the constructor's name, and its scale if it was given
 
     def new_with(self, *, chain: Any, wrap_release: Any = None) -> TableAnswerQuery:
         """Return the query with another chain, for the same integers."""
         made = super().new_with(chain=chain, wrap_release=wrap_release)
         answer = TableAnswerQuery(*query_parts(made))
-        answer._labels, answer._noise = self._labels, self._noise
+        answer._labels, answer._noise, answer._of = self._labels, self._noise, (None, None)
         return answer
 
     def __getattr__(self, name: str) -> Any:
@@ -349,8 +536,8 @@ class TableAnswerQuery(ConcurrentQuery):
         :param alpha: probability, for each value, that its noise is above the accuracy
         :raises ImportError: if the library is not installed; nothing is charged
         """
-        moments = self._labels.moments
-        if frame is None and moments is None:
+        read = self._labels.read
+        if frame is None and read is None:
             return super().release(data, bounds, T)
         library = None if frame is None else library_of(frame=frame)
         checks.positive(alpha=checks.probability(alpha=alpha))
@@ -358,17 +545,53 @@ class TableAnswerQuery(ConcurrentQuery):
         name, scale = self._noise or ("", None)
         if name not in ACCURACIES:
             raise InvalidTypeError(
-                f"{'frame is' if moments is None else 'a mean or variance is'} for answers with "
+                f"{'frame is' if read is None else 'a statistic is'} for answers with "
                 "noise, one for each key: end the query with laplace() or gaussian()"
             )
         measurement = self.resolve(bounds=bounds, T=T)
-        each = alpha if moments is None else alpha / moments[0].parts
-        accuracy = ACCURACIES[name](measurement.param if scale is None else scale, each)
+        noise = Noise(name, measurement.param if scale is None else scale, alpha)
         values = super(TableAnswerQuery, self.new_with(chain=measurement)).release(data)
         if library is not None:
-            return self._labels.frame(library, values, accuracy)
-        found = self._labels.estimates(values, accuracy)
-        return found if self._labels.columns else found[0]
+            return self._labels.frame(library, values, noise)
+        assert read is not None
+        statistics = {
+            name: found if self._labels.columns else found[0]
+            for name, found in read(values, noise).items()
+        }
+        return statistics.get("", statistics)
+
+
+class TableKeysQuery(ConcurrentQuery):
+    """A query for keys of the data, which can be released as a data frame."""
+
+    _columns: tuple[tuple[str, type], ...]
+    _scale: float | None  # of the noise in numbers, if they are released
+
+    def release(
+        self,
+        data: Any = None,
+        bounds: tuple[float, float] | None = None,
+        T: Any = None,  # noqa: N803 - OpenDP's name
+        *,
+        frame: str | None = None,
+        alpha: float = 0.05,
+    ) -> Any:
+        """Release keys: a mapping to noisy numbers of units, or to None; or a data frame.
+
+        :param frame: ``"polars"`` or ``"pandas"``. The frame has a column for each key; and
+            ``value`` and ``accuracy``, where numbers are released
+        :param alpha: probability, for each key, that the noise is above the accuracy
+        """
+        library = None if frame is None else library_of(frame=frame)
+        checks.positive(alpha=checks.probability(alpha=alpha))
+        Labels(self._columns).check()
+        found = super().release(data, bounds, T)
+        if library is None:
+            return found
+        several = len(self._columns) > 1
+        labels = Labels(self._columns, [key if several else (key,) for key in found])
+        noise = None if self._scale is None else Noise("laplace", self._scale, alpha)
+        return labels.frame(library, list(found.values()), noise)
 
 
 def table_query(query: ConcurrentQuery) -> ConcurrentQuery:

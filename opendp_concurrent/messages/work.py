@@ -147,6 +147,18 @@ def _releases(given: _GIVEN) -> float:
     return 20.0 + (0.001 * hits if type(hits) is int else 0.0) + _at_orders(given)
 
 
+def _strategy(given: _GIVEN) -> float:
+    """Strategies are compared, in time that grows with the cube of cells."""
+    cuts = given.get("cuts")
+    size = len(cuts) if isinstance(cuts, range) else len(_listed(cuts))
+    return _values(given) + 50.0 + 2e-5 * size**3 + (1000.0 if size > 64 else 0.0)
+
+
+def _key_noise(given: _GIVEN) -> float:
+    """The noise that needs the fewest units is searched for, for up to 1000 keys of a unit."""
+    return 400.0
+
+
 def _cast(given: _GIVEN) -> float:
     return 1.0 + _at_orders(given)
 
@@ -188,7 +200,9 @@ _ESTIMATES: dict[str, Callable[[_GIVEN], float]] = {
     "make_sparse_vector": _releases,
     "make_table_counts": _values,
     "make_table_histogram": _values,
+    "make_table_keys": _key_noise,
     "make_table_moments": _values,
+    "make_table_prefixes": _strategy,
     "make_table_sums": _values,
     "make_window_counter": _counter,
 }

@@ -8,6 +8,7 @@ from ..public import names_of
 from .budgets import create_budgets
 from .describe import describe_schema
 from .expression import Expression, Then, col, column, lit, when
+from .joint import Answer
 from .moments import Estimate
 from .scan import scan
 from .schema import Decimal
@@ -17,6 +18,7 @@ from .unit import unit_of
 
 Column = Predicate = Expression  # an expression may be a column, a condition, or both
 __all__ = [
+    "Answer",
     "Column",
     "Decimal",
     "Estimate",

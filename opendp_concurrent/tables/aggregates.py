@@ -6,11 +6,11 @@ OpenDP that is chained behind.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from math import floor, frexp
-from typing import Any
+from math import floor, frexp, inf, nextafter
+from typing import Any, TypeAlias
 
 from opendp.mod import Domain, Metric, Transformation
 
@@ -25,10 +25,10 @@ from .engines.engine import Rows
 from .moments import MOST_STEPS as MOST_SQUARED
 from .moments import Moments
 from .numbers import make_answer, norm_of, one_integer, placed, saturated, scalar, vector
-from .schema import KEYS, Schema, keys_of, names_of, value_of
+from .schema import KEYS, LARGEST, Schema, keys_of, names_of, value_of
 
 MOST_STEPS = 2**52  # of a quantised value, so that doubles hold it
-MOST_EDGES = 10_000  # each is a comparison in the statement
+MOST_EDGES = 10_000  # which a statement sends
 SHARES = 10_000  # largest denominator of a quantile
 
 
@@ -93,6 +93,43 @@ def make_distinct_units(input_domain: Domain, input_metric: Metric) -> Transform
     return make_answer(tables, nodes.DistinctUnits(), scalar(1), one_integer)
 
 
+@constructor
+def make_distinct_values(
+    input_domain: Domain, input_metric: Metric, by: str | Sequence[str]
+) -> Transformation:
+    """Count the different values of columns. Rows with NULL in one of them are left out.
+
+    Guarantee: the count changes by at most d_in times the number of groups of a unit, which a
+    truncation bounds.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: of tables whose units have rows in few groups
+    :param input_metric: units added or removed
+    :param by: names of columns of integers, texts, Booleans or dates
+    :return: a transformation to an integer, under absolute distance
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import duckdb
+    >>> connection = duckdb.connect().execute(
+    ...     "CREATE TABLE bought AS "
+    ...     "SELECT range % 3 AS person, range % 7 AS article FROM range(99)"
+    ... )
+    >>> schema = {"person": int, "article": int}
+    >>> bought = oc.tables.scan(connection, "bought", schema, "person")
+    >>> bounded = oc.t.make_group_truncate(*bought.space, by="article", groups=4)
+    >>> articles = bounded >> oc.t.then_distinct_values("article")
+    >>> articles(bought), articles.map(1)
+    (4, 4)
+    """
+    tables = tables_of(input_domain, input_metric)
+    names = names_of("by", tables.schema, by, KEYS)
+    output = scalar(tables.groups_at_most(frozenset(names)))
+    return make_answer(tables, nodes.DistinctValues(names), output, one_integer)
+
+
 @constructor(norm=norm_of)
 def make_table_counts(
     input_domain: Domain,
@@ -141,12 +178,22 @@ def make_table_counts(
     return make_answer(tables, nodes.Grouped(names, public), output, placed(len(public)))
 
 
-def _groups(
-    tables: Tables, by: Any, keys: Any
-) -> tuple[tuple[str, ...], nodes.Values, Contribution]:
+Groups: TypeAlias = tuple[tuple[str, ...], nodes.Values, Contribution]
+
+
+def _groups(tables: Tables, by: Any, keys: Any) -> Groups:
     names = names_of("by", tables.schema, by, KEYS)
     public = nodes.Values(keys_of(tuple(tables.schema.kind(name) for name in names), keys=keys))
     return names, public, tables.contribution(frozenset(names), len(public))
+
+
+def groups_or_one(tables: Tables, by: Any, keys: Any) -> Groups:
+    """Return public groups and what a unit contributes to them; one group without keys."""
+    if (by is None) != (keys is None):
+        raise InvalidTypeError("by and keys must be given together, or left out")
+    if by is not None:
+        return _groups(tables, by, keys)
+    return (), nodes.Values(((),)), _anywhere(tables)
 
 
 @constructor
@@ -193,7 +240,7 @@ def make_table_sum(
     (46, 16)
     """
     tables = tables_of(input_domain, input_metric)
-    value, largest = _quantised(tables.schema, column, bounds, quantum)
+    value, largest = quantised(tables.schema, column, bounds, quantum)
     return make_answer(
         tables, nodes.Sum(value), scalar(tables.bounded_rows() * largest), one_integer
     )
@@ -247,7 +294,7 @@ def make_table_sums(
     """
     tables = tables_of(input_domain, input_metric)
     names, public, contribution = _groups(tables, by, keys)
-    value, largest = _quantised(tables.schema, column, bounds, quantum)
+    value, largest = quantised(tables.schema, column, bounds, quantum)
     output = vector(len(public), norm, contribution, [largest])
     return make_answer(tables, nodes.Grouped(names, public, value), output, placed(len(public)))
 
@@ -312,11 +359,7 @@ def make_table_moments(
     """
     tables = tables_of(input_domain, input_metric)
     value, known = moments_of(tables.schema, column, bounds, quantum, order, norm)
-    if (by is None) != (keys is None):
-        raise InvalidTypeError("by and keys must be given together, or left out")
-    groups: tuple[tuple[str, ...], nodes.Values, Contribution]
-    groups = (), nodes.Values(((),)), _anywhere(tables)
-    names, public, contribution = groups if by is None else _groups(tables, by, keys)
+    names, public, contribution = groups_or_one(tables, by, keys)
     answer = nodes.Powers(value, order, names, public)
     output = vector(len(public), norm, contribution, known.per_row)
 
@@ -345,7 +388,7 @@ def moments_of(
     if quantum is None and not whole:
         largest = max(abs(checks.real(bounds=one)) for one in checks.pair(bounds=bounds))
         quantum = 2.0 ** (frexp(largest)[1] - 20) if 2.0**-400 < largest < 2.0**400 else None
-    value, largest = _quantised(schema, column, bounds, quantum)
+    value, largest = quantised(schema, column, bounds, quantum)
     if value.factor is None:
         first, last = int(value.lower), int(value.upper)
     else:
@@ -360,7 +403,7 @@ _LIMITS = {
 }
 
 
-def _quantised(
+def quantised(
     schema: Schema, column: Any, bounds: Any, quantum: float | None
 ) -> tuple[nodes.Quantised, int]:
     """Return what a row adds to a sum, and its largest absolute value."""
@@ -403,16 +446,18 @@ def make_table_histogram(
     input_metric: Metric,
     column: str,
     edges: Sequence[float],
+    by: str | Sequence[str] | None = None,
+    keys: Sequence[Any] | None = None,
     *,
     norm: str = "l1",
 ) -> Transformation:
-    """Count the rows of a table between public edges.
+    """Count the rows of a table between public edges, for each public key if there are keys.
 
     Bin i has the values that are at least ``edges[i]`` and below ``edges[i + 1]``. Other values,
     and missing ones, are not counted.
 
     Guarantee: the counts change by at most d_in times the rows of a unit, in each norm, since all
-    rows of a unit may be in one bin.
+    rows of a unit may be in one bin; with keys, by at most the bound of :func:`.make_table_counts`.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -420,8 +465,10 @@ def make_table_histogram(
     :param input_metric: units added or removed
     :param column: name of a column of integers or floats
     :param edges: at least two increasing numbers of the column's type, at most 10,000
+    :param by: names of columns, as in :func:`.make_table_counts`; one group if left out
+    :param keys: distinct values of these columns
     :param norm: metric of the counts: ``"l1"``, ``"l2"`` or ``"linf"``
-    :return: a transformation to a vector of integers, one fewer than edges
+    :return: a transformation to a vector of integers, key by key, each one fewer than edges
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
@@ -438,11 +485,30 @@ def make_table_histogram(
     [10, 10, 10, 10, 10]
     """
     tables = tables_of(input_domain, input_metric)
-    name, public = _edges(tables, "edges", column, edges, 2)
-    bins = nodes.Bins(name, public)
-    every = placed(bins.bins)
-    output = vector(len(public) - 1, norm, _anywhere(tables))
-    return make_answer(tables, bins, output, lambda rows: every(rows)[1:-1])
+    name, public = edges_of(tables, "edges", column, edges, 2)
+    groups = groups_or_one(tables, by, keys)
+    every = binned(groups, len(public) + 1)
+
+    def decode(rows: Rows) -> list[int]:
+        return [count for counts in every(rows) for count in counts[1:-1]]
+
+    names, keyed, contribution = groups
+    output = vector(len(keyed) * (len(public) - 1), norm, contribution)
+    return make_answer(tables, nodes.Bins(name, public, names, keyed), output, decode)
+
+
+def binned(groups: Groups, bins: int) -> Callable[[Rows], list[list[int]]]:
+    """Return a function from the rows of a statement to the counts of each group."""
+    names, keyed, _ = groups
+    every = placed(len(keyed) * bins)
+
+    def counts(rows: Rows) -> list[list[int]]:
+        if names:
+            rows = [(bins * place + each, count) for place, each, count in rows]
+        found = every(rows)
+        return [found[at : at + bins] for at in range(0, len(found), bins)]
+
+    return counts
 
 
 def _anywhere(tables: Tables) -> Contribution:
@@ -454,9 +520,10 @@ def _anywhere(tables: Tables) -> Contribution:
     return Contribution(rows, rows**2, rows)
 
 
-def _edges(
+def edges_of(
     tables: Tables, place: str, column: Any, edges: Any, least: int
 ) -> tuple[str, tuple[Any, ...]]:
+    """Return the name of a column of numbers, and increasing numbers of its type, or raise."""
     (name,) = names_of("column", tables.schema, column, (int, float))
     kind = tables.schema.kind(name)
     public = tuple(
@@ -512,27 +579,37 @@ def make_quantile_scores(
     ([59, 1, 61], 1)
     """
     tables = tables_of(input_domain, input_metric)
-    name, public = _edges(tables, "candidates", column, candidates, 1)
+    name, public = edges_of(tables, "candidates", column, candidates, 1)
     share = Fraction(alpha).limit_denominator(SHARES)
     p, q = share.numerator, share.denominator
-    bins = nodes.Bins(name, public, exact=True)
-    every = placed(bins.bins)
+    # the rows at or above the next number of the type are those above a candidate
+    nexts = [_next(tables.schema.kind(name), one) for one in public]
+    cuts = tuple(sorted({*public, *(one for one in nexts if one is not None)}))
+    places = {cut: place for place, cut in enumerate(cuts)}
+    every = placed(len(cuts) + 1)
 
     def decode(rows: Any) -> list[int]:
-        counts = every(rows)
-        up_to = [0, *accumulate(counts)]  # up_to[i] rows are in the bins before i
+        below = list(accumulate(every(rows)))  # below[i] rows are below cut i
         scores = []
-        for place in range(1, bins.bins, 2):  # the values equal to a candidate
-            below, above = up_to[place], up_to[-1] - up_to[place + 1]
-            scores.append(saturated(abs((q - p) * below - p * above)))
+        for one, following in zip(public, nexts, strict=True):
+            above = 0 if following is None else below[-1] - below[places[following]]
+            scores.append(saturated(abs((q - p) * below[places[one]] - p * above)))
         return scores
 
     output = vector(len(public), "linf", _anywhere(tables), [max(p, q - p)])
-    return make_answer(tables, bins, output, decode)
+    return make_answer(tables, nodes.Bins(name, cuts), output, decode)
+
+
+def _next(kind: type, value: Any) -> Any:
+    """Return the number of a type after this one; None after the last."""
+    if kind is int:
+        return None if value == LARGEST else value + 1
+    return None if value == inf else nextafter(value, inf)
 
 
 then_table_count = _native.to_then(make_table_count)
 then_distinct_units = _native.to_then(make_distinct_units)
+then_distinct_values = _native.to_then(make_distinct_values)
 then_table_counts = _native.to_then(make_table_counts)
 then_table_sum = _native.to_then(make_table_sum)
 then_table_sums = _native.to_then(make_table_sums)

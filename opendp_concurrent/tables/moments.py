@@ -115,7 +115,7 @@ class Moments:
         return tuple(weight * one for weight, one in zip(self.weights, found, strict=True))
 
     def estimates(
-        self, noisy: Sequence[int], accuracy: float, statistic: Statistic
+        self, noisy: Sequence[float], accuracy: float, statistic: Statistic
     ) -> list[Estimate]:
         """Return the statistic of each group.
 
@@ -124,7 +124,7 @@ class Moments:
         groups = range(0, len(noisy), self.parts)
         return [self._estimate(noisy[at : at + self.parts], accuracy, statistic) for at in groups]
 
-    def _estimate(self, noisy: Sequence[int], accuracy: float, statistic: Statistic) -> Estimate:
+    def _estimate(self, noisy: Sequence[float], accuracy: float, statistic: Statistic) -> Estimate:
         parts = [
             (one / weight, accuracy / weight)
             for one, weight in zip(noisy, self.weights, strict=True)

@@ -65,13 +65,28 @@ def vector(size: int, norm: str, of: Contribution, per_row: Sequence[int] = (1,)
     :param of: norms of what one unit contributes
     :param per_row: largest absolute value that a row adds to each integer of its group
     """
-    domain = vector_domain(atom_domain(T=INTEGER), size=size * len(per_row))
+    norms = Norms(sum(per_row), sum(one**2 for one in per_row), max(per_row))
+    return combined(size * len(per_row), norm, of, norms)
+
+
+@dataclass(frozen=True, slots=True)
+class Norms:
+    """The largest norms of what one row adds to the integers of its group."""
+
+    l1: int
+    l2_squared: int
+    linf: int
+
+
+def combined(size: int, norm: str, of: Contribution, per_row: Norms) -> Output:
+    """Return the output of so many integers, of which a row adds to those of its group only."""
+    domain = vector_domain(atom_domain(T=INTEGER), size=size)
     if norm == "l1":
-        return Output(domain, l1_distance(T=INTEGER), of.l1 * sum(per_row))
+        return Output(domain, l1_distance(T=INTEGER), of.l1 * per_row.l1)
     if norm == "l2":
-        squares = of.l2_squared * sum(one**2 for one in per_row)
+        squares = of.l2_squared * per_row.l2_squared
         return Output(domain, l2_distance(T=float), squares, squared=True)
-    return Output(domain, linf_distance(T=INTEGER), of.linf * max(per_row))
+    return Output(domain, linf_distance(T=INTEGER), of.linf * per_row.linf)
 
 
 def make_answer(

@@ -173,6 +173,13 @@ class DistinctUnits:
 
 
 @dataclass(frozen=True, slots=True)
+class DistinctValues:
+    """The number of different values of columns, over the rows without NULL in them."""
+
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Sum:
     """The sum of integers over rows."""
 
@@ -192,6 +199,17 @@ class Grouped:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundKeys:
+    """For each key of the data and each j, the number of units that have rows of it and j keys.
+
+    A key is the values of a row in the columns ``by``, none of which is NULL. Dates are those of
+    Python. A row of the answer has the values of the key, j, and the number.
+    """
+
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Powers:
     """Over the rows with a value: their number, the sum of the value, and of its square.
 
@@ -207,23 +225,31 @@ class Powers:
 
 
 @dataclass(frozen=True, slots=True)
+class Several:
+    """The numbers of several aggregates over the same rows, one after the other.
+
+    For each public key, as in :class:`Grouped`; for all rows if ``by`` is empty.
+    """
+
+    of: tuple[Count | Sum | Powers, ...]
+    by: tuple[str, ...]
+    keys: Values
+
+
+@dataclass(frozen=True, slots=True)
 class Bins:
-    """The number of rows in each bin between edges.
+    """The number of rows in each bin between edges; NULL is in no bin.
+
+    For each public key, as in :class:`Grouped`; for all rows if ``by`` is empty. Bin i is below
+    edge i and at least the edge before.
 
     :ivar edges: increasing
-    :ivar exact: count the values that equal an edge apart. Bin 2i is then below edge i and above
-        the one before, bin 2i + 1 equal to edge i. Otherwise bin i is below edge i, and at least
-        the one before. NULL is in no bin.
     """
 
     column: str
     edges: tuple[int | float, ...]
-    exact: bool = False
-
-    @property
-    def bins(self) -> int:
-        """How many bins there are."""
-        return 2 * len(self.edges) + 1 if self.exact else len(self.edges) + 1
+    by: tuple[str, ...] = ()
+    keys: Values = Values(((),))  # noqa: RUF009
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,4 +275,6 @@ class Charge:
     budgets: tuple[str, ...]
 
 
-Aggregate: TypeAlias = Count | DistinctUnits | Sum | Grouped | Powers | Bins
+Aggregate: TypeAlias = (
+    Count | DistinctUnits | DistinctValues | Sum | Grouped | FoundKeys | Powers | Several | Bins
+)

@@ -11,8 +11,8 @@ from opendp.mod import Domain, Metric
 from ..errors import InvalidTypeError
 from ..errors.data import ForkedError
 from .domain import Tables, table_domain, units
-from .engines.engine import Engine, Rows, Stored
-from .plan import Aggregate, Relation, Scan
+from .engines.engine import Engine, KeyRows, Rows, Stored
+from .plan import Aggregate, FoundKeys, Relation, Scan
 
 
 class Table:
@@ -56,6 +56,11 @@ class Table:
         """Run one statement in the engine, and return its integers. For mechanisms only."""
         self._check_process()
         return self._engine.ask(self._relation, aggregate, self._timeout)
+
+    def ask_keys(self, found: FoundKeys) -> KeyRows:
+        """Run one statement in the engine, and return the keys of the data. For mechanisms only."""
+        self._check_process()
+        return self._engine.keys(self._relation, found, self._timeout)
 
     def engine(self) -> Engine:
         """Return the engine. For mechanisms only."""

@@ -5,7 +5,7 @@ from datetime import date
 
 import pytest
 
-from opendp_concurrent.contexts.answers import ACCURACIES, Labels, library_of
+from opendp_concurrent.contexts.answers import ACCURACIES, Labels, Noise, library_of
 from opendp_concurrent.errors import InvalidValueError
 
 pytest.importorskip("polars")
@@ -16,29 +16,32 @@ KEYED = Labels(
 )
 
 
+NOISE = Noise("laplace", 3.0, 0.05)
+
+
 @pytest.mark.parametrize("name", ["polars", "pandas"])
 def test_a_row_for_each_key(name):
-    frame = KEYED.frame(library_of(frame=name), [3, -1], 2.5)
+    frame = KEYED.frame(library_of(frame=name), [3, -1], NOISE)
     assert type(frame).__module__.startswith(name)
     assert list(frame.columns) == ["zone", "day", "ok", "value", "accuracy"]
     assert frame["zone"].to_list() == ["a", "b"]
     assert frame["day"].to_list() == [date(2024, 1, 1), date(2024, 1, 2)]
     assert frame["value"].to_list() == [3, -1]
-    assert frame["accuracy"].to_list() == [2.5, 2.5]
+    assert frame["accuracy"].to_list() == [NOISE.accuracy()] * 2
 
 
 @pytest.mark.parametrize("name", ["polars", "pandas"])
 def test_a_sum_of_quanta_is_in_the_units_of_the_column(name):
-    frame = Labels(quantum=0.25).frame(library_of(frame=name), 10, 8.0)
+    frame = Labels(quantum=0.25).frame(library_of(frame=name), 10, NOISE)
     assert frame["value"].to_list() == [2.5]
-    assert frame["accuracy"].to_list() == [2.0]
+    assert frame["accuracy"].to_list() == [0.25 * NOISE.accuracy()]
 
 
 def test_types_of_polars_do_not_depend_on_the_values():
     pl = library_of(frame="polars")
-    frame = KEYED.frame(pl, [3, -1], 2.5)
+    frame = KEYED.frame(pl, [3, -1], NOISE)
     assert frame.dtypes == [pl.String, pl.Date, pl.Boolean, pl.Int64, pl.Float64]
-    assert Labels(quantum=1.0).frame(pl, 10, 8.0).dtypes == [pl.Float64, pl.Float64]
+    assert Labels(quantum=1.0).frame(pl, 10, NOISE).dtypes == [pl.Float64, pl.Float64]
 
 
 @pytest.mark.parametrize("name", ["value", "accuracy"])

@@ -1249,6 +1249,7 @@ maker(
 )
 maker("table_count", BOUNDED, 1, asked_table)
 maker("distinct_units", BOUNDED, 1, asked_table)
+maker("distinct_values", BOUNDED, 1, asked_table)
 GROUPS = {"by": ("zone", COLUMNS), "keys": (["a"], "list of text")}
 VALUE = {
     "column": ("hours", "text"),
@@ -1269,7 +1270,33 @@ maker(
     **GROUPS,
     **NORM,
 )
-maker("table_histogram", BOUNDED, 1, asked_table, edges=([0.0, 1.0], "list of real"), **NORM)
+maker(
+    "table_histogram",
+    BOUNDED,
+    1,
+    asked_table,
+    edges=([0.0, 1.0], "list of real"),
+    **GROUPS,
+    **NORM,
+)
+maker(
+    "table_prefixes",
+    BOUNDED,
+    1,
+    asked_table,
+    cuts=([0.0, 1.0], "list of real"),
+    **GROUPS,
+    **NORM,
+)
+maker(
+    "table_answers",
+    BOUNDED,
+    1,
+    asked_table,
+    answers=([oc.tables.Answer("count")], "list of answers"),
+    **GROUPS,
+    **NORM,
+)
 maker("quantile_scores", BOUNDED, 1, asked_table, candidates=([0.0, 1.0], "list of real"))
 case(
     "tables.scan",
@@ -1279,6 +1306,7 @@ case(
     unit=("person", COLUMNS),
     timeout=(None, "None or positive"),
 )
+maker("table_keys", BOUNDED, 1, asked_table, d_out=((0.5, 1e-3), "pair of non_negative"))
 maker("individual_table_filter", BOUNDED, budgets=("spent", COLUMNS))
 case(
     "tables.create_budgets",
@@ -2284,10 +2312,12 @@ def public_callables() -> set[str]:
 
 NO_ARGUMENTS = {
     "Description", "tables.Estimate", "install", "uninstall",  # answers; what takes nothing
+    "tables.Answer",  # checked where it is used
     "Calibration",  # what a search returns
     "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
-    "tables.Table", "tables.Table.ask", "tables.Table.derived", "tables.Table.fixed",
+    "tables.Table", "tables.Table.ask", "tables.Table.ask_keys", "tables.Table.derived",
+    "tables.Table.fixed",
     "tables.Table.materialized", "tables.Table.frozen", "tables.Table.engine",
     "tables.Predicate", "tables.Column", "tables.Column.is_null",
     "ledger.Entry", "ledger.LimitSummary", "ledger.Summary", "ledger.SqlLedger",

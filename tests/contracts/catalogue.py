@@ -497,6 +497,13 @@ SUBJECTS: tuple[Subject, ...] = (
         for name in tables.AGGREGATES
     ),
     Subject(
+        "table keys",
+        Kind.NONINTERACTIVE,
+        _both("table_keys"),
+        lambda seen: Built("table_keys", tables.space())("zone", d_out=(0.5, 1e-3)),
+        data=tables.data,
+    ),
+    Subject(
         "count of a frame",
         Kind.NONINTERACTIVE,
         _both("frame_count"),

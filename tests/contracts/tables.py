@@ -19,6 +19,7 @@ KEYS = ["a", "b", "c"]
 AGGREGATES: dict[str, dict[str, Any]] = {
     "table_count": {},
     "distinct_units": {},
+    "distinct_values": {"by": "zone"},
     "table_counts": {"by": "zone", "keys": KEYS},
     "table_sum": {"column": "hours", "bounds": (0.0, 2.0), "quantum": 0.5},
     "table_sums": {
@@ -36,6 +37,16 @@ AGGREGATES: dict[str, dict[str, Any]] = {
         "by": "zone",
         "keys": KEYS,
     },
+    "table_answers": {
+        "answers": [
+            oc.tables.Answer("count"),
+            oc.tables.Answer("sum", "hours", (0.0, 2.0), 0.5),
+            oc.tables.Answer("mean", "hours", (0.0, 2.0), 0.5),
+        ],
+        "by": "zone",
+        "keys": KEYS,
+    },
+    "table_prefixes": {"column": "hours", "cuts": [0.0, 1.0, 2.0], "by": "zone", "keys": KEYS},
     "table_histogram": {"column": "hours", "edges": [0.0, 1.0, 2.0]},
     "quantile_scores": {"column": "hours", "candidates": [0.0, 1.0], "alpha": 0.5},
 }

@@ -31,6 +31,7 @@ VALUES: dict[type, tuple[Any, ...]] = {
         *(datetime(2024, 2, 29, 13, 14, 15, 123457), datetime.max),
     ),
 }
+STATISTICS = ("count", "sum", "mean", "variance", "stdev")
 NORMS = st.sampled_from(["l1", "l2", "linf"])
 NAMES = ("age", "Region", "per son", 'quo"te', "back`tick", "a'b", "select", "c0", "t", "k0")
 NAMES += ("é", "r", "i", "n", "100%", "a.b", "$1", "x\\y", ";--", "group")
@@ -96,7 +97,8 @@ class Pipeline:
         """The answer in plain Python."""
         found, schema = reference.scanned(rows, unit), dict(schema)
         for name, arguments in self.parts:
-            unused = () if name == "table_moments" else ("norm", "materialize")
+            weighted = name in ("table_moments", "table_prefixes", "table_answers")
+            unused = () if weighted else ("norm", "materialize")
             plain = {key: one for key, one in arguments.items() if key not in unused}
             if name == "group_truncate":
                 plain["rows_each"] = plain.pop("rows")
@@ -245,15 +247,35 @@ def steps(draw, schema, unit):
 
 
 @st.composite
+def answers(draw, schema, numbers):
+    """Several answers, whose bounds differ by more than a quantum."""
+    found = []
+    for statistic in draw(st.lists(st.sampled_from(STATISTICS), min_size=1, max_size=3)):
+        column = draw(st.sampled_from(numbers))
+        quantum = None if schema[column] is int else draw(st.sampled_from([0.25, 1.0, 1 / 3]))
+        low, wide = draw(st.integers(-100, 100)), draw(st.integers(2, 300))
+        ends = (low, low + wide) if quantum is None else (float(low), float(low + wide))
+        given = () if statistic == "count" else (column, ends, quantum)
+        found.append(oc.tables.Answer(statistic, *given))
+    arguments = {"answers": found, "norm": draw(NORMS)}
+    if draw(st.booleans()):
+        by = draw(columns_of(keyed(schema), 2))
+        arguments |= {"by": by, "keys": draw(some_keys(schema, by))}
+    return arguments
+
+
+@st.composite
 def aggregates(draw, schema):
     numbers = [name for name, kind in schema.items() if kind in (int, float)]
-    names = ["table_count", "distinct_units", "table_counts"]
+    names = ["table_count", "distinct_units", "table_counts", "distinct_values"]
     if numbers:
         names += ["table_sum", "table_sums", "table_histogram", "quantile_scores"] * 2
-        names += ["table_moments"] * 2
+        names += ["table_moments", "table_prefixes", "table_answers"] * 2
     name = draw(st.sampled_from(names))
     if name in ("table_count", "distinct_units"):
         return name, {}
+    if name == "distinct_values":
+        return name, {"by": draw(columns_of(keyed(schema), 2))}
     arguments: dict[str, Any] = {}
     if name in ("table_counts", "table_sums"):
         by = draw(columns_of(keyed(schema), 2))
@@ -261,6 +283,8 @@ def aggregates(draw, schema):
         arguments["norm"] = draw(NORMS)
     if name == "table_counts":
         return name, arguments
+    if name == "table_answers":
+        return name, draw(answers(schema, numbers))
     column = draw(st.sampled_from(numbers))
     arguments["column"] = column
     if name in ("table_sum", "table_sums"):
@@ -291,6 +315,11 @@ def aggregates(draw, schema):
             arguments |= {"by": by, "keys": draw(some_keys(schema, by))}
         return name, {**arguments, "norm": draw(NORMS)}
     edges = sorted(draw(st.lists(public(schema[column]), min_size=2, max_size=7, unique=True)))
+    if name == "table_prefixes" or (name == "table_histogram" and draw(st.booleans())):
+        by = draw(columns_of(keyed(schema), 2))
+        groups = {"by": by, "keys": draw(some_keys(schema, by))}
+        numbers = {"edges" if name == "table_histogram" else "cuts": edges}
+        return name, {"column": column, **numbers, **groups, "norm": draw(NORMS)}
     if name == "table_histogram":
         return name, {"column": column, "edges": edges, "norm": draw(NORMS)}
     alpha = draw(st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]))

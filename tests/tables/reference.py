@@ -11,6 +11,8 @@ from fractions import Fraction
 from itertools import pairwise
 from math import floor, trunc
 
+from opendp_concurrent.tables.prefixes import strategy_for
+
 ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 COMPARE = {
     "==": operator.eq,
@@ -219,6 +221,11 @@ def distinct_units(rows, unit):
     return len(by_unit(rows, unit))
 
 
+def distinct_values(rows, unit, by):
+    keys = {tuple(row[name] for name in by) for row in rows}
+    return sum(None not in key for key in keys)
+
+
 def matching(rows, by, key):
     key = (key,) if len(by) == 1 else key
     return [row for row in rows if all(row[b] == k for b, k in zip(by, key, strict=True))]
@@ -271,9 +278,56 @@ def table_moments(rows, unit, column, bounds, quantum=None, order=1, by=None, ke
     return found
 
 
-def table_histogram(rows, unit, column, edges):
-    found = [row[column] for row in rows if row[column] is not None]
-    return [sum(low <= one < high for one in found) for low, high in pairwise(edges)]
+def table_histogram(rows, unit, column, edges, by=None, keys=None):
+    found = []
+    for key in [None] if by is None else keys:
+        own = rows if by is None else matching(rows, by, key)
+        values = [row[column] for row in own if row[column] is not None]
+        found += [sum(low <= one < high for one in values) for low, high in pairwise(edges)]
+    return found
+
+
+def table_prefixes(rows, unit, column, cuts, by=None, keys=None, norm="l1"):
+    """Integer combinations of counts; the matrix is public."""
+    matrix, found = strategy_for(len(cuts) + 1, norm).matrix.tolist(), []
+    for key in [None] if by is None else keys:
+        own = rows if by is None else matching(rows, by, key)
+        values = [row[column] for row in own if row[column] is not None]
+        cells = [
+            sum(sum(cut <= one for cut in cuts) == i for one in values)
+            for i in range(len(cuts) + 1)
+        ]
+        found += [sum(a * x for a, x in zip(line, cells, strict=True)) for line in matrix]
+    return found
+
+
+def table_answers(rows, unit, answers, by=None, keys=None, norm="l1"):
+    """Each answer's own integers, with public weights."""
+    parts = []
+    for one in answers:
+        given = (one.column, one.bounds, one.quantum)
+        order = 1 if one.statistic == "mean" else 2
+        bounds = one.bounds or (0, 1)
+        if one.statistic == "count":
+            parts.append((lambda own: [len(own)], [1]))
+        elif one.statistic == "sum":
+            largest = max(abs(steps(end, bounds, one.quantum)) for end in bounds)
+            total = lambda own, g=given: [sum(steps(row[g[0]], *g[1:]) for row in own)]  # noqa: E731
+            parts.append((total, [largest]))
+        else:
+            moments = lambda own, g=given, o=order: table_moments(own, unit, *g, o, norm=norm)  # noqa: E731
+            row = {one.column: None}
+            ends = [moments([{**row, one.column: end}]) for end in (*bounds, sum(bounds) / 2)]
+            parts.append((moments, [max(map(abs, each)) for each in zip(*ends, strict=True)]))
+    size = {"l1": sum, "linf": max, "l2": lambda row: sum(float(x) ** 2 for x in row) ** 0.5}[norm]
+    sizes = [float(size(row)) for _, row in parts]
+    weights = [max(1, round(16 * max(sizes) / max(one, 1.0))) for one in sizes]
+    found = []
+    for key in [None] if by is None else keys:
+        own = rows if by is None else matching(rows, by, key)
+        for (values, _), weight in zip(parts, weights, strict=True):
+            found += [clamp64(weight * one) for one in values(own)]
+    return found
 
 
 def quantile_scores(rows, unit, column, candidates, alpha):

@@ -105,12 +105,28 @@ TIGHT = {  # truncation, aggregate, rows, bound at 1
     "sums l2": (GROUPED, oc.t.then_table_sums(**KEYS, **MONEY, norm="l2"), "many groups", 200**0.5),
     # a row of 9 is clamped to 5: 3 from the middle 2, at most 4; a count is 3 in L1, 3 in L2
     "moments l1": (TRUNCATED, oc.t.then_table_moments("eur", (-2, 5)), "one group", 4 * (4 + 3)),
+    "answers l1": (
+        GROUPED,  # 5 eur are 5 of 5, so each answer has the share 80: 16 times the largest one
+        oc.t.then_table_answers(
+            [oc.tables.Answer("count"), oc.tables.Answer("sum", "eur", (-2, 5))], **KEYS
+        ),
+        "many groups",
+        4 * (80 + 80),
+    ),
+    "prefixes l1": (TRUNCATED, oc.t.then_table_prefixes("eur", range(1, 9)), "one group", 4),
     "histogram": (
         TRUNCATED,
         oc.t.then_table_histogram("eur", [0, 10, 20], norm="l2"),
         "one group",
         4,
     ),
+    "histograms l2": (
+        GROUPED,
+        oc.t.then_table_histogram("eur", [0, 10, 20], **KEYS, norm="l2"),
+        "many groups",
+        8**0.5,
+    ),
+    "distinct values": (GROUPED, oc.t.then_distinct_values("zone"), "many groups", 2),
     "values of one bin": (
         GROUPED,  # two rows in each of two zones, which are in one bin
         oc.t.then_table_histogram("zone", [0, 9], norm="linf"),

@@ -17,7 +17,7 @@ from ...errors.tables import TableError
 from ...failures import log, pass_interrupt
 from ...interrupts import whole
 from ...types import Argument
-from ..plan import Aggregate, Charge, Relation, Scan, moving
+from ..plan import Aggregate, Charge, FoundKeys, Relation, Scan, moving
 from ..schema import KINDS, Scales, Schema
 from .rendered import rendering
 
@@ -25,6 +25,7 @@ DIGITS_READ = 18  # of decimals, which as integers then have 64 bits
 DECIMAL = re.compile(r"(?i:decimal|numeric)\(([0-9]+), ?([0-9]+)\)")
 LOGGER = logging.getLogger("opendp_concurrent.tables")
 Rows = list[tuple[int, ...]]
+KeyRows = list[tuple[Any, ...]]  # the values of a key, then integers
 Run = Callable[[str, tuple[Any, ...]], list[Any]]  # runs a statement, and returns its rows
 
 
@@ -69,6 +70,17 @@ class Engine(ABC):
         found = rendering().statement(self.dialect, relation, aggregate)
         of = moving(relation)
         rows: Rows = opaque(lambda: integers(self.run(found.text, found.parameters, timeout, of)))
+        return rows
+
+    def keys(self, relation: Relation, found: FoundKeys, timeout: float | None) -> KeyRows:
+        """Return the keys that the data have, and integers of each. They are secret.
+
+        :raises TableError: always the same, if the engine fails or ``timeout`` seconds have passed
+        """
+        made, of = rendering().statement(self.dialect, relation, found), moving(relation)
+        rows: KeyRows = opaque(
+            lambda: list(map(tuple, self.run(made.text, made.parameters, timeout, of)))
+        )
         return rows
 
     def store(self, relation: Relation, timeout: float | None) -> Stored:

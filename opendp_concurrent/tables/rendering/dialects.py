@@ -59,11 +59,13 @@ class Dialect:
     :ivar name: of the dialect in sqlglot
     :ivar collation: compares texts by their bytes
     :ivar parts: names of the parts of a date
+    :ivar search: how it finds a value among many edges, as in ``bins.py``
     """
 
     name: ClassVar[str]
     collation: ClassVar[str]
     parts: ClassVar[dict[str, str]] = PARTS
+    search: ClassVar[str]
 
     def text(self, tree: exp.Expression) -> str:
         """Return the statement of a tree."""
@@ -176,7 +178,7 @@ class Dialect:
 class DuckDB(Dialect):
     """DuckDB. The sum of 64-bit integers has 128 bits."""
 
-    name, collation = "duckdb", "C"
+    name, collation, search = "duckdb", "C", "asof"
 
     def decimal(self, column: exp.Expression, scale: int) -> Any:
         """Return a stored decimal as an integer. DuckDB would multiply in 18 digits."""
@@ -215,7 +217,7 @@ class DuckDB(Dialect):
 class PostgreSQL(Dialect):
     """PostgreSQL. The sum of 64-bit integers is a numeric of any size."""
 
-    name, collation = "postgres", "C"
+    name, collation, search = "postgres", "C", "function"
 
     def decimal(self, column: Any, scale: int) -> Any:
         """Return a stored decimal as an integer; NaN, which a numeric can be, is NULL."""
@@ -234,7 +236,7 @@ class PostgreSQL(Dialect):
 class Spark(Dialect):
     """Spark. The sum of 64-bit integers would wrap, so they are decimals of 38 digits."""
 
-    name, collation = "spark", "UTF8_BINARY"
+    name, collation, search = "spark", "UTF8_BINARY", "parts"
     parts: ClassVar[dict[str, str]] = {**PARTS, "weekday": "DAYOFWEEK_ISO"}
 
     def matches(self, one: Any, pattern: str) -> Any:

@@ -9,12 +9,14 @@ case and duplicates matter there only. The tree is made of few kinds of nodes, w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from ...interrupts import whole
 from .. import plan as nodes
 from ..schema import Schema
 from . import expressions as sql
+from .bins import located
 from .charging import charged
 from .dialects import DIALECTS, Dialect
 from .dialects import exp as exp
@@ -227,53 +229,98 @@ class Renderer:
         if isinstance(one, nodes.Count):
             return sql.select([exp.Count(this=exp.Star())], query)
         if isinstance(one, nodes.DistinctUnits):
-            unit = _of(names, schema)
-            if len(unit) > 1:
-                columns = [sql.column(of) for of in unit]
-                query = sql.select(columns, query).group_by(*map(sql.column, unit), copy=False)
-                return sql.select([exp.Count(this=exp.Star())], query)
-            distinct = exp.Distinct(expressions=[sql.column(unit[0])])
-            return sql.select([exp.Count(this=distinct)], query)
-        if isinstance(one, nodes.Sum):
-            return sql.select([self._sum(one.value, names)], query)
+            return self._distinct(query, _of(names, schema))
+        if isinstance(one, nodes.DistinctValues):
+            return self._distinct(query, [names[name] for name in one.by])
+        if isinstance(one, nodes.FoundKeys):
+            return self._found_keys(one, query, names, schema)
         if isinstance(one, nodes.Bins):
-            place = self._bin(one, names[one.column], schema.kind(one.column))
-            placed = sql.select([exp.alias_(place, "i")], query, sql.not_null(names[one.column]))
-            columns = [sql.column("i"), exp.Count(this=exp.Star())]
-            return sql.select(columns, placed).group_by(sql.column("i"), copy=False)
+            own, kind = names[one.column], schema.kind(one.column)
+            kept = [names[name] for name in one.by]
+            both = [sql.column(name) for name in dict.fromkeys([*kept, own])]
+            known = sql.select(both, query, sql.not_null(own))
+            placed = located(self._dialect, self._array, known, kept, own, kind, one.edges)
+            count = exp.Count(this=exp.Star())
+            if one.by:
+                return self._groups(one, [count], placed, names, schema, "b")
+            columns = [sql.column("b"), count]
+            return sql.select(columns, placed).group_by(sql.column("b"), copy=False)
+        values = self._values(one, names)
+        if isinstance(one, nodes.Grouped) or (not isinstance(one, nodes.Sum) and one.by):
+            return self._groups(one, values, query, names, schema)
+        return sql.select(values, query)
+
+    def _values(self, one: nodes.Aggregate, names: dict[str, str]) -> list[Any]:
+        """Return the integers of rows that are added up."""
         if isinstance(one, nodes.Powers):
-            values = self._powers(one, names)
-            return (
-                self._groups(one, values, query, names, schema)
-                if one.by
-                else sql.select(values, query)
-            )
-        value = exp.Count(this=exp.Star()) if one.value is None else self._sum(one.value, names)
-        return self._groups(one, [value], query, names, schema)
+            return self._powers(one, names)
+        if isinstance(one, nodes.Several):
+            return [value for part in one.of for value in self._values(part, names)]
+        value = one.value if isinstance(one, nodes.Sum | nodes.Grouped) else None
+        return [exp.Count(this=exp.Star()) if value is None else self._sum(value, names)]
+
+    @staticmethod
+    def _distinct(query: Any, names: list[str]) -> Any:
+        """Count the different values of columns, without NULL."""
+        if len(names) == 1:
+            distinct = exp.Distinct(expressions=[sql.column(names[0])])
+            return sql.select([exp.Count(this=distinct)], query)
+        columns, known = [sql.column(of) for of in names], sql.not_null(names[0])
+        for of in names[1:]:
+            known = sql.conjunction(known, sql.not_null(of))
+        distinct = sql.select(columns, query, known).group_by(*columns, copy=False)
+        return sql.select([exp.Count(this=exp.Star())], distinct)
 
     def _groups(
         self,
-        one: nodes.Grouped | nodes.Powers,
+        one: nodes.Grouped | nodes.Powers | nodes.Several | nodes.Bins,
         values: list[Any],
         query: exp.Expression,
         names: dict[str, str],
         schema: Schema,
+        *within: str,
     ) -> Any:
         """Aggregate first and join with the public keys then: a join of groups, not of rows."""
         by = [names[name] for name in one.by]
         short = [f"n{place}" for place in range(len(values))]
         named = [exp.alias_(each, name) for each, name in zip(values, short, strict=True)]
-        columns = [*map(sql.column, by), *named]
-        grouped = sql.select(columns, query).group_by(*map(sql.column, by), copy=False)
+        groups = [sql.column(name) for name in (*by, *within)]
+        grouped = sql.select([*groups, *named], query).group_by(*groups, copy=False)
         keys = [f"k{place}" for place in range(len(by))]
         rows = [(*key, place) for place, key in enumerate(one.keys)]
         kinds = [schema.kind(name) for name in one.by]
         public = self._public(rows, [*keys, "i"], [*kinds, int])
-        columns = [exp.column("i", "k"), *(exp.column(name, "t") for name in short)]
+        columns = [exp.column("i", "k"), *(exp.column(name, "t") for name in (*within, *short))]
         joined = exp.select(*columns, copy=False).from_(sql.subquery(grouped, "t"), copy=False)
         return joined.join(
             sql.subquery(public, "k"), on=sql.equal(by, keys), join_type="inner", copy=False
         )
+
+    def _found_keys(
+        self, one: nodes.FoundKeys, query: Any, names: dict[str, str], schema: Schema
+    ) -> Any:
+        """Count distinct pairs of a unit and a key, apart by the number of keys of the unit."""
+        by, unit = [names[name] for name in one.by], _of(names, schema)
+        found = None
+        for name, own in zip(one.by, by, strict=True):
+            conditions = [sql.not_null(own)]
+            if schema.kind(name) is date:  # others cannot be handed out by drivers
+                ends = (exp.GTE, date.min), (exp.LTE, date.max)
+                conditions += [
+                    sql.known(
+                        order(this=sql.column(own), expression=self._dialect.constant(end, date))
+                    )
+                    for order, end in ends
+                ]
+            for condition in conditions:
+                found = condition if found is None else sql.conjunction(found, condition)
+        both = list(map(sql.column, dict.fromkeys([*unit, *by])))
+        pairs = sql.select(both, query, found).group_by(*both, copy=False)
+        of_unit = exp.alias_(sql.window(exp.Count(this=exp.Star()), unit, []), "j")
+        columns = [*map(sql.column, by), sql.column("j")]
+        numbered = sql.select([*columns[:-1], of_unit], pairs)
+        counted = sql.select([*columns, exp.Count(this=exp.Star())], numbered)
+        return counted.group_by(*(each.copy() for each in columns), copy=False)
 
     def _per_unit(
         self, value: nodes.Quantised | None, query: exp.Expression, names: dict[str, str], unit: str
@@ -332,23 +379,3 @@ class Renderer:
         )
         cases = [(sql.is_null(sql.column(own)), exp.Null()), (small, exp.Literal.number(0))]
         return exp.Paren(this=sql.case(cases, steps))
-
-    def _bin(self, one: nodes.Bins, own: str, kind: type) -> Any:
-        """Return the number of a value's bin, by bisection."""
-
-        def constant(edge: Any) -> Any:
-            return self._dialect.constant(edge, kind)
-
-        def between(low: int, high: int) -> Any:  # the value is in one of the bins low..high
-            if low == high:
-                return exp.Literal.number(2 * low if one.exact else low)
-            middle = (low + high) // 2
-            edge = one.edges[middle]
-            below = exp.LT(this=sql.column(own), expression=constant(edge))
-            cases: list[tuple[Any, Any]] = [(below, between(low, middle))]
-            if one.exact:
-                equal = exp.EQ(this=sql.column(own), expression=constant(edge))
-                cases.append((equal, exp.Literal.number(2 * middle + 1)))
-            return exp.Paren(this=sql.case(cases, between(middle + 1, high)))
-
-        return between(0, len(one.edges))

@@ -72,6 +72,7 @@ ALLOWED = frozenset(
         exp.Extract,
         exp.Var,
         exp.RegexpLike,
+        exp.WidthBucket,  # which only PostgreSQL searches with
         # aggregates and windows
         exp.Count,
         exp.Distinct,

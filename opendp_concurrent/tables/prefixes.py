@@ -1,0 +1,160 @@
+"""Prefix counts of cells from one noisy release, and quantiles from them.
+
+A group has counts x of n cells between public cuts. The release is A x with noise on each integer,
+and prefix counts are W A^+ (A x + noise), W the lower triangle of ones. The strategy A is the one
+with the least mean squared error among: no combination at all, which is a noisy histogram; sums
+over the blocks of a tree; and, for L2, the optimum of the matrix mechanism, rounded to integers.
+Rounding costs no privacy, as the sensitivity is that of the integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, log, log2, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .moments import Estimate
+from .numbers import Norms
+
+MOST_CELLS = 1001
+OPTIMISED = 256  # cells up to which the optimum is computed
+ROUNDS = 16
+BRANCHES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
+EXACT = 2**62  # of sums in 64 bits
+
+Matrix = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Strategy:
+    """Integer combinations of the counts of cells.
+
+    :ivar matrix: a row for each integer of the answer
+    :ivar per_row: norms of what one row of the table adds
+    :ivar prefixes: matrix from the answer to prefix counts
+    """
+
+    matrix: Matrix
+    per_row: Norms
+    prefixes: Matrix
+
+    @classmethod
+    def of(cls, matrix: Matrix) -> Strategy:
+        """Return the strategy of a matrix of integers."""
+        sizes = np.abs(matrix).astype(object)
+        real = matrix.astype(float)
+        inverse = np.linalg.solve(real.T @ real, real.T)  # columns are independent
+        prefixes = np.cumsum(inverse, axis=0)
+        return cls(
+            matrix,
+            Norms(
+                int(sizes.sum(axis=0).max()),
+                int((sizes**2).sum(axis=0).max()),
+                int(sizes.max()),
+            ),
+            prefixes,
+        )
+
+    @property
+    def integers(self) -> int:
+        """Number of integers of a group."""
+        return len(self.matrix)
+
+    def combine(self, counts: Sequence[int]) -> list[int]:
+        """Return the integers of a group, exactly."""
+        small = sum(counts) * self.per_row.linf < EXACT
+        kind: Any = np.int64 if small else object
+        return list(map(int, self.matrix.astype(kind) @ np.array(counts, dtype=kind)))
+
+    def error(self, norm: str) -> float:
+        """Return the root mean squared error of prefix counts, for a loss of 1."""
+        sensitivity = sqrt(self.per_row.l2_squared) if norm == "l2" else self.per_row.l1
+        return sensitivity * float(np.sqrt((self.prefixes**2).sum(axis=1).mean()))
+
+    def quantiles(
+        self,
+        noisy: Sequence[int],
+        cuts: Sequence[Any],
+        share: float,
+        noise: tuple[bool, float],
+        alpha: float,
+    ) -> list[Estimate]:
+        """Return the last cut of each group below which at most a share of its values is.
+
+        :param noise: whether it is Laplace noise, and its scale
+        :param alpha: probability for each group that the interval does not have the cut
+        """
+        weights = self.prefixes[:-1] - share * self.prefixes[-1]
+        most = np.array([_tail(row, *noise, alpha / len(weights)) for row in weights])
+        found = []
+        for at in range(0, len(noisy), self.integers):
+            off = weights @ np.array(noisy[at : at + self.integers], dtype=float)
+            first, last = _last(off + most), _last(off - most)
+            rising = np.maximum.accumulate(off), np.minimum.accumulate(off[::-1])[::-1]
+            place = min(max(_last(rising[0] + rising[1]), first), last)
+            found.append(Estimate(*(float(cuts[one]) for one in (place, first, last))))
+        return found
+
+
+def _last(off: Matrix) -> int:
+    """Return the last place that is at most 0; the first one if there is none."""
+    (places,) = np.nonzero(off <= 0.0)
+    return int(places[-1]) if len(places) else 0
+
+
+def _tail(weights: Matrix, laplace: bool, scale: float, alpha: float) -> float:
+    """Return what a weighted sum of noise exceeds with a probability of at most alpha.
+
+    Both laws on the integers have moments at most those of the laws on the reals: e^(λ² s²/2) for
+    Gaussian noise [CKS20], 1/(1 - λ² s²) for Laplace noise, where sinh is convex.
+    """
+    spread, sides = scale * np.abs(weights), log(2 / alpha)
+    if not spread.any():
+        return 0.0
+    if not laplace:
+        return float(np.linalg.norm(spread)) * sqrt(2 * sides)
+    rates = np.arange(1, 100) / (100 * spread.max())
+    logs = -np.log1p(-(np.outer(rates, spread) ** 2)).sum(axis=1)
+    return float(((logs + sides) / rates).min())
+
+
+@lru_cache(maxsize=32)
+def strategy_for(cells: int, norm: str) -> Strategy:
+    """Return the strategy with the least error."""
+    branches = [one for one in BRANCHES[:: 1 if cells <= OPTIMISED else 3] if one < cells]
+    known = [Strategy.of(np.eye(cells, dtype=np.int64))]
+    if norm == "l2" and 1 < cells <= OPTIMISED:
+        known.append(Strategy.of(_optimum(cells)))
+    else:
+        known += [Strategy.of(_tree(cells, one)) for one in branches]
+    return min(known, key=lambda one: one.error(norm))
+
+
+def _tree(cells: int, branch: int) -> Matrix:
+    """Return sums over blocks of b, b², ... cells, and the cells; not over all."""
+    sizes = [branch**level for level in range(ceil(log2(cells) / log2(branch)) + 1)]
+    rows = [
+        (np.arange(cells) // size == block).astype(np.int64)
+        for size in sizes
+        if size < cells
+        for block in range(-(-cells // size))
+    ]
+    return np.array(rows)
+
+
+def _optimum(cells: int) -> Matrix:
+    """Return the optimum for prefix counts by a fixed point, in steps of a small fraction."""
+    work = np.tril(np.ones((cells, cells)))
+    gram, v = work.T @ work, np.ones(cells)
+    for _ in range(ROUNDS):
+        root = np.sqrt(v)
+        values, vectors = np.linalg.eigh(root[:, None] * gram * root)
+        square = vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
+        best, v = square / (root[:, None] * root * (np.diag(square) / v).max()), np.diag(square)
+    steps = 2.0 ** (12 + ceil(log2(cells) / 2))
+    return np.rint(steps * np.linalg.cholesky(best).T).astype(np.int64)

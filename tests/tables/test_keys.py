@@ -1,0 +1,189 @@
+"""Keys that are found from the data: the statement on each engine, the loss, what is refused."""
+
+from collections import Counter, defaultdict
+from datetime import date
+
+import opendp.prelude as dp
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    UnsupportedMeasureError,
+)
+from opendp_concurrent.tables.plan import FoundKeys
+
+from .pipelines import Data, data, keyed
+from .reference import scanned
+
+RELAXED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+def expected(found, by):
+    """The rows of the statement in plain Python."""
+    keys = defaultdict(set)
+    for row in scanned(found.rows, found.unit):
+        key = tuple(row[name] for name in by)
+        if None not in key:
+            keys[row[found.unit]].add(key)
+    return Counter((*key, len(own)) for own in keys.values() for key in own)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=RELAXED)
+@given(st.data())
+def test_each_engine_counts_units_by_key(on_duckdb, draws):
+    counts_units(on_duckdb, draws.draw)
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None, suppress_health_check=RELAXED)
+@given(st.data())
+def test_postgres_and_spark_count_units_by_key(engine, draws):
+    counts_units(engine, draws.draw)
+
+
+def counts_units(engine, draw):
+    found = draw(data(most=20))
+    names = st.lists(st.sampled_from(keyed(found.schema)), min_size=1, max_size=2, unique=True)
+    by = tuple(draw(names))
+    rows = engine.load(found).ask_keys(FoundKeys(by))
+    assert {tuple(row[:-1]): row[-1] for row in rows} == expected(found, by)
+
+
+SCHEMA = {"person": int, "zone": str, "day": date}
+DAYS = [date(2024, 1, 1), date(9999, 12, 31), date(1, 1, 1), None]
+
+
+def visits(engine, persons=300):
+    rows = [(p, "north" if p % 3 else "south", DAYS[p % 4]) for p in range(persons)]
+    rows += [(p, "alone", DAYS[0]) for p in (-1, -2)] + [(p, "south", DAYS[0]) for p in (1, 2)]
+    named = [dict(zip(SCHEMA, row, strict=True)) for row in rows]
+    return engine.load(Data(SCHEMA, "person", named))
+
+
+def test_keys_of_many_units_are_found(engine):
+    table = visits(engine)
+    one = table.space >> oc.t.then_truncate(1) >> oc.m.then_table_keys("zone", d_out=(1.0, 1e-6))
+    found = one(table)
+    assert list(found) == ["north", "south"]
+    assert abs(found["north"] - 198) <= 14
+    days = table.space >> oc.t.then_truncate(1) >> oc.m.then_table_keys("day", d_out=(1.0, 1e-6))
+    assert list(days(table)) == [DAYS[2], DAYS[0], DAYS[1]]
+    many = table.space >> oc.t.then_group_truncate(["zone", "day"], groups=10)
+    both = many >> oc.m.then_table_keys(["zone", "day"], d_out=(1.0, 1e-2))
+    assert list(both(table)) == [
+        (zone, DAYS[at]) for zone in ("north", "south") for at in (2, 0, 1)
+    ]
+    assert set(both(table).values()) == {None}
+
+
+def test_days_that_python_does_not_have_are_left_out(on_duckdb):
+    on_duckdb.connection.execute(
+        "CREATE OR REPLACE TABLE far AS SELECT range AS person, ['infinity', '-infinity', "
+        "'290000-01-01', '0044-03-15 (BC)', '2024-01-01'][1 + range % 5]::DATE AS day "
+        "FROM range(500)"
+    )
+    schema = {"person": int, "day": date}
+    table = oc.tables.scan(on_duckdb.connection, "far", schema, "person")
+    made = table.space >> oc.t.then_truncate(1) >> oc.m.then_table_keys("day", d_out=(1.0, 1e-6))
+    assert list(made(table)) == [DAYS[0]]
+
+
+def test_texts_that_cannot_be_keys_are_left_out(on_duckdb):
+    on_duckdb.connection.execute(
+        "CREATE OR REPLACE TABLE odd AS SELECT range AS person, "
+        "CAST(range % 3 - 9223372036854775807 - 1 AS BIGINT) AS big, "
+        "CASE WHEN range % 2 = 0 THEN 'a' || chr(0) ELSE 'b' END AS name FROM range(500)"
+    )
+    schema = {"person": int, "big": int, "name": str}
+    table = oc.tables.scan(on_duckdb.connection, "odd", schema, "person")
+    bounded = table.space >> oc.t.then_truncate(1)
+    names = bounded >> oc.m.then_table_keys("name", d_out=(1.0, 1e-6))
+    assert list(names(table)) == ["b"]
+    numbers = bounded >> oc.m.then_table_keys("big", d_out=(1.0, 1e-6))
+    assert list(numbers(table)) == [-(2**63) + 1, -(2**63) + 2]
+
+
+def test_the_loss_of_groups_of_units(on_duckdb):
+    table = visits(on_duckdb)
+    bounded = table.space >> oc.t.then_truncate(1)
+    for d_in in (1, 2, 3):
+        made = bounded >> oc.m.then_table_keys("zone", d_out=(1.0, 1e-6), d_in=d_in)
+        assert made.map(0) == (0.0, 0.0)
+        epsilon, delta = made.map(d_in)
+        assert 0.99 < epsilon <= 1.0
+        assert 2e-7 < delta <= 1e-6
+        assert made.map(d_in + 1) > made.map(d_in)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"by": "nowhere"}, "by"),
+        ({"by": []}, "by"),
+        ({"by": "zone", "d_out": (1.0, 0.0)}, "delta of 0"),
+        ({"by": "zone", "d_out": (0.0, 1e-6)}, "epsilon from"),
+        ({"by": "zone", "d_out": (1.0, 1.0)}, "d_out"),
+        ({"by": "zone", "d_out": 1.0}, "d_out"),
+        ({"by": "zone", "d_out": (1e-300, 1e-6)}, "d_out"),
+        ({"by": "zone", "d_in": 0}, "d_in"),
+    ],
+)
+def test_what_cannot_be_is_refused(on_duckdb, arguments, message):
+    space = visits(on_duckdb).space
+    bounded = space >> oc.t.then_truncate(1)
+    with pytest.raises((InvalidTypeError, InvalidValueError), match=message):
+        oc.m.make_table_keys(*bounded.output_space, **{"d_out": (1.0, 1e-6)} | arguments)
+
+
+def test_units_must_have_few_keys(on_duckdb):
+    space = visits(on_duckdb).space
+    with pytest.raises(InvalidValueError, match="does not bound the rows"):
+        oc.m.make_table_keys(*space, "zone", (1.0, 1e-6))
+    bounded = space >> oc.t.then_truncate(1001)
+    with pytest.raises(InvalidValueError, match="at most 1000"):
+        oc.m.make_table_keys(*bounded.output_space, "zone", (1.0, 1e-6))
+
+
+def context(table, loss):
+    return oc.concurrent_context(table, oc.tables.unit_of(units=1), loss)
+
+
+def test_a_context_finds_keys_and_then_counts_by_them(on_duckdb):
+    asked = context(visits(on_duckdb), dp.loss_of(epsilon=2.0, delta=1e-6))
+    few = asked.query(epsilon=1.0, delta=1e-6).truncate(1)
+    frame = few.keys("zone").release(frame="polars")
+    assert frame.columns == ["zone", "value", "accuracy"]
+    assert frame["zone"].to_list() == ["north", "south"]
+    epsilon, delta = asked.current_privacy_loss()
+    assert (epsilon, delta) == (1.0, few.keys("zone")._chain.map(1)[1])
+    counts = asked.query(epsilon=1.0, delta=0.0).truncate(1).counts("zone", frame["zone"].to_list())
+    assert len(counts.laplace().release()) == 2
+
+
+def test_several_keys_have_no_numbers(on_duckdb):
+    asked = context(visits(on_duckdb), dp.loss_of(epsilon=1.0, delta=1e-6))
+    query = asked.query(epsilon=1.0, delta=1e-6).group_truncate("zone", 5).keys("zone")
+    assert query.release(frame="polars").columns == ["zone"]
+
+
+@pytest.mark.parametrize("loss", [{"epsilon": 1.0}, {"rho": 1.0}])
+def test_other_measures_are_refused_before_the_charge(on_duckdb, loss):
+    asked = context(visits(on_duckdb), dp.loss_of(**loss))
+    few = asked.query(**loss).truncate(1)
+    with pytest.raises(InvalidTypeError, match=r"d_out must be given"):
+        few.keys("zone")
+    with pytest.raises(UnsupportedMeasureError):
+        few.keys("zone", d_out=(0.5, 1e-7))
+    assert asked.current_privacy_loss() == 0.0
+
+
+def test_tradeoff_functions_take_keys(on_duckdb):
+    table = visits(on_duckdb)
+    made = table.space >> oc.t.then_truncate(1) >> oc.m.then_table_keys("zone", d_out=(1.0, 1e-6))
+    under = oc.c.cast(made, oc.tradeoff())
+    assert under.map(1).delta(1.0) == pytest.approx(made.map(1)[1], rel=1e-6)
+    assert list(under(table)) == ["north", "south"]
