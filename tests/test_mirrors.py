@@ -96,7 +96,7 @@ ELSEWHERE = {
     "native/advisories/test_fence.py": ["native/advisories/record.py"],
     "data/test_toy_kind.py": ["data/kind.py", "data/known.py"],
     "individual/test_rows.py": ["data/own.py", "data/vectors.py"],
-    "parallel/test_partition.py": ["data/frames.py", "parallel/by.py"],
+    "parallel/test_partition.py": ["parallel/by.py"],
     "parallel/test_parallel_loss.py": ["measures/joins.py", "tradeoffs/joins.py"],
     "queryables/test_spawn.py": ["queryables/root.py"],
     "queryables/test_stream.py": ["queryables/stream_handles.py", "queryables/updates.py"],

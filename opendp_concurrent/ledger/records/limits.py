@@ -54,7 +54,12 @@ class Limits:
     def __init__(self, of: Limits | None = None) -> None:
         self._numbers: Shelves[Path, int] = Shelves(None if of is None else of._numbers)
         self._totals: Shelves[int, LimitTotal] = Shelves(None if of is None else of._totals)
-        self._last: tuple[Any, Any, int, Any] = (None, None, 0, None)  # losses that were added
+        self._last: tuple[Any, Any, int, Accumulator | None] = (
+            None,
+            None,
+            0,
+            None,
+        )  # losses that were added
 
     def all(self) -> tuple[LimitTotal, ...]:
         """Return the limits in the order of their first charges."""
@@ -135,7 +140,7 @@ class Limits:
     def _added(self, total: Accumulator, d_mid: Any, count: int) -> Accumulator:
         """Add up losses. Limits that are opened one after another often have the same loss."""
         before, loss, times, after = self._last
-        if total is not before or d_mid is not loss or count != times:
+        if after is None or total is not before or d_mid is not loss or count != times:
             after = repeated(total, d_mid, count)
             self._last = total, d_mid, count, after
         return after
