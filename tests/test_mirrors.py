@@ -35,7 +35,6 @@ ELSEWHERE = {
     "contexts/test_context.py": ["contexts/accountant.py"],
     "contexts/test_frame_query.py": ["contexts/native_loss.py"],
     "contexts/test_query.py": ["contexts/by_opendp.py"],
-    "continual/test_mechanism.py": ["counters/prefix.py"],
     "continual/test_resumed_bounds.py": ["queryables/mechanism.py"],
     "continual/test_transformations.py": ["continual/stream.py"],
     "counters/factors/test_buffered.py": [
