@@ -17,6 +17,7 @@ from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import sqrt_down, to_units
 from . import arguments, shapes
+from .arguments import plain
 from .bounds import UNIT, Array, Bounds, rounded_up
 from .curve import beta_bounds
 from .densities import from_densities
@@ -143,8 +144,8 @@ class TradeoffFunction:
         :param epsilon: at least 0
         :param delta: in [0, 1]
         """
-        loss = checks.non_negative(epsilon=epsilon)
-        failure = checks.probability(delta=delta)
+        loss = checks.non_negative(epsilon=plain(epsilon))
+        failure = checks.probability(delta=plain(delta))
         if failure == 1.0 or isinf(loss):
             return cls.worst()
         return cls._single(response(loss, failure)) if loss or failure else cls.identity()
@@ -157,7 +158,7 @@ class TradeoffFunction:
 
         :param mu: at least 0
         """
-        shift = checks.non_negative(mu=mu)
+        shift = checks.non_negative(mu=plain(mu))
         return cls._of(Product(to_units(shift) ** 2, {})) if shift < _LARGEST else cls.worst()
 
     @classmethod
@@ -179,7 +180,7 @@ class TradeoffFunction:
         :param separation: least distance between two of these steps
         """
         matrix = arguments.matrix(encoder=encoder)
-        noise = Fraction(checks.positive(sigma=sigma))
+        noise = Fraction(checks.positive(sigma=plain(sigma)))
         most, apart = (
             checks.count(participations=participations),
             checks.count(separation=separation),
@@ -195,8 +196,8 @@ class TradeoffFunction:
         :param epsilon: at least 0
         :param steps: shift over step of the grid, for noise on a grid; infinite if continuous
         """
-        loss = checks.non_negative(epsilon=epsilon)
-        whole = checks.number(steps=steps)
+        loss = checks.non_negative(epsilon=plain(epsilon))
+        whole = checks.number(steps=plain(steps))
         if not whole >= 1.0 or (not isinf(whole) and whole != float(int(whole))):
             raise InvalidValueError(
                 f"steps ({checks.shown(steps)}) must be an integer, at least 1, or infinite"
@@ -216,7 +217,8 @@ class TradeoffFunction:
         :param scale: above 0
         :param sensitivity: at least 1
         """
-        width, shift = checks.positive(scale=scale), _MOST_STEPS(sensitivity=sensitivity)
+        width = checks.positive(scale=plain(scale))
+        shift = _MOST_STEPS(sensitivity=plain(sensitivity))
         return cls.laplace(rounded_up(Fraction(shift) / Fraction(width)), float(shift))
 
     @classmethod
@@ -230,7 +232,8 @@ class TradeoffFunction:
         :param scale: above 0, at most about 13,000
         :param sensitivity: at least 1
         """
-        width, shift = checks.positive(scale=scale), _MOST_STEPS(sensitivity=sensitivity)
+        width = checks.positive(scale=plain(scale))
+        shift = _MOST_STEPS(sensitivity=plain(sensitivity))
         return cls._single(discrete_gaussian(width, shift))
 
     @classmethod
@@ -243,7 +246,8 @@ class TradeoffFunction:
         :param prob: in [1/categories, 1]
         :param categories: at least 2
         """
-        truth, number = checks.probability(prob=prob), checks.count(categories=categories)
+        truth = checks.probability(prob=plain(prob))
+        number = checks.count(categories=plain(categories))
         if not 2 <= number <= _MOST_CATEGORIES:
             raise InvalidValueError(
                 f"categories ({categories}) must be at least 2, at most {_MOST_CATEGORIES}"
@@ -288,8 +292,8 @@ class TradeoffFunction:
         :param unit: "removed" for δ of the law with the unit against the law without, or "added"
         :param sampling: only "poisson"
         """
-        noise = checks.positive(sigma=sigma)
-        share, direction = arguments.subsampling(rate=rate, unit=unit, sampling=sampling)
+        noise = checks.positive(sigma=plain(sigma))
+        share, direction = arguments.subsampling(rate=plain(rate), unit=unit, sampling=sampling)
         if not _LEAST_SIGMA <= noise <= _MOST_SIGMA:
             raise InvalidValueError(
                 f"sigma ({sigma}) must be at least 1/16, at most {_MOST_SIGMA:g}; with less noise, "
@@ -314,8 +318,8 @@ class TradeoffFunction:
         :param unit: "removed" for δ of the law with the unit against the law without, or "added"
         :param sampling: only "poisson"
         """
-        loss = checks.non_negative(epsilon=epsilon)
-        share, direction = arguments.subsampling(rate=rate, unit=unit, sampling=sampling)
+        loss = checks.non_negative(epsilon=plain(epsilon))
+        share, direction = arguments.subsampling(rate=plain(rate), unit=unit, sampling=sampling)
         if share in (0.0, 1.0) or loss == 0.0:
             return cls.laplace(loss) if share else cls.identity()
         if not _LEAST_EPSILON <= loss <= _MOST_EPSILON:
@@ -336,7 +340,8 @@ class TradeoffFunction:
         :param bound: largest absolute value of the noise, above 0
         :param sensitivity: above 0
         """
-        end, move = checks.positive(bound=bound), checks.positive(sensitivity=sensitivity)
+        end = checks.positive(bound=plain(bound))
+        move = checks.positive(sensitivity=plain(sensitivity))
         return cls.approximate(0.0, min(1.0, rounded_up(Fraction(move) / (2 * Fraction(end)))))
 
     @classmethod
