@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from .checks import is_a
 
+_SCALARS = frozenset(np.dtype(code).type for code in "bBhHiIlLqQefdg")  # no times, no truth values
+
 
 def array(values: Any, dtype: Any = None) -> NDArray[Any]:
     """Return values as a new NumPy array that shares its memory with no other, or raise.
@@ -40,3 +42,11 @@ def plain(value: Any) -> Any:
     if is_a(value, float):
         return float.__float__(value)
     return str.__str__(value) if is_a(value, str) else value
+
+
+def own_number(value: Any) -> Any:
+    """Return a NumPy number as the number of Python that equals it; any other value as it is."""
+    if type(value) not in _SCALARS:
+        return value
+    own = int(value) if value.dtype.kind in "iu" else float(value)
+    return own if own == value or value != value else value  # a long double may lie between two

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from ..arguments import checks
+from ..arguments.owned import own_number
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import sqrt_down, to_units
 from . import arguments, shapes
-from .arguments import plain
 from .bounds import UNIT, Array, Bounds, rounded_up
 from .curve import beta_bounds
 from .densities import from_densities
@@ -144,8 +144,8 @@ class TradeoffFunction:
         :param epsilon: at least 0
         :param delta: in [0, 1]
         """
-        loss = checks.non_negative(epsilon=plain(epsilon))
-        failure = checks.probability(delta=plain(delta))
+        loss = checks.non_negative(epsilon=own_number(epsilon))
+        failure = checks.probability(delta=own_number(delta))
         if failure == 1.0 or isinf(loss):
             return cls.worst()
         return cls._single(response(loss, failure)) if loss or failure else cls.identity()
@@ -158,7 +158,7 @@ class TradeoffFunction:
 
         :param mu: at least 0
         """
-        shift = checks.non_negative(mu=plain(mu))
+        shift = checks.non_negative(mu=own_number(mu))
         return cls._of(Product(to_units(shift) ** 2, {})) if shift < _LARGEST else cls.worst()
 
     @classmethod
@@ -180,7 +180,7 @@ class TradeoffFunction:
         :param separation: least distance between two of these steps
         """
         matrix = arguments.matrix(encoder=encoder)
-        noise = Fraction(checks.positive(sigma=plain(sigma)))
+        noise = Fraction(checks.positive(sigma=own_number(sigma)))
         most, apart = (
             checks.count(participations=participations),
             checks.count(separation=separation),
@@ -196,8 +196,8 @@ class TradeoffFunction:
         :param epsilon: at least 0
         :param steps: shift over step of the grid, for noise on a grid; infinite if continuous
         """
-        loss = checks.non_negative(epsilon=plain(epsilon))
-        whole = checks.number(steps=plain(steps))
+        loss = checks.non_negative(epsilon=own_number(epsilon))
+        whole = checks.number(steps=own_number(steps))
         if not whole >= 1.0 or (not isinf(whole) and whole != float(int(whole))):
             raise InvalidValueError(
                 f"steps ({checks.shown(steps)}) must be an integer, at least 1, or infinite"
@@ -217,8 +217,8 @@ class TradeoffFunction:
         :param scale: above 0
         :param sensitivity: at least 1
         """
-        width = checks.positive(scale=plain(scale))
-        shift = _MOST_STEPS(sensitivity=plain(sensitivity))
+        width = checks.positive(scale=own_number(scale))
+        shift = _MOST_STEPS(sensitivity=own_number(sensitivity))
         return cls.laplace(rounded_up(Fraction(shift) / Fraction(width)), float(shift))
 
     @classmethod
@@ -232,8 +232,8 @@ class TradeoffFunction:
         :param scale: above 0, at most about 13,000
         :param sensitivity: at least 1
         """
-        width = checks.positive(scale=plain(scale))
-        shift = _MOST_STEPS(sensitivity=plain(sensitivity))
+        width = checks.positive(scale=own_number(scale))
+        shift = _MOST_STEPS(sensitivity=own_number(sensitivity))
         return cls._single(discrete_gaussian(width, shift))
 
     @classmethod
@@ -246,8 +246,8 @@ class TradeoffFunction:
         :param prob: in [1/categories, 1]
         :param categories: at least 2
         """
-        truth = checks.probability(prob=plain(prob))
-        number = checks.count(categories=plain(categories))
+        truth = checks.probability(prob=own_number(prob))
+        number = checks.count(categories=own_number(categories))
         if not 2 <= number <= _MOST_CATEGORIES:
             raise InvalidValueError(
                 f"categories ({categories}) must be at least 2, at most {_MOST_CATEGORIES}"
@@ -292,8 +292,10 @@ class TradeoffFunction:
         :param unit: "removed" for δ of the law with the unit against the law without, or "added"
         :param sampling: only "poisson"
         """
-        noise = checks.positive(sigma=plain(sigma))
-        share, direction = arguments.subsampling(rate=plain(rate), unit=unit, sampling=sampling)
+        noise = checks.positive(sigma=own_number(sigma))
+        share, direction = arguments.subsampling(
+            rate=own_number(rate), unit=unit, sampling=sampling
+        )
         if not _LEAST_SIGMA <= noise <= _MOST_SIGMA:
             raise InvalidValueError(
                 f"sigma ({sigma}) must be at least 1/16, at most {_MOST_SIGMA:g}; with less noise, "
@@ -318,8 +320,10 @@ class TradeoffFunction:
         :param unit: "removed" for δ of the law with the unit against the law without, or "added"
         :param sampling: only "poisson"
         """
-        loss = checks.non_negative(epsilon=plain(epsilon))
-        share, direction = arguments.subsampling(rate=plain(rate), unit=unit, sampling=sampling)
+        loss = checks.non_negative(epsilon=own_number(epsilon))
+        share, direction = arguments.subsampling(
+            rate=own_number(rate), unit=unit, sampling=sampling
+        )
         if share in (0.0, 1.0) or loss == 0.0:
             return cls.laplace(loss) if share else cls.identity()
         if not _LEAST_EPSILON <= loss <= _MOST_EPSILON:
@@ -340,8 +344,8 @@ class TradeoffFunction:
         :param bound: largest absolute value of the noise, above 0
         :param sensitivity: above 0
         """
-        end = checks.positive(bound=plain(bound))
-        move = checks.positive(sensitivity=plain(sensitivity))
+        end = checks.positive(bound=own_number(bound))
+        move = checks.positive(sensitivity=own_number(sensitivity))
         return cls.approximate(0.0, min(1.0, rounded_up(Fraction(move) / (2 * Fraction(end)))))
 
     @classmethod
