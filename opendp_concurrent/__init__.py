@@ -34,6 +34,7 @@ from .continual.stream import (
     user_presence,
 )
 from .data import known as _kinds  # noqa: F401 - each kind is registered
+from .data.scanned import uncollected
 from .errors import every as _every  # noqa: F401
 from .fdp.function import TradeoffFunction
 from .hooks import install, put_hooks, uninstall
@@ -86,6 +87,7 @@ __all__ = [
     "then_concurrent_odometer",
     "tradeoff",
     "truncated_concentrated_divergence",
+    "uncollected",
     "uninstall",
     "user_presence",
     "verify",

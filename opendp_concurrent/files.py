@@ -10,15 +10,20 @@ MODE = 0o600
 _OTHERS = 0o007
 
 
-def make_private(path: str | os.PathLike[str]) -> None:
+def make_private(path: str | os.PathLike[str]) -> bool:
     """Make an empty file that only its owner may read and write, unless there is a file.
 
     SQLite gives its side files the mode of the database. A file that is there is not opened:
     closing it would release the locks that SQLite has on it. If none can be made, nothing happens:
     who opens it finds out.
+
+    :return: whether it was made
     """
-    with suppress(OSError):
+    try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, MODE))
+    except OSError:
+        return False
+    return True
 
 
 def open_to_others(*paths: str | os.PathLike[str]) -> list[str]:

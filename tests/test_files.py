@@ -15,6 +15,7 @@ from opendp_concurrent.ledger.command import main
 
 pytest.importorskip("sqlalchemy")
 from opendp_concurrent.ledger import create_ledger, open_ledger, restore_ledger
+from opendp_concurrent.ledger.storage.store import Store
 from opendp_concurrent.serving import AnswerStore
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="no modes")
@@ -134,3 +135,43 @@ def test_the_folder_of_the_server_is_private(tmp_path):
     assert made.returncode == 0
     assert modes(tmp_path) == {"kept": "0o700"}
     assert set(modes(tmp_path / "kept").values()) == {"0o600"}
+
+
+FULL = """
+import resource, signal, sys
+from pathlib import Path
+from opendp_concurrent.errors import LedgerError
+from opendp_concurrent.ledger import create_ledger
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+folder, size = Path(sys.argv[1]), int(sys.argv[2])
+most = resource.RLIM_INFINITY
+resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
+try:
+    create_ledger(folder / "a.db", "d")
+except LedgerError:
+    print(*sorted(one.name for one in folder.iterdir()))
+resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+create_ledger(folder / "a.db", "d").close()
+"""
+
+
+@pytest.mark.parametrize("size", [0, 4096, 40_000])
+def test_a_ledger_that_a_full_disk_did_not_take_can_be_made_later(tmp_path, size):
+    run = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path), str(size)], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert (run.stdout == "\n") == (size == 0)  # no empty file stays; the rest may be of others
+    with open_ledger(tmp_path / "a.db", "d") as ledger:
+        assert ledger.summary().launches == 0
+
+
+def test_a_file_that_others_have_made_stays_though_it_is_empty(tmp_path):
+    path = tmp_path / "a.db"
+    path.touch()
+    store = Store(path, create=True, wait=1.0)
+    store.discard()
+    assert path.exists()
+    store = Store(tmp_path / "b.db", create=True, wait=1.0)
+    store.discard()
+    assert [one.name for one in tmp_path.iterdir()] == ["a.db"]

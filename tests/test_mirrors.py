@@ -35,7 +35,6 @@ ELSEWHERE = {
     "contexts/test_context.py": ["contexts/accountant.py"],
     "contexts/test_frame_query.py": ["contexts/native_loss.py", "native/attributes.py"],
     "contexts/test_query.py": ["contexts/by_opendp.py"],
-    "continual/test_mechanism.py": ["counters/prefix.py"],
     "continual/test_resumed_bounds.py": ["queryables/mechanism.py"],
     "continual/test_transformations.py": ["continual/stream.py"],
     "counters/factors/test_buffered.py": [
@@ -96,7 +95,7 @@ ELSEWHERE = {
     "native/advisories/test_fence.py": ["native/advisories/record.py"],
     "data/test_toy_kind.py": ["data/kind.py", "data/known.py"],
     "individual/test_rows.py": ["data/own.py", "data/vectors.py"],
-    "parallel/test_partition.py": ["data/frames.py", "parallel/by.py"],
+    "parallel/test_partition.py": ["parallel/by.py"],
     "parallel/test_parallel_loss.py": ["measures/joins.py", "tradeoffs/joins.py"],
     "queryables/test_spawn.py": ["queryables/root.py"],
     "queryables/test_stream.py": ["queryables/stream_handles.py", "queryables/updates.py"],

@@ -22,6 +22,7 @@ from ..errors import (
     PrepaidPriceError,
     PrepaidUsedError,
     PrivacyMapError,
+    tell_charged,
 )
 from ..interrupts import Lock
 from ..types import Distance, Key, Loss
@@ -243,9 +244,12 @@ class Prepaid:
                 account.lifecycle.check()
                 if not self._left or self._closed:
                     self._renew()
-        except ConcurrentError as error:
+        except BaseException as error:
             if self._paid != paid:  # prepaid again, here or by another thread, and then refused
-                error.charged = None
+                if isinstance(error, ConcurrentError):
+                    error.charged = None
+                else:
+                    tell_charged(error, None)
             raise
 
     def _take(self, price: Price, checked: int) -> bool:

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from ..types import Argument
 
+_SCALARS = frozenset(np.dtype(code).type for code in "bBhHiIlLqQefdg")  # no times, no truth values
+
 
 def array(values: Argument, dtype: Any = None) -> NDArray[Any]:
     """Return values as a new NumPy array that shares its memory with no other, or raise.
@@ -28,3 +30,11 @@ def array(values: Argument, dtype: Any = None) -> NDArray[Any]:
         raise
     except Exception as error:
         raise TypeError(f"cannot be read: {type(error).__name__}") from error
+
+
+def own_number(value: Argument) -> Any:
+    """Return a NumPy number as the number of Python that equals it; any other value as it is."""
+    if type(value) not in _SCALARS:
+        return value
+    own = int(value) if value.dtype.kind in "iu" else float(value)
+    return own if own == value or value != value else value  # a long double may lie between two

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from opendp.mod import Measure
 
+from ..arguments.owned import own_number
 from ..errors import InvalidTypeError
 from ..measures import CompositionMeasure, registered
 
@@ -73,7 +74,7 @@ def guarded(**given: Any) -> dict[str, Any]:
 
 
 def _given(**words: Any) -> dict[str, Any]:
-    return {name: value for name, value in words.items() if value is not None}
+    return {name: own_number(value) for name, value in words.items() if value is not None}
 
 
 def _measure_with(given: dict[str, Any]) -> type[CompositionMeasure] | None:

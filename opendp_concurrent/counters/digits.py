@@ -20,7 +20,7 @@ import numpy as np
 from ..queryables.saved import fields, require, rows, whole
 from ..types import Item, ItemSequence, Json, Loss
 from .dyadic import plain, unplain
-from .node_noise import NodeNoise
+from .node_noise import LARGEST_SUM, NodeNoise
 
 MOST_HEIGHT = 64
 
@@ -172,6 +172,22 @@ class DigitNoise:
             noise = [unplain(value) for value in rows(values, most=self._digits.base)]
             self._levels[whole(level)] = whole(start), positive, noise
 
+    def fits(self, count: int) -> bool:
+        """Return whether it has the noise of the sum of ``count`` items, and no other."""
+        found = {
+            level: (start, positive, len(v)) for level, (start, positive, v) in self._levels.items()
+        }
+        return found == {
+            level: (start, digit > 0, abs(digit))
+            for level, start, digit in self._digits.of(count)
+            if digit
+        }
+
+    @property
+    def shapes(self) -> set[tuple[int, ...]]:
+        """The shapes of the noise."""
+        return {np.shape(one) for *_, values in self._levels.values() for one in values}
+
 
 class DigitsPrefix:
     """A prefix: the exact sum, and the noise of nodes. Noise is drawn when a query needs it."""
@@ -210,10 +226,17 @@ class DigitsPrefix:
     def restore(self, record: dict[str, Any]) -> None:
         """Restore the state from a record."""
         count, total, noise = fields(record, "count", "sum", "noise")
-        self._count, self._sum = whole(count, most=self._noise.most), unplain(total)
+        self._count = whole(count, most=self._noise.most)
+        self._sum = unplain(total, LARGEST_SUM)
         self._noise.restore(noise)
+        require(self._noise.fits(count))
 
     @property
     def steps(self) -> int:
         """Number of steps so far."""
         return self._count
+
+    @property
+    def shapes(self) -> set[tuple[int, ...]]:
+        """The shapes of all sums and noise that it keeps."""
+        return {np.shape(self._sum)} | self._noise.shapes

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from ..queryables.saved import fields, require, whole
 from ..types import Item
+from .node_noise import LARGEST_SUM
 
 Integers = NDArray[np.int64]
 
@@ -33,10 +34,13 @@ def plain(total: Any) -> Any:
     return [int(one) for one in total] if isinstance(total, np.ndarray) else int(total)
 
 
-def unplain(total: Any) -> Any:
-    """Return the integer or array of a JSON value, or raise: the inverse of :func:`plain`."""
+def unplain(total: Any, most: int | None = None) -> Any:
+    """Return the integer or array of a JSON value, or raise: the inverse of :func:`plain`.
+
+    :param most: largest size of an integer
+    """
     for one in total if isinstance(total, list) else [total]:
-        require(type(one) is int)
+        require(type(one) is int and (most is None or -most <= one <= most))
     return np.array(total, dtype=object) if isinstance(total, list) else total
 
 
@@ -140,7 +144,7 @@ class Dyadic:
         self.count = whole(count, most=self._leaves.horizon)
         self._leaf = self._leaves.leaf(count)
         require(type(sums) is dict and set(sums) == set(map(str, self._bits())))
-        self.sums = {int(bit): unplain(total) for bit, total in sums.items()}
+        self.sums = {int(bit): unplain(total, LARGEST_SUM) for bit, total in sums.items()}
 
     def _bits(self) -> Iterator[int]:
         """Yield the bits of the nodes of the prefix that are not empty."""

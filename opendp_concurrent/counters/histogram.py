@@ -58,7 +58,7 @@ class _Histogram:
 
     def restore(self, record: Json) -> None:
         restore_exactly(self._prefix, record)
-        require(np.shape(self._prefix.total()) in ((), (self._categories.count,)))
+        require(self._prefix.shapes <= {(), (self._categories.count,)})
 
     @property
     def steps(self) -> int | None:

@@ -11,7 +11,7 @@ import numpy as np
 from ..queryables.saved import fields, require, rows, whole
 from ..types import Item, ItemSequence, Loss
 from .dyadic import AllLeaves, Dyadic, Leaves, plain, unplain
-from .node_noise import NodeNoise
+from .node_noise import LARGEST_RELEASE, LARGEST_SUM, NodeNoise
 
 
 class Prefix(Protocol):
@@ -35,6 +35,10 @@ class Prefix(Protocol):
     @property
     def steps(self) -> int | None:
         """Number of steps so far; None if it is not kept."""
+
+    @property
+    def shapes(self) -> set[tuple[int, ...]]:
+        """The shapes of all sums and noise that it keeps."""
 
 
 def _released(noise: NodeNoise, total: Any) -> Any:
@@ -83,12 +87,17 @@ class TreePrefix:
         dyadic, noisy = fields(record, "dyadic", "noisy")
         self._dyadic.restore(dyadic)
         require(type(noisy) is dict and set(noisy) == set(map(str, self._dyadic.sums)))
-        self._noisy = {int(bit): unplain(value) for bit, value in noisy.items()}
+        self._noisy = {int(bit): unplain(one, LARGEST_RELEASE) for bit, one in noisy.items()}
 
     @property
     def steps(self) -> int:
         """Number of steps so far."""
         return self._dyadic.count
+
+    @property
+    def shapes(self) -> set[tuple[int, ...]]:
+        """The shapes of all sums and noise that it keeps."""
+        return {np.shape(one) for one in (*self._dyadic.sums.values(), *self._noisy.values())}
 
 
 class DoublingPrefix:
@@ -157,8 +166,8 @@ class DoublingPrefix:
         before, exact, length, steps, tree = fields(record, *names)
         self._length = whole(length, least=1)
         self._steps = whole(steps, most=length - 1)
-        self._before = unplain(before)
-        self._exact = [unplain(total) for total in rows(exact)]
+        self._before = unplain(before, LARGEST_RELEASE * length.bit_length())
+        self._exact = [unplain(total, LARGEST_SUM) for total in rows(exact)]
         require(length.bit_count() == 1 and len(exact) == (1 if steps else 0))
         if steps:  # an epoch of one step is never open
             self._open()
@@ -170,6 +179,12 @@ class DoublingPrefix:
     def steps(self) -> int:
         """Number of steps so far."""
         return self._length - 1 + self._steps
+
+    @property
+    def shapes(self) -> set[tuple[int, ...]]:
+        """The shapes of all sums and noise that it keeps."""
+        own = {np.shape(one) for one in (self._before, *self._exact)}
+        return own if self._tree is None else own | self._tree.shapes
 
     def _exact_add(self, items: ItemSequence) -> None:
         if self._steps == 0:

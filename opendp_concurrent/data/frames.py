@@ -1,4 +1,8 @@
-"""LazyFrames of Polars, and DataFrames in place of them."""
+"""LazyFrames of Polars, and DataFrames in place of them.
+
+A LazyFrame is collected once, when it arrives: a row that makes its plan fail is then an error to
+the owner of the data. At a launch it would be an answer, which tells the row from its neighbours.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,12 @@ from opendp.domains import lazyframe_domain, with_margin
 from opendp.extras.polars import pl
 from opendp.mod import Domain, LazyFrameDomain
 
-from ..arguments.checks import shown
+from ..arguments.checks import is_a, shown
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from ..types import Data
 from .kind import Cut, Kind, Of, Owners, columns_in, register
-from .scanned import as_lazyframe, files_of, is_frame
+from .scanned import as_lazyframe, collected, files_of, is_frame, plan_of
 
 
 class Frames(Kind):
@@ -33,13 +37,21 @@ class Frames(Kind):
 
     def inferred(self, data: Data) -> tuple[Any, Domain]:
         """Return a LazyFrame and its domain, or raise."""
-        data = as_lazyframe(data)
-        files_of(data)  # raises if one is missing, as the types are read from it
-        return super().inferred(data)
+        frame = as_lazyframe(plan_of(data))
+        files_of(frame)  # raises if one is missing, as the types are read from it
+        return data, super().inferred(frame)[1]
 
     def accepted(self, data: Data, domain: Domain) -> Any:
-        """Return a LazyFrame, or raise."""
-        return as_lazyframe(data)
+        """Return a LazyFrame of rows in memory, or raise; a plan if the owner has asked for it."""
+        plan = plan_of(data)
+        if plan is not data:
+            return plan
+        frame = as_lazyframe(data)
+        if pl is None or not is_a(frame, pl.LazyFrame):
+            return frame  # OpenDP refuses it
+        rows = collected(frame)
+        _check_values(rows, domain)
+        return rows.lazy()
 
     def sources(self, data: Data) -> tuple[str, ...]:
         """Return the local files that the LazyFrame is scanned from, as far as its plan shows."""
@@ -98,6 +110,25 @@ class Frames(Kind):
         """Return the number of rows."""
         rows: int = data.select(pl.len()).collect().item()
         return rows
+
+
+def _check_values(rows: Any, domain: Domain) -> None:
+    """Raise if a column has NaN or missing values that its domain excludes."""
+    for name in set(domain.columns).intersection(rows.columns):
+        column, series = rows.get_column(name), domain.get_series_domain(name)
+        if not series.nullable and column.null_count():
+            raise InvalidValueError(
+                f"data has missing values in the column {name!r}, which the domain excludes; fill "
+                "them with a value that does not depend on the data, or declare "
+                f"dp.series_domain({name!r}, dp.option_domain(...))"
+            )
+        nan = getattr(series.element_domain, "nan", True)  # other domains have no NaN
+        if not nan and column.dtype.is_float() and column.is_nan().any():
+            raise InvalidValueError(
+                f"data has NaN in the column {name!r}, which the domain excludes; fill it with a "
+                "value that does not depend on the data, or declare "
+                "dp.atom_domain(T=float, nan=True)"
+            )
 
 
 def _public(columns: tuple[str, ...], empty: Any, values: list[Any]) -> Any:

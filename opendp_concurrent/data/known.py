@@ -5,6 +5,6 @@ Tables in an engine are registered by their own room.
 
 from __future__ import annotations
 
-from . import frames, own, vectors
+from . import frames, own, scalars, vectors
 
-__all__ = ["frames", "own", "vectors"]
+__all__ = ["frames", "own", "scalars", "vectors"]

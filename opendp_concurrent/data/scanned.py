@@ -7,6 +7,7 @@ file that neither shows is not seen.
 
 from __future__ import annotations
 
+import logging
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -14,9 +15,12 @@ from typing import Any
 
 from opendp.extras.polars import pl
 
+from ..accounts.lifecycle import at_home, new_home
 from ..arguments.checks import is_a
-from ..errors import InvalidTypeError
+from ..errors import InvalidTypeError, InvalidValueError
 from ..errors.data import DataSourceError
+from ..failures import log, pass_interrupt
+from ..interrupts import let_in
 from ..native.attributes import native_frame
 from ..types import Data
 from .columns import is_column
@@ -24,6 +28,77 @@ from .kind import check_files
 
 _REFUSED = {"pandas": "from_pandas", "pyarrow": "from_arrow"}  # and how they are converted
 _SCANNED = re.compile(r" SCAN \[(.*?)(?:, \.\.\. \d+ other sources?)?\]$", re.MULTILINE)
+
+LOGGER = logging.getLogger("opendp_concurrent.data")
+
+
+class Uncollected:
+    """A LazyFrame whose plan runs at each launch. Make it by :func:`.uncollected`.
+
+    :ivar frame: the LazyFrame
+    """
+
+    __slots__ = ("frame",)
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+
+
+def uncollected(frame: Any) -> Uncollected:
+    """Let the plan of a LazyFrame run anew at each launch, for frames that do not fit in memory.
+
+    Without this, a LazyFrame is collected once, when it is passed to a measurement or a context.
+
+    .. warning::
+
+        A plan can fail on one row: a word in a column of numbers, invalid UTF-8, NaN that the
+        domain excludes, a cast of your own. Then every launch fails that reads this row, and none
+        does without it. So an error is an answer, which is not charged. The caller promises that
+        the plan fails on no row, and that its files do not change.
+
+    :param frame: a Polars LazyFrame
+    :return: data, in place of the frame
+    :raises InvalidTypeError: if it is no LazyFrame
+
+    :example:
+
+    >>> import polars as pl
+    >>> visits = pl.LazyFrame({"age": [30, 40]})  # pl.scan_parquet(...)
+    >>> context = oc.concurrent_context(
+    ...     data=oc.uncollected(visits),
+    ...     privacy_unit=dp.unit_of(contributions=1),
+    ...     privacy_loss=dp.loss_of(epsilon=1.0),
+    ... )
+    """
+    if pl is None or not is_a(frame, pl.LazyFrame):
+        raise InvalidTypeError(f"frame must be a Polars LazyFrame, found {type(frame).__name__}")
+    return Uncollected(frame)
+
+
+def plan_of(data: Any) -> Any:
+    """Return the LazyFrame of :func:`uncollected`, and other data unchanged."""
+    return data.frame if is_a(data, Uncollected) else data
+
+
+def collected(frame: Any) -> Any:
+    """Return the rows of a LazyFrame as a DataFrame. What is in memory already is not copied.
+
+    :raises DataSourceError: if a file is missing
+    :raises InvalidValueError: if the plan fails; the log of the owner has the reason
+    """
+    try:
+        files_of(frame)
+        rows: Any = at_home(new_home(), let_in, frame.collect)
+        return rows
+    except DataSourceError:
+        raise
+    except BaseException as error:  # its text, and the frames of its traceback, may have rows
+        pass_interrupt(error)
+        log(LOGGER, "a LazyFrame cannot be read", error)
+    raise InvalidValueError(
+        "data (LazyFrame) must be readable: its plan has failed; the logger "
+        "'opendp_concurrent.data' has the reason, which may contain rows"
+    )
 
 
 def files_of(data: Data) -> tuple[str, ...]:
@@ -63,7 +138,7 @@ def _nodes(frame: Any) -> list[str]:
 
 def is_frame(data: Data) -> bool:
     """Whether the data are a table of Polars, pandas or PyArrow, and not a column."""
-    if pl is not None and is_a(data, pl.LazyFrame, pl.DataFrame):
+    if pl is not None and is_a(data, pl.LazyFrame, pl.DataFrame, Uncollected):
         return True
     return _package(data) in _REFUSED and not is_column(data)
 

@@ -75,8 +75,9 @@ def charged(error: BaseException) -> bool | None:
     * False: the launch was refused, or failed before its charge. Nothing was charged.
     * True: the launch was charged, and then its mechanism failed or was interrupted.
     * None: unknown. A ledger could not tell whether it wrote the charge; an interrupt arrived
-      during the charge; or the error does not come from a launch, such as that of a query to a
-      child. :meth:`.SqlLedger.charged` then tells whether a ledger has the charge.
+      during the charge, or just before or after the launch; or the error does not come from a
+      launch, such as that of a query to a child. :meth:`.SqlLedger.charged` then tells whether a
+      ledger has the charge.
 
     Below an interactive mechanism of OpenDP, an exception of other code arrives as another one, of
     OpenDP, which may not know.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..arguments import checks
+from ..arguments.owned import own_number
 from ..errors import ConcurrentError
 from ..types import DpEvent
-from .arguments import plain
 from .function import TradeoffFunction
 from .session import Session
 
@@ -80,7 +80,7 @@ class Accountant:
         """
         from .reading import with_own_count
 
-        times = checks.count(count=plain(count))
+        times = checks.count(count=own_number(count))
         losses, session = self._read(event, times)
         self._builder.compose(with_own_count(event), times)
         self._losses, self._session = losses, session
@@ -99,7 +99,7 @@ class Accountant:
 
         :param target_delta: in [0, 1]
         """
-        delta = checks.probability(target_delta=plain(target_delta))
+        delta = checks.probability(target_delta=own_number(target_delta))
         if self.session.removed == TradeoffFunction.worst():
             return float("inf")
         return self.session.epsilon(delta)
@@ -109,5 +109,5 @@ class Accountant:
 
         :param target_epsilon: at least 0
         """
-        epsilon = checks.non_negative(target_epsilon=plain(target_epsilon))
+        epsilon = checks.non_negative(target_epsilon=own_number(target_epsilon))
         return float(self.session.delta(epsilon))

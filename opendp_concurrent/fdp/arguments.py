@@ -16,15 +16,6 @@ from .bounds import TINY, Array, rounded_up
 
 MOST_POINTS = 10**7
 UNITS = ("removed", "added")
-_SCALARS = frozenset(np.dtype(code).type for code in "bBhHiIlLqQefdg")  # no times, no truth values
-
-
-def plain(value: Argument) -> Any:
-    """Return a NumPy number as the number of Python that equals it; any other value as it is."""
-    if type(value) not in _SCALARS:
-        return value
-    own = int(value) if value.dtype.kind in "iu" else float(value)
-    return own if own == value or value != value else value  # a long double may lie between two
 
 
 def numbers(**argument: Any) -> list[float]:

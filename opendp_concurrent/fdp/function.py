@@ -15,6 +15,7 @@ import numpy as np
 
 from ..arguments import checks
 from ..arguments.abilities import instance
+from ..arguments.owned import own_number
 from ..arguments.weights import weights as shares_of
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import sqrt_down, to_units
@@ -145,8 +146,8 @@ class TradeoffFunction:
         :param epsilon: at least 0
         :param delta: in [0, 1]
         """
-        loss = checks.non_negative(epsilon=epsilon)
-        failure = checks.probability(delta=delta)
+        loss = checks.non_negative(epsilon=own_number(epsilon))
+        failure = checks.probability(delta=own_number(delta))
         if failure == 1.0 or isinf(loss):
             return cls.worst()
         return cls._single(response(loss, failure)) if loss or failure else cls.identity()
@@ -159,7 +160,7 @@ class TradeoffFunction:
 
         :param mu: at least 0
         """
-        shift = checks.non_negative(mu=mu)
+        shift = checks.non_negative(mu=own_number(mu))
         return cls._of(Product(to_units(shift) ** 2, {})) if shift < _LARGEST else cls.worst()
 
     @classmethod
@@ -181,7 +182,7 @@ class TradeoffFunction:
         :param separation: least distance between two of these steps
         """
         matrix = arguments.matrix(encoder=encoder)
-        noise = Fraction(checks.positive(sigma=sigma))
+        noise = Fraction(checks.positive(sigma=own_number(sigma)))
         most, apart = (
             checks.count(participations=participations),
             checks.count(separation=separation),
@@ -197,8 +198,8 @@ class TradeoffFunction:
         :param epsilon: at least 0
         :param steps: shift over step of the grid, for noise on a grid; infinite if continuous
         """
-        loss = checks.non_negative(epsilon=epsilon)
-        whole = checks.number(steps=steps)
+        loss = checks.non_negative(epsilon=own_number(epsilon))
+        whole = checks.number(steps=own_number(steps))
         if not whole >= 1.0 or (not isinf(whole) and whole != float(int(whole))):
             raise InvalidValueError(
                 f"steps ({checks.shown(steps)}) must be an integer, at least 1, or infinite"
@@ -218,7 +219,8 @@ class TradeoffFunction:
         :param scale: above 0
         :param sensitivity: at least 1
         """
-        width, shift = checks.positive(scale=scale), _MOST_STEPS(sensitivity=sensitivity)
+        width = checks.positive(scale=own_number(scale))
+        shift = _MOST_STEPS(sensitivity=own_number(sensitivity))
         return cls.laplace(rounded_up(Fraction(shift) / Fraction(width)), float(shift))
 
     @classmethod
@@ -232,7 +234,8 @@ class TradeoffFunction:
         :param scale: above 0, at most about 13,000
         :param sensitivity: at least 1
         """
-        width, shift = checks.positive(scale=scale), _MOST_STEPS(sensitivity=sensitivity)
+        width = checks.positive(scale=own_number(scale))
+        shift = _MOST_STEPS(sensitivity=own_number(sensitivity))
         return cls._single(discrete_gaussian(width, shift))
 
     @classmethod
@@ -245,7 +248,8 @@ class TradeoffFunction:
         :param prob: in [1/categories, 1]
         :param categories: at least 2
         """
-        truth, number = checks.probability(prob=prob), checks.count(categories=categories)
+        truth = checks.probability(prob=own_number(prob))
+        number = checks.count(categories=own_number(categories))
         if not 2 <= number <= _MOST_CATEGORIES:
             raise InvalidValueError(
                 f"categories ({categories}) must be at least 2, at most {_MOST_CATEGORIES}"
@@ -290,8 +294,10 @@ class TradeoffFunction:
         :param unit: "removed" for δ of the law with the unit against the law without, or "added"
         :param sampling: only "poisson"
         """
-        noise = checks.positive(sigma=sigma)
-        share, direction = arguments.subsampling(rate=rate, unit=unit, sampling=sampling)
+        noise = checks.positive(sigma=own_number(sigma))
+        share, direction = arguments.subsampling(
+            rate=own_number(rate), unit=unit, sampling=sampling
+        )
         if not _LEAST_SIGMA <= noise <= _MOST_SIGMA:
             raise InvalidValueError(
                 f"sigma ({sigma}) must be at least 1/16, at most {_MOST_SIGMA:g}; with less noise, "
@@ -316,8 +322,10 @@ class TradeoffFunction:
         :param unit: "removed" for δ of the law with the unit against the law without, or "added"
         :param sampling: only "poisson"
         """
-        loss = checks.non_negative(epsilon=epsilon)
-        share, direction = arguments.subsampling(rate=rate, unit=unit, sampling=sampling)
+        loss = checks.non_negative(epsilon=own_number(epsilon))
+        share, direction = arguments.subsampling(
+            rate=own_number(rate), unit=unit, sampling=sampling
+        )
         if share in (0.0, 1.0) or loss == 0.0:
             return cls.laplace(loss) if share else cls.identity()
         if not _LEAST_EPSILON <= loss <= _MOST_EPSILON:
@@ -338,7 +346,8 @@ class TradeoffFunction:
         :param bound: largest absolute value of the noise, above 0
         :param sensitivity: above 0
         """
-        end, move = checks.positive(bound=bound), checks.positive(sensitivity=sensitivity)
+        end = checks.positive(bound=own_number(bound))
+        move = checks.positive(sensitivity=own_number(sensitivity))
         return cls.approximate(0.0, min(1.0, rounded_up(Fraction(move) / (2 * Fraction(end)))))
 
     @classmethod

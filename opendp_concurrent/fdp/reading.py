@@ -20,11 +20,11 @@ from math import inf, isinf
 from typing import Any
 
 from ..arguments import checks
+from ..arguments.owned import own_number
 from ..errors import InvalidTypeError, InvalidValueError
 from ..errors.events import UnsupportedEventError as OurUnsupportedEventError
 from ..exact.bracket import Bracket, Digits, upper
 from ..types import DpEvent
-from .arguments import plain
 from .bounds import rounded_up
 from .concentrated import shifted_zcdp_to_tradeoff
 from .function import TradeoffFunction, of_factor
@@ -151,14 +151,14 @@ def read(event: DpEvent, neighbours: Any) -> Losses:
 
 def _own(guard: checks.Guard[Any], event: DpEvent, parameter: str) -> Any:
     """A parameter of an event, by a guard; NumPy's numbers are read exactly."""
-    return guard(**{f"{type(event).__name__}.{parameter}": plain(getattr(event, parameter))})
+    return guard(**{f"{type(event).__name__}.{parameter}": own_number(getattr(event, parameter))})
 
 
 def with_own_count(event: DpEvent) -> Any:
     """The event, whose count is a number of Python's: dp-accounting's builder takes no other."""
     if type(event) is not dp_event.SelfComposedDpEvent:
         return event
-    return dp_event.SelfComposedDpEvent(event.event, plain(event.count))
+    return dp_event.SelfComposedDpEvent(event.event, own_number(event.count))
 
 
 def _both(function: TradeoffFunction) -> Losses:
@@ -259,7 +259,7 @@ class _Reader:
         steps = given if checks.is_a(given, list, tuple) else [given]
         name = "SingleEpochTreeAggregationDpEvent.step_counts"
         found = checks.sequence("counts", **{name: steps})
-        counts = [checks.count(**{name: plain(one)}) for one in found]
+        counts = [checks.count(**{name: own_number(one)}) for one in found]
         node = TradeoffFunction.gaussian(self._loss(event, 1))
         return _both(node.power(max(counts).bit_length()))
 

@@ -77,7 +77,7 @@ def create_ledger(
             }
             connection.execute(tables.budgets.insert(), row)
     except BaseException:
-        store.close()
+        store.discard()
         raise
     return SqlLedger(store, dataset)
 

@@ -23,7 +23,8 @@ from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from functools import wraps
 from inspect import currentframe
-from types import FrameType
+from traceback import format_exception
+from types import FrameType, TracebackType
 from typing import Any
 
 from opendp import _convert
@@ -47,11 +48,16 @@ class _Carried(list[BaseException]):
 
 _ROOM = 300  # frames, some of which C code needs, too
 _CALLBACKS = callback_codes()
+_OWN = __file__, let_in.__code__.co_filename  # whose frames are not shown
+_trace: Callable[[BaseException], TracebackType | None] = vars(BaseException)[
+    "__traceback__"
+].__get__
+_name: Callable[[type], str] = vars(type)["__name__"].__get__  # calls no code of a metaclass
 _CARRIED: ContextVar[_Carried | None] = ContextVar("_CARRIED", default=None)
 
 
 class _StoppedError(Exception):
-    """What OpenDP gets for an exception that is no ``Exception``, as which it comes out."""
+    """What OpenDP gets in place of an exception, which may be no ``Exception``, or of any class."""
 
 
 def inside_native_call() -> bool:
@@ -173,15 +179,32 @@ def carry(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _kept(call: Callable[..., Any], *arguments: Any) -> Any:
-    """Return ``call(*arguments)``. An exception that is no ``Exception`` is remembered."""
+    """Return ``call(*arguments)``. An exception that is no ``Exception`` is remembered.
+
+    OpenDP's callbacks write the traceback of what is raised. That runs code of its class, and of
+    the classes of its causes. So they get an exception of this file, which has the text.
+    """
     try:
         return call(*arguments)
-    except Exception:
-        raise
     except BaseException as error:
-        remember(error.with_traceback(None))  # its frames may hold data
-        kind = type(error).__name__
-    raise _StoppedError(f"stopped by {kind}")  # out here, where it has no context
+        if issubclass(type(error), Exception):
+            text = _written(error)
+        else:
+            remember(BaseException.with_traceback(error, None))  # its frames may hold data
+            text = f"stopped by {_name(type(error))}"
+    raise _StoppedError(text)  # out here, where it has no context
+
+
+def _written(error: BaseException) -> str:
+    """Return an exception with its traceback, as text that can be encoded."""
+    try:
+        trace = _trace(error)
+        while trace is not None and trace.tb_frame.f_code.co_filename in _OWN:
+            trace = trace.tb_next
+        text = "".join(format_exception(type(error), error, trace)).rstrip()
+    except BaseException:  # of its class: nothing else may leave a callback
+        return f"{_name(type(error))}, whose text cannot be read"
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:

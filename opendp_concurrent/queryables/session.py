@@ -20,6 +20,7 @@ from ..accounts.price import Price, own_distance
 from ..arguments import checks
 from ..arguments.plain import plain
 from ..errors import InvalidTypeError, InvalidValueError, RefusalError, tell_charged, uncharged
+from ..errors import charged as known_charged
 from ..interrupts import let_in, whole
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
@@ -189,7 +190,11 @@ class Launcher:
         if not self.account.asked:
             price.witness()
         charged[0] = None
-        permit = charge(price)
+        try:
+            permit = charge(price)
+        except BaseException as error:  # what reads a price, or refuses, has told it
+            charged[0] = known_charged(error)
+            raise
         charged[0] = True
         self._offers.remember(price)
         return hide_errors(permit.opaque, permit.run, self._run, price.own, permit, token)

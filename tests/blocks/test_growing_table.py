@@ -198,9 +198,9 @@ def test_a_frame_that_is_truncated_as_it_is_read_is_read_once(tmp_path, chained)
         frame, weeks = pl.scan_parquet(path, schema={"person": pl.Int64, "week": pl.Int64}), 0
         if chained:
             keep = dp.t.make_user_transformation(*FRAME, *FRAME, first, lambda d_in: d_in)
-            root = (keep >> made)(frame)
+            root = (keep >> made)(oc.uncollected(frame))
         else:
-            root = made(first(frame))
+            root = made(oc.uncollected(first(frame)))
         for number, week in enumerate(order):
             visits_in(path, [*order[: number + 1]])
             weeks += root([week], rows_of(FRAME))

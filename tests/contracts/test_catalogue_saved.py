@@ -18,8 +18,14 @@ from opendp_concurrent.errors import ConcurrentError, InvalidValueError
 from .catalogue import REFUSALS, SUBJECTS, WRAPPERS, Kind, Recipe
 
 dp.enable_features("contrib", "honest-but-curious")
-VALUES = (-1, 2**80, -(10**6), 0, 1, 7, 1e300, 0.5, True, None, "x", "1", [], [1], {}, {"a": 1})
-ONE_OF_EACH = (-1, 2**80, 0, 1, 0.5, True, None, "x", [1], {"a": 1})  # of values that are alike
+VALUES = (
+    *(-1, 2**80, -(10**6), 0, 1, 7, 1e300, 0.5, True, None, "x", "1", [], [1], {}, {"a": 1}),
+    *(2**62, 2**63, -(2**63) - 1, 2**64, 10**400, [1, 2], [0] * 7, [[1]], [2**63], "0"),
+)
+ONE_OF_EACH = (  # of values that are alike
+    *(-1, 2**80, 0, 1, 0.5, True, None, "x", [1], {"a": 1}),
+    *(2**63, [1, 2], [[1]]),
+)
 EDITS = ("0", "1", "9", "-", ".", " ", '"', "e", "[", "\n")
 
 
@@ -62,7 +68,7 @@ def save(recipe):
         return None
     handle, checkpoint, case = launched
     talk = case.talk(handle)
-    for item in (1, 0, 1, 1, 0, 1, 1):
+    for item in (1, 0, 1, 1, 0, 1):  # in the middle of an epoch
         talk.update(item)
     return checkpoint.save()
 

@@ -71,7 +71,7 @@ def test_a_missing_file_is_an_error_when_the_data_are_opened(tmp_path):
 @pytest.fixture
 def opened(tmp_path):
     path = tmp_path / "a.csv"
-    context = oc.concurrent_context(scanned(path), UNIT, LOSS)
+    context = oc.concurrent_context(oc.uncollected(scanned(path)), UNIT, LOSS)
     return path, context
 
 

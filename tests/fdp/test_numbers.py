@@ -217,3 +217,37 @@ def test_an_accumulator_that_needs_a_measure_says_so():
             assert rule.start() is not None
     measure = oc.measures.composition_measure(dp.max_divergence())
     assert a.basic().start(measure).after(0.5).loss == 0.5
+
+
+@pytest.mark.parametrize("number", [np.float64, np.float32, np.int64, np.uint8, np.longdouble])
+def test_numbers_of_numpy_are_read_exactly_by_trade_off_functions_and_losses(number):
+    made = oc.fdp.TradeoffFunction
+    one, two = number(1), number(2)
+    for found, own in [
+        (made.gaussian(two), made.gaussian(2.0)),
+        (made.laplace(two), made.laplace(2.0)),
+        (made.laplace(two, two), made.laplace(2.0, 2.0)),
+        (made.pure(two), made.pure(2.0)),
+        (made.approximate(two, number(0)), made.approximate(2.0, 0.0)),
+        (made.uniform(two, one), made.uniform(2.0, 1.0)),
+        (made.subsampled_gaussian(two, one, unit="added"), made.gaussian(0.5)),
+        (made.randomized_response(one, 2), made.randomized_response(1.0, 2)),
+        (oc.loss_of(epsilon=two), oc.loss_of(epsilon=2.0)),
+        (oc.loss_of(rho=two), oc.loss_of(rho=2.0)),
+        (oc.loss_of(epsilon=one, delta=number(0)), oc.loss_of(epsilon=1.0, delta=0.0)),
+        (oc.loss_of(epsilon=one, alpha=two), oc.loss_of(epsilon=1.0, alpha=2.0)),
+        (oc.loss_of(rho=one, omega=two), oc.loss_of(rho=1.0, omega=2.0)),
+        (oc.loss_of(mu=two), oc.loss_of(mu=2.0)),
+    ]:
+        assert found == own
+        assert repr(found) == repr(own)
+    third = np.float32(1 / 3)
+    assert made.gaussian(third) == made.gaussian(float(third))
+    assert oc.loss_of(epsilon=third)[1] == float(third)
+
+
+@pytest.mark.parametrize("value", [np.longdouble(1) / 3, np.bool_(True), np.timedelta64(1)])
+def test_what_is_no_double_is_refused_by_trade_off_functions_and_losses(value):
+    for make in (oc.fdp.TradeoffFunction.gaussian, oc.fdp.TradeoffFunction.laplace, oc.loss_of):
+        with pytest.raises(InvalidTypeError):
+            make(value)

@@ -157,7 +157,7 @@ def test_an_error_of_polars_shows_no_row(tmp_path, caplog, route):
     path = tmp_path / "visits.csv"
     rows = "who,age\n" + "1,2\n" * 500  # more than Polars reads to infer the types
     path.write_text(rows)
-    data = pl.scan_csv(path)
+    data = oc.uncollected(pl.scan_csv(path))
     path.write_text(f"{rows}3,SECRET\n")
     made = oc.t.make_frame_count(DOMAIN, SYMMETRIC, EMPTY.filter(pl.col("age") > 1))
     pure = dp.max_divergence()

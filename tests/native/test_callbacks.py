@@ -7,7 +7,9 @@ import traceback
 import opendp.prelude as dp
 import pytest
 from opendp import _convert, _lib
+from opendp.mod import OpenDPException
 
+import opendp_concurrent as oc
 from opendp_concurrent.errors import BudgetExceededError
 from opendp_concurrent.native.callbacks import carry, guard, inside_native_call, typed
 
@@ -229,3 +231,81 @@ print(len(lines))
 def test_a_debugger_sees_each_line_of_a_callback():
     done = subprocess.run([sys.executable, "-c", TRACED], capture_output=True, text=True)
     assert int(done.stdout) >= 10, done.stderr[-2000:]
+
+
+HOSTILE = """
+import sys
+import opendp.prelude as dp
+import opendp_concurrent as oc
+
+dp.enable_features("contrib", "honest-but-curious")
+space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+PURE = dp.max_divergence()
+
+def leave(*_):
+    sys.exit("a row")
+
+class Meta(type):
+    __name__ = __module__ = property(leave)
+
+class Named:
+    __dir__ = leave
+
+def behind(error):
+    try:
+        raise ValueError from error
+    except ValueError as found:
+        return found
+
+kinds = [
+    type("Hostile", (Exception,), {name: property(leave)})
+    for name in (
+        "__cause__", "__context__", "__suppress_context__", "__notes__", "__traceback__",
+        "with_traceback", "__str__", "__getattribute__",
+    )
+]
+kinds += [lambda text, kind=kind: behind(kind(text)) for kind in kinds]
+if sys.version_info >= (3, 11):
+    kinds += [lambda text, kind=kind: ExceptionGroup(text, [kind(text)]) for kind in kinds]
+kinds += [
+    Meta("Hostile", (Exception,), {}),
+    type("Hostile", (BaseException,), {"__cause__": property(leave)}),
+    lambda text: ValueError(chr(0xD800) + text),
+    lambda text: AttributeError(text, name="abc", obj=Named()),
+    lambda text: SyntaxError(text, (chr(0xD800), leave, 3, "a")),
+]
+odometer = oc.make_concurrent_odometer(*space, PURE)
+for make in kinds:
+    def fail(_):
+        raise make("a row")
+    for opaque in (False, True):
+        root = oc.make_concurrent_filter(odometer, 1, 1e9, opaque_errors=opaque)([1, 2, 3])
+        for query, charged in (
+            (dp.m.make_user_measurement(*space, PURE, fail, lambda d_in: d_in), True),
+            (dp.m.make_user_measurement(*space, PURE, len, fail), False),
+        ):
+            try:
+                root(query)
+            except BaseException as error:
+                assert oc.errors.charged(error) is charged
+                assert not (opaque and charged and "a row" in str(error))
+print("lives")
+"""
+
+
+def test_no_class_of_an_exception_ends_the_process():
+    """OpenDP's callbacks write the text of what is raised, outside of any handler."""
+    run = subprocess.run([sys.executable, "-c", HOSTILE], capture_output=True, text=True)
+    assert (run.returncode, run.stdout) == (0, "lives\n"), run.stderr[-2000:]
+
+
+def test_the_text_of_an_exception_begins_where_the_function_does():
+    def fail(_):
+        raise ValueError("my reason")
+
+    root = oc.make_concurrent_odometer(*SPACE, PURE)([1])
+    with pytest.raises(
+        OpenDPException, match="(?s)Traceback.*in fail.*ValueError: my reason"
+    ) as told:
+        root(dp.m.make_user_measurement(*SPACE, PURE, fail, lambda d_in: d_in))
+    assert "in let_in" not in str(told.value)

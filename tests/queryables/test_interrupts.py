@@ -79,7 +79,7 @@ def test_a_launch_is_charged_at_every_account_or_none_whenever_it_is_interrupted
 @pytest.mark.parametrize("below", [False, True])
 @pytest.mark.parametrize("in_python", [False, True])
 def test_an_interrupt_says_whether_the_launch_is_charged(below, in_python):
-    """It may not know: what an outer call does not know, it does not take from an inner one."""
+    """It does not know in the first moments, before the launch is a critical section."""
     query = count()
     if in_python:
         query = dp.m.make_user_measurement(*SPACE, PURE, len, lambda d_in: 0.25 * d_in)
@@ -94,7 +94,7 @@ def test_an_interrupt_says_whether_the_launch_is_charged(below, in_python):
     known = [one for one in told if one[0] is not None]
     assert (True, True) in known
     assert set(known) <= {(True, True), (False, False)}
-    assert len(known) > len(told) / 4
+    assert len(told) - len(known) < 5
 
 
 def test_the_next_launch_closes_what_an_interrupted_one_left_open():

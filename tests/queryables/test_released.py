@@ -36,7 +36,7 @@ def test_an_error_of_polars_shows_no_row_and_the_launch_stays_charged(tmp_path, 
     rows = "who,age\n" + "1,2\n" * 500  # more than Polars reads to infer the types
     path.write_text(rows)
     budget, share = LOSSES[loss]
-    context = oc.concurrent_context(pl.scan_csv(path), UNIT, budget)
+    context = oc.concurrent_context(oc.uncollected(pl.scan_csv(path)), UNIT, budget)
     path.write_text(f"{rows}3,SECRET\n")
     frame = context.query(**share).filter(pl.col("age") > 1).select(dp.len(signed=True)).release()
     spent = context.current_privacy_loss()

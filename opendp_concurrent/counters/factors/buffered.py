@@ -74,7 +74,7 @@ class BufferedCoder:
 
     @property
     def steps(self) -> int | None:
-        """None: the buffers do not tell."""
+        """None: the buffers do not tell, so the number in a checkpoint is believed."""
         return None
 
 

@@ -64,12 +64,17 @@ class FactorPrefix:
         self._decoded.restore(decoded)
         require(self._data.steps == self._decoded.steps)
         self._sum = unplain(total)
-        require(self._data.shapes | self._decoded.shapes <= {np.shape(self._sum)})
+        require(self.shapes == {np.shape(self._sum)})
 
     @property
     def steps(self) -> int | None:
         """Number of steps so far; None if it is not kept."""
         return self._data.steps
+
+    @property
+    def shapes(self) -> set[tuple[int, ...]]:
+        """The shapes of all that it keeps."""
+        return {np.shape(self._sum)} | self._data.shapes | self._decoded.shapes
 
     @property
     def fine_total(self) -> Any:

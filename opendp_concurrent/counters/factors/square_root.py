@@ -51,10 +51,10 @@ def doubles(horizon: int, fine: int) -> NDArray[np.float64]:
 class SquareRootCoder:
     """The items of one stream, and what was decoded of it; one of the two is used."""
 
-    __slots__ = ("_bits", "_drop", "_fine", "_horizon", "_past", "_steps")
+    __slots__ = ("_bits", "_drop", "_fine", "_horizon", "_largest", "_past", "_steps")
 
-    def __init__(self, horizon: int, fine: int, bits: int) -> None:
-        self._horizon, self._fine, self._bits = horizon, fine, bits
+    def __init__(self, horizon: int, fine: int, bits: int, largest: int) -> None:
+        self._horizon, self._fine, self._bits, self._largest = horizon, fine, bits, largest
         self._drop = fine - bits
         self._past: Any = None
         self._steps = 0
@@ -98,7 +98,9 @@ class SquareRootCoder:
         require(type(is_whole) is bool)
         dtype = np.int64 if is_whole else np.float64
         self._past = np.array(past, dtype) if self._steps else None
-        require(self._past is None or bool(np.isfinite(self._past).all()))
+        if self._past is not None:
+            require(bool(np.isfinite(self._past).all()))
+            require(not is_whole or bool((np.abs(self._past) <= self._largest).all()))
 
     @property
     def shapes(self) -> set[tuple[int, ...]]:
@@ -148,4 +150,4 @@ class SquareRootFactor:
 
     def coder(self, bits: int) -> SquareRootCoder:
         """Return the state before the first step."""
-        return SquareRootCoder(self.horizon, self._fine, bits)
+        return SquareRootCoder(self.horizon, self._fine, bits, self.largest)

@@ -36,11 +36,22 @@ def _limited(text: str) -> LimitedCharge:
     if rest != "]}}":
         above, _, rest = rest.partition(',"label":')
         label, _, terms = rest.partition(',"terms":')
-        if not above.startswith(_ABOVE):
-            raise ValueError
-        opened = (Opened(_number(above[len(_ABOVE) :]), _text(label), _terms(terms)),)
-    d_mid, d_mids = losses[len(_FIRST) :].split(_SECOND)
-    return LimitedCharge(decode(d_mid), _number(limit), decode(d_mids), opened)
+        opened = (Opened(_above(above), _text(label), _terms(terms)),)
+    d_mid, d_mids = _losses(losses)
+    return LimitedCharge(d_mid, _number(limit), d_mids, opened)
+
+
+@lru_cache(maxsize=256)
+def _losses(written: str) -> tuple[Any, Any]:
+    d_mid, d_mids = written[len(_FIRST) :].split(_SECOND)
+    return decode(d_mid), decode(d_mids)
+
+
+@lru_cache(maxsize=256)
+def _above(written: str) -> int:
+    if not written.startswith(_ABOVE):
+        raise ValueError
+    return _number(written[len(_ABOVE) :])
 
 
 def _number(written: str) -> int:
@@ -51,7 +62,10 @@ def _number(written: str) -> int:
 
 
 def _text(written: str) -> str:
-    text = written[1:-1] if "\\" not in written else json.loads(written)
+    plain = written[1:-1]
+    if canonical(plain) == written:  # nothing is escaped, so it is text
+        return plain
+    text = json.loads(written)
     if type(text) is not str or not is_text(text) or canonical(text) != written:
         raise ValueError
     return text

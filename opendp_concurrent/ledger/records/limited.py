@@ -8,16 +8,14 @@ the hash of the row covers them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...arguments.written import written
 from ...types import Loss
 
 
 @written("limit", "above", "label", "terms")
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """A limit, in its first charge.
 
     :ivar above: number of the limit that it is below; 0 if it is below none
@@ -31,8 +29,7 @@ class Opened:
 
 
 @written("limited", "d_mid", "limit", "d_mids", "opened")
-@dataclass(frozen=True, slots=True)
-class LimitedCharge:
+class LimitedCharge(NamedTuple):
     """The charge of a launch below limits.
 
     :ivar d_mid: privacy loss of the launch at the d_in of the budget

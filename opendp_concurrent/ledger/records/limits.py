@@ -22,6 +22,8 @@ from .terms import first_record, read_terms, write_terms
 
 Path = tuple[str, ...]
 
+_UNKNOWN, _LOSSES = "its limit is not known", "it has not one loss for each limit"
+
 
 class LimitTotal(NamedTuple):
     """One limit.
@@ -48,11 +50,17 @@ class Limits:
     :param of: the limits to copy
     """
 
-    __slots__ = ("_numbers", "_totals")
+    __slots__ = ("_last", "_numbers", "_totals")
 
     def __init__(self, of: Limits | None = None) -> None:
         self._numbers: Shelves[Path, int] = Shelves(None if of is None else of._numbers)
         self._totals: Shelves[int, LimitTotal] = Shelves(None if of is None else of._totals)
+        self._last: tuple[Accumulator | None, Loss, int, Accumulator | None] = (
+            None,
+            None,
+            0,
+            None,
+        )  # losses that were added
 
     def all(self) -> tuple[LimitTotal, ...]:
         """Return the limits in the order of their first charges."""
@@ -94,9 +102,10 @@ class Limits:
             if found is None:
                 new = Opened(number, charge.path[-1], write_terms(charge.terms))
                 opened.append(new)
-                found = copy._open(new)
-            number = found
-            copy._put(copy._known(number), count, total)
+                number = copy._open(new, _read(new.terms)[0], count, total)
+            else:
+                number = found
+                copy._put(copy._known(number), count, total)
         d_mids = tuple(charge.d_mid for charge in charges)
         first = LimitedCharge(d_mid, number, d_mids, tuple(opened))
         return [first, *[LimitedCharge(d_mid, number, d_mids, ())] * (count - 1)], copy
@@ -110,20 +119,37 @@ class Limits:
 
         :raises InvalidValueError: if the charge does not follow from the charges before it
         """
-        for one in charge.opened:
-            self._open(one)
-        number = charge.limit
-        for d_mid in reversed(charge.d_mids):
+        d_mids, opened = charge.d_mids, charge.opened
+        before = len(d_mids) - len(opened)  # the outer limits were opened before
+        if before < 0 or not d_mids:
+            raise InvalidValueError(_LOSSES)
+        number = newest = opened[0].above if opened else charge.limit
+        for one, d_mid in zip(opened, d_mids[before:], strict=True):
+            if one.above != newest:
+                raise InvalidValueError(_UNKNOWN)
+            terms, none = _read(one.terms)
+            newest = self._open(one, terms, count, self._added(none, d_mid, count))
+        if newest != charge.limit or type(charge.limit) is not int:
+            raise InvalidValueError(_UNKNOWN)
+        for d_mid in reversed(d_mids[:before]):
             known = self._known(number)
-            self._put(known, count, repeated(known.accumulator, d_mid, count))
+            self._put(known, count, self._added(known.accumulator, d_mid, count))
             number = known.above
-        if number != 0 or not charge.d_mids:
-            raise InvalidValueError("it has not one loss for each limit")
+        if number != 0:
+            raise InvalidValueError(_LOSSES)
+
+    def _added(self, total: Accumulator, d_mid: Loss, count: int) -> Accumulator:
+        """Add up losses. Limits that are opened one after another often have the same loss."""
+        before, loss, times, after = self._last
+        if after is None or total is not before or d_mid is not loss or count != times:
+            after = repeated(total, d_mid, count)
+            self._last = total, d_mid, count, after
+        return after
 
     def _known(self, number: int) -> LimitTotal:
         known = self._totals.get(number) if type(number) is int else None
         if known is None:
-            raise InvalidValueError("its limit is not known")
+            raise InvalidValueError(_UNKNOWN)
         return known
 
     def _put(self, known: LimitTotal, count: int, total: Accumulator) -> None:
@@ -131,18 +157,17 @@ class Limits:
         number, above, path, terms, launches, _ = known
         self._totals.put(number, LimitTotal(number, above, path, terms, launches + count, total))
 
-    def _open(self, new: Opened) -> int:
+    def _open(self, new: Opened, terms: Terms, launches: int, total: Accumulator) -> int:
+        """Add a limit that has launches, with their sum, and return its number."""
         above, label, number = new.above, new.label, len(self._totals) + 1
         if type(above) is not int or not 0 <= above < number:
             raise InvalidValueError("the limit above its limit is not known")
         if type(label) is not str or not label or not is_text(label):
             raise InvalidValueError("the label of its limit is not text")
         path = (*self.path(above), label) if above else (label,)
-        terms, none = _read(new.terms)
-        if self._numbers.get(path) is not None or terms.d_out is None:
+        if terms.d_out is None or not self._numbers.add(path, number):
             raise InvalidValueError("its limit was opened before, or has no bound")
-        self._numbers.put(path, number)
-        self._totals.put(number, LimitTotal(number, above, path, terms, 0, none))
+        self._totals.put(number, LimitTotal(number, above, path, terms, launches, total))
         return number
 
 

@@ -117,9 +117,12 @@ class _Sums:
 
     def add(self, charge: Any) -> None:
         """Add a charge."""
-        self.settle()
-        self._limit(charge, 1)
-        d_mid = charge.d_mid if isinstance(charge, LimitedCharge) else charge
+        if self._again:
+            self.settle()
+        d_mid = charge
+        if isinstance(charge, LimitedCharge):
+            self._limit(charge, 1)
+            d_mid = charge.d_mid
         if d_mid is self._d_mid:  # it was added without an error
             self._waiting += 1
         else:
@@ -140,7 +143,8 @@ class _Sums:
         """
         if self._again:
             with reading(f"charge {self._newest}"):
-                self._limit(self._charge, self._again)
+                if isinstance(self._charge, LimitedCharge):
+                    self._limit(self._charge, self._again)
             self._waiting += self._again
             self._again = 0
 
@@ -152,11 +156,10 @@ class _Sums:
             self._waiting = 0
         return self._total
 
-    def _limit(self, charge: Any, count: int) -> None:
-        if isinstance(charge, LimitedCharge):
-            if self.limits is self._before:
-                self.limits = Limits(self._before)  # the only copy, to which all are added
-            self.limits.replay(charge, count)
+    def _limit(self, charge: LimitedCharge, count: int) -> None:
+        if self.limits is self._before:
+            self.limits = Limits(self._before)  # the only copy, to which all are added
+        self.limits.replay(charge, count)
 
 
 def _time(microseconds: Any) -> datetime:

@@ -39,11 +39,27 @@ class Shelves(Generic[K, V]):
         """Set the value of a key."""
         place = hash(key) % _SHELVES
         if place not in self._own:
-            self._shelves[place] = self._shelves[place].copy()
-            self._own.add(place)
+            self._copy(place)
         shelf = self._shelves[place]
         self._size += key not in shelf
         shelf[key] = value
+
+    def add(self, key: K, value: V) -> bool:
+        """Set the value of a key, unless it has one; return whether it had none."""
+        place = hash(key) % _SHELVES
+        if place not in self._own:
+            self._copy(place)
+        shelf = self._shelves[place]
+        if key in shelf:
+            return False
+        self._size += 1
+        shelf[key] = value
+        return True
+
+    def _copy(self, place: int) -> None:
+        """Copy a shelf, which no other mapping has then."""
+        self._shelves[place] = self._shelves[place].copy()
+        self._own.add(place)
 
     def __len__(self) -> int:
         return self._size

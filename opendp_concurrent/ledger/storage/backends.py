@@ -6,6 +6,7 @@ import logging
 import os
 import shlex
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -49,8 +50,7 @@ class File:
         self._still: Still | None = None
         self.identity: Identity | None = None
         self.anchors = Anchors(self.path)
-        if create:
-            make_private(self.path)
+        self._made = create and make_private(self.path)
         _tell_if_open_to_others(self.path, self.anchors.path)
         self.keeper: list[sqlite3.Connection] = []  # at most one connection, which stays open
         self._watch: Watch | None = None
@@ -105,6 +105,15 @@ class File:
         self.anchors.close()
         if self._still is not None:
             self._still.close()
+
+    def discard(self) -> None:
+        """Remove the file if it was made here, and nothing was ever written to it.
+
+        A process that has opened it meanwhile finds out before it charges.
+        """
+        with suppress(OSError):
+            if self._made and not self.path.stat().st_size:
+                self.path.unlink()
 
     def leave_to_parent(self) -> list[sqlite3.Connection]:
         """Return the open connection, which a forked process must not close."""

@@ -87,6 +87,12 @@ class Store:
         self.closed = True
         self._close()
 
+    def discard(self) -> None:
+        """Close all connections, and remove a file that was made here and is still empty."""
+        self.close()
+        if self._file is not None:
+            self._file.discard()
+
     @property
     def anchors(self) -> Anchors | None:
         """The anchors file beside an SQLite file; None for a server."""

@@ -105,6 +105,12 @@ HOSTILE = {
     "the same limit twice": LimitedCharge(
         0.125, 2, (0.125,), (Opened(0, "a", TEXT), Opened(0, "a", TEXT))
     ),
+    "a limit of another path": LimitedCharge(
+        0.125, 1, (0.125, 0.125), (Opened(0, "a", TEXT), Opened(0, "b", TEXT))
+    ),
+    "opened, and another one charged": LimitedCharge(
+        0.125, 1, (0.125, 0.125), (Opened(0, "a", TEXT), Opened(1, "b", TEXT))
+    ),
     "below itself": LimitedCharge(0.125, 1, (0.125,), (Opened(1, "a", TEXT),)),
     "below what is none": LimitedCharge(0.125, 1, (0.125,), (Opened(-1, "a", TEXT),)),
     "no label": LimitedCharge(0.125, 1, (0.125,), (Opened(0, "", TEXT),)),

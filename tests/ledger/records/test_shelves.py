@@ -33,3 +33,12 @@ def test_a_change_to_a_copy_copies_one_shelf():
     shared = [one is other for one, other in zip(before._shelves, after._shelves, strict=True)]
     assert shared.count(False) == 1
     assert (before.get(7), after.get(7)) == (7, "seven")
+
+
+def test_a_value_is_added_once_and_to_one_copy():
+    one = Shelves()
+    assert one.add("a", 1)
+    two = Shelves(one)
+    assert not two.add("a", 2)
+    assert two.add("b", 3)
+    assert (one.get("a"), two.get("a"), one.get("b"), len(one), len(two)) == (1, 1, None, 1, 2)

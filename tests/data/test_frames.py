@@ -1,0 +1,139 @@
+"""Frames are read and checked when they arrive, where an error is the owner's and no answer."""
+
+import logging
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.data.kind import kind_of
+from opendp_concurrent.data.scanned import collected
+from opendp_concurrent.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    MechanismError,
+    ReentrantLaunchError,
+)
+
+pl = pytest.importorskip("polars")
+
+dp.enable_features("contrib", "honest-but-curious")
+UNIT, LOSS, PURE = dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0), dp.max_divergence()
+TYPES = {"who": pl.Int64, "age": pl.Int64}
+NAN = float("nan")
+
+
+def csv(folder, row):
+    path = folder / "visits.csv"
+    path.write_bytes(b"who,age\n1,20\n2,30\n" + row)
+    return pl.scan_csv(path, schema=TYPES)
+
+
+def json_lines(folder, row):
+    path = folder / "visits.ndjson"
+    path.write_text('{"who": 1, "age": 20}\n' + row)
+    return pl.scan_ndjson(path, schema=TYPES)
+
+
+def strict(frame):
+    return frame.with_columns(pl.col("age").cast(pl.Int64, strict=True))
+
+
+def python(frame):
+    return frame.with_columns(pl.col("age").map_elements(lambda age: 1 // int(age), pl.Int64))
+
+
+def texts(ages):
+    return pl.LazyFrame({"who": list(range(len(ages))), "age": ages})
+
+
+NEIGHBOURS = {  # one row more; it makes the plan fail
+    "a word": (csv, b"", b"3,seven\n"),
+    "a quote": (csv, b"", b'3,"7\n4,8"9\n'),
+    "a field too many": (csv, b"", b"3,7,9\n"),
+    "json": (json_lines, "", '{"who": 3, "age": {"a"\n'),
+    "a cast": (lambda _, rows: strict(texts(["1", "2", *rows])), [], ["x"]),
+    "a function": (lambda _, rows: python(texts([1, 2, *rows])), [], [0]),
+}
+
+
+@pytest.mark.parametrize("name", NEIGHBOURS)
+def test_a_row_that_cannot_be_read_is_an_error_to_the_owner(tmp_path, caplog, name):
+    make, without, row = NEIGHBOURS[name]
+    count = oc.concurrent_context(make(tmp_path, without), UNIT, LOSS).query(epsilon=0.5)
+    assert count.select(dp.len(signed=True)).release().collect().shape == (1, 1)
+    with (
+        caplog.at_level(logging.ERROR, "opendp_concurrent.data"),
+        pytest.raises(InvalidValueError, match="its plan has failed") as refusal,
+    ):
+        oc.concurrent_context(make(tmp_path, row), UNIT, LOSS)
+    assert "seven" not in str(refusal.value)
+    assert refusal.value.__context__ is refusal.value.__cause__ is None
+    assert len(caplog.records) == 1  # for the owner
+
+
+def test_what_arrived_stays_as_it_was(tmp_path):
+    """Also if the file changes, is damaged or disappears."""
+    context = oc.concurrent_context(csv(tmp_path, b""), UNIT, dp.loss_of(epsilon=1e6))
+    query = context.query(epsilon=1e5).select(dp.len(signed=True))
+    csv(tmp_path, b"3,seven\n")
+    assert query.release().collect().item() == 2
+    (tmp_path / "visits.csv").unlink()
+    assert query.release().collect().item() == 2
+
+
+def test_an_owner_may_leave_a_frame_where_it_is(tmp_path):
+    context = oc.concurrent_context(oc.uncollected(csv(tmp_path, b"3,seven\n")), UNIT, LOSS)
+    adults = context.query(epsilon=0.5).filter(pl.col("age") > 17)
+    with pytest.raises(MechanismError):
+        adults.select(dp.len(signed=True)).release().collect()
+    with pytest.raises(InvalidTypeError, match="frame must be a Polars LazyFrame, found list"):
+        oc.uncollected([1])
+
+
+def test_rows_in_memory_are_not_copied():
+    rows = pl.DataFrame({"age": range(1000)})
+    domain = dp.domain_of(rows.lazy(), infer=True)
+    for data in (rows, rows.lazy()):
+        found = kind_of(domain).accepted(data, domain).collect()
+        assert found["age"]._get_buffer_info() == rows["age"]._get_buffer_info()
+
+
+def test_a_function_in_a_plan_reaches_no_handle():
+    """The state of a handle would depend on a row."""
+    other = oc.concurrent_context([1], UNIT, LOSS)
+
+    def close(age):
+        try:
+            other.current_privacy_loss()
+        except ReentrantLaunchError:
+            refused.append(age)
+        return age
+
+    refused = []
+    frame = texts([7]).with_columns(pl.col("age").map_elements(close, pl.Int64))
+    assert collected(frame)["age"].to_list() == [7] == refused
+
+
+def frames_of(nullable, nan):
+    atom = dp.atom_domain(T=float, nan=nan)
+    column = dp.series_domain("age", dp.option_domain(atom) if nullable else atom)
+    return dp.lazyframe_domain([column]), dp.symmetric_distance()
+
+
+ALLOWED = [(False, False), (False, True), (True, False), (True, True)]
+ROWS = {"a number": 2.5, "NaN": NAN, "a missing value": None}
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame, pl.LazyFrame])
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize(("nullable", "nan"), ALLOWED)
+def test_columns_have_only_what_their_domain_has(kind, row, nullable, nan):
+    odometer = oc.make_concurrent_odometer(*frames_of(nullable, nan), PURE)
+    data = kind({"age": [1.5, ROWS[row]]}, schema={"age": pl.Float64})
+    if row == "a number" or (row == "NaN" and nan) or (row == "a missing value" and nullable):
+        assert odometer(data)
+        return
+    with pytest.raises(InvalidValueError, match="data has .* in the column 'age'") as refusal:
+        odometer(data)
+    assert "1.5" not in str(refusal.value)
