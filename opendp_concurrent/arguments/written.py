@@ -131,13 +131,16 @@ def plain(
 
 
 def check_fields(cls: type, attributes: Mapping[str, str]) -> None:
-    """Check that each field of a dataclass has a key.
+    """Check that each field of a dataclass or a named tuple has a key.
 
     :raises InvalidValueError: naming the fields without a key
     """
-    if not is_dataclass(cls):
-        return
-    missing = {field.name for field in fields(cls) if field.init} - set(attributes.values())
+    names: set[str] = set()
+    if is_dataclass(cls):
+        names = {field.name for field in fields(cls) if field.init}
+    elif issubclass(cls, tuple):
+        names = set(getattr(cls, "_fields", ()))
+    missing = names - set(attributes.values())
     if missing:
         raise InvalidValueError(
             f"fields must have all fields of {cls.__name__}, but lacks "

@@ -12,7 +12,7 @@ from typing import Any
 
 from opendp.domains import lazyframe_domain, with_margin
 from opendp.extras.polars import pl
-from opendp.mod import Domain, LazyFrameDomain
+from opendp.mod import Domain, LazyFrameDomain, OpenDPException, SeriesDomain
 
 from ..arguments.checks import is_a, shown
 from ..errors import InvalidTypeError, InvalidValueError
@@ -122,13 +122,20 @@ def _check_values(rows: Any, domain: Domain) -> None:
                 "them with a value that does not depend on the data, or declare "
                 f"dp.series_domain({name!r}, dp.option_domain(...))"
             )
-        nan = getattr(series.element_domain, "nan", True)  # other domains have no NaN
-        if not nan and column.dtype.is_float() and column.is_nan().any():
+        if column.dtype.is_float() and not _has_nan(series) and column.is_nan().any():
             raise InvalidValueError(
                 f"data has NaN in the column {name!r}, which the domain excludes; fill it with a "
                 "value that does not depend on the data, or declare "
                 "dp.atom_domain(T=float, nan=True)"
             )
+
+
+def _has_nan(series: SeriesDomain) -> bool:
+    """Return whether a column of a domain may have NaN, as far as the domain tells."""
+    try:
+        return bool(getattr(series.element_domain, "nan", True))
+    except OpenDPException:  # OpenDP does not tell the domain of categories
+        return True
 
 
 def _public(columns: tuple[str, ...], empty: Any, values: list[Any]) -> Any:

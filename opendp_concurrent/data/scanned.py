@@ -52,9 +52,10 @@ def uncollected(frame: Any) -> Uncollected:
     .. warning::
 
         A plan can fail on one row: a word in a column of numbers, invalid UTF-8, NaN that the
-        domain excludes, a cast of your own. Then every launch fails that reads this row, and none
-        does without it. So an error is an answer, which is not charged. The caller promises that
-        the plan fails on no row, and that its files do not change.
+        domain excludes, a cast of your own. Each launch that reads the row then fails, and no
+        launch fails without it. So an error is an answer that tells the row. A Python function in
+        the plan that raises even ends the process. The caller promises that the plan fails on no
+        row, and that its files do not change.
 
     :param frame: a Polars LazyFrame
     :return: data, in place of the frame

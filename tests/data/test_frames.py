@@ -137,3 +137,11 @@ def test_columns_have_only_what_their_domain_has(kind, row, nullable, nan):
     with pytest.raises(InvalidValueError, match="data has .* in the column 'age'") as refusal:
         odometer(data)
     assert "1.5" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("kind", [dp.categorical_domain(), dp.enum_domain(pl.Series(["a", "b"]))])
+@pytest.mark.parametrize("value", [NAN, "a"])
+def test_columns_of_categories_are_left_to_opendp(kind, value):
+    domain = dp.lazyframe_domain([dp.series_domain("kind", kind)])
+    odometer = oc.make_concurrent_odometer(domain, dp.symmetric_distance(), PURE)
+    assert odometer(pl.LazyFrame({"kind": [value]}))
