@@ -13,6 +13,7 @@ from ..arguments.checked import checked
 from ..arguments.checks import at_most, one_of, optional
 from .digits import best_digits
 from .dyadic import BalancedLeaves, Leaves
+from .epochs import epochs
 from .factors.buffered import buffered, windowed
 from .factors.buffers_table import ENDLESS, Buffers
 from .factors.factor_error import mean_square, parameters, squared_norm, window_square
@@ -146,8 +147,7 @@ def counter_rmse(
     if method == "buffered":
         return _buffered_rmse(ENDLESS if endless else buffered(steps).buffers, steps, endless)
     if method == "digits":
-        digits = best_digits(steps)
-        return digits.height * sqrt(2 * digits.total_nodes(steps) / steps)
+        return sqrt((_epochs_total(steps) if endless else _digits_total(steps)) / steps)
     if endless:
         return sqrt(_doubling_total(steps, laplace) / steps)
     height, average = counter_nodes(steps, method)
@@ -158,6 +158,21 @@ def _buffered_rmse(buffers: Buffers, steps: int, endless: bool) -> float:
     found = parameters(buffers)
     norm = squared_norm(*found, None if endless else steps)
     return sqrt(norm * mean_square(*found, steps))
+
+
+def _digits_total(steps: int) -> float:
+    digits = best_digits(steps)
+    return float(2 * digits.height**2 * digits.total_nodes(steps))
+
+
+def _epochs_total(steps: int) -> float:
+    """Return the sum of the variances over the steps, as in :class:`.EpochsPrefix`."""
+    before = total = 0
+    for one, count in epochs(steps):
+        node = 2 * one.digits.height**2
+        total += before * count + node * one.digits.total_nodes(count)
+        before += node * one.digits.nodes(one.length)
+    return float(total)
 
 
 def _doubling_total(steps: int, laplace: bool) -> float:

@@ -78,11 +78,10 @@ def make_counter(
 
     OpenDP draws the noise. Under pure and (ε, δ)-DP it is Laplace noise:
 
-    * ``method="digits"``, the default with a horizon: a tree of odd degree k with signed digits
-      [APT24], with the best k for T. An item is in h nodes, where (k^h - 1)/2 >= T.
-    * without a horizon: one binary tree per epoch; each epoch is twice as long [CSS11]. The total
-      loss is that of one release with noise of ``scale``. A node of the epoch of 2^j steps has
-      noise of 2j times the scale.
+    * ``method="digits"``, the default: a tree of odd degree k with signed digits [APT24], with the
+      best k for T. An item is in h nodes, where (k^h - 1)/2 >= T. Without a horizon: one tree per
+      epoch, each about four times as long as the one before. The total loss is that of one release
+      with noise of ``scale``, and a node of a tree of h levels has noise of h times the scale.
 
     Under zCDP, tCDP, Rényi and Gaussian DP it is discrete Gaussian noise, on a fine grid:
 
@@ -96,6 +95,8 @@ def make_counter(
 
     * ``method="tree"``: the binary tree [CSS11], [DNPR10]. With a horizon of T steps, an item is in
       at most h = floor(log2 T) + 1 nodes. The sum of t items has one node's noise per set bit of t.
+      Without a horizon: one tree per epoch, each twice as long as the one before. The total loss is
+      that of one release with noise of ``scale``.
     * ``method="smooth"``: the smooth binary mechanism [AP23], on leaves with half of their b bits
       set. An item is in at most b/2 nodes. A sum has at most b/2 nodes; empty ones get no noise.
 

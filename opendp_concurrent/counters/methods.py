@@ -19,18 +19,27 @@ from ..queryables.named_queries import READ
 from ..types import Distance, Loss
 from .digits import DigitsPrefix, best_digits
 from .dyadic import AllLeaves, BalancedLeaves, Leaves
+from .epochs import EpochsPrefix
 from .factors.buffered import BufferedFactor, buffered, endless
 from .factors.factor import Factor, grid_bits, sensitivity
 from .factors.factor_prefix import FactorPrefix
 from .factors.square_root import MOST_STEPS, SquareRootFactor
 from .node_noise import LARGEST_SUM, NodeNoise, is_laplace, noise_loss
 from .prefix import make_prefix
-from .spread import SpreadOf, accuracy_of_steps, of_digits, of_doubling, of_factor, of_nodes
+from .spread import (
+    SpreadOf,
+    accuracy_of_steps,
+    of_digits,
+    of_doubling,
+    of_epochs,
+    of_factor,
+    of_nodes,
+)
 
 TREES: dict[str, Callable[[int], Leaves]] = {"tree": AllLeaves, "smooth": BalancedLeaves}
 LAPLACE, GAUSSIAN = ("digits",), ("buffered", "square_root")
 METHODS = (*TREES, *LAPLACE, *GAUSSIAN)
-ENDLESS = ("tree", "buffered")  # methods that need no horizon
+ENDLESS = ("tree", "digits", "buffered")  # methods that need no horizon
 EXACT_BITS = 53
 ENDLESS_STEPS = 2**50  # rounding at each of them costs less than 1e-4 of the loss
 
@@ -106,7 +115,7 @@ def method_for(method: str | None, horizon: int | None, measure: Measure) -> str
     if method is None:
         if not laplace:
             return "buffered"
-        return "tree" if horizon is None else "digits"
+        return "digits"
     if method not in METHODS:
         raise InvalidValueError(f"method ({method!r}) must be one of {', '.join(METHODS)}")
     if method in (GAUSSIAN if laplace else LAPLACE):
@@ -151,6 +160,14 @@ def plan(
             else of_nodes(scale, lambda answers: min(height, answers.bit_length()))
             if method == "tree"
             else of_nodes(scale, lambda _: height),
+        )
+    if method == "digits" and horizon is None:
+        return Plan(
+            method,
+            lambda: EpochsPrefix(scale),
+            lambda events, parts: counter_loss(events, shift, 1, scale, measure, parts),
+            LARGEST_SUM // largest,
+            of_epochs(scale),
         )
     if method == "digits":
         assert horizon is not None

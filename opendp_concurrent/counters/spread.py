@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import log, sqrt
+from math import inf, log, nextafter, sqrt
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from ..measurements.linear.tails import LaplaceTails, Shape
 from ..measurements.noise_accuracy import UP
 from ..queryables.accuracy import Accuracy
 from .digits import Digits
+from .epochs import epochs
 from .factors.buffers_table import Buffers
 from .factors.factor_error import parameters, prefix_square, window_square
 
@@ -92,6 +93,25 @@ def of_doubling(scale: float, laplace: bool) -> SpreadOf:
 def of_digits(digits: Digits) -> float:
     """Return the largest number of nodes in a sum."""
     return digits.height * (digits.base // 2)
+
+
+def of_epochs(scale: float) -> SpreadOf:
+    """Return the spread of epochs: nodes of the last sums, and as many as one of the open one has.
+
+    See :class:`.EpochsPrefix`. A sum at any step has the largest of these, or less.
+    """
+
+    def spread(answers: int) -> Spread:
+        before = square = top = 0.0
+        for one, count in epochs(answers):
+            widened = nextafter(one.digits.height * scale, inf)
+            nodes = min(count, of_digits(one.digits))  # a node has a step or more
+            square = max(square, before + widened * widened * nodes)
+            before += widened * widened * one.digits.nodes(one.length)
+            top = max(top, widened)
+        return Spread(square * UP, top)
+
+    return spread
 
 
 def of_factor(buffers: Buffers, scale: float, bits: int) -> SpreadOf:

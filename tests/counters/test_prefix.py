@@ -39,14 +39,16 @@ def window(measure, **options):
 
 
 MADE = {
-    "doubling": counter(PURE),
+    "doubling": counter(PURE, method="tree"),
+    "epochs": counter(PURE),
     "tree": counter(PURE, horizon=40, method="tree"),
     "smooth": counter(ZCDP, horizon=40, method="smooth"),
     "digits": counter(PURE, horizon=40),
     "buffered": counter(ZCDP, horizon=40),
     "endless": counter(ZCDP),
     "square root": counter(ZCDP, horizon=40, method="square_root"),
-    "doubling histogram": histogram(PURE),
+    "doubling histogram": histogram(PURE, method="tree"),
+    "histogram of epochs": histogram(PURE),
     "histogram of a tree": histogram(PURE, horizon=40, method="tree"),
     "histogram of digits": histogram(PURE, horizon=40),
     "buffered histogram": histogram(ZCDP, horizon=40),

@@ -211,7 +211,7 @@ def test_sums_are_rounded_to_the_nearest():
         (PURE, "buffered", 9, "needs Gaussian noise"),
         (PURE, "square_root", 9, "needs Gaussian noise"),
         (ZCDP, "digits", 9, "needs Laplace noise"),
-        (PURE, "digits", None, "needs a horizon"),
+        (PURE, "smooth", None, "needs a horizon"),
         (ZCDP, "square_root", None, "needs a horizon"),
         (ZCDP, "square_root", 2**20 + 1, "use 'buffered'"),
     ],
@@ -225,7 +225,7 @@ def test_methods_that_do_not_fit(bits, measure, method, horizon, match):
     ("measure", "horizon", "method"),
     [
         (PURE, 9, "digits"),
-        (PURE, None, "tree"),
+        (PURE, None, "digits"),
         (dp.approximate(PURE), 9, "digits"),
         (ZCDP, 9, "buffered"),
         (ZCDP, None, "buffered"),

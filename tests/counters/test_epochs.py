@@ -1,0 +1,205 @@
+"""Epochs of digit trees: their lengths, their noise, exact adversaries across epochs."""
+
+import math
+from fractions import Fraction
+from itertools import accumulate, islice
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent import verify
+from opendp_concurrent.counters import epochs, spread
+from opendp_concurrent.counters.digits import Digits
+from opendp_concurrent.counters.epochs import Epoch, EpochsPrefix, epoch
+
+from .test_digits import modular as modular
+
+dp.enable_features("contrib", "honest-but-curious")
+PURE = dp.max_divergence()
+SHORT = [Epoch(1, Digits(3, 1)), Epoch(3, Digits(3, 2)), Epoch(2, Digits(5, 1))]
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Epochs of one, three and two steps."""
+    monkeypatch.setattr(epochs, "epoch", SHORT.__getitem__)
+
+
+def test_each_epoch_is_in_its_tree_and_ends_with_few_nodes():
+    for number in range(epochs.MOST_EPOCHS):
+        one = epoch(number)
+        assert one.length <= (one.digits.base**one.digits.height - 1) // 2
+        assert one.digits.nodes(one.length) <= 3
+        assert 0.6 <= Fraction(one.length, 13 * 4**number) <= 1.7
+    assert sum(epoch(number).length for number in range(epochs.MOST_EPOCHS)) > 2**61
+
+
+def test_the_first_epochs_are_those_of_the_theory():
+    found = [(one.length, one.digits.height, one.digits.base) for one in map(epoch, range(10))]
+    assert found == [
+        *((11, 2, 11), (49, 3, 7), (169, 3, 13), (686, 4, 7), (2197, 4, 13), (13122, 5, 9)),
+        *((57122, 5, 13), (130321, 5, 19), (742586, 6, 13), (2476099, 6, 19)),
+    ]
+
+
+@pytest.mark.parametrize(("number", "degree"), [(1, 1), (2, 1), (13, 2), (832, 2), (2**70, 5)])
+def test_roots_are_rounded_to_the_nearest(number, degree):
+    found = epochs._rounded_root(number, degree)
+    assert (2 * found - 1) ** degree <= number * 2**degree < (2 * found + 1) ** degree
+
+
+@pytest.mark.parametrize(
+    ("steps", "square"), [(11, Fraction(288, 11)), (60, Fraction(2077, 30)), (229, 29734 / 229)]
+)
+def test_errors_are_those_of_the_theory(steps, square):
+    found = oc.m.counter_rmse(steps, output_measure=PURE, endless=True)
+    assert found == pytest.approx(math.sqrt(square), rel=1e-12)
+
+
+@pytest.mark.parametrize(("exponent", "rmse"), [(10, 15.04), (14, 24.17), (20, 39.6), (30, 69.7)])
+def test_errors_are_below_those_of_doubling(exponent, rmse):
+    steps = 2**exponent - 1
+    found = oc.m.counter_rmse(steps, output_measure=PURE, endless=True)
+    assert 0.99 * rmse < found <= rmse
+    doubling = oc.m.counter_rmse(steps, "tree", PURE, endless=True)
+    assert found < doubling / 3
+    assert found < 1.2 * oc.m.counter_rmse(steps, output_measure=PURE)
+
+
+def test_errors_are_those_of_the_nodes():
+    """Each step by itself."""
+    variances, before, steps = [], 0, 300
+    for one in map(epoch, range(4)):
+        node = 2 * one.digits.height**2
+        variances += [before + node * one.digits.nodes(at) for at in range(1, one.length + 1)]
+        before = variances[-1]
+    found = oc.m.counter_rmse(steps, output_measure=PURE, endless=True)
+    assert found == pytest.approx(math.sqrt(np.mean(variances[:steps])), rel=1e-12)
+
+
+@pytest.mark.parametrize("steps", [1, 11, 12, 300, 5000])
+def test_the_spread_covers_the_noise_of_each_step(steps):
+    found, before, largest = spread.of_epochs(1.0)(steps), 0, 0
+    for one, count in epochs.epochs(steps):
+        square = one.digits.height**2
+        nodes = max(one.digits.nodes(at) for at in range(1, count + 1))
+        largest = max(largest, before + square * nodes)
+        before += square * one.digits.nodes(one.length)
+    assert largest <= found.square <= 4 * largest
+    assert found.top >= one.digits.height
+
+
+def test_the_loss_is_that_of_one_release(bits):
+    counter = oc.m.make_counter(*bits, PURE, scale=8.0)
+    assert [counter.map(d_in) for d_in in range(3)] == [0.0, 0.125, 0.25]
+    wide = oc.m.make_counter(oc.integer_stream(-3, 5), oc.event_change(), PURE, scale=8.0)
+    assert wide.map(1) == 1.0
+
+
+def test_the_noise_of_a_node_grows_with_the_levels(monkeypatch):
+    scales = []
+
+    class Kept:
+        def __init__(self, scale, laplace):
+            assert laplace
+            scales.append(scale)
+
+        def whole(self):
+            return 0
+
+    monkeypatch.setattr(epochs, "NodeNoise", Kept)
+    prefix = EpochsPrefix(0.1)
+    prefix.update_all(np.ones(300, dtype=np.int64))
+    assert prefix.total() == 300
+    for scale, number in zip(scales, range(4), strict=True):
+        height = epoch(number).digits.height
+        assert height * Fraction(0.1) <= Fraction(scale) < height * Fraction(0.1) * (1 + 2**-50)
+
+
+@pytest.mark.parametrize("ask", [1, 3, 1000])
+def test_items_come_one_by_one_or_together(monkeypatch, ask):
+    """The same nodes are released, whenever sums are asked for."""
+
+    class Nothing:
+        def __init__(self, scale, laplace):
+            pass
+
+        def whole(self):
+            return 0
+
+    monkeypatch.setattr(epochs, "NodeNoise", Nothing)
+    items = np.arange(400) % 7
+    one_by_one, together = EpochsPrefix(1.0), EpochsPrefix(1.0)
+    for place, total in enumerate(accumulate(items.tolist()), 1):
+        one_by_one.update(int(items[place - 1]))
+        if place % ask == 0:
+            assert one_by_one.total() == total
+    together.update_all(items[:123])
+    together.update_all(items[123:])
+    assert together.total() == one_by_one.total() == items.sum()
+    assert together.steps == one_by_one.steps == 400
+
+
+@pytest.mark.parametrize("skipped", [0, 1, 3])
+def test_an_adversary_gains_what_one_release_loses(bits, modular, short, skipped):
+    """All adversaries who choose both streams adaptively, within and across epochs."""
+    counter = oc.m.make_counter(*bits, PURE, scale=0.5)
+
+    def spawn():
+        handle = counter([])
+        handle.update_all([None] * skipped)
+        return handle
+
+    found = verify.continual_epsilon([modular(spawn)], (None, 1), verify.events_differ(1), 2)
+    assert 0.45 * counter.map(1) < found <= counter.map(1) + 1e-9
+
+
+def test_noise_that_is_drawn_anew_for_a_finished_epoch_is_caught(bits, modular, short, monkeypatch):
+    counter = oc.m.make_counter(*bits, PURE, scale=0.5)
+
+    def forgetful(self):
+        if not self._left:
+            self._before, number = self._before + self._tree._sum, self._number
+            for _ in range(epoch(number).digits.nodes(epoch(number).length)):
+                self._before += self._tree._noise._draw()
+            self._open(number + 1)
+
+    monkeypatch.setattr(EpochsPrefix, "_next", forgetful)
+    law = modular(lambda: counter([]))
+    assert verify.continual_epsilon([law], (None, 1), verify.events_differ(1), 2) > 2.5
+
+
+def test_the_measured_error_is_the_formula():
+    """2,000 categories have counters with noise of their own; seven deviations of the mean."""
+    runs = 2000
+    space = oc.category_stream(runs), oc.event_presence()
+    handle = oc.m.make_histogram_counter(*space, PURE, 20.0)([])
+    at = before = 0
+    for one in islice(map(epoch, range(3)), 3):
+        node = 2 * one.digits.height**2 * 20.0**2
+        for place in (1, one.length // 2, one.length):
+            handle.update_all([None] * (before + place - at))
+            at = before + place
+            past = sum(2 * e.digits.height**2 * e.digits.nodes(e.length) for e in _below(one))
+            expected = past * 400.0 + node * one.digits.nodes(place)
+            found = np.mean(np.array(handle(None), dtype=float) ** 2)
+            assert found == pytest.approx(expected, rel=7 * math.sqrt(5 / runs))
+        before += one.length
+
+
+def _below(one):
+    return [each for each in map(epoch, range(3)) if each.length < one.length]
+
+
+@pytest.mark.parametrize("steps", [0, 5, 11, 12, 60, 200])
+def test_a_checkpoint_goes_on_in_each_epoch(bits, steps):
+    counter, checkpoint = oc.m.make_counter(*bits, PURE, scale=8.0), oc.c.Checkpoint()
+    handle = oc.c.make_resumable(counter, checkpoint)([])
+    handle.update_all([1] * steps)
+    answer = handle.read()
+    again = oc.c.make_resumable(counter, oc.c.Checkpoint(checkpoint.save()))([])
+    assert again.read() == answer
+    again.update_all([1] * 100)
+    assert abs(again.read() - steps - 100) < 8.0 * 40 * 20  # e^-40, for each of 20 nodes
