@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -117,6 +117,7 @@ class Labels:
             str: library.String,
             bool: library.Boolean,
             date: library.Date,
+            datetime: library.Datetime("us"),
         }
         schema = {name: types[kind] for name, (kind, _) in columns.items()}
         return library.DataFrame({name: column for name, (_, column) in columns.items()}, schema)

@@ -32,8 +32,14 @@ from .table import Table
 
 VERSION = 1
 NUMBER = "oc_seal"  # the column of the number of a seal
-_TYPES = {int: "BIGINT", float: "FLOAT8", str: 'TEXT COLLATE "C"', bool: "BOOLEAN", date: "DATE"}
-_TYPES[datetime] = "TIMESTAMP"
+_TYPES = {
+    int: "BIGINT",
+    float: "FLOAT8",
+    str: 'TEXT COLLATE "C"',
+    bool: "BOOLEAN",
+    date: "DATE",
+    datetime: "TIMESTAMP",
+}
 
 
 def _table(**argument: Any) -> Table:

@@ -1,7 +1,7 @@
 """Noisy integers as frames."""
 
 import math
-from datetime import date
+from datetime import date, datetime
 
 import pytest
 
@@ -10,9 +10,10 @@ from opendp_concurrent.errors import InvalidValueError
 
 pytest.importorskip("polars")
 pytest.importorskip("pandas")
+TIMES = [datetime(2024, 1, 1, 9, 30), datetime(1970, 1, 1, 0, 0, 0, 1)]
 KEYED = Labels(
-    (("zone", str), ("day", date), ("ok", bool)),
-    [("a", date(2024, 1, 1), True), ("b", date(2024, 1, 2), False)],
+    (("zone", str), ("day", date), ("ok", bool), ("at", datetime)),
+    [("a", date(2024, 1, 1), True, TIMES[0]), ("b", date(2024, 1, 2), False, TIMES[1])],
 )
 
 
@@ -23,9 +24,10 @@ NOISE = Noise("laplace", 3.0, 0.05)
 def test_a_row_for_each_key(name):
     frame = KEYED.frame(library_of(frame=name), [3, -1], NOISE)
     assert type(frame).__module__.startswith(name)
-    assert list(frame.columns) == ["zone", "day", "ok", "value", "accuracy"]
+    assert list(frame.columns) == ["zone", "day", "ok", "at", "value", "accuracy"]
     assert frame["zone"].to_list() == ["a", "b"]
     assert frame["day"].to_list() == [date(2024, 1, 1), date(2024, 1, 2)]
+    assert frame["at"].to_list() == TIMES
     assert frame["value"].to_list() == [3, -1]
     assert frame["accuracy"].to_list() == [NOISE.accuracy()] * 2
 
@@ -40,7 +42,10 @@ def test_a_sum_of_quanta_is_in_the_units_of_the_column(name):
 def test_types_of_polars_do_not_depend_on_the_values():
     pl = library_of(frame="polars")
     frame = KEYED.frame(pl, [3, -1], NOISE)
-    assert frame.dtypes == [pl.String, pl.Date, pl.Boolean, pl.Int64, pl.Float64]
+    assert frame.dtypes == [
+        *(pl.String, pl.Date, pl.Boolean, pl.Datetime("us")),
+        *(pl.Int64, pl.Float64),
+    ]
     assert Labels(quantum=1.0).frame(pl, 10, NOISE).dtypes == [pl.Float64, pl.Float64]
 
 

@@ -217,7 +217,7 @@ def test_sums_and_charges_are_those_of_exact_arithmetic_and_of_the_filter_in_mem
         price = UnitPrice.of(steps.reach, steps.scale, loss, d_out)
         kept, relation = rows, table.relation
         if steps.where is not None:
-            kept = reference.where(rows, found.unit, query.where)
+            kept = reference.where(rows, found.unit, query.where, found.schema)
             relation = Where(table.relation, steps.where)
         numbers = number_of(kept, found.unit, query, steps.reach)
         expected = 0

@@ -92,16 +92,21 @@ def test_an_enum_whose_cast_is_a_function_of_a_user_is_refused(on_postgres):
 
 
 def test_spark_reads_its_types(on_spark, tmp_path):
-    path = written(tmp_path)
-    found = values(oc.tables.scan(on_spark.connection, path, SCHEMA, "person"))
-    assert found == {"person": [1, 2], **READ}
-    two = [path, written(tmp_path, "b")]
-    assert values(oc.tables.scan(on_spark.connection, two, SCHEMA, "person"))["person"] == [
-        1,
-        1,
-        2,
-        2,
-    ]
+    """A file with a UUID cannot be read by Spark."""
+    folder = tmp_path / "files.parquet"
+    folder.mkdir()
+    query, schema = ROWS.format(mood=MOOD), {k: SCHEMA[k] for k in SCHEMA if k != "key"}
+    for name in ("a", "b"):
+        path = folder / f"{name}.parquet"
+        statement = f"COPY (SELECT * EXCLUDE key FROM ({query})) TO '{path}' (FORMAT parquet)"
+        duckdb.connect().execute(statement)
+    expected = {"person": [1, 2], **{name: READ[name] for name in READ if name != "key"}}
+    assert values(oc.tables.scan(on_spark.connection, path, schema, "person")) == expected
+    both = oc.tables.scan(on_spark.connection, sorted(folder.iterdir()), schema, "person")
+    assert values(both)["person"] == [1, 1, 2, 2]
+    assert '"eur": oc.tables.Decimal(2)' in oc.tables.describe_schema(on_spark.connection, path)
+    with pytest.raises(InvalidValueError, match="Spark can read"):
+        oc.tables.scan(on_spark.connection, written(tmp_path), SCHEMA, "person")
 
 
 def test_files_need_no_connection(tmp_path):

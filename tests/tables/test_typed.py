@@ -157,9 +157,9 @@ def test_a_part_that_is_used_twice_has_one_name():
     assert text.count("OFFSET 0") == 1
 
 
-def test_the_text_grows_with_the_expression(on_duckdb):
+def test_the_text_and_the_time_grow_with_the_expression(engine):
     """Each operand of a quotient is used five times; fifteen in a row would be 5^15 copies."""
-    table, speed = on_duckdb.load(hostile()), col("f")
+    table, speed = engine.load(hostile()), col("f")
     for _ in range(15):
         speed = speed / col("g").clip(0.5, 2.0) * 1.5
     assert len(values(table, {"speed": speed})) == ROWS
@@ -181,3 +181,28 @@ def test_the_parts_of_each_day_are_those_of_python(name, request):
     text, parameters = table.engine().selecting(WithColumns(table.relation, nodes))
     for _, day, *found in table.engine().run(text, parameters, None):
         assert found == [reference.PARTS[part](day) for part in parts]
+
+
+@pytest.mark.parametrize("name", ["duckdb", "postgres"])
+def test_what_is_beyond_the_years_1_to_9999_has_no_parts_and_no_casts(name, request):
+    found = request.getfixturevalue(f"on_{name}")
+    schema = {"u": int, "d": date, "t": datetime}
+    found.load(Data(schema, "u", []), "far")
+    run = found.connection.execute if name == "duckdb" else found.cursor.execute
+    days = ["infinity", "-infinity", "20000-01-01", "0044-03-15 (BC)", "10000-01-01"]
+    days = [day.replace(" (BC)", " BC") if name == "postgres" else day for day in days]
+    for at, day in enumerate(days):
+        run(f"INSERT INTO far VALUES ({at}, DATE '{day}', TIMESTAMP '{day}')".encode().decode())
+    if name == "postgres":  # a date that no timestamp of PostgreSQL is
+        run("INSERT INTO far VALUES (9, DATE '5874897-12-31', NULL)")
+    table = oc.tables.scan(found.connection, "far", schema, "u")
+    columns = [col("d").dt.year(), col("t").dt.week(), col("t").dt.hour(), col("d").cast(str)]
+    columns += [col("d").cast(datetime), col("t").dt.date(), (col("d") == date.max).cast(int)]
+    nodes = tuple(
+        (f"x{at}", checked_value(table.tables.schema, one, "x")) for at, one in enumerate(columns)
+    )
+    text, parameters = table.engine().selecting(WithColumns(table.relation, nodes))
+    names = ", ".join(f'"x{at}"' for at in range(len(columns)))
+    rows = table.engine().run(f"SELECT {names} FROM ({text}) AS t", parameters, None)
+    assert rows == [(None,) * (len(columns) - 1) + (0,)] * len(rows)
+    assert len(rows) >= len(days)

@@ -24,8 +24,14 @@ from .engine import Engine, Run, Stored, check_folders, opaque
 
 FILES = {".parquet": "parquet", ".csv": "csv"}
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
-_STORED = {int: "BIGINT", float: "DOUBLE", str: "VARCHAR", bool: "BOOLEAN", date: "DATE"}
-_STORED[datetime] = "TIMESTAMP"
+_STORED = {
+    int: "BIGINT",
+    float: "DOUBLE",
+    str: "VARCHAR",
+    bool: "BOOLEAN",
+    date: "DATE",
+    datetime: "TIMESTAMP",
+}
 _COLUMNS = """
     SELECT c.column_name, c.data_type, t.sql
     FROM duckdb_columns() AS c

@@ -60,6 +60,8 @@ class Values:
             return sql.column(self._names[str(one.given)])
         if one.operation == "literal":
             return self.constant(one.given, one.kind)
+        if one in self._short:
+            return sql.column(self._short[one])
         return _RENDER[one.operation](self, one)
 
     def constant(self, value: Any, kind: type) -> Any:
@@ -241,6 +243,8 @@ class Values:
     def cast(self, one: Node) -> Any:
         """Return a value in another type; NULL if it has none."""
         (of,) = one.of
+        if of.kind is int:
+            return self._dialect.read(cast(self.value(of), one.kind), one.kind)
         own = self._named(of)
         if of.kind in _FIRST:
             return self._if_known(of, self._dialect.read(cast(own, one.kind), one.kind))
@@ -255,9 +259,7 @@ class Values:
                 year = exp.GTE(this=own.copy(), expression=self.constant("0001", str))
                 matches, found = sql.conjunction(matches, year), cast(own.copy(), date)
             return exp.Paren(this=sql.case([(matches, found)], exp.Null()))
-        if of.kind is float:
-            return self._whole(own)
-        return self._dialect.read(cast(self.value(of), one.kind), one.kind)
+        return self._whole(own)
 
     def _whole(self, own: Any) -> Any:
         """Return a float without its fraction, as an integer."""
