@@ -2309,7 +2309,8 @@ NO_ARGUMENTS = {
     "Calibration",  # what a search returns
     "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
-    "tables.Table", "tables.Table.ask", "tables.Table.ask_keys", "tables.Table.derived", "tables.Table.fixed",
+    "tables.Table", "tables.Table.ask", "tables.Table.derived", "tables.Table.fixed",
+    "tables.Table.ask_keys",
     "tables.Table.materialized", "tables.Table.frozen", "tables.Table.engine",
     "tables.Predicate", "tables.Column", "tables.Column.is_null",
     "ledger.Entry", "ledger.LimitSummary", "ledger.Summary", "ledger.SqlLedger",

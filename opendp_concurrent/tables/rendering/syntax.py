@@ -62,6 +62,8 @@ ALLOWED = frozenset(
         exp.Add,
         exp.Mul,
         exp.Floor,
+        exp.DPipe,
+        exp.MD5,
         exp.WidthBucket,  # which only PostgreSQL searches with
         # aggregates and windows
         exp.Count,
@@ -83,6 +85,7 @@ COMPOUND = (  # their operands have parentheses, or the text would be read as an
     exp.Not,
     exp.Add,
     exp.Mul,
+    exp.DPipe,
 )
 
 
