@@ -30,7 +30,10 @@ from _timing import parser, print_machine, print_table, report
 
 import opendp_concurrent as oc
 from opendp_concurrent.tables import plan
+from opendp_concurrent.tables.domain import Tables, table_domain, units
+from opendp_concurrent.tables.joint import Joint
 from opendp_concurrent.tables.rendering.render import statement
+from opendp_concurrent.tables.schema import Schema
 
 dp.enable_features("contrib", "honest-but-curious")
 ROWS, QUICK_ROWS, SPARK_ROWS, QUICK_SPARK_ROWS = 10_000_000, 1_000_000, 2_000_000, 200_000
@@ -40,6 +43,10 @@ SCHEMA = {"person": int, "region": str, "week": int, "hours": float}
 TARGETS = {
     "count_over_engine": ("at most", 1.15),
     "groups_over_engine": ("at most", 1.15),
+    "edges_10000_over_engine": ("at most", 1.5),
+    "select_5_over_engine": ("at most", 1.3),
+    "keys_users": ("at most", 110),
+    "keys_users_10": ("at most", 75),
     "peak_mib": ("at most", 600.0),
     "spark_count_over_engine": ("at most", 1.25),
     "polars_builds": ("at most", 100),
@@ -131,7 +138,71 @@ def on_duckdb(path: str, rounds: int) -> tuple[dict[str, float], list[list[objec
             figures["launch_adds_ms"] = 1e3 * (seconds["launch"] - seconds["engine"])
         rows.append([name, 1e3 * seconds["launch"], 1e3 * seconds["engine"]])
     figures["threads_speedup_2"] = speedup(connection, space, stored, rounds)
+    for name, found in answers(connection, space, stored, on_stored, rounds).items():
+        figures[f"{name}_over_engine"], *times = found
+        rows.append([name, *times])
     return figures, rows
+
+
+def answers(connection, space, stored, queryable, rounds: int) -> dict[str, tuple[float, ...]]:
+    """Ratios and milliseconds of launches, and of what an owner would write for DuckDB.
+
+    For 10,000 edges it is DuckDB's own ``histogram`` with these edges. For five answers by region
+    it is the statement that the launch runs, as for groups; and, with the name ``plain``, one with
+    the averages and deviations of DuckDB, on doubles.
+    """
+    table = stored.relation.reference
+    own = ".".join(f'"{part}"' for part in table[1:])
+    edges = [place * 4.25 / 10_000 for place in range(10_000)]
+    bounds = "hours", (0.0, 4.0)
+    by = {"by": "region", "keys": REGIONS}
+    five = [
+        oc.tables.Answer("count"),
+        oc.tables.Answer("sum", "week", (0, 52)),
+        oc.tables.Answer("mean", *bounds),
+        oc.tables.Answer("stdev", *bounds),
+        oc.tables.Answer("mean", "week", (0, 52)),
+    ]
+    several = asked(space, oc.t.then_table_answers(five, **by), 1e12)
+    schema = stored.tables.schema
+    keys = plan.Values((one,) for one in REGIONS)
+    parts = tuple(part.node for part in Joint.of(schema, five, "l1").parts)
+    rendered = statement("duckdb", stored.relation, plan.Several(parts, ("region",), keys))
+    texts = {
+        "edges_10000": (
+            asked(space, oc.t.then_table_histogram("hours", edges)),
+            f"SELECT histogram(hours, $1::DOUBLE[]) FROM {own}",
+            [edges],
+        ),
+        "select_5": (several, rendered.text, list(rendered.parameters)),
+        "select_5_plain": (
+            several,
+            "SELECT region, count(*), sum(least(greatest(week, 0), 52)), "
+            "avg(least(greatest(hours, 0), 4)), stddev_pop(least(greatest(hours, 0), 4)), "
+            f"avg(least(greatest(week, 0), 52)) FROM {own} GROUP BY region",
+            [],
+        ),
+    }
+    found = {}
+    for name, (launch, text, parameters) in texts.items():
+
+        def engine(text=text, parameters=parameters):
+            with stored.engine()._connection.cursor() as cursor:
+                cursor.execute(text, parameters).fetchall()
+
+        seconds, ratio = in_turn(
+            {"launch": lambda one=launch: queryable(one), "engine": engine}, min(rounds, 7)
+        )
+        found[name] = ratio, 1e3 * seconds["launch"], 1e3 * seconds["engine"]
+    return found
+
+
+def users(loss: tuple[float, float], keys: int) -> int:
+    """How many persons with so many keys each a key needs, to be found with probability 1/2."""
+    schema = Schema((("person", int), ("key", int)), ("person",))
+    tables = Tables(schema, keys)
+    space = table_domain(tables), units()
+    return oc.m.make_table_keys(*space, "key", loss).users
 
 
 def speedup(connection, space, stored, rounds: int) -> float:
@@ -290,6 +361,8 @@ def main() -> None:
     )
     figures["spark_count_over_engine"] = on_spark(spark_rows, rounds)
     figures["polars_builds"] = polars_builds()
+    figures["keys_users"] = users((0.1, 1e-6), 1)
+    figures["keys_users_10"] = users((1.0, 1e-6), 10)
     figures["rows"], figures["spark_rows"] = rows, spark_rows
     fewer = f"{rows:,} rows instead of {ROWS:,}"
     estimated = {}

@@ -112,16 +112,31 @@ class TableQuery(ConcurrentQuery):
         return labels, specs
 
     def truncate(
-        self, per_unit: int, order_by: Sequence[str] = (), *, materialize: bool = False
+        self,
+        per_unit: int,
+        order_by: Sequence[str] = (),
+        *,
+        materialize: bool = False,
+        fair: bool | str = False,
     ) -> ConcurrentQuery:
         """Keep at most so many rows of each unit; see :func:`.make_truncate`."""
-        return self._step(steps.then_truncate(per_unit, order_by, materialize=materialize))
+        return self._step(
+            steps.then_truncate(per_unit, order_by, materialize=materialize, fair=fair)
+        )
 
     def group_truncate(
-        self, by: str | Sequence[str], groups: int, rows: int = 1, *, materialize: bool = False
+        self,
+        by: str | Sequence[str],
+        groups: int,
+        rows: int = 1,
+        *,
+        materialize: bool = False,
+        fair: bool | str = False,
     ) -> ConcurrentQuery:
         """Keep at most so many groups of each unit; see :func:`.make_group_truncate`."""
-        return self._step(steps.then_group_truncate(by, groups, rows, materialize=materialize))
+        return self._step(
+            steps.then_group_truncate(by, groups, rows, materialize=materialize, fair=fair)
+        )
 
     def join(
         self,

@@ -74,11 +74,15 @@ class Truncate:
     """The first rows of each unit, in the order of ``order_by`` and then of all other columns.
 
     Ascending, NULL first. Rows that are equal in all columns are interchangeable.
+
+    :ivar key: if there is one, the rows of a unit are numbered in this order, and those are kept
+        whose numbers have the least MD5 with the key and the unit
     """
 
     of: Relation
     rows: int
     order_by: tuple[str, ...] = ()
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +90,16 @@ class GroupTruncate:
     """The first rows of each unit in each of its first groups, in ascending order, NULL first.
 
     A group is all rows with the same values in the columns ``by``; NULL is one of the values.
+
+    :ivar key: if there is one, groups and the rows of a group are numbered in this order, and those
+        are kept whose numbers have the least MD5 with the key and the unit
     """
 
     of: Relation
     by: tuple[str, ...]
     groups: int
     rows: int
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

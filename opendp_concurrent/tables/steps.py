@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from opendp.domains import atom_domain, vector_domain
+from opendp.measurements import make_laplace
+from opendp.metrics import l1_distance
 from opendp.mod import Domain, Metric, Transformation
 
 from ..arguments import checks
@@ -32,6 +35,7 @@ from .schema import (
 from .table import Table
 from .typed import Node, checked, checked_value
 
+_BITS = 60  # about, of each number of a key
 MOST_ROWS = checks.at_most(2**31 - 1, "a unit has fewer rows")
 
 
@@ -194,13 +198,15 @@ def make_truncate(
     order_by: Sequence[str] = (),
     *,
     materialize: bool = False,
+    fair: bool | str = False,
 ) -> Transformation:
     """Keep at most so many rows of each unit.
 
     The first rows are kept, in ascending order of the columns ``order_by`` and then of all others
     but the unit's, NULL first. So which rows are kept depends on the unit's own rows only, not on
     those of others or on how they are stored. Answers about columns that come early in the order
-    are biased to small values, if units have more rows than are kept.
+    are biased to small values, if units have more rows than are kept. With ``fair``, all rows of a
+    unit are kept with the same probability over the key, and answers do not lean to one side.
 
     Guarantee: the distance in units does not grow, and each unit has at most ``per_unit`` rows.
 
@@ -212,6 +218,9 @@ def make_truncate(
     :param order_by: names of columns that come first in the order
     :param materialize: store the truncated rows in the engine, once for each invocation, until the
         last handle on them is freed
+    :param fair: choose by a hash with a key: of your own, which may be public but must not depend
+        on the data, or drawn once by OpenDP, if True. The same key keeps the same rows on each
+        engine
     :return: a transformation of tables
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -227,7 +236,7 @@ def make_truncate(
     >>> count(trips), count.map(2)
     (3, 6)
     """
-    tables = tables_of(input_domain, input_metric)
+    tables, key = tables_of(input_domain, input_metric), _key_of(fair=fair)
     first = (
         names_of("order_by", tables.schema, order_by, tuple(KINDS))
         if checks.is_a(order_by, str) or len(checks.elements("columns", order_by=order_by))
@@ -236,9 +245,22 @@ def make_truncate(
     return _step(
         tables,
         tables.at_most(per_unit),
-        lambda of: nodes.Truncate(of, per_unit, first),
+        lambda of: nodes.Truncate(of, per_unit, first, key),
         materialize=materialize,
     )
+
+
+def _key_of(**argument: Any) -> str | None:
+    """Return the key of a choice, drawn by OpenDP if it is True; None without one."""
+    ((name, fair),) = argument.items()
+    if checks.is_a(fair, str):
+        return str(value_of(str, **argument))
+    if not checks.flag(**{name: fair}):
+        return None
+    noise = make_laplace(
+        vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=2.0**_BITS
+    )
+    return ",".join(map(str, noise([0, 0])))
 
 
 @constructor(groups=MOST_ROWS, rows=MOST_ROWS)
@@ -250,6 +272,7 @@ def make_group_truncate(
     rows: int = 1,
     *,
     materialize: bool = False,
+    fair: bool | str = False,
 ) -> Transformation:
     """Keep at most so many groups of each unit, and at most so many of its rows in each group.
 
@@ -269,6 +292,7 @@ def make_group_truncate(
     :param groups: number of groups of a unit
     :param rows: number of rows of a unit in a group
     :param materialize: as for :func:`.make_truncate`
+    :param fair: as for :func:`.make_truncate`, for groups and for the rows in each
     :return: a transformation of tables
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -286,12 +310,12 @@ def make_group_truncate(
     ([1, 1, 1, 1, 0], 2.0)
     """
     tables = tables_of(input_domain, input_metric)
-    names = names_of("by", tables.schema, by, KEYS)
+    names, key = names_of("by", tables.schema, by, KEYS), _key_of(fair=fair)
     bound = GroupBound(frozenset(names), groups, rows)
     return _step(
         tables,
         tables.at_most(groups * rows, bound),
-        lambda of: nodes.GroupTruncate(of, names, groups, rows),
+        lambda of: nodes.GroupTruncate(of, names, groups, rows, key),
         materialize=materialize,
     )
 

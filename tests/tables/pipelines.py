@@ -31,6 +31,7 @@ VALUES: dict[type, tuple[Any, ...]] = {
         *(datetime(2024, 2, 29, 13, 14, 15, 123457), datetime.max),
     ),
 }
+FAIR = st.sampled_from([False, "key", "é'|"])
 STATISTICS = ("count", "sum", "mean", "variance", "stdev")
 NORMS = st.sampled_from(["l1", "l2", "linf"])
 NAMES = ("age", "Region", "per son", 'quo"te', "back`tick", "a'b", "select", "c0", "t", "k0")
@@ -231,11 +232,13 @@ def steps(draw, schema, unit):
         return (name, {"columns": kept}), after
     if name == "truncate":
         order = draw(st.one_of(st.just([]), columns_of(list(schema), 2)))
-        return (name, {"per_unit": draw(st.integers(1, 3)), "order_by": order}), schema
+        rows = {"per_unit": draw(st.integers(1, 3)), "order_by": order}
+        return (name, {**rows, "fair": draw(FAIR)}), schema
     by = draw(columns_of(keyed(schema), 2))
     if name == "group_truncate":
         count = st.integers(1, 3)
-        return (name, {"by": by, "groups": draw(count), "rows": draw(count)}), schema
+        numbers = {"groups": draw(count), "rows": draw(count)}
+        return (name, {"by": by, **numbers, "fair": draw(FAIR)}), schema
     fresh = [one for one in NAMES if one.casefold() not in {name.casefold() for name in schema}]
     kinds = st.sampled_from(list(VALUES))
     added = {one: draw(kinds) for one in draw(columns_of(fresh, 2))}

@@ -8,6 +8,7 @@ import re
 from bisect import bisect_left, bisect_right
 from datetime import date, datetime, time
 from fractions import Fraction
+from hashlib import md5
 from itertools import pairwise
 from math import floor, trunc
 
@@ -183,21 +184,40 @@ def by_unit(rows, unit):
     return units
 
 
-def truncate(rows, unit, per_unit, order_by=()):
+def text_of(value):
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
+
+
+def hash_of(key, numbers, unit):
+    parts = [f"{len(numbers)}:{key}", *map(str, numbers), *map(text_of, unit)]
+    return md5("|".join(parts).encode()).hexdigest()
+
+
+def chosen(found, count, fair, unit, before=()):
+    """The first of what is sorted, or those whose numbers have the least hashes."""
+    if not fair:
+        return list(enumerate(found, 1))[:count]
+    rank = lambda one: (hash_of(fair, (*before, one[0]), (unit,)), one[0])  # noqa: E731
+    return sorted(enumerate(found, 1), key=rank)[:count]
+
+
+def truncate(rows, unit, per_unit, order_by=(), fair=False):
     kept = []
-    for own in by_unit(rows, unit).values():
+    for value, own in by_unit(rows, unit).items():
         order = [*order_by, *(name for name in own[0] if name not in order_by)]
-        kept += sorted(own, key=lambda row: key_of(row, order))[:per_unit]
+        found = sorted(own, key=lambda row: key_of(row, order))
+        kept += [row for _, row in chosen(found, per_unit, fair, value)]
     return kept
 
 
-def group_truncate(rows, unit, by, groups, rows_each):
+def group_truncate(rows, unit, by, groups, rows_each, fair=False):
     kept = []
-    for own in by_unit(rows, unit).values():
-        first = sorted({key_of(row, by) for row in own})[:groups]
-        for group in first:
+    for value, own in by_unit(rows, unit).items():
+        distinct = sorted({key_of(row, by) for row in own})
+        for number, group in chosen(distinct, groups, fair, value):
             members = [row for row in own if key_of(row, by) == group]
-            kept += sorted(members, key=lambda row: key_of(row, list(row)))[:rows_each]
+            found = sorted(members, key=lambda row: key_of(row, list(row)))
+            kept += [row for _, row in chosen(found, rows_each, fair, value, (number,))]
     return kept
 
 

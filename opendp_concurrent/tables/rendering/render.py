@@ -8,6 +8,7 @@ case and duplicates matter there only. The tree is made of few kinds of nodes, w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -18,7 +19,7 @@ from ..schema import Schema
 from . import expressions as sql
 from .bins import located
 from .charging import charged
-from .dialects import DIALECTS, Dialect
+from .dialects import DIALECTS, Dialect, cast
 from .dialects import exp as exp
 from .syntax import check_syntax
 from .values import Values
@@ -163,6 +164,11 @@ class Renderer:
         number = sql.window(exp.RowNumber(), unit, [*first, *rest])
         columns = [sql.column(of) for of in names.values()]
         numbered = sql.select([*columns, exp.alias_(number, "r")], query)
+        if relation.key is not None:
+            again = sql.window(exp.RowNumber(), unit, ["h", "r"])
+            numbered = self._rehashed(
+                numbered, names, unit, relation.key, {"h": ("r",)}, {"r": again}
+            )
         return sql.select(columns, numbered, sql.at_most("r", relation.rows))
 
     def _group_truncate(
@@ -178,8 +184,38 @@ class Renderer:
         row = sql.window(exp.RowNumber(), [*unit, *by], rest)
         columns = [sql.column(of) for of in names.values()]
         numbered = sql.select([*columns, exp.alias_(group, "g"), exp.alias_(row, "r")], query)
+        if relation.key is not None:
+            again = {
+                "g": sql.window(exp.DenseRank(), unit, ["hg", "g"]),
+                "r": sql.window(exp.RowNumber(), [*unit, *by], ["hr", "r"]),
+            }
+            hashes = {"hg": ("g",), "hr": ("g", "r")}
+            numbered = self._rehashed(numbered, names, unit, relation.key, hashes, again)
         both = sql.conjunction(sql.at_most("g", relation.groups), sql.at_most("r", relation.rows))
         return sql.select(columns, numbered, both)
+
+    def _rehashed(
+        self,
+        query: Any,
+        names: dict[str, str],
+        unit: list[str],
+        key: str,
+        hashes: Mapping[str, tuple[str, ...]],
+        again: Mapping[str, Any],
+    ) -> Any:
+        """Number rows anew, in the order of hashes of a key, of numbers, and of the unit."""
+        columns = [sql.column(of) for of in names.values()]
+        numbers = [sql.column(of) for of in again]
+        hashed = []
+        for name, of in hashes.items():
+            parts = [cast(sql.column(each), str) for each in (*of, *unit)]
+            text = self._dialect.text_value(self._parameter(f"{len(of)}:{key}"))
+            for part in parts:
+                for right in (exp.Literal.string("|"), part):
+                    text = exp.Paren(this=exp.DPipe(this=text, expression=right, safe=True))
+            hashed.append(exp.alias_(self._dialect.by_bytes(exp.MD5(this=text)), name))
+        made = sql.select([*columns, *numbers, *hashed], query)
+        return sql.select([*columns, *(exp.alias_(one, of) for of, one in again.items())], made)
 
     def _join(
         self,

@@ -72,6 +72,8 @@ ALLOWED = frozenset(
         exp.Extract,
         exp.Var,
         exp.RegexpLike,
+        exp.DPipe,
+        exp.MD5,
         exp.WidthBucket,  # which only PostgreSQL searches with
         # aggregates and windows
         exp.Count,
@@ -96,6 +98,7 @@ COMPOUND = (  # their operands have parentheses, or the text would be read as an
     exp.Mul,
     exp.Div,
     exp.IntDiv,
+    exp.DPipe,
 )
 
 
