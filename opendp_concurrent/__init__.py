@@ -38,7 +38,6 @@ from .data.scanned import uncollected
 from .errors import every as _every  # noqa: F401
 from .fdp.function import TradeoffFunction
 from .hooks import install, put_hooks, uninstall
-from .measures.fixed_renyi_divergence import fixed_renyi_divergence
 from .messages.serialization import deserialize, serialize
 from .native.advisories.known import accept_advisories
 from .public import names_of
@@ -46,6 +45,7 @@ from .queryables.description import Description
 from .tradeoffs.gaussian_tradeoff import gaussian_tradeoff
 from .tradeoffs.tradeoff import tradeoff
 from .truncated.distances import TruncatedConcentrated
+from .truncated.fixed_renyi_divergence import fixed_renyi_divergence
 from .truncated.truncated_concentrated_divergence import truncated_concentrated_divergence
 
 __version__ = "0.1.0"

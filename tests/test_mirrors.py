@@ -79,7 +79,7 @@ ELSEWHERE = {
     "measures/test_measures.py": [
         "measures/approximate_max_divergence.py",
         "measures/approximate_zero_concentrated_divergence.py",
-        "measures/fixed_renyi_divergence.py",
+        "truncated/fixed_renyi_divergence.py",
         "tradeoffs/gaussian_tradeoff.py",
         "measures/kinds.py",
         "measures/max_divergence.py",

@@ -18,7 +18,6 @@ from opendp.mod import Measure, Measurement
 from ..arguments.checks import probability
 from ..errors import UnsupportedMeasureError
 from ..measures import convertible_measure
-from ..measures.fixed_renyi_divergence import fixed_renyi_divergence
 from ..measures.kinds import (
     APPROXIMATE,
     FIXED,
@@ -33,6 +32,7 @@ from ..measures.kinds import (
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tradeoffs.gaussian_tradeoff import gaussian_tradeoff
 from ..tradeoffs.tradeoff import tradeoff
+from ..truncated.fixed_renyi_divergence import fixed_renyi_divergence
 from ..truncated.truncated_concentrated_divergence import truncated_concentrated_divergence
 from .cast import cast
 from .guards import check_measurement

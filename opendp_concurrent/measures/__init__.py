@@ -18,7 +18,6 @@ from ..types import Argument, Loss
 from .approximate_max_divergence import ApproximateMaxDivergence
 from .approximate_zero_concentrated_divergence import ApproximateZeroConcentratedDivergence
 from .conversion import Conversion
-from .fixed_renyi_divergence import FixedRenyiDivergence
 from .max_divergence import MaxDivergence
 from .measure import Composability, CompositionMeasure, Convertible, only
 from .opendp import is_measure
@@ -41,7 +40,6 @@ C = TypeVar("C", bound=type[CompositionMeasure])
 _KNOWN: dict[str, type[CompositionMeasure]] = {  # those with a descriptor are found at once
     one.kind: one
     for one in (
-        FixedRenyiDivergence,
         MaxDivergence,
         ApproximateMaxDivergence,
         ZeroConcentratedDivergence,

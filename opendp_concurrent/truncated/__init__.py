@@ -1,9 +1,10 @@
-"""Truncated concentrated DP as a privacy measure: its distances, its sum and its tools.
+"""Rényi DP of few orders as privacy measures: of one order, and up to an order (truncated).
 
-Other rooms do not know it. Importing this room tells ``measures`` of it.
+Other rooms do not know them. Importing this room tells ``measures`` of them.
 """
 
 from .. import measures
+from .fixed_renyi_divergence import FixedRenyiDivergence
 from .truncated_concentrated_divergence import TruncatedConcentratedDivergence
 from .truncated_tools import (
     bad_event_probability,
@@ -12,6 +13,7 @@ from .truncated_tools import (
     subsampled_tcdp,
 )
 
+measures.include(FixedRenyiDivergence)
 measures.include(
     TruncatedConcentratedDivergence,
     bad_event_probability,

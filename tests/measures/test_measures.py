@@ -11,7 +11,6 @@ from opendp_concurrent.measures.approximate_max_divergence import ApproximateMax
 from opendp_concurrent.measures.approximate_zero_concentrated_divergence import (
     ApproximateZeroConcentratedDivergence,
 )
-from opendp_concurrent.measures.fixed_renyi_divergence import FixedRenyiDivergence
 from opendp_concurrent.measures.max_divergence import MaxDivergence
 from opendp_concurrent.measures.measure import only
 from opendp_concurrent.measures.opendp import descriptor, is_measure
@@ -25,6 +24,7 @@ from opendp_concurrent.measures.smoothed_max_divergence import SmoothedMaxDiverg
 from opendp_concurrent.measures.zero_concentrated_divergence import ZeroConcentratedDivergence
 from opendp_concurrent.tradeoffs.gaussian_tradeoff import GaussianTradeoff
 from opendp_concurrent.tradeoffs.tradeoff import TradeoffDivergence
+from opendp_concurrent.truncated.fixed_renyi_divergence import FixedRenyiDivergence
 from opendp_concurrent.truncated.truncated_concentrated_divergence import (
     TruncatedConcentratedDivergence,
 )

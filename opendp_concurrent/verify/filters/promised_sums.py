@@ -16,13 +16,13 @@ from ...accounts.rule import Shares, Within
 from ...accumulators.basic import basic
 from ...measures.conversions.pure_to_renyi import pure_to_renyi
 from ...measures.conversions.pure_to_zcdp import pure_to_zcdp
-from ...measures.fixed_renyi_divergence import FixedRenyiDivergence
 from ...measures.max_divergence import MAX_DIVERGENCE
 from ...measures.measure import only
 from ...measures.zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
 from ...sums.orders_sum import GridCurve, OnOrders
 from ...sums.planned import Planned
 from ...truncated.distances import TruncatedConcentrated
+from ...truncated.fixed_renyi_divergence import FixedRenyiDivergence
 from ...truncated.truncated_sum import LeastOmega
 from ..mechanism import FiniteMechanism, Number
 from .adversary import worst_analyst

@@ -9,15 +9,15 @@ from types import MappingProxyType
 from ..arguments import checks
 from ..arguments.provenance import recorded
 from ..errors import InvalidValueError
+from ..measures.conversion import Conversion, Ends, Profile
+from ..measures.conversions.renyi_to_approximate import renyi_to_delta, renyi_to_epsilon
+from ..measures.kinds import APPROXIMATE, FIXED, PROFILE, RENYI
+from ..measures.measure import Composability, only, parameter
+from ..measures.noise import Noise, NoiseLoss
+from ..measures.opendp import Measure, descriptor, user_divergence
+from ..measures.shapes import NumberMeasure
 from ..references import cite
 from ..types import Loss
-from .conversion import Conversion, Ends, Profile
-from .conversions.renyi_to_approximate import renyi_to_delta, renyi_to_epsilon
-from .kinds import APPROXIMATE, FIXED, PROFILE, RENYI
-from .measure import Composability, only, parameter
-from .noise import Noise, NoiseLoss
-from .opendp import Measure, descriptor, user_divergence
-from .shapes import NumberMeasure
 
 _WHY_NOT = "one order bounds no higher order"
 
