@@ -17,6 +17,7 @@ from .sparks import spark as spark
 os.environ["RUST_BACKTRACE"] = "0"  # OpenDP turns it on; each of its errors then costs 50 ms
 settings.register_profile(
     "ci",
+    max_examples=40,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],  # the speed of the machine is no assertion

@@ -94,27 +94,29 @@ def room(module: str) -> str:
 
 
 @cache
-def tree(module: str) -> ast.Module:
-    return ast.parse(path_of(module).read_text())
+def nodes_of(module: str) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path_of(module).read_text())))
 
 
 def parameters() -> list[str]:
-    """The annotation of each parameter but the first one of a method, without ``| None``."""
+    """The annotation of each parameter but the first one of a method, if it is a name."""
     found = []
     for module in graph().modules:
-        for node in ast.walk(tree(module)):
+        for node in nodes_of(module):
             if isinstance(node, ast.FunctionDef):
                 for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
                     if one.arg not in ("self", "cls"):
-                        text = "" if one.annotation is None else ast.unparse(one.annotation)
-                        found.append(text.removesuffix(" | None"))
+                        kind = one.annotation
+                        if isinstance(kind, ast.BinOp) and ast.unparse(kind.right) == "None":
+                            kind = kind.left
+                        found.append(getattr(kind, "id", ""))
     return found
 
 
 def annotated(module: str) -> set[str]:
     """Names in the annotations of a module's parameters."""
     found = set()
-    for node in ast.walk(tree(module)):
+    for node in nodes_of(module):
         if isinstance(node, ast.arg) and node.annotation is not None:
             found |= {one.id for one in ast.walk(node.annotation) if isinstance(one, ast.Name)}
     return found
@@ -128,7 +130,7 @@ def private_reads() -> list[str]:
     """Where an attribute is read that is private, and that the module does not set itself."""
     found = []
     for module in graph().modules:
-        nodes = list(ast.walk(tree(module)))
+        nodes = nodes_of(module)
         own = {one.attr for one in nodes if isinstance(one, ast.Attribute) and stores(one)}
         own |= {one.target.id for one in nodes if isinstance(one, ast.AnnAssign) and stores(one)}
         own |= {one.name for one in nodes if isinstance(one, (ast.FunctionDef, ast.ClassDef))}

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from opendp_concurrent import errors
+from opendp_concurrent.errors import events
 
 KINDS = [
     one
@@ -66,3 +67,9 @@ def test_an_infinite_loss_is_named(asked, launches):
     )
     assert "what remains" not in str(error)
     assert "infinite" not in str(errors.BudgetExceededError(0.0, 2.0, 1.0, d_out=1.0))
+
+
+def test_an_error_of_an_event_has_the_event_and_a_public_name():
+    event = object()
+    assert events.UnsupportedEventError("not known", event).event is event
+    assert events.UnsupportedEventError is errors.UnsupportedEventError

@@ -33,8 +33,8 @@ ELSEWHERE = {
     ],
     "combinators/test_wrap.py": ["combinators/named_casts.py"],
     "contexts/test_context.py": ["contexts/accountant.py"],
-    "contexts/test_frame_query.py": ["contexts/native_loss.py", "native/attributes.py"],
-    "contexts/test_query.py": ["contexts/by_opendp.py"],
+    "contexts/test_frame_query.py": ["contexts/native_loss.py"],
+    "contexts/test_query.py": ["contexts/by_opendp.py", "errors/contexts.py"],
     "continual/test_resumed_bounds.py": ["queryables/mechanism.py"],
     "continual/test_transformations.py": ["continual/stream.py"],
     "counters/factors/test_buffered.py": [
@@ -122,7 +122,6 @@ ELSEWHERE = {
     "test_entry.py": ["__main__.py"],
     "test_errors.py": [
         "errors/blocks.py",
-        "errors/contexts.py",
         "errors/data.py",
         "errors/events.py",
         "errors/every.py",

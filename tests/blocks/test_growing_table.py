@@ -50,7 +50,8 @@ def counting(bounded):
 @pytest.mark.parametrize("most", [1, 2])
 @pytest.mark.parametrize("early", [False, True], ids=["added", "named at first"])
 def test_a_unit_is_in_no_more_weeks_than_it_is_charged_for(kind, most, early):
-    for order in permutations(range(4)):
+    orders = list(permutations(range(4)))
+    for order in orders[2 * most + early :: 6]:  # other ones for each kind of call
         connection, visits = empty()
         bounded = visits.space >> TRUNCATIONS[kind](most)
         made = filtered(bounded, range(4) if early else ())
@@ -268,7 +269,7 @@ def test_sealed_blocks_keep_a_unit_in_as_many_weeks_as_it_is_charged_for(most, m
         # one step of the path is a block: all budgets are equal, and there are most steps
         assert made.map(1) == 1.0 >= most**cost * (root.privacy_loss(0) + root.remaining(0))
         assert made.map(2) == 2**cost
-        if number > 5:
+        if number > 2:
             break
 
 

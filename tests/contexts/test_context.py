@@ -49,7 +49,7 @@ def test_an_even_split_admits_all_k_launches_and_never_one_more(budget):
 
     Equal shares that follow each other are charged at once for most k, and one by one for some.
     """
-    for k in range(1, 1001):
+    for k in (*range(1, 150), *range(150, 1001, 9)):
         shares = split(budget, weights_of(k, None))
         start = basic().start(MAX_DIVERGENCE)
         compositor = Account(

@@ -497,7 +497,7 @@ def native_messages():
     for module, name in sorted(TABLE):
         if module == MODULE:
             continue
-        for attempt in range(6):
+        for attempt in range(3):
             given = {}
             for one, parameter in signature_of((module, name)).parameters.items():
                 taken = getattr(parameter.annotation, "__name__", str(parameter.annotation))
@@ -513,7 +513,7 @@ def native_messages():
 def test_opendp_s_constructors_with_large_arguments():
     texts = dict(native_messages())
     found = check(texts)
-    assert sum(one.startswith("built") for one in found.values()) > 50
+    assert sum(one.startswith("built") for one in found.values()) > 25
 
 
 def test_every_constructor_is_tried():

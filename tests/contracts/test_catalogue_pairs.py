@@ -33,11 +33,13 @@ def test_subjects(law):
 @pytest.mark.parametrize("law", PAIR_LAWS, ids=lambda one: one.__name__)
 @pytest.mark.parametrize("wrapper", WRAPPERS, ids=lambda one: one.name)
 def test_pairs(law, wrapper):
-    assert found(law, (wrapper,), FEW) == []
+    """Each wrapper meets each subject, and each law each of both, but not all three together."""
+    first = (PAIR_LAWS.index(law) + WRAPPERS.index(wrapper)) % 2
+    assert found(law, (wrapper,), FEW[first::2]) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", PAIR_LAWS, ids=lambda one: one.__name__)
 @pytest.mark.parametrize("wrapper", WRAPPERS, ids=lambda one: one.name)
 def test_all_pairs(law, wrapper):
-    assert found(law, (wrapper,), [one for one in SUBJECTS if one not in FEW]) == []
+    assert found(law, (wrapper,), SUBJECTS) == []

@@ -199,7 +199,8 @@ def asked(root):
 @pytest.mark.parametrize("noted", SUBJECTS, ids=lambda one: one.name)
 def test_what_changes_is_charged_as_it_is_at_the_launch(noted, root):
     found = []
-    for wrappers in ((), *((one,) for one in PASSING)):
+    some = PASSING[(list(ROOTS).index(root) + SUBJECTS.index(noted)) % 3 :: 3]
+    for wrappers in ((), *((one,) for one in some)):
         subject, dial, ran = noted.build()
         found += launch_twice(Recipe(wrappers, subject), dial, ran, ROOTS[root])
     assert found == []

@@ -187,14 +187,16 @@ def left_open(root_of, recipe):
 @pytest.mark.parametrize("root", ROOTS)
 @pytest.mark.parametrize("subject", INNER, ids=lambda one: one.name)
 def test_the_next_launch_closes_what_is_wrapped(root, subject):
-    recipes = [Recipe((), subject), *(Recipe((one,), subject) for one in SHORT)]
+    some = SHORT[(list(ROOTS).index(root) + INNER.index(subject)) % 3 :: 3]
+    recipes = [Recipe((), subject), *(Recipe((one,), subject) for one in some)]
     assert [one for recipe in recipes for one in left_open(ROOTS[root], recipe)] == []
 
 
 @pytest.mark.parametrize("root", ROOTS)
 @pytest.mark.parametrize("hiding", HIDING, ids=lambda one: one.name)
 def test_the_next_launch_closes_what_hides(root, hiding):
-    recipes = [Recipe((hiding,), subject) for subject in INNER]
+    some = INNER[(list(ROOTS).index(root) + HIDING.index(hiding)) % 2 :: 2]
+    recipes = [Recipe((hiding,), subject) for subject in some]
     assert [one for recipe in recipes for one in left_open(ROOTS[root], recipe)] == []
 
 

@@ -69,7 +69,7 @@ def answers():
         known = told(measures.composition_measure, output)
         found[f"{key}: measure"] = known[:40]
         for other, (target, _) in MEASURES.items():
-            for options in ({}, {"delta": 1e-6}, {"orders": (2.0, 8.0)}):
+            for options in ({}, {"delta": 1e-6}):
                 found[f"{key} to {other} {options}"] = told(
                     lambda: conversion(output, target, **options)(loss))
         if loss is not None:
@@ -269,7 +269,7 @@ def found():
     )
     assert ran.returncode == 0, ran.stderr[-2000:]
     told = json.loads(ran.stdout)
-    assert told["answers"] > 400
+    assert told["answers"] > 300
     return told["found"]
 
 

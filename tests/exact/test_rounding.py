@@ -174,7 +174,7 @@ def test_a_search_whose_steps_meet_its_ends_asks_about_finite_doubles_only(near,
 
 @pytest.mark.parametrize("total", [1.0, 0.1, 3.7])
 def test_even_shares_can_all_be_spent_and_no_more(total):
-    for k in range(1, 1001):
+    for k in (*range(1, 150), *range(150, 1001, 9)):
         share, *others = split(total, [Fraction(1)] * k)
         assert all(other == share for other in others)
         assert k * Fraction(share) <= Fraction(total) < (k + 1) * Fraction(share)

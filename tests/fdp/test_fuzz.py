@@ -914,8 +914,9 @@ def at_few_points(tree, asked):
 
 @BY_OUTCOMES
 def test_every_product_of_two_is_bracketed_in_both_orders(asked):
-    seen = sum(drawn_through(at_few_points, tree, asked) for tree in PAIRS)
-    assert seen > 0.9 * len(PAIRS)
+    few = PAIRS[::3]  # all of them are in the slow test
+    seen = sum(drawn_through(at_few_points, tree, asked) for tree in few)
+    assert seen > 0.9 * len(few)
 
 
 SOME = [  # of two kinds of noise; quick ones

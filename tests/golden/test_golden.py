@@ -45,10 +45,15 @@ EVERY = [(version, name) for version, said in WRITTEN.items() for name in said["
 CLOSED = [(version, name) for version, name in EVERY if name != "killed"]
 ONE_WAY = "subsampled"  # its losses bound one direction of neighbours, which is refused since
 SOME = ("pure", "ladder", "functions")  # of a version whose form another one has, too
+TWICE = [name for version, name in CLOSED if version == "0.1.0"]  # in both other forms, too
 LAUNCHED = [
     (version, name)
     for version, name in CLOSED
-    if (version in ("0.1.0", "0.2.0.dev1") or name in (*SOME, *CAME.get(version, ())))
+    if (
+        version == "0.1.0"
+        or name in (*SOME, *CAME.get(version, ()))
+        or (version == "0.2.0.dev1" and (name not in TWICE or name in TWICE[::3]))
+    )
     and name != ONE_WAY
 ]
 NEVER = "created, and never used"

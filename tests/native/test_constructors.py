@@ -1,9 +1,8 @@
 """An interrupt while OpenDP counts a reference to a Python object crashed the process later."""
 
-import subprocess
-import sys
-
 import pytest
+
+from ..forks import ran_in_forks
 
 CASES = """
 import gc, os, signal, sys
@@ -77,16 +76,19 @@ def interrupted(moment):
 
 lost = []
 sys.unraisablehook = lost.append
-make, kept, moment = globals()[sys.argv[1]], [], 1
-while interrupted(moment):
-    moment += 1
-    if lost:
-        sys.exit("a reference is not counted")
-for _ in range(20):
-    kept.append(make())
-kept.clear()
-gc.collect()
-print("survived", moment - 1)
+
+def run(name):
+    global make, kept
+    make, kept, moment = globals()[name], [], 1
+    while interrupted(moment):
+        moment += 1
+        if lost:
+            sys.exit("a reference is not counted")
+    for _ in range(20):
+        kept.append(make())
+    kept.clear()
+    gc.collect()
+    print("survived", moment - 1)
 """
 NAMES = {
     "chain",
@@ -104,12 +106,15 @@ NAMES = {
 }
 
 
+@pytest.fixture(scope="module")
+def ran():
+    return ran_in_forks(CASES, [(name,) for name in sorted(NAMES)])
+
+
 @pytest.mark.parametrize("name", sorted(NAMES))
-def test_an_interrupt_loses_no_reference_that_native_code_holds(name):
-    done = subprocess.run(
-        [sys.executable, "-c", CASES, name], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    survived, moments = done.stdout.split()
+def test_an_interrupt_loses_no_reference_that_native_code_holds(name, ran):
+    status, said = ran[(name,)]
+    assert status == 0, said
+    survived, moments = said.split()
     assert survived == "survived"
     assert int(moments) >= 1

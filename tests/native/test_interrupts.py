@@ -1,12 +1,11 @@
 """0.1.0 let Ctrl-C out of a Python callback inside a native call, which killed the process."""
 
-import subprocess
-import sys
-
 import pytest
 
+from ..forks import ran_in_forks
+
 CASES = """
-import signal, sys
+import signal
 import opendp.prelude as dp
 import opendp_concurrent as oc
 dp.enable_features("contrib", "honest-but-curious")
@@ -15,7 +14,7 @@ pure, sequential = dp.max_divergence(), dp.approximate(dp.zero_concentrated_dive
 armed = [True]
 
 def interrupted(argument):
-    if armed[0] and sys.argv[2] == "raised":
+    if armed[0] and HOW == "raised":
         raise KeyboardInterrupt
     if armed[0]:
         signal.raise_signal(signal.SIGINT)
@@ -57,14 +56,17 @@ def postprocessor():
     root = (oc.make_concurrent_odometer(*space, pure) >> interrupted)([1])
     return lambda: root(user(pure, 0.1, len))
 
-print("before", flush=True)
-ask = globals()[sys.argv[1]]()
-try:
-    ask()
-except KeyboardInterrupt as error:
-    print("interrupted", error.__cause__, flush=True)
-armed[0] = False
-print("after", ask() in (1, [1]), flush=True)
+def run(name, how):
+    global HOW
+    HOW = how
+    print("before", flush=True)
+    ask = globals()[name]()
+    try:
+        ask()
+    except KeyboardInterrupt as error:
+        print("interrupted", error.__cause__, flush=True)
+    armed[0] = False
+    print("after", ask() in (1, [1]), flush=True)
 """
 NAMES = (
     "sequential_launch",
@@ -77,11 +79,14 @@ NAMES = (
 )
 
 
+@pytest.fixture(scope="module")
+def ran():
+    return ran_in_forks(CASES, [(name, how) for name in NAMES for how in ("raised", "sent")])
+
+
 @pytest.mark.parametrize("how", ["raised", "sent"])
 @pytest.mark.parametrize("name", NAMES)
-def test_an_interrupt_inside_a_native_call_comes_out_of_it_with_its_type(name, how):
-    done = subprocess.run(
-        [sys.executable, "-c", CASES, name, how], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.splitlines() == ["before", "interrupted None", "after True"]
+def test_an_interrupt_inside_a_native_call_comes_out_of_it_with_its_type(name, how, ran):
+    status, said = ran[name, how]
+    assert status == 0, said
+    assert said.splitlines() == ["before", "interrupted None", "after True"]

@@ -221,8 +221,8 @@ def test_in_an_indexed_composition_and_behind_a_cast(space):
 # --- cost ------------------------------------------------------------------------------------
 
 
-def test_ten_thousand_parts_touch_each_record_once(space, monkeypatch):
-    n = 10_000
+def test_thousands_of_parts_touch_each_record_once(space, monkeypatch):
+    n = 3_000
     touched, converted, maps = [], [], []
     real = _native.to_pointer
 

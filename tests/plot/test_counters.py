@@ -46,8 +46,8 @@ def test_the_light_lines_are_the_errors_at_each_step():
     ],
 )
 def test_errors_are_those_that_counters_make(name, arguments):
-    """Noise is random: 2,000 answers, and a margin of seven deviations of their mean square."""
-    sigma, step, runs = 50.0, 12, 2000
+    """Noise is random: 700 answers, and a margin of seven deviations of their mean square."""
+    sigma, step, runs = 50.0, 12, 700
     space = oc.integer_stream(0, 1), oc.event_presence()
     counter = oc.m.make_counter(*space, dp.zero_concentrated_divergence(), sigma, **arguments)
     squares = []

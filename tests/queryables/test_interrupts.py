@@ -186,11 +186,11 @@ def storm(kinds, count):
 
 
 def test_interrupts_at_random_moments_on_each_kind_of_handle():
-    storm(KINDS, 20)
+    storm(KINDS, 8)
 
 
 def test_interrupts_at_random_moments_on_each_kind_of_ledger(tmp_path):
-    storm([f"{kind}={tmp_path}/{kind}.db" for kind in ON_LEDGER], 20)
+    storm([f"{kind}={tmp_path}/{kind}.db" for kind in ON_LEDGER], 8)
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ def check(engines, examples):
 
 
 def test_duckdb_and_postgres_give_the_integers_of_plain_python(on_duckdb, on_postgres):
-    check([on_duckdb, on_postgres], 500)
+    check([on_duckdb, on_postgres], 120)
 
 
 def test_spark_gives_the_integers_of_plain_python(on_spark):

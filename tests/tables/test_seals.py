@@ -76,7 +76,7 @@ def test_a_unit_is_kept_in_the_blocks_that_are_sealed_first(where, name):
             where.connection.execute(f'DROP TABLE "{one}"')
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(draws=st.data())
 def test_random_tables_are_sealed_as_the_rule_says_and_units_do_not_affect_each_other(
     on_duckdb, draws

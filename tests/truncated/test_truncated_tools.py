@@ -61,7 +61,7 @@ def test_subsampling_covers_the_subsampled_gaussian():
             (lambda x: density(x, 0), mixture),
             (lambda x: replaced(x, 1), lambda x: replaced(x, -1)),  # one record by another
         ]
-        for order in (1.5, 2.0, 5.0, 11.0):
+        for order in (1.5, 11.0):
             assert order < found.omega
             for p, q in pairs:
                 moment = mp.quad(

@@ -29,9 +29,9 @@ def test_a_filter_with_interleaved_children_keeps_its_promise(space):
         first, second = root(child), root(child)
         return first(one) + second(one) + first(one) + second(one)
 
-    found = verify.audit(limit, X, X_PRIME, analyst, n=3_000)
+    found = verify.audit(limit, X, X_PRIME, analyst, n=1_200)
     assert not found.violates(1.0)
-    assert found.runs == 3_000
+    assert found.runs == 1_200
 
 
 def test_a_broken_mechanism_is_flagged(space):
@@ -69,7 +69,7 @@ def test_an_adaptive_analyst_under_gaussian_dp():
         first = root(coarse)
         return first / 16 + (root(fine) / 2.25 if first > 0.5 else root(coarse) / 16)
 
-    found = verify.audit(limit, 1.0, 0.0, analyst, n=3_000, delta=0.1269367375)
+    found = verify.audit(limit, 1.0, 0.0, analyst, n=1_200, delta=0.1269367375)
     assert not found.violates(1.0)  # δ(1) of 1-Gaussian DP
 
 
