@@ -64,7 +64,7 @@ def fitted(
         side, remedy = (
             ("below", "pass the parameter, or other bounds")
             if True in answers
-            else ("above", "pass a larger privacy loss, or other bounds")
+            else ("above", "pass a larger privacy loss (epsilon, rho), or other bounds")
         )
         raise InvalidValueError(
             f"the loss at d_in ({shown(d_in)}) is {side} d_out ({shown(d_out)}) for every value of "

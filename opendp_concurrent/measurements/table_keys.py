@@ -93,7 +93,13 @@ def make_table_keys(
             f"input_domain has units with up to {most} keys, which must be at most {MOST_KEYS}; "
             "chain with then_group_truncate first"
         )
-    noise = key_noise(approximate_member((epsilon, delta), d_in), most)
+    own = approximate_member((epsilon, delta), d_in)
+    if not (1e-9 <= own[0] and 1e-200 <= own[1]):
+        raise InvalidValueError(
+            f"d_in ({d_in}) must be smaller: one of so many units has the loss {own}, which must "
+            "be at least 1e-9 and 1e-200"
+        )
+    noise = key_noise(own, most)
 
     def spawn(token: Sealed) -> dict[Any, int | None]:
         rows = table_given(tables, in_python(token)).ask_keys(FoundKeys(names))

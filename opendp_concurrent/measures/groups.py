@@ -43,7 +43,10 @@ def approximate_member(d_out: tuple[float, float], size: int) -> tuple[float, fl
 
 def _sum(digits: Digits, epsilon: float, size: int) -> Bracket:
     """Return 1 + e^ε + ... + e^((size-1) ε)."""
-    ratio, found = digits(epsilon).exp(), digits(1.0)
-    for _ in range(size - 1):
-        found = found * ratio + 1.0
+    ratio = digits(epsilon).exp()
+    found, power = digits(1.0), ratio  # of one term, and e^ε to the number of terms
+    for bit in f"{size:b}"[1:]:  # doubled for each digit, since sizes may have 63 of them
+        found, power = found * (power + 1.0), power * power
+        if bit == "1":
+            found, power = found * ratio + 1.0, power * ratio
     return found

@@ -199,6 +199,7 @@ def test_each_constructor_of_vectors_is_a_method_on_a_frame(context):
         "count",
         "mean",
         "sum",
+        "with_columns",
     }
     with pytest.raises(AttributeError, match="no attribute 'sparse_vektor'"):
         _ = query.sparse_vektor

@@ -73,8 +73,8 @@ def budgets() -> str:
 def created(table: Any, budgets: Any) -> None:
     """Create budgets, and remove them again."""
     oc.tables.create_budgets(table, budgets)
-    for one in ("others", "others_terms"):
-        connection().execute(f"DROP TABLE {one}")
+    for one in (str(budgets), f"{budgets}_terms"):
+        connection().execute(f'DROP TABLE "{one}"')
 
 
 @cache

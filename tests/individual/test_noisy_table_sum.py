@@ -46,7 +46,7 @@ def test_the_scale_is_rounded_up():
         {"where": "n > 1"},
         {"where": oc.tables.column},
     ],
-    ids=str,
+    ids=lambda given: "-".join(given),
 )
 def test_what_can_be_seen_without_a_table_is_refused_when_it_is_made(given):
     with pytest.raises((InvalidTypeError, InvalidValueError), match=next(iter(given))):

@@ -74,3 +74,14 @@ def test_measures_without_a_group_are_refused_with_the_reason(measure):
     for ask in (known.member_loss, known.group_loss):
         with pytest.raises(oc.errors.UnsupportedMeasureError, match="at one distance gives none"):
             ask(0.5, 2)
+
+
+def test_the_largest_sizes_have_a_loss():
+    """A sum of 2^63 terms would not end."""
+    size = 2**63 - 1
+    assert approximate_group((0.5, 1e-3), size) == (0.5 * 2**63, float("inf"))
+    epsilon, delta = approximate_group((1e-30, 1e-30), size)
+    assert epsilon == pytest.approx(size * 1e-30)
+    assert delta == pytest.approx(size * 1e-30)
+    assert Fraction(delta) > size * Fraction(1e-30)
+    assert approximate_member((0.5, 1e-3), size)[1] < 1e-3 / size

@@ -20,7 +20,7 @@ from ...interrupts import Lock, let_in, whole
 from ..csv_file import NoCsvError, columns_of, kinds_of
 from ..plan import Scan
 from ..schema import Scales, Schema
-from .engine import Engine, Run, Stored, check_folders, opaque
+from .engine import Engine, Run, Stored, check_folders, listed, opaque
 
 FILES = {".parquet": "parquet", ".csv": "csv"}
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -93,7 +93,7 @@ class DuckDB(Engine):
         kinds = {FILES.get(os.path.splitext(path)[1].lower()) for path in paths}
         if kinds != {kind} or not all(map(_is_file, paths)):
             raise InvalidValueError(
-                f"table ({', '.join(table)}) must be the path of a .parquet or .csv file that "
+                f"table ({listed(table)}) must be the path of a .parquet or .csv file that "
                 "exists, or paths of several of one kind, without brackets, or the name of a "
                 "stored table"
             )
@@ -122,7 +122,7 @@ class DuckDB(Engine):
             found: list[Any] = opaque(lambda: self.run(text, (paths,), None))
             return found
         raise InvalidValueError(
-            f"table ({', '.join(paths)}) must be Parquet files whose rows DuckDB can read, with "
+            f"table ({listed(paths)}) must be Parquet files whose rows DuckDB can read, with "
             "texts in UTF-8; what it could not read is in the log (opendp_concurrent.tables)"
         )
 
@@ -167,10 +167,10 @@ class DuckDB(Engine):
         found = [one for one in names if one[-len(table) :] == table]
         if len(found) != 1:
             raise InvalidValueError(
-                f"table ({'.'.join(table)}) must be the name of one stored table, spelled as it is "
-                "stored, with its schema if there are several, or the path of a .parquet or .csv "
-                f"file; found {len(found)} tables. A view is refused: it may call functions that "
-                "are not deterministic, or read rows of other units"
+                f"table ({listed(table, '.')}) must be the name of one stored table, spelled as it "
+                "is stored, with its schema if there are several, or the path of a .parquet or "
+                f".csv file; found {len(found)} tables. A view is refused: it may call functions "
+                "that are not deterministic, or read rows of other units"
             )
         return ("table", *found[0])
 

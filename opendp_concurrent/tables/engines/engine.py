@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -16,6 +16,7 @@ from ...errors import InvalidTypeError, InvalidValueError
 from ...errors.tables import TableError
 from ...failures import log, pass_interrupt
 from ...interrupts import whole
+from ...shown import SHOWN
 from ...types import Argument
 from ..plan import Aggregate, Charge, FoundKeys, Relation, Scan, moving
 from ..schema import KINDS, Scales, Schema
@@ -49,6 +50,12 @@ class Stored:
     drop: Callable[[], None] = _nothing
     fixed: bool = False
     scales: tuple[tuple[str, int], ...] = ()
+
+
+def listed(names: Sequence[str], between: str = ", ") -> str:
+    """Return names for a message, which may be of any length."""
+    text = between.join(names)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 class Engine(ABC):

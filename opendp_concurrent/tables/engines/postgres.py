@@ -15,7 +15,7 @@ from ...errors import InvalidTypeError, InvalidValueError
 from ...interrupts import let_in
 from ..plan import Scan
 from .connections import Connected, Connections, Kept, Login
-from .engine import Engine, Run, Stored, opaque
+from .engine import Engine, Run, Stored, listed, opaque
 
 LONGEST = 2**31 - 1  # milliseconds
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
@@ -101,7 +101,7 @@ class PostgreSQL(Engine):
         found = [row for row in rows if row[:2][-len(table) :] == table]
         if len(found) != 1:
             raise InvalidValueError(
-                f"table ({'.'.join(table)}) must be the name of one stored and committed table, "
+                f"table ({listed(table, '.')}) must be the name of one stored and committed table, "
                 "spelled as it is stored, with its schema if there are several; found "
                 f"{len(found)} tables. A view is refused: it may call functions that are not "
                 "deterministic, or read rows of other units. So are temporary and foreign tables"
@@ -109,8 +109,8 @@ class PostgreSQL(Engine):
         ((schema, name, secured, foreign),) = found
         if secured or foreign:
             raise InvalidValueError(
-                f"table ({'.'.join(table)}) must have no row security for this user and no foreign "
-                "parts: these may call functions that are not deterministic"
+                f"table ({listed(table, '.')}) must have no row security for this user and no "
+                "foreign parts: these may call functions that are not deterministic"
             )
         return "table", schema, name
 

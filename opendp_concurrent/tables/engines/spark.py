@@ -18,7 +18,7 @@ from ...errors.tables import TableError
 from ...interrupts import let_in
 from ..plan import Scan
 from ..schema import Scales, Schema
-from .engine import Engine, Run, Stored, check_folders, opaque
+from .engine import Engine, Run, Stored, check_folders, listed, opaque
 
 OWN = 2  # parts of the reference of a view in our own session, whose types cannot change
 AGAIN = 0.05  # seconds between two attempts to cancel: a statement starts jobs one after another
@@ -72,7 +72,7 @@ class Spark(Engine):
         if _is_parquet(table[-1]):
             if any(_is_parquet(one) is any(each in one for each in "*?[]{}\\") for one in table):
                 raise InvalidValueError(
-                    f"table ({', '.join(table)}) must be paths that end with .parquet, without "
+                    f"table ({listed(table)}) must be paths that end with .parquet, without "
                     "patterns, or the name of a stored table"
                 )
             return "parquet", *table
