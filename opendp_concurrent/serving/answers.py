@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, WeakValueDictionary
 
 from ..arguments import checks
+from ..arguments.plain import plain
 from ..errors import InvalidTypeError, InvalidValueError, KeyReusedError, uncharged
 from ..errors import charged as charged_by
 from ..errors.ledger import LedgerError
@@ -69,9 +70,10 @@ class AnswerStore:
         self._lock, self._process, self._here = Lock(), os.getpid(), local()
         self._busy: WeakValueDictionary[str, _Busy] = WeakValueDictionary()
         try:
-            if not checks.is_a(os.fspath(path), str):
+            path = plain(os.fspath(path))
+            if not checks.is_a(path, str):
                 raise TypeError("it is not text")
-            if os.fspath(path) not in ("", ":memory:"):
+            if path not in ("", ":memory:"):
                 make_private(os.path.realpath(path))
             self._connection = sqlite3.connect(
                 path, timeout=0.0, isolation_level=None, check_same_thread=False

@@ -12,6 +12,7 @@ from datetime import date
 from typing import Any, NoReturn
 
 from ..arguments import checks
+from ..arguments.owned import own_number
 from ..arguments.plain import plain
 from ..errors import InvalidTypeError, InvalidValueError
 from .schema import column_name
@@ -240,7 +241,7 @@ class Then(Expression):
 
     def when(self, condition: Any) -> When:
         """Add a condition."""
-        return When((*self.operands, _condition(condition)))
+        return When((*self.operands, _condition(condition, "condition")))
 
     def otherwise(self, value: Any) -> Expression:
         """Return another value where no condition holds."""
@@ -281,7 +282,7 @@ def lit(value: Any) -> Expression:
 
     >>> vat = oc.tables.lit(19) * oc.tables.col("cents") // 100
     """
-    return Expression("literal", (), _constant(value))
+    return Expression("literal", (), _constant(value, "value"))
 
 
 def when(condition: Any) -> When:
@@ -295,7 +296,7 @@ def when(condition: Any) -> When:
     >>> col, when = oc.tables.col, oc.tables.when
     >>> fare = when(col("age") < 6).then(0).when(col("age") < 16).then(120).otherwise(240)
     """
-    return When((_condition(condition),))
+    return When((_condition(condition, "condition"),))
 
 
 def expression(value: Any, name: str = "the constant") -> Expression:
@@ -309,6 +310,7 @@ def expression(value: Any, name: str = "the constant") -> Expression:
 
 def _constant(value: Any, name: str = "the constant") -> Hashable:
     """Return a value that a column can be compared with, as one of Python's own; or raise."""
+    value = own_number(value)
     if value is None:
         raise InvalidTypeError(f"{name} cannot be None: use is_null()")
     if not checks.is_a(value, int, float, str, date):
@@ -330,10 +332,10 @@ def _few(what: str, **argument: Any) -> list[Any]:
     return found
 
 
-def _condition(value: Any) -> Expression:
+def _condition(value: Any, name: str = "the predicate") -> Expression:
     if not isinstance(value, Expression):
         raise InvalidTypeError(
-            f"the predicate must be made of oc.tables.col(...), found {type(value).__name__}; "
+            f"{name} must be made of oc.tables.col(...), found {type(value).__name__}; "
             "put parentheses around each comparison, because & and | bind more tightly"
         )
     return value

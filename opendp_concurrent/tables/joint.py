@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from opendp.mod import Domain, Metric, Transformation
 
 from ..arguments import checks
+from ..arguments.written import sent
 from ..combinators.constructor import constructor
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
@@ -43,6 +44,9 @@ class Answer:
     column: str | None = None
     bounds: tuple[float, float] | None = None
     quantum: float | None = None
+
+
+sent(Answer, "table_answer")(Answer)  # what it is made of is checked where it is asked
 
 
 @dataclass(frozen=True, slots=True)

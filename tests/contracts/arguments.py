@@ -180,7 +180,7 @@ KINDS["counts"] = each("count", 0)
 KINDS["guess"] = lambda value: (
     KINDS["finite real"](value) or is_kind(value, bool, Fraction, Decimal)
 )
-KINDS["constant"] = of_class(int, float, str, date)
+KINDS["constant"] = of_class(int, float, str, date, np.integer, np.floating)
 KINDS["predicate"] = of_class(oc.tables.Predicate)
 KINDS["bounds"] = lambda value: is_kind(value, tuple) and each("finite real", 2)(value)
 KINDS["pair"] = lambda value: (

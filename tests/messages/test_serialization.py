@@ -208,6 +208,13 @@ MADE = {
         (table() >> oc.t.then_truncate(2, fair="a key") >> oc.t.then_distinct_values("zone"))
         >> dp.m.then_laplace(1.0)
     ),
+    "table answers": lambda: (
+        cut()
+        >> oc.t.then_table_answers(
+            [oc.tables.Answer("count"), oc.tables.Answer("mean", "age", (0, 120))]
+        )
+        >> dp.m.then_laplace(1.0)
+    ),
     "table keys": lambda: cut() >> oc.m.then_table_keys("zone", d_out=(1.0, 1e-6)),
     "scores": lambda: (
         cut()
@@ -497,12 +504,6 @@ REFUSED = {
     "make_resumable": (
         lambda: oc.c.make_resumable(counter(), oc.c.Checkpoint()),
         "make_resumable: its argument checkpoint is a Checkpoint",
-    ),
-    "make_table_answers": (
-        lambda: (
-            cut() >> oc.t.then_table_answers([oc.tables.Answer("count")]) >> dp.m.then_laplace(1.0)
-        ),
-        "make_table_answers: its argument answers is a Answer",
     ),
     "make_stream_filter": (
         lambda: oc.t.make_stream_filter(*STREAM, bool),
