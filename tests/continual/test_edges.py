@@ -97,7 +97,7 @@ def test_an_item_of_a_user_who_cannot_be_told_apart_is_dropped(user):
 def test_an_interrupted_answer_releases_no_epoch_twice(monkeypatch):
     from opendp_concurrent.counters import prefix
 
-    queryable = counter()([])
+    queryable = counter(method="tree")([])
     queryable.update_all([1] * 7)
     released, draws = prefix._released, []
 
