@@ -10,16 +10,20 @@ has its defaults, a grid of 1e-4; its optimistic estimate is the other end of wh
 ``laplace_1e4``: 10,000 equal ones. ``rr_1e-40``: δ of 1,000 randomized responses far out, against
 the exact sum. ``calibration``: largest parameters for 10,000 launches within (0.01, 1e-6), by
 bisection, Laplace and Gaussian together; google/dpsynth#71 reports 75 GB and 45 minutes for that.
-``subsampled_1000``: Poisson-sampled Gaussian steps, both directions. ``discrete_300``: different
-discrete Gaussians, one after another; and the memory for wide ones. ``ladder_admitted``: launches
-under (ε, δ). Growth: seconds and widths by the number of launches. Times are medians. Ends with an
-error if a bracket does not overlap that of dp-accounting, or misses an exact sum.
+``subsampled_1000``: Poisson-sampled Gaussian steps, both directions. ``sampled_grid``: 100 seeded
+points with rates from 1e-2 to 1e-6: how many brackets are wider than 1 %; 50 with Laplace noise.
+``sampled_over_pld_max``: our upper ε over dp-accounting's. ``distinct_300``: different sampled
+steps. ``units_of_sampled_s``: how many units a sampled product is worth. ``discrete_300``:
+different discrete Gaussians, one after another; and the memory for wide ones. ``ladder_admitted``:
+launches under (ε, δ). Growth: seconds and widths by the number of launches. Times are medians.
+Ends with an error if a bracket does not overlap that of dp-accounting, or misses an exact sum.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import random
 import resource
 import sys
 import time
@@ -65,6 +69,12 @@ TARGETS = {
     "rr_1e-40_relative_error": ("at most", 1e-9),
     "subsampled_1000_speedup": ("at least", 10.0),
     "subsampled_relative_width": ("at most", 1e-6),
+    "sampled_grid_wider_than_1_percent": ("at most", 0.0),
+    "sampled_laplace_grid_wider_than_1_percent": ("at most", 0.0),
+    "sampled_over_pld_max": ("at most", 1.01),
+    "distinct_300_laplace_time_ratio": ("at most", 1.0),
+    "distinct_300_gaussian_time_ratio": ("at most", 1.0),
+    "units_of_sampled_s": ("at most", 1.0),
     "discrete_300_time_ratio": ("at most", 1.0),
     "discrete_300_relative_width": ("at most", 1e-6),
     "discrete_3000_mib": ("at most", 100.0),
@@ -517,6 +527,103 @@ def subsampled(quick: bool) -> dict[str, float]:
     }
 
 
+def _grid_of(kind: str, points: int) -> list[tuple[float, float, int, float]]:
+    """Noise, rate, uses and δ: seeded."""
+    draw = random.Random(f"{kind} {points}")
+    return [
+        (
+            draw.uniform(0.6, 5.0) if kind == "gaussian" else draw.uniform(0.1, 3.0),
+            10 ** draw.uniform(-6.0, -2.0),
+            int(10 ** draw.uniform(0.0, 6.0)),
+            draw.choice((1e-5, 1e-8)),
+        )
+        for _ in range(points)
+    ]
+
+
+def _sampled(kind: str) -> Callable[[float, float], Any]:
+    session = oc.fdp.Session
+    return session.subsampled_gaussian if kind == "gaussian" else session.subsampled_laplace
+
+
+def rare(quick: bool) -> dict[str, float]:
+    """Brackets over a grid of sampled noise, and dp-accounting's upper end at some points of it."""
+    rows, wide, over, slowest = [], {}, 0.0, 0.0
+    for kind, points in (("gaussian", 100), ("laplace", 50)):
+        wide[kind], widest, begin = 0, 0.0, time.perf_counter()
+        compared = 0
+        for noise, rate, uses, delta in _grid_of(kind, points // (10 if quick else 1)):
+            one = _sampled(kind)(noise, rate).power(uses)
+            bounds, took = timed(lambda one=one, delta=delta: one.epsilon_bounds(delta), 1)
+            width = relative_width(bounds) if bounds.upper else 0.0
+            slowest, widest = max(slowest, took), max(widest, width)
+            wide[kind] += width > 0.01
+            if compared < (3 if quick else 12):
+                compared += 1
+                make = getattr(pld, f"from_{kind}_mechanism")
+                scale = noise if kind == "gaussian" else 1 / noise
+                peer_pld = make(scale, sampling_prob=rate).self_compose(uses)
+                high = float(peer_pld.get_epsilon_for_delta(delta))
+                must(bounds.lower <= high, f"{kind}: above the pessimistic estimate")
+                over = max(over, bounds.upper / high if high > 0.0 else 0.0)
+        seconds = time.perf_counter() - begin
+        rows.append([kind, points, wide[kind], f"{widest:.1e}", f"{seconds:.1f}"])
+    print_table(
+        "10. Sampled noise, rates 1e-2 to 1e-6, 1 to 10^6 uses",
+        ["noise", "points", "wider than 1 %", "widest", "s, with dp-accounting"],
+        rows,
+    )
+    print(f"  slowest bracket {slowest:.2f} s; our upper ε is at most {over:.6f} times its")
+    return {
+        "sampled_grid_wider_than_1_percent": float(wide["gaussian"]),
+        "sampled_laplace_grid_wider_than_1_percent": float(wide["laplace"]),
+        "sampled_over_pld_max": over,
+    }
+
+
+def distinct(quick: bool) -> dict[str, float]:
+    """300 different sampled steps, both directions on both sides; and units of a product."""
+    sizes = [(0.5 + 0.001 * i, 0.01 + 1e-5 * i) for i in range(300)]
+    rows, figures = [], {}
+    for kind in ("laplace", "gaussian"):
+        make = getattr(pld, f"from_{kind}_mechanism")
+
+        def ours(kind: str = kind) -> Any:
+            whole = oc.fdp.Session()
+            for size, rate in sizes:
+                whole = whole.compose(_sampled(kind)(size if kind == "laplace" else 1 / size, rate))
+            return whole.epsilon_bounds(DELTA)
+
+        def peer_epsilon(make: Callable[..., Any] = make) -> float:
+            total = None
+            for size, rate in sizes:
+                one = make(1 / size, sampling_prob=rate)
+                total = one if total is None else total.compose(one)
+            return float(total.get_epsilon_for_delta(DELTA))
+
+        bounds, first = timed(ours, 1)
+        mine, theirs = [first], []
+        for _ in range(1 if quick else 2):
+            high, took = timed(peer_epsilon, 1)
+            theirs.append(took)
+        must(bounds.lower <= high, f"distinct {kind}: above the pessimistic estimate")
+        ratio = median(mine) / median(theirs)
+        width = relative_width(bounds)
+        row = [kind, f"{median(mine):.2f}", f"{median(theirs):.2f}", f"{ratio:.3f}"]
+        rows.append([*row, bracket(bounds), f"{width:.1e}", f"{high:.10f}"])
+        figures[f"distinct_300_{kind}_time_ratio"] = ratio
+        figures[f"distinct_300_{kind}_relative_width"] = width
+    print_table(
+        f"11. 300 different sampled steps, ε at δ = {DELTA:g}",
+        ["noise", "our s", "its s", "ours / it", "our ε", "width", "its ε"],
+        rows,
+    )
+    steps = F.subsampled_laplace(1.0, 0.01, unit="removed").power(100)
+    number, seconds = timed(lambda: steps.units(F.gaussian(0.05)), 1)
+    print(f"  100 sampled Laplaces are at most {number} units of μ = 0.05, in {seconds:.2f} s")
+    return {**figures, "units_of_sampled_s": seconds}
+
+
 def discrete(quick: bool) -> dict[str, float]:
     """300 different discrete Gaussians, from scales; and the memory for two wide ones."""
     scales = [5 + 0.1 * i for i in range(300)]
@@ -583,6 +690,8 @@ def main() -> None:
     figures |= homogeneous(options.quick)
     figures |= far_out()
     figures |= subsampled(options.quick)
+    figures |= rare(options.quick)
+    figures |= distinct(options.quick)
     figures |= discrete(options.quick)
     figures |= admitted_by_ladder()
     report({**figures, **memory, **growth(options.quick)}, TARGETS, {}, options)

@@ -122,8 +122,12 @@ def annotated(module: str) -> set[str]:
     return found
 
 
+OF_NAMED_TUPLES = ("_replace", "_fields")  # which Python documents
+
+
 def is_private(name: object) -> bool:
-    return isinstance(name, str) and name.startswith("_") and not name.startswith("__")
+    private = isinstance(name, str) and name.startswith("_") and not name.startswith("__")
+    return private and name not in OF_NAMED_TUPLES
 
 
 def private_reads() -> list[str]:

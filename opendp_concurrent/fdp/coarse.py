@@ -47,4 +47,6 @@ def exact_above(product: Product, most: int) -> Product | None:
     rest = Product(0, product.factors)
     if not rest.largest_loss < 600.0:
         return None
+    if rest.pair_above is not None:
+        return Product(product.squares, {rest.pair_above: 1})
     return Product(product.squares, with_few_outcomes(rest, most).factors)

@@ -17,13 +17,14 @@ from math import exp, expm1, inf, log, log2, pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from .bounds import ELEMENTARY, TINY, UNIT, Array
+from .bounds import ELEMENTARY, UNIT, Array
 from .factor import Factor
 from .gaussian import Gaussian
 from .recurrence import tail
 from .subsampled import Subsampled
 
 MOST_NODES = 2**19
+_UNDERFLOW = 1e-320  # more than an exponential loses where it leaves the doubles
 _QUADRATURES = 2**15  # nodes at which quadratures are evaluated
 _FEW = 2**11  # nodes that are not worth saving
 TAUS = 2.0 ** (np.arange(-112, 121) / 4)  # the grid of τ
@@ -110,7 +111,7 @@ def renyi_delta(cumulants: Array, epsilon: float) -> float:
     """δ at ``epsilon`` by the best Rényi order in ``TAUS``: above the exact value."""
     slack = 4 * ELEMENTARY * (np.abs(cumulants) + np.abs(TAUS * epsilon) - _PENALTIES)
     least = float(np.min(cumulants - TAUS * epsilon + _PENALTIES + slack))
-    return exp(least) * (1 + ELEMENTARY) + TINY if least < 0.0 else 1.0
+    return exp(least) * (1 + ELEMENTARY) + _UNDERFLOW if least < 0.0 else 1.0
 
 
 def saddle(cumulants: Array, epsilon: float) -> int:

@@ -18,6 +18,7 @@ from typing import Any
 
 from ..arguments import checks
 from ..errors import InvalidValueError
+from .bounds import Bounds
 from .function import TradeoffFunction
 from .product import MOST_FACTORS
 from .session import Session, check_session
@@ -27,6 +28,8 @@ Plan = Callable[[float], "Session | TradeoffFunction"]
 MOST_STEPS = 2**40
 _FACTOR = 4.0  # between numbers that are tried before the target is bracketed
 _RATE, _SIGMA = 2.0**-6, 1.0  # tried first
+_WIDTHS = (0.5, 0.1, 1e-4)  # of bounds on δ, each where the ones before do not decide
+_UNDECIDED = 1e-4  # part of a number of steps up to which a search goes where bounds do not tell
 _LEAST_TOLERANCE = 1e-6  # finer, the bounds on δ would decide
 
 
@@ -139,8 +142,9 @@ def most_steps(
 
     The ``value`` steps are within the target: their certified upper bound on δ is at most
     ``delta``. Losses rise with the number of steps, so no number from ``beyond`` on is within the
-    target. ``beyond`` is ``value`` + 1 wherever the bounds on δ can tell them apart. At most 85
-    plans are evaluated, and at most 2^40 steps are tried.
+    target. ``beyond`` is ``value`` + 1 wherever the bounds on δ can tell them apart; elsewhere
+    ``value`` is the largest that was shown to be within the target, to a 10,000th part. At most
+    85 plans are evaluated, and at most 2^40 steps are tried.
 
     :param step: losses of one step, as a session or a symmetric trade-off function
     :param epsilon: ε of the target, at least 0
@@ -178,13 +182,24 @@ class _Search:
         """Whether the plan of a number is certain to be within the target."""
         whole = self.beside.compose(check_session(plan=self.plan(number)))
         self.evaluations += 1
-        bounds = whole.delta_bounds(self.epsilon)
-        if bounds.upper <= self.target:
-            self.best = number, whole, float(bounds.upper)
-            return True
-        if bounds.lower > self.target:
-            self.beyond = number
-        return False
+        most = 0.0
+        for side in (whole.removed, whole.added)[: 1 + (whole.removed != whole.added)]:
+            bounds = self._decided(side)
+            if bounds.lower > self.target:
+                self.beyond = number
+            if not bounds.upper <= self.target:
+                return False
+            most = max(most, float(bounds.upper))
+        self.best = number, whole, most
+        return True
+
+    def _decided(self, side: TradeoffFunction) -> Bounds:
+        """Bounds on δ that are narrow enough to tell, if any are."""
+        for width in _WIDTHS:
+            bounds = side.delta_bounds(self.epsilon, width)
+            if bounds.upper <= self.target or bounds.lower > self.target:
+                break
+        return bounds
 
     def between(
         self,
@@ -246,7 +261,7 @@ class _Search:
             if good == most:
                 return self.found()
         for _ in range(most.bit_length()):
-            if bad - good == 1:
+            if bad - good == 1 or (bad != self.beyond and bad - good <= _UNDECIDED * good):
                 break
             middle = (good + bad) // 2
             good, bad = (middle, bad) if self.meets(middle) else (good, middle)

@@ -2,7 +2,8 @@
 
 Gaussians merge exactly, and equal factors are counted. The profile of a single factor is a closed
 form, and a product with few outcomes is summed over them. Any other profile is computed by Fourier
-inversion. What is known of a factor on a path is remembered, and handed on to larger products.
+inversion; or, with sampled noise that is rare, between two pairs with few losses: a sandwich. What
+is known of a factor on a path is remembered, and handed on to larger products.
 
 An answer depends on the product and on the question alone: not on the order of the factors, on
 what was asked before, or on what is remembered.
@@ -29,7 +30,9 @@ from .finite import Finite, worst
 from .gaussian import Gaussian, gaussian_profile
 from .inversion import CharacteristicFunction, Power, power, start
 from .repeated import repeated
+from .sandwich import Sandwich, sandwich, step_for
 from .search import certify, narrowed
+from .subsampled import Subsampled
 
 MOST_ATOMS = 2**17  # outcomes up to which products of finite pairs are exact
 _MIXED = 2**12  # the same for products with a Gaussian
@@ -38,10 +41,18 @@ _LARGEST_VARIANCE = 1e100  # of the loss
 _FEW_NODES = 2**12  # of a path on which factors are remembered
 _MOST_KEPT = 2**17  # nodes of the characteristic functions that a product keeps
 _MOST_ANSWERS = 256
+_MOST_SANDWICHES = 4
 _COARSE = 1e-3  # width of δ
 _DOUBLINGS = 40  # steps of a search for a lower bound
 _LEAST_WIDTH = 1e-12  # narrower bounds are within the rounding of inversion
 MOST_FACTORS = 2**53  # equal ones
+_LEAST_RATE, _FEW = 5e-5, 0.5  # a rate, and uses times rates: where inversion is good
+_LARGER_RATE, _MORE = 1e-3, 2.0  # where inversion is quick, too
+_MANY = 8  # different sampled factors from which on inversion is slow
+_NARROW = 1e-3  # of a bracket that no sandwich would improve
+_STEP = 0.0125  # of a pair for comparisons
+_LEAST_DELTA = 1e-100  # below, a Rényi order may be better than a sandwich
+_GUESSES = (1e-10, 1e-30, 1e-100, 1e-280)  # of δ
 
 
 class Product:
@@ -57,6 +68,7 @@ class Product:
         self._memo = _Memo()
         self._kept: dict[paths.Contour, CharacteristicFunction] = {}
         self._answers: dict[tuple[str, float, float], Bounds] = {}
+        self._sandwiches: dict[tuple[float, float], Sandwich | None] = {}
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -260,6 +272,19 @@ class Product:
         if epsilon >= self.largest_loss or self.infinite.lower == 1.0:
             return self.infinite
         best = Bounds(self._least(epsilon), self._most(epsilon))
+        if self._is_rare or tolerance >= self._rough:
+            between = self._between(epsilon, tolerance)
+            if between is not None:
+                best = _common(best, between)
+            if between is not None and between.upper >= _LEAST_DELTA:
+                return best
+        best = self._inverted(epsilon, tolerance, best)
+        if self._is_sampled and best.width > max(tolerance, _NARROW) * best.upper:
+            best = _common(best, self._between(epsilon, tolerance) or best)
+        return best
+
+    def _inverted(self, epsilon: float, tolerance: float, best: Bounds) -> Bounds:
+        """Bounds on δ by inversion, where they are narrower than what is known."""
         if not self._is_invertible:
             return best
         least = paths.renyi_delta(self.cumulants + self.cumulant_errors, epsilon)
@@ -270,6 +295,85 @@ class Product:
             if best.width <= tolerance * best.upper or tolerance >= _COARSE or self.upper_only:
                 break
         return best
+
+    # --- between two pairs with few losses ---------------------------------------------------
+
+    @cached_property
+    def _sampled(self) -> list[tuple[Subsampled, int]]:
+        return [(one, n) for one, n in self.factors.items() if isinstance(one, Subsampled)]
+
+    @property
+    def _is_sampled(self) -> bool:
+        return bool(self._sampled)
+
+    @cached_property
+    def _is_rare(self) -> bool:
+        """Whether a sandwich is narrower than inversion, or much quicker: a heuristic."""
+        if not self._sampled:
+            return False
+        least = min(one.rate for one, _ in self._sampled)
+        return self._uses < _FEW or least < _LEAST_RATE or len(self._sampled) > _MANY
+
+    @property
+    def _uses(self) -> float:
+        return sum(n * one.rate for one, n in self._sampled)
+
+    @cached_property
+    def _rough(self) -> float:
+        """Width of δ from which on a sandwich is quicker."""
+        if not self._sampled:
+            return inf
+        least = min(one.rate for one, _ in self._sampled)
+        return 1e-2 if self._uses * min(1.0, least / _LARGER_RATE) > _MORE else 2e-5
+
+    def _between(self, epsilon: float, tolerance: float) -> Bounds | None:
+        """Bounds on δ by a sandwich that is made for about this δ."""
+        found = None
+        for guess in _GUESSES:
+            pairs = self._sandwich(guess, step_for(tolerance, len(self.factors)))
+            if pairs is None:
+                break
+            low, high = pairs.profile(np.array([epsilon]))
+            one = Bounds(0.0 if self.upper_only else float(low[0]), float(high[0]))
+            found = one if found is None else _common(found, one)
+            if one.upper >= guess:
+                break
+        return found
+
+    def _sandwich(self, delta: float, step: float) -> Sandwich | None:
+        """Pairs below and above; few are remembered."""
+        key = delta, step
+        if key not in self._sandwiches:
+            if len(self._sandwiches) >= _MOST_SANDWICHES:
+                self._sandwiches = {}
+            found = sandwich(self.counted, delta, step)
+            self._sandwiches = {**self._sandwiches, key: found}
+            return found
+        return self._sandwiches[key]
+
+    @cached_property
+    def pair_above(self) -> Finite | None:
+        """A finite pair that loses at least as much, where losses are bounded and noise sampled."""
+        if not self._sampled or not self.largest_loss < inf:
+            return None
+        pairs = self._sandwich(0.0, _STEP)
+        if pairs is None:
+            return None
+        above = pairs.above
+        kept = above.masses >= TINY
+        rest = float(np.sum(above.masses[~kept])) * (1 + 2 * UNIT)
+        masses = above.masses[kept]
+        masses[-1] += rest
+        return Finite(above.losses[kept], masses, above.infinite, 1.0, stands_for="sampled noise")
+
+    def _epsilon_between(self, delta: float, tolerance: float) -> Bounds | None:
+        """Bounds on ε by a sandwich."""
+        guess = next((one for one in _GUESSES if delta >= one), _GUESSES[-1])
+        pairs = self._sandwich(guess, step_for(tolerance, len(self.factors)))
+        if pairs is None:
+            return None
+        found = pairs.epsilon(delta, 1e-6)
+        return Bounds(0.0, found.upper) if self.upper_only else found
 
     def _asked(
         self, what: str, how: Callable[[float, float], Bounds], at: float, tolerance: float
@@ -364,6 +468,23 @@ class Product:
 
     def _epsilon(self, delta: float, tolerance: float, top: float) -> Bounds:
         """The same, where the infinite losses are certain to be at most ``delta``."""
+        if self._distance <= delta:
+            return Bounds(0.0, 0.0)
+        if self.is_exact or not self._is_sampled:
+            return self._epsilon_inverted(delta, tolerance, top)
+        least = Bounds(self._epsilon_at_least(delta), top)
+        if self._is_rare:
+            between = self._epsilon_between(delta, tolerance)
+            least = _common(least, between or least)
+            if between is not None and between.upper < inf and delta >= _LEAST_DELTA:
+                return least
+        best = _common(least, self._epsilon_inverted(delta, tolerance, top))
+        if best.width > max(tolerance, _NARROW) * best.upper:
+            best = _common(best, self._epsilon_between(delta, tolerance) or best)
+        return best
+
+    def _epsilon_inverted(self, delta: float, tolerance: float, top: float) -> Bounds:
+        """The same, in closed form or by inversion."""
         finite, exact = delta - float(self.infinite.upper), self.is_exact
         if not exact and not self._is_invertible:
             return Bounds(0.0, top)
@@ -372,15 +493,12 @@ class Product:
             top = max(0.0, near) if near < top else top
         if not top < inf:  # δ comes near its limit, and does not reach it
             return Bounds(self._epsilon_below(delta), inf)
-        if not exact and self._distance <= delta:
-            return Bounds(0.0, 0.0)
         if not exact:
             least = self._epsilon_at_least(delta)
             if not finite > 0.0 or top - least <= tolerance * top:
                 return Bounds(least, top)
             found = self._invert_for(delta, top, tolerance)
-            most = top if finite > 1e3 * TINY else inf  # below, the bound on δ at top is larger
-            return Bounds(max(least, found.lower), min(most, found.upper))
+            return Bounds(max(least, found.lower), min(top, found.upper))
         profile = partial(self._profile_at, tolerance=0.0)
         near = top
         if finite > 0.0:
@@ -467,6 +585,11 @@ class Product:
                 return onward, ratio
             near = onward
         return near, ratio
+
+
+def _common(one: Bounds, other: Bounds) -> Bounds:
+    """What two brackets have in common."""
+    return Bounds(max(one.lower, other.lower), min(one.upper, other.upper))
 
 
 def _relative(width: float) -> float:

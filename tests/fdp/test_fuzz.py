@@ -1025,6 +1025,7 @@ LOOPS = {
     ("concentrated", "profile_to_tradeoff"): "each step doubles or divides a number within bounds",
     ("reading", "session"): "each step halves a list",
     ("recurrence", "tail"): "each step halves intervals; those it looked at are counted",
+    ("sandwich", "_multiplied"): "each step makes one of two",
     ("vertices", "_hull"): "each step drops a point",
 }
 

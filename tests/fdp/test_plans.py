@@ -2,10 +2,12 @@
 
 from math import erfc, exp, sqrt
 
+import numpy as np
 import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.fdp.sandwich import sandwich
 
 T, Session = oc.TradeoffFunction, oc.fdp.Session
 
@@ -149,3 +151,28 @@ def test_losses_fall_with_the_scale_of_the_noise_on_sampled_units(noise):
         for epsilon in (-0.5, 0.0, 0.3, 1.5):
             assert large.removed.delta_bounds(epsilon).lower <= small.removed.delta(epsilon)
             assert large.added.delta_bounds(epsilon).lower <= small.added.delta(epsilon)
+
+
+def certain_delta(session, epsilon):
+    """A lower bound on δ, by narrower brackets than those of a search."""
+    pairs = sandwich(session.removed._product.counted, 1e-7, 0.0125)
+    return float(pairs.profile(np.array([epsilon])).lower[0])
+
+
+@pytest.mark.parametrize(
+    ("rate", "steps", "epsilon"),
+    [(1e-3, 100, 0.1), pytest.param(1e-4, 300, 0.01, marks=pytest.mark.slow), (1e-6, 1000, 1e-4)],
+)
+def test_plans_at_small_rates_are_within_one_percent(rate, steps, epsilon):
+    """Each answer meets the target, and one that is 1 % further does not."""
+    make = oc.fdp.Session.subsampled_gaussian
+    sigma = oc.fdp.smallest_sigma(lambda s: make(s, rate).power(steps), epsilon, 1e-7)
+    assert sigma.plan.delta(epsilon) <= 1e-7
+    assert certain_delta(make(sigma.value / 1.01, rate).power(steps), epsilon) > 1e-7
+    found = oc.fdp.largest_rate(lambda q: make(sigma.value, q).power(steps), epsilon, 1e-7)
+    assert found.plan.delta(epsilon) <= 1e-7
+    assert certain_delta(make(sigma.value, found.value * 1.01).power(steps), epsilon) > 1e-7
+    most = oc.fdp.most_steps(make(sigma.value, rate), epsilon, 1e-7)
+    assert most.plan.delta(epsilon) <= 1e-7
+    further = int(most.value * 1.01) + 1
+    assert certain_delta(make(sigma.value, rate).power(further), epsilon) > 1e-7

@@ -1,0 +1,205 @@
+"""Pairs with few losses below and above noise, also Poisson-sampled: what a sandwich starts from.
+
+Let y = ln dP₀/dQ of the noise, which rises with x, and cut the line into cells. N and M are the Q-
+and P₀-mass of a cell. With a unit that takes part with probability q, its ratios are
+r = 1 - q + q e^y.
+
+*Above.* The Q-mass t = (M - e^a N) / (e^b - e^a) of a cell goes to its right end y = b, and N - t
+to its left end a. This keeps both masses, whatever q is. An outer cell goes to the largest loss
+that it has.
+
+*Below.* All of a cell goes to the ratio 1 - q + q M/N.
+
+Bounds on N, M and y are known; what is above has larger masses and losses, what is below smaller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import inf, log1p
+
+import numpy as np
+import scipy
+
+from .bounds import ELEMENTARY, TINY, UNIT, Array
+from .factor import Factor
+from .finite import Finite
+from .gaussian import SPECIAL, Gaussian
+from .laplace import Laplace
+from .subsampled import Subsampled
+
+_CELLS = 600  # of a noise
+_MOST_RATIO = 600.0  # largest |y|, for exponentials that stay in the doubles
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """P-masses at losses, and at an infinite loss. The masses need not add up to 1."""
+
+    losses: Array
+    masses: Array
+    infinite: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Noise:
+    """Cells of a noise, the outer two among them.
+
+    :ivar ends: y at the ends of the inner cells
+    :ivar wrong: bound on the errors of the ends
+    :ivar q: N of each cell
+    :ivar p: M of each cell
+    :ivar q_error: bound on the errors of N
+    :ivar p_error: bound on the errors of M
+    :ivar top: the largest y
+    """
+
+    ends: Array
+    wrong: Array
+    q: Array
+    p: Array
+    q_error: Array
+    p_error: Array
+    top: float
+
+
+def measure(factor: Factor, tail: float, above: bool) -> Measure | None:
+    """A pair that loses at least as much as the factor, or at most; None if none is known.
+
+    :param tail: P-mass that may count as infinite loss
+    """
+    if isinstance(factor, Finite):
+        return _of_finite(factor, above)
+    if isinstance(factor, Subsampled):
+        whole, rate, removed = factor.whole, factor.rate, factor.unit == "removed"
+    elif isinstance(factor, (Gaussian, Laplace)):
+        whole, rate, removed = factor, 1.0, True
+    else:
+        return None
+    if isinstance(whole, Gaussian):
+        noise = _gaussian(whole.mu, rate, tail)
+    else:
+        noise = _laplace(whole.epsilon) if whole.steps == inf else None
+    if noise is None:
+        return None
+    return (_above if above else _below)(noise, rate, removed)
+
+
+def _of_finite(factor: Finite, above: bool) -> Measure | None:
+    """The pair itself, moved by its errors."""
+    if not factor.mass_error < 0.5:
+        return None
+    side = 1 if above else -1
+    shift = side * (factor.loss_error + 2 * UNIT * np.abs(factor.losses))
+    error = factor.mass_error + 4 * UNIT
+    least = max(0.0, factor.infinite * (1 - 4 * error) - factor.slack)
+    masses = factor.masses * (1 + side * error)
+    return Measure(factor.losses + shift, masses, factor.infinite if above else least)
+
+
+@lru_cache(maxsize=64)
+def _gaussian(mu: float, rate: float, tail: float) -> _Noise | None:
+    """N(μ, 1) against N(0, 1), cut at points x = y/μ + μ/2."""
+    half = max(tail / 2, TINY)
+    ends = scipy.special.ndtri([half, min(half / rate, 0.5)])
+    high = max(-float(ends[0]), mu - float(ends[1]))
+    x = np.linspace(-high, high, _CELLS + 1)
+    y = mu * x - mu * mu / 2
+    wrong = 2 * UNIT * (np.abs(mu * x) + mu * mu)
+    if not np.max(np.abs(y)) < _MOST_RATIO:
+        return None
+    q, q_error = _normal(x)
+    p, p_error = _normal(x - mu)
+    return _Noise(y, wrong, q, p, q_error, p_error, inf)
+
+
+def _normal(x: Array) -> tuple[Array, Array]:
+    """Masses of N(0, 1) between increasing points, each rounded once, and bounds on the errors."""
+    ends = np.concatenate([[-inf], x, [inf]])
+    right = ends[:-1] >= 0.0
+    near = np.where(right, -ends[:-1], ends[1:])  # the larger tail, and the smaller
+    far = np.where(right, -ends[1:], ends[:-1])
+    one, two = scipy.special.ndtr(near), scipy.special.ndtr(far)
+    # φ <= (1 + |x|) Φ(x) for x <= 0, and at most 1/2 elsewhere
+    relative = SPECIAL + 2 * UNIT * (1 + np.where(np.isinf(x), 0.0, x * x)) + 2 * UNIT
+    worst = np.concatenate([relative[:1], np.maximum(relative[1:], relative[:-1]), relative[-1:]])
+    return one - two, worst * (one + two) + TINY
+
+
+@lru_cache(maxsize=64)
+def _laplace(epsilon: float) -> _Noise | None:
+    """Laplace noise: y is -ε left of 0 and ε right of ε, and y = 2x - ε between."""
+    if not epsilon < _MOST_RATIO:
+        return None
+    y = np.linspace(-epsilon, epsilon, _CELLS + 1)
+    half = (y + epsilon) / 2
+    width = np.diff(y) / 2
+    q = 0.5 * np.concatenate([[1.0], np.exp(-half[:-1]) * -np.expm1(-width), [np.exp(-epsilon)]])
+    p = 0.5 * np.concatenate([[np.exp(-epsilon)], np.exp(half[:-1] - epsilon) * np.expm1(width)])
+    p = np.append(p, 0.5)
+    error = 4 * ELEMENTARY + 8 * UNIT * (1 + epsilon)
+    return _Noise(y, np.zeros_like(y), q, p, q * error, p * error, epsilon)
+
+
+def _losses(y: Array, wrong: Array, rate: float) -> tuple[Array, Array]:
+    """ln(1 - q + q e^y), and a bound on the error."""
+    power = np.exp(y)
+    value = np.log1p(rate * np.expm1(y))
+    ratio = (1 - rate) + rate * power
+    moved = rate * (power * np.expm1(wrong) + (power + 1) * (ELEMENTARY + 4 * UNIT))
+    return value, 2 * moved / ratio + (ELEMENTARY + 4 * UNIT) * np.abs(value)
+
+
+def _above(noise: _Noise, rate: float, removed: bool) -> Measure:
+    """The masses of each cell at its ends, each rounded up."""
+    power: Array = np.exp(noise.ends)
+    q, p = noise.q[1:-1], noise.p[1:-1]
+    q_error, p_error = noise.q_error[1:-1], noise.p_error[1:-1]
+    step = power[1:] - power[:-1]
+    wrong = noise.wrong + ELEMENTARY + 2 * UNIT
+    share = np.clip((p - power[:-1] * q) / step, 0.0, q)
+    slack = p_error + power[:-1] * q_error + (p + power[:-1] * q) * (wrong[:-1] + 4 * UNIT)
+    slack += share * (power[1:] * wrong[1:] + power[:-1] * wrong[:-1])
+    slack = slack / step * (1 + 1e-9) + q_error + 4 * UNIT * q
+    whole = q + q_error
+    right, left = np.minimum(share + slack, whole), np.minimum((q - share) + slack, whole)
+    masses = np.zeros(len(power))
+    masses[1:] += right
+    masses[:-1] += left
+    losses, error = _losses(noise.ends, noise.wrong, rate)
+    outer: Array = noise.q[[0, -1]] + noise.q_error[[0, -1]]
+    if removed:
+        masses *= ((1 - rate) + rate * power) * (1 + wrong)
+        outer = (1 - rate) * outer + rate * (noise.p[[0, -1]] + noise.p_error[[0, -1]])
+    masses = masses * (1 + 24 * UNIT)
+    first, last = (float(one) * (1 + 8 * UNIT) for one in outer)
+    if noise.top < inf:
+        masses[[0, -1]] += first, last
+    else:  # the losses of the left cell end at ln(1 - q), and those of the right one do not
+        masses[0 if removed else -1] += first if removed else last
+    masses = masses * (1 + 2 * UNIT)
+    if removed:
+        return Measure(losses + error, masses, 0.0 if noise.top < inf else last)
+    losses = (error - losses)[::-1]
+    if noise.top < inf:
+        return Measure(losses, masses[::-1])
+    most = -log1p(-rate) * (1 + 2 * ELEMENTARY)
+    return Measure(np.append(losses, most), np.append(masses[::-1], first))
+
+
+def _below(noise: _Noise, rate: float, removed: bool) -> Measure:
+    """The mass of each cell at the ratio of its masses, each rounded down."""
+    side = 1.0 if removed else -1.0
+    q, p = noise.q + side * noise.q_error, noise.p - side * noise.p_error
+    kept = (noise.q - noise.q_error > TINY) & (noise.p - noise.p_error > TINY)
+    q, p = q[kept], p[kept]
+    ratio = p / q
+    losses, error = np.log1p(rate * (ratio - 1)), UNIT * (8 + 2 * ELEMENTARY / UNIT)
+    wrong = rate * (ratio + 1) / ((1 - rate) + rate * ratio) + np.abs(losses)
+    low = noise.q[kept] - noise.q_error[kept]
+    if removed:
+        low = (1 - rate) * low + rate * p
+    order = slice(None, None, 1 if removed else -1)
+    found = side * losses - error * wrong
+    return Measure(found[order], (low * (1 - 8 * UNIT))[order])

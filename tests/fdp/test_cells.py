@@ -1,0 +1,169 @@
+"""Where a sandwich starts, against closed forms with 60 digits, at the points where they touch."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+from mpmath import mpf
+
+import opendp_concurrent as oc
+from opendp_concurrent.fdp import cells
+from opendp_concurrent.fdp.cells import measure
+from opendp_concurrent.fdp.gaussian import Gaussian
+from opendp_concurrent.fdp.laplace import Laplace
+from opendp_concurrent.fdp.subsampled import Subsampled
+from opendp_concurrent.fdp.truncated_laplace import TruncatedLaplace
+
+POINTS = 6
+
+
+def measures(factor, tail):
+    return tuple(measure(factor, tail, above) for above in (False, True))
+
+
+def delta_of(given, epsilon):
+    """δ of a measure, exactly."""
+    above = given.losses > float(epsilon) - 1.0
+    each = zip(given.losses[above].tolist(), given.masses[above].tolist(), strict=True)
+    terms = (mpf(mass) * -mp.expm1(min(epsilon - mpf(loss), mpf(0))) for loss, mass in each)
+    return mpf(given.infinite) + mp.fsum(terms)
+
+
+def drawn(seed):
+    draw = np.random.default_rng(seed)
+    noise = ("gaussian", "laplace")[seed % 2]
+    size = float(np.exp(draw.uniform(-3.0, 1.2)))
+    rate = float(10.0 ** draw.uniform(-9.0, -0.02))
+    return Subsampled(noise, size, rate, ("removed", "added")[seed // 2 % 2]), draw
+
+
+def ends_of(factor):
+    """The exact losses at the ends of the cells."""
+    noise = cells._laplace(factor.size)
+    y = list(map(mpf, noise.ends.tolist()))
+    if factor.noise == "gaussian":
+        m = mpf(factor.size)
+        y = [m * mpf(x) - m * m / 2 for x in points_of(factor)]
+    side = 1 if factor.unit == "removed" else -1
+    return [side * mp.log(1 - mpf(factor.rate) + mpf(factor.rate) * mp.exp(one)) for one in y]
+
+
+def points_of(factor):
+    """The points at which the line is cut."""
+    kept = []
+    with pytest.MonkeyPatch.context() as patch:
+        normal = cells._normal
+        patch.setattr(cells, "_normal", lambda x: kept.append(x) or normal(x))
+        cells._gaussian.cache_clear()
+        cells._gaussian(factor.size, factor.rate, 1e-12)
+    return kept[0].tolist()
+
+
+def check_touching(seed, exact):
+    """Chords and tangents touch the profile at the ends of the cells: there only rounding shows."""
+    factor, draw = drawn(seed)
+    below, above = measures(factor, 1e-12)
+    with mp.workdps(60):
+        ends = ends_of(factor)
+        outside = 0
+        for index in draw.integers(len(ends) // 3, 2 * len(ends) // 3, POINTS):
+            epsilon = ends[int(index)]
+            value = exact.subsampled_delta(
+                factor.noise, factor.size, factor.rate, factor.unit, epsilon
+            )
+            low, high = delta_of(below, epsilon), delta_of(above, epsilon)
+            assert low <= value <= high, (factor, epsilon, low, value, high)
+            scale = value + mpf(factor.rate) * mpf("1e-6")
+            outside += not value - low <= mpf("1e-6") * scale
+            outside += not high - value <= mpf("1e-6") * scale + mpf("2e-12")
+        assert not outside  # so what was checked is the rounding
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_pairs_of_sampled_noise_hold_its_profile_where_they_touch_it(seed, exact):
+    check_touching(seed, exact)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12, 400))
+def test_pairs_of_sampled_noise_hold_its_profile_where_they_touch_it_at_length(seed, exact):
+    check_touching(seed, exact)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_pairs_of_sampled_noise_hold_its_profile_anywhere(seed, exact):
+    """Also far out, where the tails are cut."""
+    factor, draw = drawn(seed)
+    below, above = measures(factor, 1e-30)
+    with mp.workdps(60):
+        for _ in range(POINTS):
+            top = float(above.losses[-1])
+            epsilon = mpf(float(top * draw.uniform(-0.1, 1.0) ** (1 + seed % 3)))
+            value = exact.subsampled_delta(
+                factor.noise, factor.size, factor.rate, factor.unit, epsilon
+            )
+            low, high = delta_of(below, epsilon), delta_of(above, epsilon)
+            assert low <= max(value, 0), (factor, epsilon)
+            assert value <= high, (factor, epsilon)
+            assert high <= 1.1 * value + 1e-4 * mpf(factor.rate) + mpf("2e-30")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_masses_of_all_cells_are_counted(seed):
+    """Also those beyond the outermost points."""
+    factor, _ = drawn(seed)
+    below, above = measures(factor, 1e-2)
+    with mp.workdps(60):
+        assert delta_of(above, mpf(-600)) >= 1 - mp.exp(-600)
+        assert delta_of(below, mpf(-600)) <= 1
+        assert delta_of(below, mpf(-600)) >= 0.99
+
+
+@pytest.mark.parametrize("seed", range(0, 24, 2))
+def test_masses_that_err_as_much_as_is_allowed_are_covered(seed, exact, monkeypatch):
+    """The normal law by SciPy may err by 2e-13: so are its values moved, up and down."""
+    right = cells.scipy.special.ndtr
+
+    def moved(x):
+        return right(x) * (1 + 1.9e-13 * np.sign(np.sin(1e3 * np.clip(x, -99, 99))))
+
+    monkeypatch.setattr(cells.scipy.special, "ndtr", moved)
+    cells._gaussian.cache_clear()
+    factor, draw = drawn(seed)
+    below, above = measures(factor, 1e-12)
+    monkeypatch.undo()
+    cells._gaussian.cache_clear()
+    with mp.workdps(60):
+        ends = ends_of(factor)
+        for index in draw.integers(len(ends) // 3, 2 * len(ends) // 3, POINTS):
+            epsilon = ends[int(index)]
+            value = exact.subsampled_delta(
+                factor.noise, factor.size, factor.rate, factor.unit, epsilon
+            )
+            assert delta_of(below, epsilon) <= value <= delta_of(above, epsilon)
+
+
+@pytest.mark.parametrize("factor", [Gaussian(1.5), Laplace(0.7), Laplace(1e-3)])
+def test_whole_noise_has_pairs_too(factor):
+    below, above = measures(factor, 1e-14)
+    for epsilon in (0.0, 1e-4, 0.3, 0.65, 2.0):
+        low, high = factor.profile(np.array([epsilon]))
+        assert delta_of(below, epsilon) <= mpf(float(high[0]))
+        assert mpf(float(low[0])) <= delta_of(above, epsilon)
+        assert delta_of(above, epsilon) - delta_of(below, epsilon) <= 2e-4
+
+
+def test_a_finite_pair_is_moved_by_its_errors():
+    pair = oc.TradeoffFunction.approximate(0.5, 1e-3)._product.single
+    below, above = measures(pair, 1e-10)
+    assert np.all(below.losses <= pair.losses)
+    assert np.all(pair.losses <= above.losses)
+    assert np.all(below.masses < pair.masses)
+    assert np.all(pair.masses < above.masses)
+    assert below.infinite <= 1e-3 <= above.infinite
+
+
+def test_what_leaves_the_doubles_and_other_noise_has_no_pairs():
+    assert measures(Gaussian(40.0), 1e-10) == (None, None)
+    assert measures(Laplace(1000.0), 1e-10) == (None, None)
+    assert measures(Laplace(1.0, 3.0), 1e-10) == (None, None)
+    assert measures(TruncatedLaplace(0.5, 3.0), 1e-10) == (None, None)

@@ -1,0 +1,271 @@
+"""Bounds between two pairs with few losses, against sums with 60 digits."""
+
+from itertools import product as all_of
+from math import inf
+
+import mpmath as mp
+import numpy as np
+import pytest
+from mpmath import mpf
+
+import opendp_concurrent as oc
+from opendp_concurrent.fdp import sandwich as module
+from opendp_concurrent.fdp.cells import Measure
+from opendp_concurrent.fdp.sandwich import FINE, sandwich
+from opendp_concurrent.fdp.subsampled import Subsampled
+from opendp_concurrent.fdp.truncated_laplace import TruncatedLaplace
+
+from .test_cells import delta_of
+
+T = oc.TradeoffFunction
+UNITS = ("removed", "added")
+
+
+def drawn_measure(draw, size=60):
+    losses = np.sort(draw.normal(0.0, 1.0, size)) * 10.0 ** draw.integers(-6, 2)
+    return Measure(losses, draw.exponential(1.0, size) / size, float(draw.uniform(0, 1e-6)))
+
+
+# --- one step at a time, where only rounding is between the ends -----------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_spreading_touches_from_above_and_merging_from_below(seed):
+    """At the ends of the cells chords and tangents touch: there, only rounding shows."""
+    draw = np.random.default_rng(seed)
+    given = drawn_measure(draw)
+    grid = module._grid(float(given.losses[0]), float(given.losses[-1]), 0.1, 0.1)
+    above = module._spread_to(grid, module._places(given.losses, grid), given.masses, 0.0)
+    below = module._merged(grid, given.losses, given.masses, 0.0, 0.0)
+    bare = Measure(given.losses, given.masses)
+    with mp.workdps(60):
+        for epsilon in module.nodes(grid)[:: max(1, len(module.nodes(grid)) // 12)].tolist():
+            exact = delta_of(bare, mpf(epsilon))
+            low, high = (delta_of(one, mpf(epsilon)) for one in (below, above))
+            assert low <= exact <= high
+            assert high - low <= mpf("1e-12") * (exact + float(np.sum(given.masses)) * 1e-3)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("above", [False, True])
+def test_products_of_two_are_all_sums(seed, above):
+    draw = np.random.default_rng(seed)
+    one, other = (module._made(drawn_measure(draw, 25), 0.1, 0.0, above) for _ in range(2))
+    both = module._times(one, other, 0.1, 0.0, above)
+    with mp.workdps(60):
+        whole = [
+            (mpf(a) + mpf(b), mpf(v) * mpf(w))
+            for (a, v), (b, w) in all_of(
+                zip(one.losses.tolist(), one.masses.tolist(), strict=True),
+                zip(other.losses.tolist(), other.masses.tolist(), strict=True),
+            )
+            if v * w > 0.0
+        ]
+        sums = [mp.fsum(map(mpf, each.masses.tolist())) for each in (one, other)]
+        first, second = mpf(one.infinite), mpf(other.infinite)
+        infinite = first * (sums[1] + second) + second * sums[0]
+        for epsilon in module.nodes(both.grid)[5::97].tolist():
+            e = mpf(epsilon)
+            exact = infinite + mp.fsum(w * -mp.expm1(min(e - loss, mpf(0))) for loss, w in whole)
+            found = delta_of(both, e)
+            assert (exact <= found) if above else (found <= exact)
+            assert abs(found - exact) <= mpf("1e-11") * (exact + mpf("1e-3"))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ends_that_are_cut_stay_on_their_side(seed, monkeypatch):
+    monkeypatch.setattr(module, "_ALIGNED", 1)
+    draw = np.random.default_rng(seed)
+    given = drawn_measure(draw, 400)
+    whole = module._made(given, 0.05, 0.0, True)
+    cut = module._trimmed(whole, 1e-2)
+    least = module._made(given, 0.05, 1e-2, False)
+    with mp.workdps(60):
+        for epsilon in module.nodes(whole.grid)[3::41].tolist():
+            e = mpf(epsilon)
+            assert delta_of(whole, e) <= delta_of(cut, e)
+            assert delta_of(least, e) <= delta_of(given, e)
+        assert delta_of(whole, mpf(-800)) <= delta_of(cut, mpf(-800)) * (1 + mpf("1e-18"))
+    assert len(cut.losses) < len(whole.losses)
+
+
+# --- whole products ---------------------------------------------------------------------------
+
+
+def drawn_pair(draw):
+    """A finite pair of some outcomes, sometimes with infinite losses."""
+    size = int(draw.integers(2, 4))
+    weights = draw.dirichlet(np.ones(size), 2)
+    if draw.random() < 0.2:
+        weights[0][0] = 0.0
+    first, second = (one / one.sum() for one in weights)
+    return T.finite(first.tolist(), second.tolist())
+
+
+def drawn_product(seed):
+    """Finite pairs, some of them several times, and one sampled noise."""
+    draw = np.random.default_rng(seed)
+    noise = ("gaussian", "laplace")[int(draw.integers(2))]
+    size = float(np.exp(draw.uniform(-2.0, 1.0)))
+    rate = float(10.0 ** draw.uniform(-6.0, -0.1))
+    sampled = Subsampled(noise, size, rate, UNITS[seed % 2])
+    pairs = [(drawn_pair(draw), int(draw.integers(1, 4))) for _ in range(draw.integers(1, 3))]
+    return sampled, pairs, draw
+
+
+def check_drawn(seed, exact, step=FINE):
+    """The exact δ is between both ends: a sum over outcomes of the closed form of the noise."""
+    sampled, pairs, draw = drawn_product(seed)
+    factors = [(f._product.single, n) for f, n in pairs]
+    failure = 10.0 ** draw.uniform(-9.0, -2.0)
+    found = sandwich([(sampled, 1), *factors], failure, step)
+    assert found is not None
+    with mp.workdps(60):
+        outcomes = [(mpf(0), mpf(1))]
+        infinite = mpf(0)
+        for factor, n in factors:
+            listed = [
+                (mpf(loss), mpf(mass))
+                for loss, mass in zip(factor.losses.tolist(), factor.masses.tolist(), strict=True)
+            ]
+            for _ in range(n):
+                infinite += mpf(factor.infinite) * (1 - infinite)
+                outcomes = [(a + b, v * w) for (a, v), (b, w) in all_of(outcomes, listed)]
+        ends = found.epsilon(failure, 1e-6)
+        assert ends.lower <= ends.upper
+        for epsilon in {0.0, *ends, float(draw.normal(0.0, 1.0))} - {inf}:
+            e = mpf(epsilon)
+            value = infinite + mp.fsum(
+                mass
+                * max(
+                    exact.subsampled_delta(
+                        sampled.noise, sampled.size, sampled.rate, sampled.unit, e - loss
+                    ),
+                    mpf(0),
+                )
+                for loss, mass in outcomes
+            )
+            low, high = found.profile(np.array([epsilon]))
+            blur = mpf(10) ** -14 * value  # of what the finite pairs stand for
+            assert mpf(float(low[0])) <= value + blur, (seed, epsilon)
+            assert value - blur <= mpf(float(high[0])), (seed, epsilon)
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_products_are_between_their_bounds(seed, exact):
+    check_drawn(seed, exact)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(50))
+def test_products_are_between_their_bounds_at_length(part, exact):
+    for seed in range(1000 + 100 * part, 1100 + 100 * part):
+        check_drawn(seed, exact)
+
+
+KNOWN = [  # sigma, rate, count, delta, ε with the unit removed: two by an integral over the first
+    (1.0, 1e-3, 2, 1e-8, 0.088388695),
+    (0.6, 1e-4, 2, 1e-5, 0.0030509117),
+    (0.6, 1e-6, 2, 1e-8, 1.606367e-4),
+    (1.0, 0.01, 1000, 1e-5, 1.82823666),
+    (0.8, 256 / 60000, 14040, 1e-5, 4.54600883),
+    (2.0, 0.05, 400, 1e-6, 2.55575274),
+]
+
+
+@pytest.mark.parametrize(("sigma", "rate", "count", "delta", "value"), KNOWN)
+def test_known_values_are_inside(sigma, rate, count, delta, value):
+    found = sandwich([(Subsampled("gaussian", 1 / sigma, rate, "removed"), count)], delta)
+    low, high = found.epsilon(delta, 1e-6)
+    assert low <= value * (1 + 1e-6)
+    assert value * (1 - 1e-6) <= high
+    assert high - low <= 0.005 * high
+
+
+def test_a_finer_step_has_narrower_bounds_inside():
+    factors = [(Subsampled("gaussian", 1.0, 1e-3, "removed"), 1000)]
+    widths = [sandwich(factors, 1e-5, step).epsilon(1e-5, 1e-6).width for step in (0.06, 0.03)]
+    assert widths[1] < 0.4 * widths[0]
+
+
+def test_many_uses_of_rare_samples_are_narrow():
+    for unit in UNITS:
+        f = T.subsampled_gaussian(5.0, 1e-5, unit=unit).power(10**6)
+        bounds = f.epsilon_bounds(1e-5)
+        assert bounds.width <= 0.005 * bounds.upper
+        assert 0.0044 <= bounds.lower <= bounds.upper <= 0.0045
+
+
+def test_what_has_no_pairs_has_no_sandwich():
+    factor = Subsampled("gaussian", 1.0, 1e-3, "removed")
+    assert sandwich([(factor, 1), (TruncatedLaplace(0.5, 3.0), 1)], 1e-5) is None
+    assert sandwich([(Subsampled("gaussian", 16.0, 0.5, "removed"), 2)], 1e-300) is None
+
+
+def test_a_pair_above_has_the_largest_loss_and_the_profile():
+    for unit in UNITS:
+        f = T.subsampled_laplace(1.0, 0.01, unit=unit).power(50)
+        pair = f._product.pair_above
+        assert pair.infinite == 0.0
+        for epsilon in (0.0, 0.1, 0.5, 2.0):
+            upper = pair.profile(np.array([epsilon])).upper[0]
+            assert f.delta_bounds(epsilon).lower <= upper <= 1.01 * f.delta(epsilon) + 1e-12
+    unbounded = T.subsampled_gaussian(1.0, 0.01, unit="removed").power(2)
+    assert unbounded._product.pair_above is None
+
+
+def test_units_of_sampled_noise_are_found():
+    one = T.subsampled_laplace(1.0, 0.01, unit="removed").power(10)
+    for unit in (T.gaussian(0.05), T.pure(0.01)):
+        number = one.units(unit)
+        assert number is not None
+        for epsilon in (0.0, 0.01, 0.05, 0.2):
+            least = one.delta_bounds(epsilon).lower
+            assert least <= unit.power(number).delta_bounds(epsilon).upper
+
+
+def test_answers_do_not_depend_on_what_was_asked_before():
+    def made():
+        return T.subsampled_gaussian(1.0, 1e-4, unit="removed").power(5000).compose(T.pure(0.01))
+
+    asked, fresh = made(), made()
+    for epsilon in (1.0, 1e-3, 0.2):
+        for width in (0.5, 1e-6):
+            asked.delta_bounds(epsilon, width)
+    asked.epsilon_bounds(1e-9)
+    asked.compose(T.laplace(0.1)).epsilon(1e-6)
+    assert asked.epsilon_bounds(1e-6) == fresh.epsilon_bounds(1e-6)
+    assert asked.delta_bounds(0.05) == made().delta_bounds(0.05)
+    assert made().power(3).delta_bounds(0.05) == asked.power(3).delta_bounds(0.05)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_rate_far_below_others_is_read_as_itself(unit):
+    small = [
+        T.subsampled_gaussian(1.0, rate, unit=unit).power(10**6).epsilon(1e-13)
+        for rate in (1e-12, 1e-11, 1e-10, 1e-9)
+    ]
+    assert small == sorted(small)
+    assert small[0] < 1e-3 * small[-1]
+    zero = T.subsampled_gaussian(1.0, 1e-12, unit=unit).power(100)
+    assert zero.delta(0.0) <= 100 * 1e-12 * 0.39
+    assert zero.epsilon(1e-10) == 0.0
+
+
+def test_a_single_use_within_delta_has_no_epsilon():
+    assert T.subsampled_gaussian(4.0, 1e-6, unit="removed").epsilon(1e-5) == 0.0
+
+
+@pytest.mark.parametrize("delta", [1e-300, 1e-290, 1e-100])
+def test_steps_have_an_epsilon_at_the_least_deltas(delta):
+    for rate in (0.01, 1e-5):
+        f = T.subsampled_gaussian(1.0, rate, unit="removed").power(1000)
+        low, high = f.epsilon_bounds(delta)
+        assert 0.0 < low < high < 200.0
+        assert f.delta(high) <= delta * (1 + 1e-3)
+
+
+def test_noise_that_is_cut_off_is_one_unit_of_its_largest_loss():
+    one = T.truncated_laplace(2.0, 6.0)
+    most = one.delta_bounds(inf).upper
+    assert one.units(T.approximate(0.5, most)) == 1
