@@ -1340,6 +1340,7 @@ OPENDPS = ("in OpenDP's composition", "in OpenDP's filter")
 
 PLAIN: dict[str, str] = {
     **dict.fromkeys(("install", "uninstall"), "hook"),
+    "uncollected": "data",
     **dict.fromkeys(("ANSWER", "QUERY"), "tag"),
     **dict.fromkeys(("Update", "Updates", "Deviation", "NoisySum", "NoisyTableSum"), "message"),
     **dict.fromkeys(("LinearAnswers", "Outcome", "SparseVectorAnswer"), "answer"),
