@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import opendp.prelude as dp
@@ -133,6 +134,11 @@ def test_in_native_check_and_chains(space, case):
     assert not user.check(1, case.more)
 
 
+KEEPS_NONE = "identifier" not in signature(dp.user_divergence).parameters
+with_descriptors = pytest.mark.skipif(KEEPS_NONE, reason="OpenDP 0.14 keeps no descriptors")
+
+
+@with_descriptors
 @every
 def test_a_measure_is_equal_to_itself_only(name, case):
     for other, measure in ((key, CASES[key].measure()) for key in CASES):
@@ -142,6 +148,7 @@ def test_a_measure_is_equal_to_itself_only(name, case):
     assert oc.truncated_concentrated_divergence(2) != oc.truncated_concentrated_divergence(3)
 
 
+@with_descriptors
 def test_another_measure_is_refused_by_name(space):
     root = oc.make_concurrent_odometer(*space, oc.fixed_renyi_divergence(8.0))([1])
     with pytest.raises(SpaceMismatchError, match="output_measure does not match"):
