@@ -52,6 +52,7 @@ _MANY = 8  # different sampled factors from which on inversion is slow
 _NARROW = 1e-3  # of a bracket that no sandwich would improve
 _STEP = 0.0125  # of a pair for comparisons
 _LEAST_DELTA = 1e-100  # below, a Rényi order may be better than a sandwich
+_UNDERFLOWN = 1e-316  # δ that a Rényi order, which is in the doubles, is certain to reach
 _GUESSES = (1e-10, 1e-30, 1e-100, 1e-280)  # of δ
 
 
@@ -498,7 +499,8 @@ class Product:
             if not finite > 0.0 or top - least <= tolerance * top:
                 return Bounds(least, top)
             found = self._invert_for(delta, top, tolerance)
-            return Bounds(max(least, found.lower), min(top, found.upper))
+            most = top if finite > _UNDERFLOWN else inf  # below, the bound on δ at top is larger
+            return Bounds(max(least, found.lower), min(most, found.upper))
         profile = partial(self._profile_at, tolerance=0.0)
         near = top
         if finite > 0.0:

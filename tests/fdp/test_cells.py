@@ -153,7 +153,7 @@ def test_whole_noise_has_pairs_too(factor):
 
 
 def test_a_finite_pair_is_moved_by_its_errors():
-    pair = oc.TradeoffFunction.approximate(0.5, 1e-3)._product.single
+    pair = oc.TradeoffFunction.approximate(0.5, 1e-3).product.single
     below, above = measures(pair, 1e-10)
     assert np.all(below.losses <= pair.losses)
     assert np.all(pair.losses <= above.losses)

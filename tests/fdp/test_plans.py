@@ -155,7 +155,7 @@ def test_losses_fall_with_the_scale_of_the_noise_on_sampled_units(noise):
 
 def certain_delta(session, epsilon):
     """A lower bound on δ, by narrower brackets than those of a search."""
-    pairs = sandwich(session.removed._product.counted, 1e-7, 0.0125)
+    pairs = sandwich(session.removed.product.counted, 1e-7, 0.0125)
     return float(pairs.profile(np.array([epsilon])).lower[0])
 
 

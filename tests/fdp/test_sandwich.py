@@ -116,7 +116,7 @@ def drawn_product(seed):
 def check_drawn(seed, exact, step=FINE):
     """The exact δ is between both ends: a sum over outcomes of the closed form of the noise."""
     sampled, pairs, draw = drawn_product(seed)
-    factors = [(f._product.single, n) for f, n in pairs]
+    factors = [(f.product.single, n) for f, n in pairs]
     failure = 10.0 ** draw.uniform(-9.0, -2.0)
     found = sandwich([(sampled, 1), *factors], failure, step)
     assert found is not None
@@ -205,13 +205,13 @@ def test_what_has_no_pairs_has_no_sandwich():
 def test_a_pair_above_has_the_largest_loss_and_the_profile():
     for unit in UNITS:
         f = T.subsampled_laplace(1.0, 0.01, unit=unit).power(50)
-        pair = f._product.pair_above
+        pair = f.product.pair_above
         assert pair.infinite == 0.0
         for epsilon in (0.0, 0.1, 0.5, 2.0):
             upper = pair.profile(np.array([epsilon])).upper[0]
             assert f.delta_bounds(epsilon).lower <= upper <= 1.01 * f.delta(epsilon) + 1e-12
     unbounded = T.subsampled_gaussian(1.0, 0.01, unit="removed").power(2)
-    assert unbounded._product.pair_above is None
+    assert unbounded.product.pair_above is None
 
 
 def test_units_of_sampled_noise_are_found():
