@@ -1,5 +1,7 @@
 import gc
+import importlib
 import os
+import pkgutil
 
 import opendp.prelude as dp
 import pytest
@@ -23,6 +25,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],  # the speed of the machine is no assertion
 )
 settings.load_profile("ci")
+# Hypothesis also tries the constants of the modules that are imported, so which examples a test
+# gets would depend on what ran before it on the same worker.
+for one in pkgutil.walk_packages(oc.__path__, f"{oc.__name__}."):
+    if not one.name.endswith(".__main__"):
+        importlib.import_module(one.name)
 
 
 def pytest_terminal_summary(terminalreporter):
