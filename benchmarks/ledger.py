@@ -122,6 +122,31 @@ def alone(folder: Path, blocks: int, count: int = 100) -> tuple[float, float]:
     return median(pair[0] for pair in pairs), median(pair[1] for pair in pairs)
 
 
+def opening(folder: Path, count: int, rounds: int) -> tuple[float, float]:
+    """Seconds to open a ledger of ``count`` charges: without limits, and with a limit for each."""
+    odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
+    query = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=10.0)
+    paths = folder / "plain.db", folder / "limits.db"
+    for path in paths:
+        with create_ledger(path, DATASET) as ledger:
+            root = oc.make_concurrent_filter(odometer, 1, 1e6, ledger=ledger)(ROWS)
+            for number in range(count):
+                if path == paths[0]:
+                    root(query)
+                else:
+                    label = f"analyst {number}"
+                    root(oc.c.make_limited(odometer, 1, 1.0, label=label))(query)
+
+    def seconds(path: Path) -> float:
+        start = time.process_time()
+        open_ledger(path, DATASET).close()
+        return time.process_time() - start
+
+    pairs = [[seconds(path) for path in paths] for _ in range(rounds)]
+    plain, limits = (min(one) for one in zip(*pairs, strict=True))
+    return plain, limits
+
+
 def worker(number: int, jobs: list[tuple[str, Any]], count: int, barrier: Any) -> None:
     """Run each job ``count`` times, all processes at the same time."""
     for kind, where in jobs:
@@ -195,6 +220,13 @@ def main() -> None:
             ["", "µs"],
             [["INSERT and COMMIT", row], ["launch with a ledger", launch]],
         )
+        count = 2000 if quick else 10**4
+        plain, limits = opening(folder, count, 9)
+        print_table(
+            f"Opening a ledger of {count} charges: seconds of the processor",
+            ["", "s"],
+            [["no limits", plain], [f"{count} limits", limits]],
+        )
         ledger, bare = sqlite_files(folder)
         places: dict[str, tuple[Any, Any]] = {"SQLite": (bare, str(ledger))}
         if url is not None:
@@ -219,6 +251,7 @@ def main() -> None:
         "prepaid_sqlite_8_over_engine": at_eight("SQLite", 6),
         "prepaid_postgres_8_over_engine": at_eight("PostgreSQL", 6),
         "bank_1e7_ms": 1e3 * bank,
+        "limits_over_none": limits / plain,
     }
     targets = {
         "insert_ratio": ("at most", 1.5),
@@ -226,6 +259,7 @@ def main() -> None:
         "prepaid_sqlite_8_over_engine": ("at least", 2.0),
         "prepaid_postgres_8_over_engine": ("at least", 1.0),
         "bank_1e7_ms": ("at most", 100.0),
+        "limits_over_none": ("at most", 3.0),
     }
     report(figures, targets, {}, options)
 

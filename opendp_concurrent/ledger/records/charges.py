@@ -8,6 +8,7 @@ cut. A record that cannot be cut so is read as any other value.
 from __future__ import annotations
 
 import json
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +18,8 @@ from .readable import UNREADABLE, is_text
 from .wire import NEWEST
 
 _FIRST, _SECOND, _ABOVE, _LAST = '{"limited":{"d_mid":', ',"d_mids":', '{"limit":{"above":', "}}]}}"
+
+_PLAIN = re.compile(r'"[^"\\]*"').fullmatch
 
 
 def decode_charge(text: str, form: int) -> Any:
@@ -62,9 +65,8 @@ def _number(written: str) -> int:
 
 
 def _text(written: str) -> str:
-    plain = written[1:-1]
-    if canonical(plain) == written:  # nothing is escaped, so it is text
-        return plain
+    if written.isascii() and written.isprintable() and _PLAIN(written):
+        return written[1:-1]  # nothing is escaped, so it is text
     text = json.loads(written)
     if type(text) is not str or not is_text(text) or canonical(text) != written:
         raise ValueError
