@@ -26,8 +26,10 @@ def schemas(server):
     def make():
         for number in range(10**6):
             store = PostgresqlStore(server, f"kills_{number}")
-            yield store.address
-            store.drop()
+            try:
+                yield store.address
+            finally:  # the last one, too
+                store.drop()
 
     made = make()
     yield made
