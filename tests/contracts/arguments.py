@@ -1692,6 +1692,11 @@ case(
     rule=(Within(1.0),),
 )
 case(
+    "verify.worst_stopping",
+    readings=([0.5, 1.0], "list of non_negative"),
+    epsilon=(0.5, "positive"),
+)
+case(
     "verify.Promise.check",
     PROMISE.check,
     epsilons=([0.5, 1.0],),
