@@ -15,7 +15,7 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-from . import accumulators, c, fdp, handles, m, measures, t, tables, tradeoffs  # noqa: F401
+from . import accumulators, c, fdp, handles, m, measures, stopping, t, tables, tradeoffs  # noqa: F401
 from .accounts.label import labelled
 from .combinators.concurrent_composition import (
     make_concurrent_composition,

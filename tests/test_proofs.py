@@ -120,7 +120,7 @@ def test_every_constructor_and_every_rule_has_one_proof():
 
 
 def test_the_rules_are_found():
-    assert {"basic", "advanced", "zcdp", "renyi", "either", "from_rule"} <= RULES
+    assert {"basic", "advanced", "any_time", "zcdp", "renyi", "either", "from_rule"} <= RULES
     assert {"ladder", "residue", "best_rule"} <= RULES
     assert len(CONSTRUCTORS) > 40
 

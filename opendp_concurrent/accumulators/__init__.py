@@ -13,11 +13,13 @@ from .renyi import renyi
 from .zcdp import zcdp
 
 if TYPE_CHECKING:
+    from ..stopping.any_time import any_time
     from ..tradeoffs.ladder import ladder
     from ..tradeoffs.residue import residue
 
 __all__ = [
     "advanced",
+    "any_time",
     "basic",
     "best_rule",
     "either",

@@ -12,6 +12,7 @@ from .filters.adversary import Worst, worst_analyst
 from .filters.menu import Item, Limited, response_menu
 from .filters.promise import Outcome, Promise
 from .filters.promises import promises
+from .filters.stopping import worst_stopping
 from .filters.strategy import Launch, Stop
 from .filters.totals import worst_loss, worst_mean_loss, worst_renyi
 from .interactions.audit import Audit, audit
@@ -85,5 +86,6 @@ __all__ = [
     "worst_loss",
     "worst_mean_loss",
     "worst_renyi",
+    "worst_stopping",
 ]
 __getattr__, __dir__ = names_of(__name__, __all__)

@@ -63,6 +63,7 @@ class Rule:
         (oc.accumulators.basic(), "basic()"),
         (oc.accumulators.advanced(0.25), "advanced(delta_slack=0.25)"),
         (oc.accumulators.zcdp(0.25), "zcdp(delta_slack=0.25)"),
+        (oc.accumulators.any_time(0.25), "any_time(delta_slack=0.25, planned=1.0)"),
         (oc.accumulators.renyi(2, 0.25), "renyi(order=2.0, delta_slack=0.25)"),
         (
             oc.accumulators.either(oc.accumulators.basic(), oc.accumulators.zcdp(0.25)),

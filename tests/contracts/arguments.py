@@ -512,6 +512,7 @@ class SumRule:
 case("basic", lambda: oc.accumulators.basic().start(MAX_DIVERGENCE))
 case("advanced", then=launched)
 case("zcdp", then=launched)
+case("any_time", then=launched, planned=(1.0, "positive"))
 case("renyi", then=launched, order=(8.0, "order"))
 case("residue", lambda mu: oc.accumulators.residue(mu).start(None).after(T.pure(0.1)))
 case(
@@ -1689,6 +1690,11 @@ case(
     menu=([ITEM],),
     accumulator=(oc.accumulators.basic().start(MAX_DIVERGENCE), NOTHING),
     rule=(Within(1.0),),
+)
+case(
+    "verify.worst_stopping",
+    readings=([0.5, 1.0], "list of non_negative"),
+    epsilon=(0.5, "positive"),
 )
 case(
     "verify.Promise.check",

@@ -1367,6 +1367,7 @@ PLAIN: dict[str, str] = {
     **dict.fromkeys(
         (
             "advanced",
+            "any_time",
             "basic",
             "best_rule",
             "either",

@@ -31,6 +31,7 @@ from opendp_concurrent.fdp.function import TradeoffFunction
 from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.measures.renyi_divergence import RENYI_DIVERGENCE
+from opendp_concurrent.stopping.any_time import any_time
 from opendp_concurrent.sums.curve_sum import READ
 from opendp_concurrent.sums.orders_sum import GridCurve, OnOrders, grid_curve
 from opendp_concurrent.sums.planned import Planned
@@ -125,6 +126,25 @@ def by_zcdp(losses: list[Any], slack: float = 1e-6) -> Any:
         a, b = low + (high - low) / 3, high - (high - low) / 3
         low, high = (low, b) if at(mp.exp(a)) < at(mp.exp(b)) else (a, high)
     return max(at(mp.exp(low)), 0)
+
+
+def by_mixture(losses: list[Any], slack: float = 1e-6) -> Any:
+    rho = mp.fsum(one * mp.tanh(one / 2) for one in losses)
+    if rho == 0:
+        return rho
+    scale = mp.mpf(any_time(slack).scale)
+    variance = 2 * rho + scale
+
+    def at(z: Any) -> Any:
+        mixture = 2 * mp.sqrt(scale / variance) * mp.exp(z * z / 2) * mp.ncdf(z)
+        rest = 1 - mp.mpf(slack) * mixture
+        return rho + z * mp.sqrt(variance) + mp.log(rest) if rest > 0 else -mp.inf
+
+    low, high = mp.mpf(-60), mp.mpf(60)
+    for _ in range(120):
+        a, b = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (low, b) if at(a) >= at(b) else (a, high)
+    return max(at(low), 0)
 
 
 def by_renyi(losses: list[Any], order: float = 20.0, slack: float = 1e-6) -> Any:
@@ -237,6 +257,7 @@ SUBJECTS = {
     ),
     "advanced": slack_rules(advanced(1e-6), by_squares),
     "zcdp": slack_rules(zcdp(1e-6), by_zcdp),
+    "any_time": slack_rules(any_time(1e-6), by_mixture),
     "renyi": slack_rules(renyi(20.0, 1e-6), by_renyi),
     "either": slack_rules(
         either(basic(), zcdp(1e-6), advanced(1e-9)),
@@ -472,7 +493,7 @@ def test_a_record_continues_identically(name, data):
     assert restored.after(d_mid).to_record() == accumulator.after(d_mid).to_record()
 
 
-SLACK_RULES = ["advanced", "zcdp", "renyi", "either"]
+SLACK_RULES = ["advanced", "any_time", "zcdp", "renyi", "either"]
 
 
 @pytest.mark.parametrize("name", SLACK_RULES)

@@ -107,6 +107,9 @@ MADE = {
     "filter on a chain": lambda: oc.make_concurrent_filter(
         SPACE >> dp.t.then_cast_default(TOA=int) >> odometer(), 2, 1.0
     ),
+    "any_time": lambda: oc.make_concurrent_filter(
+        odometer(oc.accumulators.any_time(1e-7, 2.0), APPROXIMATE), 1, (1.0, 1e-6)
+    ),
     "zcdp": lambda: oc.make_concurrent_filter(
         odometer(oc.accumulators.zcdp(1e-7), APPROXIMATE), 1, (1.0, 1e-6)
     ),

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from math import exp, fsum, log, prod, sqrt
+from math import exp, expm1, fsum, inf, log, prod, sqrt
 from operator import methodcaller, mul
 from typing import Any
+
+from scipy.special import log_ndtr
 
 from ...accounts.rule import Within
 from ...accumulators.advanced import Advanced, advanced
@@ -28,6 +30,7 @@ from ...measures.approximate_zero_concentrated_divergence import (
     APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE,
 )
 from ...measures.conversions.pure_to_zcdp import pure_to_zcdp
+from ...stopping.any_time import AnyTime, any_time
 from ...tradeoffs.ladder import ladder
 from ..mechanism import FiniteMechanism, mean_loss, randomized_response
 from .adversary import worst_analyst
@@ -51,6 +54,7 @@ RULES: dict[str, Callable[[Budget], Any]] = {
     "advanced": lambda budget: advanced(DELTA / 2),
     "zcdp": lambda budget: zcdp(DELTA / 2),
     "renyi": lambda budget: renyi(4.0, DELTA / 2),
+    "any_time": lambda budget: any_time(DELTA / 2),
     "either": lambda budget: either(basic(), zcdp(DELTA / 4), renyi(3.0, DELTA / 4)),
     "best_rule": _best,
 }
@@ -156,6 +160,8 @@ def theorem_epsilon(
     if isinstance(accounting, Zcdp):  # mean loss ρ, and the best order
         rho = total(_mean_loss)
         return _minimum(lambda t: _converted(1 + exp(t), rho * (1 + exp(t)), log_slack))
+    if isinstance(accounting, AnyTime):
+        return _mixture_epsilon(total(_mean_loss), accounting.scale, log_slack)
     raise TypeError(f"no formula for {accounting!r}")
 
 
@@ -168,8 +174,20 @@ def _converted(order: float, divergence: float, log_slack: float) -> float:
     return max(0.0, divergence + log(t / order) - (log_slack + log(order)) / t)
 
 
+def _mixture_epsilon(rho: float, scale: float, log_slack: float) -> float:
+    """The largest L + log(1 - δ' m(L)) for the mixture m of ``any_time``."""
+    variance = 2 * rho + scale
+
+    def below(z: float) -> float:
+        log_mixture = log(4 * scale / variance) / 2 + z * z / 2 + float(log_ndtr(z))
+        rest = -expm1(log_slack + log_mixture)
+        return -(rho + z * sqrt(variance) + log(rest)) if rest > 0.0 else inf
+
+    return max(0.0, -_minimum(below))
+
+
 def _minimum(function: Callable[[float], float]) -> float:
-    """The minimum of a function of log(order - 1) that has one local minimum."""
+    """The minimum of a function, such as of log(order - 1), that has one local minimum."""
     low, high = -30.0, 30.0
     for _ in range(120):
         left, right = low + (high - low) / 3, high - (high - low) / 3

@@ -131,6 +131,7 @@ def test_products_of_any_parameters_survive(mu, count, epsilon):
         oc.accumulators.basic(),
         oc.accumulators.advanced(1e-7),
         oc.accumulators.zcdp(1e-7),
+        oc.accumulators.any_time(1e-7, 2.0),
         oc.accumulators.renyi(3.5, 1e-7),
         oc.accumulators.either(oc.accumulators.basic(), oc.accumulators.advanced(1e-7)),
         oc.accumulators.ladder(F.laplace(0.1)),

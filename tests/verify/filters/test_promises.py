@@ -48,6 +48,7 @@ def test_every_measure_and_rule_is_held_against_analysts():
         "basic",
         "advanced",
         "zcdp",
+        "any_time",
         "renyi",
         "either",
         "best_rule",
