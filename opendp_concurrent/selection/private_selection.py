@@ -19,14 +19,17 @@ from ..combinators.constructor import constructor
 from ..combinators.inside import check_inside
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
+from ..fdp.function import TradeoffFunction
 from ..measures import CompositionMeasure, composition_measure
-from ..measures.kinds import FIXED, PURE, RENYI, ZCDP
+from ..measures.kinds import APPROXIMATE, FIXED, GAUSSIAN, PURE, RENYI, TRADEOFF, ZCDP
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.mechanism import ConcurrentMeasurement, pinned, read_map, run
 from ..queryables.stream_domain import check_static
+from ..tradeoffs.tradeoff import tradeoff
 from ..types import Answer, Argument
 from .loss import SelectionCurve, fixed_selection, pure_selection
+from .profile import approximate_selection, function_selection
 from .runs import RandomRuns, most_of, scale_for
 
 SMALLEST_ETA = 1e-300  # below it the mean underflows
@@ -49,8 +52,30 @@ def _curve(measure: CompositionMeasure, runs: RandomRuns) -> tuple[Measure, Read
     return renyi_divergence(), lambda loss: SelectionCurve(runs, convert(loss))
 
 
+def _approximate(measure: CompositionMeasure, runs: RandomRuns) -> tuple[Measure, Reading]:
+    return measure.opendp(), lambda loss: approximate_selection(runs, loss)
+
+
+def _function(measure: CompositionMeasure, runs: RandomRuns) -> tuple[Measure, Reading]:
+    del measure
+    return tradeoff(), lambda loss: function_selection(runs, loss)
+
+
+def _gaussian(measure: CompositionMeasure, runs: RandomRuns) -> tuple[Measure, Reading]:
+    del measure
+    return tradeoff(), lambda mu: function_selection(runs, TradeoffFunction.gaussian(mu))
+
+
 LOSSES: Mapping[str, Callable[[Any, RandomRuns], tuple[Measure, Reading]]] = MappingProxyType(
-    {PURE: _pure, FIXED: _fixed, RENYI: _curve, ZCDP: _curve}
+    {
+        PURE: _pure,
+        FIXED: _fixed,
+        RENYI: _curve,
+        ZCDP: _curve,
+        APPROXIMATE: _approximate,
+        TRADEOFF: _function,
+        GAUSSIAN: _gaussian,
+    }
 )
 
 
@@ -104,15 +129,18 @@ def make_private_selection(
     order λ it is e(λ) + (1+eta) ((1-1/m) e(m) + log(1/γ)/m) + log(E[K])/(λ-1), for the best order m
     [PS22, Theorem 2]. K is drawn again if it is above ``max_runs``, which costs nothing (see the
     proofs). A loss in zCDP becomes a Rényi curve, since the selection has no bound of the form ρλ
-    that is as small: cast it to (ε, δ) after composition. The loss hardly grows with ``mean_runs``.
-    A fixed number of runs has no such bound.
+    that is as small: cast it to (ε, δ) after composition. Under (ε, δ)-DP, Gaussian DP and
+    f-DP, let δ(e) be that of one run, and B - 1 = δ(log B) (1-γ)/γ: the δ of the selection at ε is
+    E[K] δ(ε - (1+eta) log B) [KRW24]. So (ε, δ) becomes (ε + (1+eta) log B, E[K] δ), and a Gaussian
+    becomes a trade-off function, which is tighter than its Rényi curve. The loss hardly grows with
+    ``mean_runs``. A fixed number of runs has no such bound.
 
     **Time is a side channel.** The time that the selection takes is about proportional to K and is
     not covered. Do not let the analyst measure it: answer at a fixed time, or in batches.
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param measurement: a measurement under pure, Rényi or zero-concentrated DP
+    :param measurement: a measurement under pure, (ε, δ), Rényi, zero-concentrated, Gaussian or f-DP
     :param mean_runs: mean of K, above 1 and at most 10^6
     :param score: from an answer to a number, larger is better; it must not look at the data. By
         default the answer, or its first element if it is a tuple or list. Among equal scores, the
@@ -208,8 +236,6 @@ def _runs(mean_runs: float, eta: float, max_runs: int | None) -> RandomRuns:
 def _refusal(measure: CompositionMeasure) -> str:
     return (
         f"there is no proven loss for the best of several runs under {measure.name}: it is proven "
-        "for pure DP, zCDP and Rényi DP [PS22, Theorem 2]. A selection weighs each answer by the "
-        "probability of all worse ones, so a bound on δ or on errors of tests for one run bounds "
-        "none for the best (privacy profiles need an analysis of their own [KRW24]). Use a "
-        "measurement under pure DP, zCDP or Rényi DP, and cast the selection with oc.c.cast"
+        "for pure DP, zCDP and Rényi DP [PS22, Theorem 2], for (ε, δ)-DP, Gaussian DP and f-DP "
+        "[KRW24]. Use a measurement under one of them, and cast the selection with oc.c.cast"
     )

@@ -124,21 +124,23 @@ def test_measures(space):
         (ZCDP, RENYI),
         (RENYI, RENYI),
         (oc.fixed_renyi_divergence(4.0), oc.fixed_renyi_divergence(4.0)),
+        (oc.gaussian_tradeoff(), oc.tradeoff()),
+        (oc.tradeoff(), oc.tradeoff()),
+        (dp.approximate(PURE), dp.approximate(PURE)),
     ):
         best = oc.c.make_private_selection(oc.c.cast(count, measure), 20)
         assert best.output_measure == mapped
         loss = best.map(1)
         value = loss(4.0) if callable(loss) else loss
+        if mapped == oc.tradeoff():
+            value = loss.epsilon(1e-6)
+        elif mapped == dp.approximate(PURE):
+            value = loss[0]
         assert 0.0 < value < 3.0
         best([1, 2, 3])
-    for measure in (
-        dp.approximate(PURE),
-        oc.gaussian_tradeoff(),
-        oc.tradeoff(),
-        oc.truncated_concentrated_divergence(8.0),
-    ):
-        with pytest.raises(UnsupportedMeasureError, match="proven for pure DP, zCDP and Rényi DP"):
-            oc.c.make_private_selection(oc.c.cast(count, measure), 20)
+    truncated = oc.c.cast(count, oc.truncated_concentrated_divergence(8.0))
+    with pytest.raises(UnsupportedMeasureError, match="proven for pure DP, zCDP and Rényi DP"):
+        oc.c.make_private_selection(truncated, 20)
     with pytest.raises(UnsupportedMeasureError, match="proven for pure DP"):
         oc.c.make_private_selection(dp.c.make_approximate(oc.c.cast(count, ZCDP)), 20)
 
