@@ -16,6 +16,7 @@ from .sparks import NO_SPARK
 from .sparks import pytest_configure as pytest_configure
 from .sparks import spark as spark
 
+gc.disable()  # until all tests are collected: next to nothing of what is made is garbage
 os.environ["RUST_BACKTRACE"] = "0"  # OpenDP turns it on; each of its errors then costs 50 ms
 settings.register_profile(
     "ci",
@@ -46,6 +47,7 @@ def pytest_collection_finish():
     """Keep what is imported out of each collection: it is most of what there is, and stays."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_runtest_teardown(item, nextitem):
