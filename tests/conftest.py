@@ -20,11 +20,12 @@ gc.disable()  # until all tests are collected: next to nothing of what is made i
 os.environ["RUST_BACKTRACE"] = "0"  # OpenDP turns it on; each of its errors then costs 50 ms
 settings.register_profile(
     "ci",
-    max_examples=40,
+    max_examples=25,  # many more by hand: --hypothesis-profile=long
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],  # the speed of the machine is no assertion
 )
+settings.register_profile("long", settings.get_profile("ci"), max_examples=1000)
 settings.load_profile("ci")
 # Hypothesis also tries the constants of the modules that are imported, so which examples a test
 # gets would depend on what ran before it on the same worker.

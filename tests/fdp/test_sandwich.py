@@ -256,7 +256,7 @@ def test_a_single_use_within_delta_has_no_epsilon():
     assert T.subsampled_gaussian(4.0, 1e-6, unit="removed").epsilon(1e-5) == 0.0
 
 
-@pytest.mark.parametrize("delta", [1e-300, 1e-290, 1e-100])
+@pytest.mark.parametrize("delta", [1e-300, 1e-100])
 def test_steps_have_an_epsilon_at_the_least_deltas(delta):
     for rate in (0.01, 1e-5):
         f = T.subsampled_gaussian(1.0, rate, unit="removed").power(1000)
