@@ -13,6 +13,8 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import BudgetExceededError
 from opendp_concurrent.native.callbacks import carry, guard, inside_native_call, typed
 
+from ..forks import run_program
+
 dp.enable_features("contrib", "honest-but-curious")
 PURE = dp.max_divergence()
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
@@ -226,7 +228,7 @@ print(len(lines))
 
 
 def test_a_debugger_sees_each_line_of_a_callback():
-    done = subprocess.run([sys.executable, "-c", TRACED], capture_output=True, text=True)
+    done = run_program(TRACED)
     assert int(done.stdout) >= 10, done.stderr[-2000:]
 
 
@@ -292,7 +294,7 @@ print("lives")
 
 def test_no_class_of_an_exception_ends_the_process():
     """OpenDP's callbacks write the text of what is raised, outside of any handler."""
-    run = subprocess.run([sys.executable, "-c", HOSTILE], capture_output=True, text=True)
+    run = run_program(HOSTILE)
     assert (run.returncode, run.stdout) == (0, "lives\n"), run.stderr[-2000:]
 
 
