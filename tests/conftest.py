@@ -51,6 +51,10 @@ def pytest_collection_finish():
     gc.enable()
 
 
+def pytest_unconfigure():
+    gc.unfreeze()  # or native modules report as leaked what nothing frees when Python ends
+
+
 def pytest_runtest_teardown(item, nextitem):
     """Collect what a module has left, so that a warning about it is the module's failure."""
     if nextitem is None or nextitem.path != item.path:
