@@ -243,7 +243,7 @@ def test_answers_do_not_depend_on_what_was_asked_before():
 def test_a_rate_far_below_others_is_read_as_itself(unit):
     small = [
         T.subsampled_gaussian(1.0, rate, unit=unit).power(10**6).epsilon(1e-13)
-        for rate in (1e-12, 1e-11, 1e-10, 1e-9)
+        for rate in (1e-12, 1e-10, 1e-9)
     ]
     assert small == sorted(small)
     assert small[0] < 1e-3 * small[-1]
