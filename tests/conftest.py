@@ -16,14 +16,16 @@ from .sparks import NO_SPARK
 from .sparks import pytest_configure as pytest_configure
 from .sparks import spark as spark
 
+gc.disable()  # until all tests are collected: next to nothing of what is made is garbage
 os.environ["RUST_BACKTRACE"] = "0"  # OpenDP turns it on; each of its errors then costs 50 ms
 settings.register_profile(
     "ci",
-    max_examples=40,
+    max_examples=25,  # many more by hand: --hypothesis-profile=long
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],  # the speed of the machine is no assertion
 )
+settings.register_profile("long", settings.get_profile("ci"), max_examples=1000)
 settings.load_profile("ci")
 # Hypothesis also tries the constants of the modules that are imported, so which examples a test
 # gets would depend on what ran before it on the same worker.
@@ -40,6 +42,17 @@ def pytest_terminal_summary(terminalreporter):
     ):
         if any(reason in one for one in skipped):
             terminalreporter.write_line(line, red=True, bold=True)
+
+
+def pytest_collection_finish():
+    """Keep what is imported out of each collection: it is most of what there is, and stays."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_unconfigure():
+    gc.unfreeze()  # or native modules report as leaked what nothing frees when Python ends
 
 
 def pytest_runtest_teardown(item, nextitem):

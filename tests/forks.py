@@ -1,8 +1,13 @@
-"""One program for many cases: each runs in a fork of a process that has imported the package."""
+"""Programs that run in a fork of a process that has imported the package, which takes a second."""
 
+import atexit
 import json
+import os
 import subprocess
 import sys
+import tempfile
+from functools import cache
+from pathlib import Path
 
 RUN = """
 import json, os, sys
@@ -42,3 +47,59 @@ def ran_in_forks(program, cases):
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return {tuple(case): (status, said) for case, status, said in json.loads(done.stdout)}
+
+
+SERVER = """
+import json, os, signal, sys, traceback
+import opendp.prelude, opendp_concurrent, opendp_concurrent.ledger, opendp_concurrent.ledger.command
+for line in sys.stdin:
+    program, arguments, folder, environment = json.loads(line)
+    child = os.fork()
+    if not child:
+        signal.alarm(120)
+        for name, to in (("out", 1), ("err", 2)):
+            os.dup2(os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT), to)
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.argv[1:] = arguments
+        code = 0
+        try:
+            exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
+        except SystemExit as leaving:
+            code = leaving.code or 0
+        except BaseException:
+            traceback.print_exc()
+            code = 1
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@cache
+def _server():
+    """A process that has imported the package, and has made and opened nothing."""
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+    def end():
+        server.stdin.close()
+        server.stdout.close()
+        server.wait()
+
+    atexit.register(end)
+    return server
+
+
+def run_program(program, *arguments):
+    """As ``python -c program arguments``, for one that need not be the first to import anything."""
+    server = _server()
+    with tempfile.TemporaryDirectory() as folder:
+        asked = program, [str(one) for one in arguments], folder, dict(os.environ)
+        server.stdin.write(f"{json.dumps(asked)}\n")
+        server.stdin.flush()
+        status = int(server.stdout.readline())
+        out, err = ((Path(folder) / name).read_text(errors="replace") for name in ("out", "err"))
+    return subprocess.CompletedProcess(program, status, out, err)

@@ -1,8 +1,6 @@
 """0.1.0 took for the same, kept by reference, or took back what must be values."""
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 import opendp.prelude as dp
@@ -15,6 +13,8 @@ from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MA
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.sums.curve_sum import CurveSum
 from opendp_concurrent.sums.orders_sum import GridCurve, OnOrders
+
+from ..forks import run_program
 
 dp.enable_features("contrib", "honest-but-curious")
 
@@ -151,9 +151,7 @@ for query in (
 
 
 def test_a_map_that_asks_for_its_own_loss_is_refused_and_the_process_lives():
-    done = subprocess.run(
-        [sys.executable, "-c", RECURSION], capture_output=True, text=True, timeout=120
-    )
+    done = run_program(RECURSION)
     assert done.returncode == 0, done.stderr
     told = "refused it queries a loss that depends on the map itself True"
     assert done.stdout.splitlines() == [

@@ -1,7 +1,5 @@
 """A finalizer that runs in the middle of a charge is refused, and stops nothing."""
 
-import subprocess
-import sys
 from threading import Thread
 
 import pytest
@@ -9,6 +7,8 @@ import pytest
 from opendp_concurrent.accounts.reentry import check_not_held
 from opendp_concurrent.errors import ReentrantLaunchError
 from opendp_concurrent.interrupts import Lock
+
+from ..forks import run_program
 
 PREPARED = """
 import gc
@@ -82,7 +82,7 @@ assert root.privacy_loss(1) == 0.5
 def test_a_finalizer_is_refused_and_every_charge_counts_once():
     """Before, the first of these waited for its own thread for ever."""
     script = PREPARED + "seen.clear()\n".join([LAUNCH, READING, UNLOCKED])
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    run = run_program(script)
     assert run.returncode == 0, run.stderr
 
 

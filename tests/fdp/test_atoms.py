@@ -180,7 +180,7 @@ def test_a_gaussian_beside_finite_pairs_is_a_mixture(mu, parts, contains):
 
 
 @given(PURE, st.floats(0.05, 3.0), st.floats(-2.0, 8.0), st.floats(1e-9, 0.5))
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_a_gaussian_beside_randomized_responses_anywhere(contains, parts, mu, epsilon, delta):
     contains([("gaussian", (mu,), 1), *parts], [epsilon], [delta])
 

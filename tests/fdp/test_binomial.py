@@ -1,5 +1,6 @@
 """Powers of pairs with two losses against binomial sums in big floats."""
 
+from itertools import product
 from math import comb
 
 import mpmath as mp
@@ -11,6 +12,8 @@ from mpmath import mpf
 
 from opendp_concurrent.fdp.binomial import binomial, log_factorial, log_odds, window
 from opendp_concurrent.fdp.function import TradeoffFunction as T
+
+from ..some import some
 
 
 def homogeneous(epsilon0, count, delta0=0.0):
@@ -32,9 +35,10 @@ def _digits():
         yield
 
 
-@pytest.mark.parametrize("epsilon0", [1e-3, 0.1, 0.5, 2.0])
-@pytest.mark.parametrize("count", [2, 10, 100, 1000])
-@pytest.mark.parametrize("delta0", [0.0, 1e-12])
+@pytest.mark.parametrize(
+    ("epsilon0", "count", "delta0"),
+    some(product([1e-3, 0.1, 0.5, 2.0], [2, 10, 100, 1000], [0.0, 1e-12]), 3),
+)
 def test_bounds_contain_the_exact_value(epsilon0, count, delta0):
     exact, made = homogeneous(epsilon0, count, delta0), T.approximate(epsilon0, delta0).power(count)
     for share in (-0.5, -1e-9, 1e-3, 0.1, 0.5, 1.0 - 2 / count, 1.0 - 1e-9):
@@ -43,9 +47,10 @@ def test_bounds_contain_the_exact_value(epsilon0, count, delta0):
         assert mpf(bounds.lower) <= value <= mpf(bounds.upper), (epsilon, bounds, value)
 
 
-@pytest.mark.parametrize("epsilon0", [0.01, 0.1, 0.5, 1.0])
-@pytest.mark.parametrize("count", [10, 300, 1000])
-@pytest.mark.parametrize("delta", [1e-100, 1e-40, 1e-6, 0.1])
+@pytest.mark.parametrize(
+    ("epsilon0", "count", "delta"),
+    some(product([0.01, 0.1, 0.5, 1.0], [10, 300, 1000], [1e-100, 1e-40, 1e-6, 0.1]), 5),
+)
 def test_epsilon_lies_between_its_bounds(epsilon0, count, delta):
     exact, bounds = (
         homogeneous(epsilon0, count),

@@ -160,7 +160,5 @@ def test_many_different_laplace_mechanisms_take_few_contours(monkeypatch):
     bounds = made.beta_bounds(0.01)
     assert bounds.width <= 1e-5
     assert sum(nodes) < 2**20
-    for alpha in (0.01, 0.3):
-        found = made.beta_bounds(alpha)
-        for epsilon in (0.0, 0.5, 1.0, 1.5):
-            assert found.upper >= 1 - made.delta(epsilon) - math.exp(epsilon) * alpha - 1e-12
+    for epsilon in (0.0, 0.5, 1.0, 1.5):
+        assert bounds.upper >= 1 - made.delta(epsilon) - math.exp(epsilon) * 0.01 - 1e-12

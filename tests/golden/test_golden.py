@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,7 @@ def _make():
 
 
 make = _make()
+make.budgets = cache(make.budgets)  # makes all of them, to be asked for one
 NOT_NOTED = {"0.1.0"}  # versions of which a copy is not told from the ledger
 
 

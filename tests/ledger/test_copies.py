@@ -23,6 +23,8 @@ from opendp_concurrent.ledger import create_ledger, open_ledger, restore_ledger
 from opendp_concurrent.ledger.command import main
 from opendp_concurrent.ledger.storage.anchors import Anchor
 
+from ..forks import run_program
+
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1.0"
 SIDE = "removed, moved or replaced while this process had the ledger open"
 CUT = (  # the last two are what SQLite says itself
@@ -105,11 +107,7 @@ def test_a_process_that_comes_later_never_finds_a_smaller_loss(sqlite, tools, ch
 
 def fresh(store, tools):
     """The loss that a process finds that has nothing of this one's."""
-    import subprocess
-    import sys
-
     text = (
-        f"import sys; sys.path[:0] = {sys.path!r}\n"
         "from opendp_concurrent.errors import LedgerError\n"
         "from opendp_concurrent.ledger import open_ledger\n"
         "try:\n"
@@ -117,7 +115,7 @@ def fresh(store, tools):
         "        print(ledger.summary().spent)\n"
         "except LedgerError as error: print('refused', error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    done = run_program(text)
     assert done.stdout, done.stderr
     return None if done.stdout.startswith("refused") else float(done.stdout)
 

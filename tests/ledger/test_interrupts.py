@@ -1,8 +1,6 @@
 """0.2.0.dev kept a turn of a ledger open if the interrupt that cut it was kept, as consoles do."""
 
 import signal
-import subprocess
-import sys
 from functools import partial
 
 import opendp.prelude as dp
@@ -12,6 +10,7 @@ import opendp_concurrent as oc
 from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.serving import AnswerStore
 
+from ..forks import run_program
 from ..moments import ALL, interrupted_at
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -154,12 +153,7 @@ with create_ledger(sys.argv[1], dataset="survey", wait=600.0) as ledger:
 
 
 def test_a_launch_that_waits_for_a_locked_ledger_can_be_interrupted(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", LOCKED, str(tmp_path / "ledger.db")],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = run_program(LOCKED, tmp_path / "ledger.db")
     assert done.stdout.split() == ["interrupted", "2"], done.stderr[-2000:]
 
 

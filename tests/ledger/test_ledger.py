@@ -84,7 +84,14 @@ def spawn(case, ledger=None):
     return limit([1, 2, 3]), query
 
 
-@pytest.mark.parametrize("make", CASES.values(), ids=list(CASES))
+@pytest.mark.parametrize(
+    ("store", "make"),
+    [
+        *(pytest.param("sqlite", make, id=f"sqlite-{name}") for name, make in CASES.items()),
+        pytest.param("postgresql", CASES["approximate, zcdp"], id="postgresql"),
+    ],
+    indirect=["store"],
+)
 def test_a_budget_goes_on_where_it_was_left_until_its_bound(store, tools, make):
     case = make()
     memory, query = spawn(case)

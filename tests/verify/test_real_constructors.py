@@ -132,12 +132,13 @@ def test_a_compositor_reaches_its_shares_and_no_more(lab):
 
 
 def test_children_of_a_compositor_are_interleaved(lab):
-    share = 2 * epsilon(2)
-    compositor = oc.make_concurrent_composition(*SPACE, PURE, 1, [share, share])
-    children = [spawn("first", lab.interviewed(2)), spawn("second", lab.interviewed(2))]
+    shares = [2 * epsilon(2), epsilon(2)]
+    compositor = oc.make_concurrent_composition(*SPACE, PURE, 1, shares)
+    children = [spawn("first", lab.interviewed(2)), spawn("second", lab.interviewed(2, asks=1))]
     law = lab.played(compositor, after_spawning(children, [ask("1", 1), ask("2", 2)]))
-    assert law.worst_loss(6).ratio == 2**4
-    assert within(law.worst_loss(6), compositor.map(1))
+    found = law.worst_loss(5)
+    assert found.ratio == 2**3
+    assert within(found, compositor.map(1))
 
 
 def test_a_rule_that_undercharges_is_noticed(lab):
@@ -182,8 +183,9 @@ def test_a_filter_of_pure_privacy(lab, accumulator):
         budget(bound, accumulator=accumulator),
         [launch(f"odds {odds}", lab.response(odds)) for odds in (2, 3)],
     )
-    assert law.worst_loss(4).ratio == 9
-    assert within(law.worst_loss(4), bound)
+    found = law.worst_loss(3)
+    assert found.ratio == 9
+    assert within(found, bound)
 
 
 ACCOUNTINGS = {
@@ -303,7 +305,7 @@ def test_what_an_odometer_tells_is_never_less_than_what_is_lost(lab):
     handles = [spawn("inner", odometer()), spawn("interview", lab.interviewed(2), 1)]
     lost = verify.Move("what is lost?", lambda handles: handles[0].privacy_loss(1))
     below = verify.Move("what is lost below?", lambda handles: handles[1].privacy_loss(1))
-    moves = [launch("odds 3", lab.response(3)), launch("2", lab.response(2), 1), ask("ask", 2)]
+    moves = [launch("odds 3", lab.response(3)), ask("ask", 2)]
     law = lab.played(odometer(), after_spawning(handles, [*moves, lost, below]))
     asked = tight = 0
     for reached in law.sessions(5):
@@ -314,7 +316,7 @@ def test_what_an_odometer_tells_is_never_less_than_what_is_lost(lab):
                 assert within(reached, bound), reached.history
                 asked += 1
                 tight += reached.loss >= bound * (1 - 1e-12)
-    assert asked > 100
+    assert asked > 50
     assert tight > 3
     bare = lab.played(odometer(), after_spawning(handles, moves))
     assert bare.worst_loss(5).ratio == law.worst_loss(5).ratio == 27

@@ -4,7 +4,6 @@ import os
 import shutil
 import sqlite3
 import subprocess
-import sys
 import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,8 +14,9 @@ from opendp_concurrent.errors import LedgerError
 from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.ledger.storage.still import Still
 
+from ...forks import run_program
+
 NOBODY = 65534
-ROOT = Path(__file__).parents[3]
 
 
 @contextmanager
@@ -81,10 +81,7 @@ sys.exit(main(["verify", path]))
 
 def read(path, name, user=-1):
     """Read it in another process, where nobody has it open."""
-    command = [sys.executable, "-c", READ, str(path), name, str(user)]
-    done = subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
-    )
+    done = run_program(READ, path, name, user)
     assert done.returncode == 0, done.stderr
 
 

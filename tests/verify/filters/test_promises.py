@@ -16,29 +16,32 @@ from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.verify.filters.promise import JUST_BELOW, ROUNDING
 
 PROMISES = verify.promises()
-PAIRS = 8  # menus for each promise, and a budget for each part of its distance
-
+MANY = 16  # menus for each promise, and a budget for each part of its distance
+FEW = 4  # the wider a menu and the more menus, the longer: seconds for each promise
 
 EXACT, LITTLE = 1.0, 1e-5
 
 
+@pytest.mark.parametrize(
+    ("pairs", "widest"), [(FEW, 3), pytest.param(MANY, 5, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.name)
-def test_no_analyst_exceeds_a_promise(promise):
+def test_no_analyst_exceeds_a_promise(promise, pairs, widest):
     generator = random.Random(promise.name)  # seeded; no privacy hangs on it
     outcomes = []
-    for _ in range(PAIRS):
+    for _ in range(pairs):
         unit = generator.choice([0.2, 0.25, 0.5])
-        epsilons = [unit * multiple for multiple in generator.sample([1, 2, 3, 4, 5], 2)]
+        epsilons = [unit * multiple for multiple in generator.sample(range(1, widest + 1), 2)]
         share = generator.choice([EXACT, JUST_BELOW, 0.9])
         counts = generator.choice([(1, 1), (2, 1), (1, 2), (3, 1)])
         outcomes += promise.check(epsilons, counts, share)
-    assert len(outcomes) >= PAIRS
+    assert len(outcomes) >= pairs
     assert {outcome.part for outcome in outcomes} == set(promise.parts)
     assert max(outcome.excess for outcome in outcomes) <= ROUNDING
 
 
 def test_every_measure_and_rule_is_held_against_analysts():
-    assert sum(len(promise.parts) for promise in PROMISES) * PAIRS >= 200
+    assert sum(len(promise.parts) for promise in PROMISES) * FEW >= 100
     names = [promise.name.split(", ") for promise in PROMISES]
     families = {name[0] for name in names}
     assert families == {
@@ -60,7 +63,7 @@ def test_every_measure_and_rule_is_held_against_analysts():
         assert rule in oc.accumulators.__all__
 
 
-MENUS = [([0.25, 0.5], [2, 1]), ([0.5, 1.0], [1, 2]), ([0.3, 0.6], [3, 1]), ([0.2, 1.0], [1, 1])]
+MENUS = [([0.25, 0.5], [2, 1]), ([0.5, 1.0], [1, 2])]
 
 
 @pytest.mark.parametrize("index", range(len(PROMISES)), ids=lambda one: PROMISES[one].name)
@@ -137,7 +140,7 @@ def test_bad_input(counts, share, match):
 
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.name)
 def test_no_analyst_of_many_small_launches_exceeds_a_promise(promise):
-    assert max(outcome.excess for outcome in promise.check([0.1, 0.3], [6, 2])) <= ROUNDING
+    assert max(outcome.excess for outcome in promise.check([0.1, 0.3], [4, 1])) <= ROUNDING
 
 
 def test_a_launch_that_costs_nothing_and_tells_something_raises():

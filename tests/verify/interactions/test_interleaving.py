@@ -43,16 +43,11 @@ def check_interleaving(parts, epsilon):
 
 def test_no_interleaving_exceeds_the_theorem_on_random_pairs():
     ahead = 0
-    for seed in range(120):
+    for seed in range(40):
         parts = [verify.random_interactive(2 * seed + index) for index in (0, 1)]
         concurrent, sequential, _ = check_interleaving(parts, (0.0, 0.5, 1.0)[seed % 3])
         ahead += concurrent > sequential + 1e-9
     assert ahead > 0  # to interleave does help, within what the theorem allows
-
-
-def test_no_interleaving_exceeds_the_theorem_on_random_triples():
-    for seed in range(5):
-        check_interleaving([verify.random_interactive(3 * seed + index) for index in range(3)], 0.5)
 
 
 @pytest.mark.slow
