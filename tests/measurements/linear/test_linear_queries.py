@@ -186,7 +186,9 @@ def test_the_plan_says_what_each_promises():
 @pytest.mark.parametrize("method", METHODS)
 def test_each_mechanism_answers_and_costs_no_more_than_its_budget(measure, d_out, method):
     data = [3] * 6000 + [5] * 4000
-    made = make(measure, d_out, space=sized(10_000), method=method, beta=1e-10)
+    known = measure == ZCDP or method == "weights"
+    space = sized(10_000) if known else SPACE  # where plans are quick, without weights
+    made = make(measure, d_out, space=space, method=method, beta=1e-10)
     loss = made.map(1)
     if measure == APPROXIMATE:
         assert loss[0] <= d_out[0]
