@@ -127,7 +127,7 @@ def test_the_map_composes_the_batches(d_mids):
 @pytest.mark.parametrize(("metric", "columns"), [("symmetric", 1), ("change-one", 2)])
 @pytest.mark.parametrize("d_in", [1, 3])
 def test_the_noise_is_that_of_the_exact_sensitivity(measure, metric, columns, d_in):
-    """Each cell is asked for a quarter; counts are far above the noise: projection does not bind."""
+    """A quarter of each count is asked for, far above the noise: projection does not bind."""
     metrics = {"symmetric": dp.symmetric_distance(), "change-one": dp.change_one_distance()}
     d_mid, turns, cells, each = 0.5, 5, 50, 200
     mechanism = oc.m.make_projected_queries(
