@@ -97,8 +97,8 @@ def test_a_changed_record_moves_answers_by_two_columns(measure, factor):
 @pytest.mark.parametrize("method", ["queries", "histogram"])
 def test_the_noise_is_that_of_the_plan(method):
     """Laplace noise under change-one distance: its size is that of two columns."""
-    made = make(PURE, 0.5, queries=[[1.0] * 8], space=sized(9), method=method, minimize="largest")
-    found = np.array([made([1] * 9)[0] - 9 for _ in range(2000)])
+    made = make(PURE, 0.5, queries=np.eye(8), space=sized(8), method=method, minimize="largest")
+    found = np.array([made(range(8)).values - 1 for _ in range(250)])
     ratio = math.sqrt(np.mean(found**2)) / made.plan.promise.root_mean_square
     assert 0.75 < ratio < 1.25
     assert made.plan.promise.root_mean_square >= 4 * math.sqrt(2)
@@ -269,10 +269,10 @@ def test_an_audit_finds_no_more_than_the_loss(method):
     made = make(PURE, 3.0, 1, [[1.0]], method=method, minimize="largest")
 
     def above(data):
-        return [made(data)[0] > 0.5 for _ in range(1500)]
+        return [made(data)[0] > 0.5 for _ in range(500)]
 
     low, high = np.mean(above([0])), np.mean(above([]))
-    lower = math.log((low - 0.06) / (high + 0.06)) if low > 0.06 else 0.0
+    lower = math.log((low - 0.1) / (high + 0.1)) if low > 0.1 else 0.0  # 7 deviations each
     assert 0.5 < lower <= 3.0
 
 
