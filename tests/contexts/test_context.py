@@ -87,7 +87,7 @@ def test_a_context_spends_all_of_an_even_split(k, budget):
         context.queryable(exact)
 
 
-@pytest.mark.parametrize("k", [7, 10, 11, 49])
+@pytest.mark.parametrize("k", [7, 49])
 def test_a_context_with_a_searched_scale_spends_all_of_its_shares(k):
     context = oc.concurrent_context(DATA, UNIT, dp.loss_of(epsilon=1.0), split_evenly_over=k)
     for _ in range(k):
