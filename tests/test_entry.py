@@ -13,6 +13,7 @@ HEAVY = {
     "opendp.prelude",
     "pandas",
     "polars",
+    "pyarrow",
     "scipy.fft",
     "scipy.linalg",
     "scipy.optimize",

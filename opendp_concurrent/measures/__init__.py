@@ -8,7 +8,8 @@ a measure of another room adds itself by :func:`include`, and one of another pac
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..arguments.checks import shown
@@ -20,7 +21,7 @@ from .approximate_zero_concentrated_divergence import ApproximateZeroConcentrate
 from .conversion import Conversion
 from .max_divergence import MaxDivergence
 from .measure import Composability, CompositionMeasure, Convertible, only
-from .opendp import is_measure
+from .opendp import is_extrinsic, is_measure
 from .registering import check_class, check_names
 from .renyi_divergence import RenyiDivergence
 from .shapes import NumberMeasure
@@ -60,6 +61,7 @@ def include(measure: type[CompositionMeasure], *tools: Callable[..., Any]) -> No
     _KNOWN.clear()
     _KNOWN.update({measure.kind: measure, **others})
     _OURS.insert(0, measure)
+    _kept.cache_clear()
 
 
 def registered() -> tuple[type[CompositionMeasure], ...]:
@@ -126,11 +128,21 @@ def register(measure: C) -> C:
     return measure
 
 
+def _first(answers: Iterable[CompositionMeasure | None]) -> CompositionMeasure | None:
+    return next((one for one in answers if one is not None), None)
+
+
+def _ours(output_measure: Argument) -> CompositionMeasure | None:
+    return _first(one.find(output_measure) for one in _OURS)
+
+
+_kept = lru_cache(maxsize=16)(_ours)  # OpenDP compares measures of its own by all that they are
+
+
 def _found(output_measure: Argument) -> CompositionMeasure | None:
-    for one in _OURS:
-        ours: CompositionMeasure | None = one.find(output_measure)
-        if ours is not None:
-            return ours
+    ours = (_ours if is_extrinsic(output_measure) else _kept)(output_measure)
+    if ours is not None:
+        return ours
     for other in list(_KNOWN.values())[len(_OURS) :]:
         found: CompositionMeasure | None = _asked(_finds, other, output_measure)
         if found is not None:
@@ -208,15 +220,9 @@ def convertible_kinds() -> dict[str, type[Convertible]]:
 
 def by_tag(tag: str) -> CompositionMeasure | None:
     """Return the measure that a ledger recorded by name; None if none is registered."""
-    for one in _OURS:
-        ours: CompositionMeasure | None = one.from_tag(tag)
-        if ours is not None:
-            return ours
-    for other in list(_KNOWN.values())[len(_OURS) :]:
-        found: CompositionMeasure | None = _asked(_reads, other, tag)
-        if found is not None:
-            return found
-    return None
+    ours = _first(one.from_tag(tag) for one in _OURS)
+    others = list(_KNOWN.values())[len(_OURS) :]
+    return ours or _first(_asked(_reads, other, tag) for other in others)
 
 
 def measure_of_loss(loss: Loss) -> type[CompositionMeasure] | None:

@@ -190,7 +190,7 @@ def test_a_frame_that_is_truncated_as_it_is_read_is_read_once(tmp_path, chained)
     def first(frame):
         return frame.sort("week").group_by("person").head(1).select("person", "week")
 
-    for order in permutations(range(4)):
+    for order in [*permutations(range(4))][3::5]:  # the last one falls
         path = tmp_path / "visits.parquet"
         visits_in(path, [])
         odometer = oc.make_concurrent_odometer(*FRAME, PURE)
@@ -248,7 +248,7 @@ def test_data_are_not_added_behind_a_transformation(kind):
 @pytest.mark.parametrize("most", [1, 2, 3])
 @pytest.mark.parametrize(("measure", "cost"), [(PURE, 1), (dp.zero_concentrated_divergence(), 2)])
 def test_sealed_blocks_keep_a_unit_in_as_many_weeks_as_it_is_charged_for(most, measure, cost):
-    for number, order in enumerate(permutations(range(4))):
+    for order in ((0, 1, 2, 3), (2, 0, 3, 1)):
         connection, visits = empty()
         oc.tables.create_seals(visits, "kept", "week", most)
         kept = oc.tables.sealed(visits, "kept")
@@ -269,8 +269,6 @@ def test_sealed_blocks_keep_a_unit_in_as_many_weeks_as_it_is_charged_for(most, m
         # one step of the path is a block: all budgets are equal, and there are most steps
         assert made.map(1) == 1.0 >= most**cost * (root.privacy_loss(0) + root.remaining(0))
         assert made.map(2) == 2**cost
-        if number > 2:
-            break
 
 
 def test_sealed_blocks_in_a_ledger_are_those_of_all_processes(tmp_path):

@@ -87,7 +87,7 @@ def test_a_context_spends_all_of_an_even_split(k, budget):
         context.queryable(exact)
 
 
-@pytest.mark.parametrize("k", [7, 10, 11, 49])
+@pytest.mark.parametrize("k", [7, 49])
 def test_a_context_with_a_searched_scale_spends_all_of_its_shares(k):
     context = oc.concurrent_context(DATA, UNIT, dp.loss_of(epsilon=1.0), split_evenly_over=k)
     for _ in range(k):
@@ -193,15 +193,15 @@ def test_bad_budgets(epsilon, split):
 
 
 def test_an_accounting_rule_in_a_context():
-    rule = oc.accumulators.best_rule((1.0, 1e-6), [(0.01, 0.0)])
+    rule = oc.accumulators.best_rule((1.0, 1e-3), [(0.03, 0.0)])
     context = oc.concurrent_context(
-        DATA, UNIT, dp.loss_of(epsilon=1.0, delta=1e-6), accumulator=rule
+        DATA, UNIT, dp.loss_of(epsilon=1.0, delta=1e-3), accumulator=rule
     )
-    for _ in range(120):
-        assert isinstance(context.query(epsilon=0.01, delta=0.0).count().laplace().release(), int)
+    for _ in range(40):
+        assert isinstance(context.query(epsilon=0.03, delta=0.0).count().laplace().release(), int)
     epsilon, delta = context.current_privacy_loss()
     assert epsilon < 0.6  # the plain sum is 1.2
-    assert delta == 1e-6
+    assert delta == 1e-3
     assert context.remaining_privacy_loss()[0] > 0.3
     with pytest.raises(InvalidTypeError, match="^accumulator .* is for losses that are chosen"):
         oc.concurrent_context(

@@ -65,8 +65,10 @@ def builds(monkeypatch):
     return made
 
 
-@pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.parametrize("loss", [{"epsilon": 0.7}, {"rho": 0.1}], ids=lambda loss: "".join(loss))
+@pytest.mark.parametrize(
+    ("plan", "loss"),
+    [*((plan, {"epsilon": 0.7}) for plan in PLANS), ("both", {"rho": 0.1})],
+)
 def test_the_scale_is_the_one_that_opendp_finds(context, builds, loss, plan):
     measure, d_out = dp.loss_of(**loss)
     found = PLANS[plan](context((measure, d_out), split_evenly_over=1).query()).resolve()

@@ -58,9 +58,8 @@ INNER = {
 }
 
 
-@each_kind
+@pytest.mark.parametrize(("kind", "split"), [("vector", None), ("frame", 2)])
 @pytest.mark.parametrize("inner", INNER)
-@pytest.mark.parametrize("split", [None, 2])
 def test_a_nested_context_under_another_measure_costs_the_loss_of_its_query(kind, inner, split):
     make, alpha = INNER[inner]
     measure = make()

@@ -74,7 +74,7 @@ def whole(number):
 
 @pytest.mark.parametrize("measure", [PURE, ZCDP, RENYI], ids=str)
 def test_noise_has_the_law_that_is_paid_for(measure):
-    draws, scale = 3000, 7.0
+    draws, scale = 1800, 7.0
     queryable = make_individual_filter(*SPACE, measure, 1e6)(rows_of(3.5, -1.0))
     noise = np.array([queryable(NoisySum(first, 5.0, scale)) - 2.5 for _ in range(draws)])
     if measure is PURE:

@@ -7,6 +7,7 @@ outcomes are enumerated, over queries that may depend on the outcomes so far.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from itertools import pairwise, product
 
 import mpmath as mp
@@ -105,15 +106,23 @@ def leaves(noise, choose, length, value, best):
     one, other = noise.one_sided
     grid, prior = threshold_noise(noise.threshold, one)
 
+    @cache
+    def chances(answer):
+        least = grid - answer
+        return below_tail(noise.query, least - 1, other), tail(noise.query, least, other)
+
     def walk(string, weights, left):
         if len(string) == length or left == 0:
             return value(float(weights[0].sum()), float(weights[1].sum()), string)
         found = []
         for pair in choose(string):
-            least = [grid - answer for answer in pair]
-            pairs = [*zip(weights, least, strict=True)]
-            below = [w * below_tail(noise.query, t - 1, other) for w, t in pairs]
-            above = [w * tail(noise.query, t, other) for w, t in pairs]
+            below, above = zip(
+                *(
+                    [weight * chance for chance in chances(answer)]
+                    for weight, answer in zip(weights, pair, strict=True)
+                ),
+                strict=True,
+            )
             if noise.refresh:
                 above = [w.sum() * prior for w in above]
             found.append(

@@ -258,7 +258,7 @@ def asking(queryable):
 def test_the_audit_passes_the_right_one(hits):
     made = right(4.0, 8.0 * hits, hits)
     assert made.map(1) == pytest.approx(0.5, rel=1e-14)
-    found = verify.audit(made, 1, 0, lambda queryable: surplus(asking(queryable), 20), n=500)
+    found = verify.audit(made, 1, 0, lambda queryable: surplus(asking(queryable), 20), n=250)
     assert not found.violates(made.map(1))
 
 

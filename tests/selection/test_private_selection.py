@@ -93,7 +93,7 @@ def test_answers_have_the_law_of_the_oracle(space, eta, max_runs):
     scale = scale_for(3.0, eta)
     runs = RandomRuns(scale, eta, max_runs or most_of(scale))
     law = selected(one, weights(scale, eta, runs.most))
-    count = 1_000
+    count = 400
     found = Counter(best([1]) for _ in range(count))
     for answer, chance in enumerate(law):
         low, high = binom.ppf(ODDS, count, chance), binom.isf(ODDS, count, chance)

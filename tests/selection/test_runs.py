@@ -23,6 +23,7 @@ from opendp_concurrent.selection.runs import (
 from .oracle import weights
 
 ODDS = 1e-11
+COUNT = 500
 
 
 class Script:
@@ -69,21 +70,19 @@ def test_a_fair_bit_is_a_sign_and_never_zero():
 def test_runs_have_the_law_of_the_oracle(mean, eta, most):
     scale = scale_for(mean, eta)
     runs = RandomRuns(scale, eta, most_of(scale) if most is None else most)
-    count = 1_500
-    found = Counter(runs.draw() for _ in range(count))
+    found = Counter(runs.draw() for _ in range(COUNT))
     law = weights(runs.scale, eta, runs.most)
     assert max(found) <= runs.most
     for k in range(1, min(runs.most, 12) + 1):
-        low, high = binom.ppf(ODDS, count, law[k - 1]), binom.isf(ODDS, count, law[k - 1])
+        low, high = binom.ppf(ODDS, COUNT, law[k - 1]), binom.isf(ODDS, COUNT, law[k - 1])
         assert low <= found[k] <= high
 
 
 def test_a_geometric_law_for_a_logarithmic_one_would_be_seen():
-    count, mean = 1_500, 4.0
-    scale = scale_for(mean, 0.0)
-    found = Counter(RandomRuns(scale, 1.0, 10**6).draw() for _ in range(count))
+    scale = scale_for(4.0, 0.0)
+    found = Counter(RandomRuns(scale, 1.0, 10**6).draw() for _ in range(COUNT))
     law = weights(scale, 0.0, 500)
-    assert not binom.ppf(ODDS, count, law[0]) <= found[1] <= binom.isf(ODDS, count, law[0])
+    assert not binom.ppf(ODDS, COUNT, law[0]) <= found[1] <= binom.isf(ODDS, COUNT, law[0])
 
 
 def test_one_run_is_the_least_and_the_most():

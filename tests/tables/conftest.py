@@ -24,16 +24,21 @@ class OnDuckDB:
     def __init__(self):
         self.connection = duckdb.connect()
 
-    def load(self, data, name="t", **options):
-        """Store rows, and return the table."""
+    def store(self, data, name="t"):
+        """Store rows."""
         columns = ", ".join(f"{quoted(one)} {STORED[kind]}" for one, kind in data.schema.items())
         self.connection.execute(f"CREATE OR REPLACE TABLE {quoted(name)} ({columns})")
-        if data.rows:
-            places = ", ".join("?" * len(data.schema))
-            self.connection.executemany(
-                f"INSERT INTO {quoted(name)} VALUES ({places})",
-                [list(row.values()) for row in data.rows],
+        places = ", ".join(f"CAST(? AS {STORED[kind]})" for kind in data.schema.values())
+        for start in range(0, len(data.rows), 500):  # one statement a row is 30 times as slow
+            rows = data.rows[start : start + 500]
+            self.connection.execute(
+                f"INSERT INTO {quoted(name)} VALUES " + ", ".join([f"({places})"] * len(rows)),
+                [value for row in rows for value in row.values()],
             )
+
+    def load(self, data, name="t", **options):
+        """Store rows, and return the table."""
+        self.store(data, name)
         return oc.tables.scan(self.connection, name, data.schema, data.unit, **options)
 
     def close(self):
@@ -51,7 +56,7 @@ class OnFiles(OnDuckDB):
 
     def load(self, data, name="t", **options):
         """Store rows, and return the table."""
-        super().load(data, name)
+        self.store(data, name)
         pattern = self._folder / f"{next(self._files)}-*.parquet"
         for part in (0, 1):
             path = str(pattern).replace("*", str(part))
@@ -101,7 +106,7 @@ class OnSpark:
 
     def load(self, data, name="t", **options):
         """Store rows, and return the table."""
-        self._writer.load(data, name)
+        self._writer.store(data, name)
         path = str(self._folder / f"{next(self._files)}.parquet")
         self._writer.connection.execute(f"COPY {quoted(name)} TO '{path}' (FORMAT parquet)")
         return oc.tables.scan(self.connection, path, data.schema, data.unit, **options)

@@ -31,7 +31,7 @@ def searching(request, monkeypatch):
     return request.getfixturevalue(f"on_{name}")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=25, deadline=None, suppress_health_check=RELAXED)
 @given(st.data())
 def test_a_search_finds_the_bin(searching, draws):
     kind = draws.draw(st.sampled_from([int, float]))

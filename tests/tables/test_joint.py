@@ -18,7 +18,7 @@ ROWS = [(p, p % 90, p % 7 * 0.5, "ab"[p % 2]) for p in range(2000)]
 LOSSES = {"laplace": {"epsilon": 1e4}, "gaussian": {"rho": 1e7}}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def visits(on_duckdb):
     rows = [dict(zip(SCHEMA, row, strict=True)) for row in ROWS]
     return on_duckdb.load(Data(SCHEMA, "person", rows))

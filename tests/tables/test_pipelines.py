@@ -1,5 +1,6 @@
 """Random pipelines give the same integers in each engine as in plain Python."""
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -28,7 +29,12 @@ def check(engines, examples):
 
 
 def test_duckdb_and_postgres_give_the_integers_of_plain_python(on_duckdb, on_postgres):
-    check([on_duckdb, on_postgres], 120)
+    check([on_duckdb, on_postgres], 60)
+
+
+@pytest.mark.slow
+def test_a_thousand_pipelines_give_the_integers_of_plain_python(on_duckdb, on_postgres):
+    check([on_duckdb, on_postgres], 1000)
 
 
 def test_spark_gives_the_integers_of_plain_python(on_spark):

@@ -97,8 +97,8 @@ def test_a_changed_record_moves_answers_by_two_columns(measure, factor):
 @pytest.mark.parametrize("method", ["queries", "histogram"])
 def test_the_noise_is_that_of_the_plan(method):
     """Laplace noise under change-one distance: its size is that of two columns."""
-    made = make(PURE, 0.5, queries=[[1.0] * 8], space=sized(9), method=method, minimize="largest")
-    found = np.array([made([1] * 9)[0] - 9 for _ in range(2000)])
+    made = make(PURE, 0.5, queries=np.eye(8), space=sized(8), method=method, minimize="largest")
+    found = np.array([made(range(8)).values - 1 for _ in range(250)])
     ratio = math.sqrt(np.mean(found**2)) / made.plan.promise.root_mean_square
     assert 0.75 < ratio < 1.25
     assert made.plan.promise.root_mean_square >= 4 * math.sqrt(2)
@@ -186,7 +186,9 @@ def test_the_plan_says_what_each_promises():
 @pytest.mark.parametrize("method", METHODS)
 def test_each_mechanism_answers_and_costs_no_more_than_its_budget(measure, d_out, method):
     data = [3] * 6000 + [5] * 4000
-    made = make(measure, d_out, space=sized(10_000), method=method, beta=1e-10)
+    known = measure == ZCDP or method == "weights"
+    space = sized(10_000) if known else SPACE  # where plans are quick, without weights
+    made = make(measure, d_out, space=space, method=method, beta=1e-10)
     loss = made.map(1)
     if measure == APPROXIMATE:
         assert loss[0] <= d_out[0]
@@ -263,15 +265,15 @@ def test_under_a_filter_in_a_cast_and_as_a_chain():
 
 @pytest.mark.parametrize("method", ["queries", "histogram", "projection"])
 def test_an_audit_finds_no_more_than_the_loss(method):
-    """Two neighbours, one query: the audit's lower bound is below ε, and above a third of it."""
-    made = make(PURE, 3.0, 1, [[1.0]], method=method, minimize="largest")
+    """Two neighbours, one query: the audit's lower bound is above 0; a third of the noise fails."""
+    made = make(PURE, 1.0, 1, [[1.0]], method=method, minimize="largest")
 
     def above(data):
-        return [made(data)[0] > 0.5 for _ in range(1500)]
+        return [made(data)[0] > 0.5 for _ in range(500)]
 
     low, high = np.mean(above([0])), np.mean(above([]))
-    lower = math.log((low - 0.06) / (high + 0.06)) if low > 0.06 else 0.0
-    assert 0.5 < lower <= 3.0
+    lower = math.log((low - 0.1) / (high + 0.1)) if low > 0.1 else 0.0
+    assert 0.0 < lower <= 1.0
 
 
 # --- what is refused ---------------------------------------------------------------------------

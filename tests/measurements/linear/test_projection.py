@@ -127,19 +127,21 @@ def test_the_map_composes_the_batches(d_mids):
 @pytest.mark.parametrize(("metric", "columns"), [("symmetric", 1), ("change-one", 2)])
 @pytest.mark.parametrize("d_in", [1, 3])
 def test_the_noise_is_that_of_the_exact_sensitivity(measure, metric, columns, d_in):
-    """With one query of value 1/4 and a size far above the noise, the projection does not bind."""
+    """A quarter of each count is asked for, far above the noise: projection does not bind."""
     metrics = {"symmetric": dp.symmetric_distance(), "change-one": dp.change_one_distance()}
-    d_mid, runs, size = 0.5, 250, 10_000
+    d_mid, turns, cells, each = 0.5, 5, 50, 200
     mechanism = oc.m.make_projected_queries(
-        SPACE[0], metrics[metric], measure, d_in, [d_mid] * runs, 2, size=size
+        *(SPACE[0], metrics[metric], measure, d_in, [d_mid] * turns, cells + 1),
+        size=each * (cells + 1),
     )
     sensitivity = d_in * math.sqrt(columns) / 4
     sigma = sensitivity / (math.sqrt(2 * d_mid) if measure == ZCDP else d_mid)
-    queryable, noise, total = mechanism([0] * 5_000 + [1] * 5_000), [], 0.0
-    for turn in range(1, runs + 1):  # the mean of all so far is answered
-        answer = queryable([[0.25, 0.0]])[0] - 1_250
-        noise.append(answer * turn - total)
-        total = answer * turn
+    queryable, noise = mechanism([*range(cells + 1)] * each), []
+    total, runs = np.zeros(cells), turns * cells
+    for turn in range(1, turns + 1):  # the mean of all so far is answered
+        answers = queryable(np.eye(cells, cells + 1) / 4).values - each / 4
+        noise.append(answers * turn - total)
+        total = answers * turn
     squares = np.sum(np.square(noise)) / sigma**2
     assert chi2.ppf(ODDS, runs) <= squares <= chi2.isf(ODDS, runs)
     assert 0.5 * runs < chi2.ppf(ODDS, runs)  # half the variance would be seen

@@ -108,9 +108,10 @@ def database(tmp_path):
     return path
 
 
-@pytest.fixture
-def expected(database):
-    with duckdb.connect(database) as opened:
+@pytest.fixture(scope="module")
+def expected():
+    with duckdb.connect() as opened:
+        opened.execute(TABLE)
         return answers(scanned(opened))
 
 
@@ -119,6 +120,7 @@ def shadow(connection, kind="", where=""):
         connection.execute(f"CREATE {kind} MACRO {where}{macro}")
 
 
+@pytest.mark.slow  # the next test has all of them; this one says which is called
 @pytest.mark.parametrize("label", CALLED)
 def test_a_macro_of_the_database_is_not_called(database, expected, label):
     with duckdb.connect(database) as opened:
@@ -214,8 +216,8 @@ SETTINGS = [
 ]
 
 
-@pytest.fixture
-def postgres(server):
+@contextlib.contextmanager
+def made(server):
     name = next(NAMES)
     server.execute(f"CREATE DATABASE {name}")
     address = server.url.replace("+psycopg", "").rpartition("/")[0]
@@ -230,11 +232,25 @@ def postgres(server):
     server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@pytest.fixture
+def postgres(server):
+    with made(server) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def shared(server):
+    with made(server) as (name, connect):
+        with connect() as opened:
+            expected = answers(scanned(opened))
+        yield name, connect, expected
+
+
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_settings_of_a_database_change_no_answer(postgres, setting):
-    name, connect = postgres
+def test_settings_of_a_database_change_no_answer(shared, setting):
+    name, connect, expected = shared
     with connect() as opened:
-        expected = answers(scanned(opened))
+        opened.execute(f"ALTER DATABASE {name} RESET ALL")
         opened.execute(f"ALTER DATABASE {name} SET {setting}")
     with connect() as opened:  # as a login has it from now on
         assert answers(scanned(opened)) == expected
