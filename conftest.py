@@ -1,7 +1,15 @@
 """What examples may rely on: ``dp`` and ``oc`` in docstrings, and noisy numbers that differ."""
 
+import atexit
 import os
 import re
+import shutil
+import tempfile
+
+# where no code may be compiled next to its source, each process of a test would compile all of it
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None) and "PYTHONPYCACHEPREFIX" not in os.environ:
+    os.environ["PYTHONPYCACHEPREFIX"] = tempfile.mkdtemp(prefix="compiled")
+    atexit.register(shutil.rmtree, os.environ["PYTHONPYCACHEPREFIX"], ignore_errors=True)
 
 # before NumPy is imported: threads of several test processes would wait for each other's cores
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

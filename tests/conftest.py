@@ -42,6 +42,12 @@ def pytest_terminal_summary(terminalreporter):
             terminalreporter.write_line(line, red=True, bold=True)
 
 
+def pytest_collection_finish():
+    """Nothing that was imported is garbage: no collection has to look at it again."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_runtest_teardown(item, nextitem):
     """Collect what a module has left, so that a warning about it is the module's failure."""
     if nextitem is None or nextitem.path != item.path:
