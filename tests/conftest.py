@@ -48,6 +48,11 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+def pytest_unconfigure():
+    """What is frozen would be told as leaked by what is freed at the end."""
+    gc.unfreeze()
+
+
 def pytest_runtest_teardown(item, nextitem):
     """Collect what a module has left, so that a warning about it is the module's failure."""
     if nextitem is None or nextitem.path != item.path:
