@@ -5,7 +5,9 @@ import subprocess
 import sys
 
 RUN = """
-import json, os, sys
+import gc, json, os, sys
+gc.collect()
+gc.freeze()  # else each fork copies what its collector looks at
 told = []
 for case in json.loads(sys.argv[1]):
     reading, writing = os.pipe()
