@@ -1,7 +1,17 @@
 """What examples may rely on: ``dp`` and ``oc`` in docstrings, and noisy numbers that differ."""
 
+import atexit
 import os
 import re
+import shutil
+import tempfile
+
+# where no code may be compiled next to its source, each process of a test would compile all of it
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None) and "PYTHONPYCACHEPREFIX" not in os.environ:
+    _compiled, _owner = tempfile.mkdtemp(prefix="compiled"), os.getpid()
+    os.environ["PYTHONPYCACHEPREFIX"] = _compiled
+    # not at the end of a fork
+    atexit.register(lambda: os.getpid() == _owner and shutil.rmtree(_compiled, ignore_errors=True))
 
 # before NumPy is imported: threads of several test processes would wait for each other's cores
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -10,7 +10,9 @@ from functools import cache
 from pathlib import Path
 
 RUN = """
-import json, os, sys
+import gc, json, os, sys
+gc.collect()
+gc.freeze()  # else each fork copies what its collector looks at
 told = []
 for case in json.loads(sys.argv[1]):
     reading, writing = os.pipe()

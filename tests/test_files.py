@@ -1,8 +1,8 @@
 """What was spent, on what, and what was answered is readable by the owner of the files only."""
 
+import importlib
 import logging
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +17,8 @@ pytest.importorskip("sqlalchemy")
 from opendp_concurrent.ledger import create_ledger, open_ledger, restore_ledger
 from opendp_concurrent.ledger.storage.store import Store
 from opendp_concurrent.serving import AnswerStore
+
+from .forks import ran_in_forks
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="no modes")
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
@@ -117,53 +119,46 @@ def test_a_file_that_is_there_is_neither_opened_nor_changed(tmp_path):
     assert open_to_others(path, tmp_path / "none") == []
 
 
-def test_the_folder_of_the_server_is_private(tmp_path):
+def test_the_folder_of_the_server_is_private(tmp_path, monkeypatch):
     pytest.importorskip("fastapi")
-    root = Path(__file__).parents[1]
-    made = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import importlib.util, sys, os; os.umask(0); sys.path.insert(0, sys.argv[1]); "
-            "import server; from pathlib import Path; "
-            "server.Server(server.Settings(Path(sys.argv[2]), [1], {}, {}, 1.0)).close()",
-            str(root / "docs" / "examples"),
-            str(tmp_path / "kept"),
-        ],
-        env={**os.environ, "PYTHONPATH": str(root)},
-    )
-    assert made.returncode == 0
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "docs" / "examples")
+    server = importlib.import_module("server")
+    monkeypatch.delitem(sys.modules, "server")
+    settings = server.Settings(tmp_path / "kept", [1], {}, {}, 1.0)
+    server.Server(settings).close()
     assert modes(tmp_path) == {"kept": "0o700"}
     assert set(modes(tmp_path / "kept").values()) == {"0o600"}
 
 
 FULL = """
-import resource, signal, sys
+import os, resource, signal
 from pathlib import Path
 from opendp_concurrent.errors import LedgerError
 from opendp_concurrent.ledger import create_ledger
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-folder, size = Path(sys.argv[1]), int(sys.argv[2])
 most = resource.RLIM_INFINITY
-resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
-try:
-    create_ledger(folder / "a.db", "d")
-except LedgerError:
-    print(*sorted(one.name for one in folder.iterdir()))
-resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-create_ledger(folder / "a.db", "d").close()
+
+def run(folder, size):
+    folder = Path(folder, str(size))
+    folder.mkdir()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
+    try:
+        create_ledger(folder / "a.db", "d")
+    except LedgerError:
+        os.write(1, " ".join(sorted(one.name for one in folder.iterdir())).encode() + b".")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    create_ledger(folder / "a.db", "d").close()
 """
 
 
-@pytest.mark.parametrize("size", [0, 4096, 40_000])
-def test_a_ledger_that_a_full_disk_did_not_take_can_be_made_later(tmp_path, size):
-    run = subprocess.run(
-        [sys.executable, "-c", FULL, str(tmp_path), str(size)], capture_output=True, text=True
-    )
-    assert run.returncode == 0, run.stderr
-    assert (run.stdout == "\n") == (size == 0)  # no empty file stays; the rest may be of others
-    with open_ledger(tmp_path / "a.db", "d") as ledger:
-        assert ledger.summary().launches == 0
+def test_a_ledger_that_a_full_disk_did_not_take_can_be_made_later(tmp_path):
+    sizes = [0, 4096, 40_000]
+    ran = ran_in_forks(FULL, [(str(tmp_path), size) for size in sizes])
+    for (folder, size), (status, said) in ran.items():
+        assert status == 0, said
+        assert (said == ".") == (size == 0)  # no empty file stays; the rest may be of others
+        with open_ledger(Path(folder, str(size), "a.db"), "d") as ledger:
+            assert ledger.summary().launches == 0
 
 
 def test_a_file_that_others_have_made_stays_though_it_is_empty(tmp_path):

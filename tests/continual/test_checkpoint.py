@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,6 +17,7 @@ from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, Stream
 TINY = 1e-3  # noise is 0 but once in e^1000
 
 
+@cache
 def mechanisms(scale):
     binary = oc.integer_stream(0, 1), oc.event_presence()
     three = oc.category_stream(3), oc.event_presence()

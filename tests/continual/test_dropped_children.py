@@ -132,9 +132,9 @@ def test_nothing_is_kept_of_many_launches():
     _, made, mechanism = machines()
     references, older = len(living(weakref.ref)), living(Branches)
     stream = shared()
-    for step in range(600):
+    for step in range(240):
         stream(mechanism)
-        if step % 100 == 0:
+        if step % 40 == 0:
             stream.update(1)
     assert alive(made) == 0
     stream(mechanism)

@@ -28,10 +28,10 @@ def launch(saved=None, measurement=None):
     return oc.c.make_resumable(measurement or counter(), checkpoint)([]), checkpoint
 
 
-def test_noise_is_not_averaged_out_over_300_texts():
+def test_noise_is_not_averaged_out_over_many_texts():
     handle, checkpoint = launch()
     handle.update_all([1] * 100)
-    texts = [checkpoint.save(go_on=True) for _ in range(300)]
+    texts = [checkpoint.save(go_on=True) for _ in range(40)]
     resumed = []
     for text in texts:
         with pytest.raises(InvalidValueError, match="still runs in this process"):

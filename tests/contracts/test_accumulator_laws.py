@@ -556,13 +556,13 @@ def test_infinity_absorbs():
     assert SUBJECTS["pair_sum"].restore(pair.to_record()) == pair
 
 
-def test_a_million_different_curves_cost_little_and_can_be_let_go():
+def test_many_different_curves_cost_little_and_can_be_let_go():
     accumulator = SUBJECTS["curve_sum"].start
     one, other = grid_curve(READ, Line(1.0)), grid_curve(READ, Line(2.0))
-    for _ in range(500_000):
+    for _ in range(100_000):
         accumulator = accumulator.after(one).after(other)
-    assert accumulator.loss(2.0) == 3_000_000.0
-    del accumulator  # a chain of a million links
+    assert accumulator.loss(2.0) == 600_000.0
+    del accumulator  # a chain of so many links
 
 
 @given(st.lists(numbers, min_size=1, max_size=6), st.integers(min_value=0, max_value=6))

@@ -104,7 +104,7 @@ def told(plan):
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3))])
 def test_hostile_values(seed):
-    assert told(fuzz.plan_sample(seed, 3)) == ""
+    assert told(fuzz.plan_sample(seed, 2)) == ""
 
 
 @pytest.mark.slow
@@ -128,7 +128,7 @@ FAULTS = {
 
 
 def test_each_fault_is_noticed_and_the_next_call_made(monkeypatch):
-    monkeypatch.setitem(os.environ, "FUZZ_SECONDS", "2")
+    monkeypatch.setitem(os.environ, "FUZZ_SECONDS", "1")
     found = {name: what for name, _, _, what in fuzz.run([(name, "x", "nan") for name in FAULTS])}
     assert found.keys() == {name for name, what in FAULTS.items() if what}
     assert all(FAULTS[name] in what for name, what in found.items())

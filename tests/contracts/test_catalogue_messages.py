@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 MODULE = "opendp_concurrent"
 
 READER = r"""
-import json, os, resource, sys, warnings
+import gc, json, os, resource, sys, warnings
 warnings.simplefilter("ignore")
 import opendp.prelude as dp
 import opendp_concurrent as oc
@@ -50,6 +50,9 @@ def read(text):
             found = f"built, without a loss: {type(error).__name__}"
     return found
 
+read(oc.serialize(dp.max_divergence()))
+gc.collect()
+gc.freeze()  # else each fork copies what its collector looks at
 for label, text in json.load(sys.stdin).items():
     reading, writing = os.pipe()
     child = os.fork()

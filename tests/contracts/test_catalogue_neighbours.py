@@ -218,7 +218,7 @@ def neighbours_agree_at(place, rows):
     assert "error" not in one.values()
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(ROWS)
 def test_a_unit_moves_no_answer_further_than_the_map_says(place, rows):
     neighbours_agree_at(place, rows)
@@ -244,7 +244,7 @@ def launched(place, states):
     return found
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(ROWS, ROWS)
 def test_rows_of_others_that_change_between_launches_show_no_unit(place, rows, later):
     own = [row for row in rows if row[0] == UNITS[0]]
@@ -291,7 +291,7 @@ def chain_of(error):
         error = error.__cause__ or error.__context__
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(UNITS), LINES), max_size=8),
     st.lists(st.tuples(st.sampled_from(UNITS), BROKEN), max_size=1),

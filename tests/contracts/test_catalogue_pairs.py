@@ -34,8 +34,8 @@ def test_subjects(law):
 @pytest.mark.parametrize("wrapper", WRAPPERS, ids=lambda one: one.name)
 def test_pairs(law, wrapper):
     """Each wrapper meets each subject, and each law each of both, but not all three together."""
-    first = (PAIR_LAWS.index(law) + WRAPPERS.index(wrapper)) % 2
-    assert found(law, (wrapper,), FEW[first::2]) == []
+    first = (PAIR_LAWS.index(law) + WRAPPERS.index(wrapper)) % 4
+    assert found(law, (wrapper,), FEW[first::4]) == []
 
 
 @pytest.mark.slow

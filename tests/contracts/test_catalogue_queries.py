@@ -23,5 +23,6 @@ def test_wrappers_that_pass_messages_on_pass_on_the_names():
             cases = recipe.cases()
             if cases is not None and opened(cases[-1]) is not None:
                 (passed if names_expected(recipe, cases) else none).add(wrapper.name)
+                break
     assert len(passed) > 30
     assert none == {one.name for one in WRAPPERS if one.protocol}
