@@ -22,7 +22,7 @@ from decimal import Decimal, localcontext
 from functools import lru_cache, partial
 from math import exp, inf, log, sqrt
 
-from scipy.special import log_ndtr
+import scipy
 
 from ..accumulators.epsilon_delta_sum import EpsilonDeltaAccounting, slack
 from ..accumulators.zcdp import Zcdp
@@ -117,7 +117,7 @@ def _slope_zero(deviation: float, delta_slack: float, scale: float) -> float:
     log_factor = log(2.0) + log(delta_slack) + log(scale) / 2 - log_deviation  # of e^(z²/2) Φ(z)
 
     def rises(z: float) -> bool:
-        log_value = log_factor + float(log_ndtr(z)) + z * z / 2
+        log_value = log_factor + float(scipy.special.log_ndtr(z)) + z * z / 2
         if log_value >= 0.0:
             return False
         slope = exp(log_factor - _LOG_ROOT_TWO_PI) + z * exp(log_value)
