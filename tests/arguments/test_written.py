@@ -12,16 +12,36 @@ from opendp_concurrent.arguments.written import KINDS, Kind
 from opendp_concurrent.errors import InvalidValueError
 
 TAGS = {
-    *("advanced", "basic", "curve", "either", "function", "ladder", "ladder-at-delta", "laplace"),
+    *(
+        "advanced",
+        "any_time",
+        "basic",
+        "curve",
+        "either",
+        "function",
+        "ladder",
+        "ladder-at-delta",
+        "laplace",
+    ),
     *("least-omega", "limit", "limited", "on-blocks", "on-each-block", "orders", "pair", "renyi"),
     *("residue", "squares", "subsampled", "tcdp", "truncated-gaussian", "truncated-laplace"),
     "zcdp",
 }
-SENT = {"TruncatedConcentrated", "advanced", "basic", "either", "renyi", "residue", "zcdp"}
+SENT = {
+    "TruncatedConcentrated",
+    "advanced",
+    "any_time",
+    "basic",
+    "either",
+    "renyi",
+    "residue",
+    "zcdp",
+}
 _EITHER = oc.accumulators.basic(), oc.accumulators.zcdp(0.25)
 ACCUMULATORS = [  # and a distance
     *(oc.accumulators.advanced(0.25), oc.accumulators.renyi(2.0, 0.25), *_EITHER),
     *(oc.accumulators.either(*_EITHER), oc.accumulators.residue(0.25)),
+    oc.accumulators.any_time(0.25, 2.0),
     oc.TruncatedConcentrated(0.25, 2.0),
 ]
 

@@ -211,6 +211,7 @@ def _approximate() -> dict[str, Callable[[], Budget]]:
         "advanced": lambda: advanced(1e-7),
         "zcdp": lambda: zcdp(1e-7),
         "renyi": lambda: renyi(8.0, 1e-7),
+        "any_time": lambda: public("any_time")(1e-7, 2.0),
         "either": lambda: either(basic(), zcdp(1e-7)),
         "either of all": lambda: either(
             either(basic(), advanced(1e-8)), zcdp(1e-7), renyi(12.5, 1e-9)
