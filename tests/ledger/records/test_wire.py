@@ -43,6 +43,7 @@ from opendp_concurrent.ledger.records.limited import LimitedCharge, Opened
 from opendp_concurrent.ledger.records.terms import read_terms, write_terms
 from opendp_concurrent.measures import register
 from opendp_concurrent.measures.shapes import PairMeasure
+from opendp_concurrent.stopping.any_time import any_time
 from opendp_concurrent.sums.orders_sum import GridCurve, OnOrders
 from opendp_concurrent.sums.square_sum import Squares
 from opendp_concurrent.tradeoffs.ladder import ladder
@@ -66,6 +67,11 @@ RECORDS = {  # of each tag: a value, what is written now, and what 0.1.0 wrote, 
         advanced(0.25),
         f'{{"advanced":{{"slack":{QUARTER}}}}}',
         f'{{"Advanced":{{"delta_slack":{QUARTER}}}}}',
+    ),
+    "any_time": (
+        any_time(0.25, 2.0),
+        f'{{"any_time":{{"planned":{TWO},"slack":{QUARTER}}}}}',
+        None,
     ),
     "zcdp": (
         zcdp(0.25),
