@@ -22,7 +22,7 @@ from ..accounts.price import own_distance
 from ..arguments import checks
 from ..arguments.checked import checked
 from ..arguments.checks import optional
-from ..arguments.plain import plain
+from ..arguments.owned import plain
 from ..combinators import pairs
 from ..combinators.concurrent_odometer import make_concurrent_odometer
 from ..combinators.limited import make_limited
@@ -30,6 +30,7 @@ from ..combinators.loss_of import guarded, loss_of
 from ..data.kind import kind_of_data
 from ..errors import ConcurrentError, InvalidTypeError, SpaceMismatchError
 from ..errors.contexts import SharesUsedError
+from ..exact.shortest import to_enforce
 from ..interrupts import whole
 from ..measures.opendp import is_extrinsic
 from ..queryables.root import ConcurrentCompositionQueryable
@@ -73,7 +74,9 @@ def concurrent_context(
         :func:`.scan`, queries are those of :class:`.TableQuery`
     :param privacy_unit: a metric and a distance, such as ``dp.unit_of(contributions=1)``; for a
         table ``oc.tables.unit_of(units=1)``
-    :param privacy_loss: a measure and a loss, such as ``dp.loss_of(epsilon=1.0)``
+    :param privacy_loss: a measure and a loss, such as ``dp.loss_of(epsilon=1.0)``. Numbers are read
+        as the decimals that you type: ten queries of 0.1 fit in 1.0, and 0.7 and 0.1 in 0.8. They
+        may be a ``Decimal``, a ``Fraction`` or a text such as ``"0.1"``
     :param split_evenly_over: number of queries that share the privacy loss evenly, at most 10^5
     :param split_by_weights: the proportions in which queries share the privacy loss
     :param domain: domain of the data; inferred if left out, which makes the data's structure public
@@ -105,8 +108,9 @@ def concurrent_context(
     """
     assert_features("contrib", "honest-but-curious")
     metric, d_in = privacy_unit
-    if isinstance(privacy_loss[1], (int, float)):
-        checks.non_negative(**{"privacy_loss[1]": privacy_loss[1]})
+    output_measure, bound = privacy_loss
+    if isinstance(bound, (int, float)):
+        checks.non_negative(**{"privacy_loss[1]": bound})
     d_in = plain(own_distance(d_in))
     kind = kind_of_data(data)
     metric, d_in = kind.unit(data, metric, d_in)
@@ -116,7 +120,7 @@ def concurrent_context(
     accountant, d_mids, d_out = accountant_of(
         domain,
         (metric, d_in),
-        privacy_loss,
+        (output_measure, to_enforce(bound)),
         Spending(
             split_evenly_over,
             split_by_weights,
@@ -135,7 +139,7 @@ def concurrent_context(
                 "to fix, wrap it with dp.vector_domain()"
             ) from error
         raise
-    return ConcurrentContext(accountant, queryable, d_in, d_mids, d_out)
+    return ConcurrentContext(accountant, queryable, d_in, d_mids, None if d_out is None else bound)
 
 
 def _with_margins(domain: Domain, margins: Any) -> Domain:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..arguments.checks import shown
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..public import names_of
-from ..types import Argument, Loss
+from ..types import Argument
 from .approximate_max_divergence import ApproximateMaxDivergence
 from .approximate_zero_concentrated_divergence import ApproximateZeroConcentratedDivergence
 from .conversion import Conversion
@@ -217,15 +217,6 @@ def by_tag(tag: str) -> CompositionMeasure | None:
         if found is not None:
             return found
     return None
-
-
-def measure_of_loss(loss: Loss) -> type[CompositionMeasure] | None:
-    """Return a measure under which the value would be a loss; for pictures only."""
-    for one in _OURS:
-        if one.is_loss(loss):
-            return one
-    others = list(_KNOWN.values())[len(_OURS) :]
-    return next((one for one in others if _asked(one.is_loss, loss)), None)
 
 
 __all__ = [

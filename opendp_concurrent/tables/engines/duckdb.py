@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from ...accounts.reentry import check_not_held
 from ...errors import InvalidTypeError, InvalidValueError
-from ...errors.tables import TableError
+from ...errors.data import TableError
 from ...interrupts import Lock, let_in, whole
 from ..csv_file import NoCsvError, columns_of, kinds_of
 from ..plan import Scan
