@@ -82,6 +82,17 @@ def test_all_sums_of_two_hundredths_fit_in_their_sum(sum_):
         assert total.within(enforced(cap)), (a, b)
 
 
+def test_an_exact_square_is_not_cut_off():
+    """Nine squares of a double below a third: their sum is a square of a fraction."""
+    third = to_spend(Fraction(1, 3))
+    cap = 3 * Fraction(third)
+    assert SquareSum().after(third, 9).within(cap)
+    assert not SquareSum().after(third, 9).within(cap - Fraction(1, 2**1074))
+    root = Fraction(665857, 470832)  # just above the root of two
+    assert SquareSum().after(1.0, 2).within(root)
+    assert not SquareSum().after(1.0, 2).within(1 / root * 2)
+
+
 def test_squares_of_decimals_fit_in_their_square():
     total = SquareSum().after(to_spend(0.6)).after(to_spend(0.8))
     assert total.within(enforced(1.0))
