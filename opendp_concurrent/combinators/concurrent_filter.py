@@ -9,7 +9,7 @@ from ..accounts.charge import Ledger
 from ..accounts.rule import Within
 from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
-from ..exact.decimals import exactly, up
+from ..exact.decimals import cap_and_shown
 from ..native.trust import trusted
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
 from ..queryables.recorded import check_ledger, open_book
@@ -101,8 +101,7 @@ def make_concurrent_filter(
             )
         book, start = open_book(ledger, terms)
     exact = ledger is None and hasattr(type(start), "limits")  # of sums that compare fractions
-    cap = exactly(d_out, budget) if exact else budget
-    budget = up(cap)
+    cap, budget = cap_and_shown(d_out, budget) if exact else (budget, budget)
     known = constant_map(odometer.input_metric, d_in, budget)
 
     def privacy_map(distance: Distance) -> Loss:

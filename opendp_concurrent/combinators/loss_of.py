@@ -8,7 +8,7 @@ from opendp.mod import Measure
 
 from ..arguments.owned import own_number
 from ..errors import InvalidTypeError
-from ..exact.decimals import down, exactly, typed
+from ..exact.decimals import cap_and_shown, down, typed
 from ..measures import CompositionMeasure, registered
 
 if TYPE_CHECKING:
@@ -88,4 +88,4 @@ def _measure_with(given: dict[str, Any]) -> type[CompositionMeasure] | None:
 def _checked(known: type[CompositionMeasure], given: dict[str, Any]) -> dict[str, Any]:
     checked = {name: known.keywords[name](**{name: down(value)}) for name, value in given.items()}
     plain = given.keys() <= {"epsilon", "delta", "rho", "mu"}
-    return {name: exactly(given[name], one) for name, one in checked.items()} if plain else checked
+    return {key: cap_and_shown(given[key], checked[key])[0] for key in given} if plain else checked

@@ -28,10 +28,12 @@ from ..combinators.concurrent_odometer import make_concurrent_odometer
 from ..combinators.limited import make_limited
 from ..combinators.loss_of import guarded, loss_of
 from ..data.kind import kind_of_data
-from ..errors import ConcurrentError, InvalidTypeError, SpaceMismatchError
+from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, SpaceMismatchError
 from ..errors.contexts import SharesUsedError
+from ..exact.decimals import down
 from ..exact.shortest import to_enforce
 from ..interrupts import whole
+from ..measures import composition_measure
 from ..measures.opendp import is_extrinsic
 from ..queryables.root import ConcurrentCompositionQueryable
 from ..sums.accumulator import Accounting
@@ -202,10 +204,18 @@ class ConcurrentContext(Context):
         if self.d_mids is not None and not self.d_mids:
             raise SharesUsedError
         measure, d_out = self.accountant.output_measure, None
-        if self.d_mids is None and kwargs and is_extrinsic(measure):
+        if self.d_mids is None and kwargs:
             found, d_out = loss_of(**kwargs)
-            if found != measure:
+            d_out = down(d_out)
+            if found != measure and is_extrinsic(measure):
                 raise SpaceMismatchError("output_measure", measure, found)
+            if found != measure:
+                words = ", ".join(f"{one}=..." for one in composition_measure(measure).keywords)
+                zero = " Consider setting `delta=0.0` in your query." if "delta" in words else ""
+                raise InvalidValueError(
+                    f"Expected output measure {measure} but got {found}.{zero} This context takes "
+                    f"context.query({words}), found {', '.join(kwargs)}"
+                )
             kwargs = {}
         made = super().query(**kwargs)
         frames = type(made) is LazyFrameQuery

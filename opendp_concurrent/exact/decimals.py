@@ -39,16 +39,13 @@ def down(value: Argument) -> Any:
     return nextafter(near, -inf) if near > found else near
 
 
-def up(value: Argument) -> Any:
-    """Return the least double that is at least a fraction, in pairs too; others as they are."""
-    if is_a(value, tuple):
-        return tuple(map(up, value))
-    return -down(-value) if type(value) is Fraction else value
+def cap_and_shown(value: Argument, checked: Any) -> tuple[Any, Any]:
+    """Return a bound as it was typed, and the least double that is at least it; in pairs too.
 
-
-def exactly(value: Argument, checked: Any) -> Any:
-    """Return what was typed exactly, and for other values what a guard made of them."""
+    :param checked: what a guard made of the bound; this is both if a double was typed
+    """
     if is_a(checked, tuple):
-        return tuple(map(exactly, tuple.__iter__(value), checked))
+        caps, shown = zip(*map(cap_and_shown, tuple.__iter__(value), checked), strict=True)
+        return caps, shown
     found = typed(value)
-    return found if type(found) is Fraction else checked
+    return (found, -down(-found)) if type(found) is Fraction else (checked, checked)

@@ -325,3 +325,17 @@ def test_a_share_that_a_failed_launch_has_used_is_not_the_next_querys(error):
     assert 2.99 < query.map(1) <= 3.0
     context(query)
     assert list(context.remaining_privacy_loss()) == []
+
+
+@pytest.mark.parametrize(
+    ("loss", "asked", "rest"),
+    [
+        ({"epsilon": 1.0}, {"rho": 0.1}, r"query\(epsilon=...\), found rho$"),
+        ({"epsilon": 1.0}, {"mu": 0.1}, r"query\(epsilon=...\), found mu$"),
+        ({"epsilon": 1.0, "delta": 1e-6}, {"epsilon": 0.1}, r"`delta=0.0` in your query"),
+    ],
+)
+def test_a_loss_under_another_measure_is_told_what_to_pass(loss, asked, rest):
+    context = oc.concurrent_context([1], dp.unit_of(contributions=1), dp.loss_of(**loss))
+    with pytest.raises(InvalidValueError, match=f"^Expected output measure .* but got .*{rest}"):
+        context.query(**asked)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opendp_concurrent.exact.decimals import down, exactly, typed, up
+from opendp_concurrent.exact.decimals import cap_and_shown, down, typed
 
 LARGEST = nextafter(inf, 0.0)
 fractions = st.fractions(min_value=0, max_value=10**300)
@@ -16,7 +16,8 @@ fractions = st.fractions(min_value=0, max_value=10**300)
 
 @given(fractions)
 def test_the_two_roundings_are_the_doubles_around_a_fraction(value):
-    low, high = down(value), up(value)
+    low, (cap, high) = down(value), cap_and_shown(value, 0.25)
+    assert cap == value
     assert type(low) is type(high) is float
     assert Fraction(low) <= value <= Fraction(high)
     assert high in (low, nextafter(low, inf))
@@ -25,7 +26,8 @@ def test_the_two_roundings_are_the_doubles_around_a_fraction(value):
 
 @given(st.floats())
 def test_a_double_means_the_double(value):
-    assert typed(value) is down(value) is up(value) is value
+    assert typed(value) is down(value) is value
+    assert cap_and_shown(value, 0.25) == (0.25, 0.25)  # what a guard made of it
 
 
 @pytest.mark.parametrize(
@@ -39,10 +41,10 @@ def test_a_double_means_the_double(value):
 )
 def test_what_is_typed_is_read_exactly(value, exact):
     assert typed(value) == exact
-    assert exactly(value, 0.25) == exact
-    assert exactly((value, 0.5), (0.25, 0.5)) == (exact, 0.5)
+    cap, shown = cap_and_shown(value, 0.25)
+    assert cap == exact
+    assert cap_and_shown((value, 0.5), (0.25, 0.5)) == ((cap, 0.5), (shown, 0.5))
     assert down((value, 0.5)) == (down(exact), 0.5)
-    assert up((exact, 0.5)) == (up(exact), 0.5)
 
 
 class Lying(Fraction):
@@ -56,7 +58,7 @@ class Lying(Fraction):
 )
 def test_what_is_no_number_is_left_to_the_guards(value):
     assert typed(value) is value
-    assert exactly(value, 0.25) == 0.25
+    assert cap_and_shown(value, 0.25) == (0.25, 0.25)
 
 
 def test_a_fraction_beyond_all_doubles_is_refused_by_every_guard():
@@ -67,11 +69,11 @@ def test_a_fraction_beyond_all_doubles_is_refused_by_every_guard():
 
 def test_a_class_of_another_package_is_not_read():
     assert type(typed(Lying(1, 3))) is Lying
-    assert exactly(Lying(1, 3), 0.25) == 0.25
+    assert cap_and_shown(Lying(1, 3), 0.25) == (0.25, 0.25)
 
 
 def test_a_fraction_next_to_the_ends_of_doubles():
-    assert up(Fraction(1, 10**400)) == 5e-324
+    assert cap_and_shown(Fraction(1, 10**400), 0.0)[1] == 5e-324
     assert down(Fraction(1, 10**400)) == 0.0
     assert down(Fraction(LARGEST) + 1) == LARGEST
-    assert up(Fraction(LARGEST) + 1) == inf
+    assert cap_and_shown(Fraction(LARGEST) + 1, 0.0)[1] == inf

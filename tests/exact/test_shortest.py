@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opendp_concurrent.exact.decimals import exactly
+from opendp_concurrent.exact.decimals import cap_and_shown
 from opendp_concurrent.exact.shortest import to_enforce, to_spend
 from opendp_concurrent.sums.pair_sum import PairSum
 from opendp_concurrent.sums.scalar_sum import ScalarSum
@@ -17,7 +17,7 @@ from opendp_concurrent.sums.square_sum import SquareSum
 
 def enforced(cap):
     """The bound as a filter reads it."""
-    return exactly(to_enforce(cap), cap)
+    return cap_and_shown(to_enforce(cap), cap)[0]
 
 
 HUNDREDTHS = [(a, b) for a in range(1, 100) for b in range(a, 100 - a)]
@@ -37,7 +37,7 @@ def test_what_is_spent_is_at_most_the_decimal_and_the_double(value):
 def test_what_is_enforced_is_the_larger_of_the_double_and_the_decimal(value):
     enforced = Fraction(to_enforce(value))
     assert enforced == max(Fraction(value), Fraction(Decimal(repr(value))))
-    assert exactly(to_enforce(value), value) == enforced
+    assert cap_and_shown(to_enforce(value), value)[0] == enforced
 
 
 @pytest.mark.parametrize("value", [None, inf, -inf, 3, "what"])
