@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from warnings import warn
 
 from opendp.context import Context, Query, domain_of
 from opendp.domains import vector_domain, with_margin
@@ -150,11 +151,18 @@ def _with_margins(domain: Domain, margins: Any) -> Domain:
         return domain
     try:
         if checks.is_a(margins, Mapping):  # OpenDP's older form, {by: margin}
+            warn(
+                'pass margins as a list, with the key of each as its "by": [Margin(by=["column"])]',
+                DeprecationWarning,
+                stacklevel=4,  # the caller of concurrent_context, which its guards surround
+            )
             margins = [replace(margin, by=by) for by, margin in margins.items()]
         for margin in checks.read("descriptors of groups", margins=margins):
             domain = with_margin(domain, margin)
-    except ConcurrentError:
+    except (ConcurrentError, Warning):  # a warning that the caller lets raise
         raise
+    except ValueError as error:  # OpenDP says which margin, and what was meant
+        raise InvalidValueError(f"margins: {error}") from error
     except Exception as error:
         raise InvalidTypeError(
             f"margins ({checks.shown(margins)}) must be a list of dp.polars.Margin, for LazyFrames"
@@ -229,7 +237,7 @@ class ConcurrentContext(Context):
 
     def remaining_privacy_loss(self) -> Any:
         """Return the largest loss that can still be spent, or the d_mids that are left."""
-        if self.d_out is None:
+        if self.d_out is None or self.d_mids is not None:
             return super().remaining_privacy_loss()
         return self.queryable.remaining()
 

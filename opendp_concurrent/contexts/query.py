@@ -131,10 +131,11 @@ class ConcurrentQuery(AsTransformation, Query):
         accountant, d_mids, budget = accountant_of(
             domain, (metric, d_in), inner, Spending(split_evenly_over, split_by_weights)
         )
-        space = domain, metric
+        space, chained = (domain, metric), self._after(accountant)  # as OpenDP's contexts have it
+        budget = d_out if budget is None else budget
 
         def wrap_release(queryable: Queryable) -> Context:
-            return self._nested(accountant, queryable, d_in, d_mids, budget, space)
+            return self._nested(chained, queryable, d_in, d_mids, budget, space)
 
         return self.new_with(chain=self._after(convert(accountant)), wrap_release=wrap_release)
 
