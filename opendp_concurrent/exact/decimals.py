@@ -11,7 +11,6 @@ from fractions import Fraction
 from math import inf, isfinite, nan, nextafter
 from typing import Any
 
-from ..shown import is_a
 from ..types import Argument
 
 _MOST = 400  # exponents of ten: all doubles are inside, and fractions far outside fill the memory
@@ -30,8 +29,8 @@ def typed(value: Argument) -> Any:
 
 def down(value: Argument) -> Any:
     """Return the largest double at most what was typed, in pairs too; others as they are."""
-    if is_a(value, tuple):
-        return tuple(map(down, tuple.__iter__(value)))
+    if type(value) is tuple:
+        return tuple(map(down, value))
     found = typed(value)
     if type(found) is not Fraction:
         return found
@@ -44,7 +43,7 @@ def cap_and_shown(value: Argument, checked: Any) -> tuple[Any, Any]:
 
     :param checked: what a guard made of the bound; this is both if a double was typed
     """
-    if is_a(checked, tuple):
+    if type(checked) is tuple:
         caps, shown = zip(*map(cap_and_shown, tuple.__iter__(value), checked), strict=True)
         return caps, shown
     found = typed(value)

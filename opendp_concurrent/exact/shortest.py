@@ -17,15 +17,15 @@ from .decimals import down
 
 def to_spend(value: Argument) -> Any:
     """Return the largest double at most a decimal, in pairs too: the loss that is calibrated to."""
-    if is_a(value, tuple):
-        return tuple(map(to_spend, tuple.__iter__(value)))
+    if type(value) is tuple:
+        return tuple(map(to_spend, value))
     return down(_text(value))
 
 
 def to_enforce(value: Argument) -> Any:
     """Return a double, or its decimal as a text if that is larger, in pairs too: a bound."""
-    if is_a(value, tuple):
-        return tuple(map(to_enforce, tuple.__iter__(value)))
+    if type(value) is tuple:
+        return tuple(map(to_enforce, value))
     text = _text(value)
     return text if text is not value and Fraction(text) > value else value
 

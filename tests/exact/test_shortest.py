@@ -3,12 +3,13 @@
 from decimal import Decimal
 from fractions import Fraction
 from math import inf, nan, nextafter
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opendp_concurrent.exact.decimals import cap_and_shown
+from opendp_concurrent.exact.decimals import cap_and_shown, down
 from opendp_concurrent.exact.shortest import to_enforce, to_spend
 from opendp_concurrent.sums.pair_sum import PairSum
 from opendp_concurrent.sums.scalar_sum import ScalarSum
@@ -49,6 +50,17 @@ def test_nan_stays_nan_for_the_guards():
     for read in (to_spend, to_enforce):
         (found,) = read((nan,))
         assert found != found
+
+
+class Distance(NamedTuple):
+    """A distance of a measure of another package."""
+
+    epsilon: float
+
+
+def test_a_distance_of_another_class_stays_what_it_is():
+    value = Distance(0.1)
+    assert to_spend(value) is to_enforce(value) is down(value) is value
 
 
 def test_pairs_are_read_part_by_part():
