@@ -42,6 +42,7 @@ from .messages.serialization import deserialize, serialize
 from .native.advisories.known import accept_advisories
 from .public import names_of
 from .queryables.description import Description
+from .swapped import swapped_in
 from .tradeoffs.gaussian_tradeoff import gaussian_tradeoff
 from .tradeoffs.tradeoff import tradeoff
 from .truncated.distances import TruncatedConcentrated
@@ -81,6 +82,7 @@ __all__ = [
     "record_stream",
     "serialize",
     "serving",
+    "swapped_in",
     "t",
     "tables",
     "then_concurrent_composition",

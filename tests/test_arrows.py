@@ -53,6 +53,7 @@ LAZY = {
         "import_module('opendp_concurrent.ledger.command')",
         "import_module('opendp_concurrent.demo.program')",
         "import_module('opendp_concurrent.plot')",
+        "import_module('opendp_concurrent.swapped')",
     },
     "contexts/answers.py": {"import_module(name)"},  # Polars or pandas, as the user asks
     "demo/stream.py": {"plot"},

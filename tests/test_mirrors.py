@@ -128,7 +128,6 @@ ELSEWHERE = {
         "errors/ledger.py",
         "errors/mechanisms.py",
         "errors/streams.py",
-        "errors/tables.py",
     ],
     "test_hooks.py": ["native/hook.py"],
     "test_reach.py": ["types.py"],

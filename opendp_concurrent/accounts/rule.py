@@ -54,10 +54,14 @@ class Unlimited:
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """The rule of a filter: the loss after each launch is at most ``d_out``."""
+    """The rule of a filter: the loss after each launch is at most ``d_out``.
+
+    :ivar exactly: the bound as it was typed, which ``d_out`` is rounded up from; None for a double
+    """
 
     kind: ClassVar[str] = "filter"
     d_out: Loss
+    exactly: Loss = None
 
     def admits(
         self, accumulator: Accumulator, d_mid: Loss, count: int = 1
@@ -68,7 +72,7 @@ class Within:
         """
         d_mid = accumulator.read(d_mid)
         after = repeated(accumulator, d_mid, count)
-        if after.within(self.d_out):
+        if after.within(self.d_out if self.exactly is None else self.exactly):
             return after
         return BudgetExceededError(
             accumulator.loss, d_mid, self.remaining(accumulator), d_out=self.d_out, launches=count
@@ -76,7 +80,7 @@ class Within:
 
     def remaining(self, accumulator: Accumulator) -> Loss:
         """Return the largest d_mid that would be admitted."""
-        return accumulator.remaining(self.d_out)
+        return accumulator.remaining(self.d_out if self.exactly is None else self.exactly)
 
 
 @dataclass(frozen=True, slots=True)

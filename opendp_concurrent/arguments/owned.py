@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..types import Argument
+from .checks import is_a
 
 _SCALARS = frozenset(np.dtype(code).type for code in "bBhHiIlLqQefdg")  # no times, no truth values
 
@@ -38,3 +39,15 @@ def own_number(value: Argument) -> Any:
         return value
     own = int(value) if value.dtype.kind in "iu" else float(value)
     return own if own == value or value != value else value  # a long double may lie between two
+
+
+def plain(value: Argument) -> Argument:
+    """Return a number or text of a subclass as Python's own class; any other value as it is."""
+    kind = type(value)
+    if kind in (int, float, bool, str):
+        return value
+    if is_a(value, int):
+        return int.__int__(value)
+    if is_a(value, float):
+        return float.__float__(value)
+    return str.__str__(value) if is_a(value, str) else value

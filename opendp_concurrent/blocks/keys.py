@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..arguments import checks, owned
 from ..arguments.checks import shown
 from ..arguments.keys import check_key
-from ..arguments.plain import plain
+from ..arguments.owned import plain
 from ..errors import InvalidTypeError, InvalidValueError
 from ..interrupts import Lock
 from ..types import Argument, Key

@@ -10,6 +10,7 @@ from ..accounts.account import Bound
 from ..accounts.rule import ContinuationRule, Shares
 from ..arguments import checks
 from ..errors import InvalidValueError
+from ..exact.decimals import down
 from ..measures import CompositionMeasure, composition_measure
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
@@ -60,7 +61,8 @@ def make_concurrent_composition(
     :param output_measure: how privacy is measured
     :param d_in: distance between neighbouring inputs, in units of ``input_metric``
     :param d_mids: privacy loss of each launch, at most 10^5, in units of ``output_measure``:
-        numbers, pairs (ε, δ) or (ρ, δ), Rényi curves, or :class:`.TruncatedConcentrated`
+        numbers, pairs (ε, δ) or (ρ, δ), Rényi curves, or :class:`.TruncatedConcentrated`. A
+        ``Decimal``, a ``Fraction`` or a text such as ``"0.1"`` is rounded down to a double
     :param orders: for Rényi curves only, the orders at which they are compared and summed
     :param order: ``"given"``; or ``"any"``, for f-DP only: a launch takes the cheapest unused
         d_mids that it finds whose product covers its loss
@@ -113,7 +115,7 @@ def make_concurrent_composition(
 def _shares(
     measure: CompositionMeasure, d_mids: Argument, orders: Argument
 ) -> tuple[tuple[Loss, ...], Loss]:
-    given = checks.elements("losses", d_mids=d_mids)
+    given = [down(one) for one in checks.elements("losses", d_mids=d_mids)]
     if not given:
         raise InvalidValueError("d_mids must have at least one element; pass one per launch")
     if not len(given) <= MOST_LAUNCHES:

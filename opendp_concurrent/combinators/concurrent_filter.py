@@ -9,6 +9,7 @@ from ..accounts.charge import Ledger
 from ..accounts.rule import Within
 from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
+from ..exact.decimals import cap_and_shown
 from ..native.trust import trusted
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
 from ..queryables.recorded import check_ledger, open_book
@@ -48,7 +49,9 @@ def make_concurrent_filter(
 
     :param odometer: made by :func:`.make_concurrent_odometer`, possibly chained
     :param d_in: distance between neighbouring inputs, in units of the odometer's input metric
-    :param d_out: bound on the privacy loss, finite, in units of its measure
+    :param d_out: bound on the privacy loss, finite, in units of its measure. A ``Decimal``, a
+        ``Fraction`` or a text such as ``"0.7"`` is compared exactly, and shown rounded up. With a
+        ledger, or an accumulator that is no plain sum, it is rounded down to a double
     :param orders: for Rényi curves only: the orders at which ``d_out`` is enforced
     :param halt: close the whole interaction, children too, at the first refusal, as Algorithm 3 of
         [HSTVVXZ23] does
@@ -97,6 +100,8 @@ def make_concurrent_filter(
                 "the children in another"
             )
         book, start = open_book(ledger, terms)
+    exact = ledger is None and hasattr(type(start), "limits")  # of sums that compare fractions
+    cap, budget = cap_and_shown(d_out, budget) if exact else (budget, budget)
     known = constant_map(odometer.input_metric, d_in, budget)
 
     def privacy_map(distance: Distance) -> Loss:
@@ -104,7 +109,9 @@ def make_concurrent_filter(
             trusted(odometer.transformation, distance, flows=True)
         return known(distance)
 
-    bound = Bound(d_in, Within(budget), start, halt, book, measure.name, repr(terms.accumulator))
+    bound = Bound(
+        d_in, Within(budget, cap), start, halt, book, measure.name, repr(terms.accumulator)
+    )
     return make_measurement(
         odometer.input_space,
         measure.opendp(),

@@ -8,6 +8,7 @@ from opendp.mod import Measure
 
 from ..arguments.owned import own_number
 from ..errors import InvalidTypeError
+from ..exact.decimals import cap_and_shown, down, typed
 from ..measures import CompositionMeasure, registered
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def guarded(**given: Any) -> dict[str, Any]:
 
 
 def _given(**words: Any) -> dict[str, Any]:
-    return {name: own_number(value) for name, value in words.items() if value is not None}
+    return {name: own_number(typed(value)) for name, value in words.items() if value is not None}
 
 
 def _measure_with(given: dict[str, Any]) -> type[CompositionMeasure] | None:
@@ -85,4 +86,6 @@ def _measure_with(given: dict[str, Any]) -> type[CompositionMeasure] | None:
 
 
 def _checked(known: type[CompositionMeasure], given: dict[str, Any]) -> dict[str, Any]:
-    return {name: known.keywords[name](**{name: value}) for name, value in given.items()}
+    checked = {name: known.keywords[name](**{name: down(value)}) for name, value in given.items()}
+    plain = given.keys() <= {"epsilon", "delta", "rho", "mu"}
+    return {key: cap_and_shown(given[key], checked[key])[0] for key in given} if plain else checked

@@ -15,6 +15,7 @@ from ..combinators import guards, pairs
 from ..combinators.accounting import accounting_for, check_budget
 from ..errors import ConcurrentError, InvalidValueError
 from ..exact.rounding import largest_double
+from ..exact.shortest import to_spend
 from ..measures import CompositionMeasure, composition_measure
 from ..queryables.mechanism import read_map
 from ..queryables.session import validate_d_in
@@ -166,6 +167,7 @@ def smallest_scale(
     first = _made(make_measurement, bounds[1] if bounds else 1.0)
     d_in, measure = validate_d_in(first.input_metric, d_in), first.output_measure
     known = composition_measure(measure)
+    d_out = to_spend(d_out)  # so that ten launches at 0.1 fit in 1.0
     share = largest_share((measure, d_out), launches, accumulator=accumulator, delta=delta)
 
     def fits(scale: float) -> bool:

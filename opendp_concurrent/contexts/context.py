@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from warnings import warn
 
 from opendp.context import Context, Query, domain_of
 from opendp.domains import vector_domain, with_margin
@@ -22,15 +23,18 @@ from ..accounts.price import own_distance
 from ..arguments import checks
 from ..arguments.checked import checked
 from ..arguments.checks import optional
-from ..arguments.plain import plain
+from ..arguments.owned import plain
 from ..combinators import pairs
 from ..combinators.concurrent_odometer import make_concurrent_odometer
 from ..combinators.limited import make_limited
 from ..combinators.loss_of import guarded, loss_of
 from ..data.kind import kind_of_data
-from ..errors import ConcurrentError, InvalidTypeError, SpaceMismatchError
+from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, SpaceMismatchError
 from ..errors.contexts import SharesUsedError
+from ..exact.decimals import down
+from ..exact.shortest import to_enforce
 from ..interrupts import whole
+from ..measures import composition_measure
 from ..measures.opendp import is_extrinsic
 from ..queryables.root import ConcurrentCompositionQueryable
 from ..sums.accumulator import Accounting
@@ -73,7 +77,9 @@ def concurrent_context(
         :func:`.scan`, queries are those of :class:`.TableQuery`
     :param privacy_unit: a metric and a distance, such as ``dp.unit_of(contributions=1)``; for a
         table ``oc.tables.unit_of(units=1)``
-    :param privacy_loss: a measure and a loss, such as ``dp.loss_of(epsilon=1.0)``
+    :param privacy_loss: a measure and a loss, such as ``dp.loss_of(epsilon=1.0)``. Numbers are read
+        as the decimals that you type: ten queries of 0.1 fit in 1.0, and 0.7 and 0.1 in 0.8. They
+        may be a ``Decimal``, a ``Fraction`` or a text such as ``"0.1"``
     :param split_evenly_over: number of queries that share the privacy loss evenly, at most 10^5
     :param split_by_weights: the proportions in which queries share the privacy loss
     :param domain: domain of the data; inferred if left out, which makes the data's structure public
@@ -105,8 +111,9 @@ def concurrent_context(
     """
     assert_features("contrib", "honest-but-curious")
     metric, d_in = privacy_unit
-    if isinstance(privacy_loss[1], (int, float)):
-        checks.non_negative(**{"privacy_loss[1]": privacy_loss[1]})
+    output_measure, bound = privacy_loss
+    if isinstance(bound, (int, float)):
+        checks.non_negative(**{"privacy_loss[1]": bound})
     d_in = plain(own_distance(d_in))
     kind = kind_of_data(data)
     metric, d_in = kind.unit(data, metric, d_in)
@@ -116,7 +123,7 @@ def concurrent_context(
     accountant, d_mids, d_out = accountant_of(
         domain,
         (metric, d_in),
-        privacy_loss,
+        (output_measure, to_enforce(bound)),
         Spending(
             split_evenly_over,
             split_by_weights,
@@ -135,7 +142,7 @@ def concurrent_context(
                 "to fix, wrap it with dp.vector_domain()"
             ) from error
         raise
-    return ConcurrentContext(accountant, queryable, d_in, d_mids, d_out)
+    return ConcurrentContext(accountant, queryable, d_in, d_mids, None if d_out is None else bound)
 
 
 def _with_margins(domain: Domain, margins: Any) -> Domain:
@@ -144,11 +151,18 @@ def _with_margins(domain: Domain, margins: Any) -> Domain:
         return domain
     try:
         if checks.is_a(margins, Mapping):  # OpenDP's older form, {by: margin}
+            warn(
+                'pass margins as a list, with the key of each as its "by": [Margin(by=["column"])]',
+                DeprecationWarning,
+                stacklevel=4,  # the caller of concurrent_context, which its guards surround
+            )
             margins = [replace(margin, by=by) for by, margin in margins.items()]
         for margin in checks.read("descriptors of groups", margins=margins):
             domain = with_margin(domain, margin)
-    except ConcurrentError:
+    except (ConcurrentError, Warning):  # a warning that the caller lets raise
         raise
+    except ValueError as error:  # OpenDP says which margin, and what was meant
+        raise InvalidValueError(f"margins: {error}") from error
     except Exception as error:
         raise InvalidTypeError(
             f"margins ({checks.shown(margins)}) must be a list of dp.polars.Margin, for LazyFrames"
@@ -198,10 +212,18 @@ class ConcurrentContext(Context):
         if self.d_mids is not None and not self.d_mids:
             raise SharesUsedError
         measure, d_out = self.accountant.output_measure, None
-        if self.d_mids is None and kwargs and is_extrinsic(measure):
+        if self.d_mids is None and kwargs:
             found, d_out = loss_of(**kwargs)
-            if found != measure:
+            d_out = down(d_out)
+            if found != measure and is_extrinsic(measure):
                 raise SpaceMismatchError("output_measure", measure, found)
+            if found != measure:
+                words = ", ".join(f"{one}=..." for one in composition_measure(measure).keywords)
+                zero = " Consider setting `delta=0.0` in your query." if "delta" in words else ""
+                raise InvalidValueError(
+                    f"Expected output measure {measure} but got {found}.{zero} This context takes "
+                    f"context.query({words}), found {', '.join(kwargs)}"
+                )
             kwargs = {}
         made = super().query(**kwargs)
         frames = type(made) is LazyFrameQuery
@@ -215,7 +237,7 @@ class ConcurrentContext(Context):
 
     def remaining_privacy_loss(self) -> Any:
         """Return the largest loss that can still be spent, or the d_mids that are left."""
-        if self.d_out is None:
+        if self.d_out is None or self.d_mids is not None:
             return super().remaining_privacy_loss()
         return self.queryable.remaining()
 

@@ -86,8 +86,9 @@ class ConcurrentLazyFrameQuery(AsTransformation, LazyFrameQuery):
                 "the query is a count without noise: write select(dp.len(signed=True)), or pass it "
                 "as a query to a mechanism that adds noise, such as a sparse vector"
             )
-        asked = _asked(self)
-        measure, d_out = asked.output_measure, asked.d_out
+        _, query = frame_parts(self)
+        asked = query_parts(query)
+        measure, d_out = asked.output_measure, query.target()
         if is_native(measure):
             return _resolved(self, measure, d_out)
         for native in native_measures(measure):

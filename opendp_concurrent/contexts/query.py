@@ -27,6 +27,7 @@ from ..combinators.concurrent_filter import make_concurrent_filter
 from ..combinators.concurrent_odometer import make_concurrent_odometer
 from ..data.kind import kind_of
 from ..errors import InvalidTypeError, InvalidValueError
+from ..exact.shortest import to_spend
 from ..interrupts import whole
 from ..measures import composition_measure
 from ..measures.opendp import is_extrinsic
@@ -72,6 +73,11 @@ class ConcurrentQuery(AsTransformation, Query):
             )
         return chain
 
+    def target(self) -> Loss:
+        """Return the loss to calibrate to: what was typed, rounded down, or a share as it is."""
+        fixed = self._context is not None and self._context.d_mids is not None
+        return self._d_out if fixed else to_spend(self._d_out)
+
     @whole
     def resolve(
         self,
@@ -83,18 +89,18 @@ class ConcurrentQuery(AsTransformation, Query):
 
         See :meth:`opendp.context.Query.resolve`. OpenDP casts between its own measures.
         """
-        measure, chain = self._output_measure, self._chain
+        measure, chain, d_out = self._output_measure, self._chain, self.target()
 
         def under(made: Any) -> Any:
             if is_extrinsic(measure) and isinstance(made, Measurement):
                 made = made if made.output_measure == measure else cast(made, measure)
-            return super(ConcurrentQuery, self).new_with(chain=made).resolve(allow_transformations)
+            plain = super(ConcurrentQuery, self).new_with(chain=made)
+            plain._d_out = d_out  # a cast fixes its δ
+            return plain.resolve(allow_transformations)
 
         if not isinstance(chain, PartialChain):
             return under(chain)
-        return fitted(
-            lambda number: under(chain(number)), measure, self._d_in, self._d_out, bounds, T
-        )
+        return fitted(lambda number: under(chain(number)), measure, self._d_in, d_out, bounds, T)
 
     def summarize(self, alpha: float | None = None, *, answers: int | None = None) -> Summary:
         """Return the noise that the query would have, and its accuracy, without releasing it.
@@ -125,10 +131,11 @@ class ConcurrentQuery(AsTransformation, Query):
         accountant, d_mids, budget = accountant_of(
             domain, (metric, d_in), inner, Spending(split_evenly_over, split_by_weights)
         )
-        space = domain, metric
+        space, chained = (domain, metric), self._after(accountant)  # as OpenDP's contexts have it
+        budget = d_out if budget is None else budget
 
         def wrap_release(queryable: Queryable) -> Context:
-            return self._nested(accountant, queryable, d_in, d_mids, budget, space)
+            return self._nested(chained, queryable, d_in, d_mids, budget, space)
 
         return self.new_with(chain=self._after(convert(accountant)), wrap_release=wrap_release)
 
@@ -280,7 +287,7 @@ class ConcurrentQuery(AsTransformation, Query):
     # --- what the methods share ------------------------------------------------------------------
 
     def _loss(self, d_out: Loss) -> Loss:
-        d_out = self._d_out if d_out is None else d_out
+        d_out = self.target() if d_out is None else to_spend(d_out)
         if d_out is None:
             raise InvalidTypeError(
                 "the query has no privacy loss, which its children share: pass one, such as "

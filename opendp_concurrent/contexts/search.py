@@ -15,7 +15,7 @@ from opendp.mod import OpenDPException, binary_search
 
 from ..arguments.checks import is_a, pair, shown
 from ..errors import InvalidValueError
-from ..exact.rounding import halfway
+from ..exact.doubles import halfway
 
 Condition = Callable[[Any], bool]  # of an int or a float
 

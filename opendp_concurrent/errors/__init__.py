@@ -312,7 +312,7 @@ class BudgetExceededError(RefusalError):
             return asked, f"remaining {left}", "pass a query that costs at most what remains"
         count = f"{len(self.remaining)} of {shares}"
         if not self.remaining:
-            return asked, f"all {shares} shares used", "build it with more d_mids"
+            return asked, f"no share left of {shares}", "build it with more d_mids"
         if any_order:
             return asked, f"not covered by the {count} shares left", "pass a query that they cover"
         share = rounded(self.remaining[0])

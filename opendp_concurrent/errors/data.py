@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from . import RefusalError, public
+from opendp.mod import OpenDPException
+
+from . import ConcurrentError, RefusalError, public
 
 
 @public
@@ -38,4 +40,16 @@ class CollectedError(RefusalError):
         super().__init__(
             "the released frame is exhausted, because it was collected before; keep the DataFrame "
             "that collect() returned, or release the query again, which is charged again"
+        )
+
+
+@public
+class TableError(ConcurrentError, OpenDPException):
+    """An engine could not run a statement on a table. Always the same, whatever the data are."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the engine could not answer the statement; why is kept from analysts, as it may tell "
+            "of the data, and is in the log of the owner (opendp_concurrent.tables); what it cost "
+            "stays charged"
         )

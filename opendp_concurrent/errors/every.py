@@ -7,4 +7,3 @@ from . import events as events
 from . import ledger as ledger
 from . import mechanisms as mechanisms
 from . import streams as streams
-from . import tables as tables

@@ -9,17 +9,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from fractions import Fraction
-from math import inf, isqrt, ldexp, nextafter
+from math import inf, isqrt, ldexp
 from sys import float_info
 
 _PRECISION = 53
 SMALLEST = 1074  # the least positive double is 2**-SMALLEST
 
 
-def to_units(value: float) -> int:
-    """Number of units in a finite nonnegative double; exact."""
+def to_units(value: float | Fraction) -> int:
+    """Number of units in a finite nonnegative number; exact for doubles, else rounded down."""
     numerator, denominator = value.as_integer_ratio()
-    return numerator << (SMALLEST + 1 - denominator.bit_length())
+    return (numerator << SMALLEST) // denominator
 
 
 def from_units_up(units: int) -> float:
@@ -61,28 +61,19 @@ def sqrt_up(square: int) -> float:
     return from_units_up(root + (root * root < square))
 
 
-def _ordinal(value: float) -> int:
+def ordinal(value: float) -> int:
     """How many nonnegative doubles are below a nonnegative double."""
-    ((ordinal,),) = (struct.unpack("<q", struct.pack("<d", value)),)
-    return int(ordinal)
+    ((number,),) = (struct.unpack("<q", struct.pack("<d", value)),)
+    return int(number)
 
 
-def _double(ordinal: int) -> float:
-    ((value,),) = (struct.unpack("<d", struct.pack("<q", ordinal)),)
+def double(number: int) -> float:
+    """Inverse of :func:`ordinal`."""
+    ((value,),) = (struct.unpack("<d", struct.pack("<q", number)),)
     return float(value)
 
 
-_INFINITY = _ordinal(inf)
-
-
-def halfway(low: float, high: float) -> float:
-    """Double in the middle of those from ``low`` to ``high``; ``low`` if none is between them.
-
-    They are counted, not measured: 52 halvings separate all doubles from 1 to 2.
-    """
-    first, last = (-_ordinal(-one) if one < 0 else _ordinal(abs(one)) for one in (low, high))
-    middle = (first + last) // 2
-    return -_double(-middle) if middle < 0 else _double(middle)
+_INFINITY = ordinal(inf)
 
 
 def least_double(holds: Callable[[float], bool], near: float = 1.0) -> float:
@@ -91,24 +82,18 @@ def least_double(holds: Callable[[float], bool], near: float = 1.0) -> float:
     :param near: where the search starts
     """
     low, high = -1, _INFINITY  # holds is false at low and true at high
-    probe, step = min(_ordinal(near), _INFINITY - 1), 1
+    probe, step = min(ordinal(near), _INFINITY - 1), 1
     while high - low > 1:
-        if holds(_double(probe)):
+        if holds(double(probe)):
             high, onward = probe, probe - step
         else:
             low, onward = probe, probe + step
         step *= 8
         probe = onward if low < onward < high else (low + high) // 2
-    return _double(high)
+    return double(high)
 
 
 def largest_double(holds: Callable[[float], bool], near: float = 1.0) -> float:
     """Largest finite double >= 0 for which a predicate that falls holds; 0 if it holds for none."""
     beyond = least_double(lambda value: not holds(value), near)
-    return _double(max(0, _ordinal(beyond) - 1))
-
-
-def reciprocal_down(loss: float) -> float:
-    """Largest double at most 1/loss: the noise multiplier, rounded to less noise."""
-    nearest = min(1.0 / loss, 1.7976931348623157e308)
-    return nearest if Fraction(nearest) * Fraction(loss) <= 1 else nextafter(nearest, 0.0)
+    return double(max(0, ordinal(beyond) - 1))

@@ -10,7 +10,7 @@ from typing import Any
 from opendp.mod import Function, Measurement, Odometer, Queryable, Transformation
 
 from ..arguments import checks
-from ..arguments.plain import plain
+from ..arguments.owned import plain
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 

@@ -16,7 +16,7 @@ from opendp.mod import Domain, Measure, Metric
 from ..combinators.constructor import constructor
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError
-from ..errors.tables import TableError
+from ..errors.data import TableError
 from ..native import opendp as _native
 from ..queryables.data import Sealed, in_python
 from ..queryables.machine import MachineQueryable

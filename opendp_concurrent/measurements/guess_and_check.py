@@ -9,7 +9,7 @@ from opendp.mod import Domain, Measure, Metric
 
 from ..arguments.checked import Positive, Real
 from ..arguments.checks import at_most, is_a
-from ..arguments.plain import plain
+from ..arguments.owned import plain
 from ..combinators.concurrent_composition import make_concurrent_composition
 from ..combinators.constructor import constructor
 from ..combinators.interactive_measurement import constant_map, make_measurement

@@ -13,7 +13,7 @@ from opendp.mod import Domain, Measure, Metric
 
 from ..arguments.checked import Positive, Probability, checked
 from ..arguments.checks import at_most, is_a
-from ..arguments.plain import plain
+from ..arguments.owned import plain
 from ..arguments.provenance import recorded
 from ..combinators.constructor import constructor
 from ..combinators.interactive_measurement import constant_map, make_measurement

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..arguments.checks import shown
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..public import names_of
-from ..types import Argument, Loss
+from ..types import Argument
 from .approximate_max_divergence import ApproximateMaxDivergence
 from .approximate_zero_concentrated_divergence import ApproximateZeroConcentratedDivergence
 from .conversion import Conversion
@@ -223,15 +223,6 @@ def by_tag(tag: str) -> CompositionMeasure | None:
     ours = _first(one.from_tag(tag) for one in _OURS)
     others = list(_KNOWN.values())[len(_OURS) :]
     return ours or _first(_asked(_reads, other, tag) for other in others)
-
-
-def measure_of_loss(loss: Loss) -> type[CompositionMeasure] | None:
-    """Return a measure under which the value would be a loss; for pictures only."""
-    for one in _OURS:
-        if one.is_loss(loss):
-            return one
-    others = list(_KNOWN.values())[len(_OURS) :]
-    return next((one for one in others if _asked(one.is_loss, loss)), None)
 
 
 __all__ = [

@@ -55,19 +55,3 @@ def descriptor(measure: Argument) -> Argument:
 def is_extrinsic(measure: Argument) -> bool:
     """Whether OpenDP knows the measure by name alone."""
     return is_a(measure, Measure) and measure.type == "ExtrinsicDivergence"
-
-
-__all__ = [
-    "Measure",
-    "OpenDPException",
-    "approximate",
-    "descriptor",
-    "is_extrinsic",
-    "is_measure",
-    "max_divergence",
-    "of_keywords",
-    "renyi_divergence",
-    "smoothed_max_divergence",
-    "user_divergence",
-    "zero_concentrated_divergence",
-]

@@ -8,7 +8,8 @@ from types import ModuleType
 
 from ..arguments import checks
 from ..arguments.checks import is_a
-from ..exact.rounding import split, sqrt_down, to_units
+from ..exact.decimals import down
+from ..exact.rounding import split
 from ..sums.accumulator import Accumulator
 from ..sums.pair_sum import PairSum
 from ..sums.scalar_sum import ScalarSum
@@ -41,7 +42,7 @@ class NumberMeasure(CompositionMeasure):
         return checks.non_negative(**{name: value})
 
     def validate_budget(self, name: str, value: Argument) -> float:
-        return checks.finite(**{name: value})
+        return checks.finite(**{name: down(value)})
 
     def at_most(self, left: float, right: float) -> bool:
         return left <= right
@@ -103,8 +104,8 @@ class PairMeasure(CompositionMeasure):
         """A double in [0, inf) and a probability."""
         first, second = checks.pair(**{name: value})
         return (
-            checks.finite(**{f"{name}[0]": first}),
-            checks.probability(**{f"{name}[1]": second}),
+            checks.finite(**{f"{name}[0]": down(first)}),
+            checks.probability(**{f"{name}[1]": down(second)}),
         )
 
     def at_most(self, left: tuple[float, float], right: tuple[float, float]) -> bool:
@@ -148,12 +149,6 @@ class PairMeasure(CompositionMeasure):
     def symbol(cls, loss: Loss, order: float | None) -> str:
         del loss, order
         return "ε"
-
-
-def split_squares(d_out: float, weights: list[Fraction]) -> list[Loss]:
-    """Shares whose squares add up to at most that of ``d_out``."""
-    square, whole = to_units(d_out) ** 2, sum(weights)
-    return [sqrt_down(int(square * weight / whole)) for weight in weights]
 
 
 def _part(top: float, part: Fraction) -> float:

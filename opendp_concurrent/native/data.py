@@ -15,6 +15,8 @@ from ..interrupts import whole
 from ..types import Data, Distance
 
 _convert_objects = whole(py_to_c)  # native code counts its references to Python objects
+# of OpenDP's texts, for people who know Python's
+_WORDS = {"inferred type is": "found", "Vec<": "list of ", ">": "", "f64": "float", "i32": "int"}
 MOST_ROWS = 2**36  # more than a machine holds
 
 
@@ -30,14 +32,17 @@ def to_pointer(data: Data, carrier_type: Any) -> Any:
     except Exception as error:
         reason = str(error).partition(". ")[0] if isinstance(error, TypeError) else ""
         known = reason.startswith(("inferred type is", "Expected"))
-        failure = reason if known else f"found {type(data).__name__} ({type(error).__name__})"
+        found = reason if known else f"found {type(data).__name__} ({type(error).__name__})"
+        failure = f"{carrier_type}: {found}"
+        for rust, python in _WORDS.items():
+            failure = failure.replace(rust, python)
     else:
         failure = ""
     if failure:  # raised out here, since the error and its frames hold data
         del data
         raise InvalidTypeError(
-            f"arg must be data that are a member of the input_domain, of type {carrier_type}: "
-            f"{failure}"
+            f"arg must be data of the input_domain, {failure}; convert the data, or build on their "
+            "domain, such as dp.vector_domain(dp.atom_domain(T=float))"
         )
     pointer.__opendp_dict__ = {}  # OpenDP keeps the rows here
     return pointer

@@ -8,7 +8,7 @@ from typing import Any
 from ..arguments import checks
 from ..arguments.checks import mapping, shown
 from ..arguments.keys import check_key
-from ..arguments.plain import plain
+from ..arguments.owned import plain
 from ..errors import InvalidTypeError, InvalidValueError
 from .partition import ByEntry, ByRecord, BySplit, Partition, itself
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..arguments.checks import shown
 from ..errors import InvalidTypeError
-from ..measures import CompositionMeasure, measure_of_loss
+from ..measures import CompositionMeasure, registered
 from ..types import Loss
 
 Under = CompositionMeasure | type[CompositionMeasure] | None
@@ -21,7 +21,7 @@ def height(
     :param of: name of the argument, for the message
     :param under: the measure, if it is known
     """
-    measure = under or measure_of_loss(loss)
+    measure = under or _measure_of(loss)
     if measure is None:
         raise InvalidTypeError(f"{of} must be privacy losses, found {shown(loss)}")
     return measure.height(loss, order, of)
@@ -29,5 +29,16 @@ def height(
 
 def name(loss: Loss, order: float | None = None, *, under: Under = None) -> str:
     """Return the name of the number that :func:`height` returns for a loss."""
-    measure = under or measure_of_loss(loss)
+    measure = under or _measure_of(loss)
     return "loss" if measure is None else measure.symbol(loss, order)
+
+
+def _measure_of(loss: Loss) -> type[CompositionMeasure] | None:
+    """Return a measure under which the value would be a loss; those of this package come first."""
+    for one in registered():
+        try:
+            if one.is_loss(loss):
+                return one
+        except Exception:  # of a class of another package
+            continue
+    return None

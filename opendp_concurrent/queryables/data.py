@@ -22,8 +22,7 @@ from ..accounts.reentry import check_not_held
 from ..arguments.provenance import Unrecorded
 from ..data.kind import check_files, kind_of
 from ..errors import InvalidValueError, ReentrantLaunchError
-from ..errors.data import ForkedError
-from ..errors.tables import TableError
+from ..errors.data import ForkedError, TableError
 from ..failures import pass_interrupt
 from ..interrupts import Lock
 from ..native import opendp as _native

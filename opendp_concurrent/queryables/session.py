@@ -18,7 +18,7 @@ from ..accounts.name import as_child
 from ..accounts.prepaid import Given, Prepaid
 from ..accounts.price import Price, own_distance
 from ..arguments import checks
-from ..arguments.plain import plain
+from ..arguments.owned import plain
 from ..errors import InvalidTypeError, InvalidValueError, RefusalError, tell_charged, uncharged
 from ..errors import charged as known_charged
 from ..interrupts import let_in, whole

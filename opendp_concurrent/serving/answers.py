@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, WeakValueDictionary
 
 from ..arguments import checks
-from ..arguments.plain import plain
+from ..arguments.owned import plain
 from ..errors import InvalidTypeError, InvalidValueError, KeyReusedError, uncharged
 from ..errors import charged as charged_by
 from ..errors.ledger import LedgerError

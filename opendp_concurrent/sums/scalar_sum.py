@@ -47,9 +47,9 @@ class ScalarSum:
 
     def within(self, d_out: float) -> bool:
         """Return whether the exact sum is at most ``d_out``."""
-        if self.units is None or type(d_out) is not float or not 0.0 <= d_out < inf:
+        if self.units is None or not 0.0 <= d_out < inf:
             return self.loss <= d_out
-        return self.units <= _units(d_out)  # both are exact
+        return self.units <= _units(d_out)  # a sum of doubles: exact, also for a fraction
 
     def remaining(self, d_out: float) -> float:
         """Return the largest double whose exact sum with this sum is at most ``d_out``."""

@@ -9,17 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import inf, isinf
 from typing import TYPE_CHECKING
 
 from ..arguments import checks
 from ..arguments.written import written
-from ..exact.rounding import sqrt_down, sqrt_up, to_units
+from ..exact.rounding import SMALLEST, sqrt_down, sqrt_up
 from ..types import Loss
 from .accumulator import Divided, times
 
 if TYPE_CHECKING:
     from ..measures.measure import CompositionMeasure
+
+
+def _square(value: float | Fraction) -> int:
+    """Square as a multiple of 2**-(2 * SMALLEST); exact for doubles, else rounded down."""
+    numerator, denominator = value.as_integer_ratio()
+    return (numerator**2 << 2 * SMALLEST) // denominator**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +49,13 @@ class SquareSum:
         mu, count = checks.non_negative(d_mid=d_mid), times(count)
         if isinf(mu) or self.units is None:
             return SquareSum(None)
-        return SquareSum(self.units + count * to_units(mu) ** 2)
+        return SquareSum(self.units + count * _square(mu))
 
     def within(self, d_out: float) -> bool:
         """Return whether the exact sum is at most the square of ``d_out``."""
         if isinf(d_out):
             return True
-        return self.units is not None and self.units <= to_units(d_out) ** 2
+        return self.units is not None and self.units <= _square(d_out)
 
     def remaining(self, d_out: float) -> float:
         """Return the largest double whose square can still be added."""
@@ -56,7 +63,7 @@ class SquareSum:
             return inf
         if self.units is None:
             return 0.0
-        return sqrt_down(max(0, to_units(d_out) ** 2 - self.units))
+        return sqrt_down(max(0, _square(d_out) - self.units))
 
     def amounts(self, d_mid: Loss) -> tuple[int | None]:
         """Return the square of a launch's loss."""
@@ -64,7 +71,7 @@ class SquareSum:
 
     def limits(self, d_out: float) -> tuple[int]:
         """Return the square of a finite bound."""
-        return (to_units(d_out) ** 2,)
+        return (_square(d_out),)
 
     def of_amounts(self, totals: Sequence[int]) -> SquareSum:
         """Return the sum of these squares."""

@@ -17,7 +17,7 @@ from opendp.mod import assert_features
 from ..arguments import checks
 from ..arguments.checked import checked
 from ..errors import InvalidTypeError, InvalidValueError
-from ..errors.tables import TableError
+from ..errors.data import TableError
 from .engines.engine import Run, integers
 from .plan import Charge, Quantised, Relation, moving
 from .schema import KINDS, column_name

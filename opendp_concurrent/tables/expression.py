@@ -12,8 +12,7 @@ from datetime import date
 from typing import Any, NoReturn
 
 from ..arguments import checks
-from ..arguments.owned import own_number
-from ..arguments.plain import plain
+from ..arguments.owned import own_number, plain
 from ..errors import InvalidTypeError, InvalidValueError
 from .schema import column_name
 

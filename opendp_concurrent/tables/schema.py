@@ -9,7 +9,7 @@ from datetime import date, datetime
 from typing import Any
 
 from ..arguments import checks
-from ..arguments.plain import plain
+from ..arguments.owned import plain
 from ..errors import InvalidTypeError, InvalidValueError
 
 KINDS: dict[type, str] = {

@@ -20,7 +20,7 @@ from opendp.mod import assert_features
 from ..arguments import checks
 from ..arguments.checked import checked
 from ..errors import InvalidTypeError, InvalidValueError
-from ..errors.tables import TableError
+from ..errors.data import TableError
 from .budgets import budgets_name, quoted
 from .domain import GroupBound, Tables, record_of
 from .engines.engine import Run

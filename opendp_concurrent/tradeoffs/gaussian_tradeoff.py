@@ -9,7 +9,7 @@ from typing import Any
 
 from ..arguments import checks
 from ..arguments.provenance import recorded
-from ..exact.rounding import reciprocal_down
+from ..exact.doubles import reciprocal_down, split_squares
 from ..measures.conversion import Conversion, Profile
 from ..measures.conversions.products import gaussian_to_zcdp
 from ..measures.groups import divided_down, times_up
@@ -17,7 +17,7 @@ from ..measures.kinds import APPROXIMATE, GAUSSIAN, PROFILE, PURE, ZCDP
 from ..measures.measure import Composability, only
 from ..measures.noise import Noise
 from ..measures.opendp import Measure, descriptor, user_divergence
-from ..measures.shapes import NumberMeasure, split_squares
+from ..measures.shapes import NumberMeasure
 from ..references import cite
 from ..sums.accumulator import Accounting, Accumulator
 from ..sums.square_sum import Squares, SquareSum
@@ -84,7 +84,7 @@ class GaussianTradeoff(NumberMeasure):
 
     def split(self, d_out: float, weights: list[Fraction]) -> list[Loss]:
         """Shares whose squares add up to at most that of ``d_out``."""
-        return split_squares(d_out, weights)
+        return list(split_squares(d_out, weights))
 
     def sum(self) -> Accounting:
         """The root of the sum of squares."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..arguments.provenance import recorded
 from ..errors import InvalidValueError, UnsupportedMeasureError
+from ..exact.doubles import split_squares
 from ..fdp.function import TradeoffFunction, check_both, check_function
 from ..fdp.writing import function_event
 from ..measures.conversion import Conversion, Profile
@@ -17,7 +18,6 @@ from ..measures.groups import divided_down
 from ..measures.kinds import APPROXIMATE, GAUSSIAN, PROFILE, TRADEOFF
 from ..measures.measure import Composability, CompositionMeasure, only
 from ..measures.opendp import Measure, descriptor, user_divergence
-from ..measures.shapes import split_squares
 from ..references import cite
 from ..sums.accumulator import Accounting, Accumulator
 from ..types import Argument, Json, Loss

@@ -263,7 +263,7 @@ def test_a_compositor_without_shares_left_says_so():
     root(count(0.25))
     error = refused(root, count(0.25))
     assert error.remaining == ()
-    assert "spent 0.5, asked 0.25, all 1 shares used (" in str(error)
+    assert "spent 0.5, asked 0.25, no share left of 1 (" in str(error)
     assert str(error).endswith("nothing was charged; build it with more d_mids")
 
 

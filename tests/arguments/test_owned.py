@@ -1,6 +1,7 @@
 """A linear query was checked and then copied: a thread put a value of 10^6 past the check."""
 
 import sys
+from enum import IntEnum
 
 import numpy as np
 import opendp.prelude as dp
@@ -8,6 +9,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.arguments import owned
+from opendp_concurrent.arguments.owned import plain
 from opendp_concurrent.errors import ConcurrentError, InvalidTypeError, InvalidValueError
 from opendp_concurrent.measurements.linear.histogram import Universe
 from opendp_concurrent.measurements.linear.linear_answers import Batch
@@ -480,3 +482,31 @@ def test_trade_off_functions_are_made_of_copies():
     assert oc.TradeoffFunction.finite(masses, [0.75, 0.25]) == oc.TradeoffFunction.finite(
         [0.25, 0.75], [0.75, 0.25]
     )
+
+
+class Lying(float):
+    def __float__(self):
+        return 2.0
+
+
+class Named(str):
+    def __str__(self):
+        return "other"
+
+
+class Number(IntEnum):
+    ONE = 1
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(Lying(1.0), 1.0), (Named("a"), "a"), (Number.ONE, 1), (True, True)]
+)
+def test_a_subclass_becomes_pythons_own_class(value, expected):
+    found = plain(value)
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+def test_other_values_stay_as_they_are():
+    value = [1.0]
+    assert plain(value) is value

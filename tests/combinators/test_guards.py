@@ -243,7 +243,7 @@ def test_a_launch_beyond_its_share_consumes_nothing(space):
     assert error.remaining == (0.25, 0.5)
     root(laplace(space, 0.125))
     root(laplace(space, 0.5))
-    refused(root, laplace(space, 0.125), BudgetExceededError, "all 2 shares used")
+    refused(root, laplace(space, 0.125), BudgetExceededError, "no share left of 2")
 
 
 def test_bad_spaces_and_measures(space):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.exact.shortest import to_spend
 from opendp_concurrent.measures import composition_measure
 from opendp_concurrent.sums.orders_sum import OnOrders
 
@@ -137,7 +138,7 @@ def test_a_scale_is_found_in_fewer_than_a_hundred_builds(d_out, bounds):
 
     found = oc.c.smallest_scale(make, 1.0, d_out, launches=7, bounds=bounds)
     assert len(scales) < 100
-    share = oc.c.largest_share(oc.loss_of(mu=d_out), 7)
+    share = oc.c.largest_share(oc.loss_of(mu=to_spend(d_out)), 7)  # 0.02 as people type it
     assert make(found).map(1.0) <= share < make(math.nextafter(found, 0.0)).map(1.0)
 
 

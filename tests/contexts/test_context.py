@@ -2,6 +2,7 @@ from fractions import Fraction
 from itertools import groupby
 
 import opendp.prelude as dp
+import polars as pl
 import pytest
 
 import opendp_concurrent as oc
@@ -325,3 +326,47 @@ def test_a_share_that_a_failed_launch_has_used_is_not_the_next_querys(error):
     assert 2.99 < query.map(1) <= 3.0
     context(query)
     assert list(context.remaining_privacy_loss()) == []
+
+
+@pytest.mark.parametrize(
+    ("loss", "asked", "rest"),
+    [
+        ({"epsilon": 1.0}, {"rho": 0.1}, r"query\(epsilon=...\), found rho$"),
+        ({"epsilon": 1.0}, {"mu": 0.1}, r"query\(epsilon=...\), found mu$"),
+        ({"epsilon": 1.0, "delta": 1e-6}, {"epsilon": 0.1}, r"`delta=0.0` in your query"),
+    ],
+)
+def test_a_loss_under_another_measure_is_told_what_to_pass(loss, asked, rest):
+    context = oc.concurrent_context([1], dp.unit_of(contributions=1), dp.loss_of(**loss))
+    with pytest.raises(InvalidValueError, match=f"^Expected output measure .* but got .*{rest}"):
+        context.query(**asked)
+
+
+# --- as OpenDP's contexts are --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [dp.Context.compositor, oc.concurrent_context])
+def test_a_nested_context_has_the_domain_of_the_whole_data(make):
+    unit, loss = dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0)
+    context = make([1, 2, 3], unit, loss, split_evenly_over=1)
+    child = context.query().clamp((0, 5)).compositor(split_evenly_over=2).release()
+    assert child.accountant.input_domain == context.accountant.input_domain
+    assert child.query_space[0] == dp.vector_domain(dp.atom_domain(bounds=(0, 5)))
+    assert child.d_out == 1.0
+    assert child.remaining_privacy_loss() == [0.5, 0.5]
+    child.query().sum().laplace().release()
+    assert child.remaining_privacy_loss() == [0.5]
+
+
+@pytest.mark.parametrize("make", [dp.Context.compositor, oc.concurrent_context])
+def test_margins_as_a_dict_are_deprecated_and_a_margin_by_a_text_is_refused(make):
+    frame = pl.LazyFrame({"a": [1, 2], "b": ["x", "y"]})
+    unit, loss = dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0)
+    margin = dp.polars.Margin(max_length=3)
+    with pytest.warns(DeprecationWarning, match="list") as warned:
+        made = make(frame, unit, loss, split_evenly_over=1, margins={("b",): margin})
+    if make is oc.concurrent_context:
+        assert warned[0].filename == __file__
+    assert "margins=[{col" in str(made.accountant.input_domain)
+    with pytest.raises(ValueError, match=r'Did you mean \["b"\]'):
+        make(frame, unit, loss, split_evenly_over=1, margins=[dp.polars.Margin(by="b")])

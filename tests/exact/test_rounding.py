@@ -10,7 +10,6 @@ from opendp_concurrent.exact.rounding import (
     SMALLEST,
     from_units_down,
     from_units_up,
-    halfway,
     largest_double,
     least_double,
     split,
@@ -178,25 +177,3 @@ def test_even_shares_can_all_be_spent_and_no_more(total):
         share, *others = split(total, [Fraction(1)] * k)
         assert all(other == share for other in others)
         assert k * Fraction(share) <= Fraction(total) < (k + 1) * Fraction(share)
-
-
-@given(st.floats(allow_nan=False), st.floats(allow_nan=False))
-def test_halving_by_number_ends_at_neighbours_within_64_steps(one, other):
-    low, high = min(one, other) + 0.0, max(one, other) + 0.0  # without the sign of zero
-    for _ in range(65):
-        middle = halfway(low, high)
-        assert low <= middle <= high
-        if middle == low:
-            break
-        assert middle < high
-        low, high = (middle, high) if middle < 0.1 else (low, middle)
-    assert high <= math.nextafter(low, math.inf)
-
-
-def test_as_many_doubles_are_below_the_middle_as_above():
-    assert halfway(1.0, 2.0) == 1.5
-    assert halfway(1.0, 4.0) == 2.0
-    assert halfway(-4.0, -1.0) == -2.0
-    assert halfway(-3.0, 3.0) == 0.0
-    assert halfway(0.0, 5e-324) == 0.0
-    assert halfway(-5e-324, 0.0) == -5e-324

@@ -26,7 +26,7 @@ from opendp.metrics import (
 from opendp.mod import Domain, Metric, Transformation
 
 from ...arguments import checks, owned
-from ...arguments.plain import plain
+from ...arguments.owned import plain
 from ...errors import InvalidTypeError, InvalidValueError
 from ...failures import pass_interrupt
 from ...native import opendp as _native

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -12,10 +13,11 @@ from glob import glob
 from threading import Timer
 from typing import Any, ClassVar
 from uuid import uuid4
+from weakref import WeakSet
 
 from ...accounts.reentry import check_not_held
 from ...errors import InvalidTypeError, InvalidValueError
-from ...errors.tables import TableError
+from ...errors.data import TableError
 from ...interrupts import Lock, let_in, whole
 from ..csv_file import NoCsvError, columns_of, kinds_of
 from ..plan import Scan
@@ -51,6 +53,7 @@ _OF_DUCKDB = ("", "duckdb", None)
 _OWN = "SET search_path = 'system.main'"  # of a cursor: no macro is found there, so none shadows
 _TURN = Lock()  # of transactions in this process; another process cannot open the file
 _BINARY = ("", "binary", "c", "posix")
+_OPEN: WeakSet[DuckDB] = WeakSet()
 _INHERITED: set[int] = set()  # processes that were forked with DuckDB's databases in their memory
 
 
@@ -61,6 +64,13 @@ def _remember_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_remember_fork)
+
+
+@atexit.register
+def _let_go() -> None:
+    """Let go of connections: at exit OpenDP frees no data, and DuckDB prints what is not freed."""
+    for engine in list(_OPEN):
+        engine._connection = None
 
 
 class DuckDB(Engine):
@@ -78,6 +88,7 @@ class DuckDB(Engine):
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
+        _OPEN.add(self)
         self._files: dict[str, tuple[int, ...]] = {}  # which scan has read and checked
 
     def reference(self, table: tuple[str, ...]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from ...arguments import checks
 from ...errors import InvalidTypeError, InvalidValueError
-from ...errors.tables import TableError
+from ...errors.data import TableError
 from ...failures import log, pass_interrupt
 from ...interrupts import whole
 from ...shown import SHOWN

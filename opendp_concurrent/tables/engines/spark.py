@@ -14,7 +14,7 @@ from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from ...errors import InvalidTypeError, InvalidValueError
-from ...errors.tables import TableError
+from ...errors.data import TableError
 from ...interrupts import let_in
 from ..plan import Scan
 from ..schema import Scales, Schema

@@ -1,0 +1,180 @@
+"""Contexts, filters and compositors read the decimals that people type ."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
+
+dp.enable_features("contrib", "honest-but-curious")
+
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+ODOMETER = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
+
+
+def context(loss_of=dp.loss_of, data=(1, 2, 3), **loss):
+    data = list(data) if type(data) is tuple else data
+    return oc.concurrent_context(data, dp.unit_of(contributions=1), loss_of(**loss))
+
+
+def spend(made, noise, **loss):
+    getattr(made.query(**loss).count(), noise)().release()
+
+
+FULL = [
+    (1.0, [0.1] * 10),
+    (1.0, [0.05] * 20),
+    (1.0, [1 / 3] * 3),
+    (0.8, [0.7, 0.1]),
+    (0.7, [0.6, 0.1]),
+    (0.3, [0.1, 0.2]),
+    (Decimal("0.7"), ["0.6", Decimal("0.1")]),
+    (Fraction(1), [Fraction(1, 3)] * 3),
+    (1, [0.7, "0.3"]),
+]
+
+
+@pytest.mark.parametrize(("cap", "shares"), FULL)
+@pytest.mark.parametrize(("word", "noise"), [("epsilon", "laplace"), ("rho", "gaussian")])
+def test_decimals_that_add_up_to_the_bound_fit(cap, shares, word, noise):
+    made = context(oc.loss_of, **{word: cap})
+    for share in shares:
+        spend(made, noise, **{word: share})
+    assert made.remaining_privacy_loss() < 1e-15
+    with pytest.raises(BudgetExceededError):
+        spend(made, noise, **{word: 1e-9})
+    exact = Fraction(made.current_privacy_loss())
+    assert exact <= Fraction(made.accountant.map(1))
+    assert exact <= Fraction(cap) * (1 + Fraction(1, 2**52))
+
+
+def test_both_parts_of_a_pair_are_decimals():
+    made = context(epsilon=1.0, delta=1e-6)
+    for _ in range(10):
+        spend(made, "gaussian", epsilon=0.1, delta=1e-7)
+    deltas = context(epsilon=1.0, delta=7e-6)  # 7 doubles of 1e-6, too, but not 10 of 1e-5 in 1e-4
+    wide = context(epsilon=1.0, delta=1e-4)
+    for made, share in [(deltas, 1e-6)] * 7 + [(wide, 1e-5)] * 10:
+        spend(made, "gaussian", epsilon=0.1, delta=share)
+
+
+def test_squares_of_decimals_fit():
+    made = context(oc.loss_of, mu=1.0)
+    spend(made, "gaussian", mu=0.6)
+    spend(made, "gaussian", mu="0.8")
+
+
+def test_frames_and_children_spend_decimals_too():
+    rows = context(data=pl.LazyFrame({"a": [1, 2, 3]}), epsilon=1.0)
+    for _ in range(10):
+        rows.query(epsilon=0.1).select(dp.len(signed=True)).release()
+    made = context(epsilon=1.0)
+    for _ in range(10):
+        child = made.query(epsilon=0.1).compositor(split_evenly_over=2).release()
+        child.query().count().laplace().release()
+        child.query().count().laplace().release()
+
+
+def test_a_given_scale_costs_what_its_map_says():
+    made = context(epsilon=0.8)
+    for _ in range(8):  # 8 doubles of 0.1 are the double 0.8, which is above the decimal
+        made.query().count().laplace(scale=10.0).release()
+    ten = context(epsilon=Decimal("0.8"))
+    for _ in range(7):
+        ten.query().count().laplace(scale=10.0).release()
+    with pytest.raises(BudgetExceededError):  # the map says 0.1 as a double, which is above a tenth
+        ten.query().count().laplace(scale=10.0).release()
+
+
+def test_a_share_of_a_split_is_used_whole():
+    made = oc.concurrent_context(
+        [1], dp.unit_of(contributions=1), dp.loss_of(epsilon=0.3), split_evenly_over=1
+    )
+    measurement = made.query().count().laplace().resolve()
+    assert measurement.check(1, 0.3)
+    assert not measurement.check(1, 0.3 - 1e-15)
+
+
+def make_count(scale):
+    return SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale)
+
+
+@pytest.mark.parametrize("cap", ["0.7", Decimal("0.7"), Fraction(7, 10)])
+def test_a_filter_compares_with_what_was_typed_and_shows_no_less(cap):
+    made = oc.make_concurrent_filter(ODOMETER, 1, cap)
+    assert Fraction(made.map(1)) >= Fraction(7, 10)
+    assert made.map(1) == 0.7000000000000001
+    root = made([1, 2, 3])
+    for share in (0.6, 0.1):
+        root(make_count(oc.c.smallest_scale(make_count, 1, share)))
+    assert Fraction(root.privacy_loss()) > Fraction(0.7)  # so the double would have refused it
+    with pytest.raises(BudgetExceededError) as refused:
+        root(make_count(1e12))
+    assert refused.value.d_out == 0.7000000000000001
+
+
+def test_a_double_of_a_filter_or_compositor_means_the_double():
+    assert oc.make_concurrent_filter(ODOMETER, 1, 0.7).map(1) == 0.7
+    compositor = oc.make_concurrent_composition(*SPACE, dp.max_divergence(), 1, [0.1] * 10)
+    assert Fraction(compositor.map(1)) >= 10 * Fraction(0.1)
+    root = compositor([1, 2, 3])
+    root(make_count(10.0))  # the map of which is this double
+
+
+def test_typed_shares_of_a_compositor_add_up_to_the_decimal():
+    made = oc.make_concurrent_composition(*SPACE, dp.max_divergence(), 1, ["0.1"] * 10)
+    assert made.map(1) == 1.0
+    with pytest.raises(BudgetExceededError):
+        made([1])(make_count(10.0))
+    parent = oc.make_concurrent_filter(ODOMETER, 1, 1.0)([1, 2, 3])
+    parent(made)
+
+
+def test_rules_that_convert_and_limits_take_decimals_rounded_down():
+    rule = oc.accumulators.zcdp(delta_slack=1e-6)
+    measure = dp.approximate(dp.max_divergence())
+    odometer = oc.make_concurrent_odometer(*SPACE, measure, accumulator=rule)
+    made = oc.make_concurrent_filter(odometer, 1, (Decimal("0.8"), "1e-5"))
+    assert made.map(1) == (0.7999999999999999, 9.999999999999999e-06)
+    root = oc.make_concurrent_filter(ODOMETER, 1, 1.0)([1, 2, 3])
+    alice = root(oc.c.make_limited(ODOMETER, 1, Decimal("0.8"), label="alice"))
+    assert alice.remaining() == 0.7999999999999999
+
+
+def test_a_ledger_keeps_doubles(tmp_path):
+    loss = "0.8"
+    path = tmp_path / "ledger.db"
+    for begin in (oc.ledger.create_ledger, oc.ledger.open_ledger):  # under the same terms
+        ledger = begin(path, dataset="survey")
+        made = oc.concurrent_context(
+            [1, 2, 3], dp.unit_of(contributions=1), oc.loss_of(epsilon=loss), ledger=ledger
+        )
+        assert made.accountant.map(1) == 0.7999999999999999
+        spend(made, "laplace", epsilon=0.1)
+        ledger.close()
+
+
+@pytest.mark.parametrize("value", ["much", "nan", Decimal("inf"), "1e999999999", Fraction(10**400)])
+def test_what_is_no_loss_is_refused_by_name(value):
+    with pytest.raises((InvalidTypeError, InvalidValueError), match="d_out"):
+        oc.make_concurrent_filter(ODOMETER, 1, value)
+    with pytest.raises((InvalidTypeError, InvalidValueError), match="epsilon"):
+        context(epsilon=1.0).query(epsilon=value)
+    with pytest.raises((InvalidTypeError, InvalidValueError), match="d_mids"):
+        oc.make_concurrent_composition(*SPACE, dp.max_divergence(), 1, [value])
+
+
+@pytest.mark.parametrize("cap", [0.7, 0.8])
+def test_an_accountant_can_still_be_sent(cap):
+    sent = oc.serialize(context(oc.loss_of, epsilon=cap).accountant)
+    assert oc.deserialize(sent).map(1) == (0.7000000000000001 if cap == 0.7 else 0.8)
+
+
+def test_a_map_is_no_typed_number():
+    """A map that returns a Fraction is refused: rounding a loss down would be too small."""
+    with pytest.raises(TypeError):
+        oc.measures.composition_measure(dp.max_divergence()).validate("d_mid", Fraction(1, 3))
