@@ -147,6 +147,16 @@ class TableQuery(ConcurrentQuery):
         """Join with public rows; see :func:`.make_public_join`."""
         return self._step(steps.then_public_join(on, schema, rows))
 
+    def join_private(
+        self,
+        table: str,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
+        on: str | Sequence[str] = (),
+        how: str = "inner",
+    ) -> ConcurrentQuery:
+        """Join with another table of the same units; see :func:`.make_private_join`."""
+        return self._step(steps.then_private_join(table, columns, on, how))
+
     # --- aggregates ------------------------------------------------------------------------------
 
     def count(self) -> TableAnswerQuery:

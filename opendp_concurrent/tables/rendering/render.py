@@ -123,6 +123,8 @@ class Renderer:
             return self._truncate(relation, query, names, _of(names, schema)), names
         if isinstance(relation, nodes.GroupTruncate):
             return self._group_truncate(relation, query, names, _of(names, schema)), names
+        if isinstance(relation, nodes.PrivateJoin):
+            return self._private_join(relation, query, names, schema)
         return self._join(relation, query, names, schema)
 
     def _scan(self, scan: nodes.Scan) -> tuple[Any, dict[str, str]]:
@@ -239,6 +241,27 @@ class Renderer:
         joined = exp.select(*columns, copy=False).from_(sql.subquery(query, "t"), copy=False)
         joined = joined.join(sql.subquery(public, "k"), on=matches, join_type="inner", copy=False)
         return joined, {name: together[name] for name in after.names}
+
+    def _private_join(
+        self, relation: nodes.PrivateJoin, query: Any, names: dict[str, str], schema: Schema
+    ) -> tuple[Any, dict[str, str]]:
+        other, own = self._relation(relation.other)
+        units = _of(own, nodes.schema_after(relation.other))
+        keys = [*units, *(own[name] for name in relation.on)]
+        fresh = {name: f"c{self._fresh(names) + at}" for at, (name, _) in enumerate(relation.added)}
+        columns: list[Any] = [exp.column(of, "t") for of in names.values()]
+        for name, of in relation.added:
+            columns.append(exp.alias_(exp.column(own[of], "k"), fresh[name]))
+        if relation.how in ("semi", "anti"):  # one partner at most
+            distinct = list(map(sql.column, dict.fromkeys(keys)))
+            other = sql.select(distinct, other).group_by(*distinct, copy=False)
+        matches = sql.equal([*_of(names, schema), *(names[name] for name in relation.on)], keys)
+        kind = "left" if relation.how in ("left", "anti") else "inner"
+        joined = exp.select(*columns, copy=False).from_(sql.subquery(query, "t"), copy=False)
+        joined = joined.join(sql.subquery(other, "k"), on=matches, join_type=kind, copy=False)
+        if relation.how == "anti":
+            joined = joined.where(sql.is_null(exp.column(units[0], "k")), copy=False)
+        return joined, {**names, **fresh}
 
     @staticmethod
     def _fresh(names: dict[str, str]) -> int:
