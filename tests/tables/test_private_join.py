@@ -304,16 +304,22 @@ def test_tables_of_other_units_or_connections_are_refused(on_duckdb):
 
 
 def test_postgres_reads_both_tables_in_one_statement(on_postgres):
-    main, other = flights(on_postgres), planes(on_postgres)
-    stored = (other.space >> oc.t.then_truncate(1, materialize=True))(other)
-    fixed = flights(on_postgres, snapshot=True)
-    for one, another in (main, stored), (fixed, planes(on_postgres)):
-        with pytest.raises(InvalidValueError, match="same connection, and without snapshot"):
-            one.with_tables(planes=another)
-    both = flights(on_postgres).with_tables(planes=planes(on_postgres))
+    both = linked(on_postgres)
     kept = both.space >> oc.t.then_truncate(2, materialize=True)
     joined = kept >> oc.t.then_private_join("planes", ["seats"]) >> oc.t.then_truncate(9)
     assert (joined >> oc.t.then_table_count())(both) == 2 * 2 + 1
+
+
+def test_postgres_has_no_statement_for_stored_rows_and_snapshots(on_postgres):
+    main, other = flights(on_postgres), planes(on_postgres)
+    stored = (other.space >> oc.t.then_truncate(1, materialize=True))(other)
+    with pytest.raises(InvalidValueError, match="same connection, and without snapshot"):
+        main.with_tables(planes=stored)
+    schema = {"plane": int, "zone": str}
+    fixed = oc.tables.scan(on_postgres.connection, "flights", schema, "plane", snapshot=True)
+    with pytest.raises(InvalidValueError, match="same connection, and without snapshot"):
+        fixed.with_tables(planes=other)
+    del fixed  # which has a lock
 
 
 def test_the_other_table_is_checked_at_each_launch(engine):
