@@ -424,14 +424,15 @@ class Renderer:
     def _steps(self, value: nodes.Quantised, own: str, factor: float) -> Any:
         """Return ``floor(x * factor + 0.5)`` of the clamped value x.
 
-        Of tiny values this is 0. The product is not computed of them, since its underflow is an
-        error in PostgreSQL.
+        Of tiny values this is 0. Where underflow is an error, the product is not computed of them.
         """
         constant, tiny = self._dialect.constant, SMALLEST / factor
         clamped = self._clamped(own, value.lower, value.upper, float)
         product = exp.Mul(this=clamped.copy(), expression=constant(factor, float))
         half = exp.Add(this=exp.Paren(this=product), expression=constant(0.5, float))
         steps = self._dialect.whole(exp.Floor(this=half))
+        if not self._dialect.underflows:
+            return steps
         small = sql.conjunction(
             exp.GT(this=clamped.copy(), expression=constant(-tiny, float)),
             exp.LT(this=clamped, expression=constant(tiny, float)),
