@@ -985,7 +985,7 @@ def _private_join(case: Case) -> Case:
     table = tables.linked()
     joined = Built("private_join", table.space)("others", how="semi")
     alone = dp.t.make_user_transformation(
-        *joined.output_space, *case.space, tables.alone, lambda d_in: d_in
+        *joined.output_space, *tables.space(), tables.alone, lambda d_in: d_in
     )
     return after(case, joined >> alone >> case.what, table, lambda item: item)
 
