@@ -220,27 +220,16 @@ class Renderer:
         return sql.select([*columns, *(exp.alias_(one, of) for of, one in again.items())], made)
 
     def _join(
-        self,
-        relation: nodes.PublicJoin,
-        query: exp.Expression,
-        names: dict[str, str],
-        schema: Schema,
+        self, relation: nodes.PublicJoin, query: Any, names: dict[str, str], schema: Schema
     ) -> tuple[Any, dict[str, str]]:
-        after = nodes.schema_after(relation)
         on = [(name, schema.kind(name)) for name in relation.on]
-        fresh = {name: f"c{self._fresh(names) + at}" for at, (name, _) in enumerate(relation.added)}
         keys = [f"k{place}" for place in range(len(on))]
+        added = {name: f"v{place}" for place, (name, _) in enumerate(relation.added)}
         rows = [(*key, *row) for key, row in zip(relation.keys, relation.rows, strict=True)]
-        public = self._public(
-            rows, [*keys, *fresh.values()], [kind for _, kind in (*on, *relation.added)]
-        )
-        together = {**names, **fresh}
-        columns = [exp.column(of, "t") for of in names.values()]
-        columns += [exp.column(of, "k") for of in fresh.values()]
+        kinds = [kind for _, kind in (*on, *relation.added)]
+        public = self._public(rows, [*keys, *added.values()], kinds)
         matches = sql.equal([names[name] for name in relation.on], keys)
-        joined = exp.select(*columns, copy=False).from_(sql.subquery(query, "t"), copy=False)
-        joined = joined.join(sql.subquery(public, "k"), on=matches, join_type="inner", copy=False)
-        return joined, {name: together[name] for name in after.names}
+        return self._paired(query, names, public, added, matches)
 
     def _private_join(
         self, relation: nodes.PrivateJoin, query: Any, names: dict[str, str], schema: Schema
@@ -248,19 +237,34 @@ class Renderer:
         other, own = self._relation(relation.other)
         units = _of(own, nodes.schema_after(relation.other))
         keys = [*units, *(own[name] for name in relation.on)]
-        fresh = {name: f"c{self._fresh(names) + at}" for at, (name, _) in enumerate(relation.added)}
-        columns: list[Any] = [exp.column(of, "t") for of in names.values()]
-        for name, of in relation.added:
-            columns.append(exp.alias_(exp.column(own[of], "k"), fresh[name]))
         if relation.how in ("semi", "anti"):  # one partner at most
             distinct = list(map(sql.column, dict.fromkeys(keys)))
             other = sql.select(distinct, other).group_by(*distinct, copy=False)
         matches = sql.equal([*_of(names, schema), *(names[name] for name in relation.on)], keys)
+        added = {name: own[of] for name, of in relation.added}
         kind = "left" if relation.how in ("left", "anti") else "inner"
-        joined = exp.select(*columns, copy=False).from_(sql.subquery(query, "t"), copy=False)
-        joined = joined.join(sql.subquery(other, "k"), on=matches, join_type=kind, copy=False)
+        joined, together = self._paired(query, names, other, added, matches, kind)
         if relation.how == "anti":
             joined = joined.where(sql.is_null(exp.column(units[0], "k")), copy=False)
+        return joined, together
+
+    def _paired(
+        self,
+        query: Any,
+        names: dict[str, str],
+        other: Any,
+        added: dict[str, str],
+        matches: Any,
+        kind: str = "inner",
+    ) -> tuple[Any, dict[str, str]]:
+        """Return a join of two queries, with some columns of the other one under fresh names."""
+        first = self._fresh(names)
+        fresh = {name: f"c{first + at}" for at, name in enumerate(added)}
+        columns: list[Any] = [exp.column(of, "t") for of in names.values()]
+        for name, of in added.items():
+            columns.append(exp.alias_(exp.column(of, "k"), fresh[name]))
+        joined = exp.select(*columns, copy=False).from_(sql.subquery(query, "t"), copy=False)
+        joined = joined.join(sql.subquery(other, "k"), on=matches, join_type=kind, copy=False)
         return joined, {**names, **fresh}
 
     @staticmethod
