@@ -1,14 +1,15 @@
 """Bins between public edges: which one a value is in, in a number of steps far below that of edges.
 
 Few edges are compared by bisection in the statement. More are sent as an array, and searched as the
-engine does it best: DuckDB by an ASOF join, PostgreSQL by its function, and Spark by a join within
-the part that bisection finds.
+engine does it best: DuckDB by its histogram, or by an ASOF join if there are groups, PostgreSQL by
+its function, and Spark by a join within the part that bisection finds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf, nextafter
 from typing import Any
 
 from . import expressions as sql
@@ -47,6 +48,31 @@ class Search:
             place = exp.WidthBucket(this=sql.column(self.own), threshold=public)
             return self._with(self.query, place)
         return self._by_parts() if self.dialect.search == "parts" else self._by_asof()
+
+    def counted(self) -> Any:
+        """Return a query of numbers ``b`` of edges, and of how many values have each."""
+        if self.dialect.search == "asof" and len(self.edges) > FEW:
+            return self._by_histogram()
+        columns = [sql.column("b"), exp.Count(this=exp.Star())]
+        return sql.select(columns, self.located()).group_by(sql.column("b"), copy=False)
+
+    def _by_histogram(self) -> Any:
+        """Count by DuckDB's histogram, whose bins end with a boundary and have it.
+
+        So the boundaries are the numbers before the edges. No number is before -inf, which is the
+        first edge of all values then.
+        """
+        first = int(self.edges[0] == -inf)
+        ends = [one - 1 if self.kind is int else nextafter(one, -inf) for one in self.edges[first:]]
+        places = list(range(first, len(self.edges) + 1))
+        arguments = [sql.column(self.own), self.array(ends, self.kind)]
+        counts = exp.Anonymous(this="HISTOGRAM", expressions=arguments)
+        found = sql.select([exp.alias_(counts, "h")], self.query)
+        values = exp.Anonymous(this="MAP_VALUES", expressions=[sql.column("h")])
+        pairs = {"b": self.array(places, int), "n": values}
+        columns = [exp.alias_(exp.Unnest(expressions=[one]), name) for name, one in pairs.items()]
+        some = exp.GT(this=sql.column("n"), expression=exp.Literal.number(0))  # not NULL, either
+        return sql.select([sql.column("b"), sql.column("n")], sql.select(columns, found), some)
 
     def _bisected(self, edges: Sequence[Any]) -> Any:
         """Return the number of edges at or below a value."""

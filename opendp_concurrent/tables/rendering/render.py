@@ -303,12 +303,10 @@ class Renderer:
             both = [sql.column(name) for name in dict.fromkeys([*kept, own])]
             known = sql.select(both, query, sql.not_null(own))
             search = Search(self._dialect, self._array, known, kept, own, kind, one.edges)
-            placed = search.located()
+            if not one.by:
+                return search.counted()
             count = exp.Count(this=exp.Star())
-            if one.by:
-                return self._groups(one, [count], placed, names, schema, "b")
-            columns = [sql.column("b"), count]
-            return sql.select(columns, placed).group_by(sql.column("b"), copy=False)
+            return self._groups(one, [count], search.located(), names, schema, "b")
         values = self._values(one, names)
         if isinstance(one, nodes.Grouped) or (not isinstance(one, nodes.Sum) and one.by):
             return self._groups(one, values, query, names, schema)
