@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from itertools import pairwise
 from typing import Any
 
 from opendp.context import PartialChain
 from opendp.measurements import then_noisy_max
 from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
-from opendp.mod import Transformation
+from opendp.mod import Measure, Transformation
 
 from ..arguments import checks
 from ..combinators.cast import cast
@@ -23,11 +23,12 @@ from ..tables.expression import Expression
 from ..tables.joint import Answer, Joint, then_table_answers, then_table_prefixes
 from ..tables.kind import TABLES
 from ..tables.moments import Estimate, Statistic
-from ..tables.prefixes import strategy_for
+from ..tables.prefixes import powers_of_two, strategy_for
 from ..tables.schema import KEYS, Schema, keys_of, names_of
 from ..types import Data
 from .answers import ACCURACIES, Labels, Noise, library_of
 from .query import ConcurrentQuery
+from .top import best_top
 
 _NORMS = {
     "laplace": "l1",
@@ -146,6 +147,16 @@ class TableQuery(ConcurrentQuery):
     ) -> ConcurrentQuery:
         """Join with public rows; see :func:`.make_public_join`."""
         return self._step(steps.then_public_join(on, schema, rows))
+
+    def join_private(
+        self,
+        table: str,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
+        on: str | Sequence[str] = (),
+        how: str = "inner",
+    ) -> ConcurrentQuery:
+        """Join with another table of the same units; see :func:`.make_private_join`."""
+        return self._step(steps.then_private_join(table, columns, on, how))
 
     # --- aggregates ------------------------------------------------------------------------------
 
@@ -323,10 +334,8 @@ class TableQuery(ConcurrentQuery):
         """
         if by is not None or keys is not None:
             return self._prefixes(column, candidates, alpha, by, keys, norm)
-        scores = self.quantile_scores(column, candidates, alpha)
+        scores, measure = self.quantile_scores(column, candidates, alpha), self._measure_of_noise()
         public = [one for (one,) in scores._labels.keys]
-        zcdp = zero_concentrated_divergence()
-        measure = zcdp if self._output_measure in (zcdp, approximate(zcdp)) else max_divergence()
 
         def noisy(scale: float) -> Any:
             return query_parts(scores).chain >> then_noisy_max(measure, scale, negate=True)
@@ -370,6 +379,59 @@ class TableQuery(ConcurrentQuery):
     ) -> Any:
         """Return a number above which few values are: :meth:`quantile` at ``1 - share``."""
         return self.quantile(column, candidates, 1.0 - share, by, keys)
+
+    def bounds(
+        self, column: str, share: float = 0.01, exponents: Sequence[int] = range(-10, 41)
+    ) -> ConcurrentQuery:
+        """Return bounds for a sum or mean from the data: powers of 2, or 0, with either sign.
+
+        About at most the share of the rows is below the lower bound, and as many are above the
+        upper one. This is one release of :func:`.make_table_prefixes`, whose noise and price are
+        those of a histogram: Laplace noise, or Gaussian noise under zCDP.
+
+        :param share: of the rows that each bound may cut off
+        :param exponents: of the powers; those below 0 are left out for integers
+        """
+        (name,) = names_of("column", self._schema(), column, (int, float))
+        kind, part = self._schema().kind(name), checks.probability(share=share)
+        if not part < 0.5:
+            raise InvalidValueError(f"share ({part}) must be below 0.5, or no value is left")
+        cuts = powers_of_two(kind, exponents=exponents)
+        gaussian = self._measure_of_noise() != max_divergence()
+        strategy = strategy_for(len(cuts) + 1, "l2" if gaussian else "l1")
+        prefixes = self._answer(
+            lambda chosen: then_table_prefixes(name, cuts, norm=chosen), Labels(), None
+        )
+        noisy = prefixes.gaussian() if gaussian else prefixes.laplace()
+        return self.new_with(
+            chain=query_parts(noisy).chain,
+            wrap_release=lambda values: strategy.between(values, cuts, part),
+        )
+
+    def top(self, count: int, by: str | Sequence[str], keys: Sequence[Any]) -> ConcurrentQuery:
+        """Return the public keys with the most rows, the largest first.
+
+        Either noisy counts of all keys are sorted, or OpenDP's noisy top-k selects the keys:
+        whichever has less noise at the same loss. Counts have less if a unit has few groups: up to
+        1.4 times as many as keys are asked for under pure DP, and 1.6 times under zCDP.
+
+        :param count: number of keys
+        """
+        names, public, _ = self._keyed(by, keys)
+        wanted = checks.count(count=count)
+        if wanted > len(public):
+            raise InvalidValueError(f"count ({wanted}) must be at most {len(public)}, one per key")
+        counts = partial(aggregates.then_table_counts, names, public)
+        way = best_top(self._unit(), counts, self._measure_of_noise(), wanted)
+        return self.new_with(
+            chain=PartialChain(partial(way.measurement, self._chain)),
+            wrap_release=lambda found: [public[place] for place in way.places(found)],
+        )
+
+    def _measure_of_noise(self) -> Measure:
+        """Return zCDP if the loss of the query is one, else pure DP."""
+        zcdp = zero_concentrated_divergence()
+        return zcdp if self._output_measure in (zcdp, approximate(zcdp)) else max_divergence()
 
     def _prefixes(
         self, column: Any, candidates: Any, alpha: Any, by: Any, keys: Any, norm: Any

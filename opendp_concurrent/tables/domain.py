@@ -22,7 +22,7 @@ from ..arguments.provenance import Record
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from ..types import Data
-from .schema import KEYS, KINDS, Schema, names_of, schema_of
+from .schema import KEYS, KINDS, Schema, column_name, names_of, schema_of
 
 
 @dataclass(frozen=True)
@@ -57,18 +57,28 @@ class Tables:
     :ivar groups: bounds on the groups of each unit
     :ivar sealed: whether rows never change once they are in the table, and the bounds hold for all
         its states together
+    :ivar others: names and descriptors of other tables of the same units, which may be joined
     """
 
     schema: Schema
     rows: int | None = None
     groups: frozenset[GroupBound] = frozenset()
     sealed: bool = False
+    others: tuple[tuple[str, Tables], ...] = ()
 
     def on(self, schema: Schema) -> Tables:
         """Return the descriptor of tables whose rows are of ``schema``; bounds stay."""
         names = set(schema.names)
         kept = frozenset(one for one in self.groups if one.by <= names)
-        return Tables(schema, self.rows, kept, self.sealed)
+        return replace(self, schema=schema, groups=kept)
+
+    def times(self, schema: Schema, each: int | None) -> Tables:
+        """Return the descriptor of tables with at most so many rows in place of each; None: any."""
+        if each is None:
+            return replace(self, schema=schema, rows=None, groups=frozenset())
+        rows = None if self.rows is None else each * self.rows
+        groups = frozenset(replace(one, rows=each * one.rows) for one in self.groups)
+        return replace(self, schema=schema, rows=rows, groups=groups)
 
     def at_most(self, rows: int, bound: GroupBound | None = None) -> Tables:
         """Return the descriptor of tables that are truncated further."""
@@ -130,6 +140,7 @@ class Tables:
             parts.append(f"at most {one.groups} groups a unit by {names}, {one.rows} rows in each")
         if self.sealed:
             parts.append("sealed")
+        parts += (f"beside {json.dumps(name)} ({one})" for name, one in self.others)
         return "; ".join(parts)
 
 
@@ -159,11 +170,16 @@ def record_of(tables: Tables) -> dict[str, Any]:
         "rows": tables.rows,
         "groups": sorted((sorted(one.by), one.groups, one.rows) for one in tables.groups),
         **({"sealed": True} if tables.sealed else {}),
+        **({"others": _spaces(tables)} if tables.others else {}),
     }
 
 
+def _spaces(tables: Tables) -> list[tuple[str, Domain]]:
+    return [(name, table_domain(one)) for name, one in tables.others]
+
+
 def domain_of_record(
-    columns: Any, unit: Any, rows: Any, groups: Any, sealed: Any = False
+    columns: Any, unit: Any, rows: Any, groups: Any, sealed: Any = False, others: Any = ()
 ) -> Domain:
     """Inverse of :func:`record_of`, for messages of anybody, or raise."""
     types, given = {name: kind for kind, name in KINDS.items()}, {}
@@ -178,8 +194,12 @@ def domain_of_record(
         by = frozenset(names_of("groups", schema, names, KEYS))
         bounds.add(GroupBound(by, checks.whole(groups=most), checks.whole(groups=each)))
     total = None if rows is None else checks.whole(rows=rows)
-    found = Tables(schema, total, frozenset(bounds), checks.flag(sealed=sealed))
-    return table_domain(found)
+    beside = dict[str, Tables]()
+    for one in checks.elements("tables", others=others):
+        name, domain = checks.pair(others=one)
+        beside[column_name(others=name)] = tables_of(domain, units())
+    known = frozenset(bounds), checks.flag(sealed=sealed), tuple(sorted(beside.items()))
+    return table_domain(Tables(schema, total, *known))
 
 
 def is_table(data: Data, tables: Tables) -> bool:

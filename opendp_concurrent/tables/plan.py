@@ -7,7 +7,6 @@ node is its docstring, which the proofs refer to, and which the tests interpret 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -119,7 +118,29 @@ class PublicJoin:
     rows: Values
 
 
-Relation: TypeAlias = Scan | Where | WithColumns | Select | Truncate | GroupTruncate | PublicJoin
+@dataclass(frozen=True, slots=True)
+class PrivateJoin:
+    """Each pair of a row and a row of another relation that have one unit and are equal in ``on``.
+
+    NULL in a column of ``on`` equals nothing. Units are compared column by column, in their order.
+
+    :ivar other: the other relation
+    :ivar on: names of columns of both
+    :ivar added: names of new columns, and those of the other relation whose values they have
+    :ivar how: ``"inner"``; ``"left"``, which also has each row without a partner, with NULL in the
+        new columns; ``"semi"``, each row with a partner, once; ``"anti"``, each row without one
+    """
+
+    of: Relation
+    other: Relation
+    on: tuple[str, ...]
+    added: tuple[tuple[str, str], ...]
+    how: str
+
+
+Relation: TypeAlias = (
+    Scan | Where | WithColumns | Select | Truncate | GroupTruncate | PublicJoin | PrivateJoin
+)
 
 
 def schema_after(relation: Relation) -> Schema:
@@ -131,7 +152,15 @@ def schema_after(relation: Relation) -> Schema:
         return Schema(schema.columns + relation.added, schema.unit)
     if isinstance(relation, WithColumns):
         return with_columns(schema, relation.columns)
+    if isinstance(relation, PrivateJoin):
+        return with_added(schema, schema_after(relation.other), relation.added)
     return schema
+
+
+def with_added(schema: Schema, other: Schema, added: tuple[tuple[str, str], ...]) -> Schema:
+    """Return a schema with columns of another one, under new names."""
+    found = tuple((name, other.kind(of)) for name, of in added)
+    return Schema(schema.columns + found, schema.unit)
 
 
 def with_columns(schema: Schema, columns: tuple[tuple[str, Node], ...]) -> Schema:
@@ -140,18 +169,12 @@ def with_columns(schema: Schema, columns: tuple[tuple[str, Node], ...]) -> Schem
     return Schema(tuple({**dict(schema.columns), **kinds}.items()), schema.unit)
 
 
-def nodes_of(relation: Relation) -> Iterator[Relation]:
-    """Yield a relation and those it is made of, outermost first."""
-    while not isinstance(relation, Scan):
-        yield relation
-        relation = relation.of
-    yield relation
-
-
-def moving(relation: Relation) -> Scan | None:
-    """Return what a relation scans, or None if that no longer changes."""
-    *_, scan = nodes_of(relation)
-    return scan if isinstance(scan, Scan) and not scan.fixed else None
+def moving(relation: Relation) -> tuple[Scan, ...]:
+    """Return what a relation scans and may still change."""
+    if isinstance(relation, Scan):
+        return () if relation.fixed else (relation,)
+    other = moving(relation.other) if isinstance(relation, PrivateJoin) else ()
+    return moving(relation.of) + other
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arguments import checks
+from ..errors import InvalidValueError
 from .moments import Estimate
 from .numbers import Norms
 
@@ -26,6 +28,7 @@ OPTIMISED = 256  # cells up to which the optimum is computed
 ROUNDS = 16
 BRANCHES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 EXACT = 2**62  # of sums in 64 bits
+_EXPONENT = checks.integer.narrowed(lambda one: -500 <= one <= 62, "be from -500 to 62", 63)
 
 Matrix = NDArray[Any]
 
@@ -99,6 +102,26 @@ class Strategy:
             place = min(max(_last(rising[0] + rising[1]), first), last)
             found.append(Estimate(*(float(cuts[one]) for one in (place, first, last))))
         return found
+
+    def between(self, noisy: Sequence[int], cuts: Sequence[Any], share: float) -> tuple[Any, Any]:
+        """Return a cut that about at most a share of the values is below, and one above."""
+        free = False, 1e100  # no interval bounds the cuts
+        low, high = (
+            list(cuts).index(self.quantiles(noisy, cuts, part, free, 0.5)[0].value)
+            for part in (share, 1.0 - share)
+        )
+        above = min(high + 1, len(cuts) - 1)
+        return cuts[min(low, above - 1)], cuts[above]
+
+
+def powers_of_two(kind: type, **argument: Any) -> list[Any]:
+    """Return 0 and powers of 2 with either sign, as increasing numbers of a type, or raise."""
+    ((name, _),) = argument.items()
+    found = {_EXPONENT(**{name: one}) for one in checks.sequence("integers", **argument)}
+    powers = sorted(kind(2.0**one) for one in found if kind is float or one >= 0)
+    if not 0 < len(powers) <= MOST_CELLS // 2 - 1:
+        raise InvalidValueError(f"{name} must have from 1 to {MOST_CELLS // 2 - 1} exponents")
+    return [*(-one for one in reversed(powers)), kind(0), *powers]
 
 
 def _last(off: Matrix) -> int:

@@ -71,6 +71,11 @@ class Schema:
         """Names of the columns, in their order."""
         return tuple(name for name, _ in self.columns)
 
+    @property
+    def unit_kinds(self) -> list[type]:
+        """Types of the unit's columns."""
+        return list(map(self.kind, self.unit))
+
     def kind(self, column: Any, name: str = "column") -> type:
         """Return the type of a column, or raise naming the argument."""
         text = str.__str__(column) if checks.is_a(column, str) else None

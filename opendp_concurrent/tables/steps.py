@@ -56,17 +56,21 @@ def _step(
 ) -> Transformation:
     """Make a transformation that appends a node; a unit more or less stays one."""
 
-    def function(table: Any) -> Table:
-        known = table_given(before, table)
+    def then(known: Table) -> Table:
         derived = known.derived(node(known.relation), after)
         return derived.materialized() if materialize else derived
 
+    return _made(before, after, then)
+
+
+def _made(before: Tables, after: Tables, then: Callable[[Table], Table]) -> Transformation:
+    """Make a unit-wise transformation."""
     return _native.make_user_transformation(
         table_domain(before),
         units(),
         table_domain(after),
         units(),
-        _native.carry(function),
+        _native.carry(lambda table: then(table_given(before, table))),
         _native.carry(lambda d_in: units_in(d_in=d_in)),
     )
 
@@ -345,7 +349,7 @@ def make_public_join(
         the added columns (a tuple, if there are several); None is NULL. They must be public
     :return: a transformation of tables
     :raises InvalidTypeError, InvalidValueError: naming the argument; for another private table,
-        whose join could give one unit many rows
+        which :func:`.make_private_join` joins
 
     :example:
 
@@ -364,8 +368,8 @@ def make_public_join(
     tables = tables_of(input_domain, input_metric)
     if checks.is_a(rows, Table):
         raise InvalidTypeError(
-            "rows must be public, found a table: a join of two private tables can give a unit any "
-            "number of rows; pass a mapping from keys to values"
+            "rows must be public, found a table: pass a mapping from keys to values; for two "
+            "private tables of the same units, use with_tables(...) and make_private_join"
         )
     names = names_of("on", tables.schema, on, KEYS)
     added = _added(tables.schema, schema)
@@ -375,6 +379,106 @@ def make_public_join(
     after = Schema(tables.schema.columns + added, tables.schema.unit)
     public = nodes.Values(keys), nodes.Values(values)
     return _step(tables, tables.on(after), lambda of: nodes.PublicJoin(of, names, added, *public))
+
+
+@constructor
+def make_private_join(
+    input_domain: Domain,
+    input_metric: Metric,
+    table: str,
+    columns: Sequence[str] | Mapping[str, str] | None = None,
+    on: str | Sequence[str] = (),
+    how: str = "inner",
+) -> Transformation:
+    """Join a table with another private one: each row with the rows of its own unit there.
+
+    The other table was added by :meth:`.Table.with_tables`. A row gets partners of its unit only,
+    so no truncation is needed before. A unit with m rows here and n rows there can have m n rows
+    afterwards. If the other table bounds n, then the result is bounded, too. Otherwise truncate
+    after the join.
+
+    Guarantee: the distance in units does not grow, where a unit has its rows in both tables. If a
+    row has at most n partners, each bound on the rows of a unit is n times that before.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: of tables with others
+    :param input_metric: units added or removed
+    :param table: name of the other table
+    :param columns: names of the columns to add; or a mapping from new names to theirs; all of them
+        if left out
+    :param on: names of columns of both tables, of integers, texts, Booleans or dates, in which a
+        partner is equal besides the unit. NULL equals nothing
+    :param how: ``"inner"``: rows with a partner, once for each; ``"left"``: also rows without one,
+        with NULL in the new columns; ``"semi"``: rows with a partner, once, without new columns;
+        ``"anti"``: rows without a partner
+    :return: a transformation of tables
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import duckdb
+    >>> connection = duckdb.connect()
+    >>> _ = connection.execute("CREATE TABLE flights AS SELECT range % 3 AS plane FROM range(9)")
+    >>> _ = connection.execute("CREATE TABLE planes AS SELECT 1 AS plane, 180 AS seats")
+    >>> planes = oc.tables.scan(connection, "planes", {"plane": int, "seats": int}, "plane")
+    >>> flights = oc.tables.scan(connection, "flights", {"plane": int}, "plane")
+    >>> both = flights.with_tables(planes=planes)
+    >>> seated = both.space >> oc.t.then_private_join("planes", ["seats"]) >> oc.t.then_truncate(5)
+    >>> total = seated >> oc.t.then_table_sum("seats", bounds=(0, 200))
+    >>> total(both), total.map(1)
+    (540, 1000)
+    """
+    tables = tables_of(input_domain, input_metric)
+    name, known = checks.text(table=table), dict(tables.others)
+    if name not in known:
+        raise InvalidValueError(
+            f"table ({checks.shown(name)}) must be the name of a table that with_tables(...) has "
+            f"added; there are: {', '.join(known) or 'none'}"
+        )
+    if type(how) is not str or how not in ("inner", "left", "semi", "anti"):
+        raise InvalidValueError(f"how ({checks.shown(how)}) must be inner, left, semi or anti")
+    schema, other = tables.schema, known[name]
+    both = _common(schema, other.schema, on)
+    whole = how in ("inner", "left")
+    if not whole and columns is not None:
+        raise InvalidTypeError(f"columns must be left out, since a join by {how!r} adds none")
+    added = _renamed(other.schema, columns, both) if whole else ()
+    after = nodes.with_added(schema, other.schema, added)
+    check_distinct("columns", after.names)
+    # without a partner, a row stays one
+    most = None if other.rows is None else max(1, other.contribution(frozenset(both)).linf)
+    output = tables.times(after, most if whole else 1)
+
+    def node(of: nodes.Relation, partners: nodes.Relation) -> nodes.Relation:
+        return nodes.PrivateJoin(of, partners, both, added, how)
+
+    return _made(tables, output, lambda known: known.joined(name, node, output))
+
+
+def _common(schema: Schema, other: Schema, on: Any) -> tuple[str, ...]:
+    """Return the names of columns of both tables, or raise."""
+    if not checks.is_a(on, str) and not len(checks.elements("columns", on=on)):
+        return ()
+    names = names_of("on", schema, on, KEYS)
+    for name in names:
+        if other.kind(name, "on") is not schema.kind(name):
+            raise InvalidTypeError(f"on ({name}) must have the same type in both tables")
+    return names
+
+
+def _renamed(other: Schema, columns: Any, on: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return new names of columns of another table, and theirs; or raise."""
+    if checks.is_a(columns, Mapping):
+        pairs = checks.mapping("new names to names", columns=columns)
+    elif columns is not None:
+        pairs = {name: name for name in names_of("columns", other, columns, tuple(KINDS))}
+    else:
+        pairs = {name: name for name in other.names if name not in (*other.unit, *on)}
+    found = tuple((column_name(columns=new), checks.text(columns=of)) for new, of in pairs.items())
+    for _, of in found:
+        other.kind(of, "columns")
+    return found
 
 
 def _added(before: Schema, schema: Any) -> tuple[tuple[str, type], ...]:
@@ -407,3 +511,4 @@ then_table_select = _native.to_then(make_table_select)
 then_truncate = _native.to_then(make_truncate)
 then_group_truncate = _native.to_then(make_group_truncate)
 then_public_join = _native.to_then(make_public_join)
+then_private_join = _native.to_then(make_private_join)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 from weakref import finalize
 
 from opendp.mod import Domain, Metric
 
-from ..errors import InvalidTypeError
+from ..errors import InvalidTypeError, InvalidValueError
 from ..errors.data import ForkedError
 from .domain import Tables, table_domain, units
 from .engines.engine import Engine, KeyRows, Rows, Stored
-from .plan import Aggregate, FoundKeys, Relation, Scan
+from .plan import Aggregate, FoundKeys, Relation, Scan, moving
+from .schema import column_name
 
 
 class Table:
@@ -24,7 +27,10 @@ class Table:
     :ivar space: the domain and the metric of OpenDP, for constructors
     """
 
-    __slots__ = ("__weakref__", "_engine", "_held", "_process", "_relation", "_timeout", "tables")
+    __slots__ = (
+        *("__weakref__", "_engine", "_held", "_others", "_process", "_relation", "_timeout"),
+        "tables",
+    )
     is_table = True  # which the domain asks of the class
 
     def __init__(
@@ -34,9 +40,11 @@ class Table:
         tables: Tables,
         timeout: float | None,
         held: tuple[Any, ...] = (),
+        others: Mapping[str, Table] | None = None,
     ) -> None:
         self._engine, self._relation, self.tables = engine, relation, tables
         self._timeout, self._held, self._process = timeout, held, os.getpid()
+        self._others = others or {}
 
     @property
     def space(self) -> tuple[Domain, Metric]:
@@ -45,7 +53,51 @@ class Table:
 
     def derived(self, relation: Relation, tables: Tables) -> Table:
         """Return a table whose plan goes on from this one's. Nothing runs."""
-        return Table(self._engine, relation, tables, self._timeout, self._held)
+        return Table(self._engine, relation, tables, self._timeout, self._held, self._others)
+
+    def with_tables(self, **others: Table) -> Table:
+        """Return this table with others of the same units, which queries may join to it.
+
+        They are one dataset: neighbours differ by all rows of a unit, in all of these tables. So
+        one budget protects a unit in all of them. :func:`.make_private_join` joins them.
+
+        :param others: by name; of the same connection, with as many columns of the unit, in the
+            same types. They may be truncated, or have fewer rows and columns than what was scanned
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+
+        :example: see :func:`.make_private_join`
+        """
+        schema, known = self.tables.schema, dict(self.tables.others)
+        for name, one in others.items():
+            if type(one) is not Table:
+                raise InvalidTypeError(
+                    f"{name} must be of oc.tables.scan(...), found {type(one).__name__}"
+                )
+            if one.tables.schema.unit_kinds != schema.unit_kinds:
+                raise InvalidTypeError(
+                    f"{name} must have the unit of the table ({', '.join(schema.unit)}): as many "
+                    f"columns, in the same types; its unit is {', '.join(one.tables.schema.unit)}"
+                )
+            if self._engine.beside(one._engine) is None:
+                raise InvalidValueError(
+                    f"{name} must be of the same connection, and without snapshot=True on "
+                    "PostgreSQL: one statement reads both; pass the connection to both scans, and "
+                    "materialize a truncation of the first table instead"
+                )
+            known[column_name(others=name)] = replace(one.tables, others=())
+        after = replace(self.tables, others=tuple(sorted(known.items())), sealed=False)
+        beside = {**self._others, **others}
+        return Table(self._engine, self._relation, after, self._timeout, self._held, beside)
+
+    def joined(
+        self, name: str, node: Callable[[Relation, Relation], Relation], tables: Tables
+    ) -> Table:
+        """Return a table whose plan goes on from this one's, and that of another. Nothing runs."""
+        other = self._others[name]
+        engine, held = self._engine.beside(other._engine), self._held + other._held
+        assert engine is not None
+        relation = node(self._relation, other._relation)
+        return Table(engine, relation, tables, self._timeout, held, self._others)
 
     @property
     def relation(self) -> Relation:
@@ -75,13 +127,12 @@ class Table:
     def materialized(self) -> Table:
         """Return the same table, stored by the engine until it is freed."""
         self._check_process()
-        return table_of(
-            self._engine.store(self._relation, self._timeout), self.tables, self._timeout
-        )
+        stored = self._engine.store(self._relation, self._timeout)
+        return table_of(stored, self.tables, self._timeout, self._others)
 
     def frozen(self) -> Table:
         """Return the same table, which no longer changes: as it is, if it is stored already."""
-        return self if any(one.fixed for one in self._held) else self.materialized()
+        return self.materialized() if moving(self._relation) else self
 
     def fixed(self) -> Table:
         """Return the same scanned table as it is now, until it is freed."""
@@ -101,19 +152,23 @@ class Table:
         raise InvalidTypeError("a table holds a connection to sensitive data: scan it again")
 
 
-def table_of(stored: Stored, tables: Tables, timeout: float | None) -> Table:
+def table_of(
+    stored: Stored,
+    tables: Tables,
+    timeout: float | None,
+    others: Mapping[str, Table] | None = None,
+) -> Table:
     """Return a table of what is stored, which is dropped when nobody needs it."""
     scan = Scan(stored.reference, tables.schema, stored.fixed, stored.scales)
-    return Table(stored.engine, scan, tables, timeout, (_Held(stored),))
+    return Table(stored.engine, scan, tables, timeout, (_Held(stored),), others)
 
 
 class _Held:
     """Keeps a stored table until nobody needs it."""
 
-    __slots__ = ("__weakref__", "fixed")
+    __slots__ = ("__weakref__",)
 
     def __init__(self, stored: Stored) -> None:
-        self.fixed = stored.fixed
         finalize(self, _quietly, stored.drop)
 
 

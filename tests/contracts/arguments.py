@@ -1249,6 +1249,16 @@ maker(
     schema=({"big": bool}, "mapping"),
     rows=({"a": True}, "mapping"),
 )
+maker(
+    "private_join",
+    tables.linked().space,
+    1,
+    lambda made, d_in: (made(tables.linked()), used(made, d_in)),
+    table=("others", "text"),
+    columns=(None, "None or mapping or " + COLUMNS),
+    on=([], COLUMNS + " or sequence"),
+    how=("semi", "nothing hostile"),
+)
 maker("table_count", BOUNDED, 1, asked_table)
 maker("distinct_units", BOUNDED, 1, asked_table)
 maker("distinct_values", BOUNDED, 1, asked_table)
@@ -1310,6 +1320,11 @@ case(
 )
 maker("table_keys", BOUNDED, 1, asked_table, d_out=((0.5, 1e-3), "pair of non_negative"))
 maker("individual_table_filter", BOUNDED, budgets=("spent", COLUMNS))
+case(
+    "tables.Table.with_tables",
+    lambda **given: tables.people().with_tables(**given),
+    others=(tables.people(),),
+)
 case(
     "tables.create_budgets",
     lambda **given: tables.created(**given),
@@ -2337,6 +2352,7 @@ NO_ARGUMENTS = {
     "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
     "tables.Table", "tables.Table.ask", "tables.Table.ask_keys", "tables.Table.derived",
+    "tables.Table.joined",
     "tables.Table.fixed",
     "tables.Table.materialized", "tables.Table.frozen", "tables.Table.engine",
     "tables.Predicate", "tables.Column", "tables.Expression", "tables.Then",

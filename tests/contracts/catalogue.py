@@ -980,6 +980,16 @@ def _engine_step(name: str, start: Callable[[], Any], *rest: Any, **named: Any) 
     return make
 
 
+def _private_join(case: Case) -> Case:
+    """A join, and then the same rows without another table beside them."""
+    table = tables.linked()
+    joined = Built("private_join", table.space)("others", how="semi")
+    alone = dp.t.make_user_transformation(
+        *joined.output_space, *tables.space(), tables.alone, lambda d_in: d_in
+    )
+    return after(case, joined >> alone >> case.what, table, lambda item: item)
+
+
 def _to_stream(case: Case) -> Case:
     """From a table to the empty stream, by a transformation of the user's."""
     if not isinstance(case.data, list):
@@ -1282,6 +1292,13 @@ WRAPPERS: tuple[Wrapper, ...] = (
         Role.TRANSFORMATION,
         _both("public_join"),
         _engine_step("public_join", tables.narrow, "zone", {"hours": float}, {"a": 1.0, "b": None}),
+        same_map=True,
+    ),
+    Wrapper(
+        "private join",
+        Role.TRANSFORMATION,
+        _both("private_join"),
+        _private_join,
         same_map=True,
     ),
     Wrapper("table to stream", Role.TRANSFORMATION, (), _to_stream, same_map=True),

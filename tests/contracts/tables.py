@@ -110,6 +110,16 @@ def narrow() -> Any:
     return (space() >> oc.t.then_table_select(["zone"]))(data())
 
 
+def linked() -> Any:
+    """The truncated table beside another one, which has each of its units."""
+    return data().with_tables(others=people())
+
+
+def alone(table: Any) -> Any:
+    """The same table without others beside it."""
+    return oc.tables.Table(table.engine(), table.relation, data().tables, table.timeout)
+
+
 def space() -> Any:
     """Truncated tables."""
     return group_truncation().output_space

@@ -63,6 +63,12 @@ def table():
     return table_domain(Tables(schema_of(SCHEMA, "person"))), units()
 
 
+def linked():
+    """The space of tables beside others."""
+    homes = Tables(schema_of(SCHEMA, "person"), 2)
+    return table_domain(Tables(schema_of(SCHEMA, "person"), others=(("homes", homes),))), units()
+
+
 def cut():
     return table() >> oc.t.then_truncate(1)
 
@@ -195,6 +201,13 @@ MADE = {
     ),
     "table counts": lambda: (
         cut() >> oc.t.then_table_counts("zone", ["a"]) >> dp.m.then_laplace(1.0)
+    ),
+    "private join": lambda: (
+        linked()
+        >> oc.t.then_private_join("homes", {"town": "zone"}, "age", "left")
+        >> oc.t.then_truncate(1)
+        >> oc.t.then_table_count()
+        >> dp.m.then_laplace(1.0)
     ),
     "table count": lambda: cut() >> oc.t.then_table_count() >> dp.m.then_laplace(1.0),
     "table sum": lambda: cut() >> oc.t.then_table_sum("age", (0, 9)) >> dp.m.then_laplace(9.0),

@@ -129,10 +129,10 @@ class Connections:
 class Kept:
     """One connection that has temporary tables, for one statement at a time."""
 
-    __slots__ = ("__weakref__", "_connection", "_turn")
+    __slots__ = ("__weakref__", "_connection", "_turn", "login")
 
-    def __init__(self, connection: Connected) -> None:
-        self._connection, self._turn = connection, Lock()
+    def __init__(self, connection: Connected, login: Login) -> None:
+        self._connection, self._turn, self.login = connection, Lock(), login
         finalize(self, _close, deque([connection]), os.getpid())
 
     @contextmanager

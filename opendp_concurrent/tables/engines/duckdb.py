@@ -20,9 +20,8 @@ from ...errors import InvalidTypeError, InvalidValueError
 from ...errors.data import TableError
 from ...interrupts import Lock, let_in, whole
 from ..csv_file import NoCsvError, columns_of, kinds_of
-from ..plan import Scan
 from ..schema import Scales, Schema
-from .engine import Engine, Run, Stored, check_folders, listed, opaque
+from .engine import Engine, Run, Scans, Stored, check_folders, listed, opaque
 
 FILES = {".parquet": "parquet", ".csv": "csv"}
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -233,12 +232,20 @@ class DuckDB(Engine):
                 )
         return {name: kind for name, kind, _ in rows if name}
 
-    def check(self, run: Run, of: Scan | None) -> None:
-        """Raise unless what was scanned is a table of types that are read, or the same file."""
-        if of is not None and of.reference[0] == "table":
-            self.check_columns(
-                self._columns(run, list(of.reference[1:])), of.schema, dict(of.scales)
-            )
+    def beside(self, other: Engine) -> Engine | None:
+        """Return an engine that checks the files of both, if they have one connection."""
+        if not isinstance(other, DuckDB) or other._connection is not self._connection:
+            return None
+        made = DuckDB(self._connection)
+        made._files = {**self._files, **other._files}
+        return made
+
+    def check(self, run: Run, of: Scans) -> None:
+        """Raise unless what was scanned is tables of types that are read, or the same files."""
+        for one in of:
+            if one.reference[0] == "table":
+                columns = self._columns(run, list(one.reference[1:]))
+                self.check_columns(columns, one.schema, dict(one.scales))
         self._check_files()
 
     def _check_collation(self) -> None:
@@ -255,10 +262,10 @@ class DuckDB(Engine):
             return _execute(cursor, text, parameters)
 
     def run(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None = None
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans = ()
     ) -> list[Any]:
         """Run a statement on a cursor of its own; interrupt it when the time is over."""
-        if of is not None:
+        if of:
             with self._begun(timeout) as run:  # the catalogue of a transaction does not change
                 found = run(text, parameters)
                 self.check(run, of)
@@ -343,13 +350,13 @@ class DuckDB(Engine):
                 raise
 
     def materialize(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans
     ) -> Stored:
         """Store rows in a database in memory, which all cursors of the connection see."""
         return self._create(f"AS {text}", parameters, timeout, of)
 
     def _create(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None = None
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans = ()
     ) -> Stored:
         """Create a table in a database in memory."""
         name = f"oc_{uuid4().hex}"

@@ -27,6 +27,7 @@ DECIMAL = re.compile(r"(?i:decimal|numeric)\(([0-9]+), ?([0-9]+)\)")
 LOGGER = logging.getLogger("opendp_concurrent.tables")
 Rows = list[tuple[int, ...]]
 KeyRows = list[tuple[Any, ...]]  # the values of a key, then integers
+Scans = tuple[Scan, ...]
 Run = Callable[[str, tuple[Any, ...]], list[Any]]  # runs a statement, and returns its rows
 
 
@@ -230,19 +231,23 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def check(self, run: Run, of: Scan | None) -> None:
+    def beside(self, other: Engine) -> Engine | None:
+        """Return an engine whose statements read the tables of both; None if there is none."""
+
+    @abstractmethod
+    def check(self, run: Run, of: Scans) -> None:
         """Raise unless what :meth:`open` has checked in the catalogue still holds.
 
         It is called after the statement that reads the table, in its transaction, so that it is
         about the table that was read. If it raises, nobody gets the answer: a statement on other
         types, or on a view, could fail or not by its rows.
 
-        :param of: what the statement scans, or None if that no longer changes
+        :param of: what the statement scans and may still change
         """
 
     @abstractmethod
     def run(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None = None
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans = ()
     ) -> list[Any]:
         """Run a statement, and return its rows.
 
@@ -251,7 +256,7 @@ class Engine(ABC):
 
     @abstractmethod
     def materialize(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans
     ) -> Stored:
         """Store the rows of a query in a table that others do not see.
 

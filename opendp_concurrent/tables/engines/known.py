@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakValueDictionary
 
 from ...arguments.checks import shown
 from ...errors import InvalidTypeError
@@ -19,13 +21,17 @@ ENGINES: dict[str, Callable[[Any], Engine]] = {
     "psycopg": PostgreSQL,
     "pyspark": Spark,
 }
+_OWN: WeakValueDictionary[int, Any] = WeakValueDictionary()  # by process
 
 
 def own_connection() -> Any:
-    """Return a new connection to DuckDB, for files."""
+    """Return a connection to DuckDB for files: one for each process, so that they can be joined."""
     from duckdb import connect
 
-    return connect()
+    found = _OWN.get(os.getpid())
+    if found is None:
+        found = _OWN[os.getpid()] = connect()
+    return found
 
 
 def engine_of(connection: Any) -> Engine:

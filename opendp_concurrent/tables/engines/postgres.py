@@ -15,7 +15,7 @@ from ...errors import InvalidTypeError, InvalidValueError
 from ...interrupts import let_in
 from ..plan import Scan
 from .connections import Connected, Connections, Kept, Login
-from .engine import Engine, Run, Stored, listed, opaque
+from .engine import Engine, Run, Scans, Stored, listed, opaque
 
 LONGEST = 2**31 - 1  # milliseconds
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
@@ -124,17 +124,24 @@ class PostgreSQL(Engine):
             )
         return _types(self.run(f"{_COLUMNS} ORDER BY a.attnum", reference[1:], None))
 
-    def check(self, run: Run, of: Scan | None) -> None:
-        """Raise unless what was read is a table of types that are read, as :meth:`reference` is."""
-        if of is not None:
-            self.check_columns(_types(run(_READ, of.reference[1:])), of.schema, dict(of.scales))
+    def beside(self, other: Engine) -> Engine | None:
+        """Return this engine if the other one has its login, and no connection of its own."""
+        if not isinstance(other, PostgreSQL) or isinstance(other._connections, Kept):
+            return None
+        login = self._connections.login
+        return self if login == other._connections.login and not login.begin else None
+
+    def check(self, run: Run, of: Scans) -> None:
+        """Raise unless what was read is tables of types that are read, as :meth:`reference` is."""
+        for one in of:
+            self.check_columns(_types(run(_READ, one.reference[1:])), one.schema, dict(one.scales))
 
     def run(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None = None
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans = ()
     ) -> list[Any]:
         """Run a statement on a connection of its own; the server cancels it when time is over."""
         with self._connections.one() as connection:
-            if of is None:
+            if not of:
                 return _run(connection, text, parameters, timeout)
             _run(connection, f"{_BEGIN} READ ONLY", (), timeout)
             found = _let_in(connection, text, parameters)
@@ -190,7 +197,7 @@ class PostgreSQL(Engine):
         return done
 
     def materialize(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans
     ) -> Stored:
         """Store rows in a temporary table: only its own connection sees it, and it dies with it.
 
@@ -203,7 +210,7 @@ class PostgreSQL(Engine):
             return Stored(self, reference, fixed=True)
         connection = self._connections.open()
         try:
-            if of is not None:
+            if of:
                 _run(connection, f"{_BEGIN} READ WRITE", (), timeout)
             _run(connection, create, parameters, timeout)
             self.check(partial(_let_in, connection), of)
@@ -211,7 +218,7 @@ class PostgreSQL(Engine):
         except BaseException:
             connection.close()
             raise
-        return Stored(self._on(Kept(connection)), reference, fixed=True)
+        return Stored(self._on(Kept(connection, self._connections.login)), reference, fixed=True)
 
     def snapshot(self, scan: Scan, timeout: float | None) -> Stored:
         """Export the state of the database now; each connection then imports it. No row is copied.
@@ -228,7 +235,7 @@ class PostgreSQL(Engine):
             _run(holder, begin, (), timeout)  # its snapshot is that of the first query in it,
             locked = ".".join(_quoted(name) for name in names)  # which is after the lock
             _run(holder, f"LOCK TABLE {locked} IN ACCESS SHARE MODE", (), timeout)
-            self.check(partial(_let_in, holder), scan)
+            self.check(partial(_let_in, holder), (scan,))
             if _run(holder, _PARTS, tuple(names), timeout):
                 holder.close()
                 return super().snapshot(scan, timeout)

@@ -16,9 +16,8 @@ from weakref import WeakKeyDictionary
 from ...errors import InvalidTypeError, InvalidValueError
 from ...errors.data import TableError
 from ...interrupts import let_in
-from ..plan import Scan
 from ..schema import Scales, Schema
-from .engine import Engine, Run, Stored, check_folders, listed, opaque
+from .engine import Engine, Run, Scans, Stored, check_folders, listed, opaque
 
 OWN = 2  # parts of the reference of a view in our own session, whose types cannot change
 AGAIN = 0.05  # seconds between two attempts to cancel: a statement starts jobs one after another
@@ -173,22 +172,26 @@ class Spark(Engine):
             )
         return {field.name: field.dataType.simpleString() for field in fields}
 
-    def check(self, run: Run, of: Scan | None) -> None:
-        """Raise unless the catalog still has such a table, in types that are read.
+    def beside(self, other: Engine) -> Engine | None:
+        """Return this engine if the other one has its session."""
+        return self if isinstance(other, Spark) and other._session is self._session else None
+
+    def check(self, run: Run, of: Scans) -> None:
+        """Raise unless the catalog still has such tables, in types that are read.
 
         Spark has no transactions: a change that is undone before the statement ends is not seen.
         """
         del run
-        if of is not None and len(of.reference) > OWN:
-            names = of.reference[1:]
-            self.reference(names)
-            found = self._session.catalog.listColumns(".".join(map(_quoted, names)))
-            self.check_columns(
-                {one.name: one.dataType for one in found}, of.schema, dict(of.scales)
-            )
+        for scan in of:
+            if len(scan.reference) > OWN:
+                names = scan.reference[1:]
+                self.reference(names)
+                found = self._session.catalog.listColumns(".".join(map(_quoted, names)))
+                types = {one.name: one.dataType for one in found}
+                self.check_columns(types, scan.schema, dict(scan.scales))
 
     def run(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None = None
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans = ()
     ) -> list[Any]:
         """Run a statement under a tag of its own; cancel its jobs when the time is over."""
         with self._limited(timeout):
@@ -209,7 +212,7 @@ class Spark(Engine):
         return "table", *table
 
     def materialize(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scan | None
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans
     ) -> Stored:
         """Store rows in the executors. If one of them is lost, statements fail; none runs anew."""
         name = f"oc_{uuid4().hex}"

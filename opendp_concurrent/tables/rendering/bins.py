@@ -1,13 +1,15 @@
 """Bins between public edges: which one a value is in, in a number of steps far below that of edges.
 
 Few edges are compared by bisection in the statement. More are sent as an array, and searched as the
-engine does it best: DuckDB by an ASOF join, PostgreSQL by its function, and Spark by a join within
-the part that bisection finds.
+engine does it best: DuckDB by its histogram, or by an ASOF join if there are groups, PostgreSQL by
+its function, and Spark by a join within the part that bisection finds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf, nextafter
 from typing import Any
 
 from . import expressions as sql
@@ -15,128 +17,117 @@ from .dialects import Dialect
 from .dialects import exp as exp
 
 FEW = 64
-Array = Callable[[list[Any], type], Any]  # sends values as a parameter, and returns it as an array
 
 
-def located(
-    dialect: Dialect,
-    array: Array,
-    query: Any,
-    kept: Sequence[str],
-    own: str,
-    kind: type,
-    edges: Sequence[Any],
-) -> Any:
-    """Return a query of some columns, and of the number ``b`` of edges at or below a value.
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search of values among edges.
 
-    :param query: has a row for each value, none of which is NULL
-    :param own: the column of values
+    :ivar array: sends values as a parameter, and returns it as an array
+    :ivar query: has a row for each value, none of which is NULL
+    :ivar kept: columns to keep
+    :ivar own: the column of values
+    :ivar kind: its type
+    :ivar edges: increasing
     """
-    search = _by_bisection if len(edges) <= FEW else _SEARCHES[dialect.search]
-    return search(dialect, array, query, kept, own, kind, edges)
 
+    dialect: Dialect
+    array: Callable[[list[Any], type], Any]
+    query: Any
+    kept: Sequence[str]
+    own: str
+    kind: type
+    edges: Sequence[Any]
 
-def _bisected(dialect: Dialect, own: str, kind: type, edges: Sequence[Any]) -> Any:
-    """Return the number of edges at or below a value."""
+    def located(self) -> Any:
+        """Return a query of the columns, and of the number ``b`` of edges at or below a value."""
+        if len(self.edges) <= FEW:
+            return self._with(self.query, self._bisected(self.edges))
+        if self.dialect.search == "function":
+            public = self.array(list(self.edges), self.kind)
+            place = exp.WidthBucket(this=sql.column(self.own), threshold=public)
+            return self._with(self.query, place)
+        return self._by_parts() if self.dialect.search == "parts" else self._by_asof()
 
-    def between(low: int, high: int) -> Any:  # the value is in one of the bins low..high
-        if low == high:
-            return exp.Literal.number(low)
-        middle = (low + high) // 2
-        edge = dialect.constant(edges[middle], kind)
-        below = exp.LT(this=sql.column(own), expression=edge)
-        return exp.Paren(this=sql.case([(below, between(low, middle))], between(middle + 1, high)))
+    def counted(self) -> Any:
+        """Return a query of numbers ``b`` of edges, and of how many values have each."""
+        if self.dialect.search == "asof" and len(self.edges) > FEW:
+            return self._by_histogram()
+        columns = [sql.column("b"), exp.Count(this=exp.Star())]
+        return sql.select(columns, self.located()).group_by(sql.column("b"), copy=False)
 
-    return between(0, len(edges))
+    def _by_histogram(self) -> Any:
+        """Count by DuckDB's histogram, whose bins end with a boundary and have it.
 
+        So the boundaries are the numbers before the edges. No number is before -inf, which is the
+        first edge of all values then.
+        """
+        first = int(self.edges[0] == -inf)
+        ends = [one - 1 if self.kind is int else nextafter(one, -inf) for one in self.edges[first:]]
+        places = list(range(first, len(self.edges) + 1))
+        arguments = [sql.column(self.own), self.array(ends, self.kind)]
+        counts = exp.Anonymous(this="HISTOGRAM", expressions=arguments)
+        found = sql.select([exp.alias_(counts, "h")], self.query)
+        values = exp.Anonymous(this="MAP_VALUES", expressions=[sql.column("h")])
+        pairs = {"b": self.array(places, int), "n": values}
+        columns = [exp.alias_(exp.Unnest(expressions=[one]), name) for name, one in pairs.items()]
+        some = exp.GT(this=sql.column("n"), expression=exp.Literal.number(0))  # not NULL, either
+        return sql.select([sql.column("b"), sql.column("n")], sql.select(columns, found), some)
 
-def _with(query: Any, kept: Sequence[str], place: Any) -> Any:
-    return sql.select([*map(sql.column, kept), exp.alias_(place, "b")], query)
+    def _bisected(self, edges: Sequence[Any]) -> Any:
+        """Return the number of edges at or below a value."""
 
+        def between(low: int, high: int) -> Any:  # the value is in one of the bins low..high
+            if low == high:
+                return exp.Literal.number(low)
+            middle = (low + high) // 2
+            edge = self.dialect.constant(edges[middle], self.kind)
+            below = exp.LT(this=sql.column(self.own), expression=edge)
+            found = sql.case([(below, between(low, middle))], between(middle + 1, high))
+            return exp.Paren(this=found)
 
-def _by_bisection(
-    dialect: Dialect,
-    array: Array,
-    query: Any,
-    kept: Sequence[str],
-    own: str,
-    kind: type,
-    edges: Sequence[Any],
-) -> Any:
-    del array
-    return _with(query, kept, _bisected(dialect, own, kind, edges))
+        return between(0, len(edges))
 
+    def _with(self, query: Any, place: Any) -> Any:
+        return sql.select([*map(sql.column, self.kept), exp.alias_(place, "b")], query)
 
-def _by_function(
-    dialect: Dialect,
-    array: Array,
-    query: Any,
-    kept: Sequence[str],
-    own: str,
-    kind: type,
-    edges: Sequence[Any],
-) -> Any:
-    del dialect
-    public = array(list(edges), kind)
-    return _with(query, kept, exp.WidthBucket(this=sql.column(own), threshold=public))
+    def _public(self, columns: dict[str, tuple[list[Any], type]]) -> Any:
+        """Return a query of the edges, with their numbers ``b`` from 1."""
+        numbers = list(range(1, len(self.edges) + 1)), int
+        every = {**columns, "e": (list(self.edges), self.kind), "b": numbers}
+        arrays = [self.array(values, kind) for values, kind in every.values()]
+        return self.dialect.rows(arrays, list(every), [kind for _, kind in every.values()])
 
+    def _joined(self, query: Any, public: Any, on: Any, **how: Any) -> Any:
+        place = exp.Coalesce(this=exp.column("b", "k"), expressions=[exp.Literal.number(0)])
+        columns = [*(exp.column(name, "t") for name in self.kept), exp.alias_(place, "b")]
+        made = exp.select(*columns, copy=False).from_(sql.subquery(query, "t"), copy=False)
+        join = exp.Join(this=sql.subquery(public, "k"), on=on, side="LEFT", **how)
+        return made.join(join, copy=False)
 
-def _joined(query: Any, kept: Sequence[str], public: Any, on: Any, **how: Any) -> Any:
-    place = exp.Coalesce(this=exp.column("b", "k"), expressions=[exp.Literal.number(0)])
-    columns = [*(exp.column(name, "t") for name in kept), exp.alias_(place, "b")]
-    made = exp.select(*columns, copy=False).from_(sql.subquery(query, "t"), copy=False)
-    join = exp.Join(this=sql.subquery(public, "k"), on=on, side="LEFT", **how)
-    return made.join(join, copy=False)
+    def _by_asof(self) -> Any:
+        on = exp.GTE(this=exp.column(self.own, "t"), expression=exp.column("e", "k"))
+        return self._joined(self.query, self._public({}), on, method="ASOF")
 
+    def _by_parts(self) -> Any:
+        """Find the part by bisection, and the edge in it by a join.
 
-def _by_asof(
-    dialect: Dialect,
-    array: Array,
-    query: Any,
-    kept: Sequence[str],
-    own: str,
-    kind: type,
-    edges: Sequence[Any],
-) -> Any:
-    arrays = [array(list(edges), kind), array(list(range(1, len(edges) + 1)), int)]
-    public = dialect.rows(arrays, ["e", "b"], [kind, int])
-    on = exp.GTE(this=exp.column(own, "t"), expression=exp.column("e", "k"))
-    return _joined(query, kept, public, on, method="ASOF")
-
-
-def _by_parts(
-    dialect: Dialect,
-    array: Array,
-    query: Any,
-    kept: Sequence[str],
-    own: str,
-    kind: type,
-    edges: Sequence[Any],
-) -> Any:
-    """Find the part by bisection, and the edge in it by a join. A part begins at its first edge."""
-    size = -(-len(edges) // FEW)
-    part = exp.alias_(_bisected(dialect, own, kind, edges[::size]), "p")
-    columns = [*map(sql.column, dict.fromkeys([*kept, own])), part]
-    parts = [1 + place // size for place in range(len(edges))]
-    last = edges[-1]
-    nexts = [*edges[1:], last]  # the last bin has no end, and its row is joined by another rule
-    arrays = [
-        array(parts, int),
-        array(list(edges), kind),
-        array(nexts, kind),
-        array(list(range(1, len(edges) + 1)), int),
-    ]
-    public = dialect.rows(arrays, ["p", "e", "n", "b"], [int, kind, kind, int])
-    value, begin, end = exp.column(own, "t"), exp.column("e", "k"), exp.column("n", "k")
-    within = sql.disjunction(
-        exp.LT(this=value, expression=end),
-        exp.GTE(this=begin.copy(), expression=dialect.constant(last, kind)),
-    )
-    on = sql.conjunction(
-        exp.EQ(this=exp.column("p", "t"), expression=exp.column("p", "k")),
-        sql.conjunction(exp.GTE(this=value.copy(), expression=begin), within),
-    )
-    return _joined(sql.select(columns, query), kept, public, on)
-
-
-_SEARCHES = {"asof": _by_asof, "function": _by_function, "parts": _by_parts}
+        A part begins at its first edge.
+        """
+        size = -(-len(self.edges) // FEW)
+        part = exp.alias_(self._bisected(self.edges[::size]), "p")
+        columns = [*map(sql.column, dict.fromkeys([*self.kept, self.own])), part]
+        parts = [1 + place // size for place in range(len(self.edges))]
+        last = self.edges[-1]
+        nexts = [*self.edges[1:], last]  # the last bin has no end, and its row has another rule
+        public = self._public({"p": (parts, int), "n": (nexts, self.kind)})
+        value, begin, end = exp.column(self.own, "t"), exp.column("e", "k"), exp.column("n", "k")
+        within = sql.disjunction(
+            exp.LT(this=value, expression=end),
+            exp.GTE(this=begin.copy(), expression=self.dialect.constant(last, self.kind)),
+        )
+        on = sql.conjunction(
+            exp.EQ(this=exp.column("p", "t"), expression=exp.column("p", "k")),
+            sql.conjunction(exp.GTE(this=value.copy(), expression=begin), within),
+        )
+        return self._joined(sql.select(columns, self.query), public, on)

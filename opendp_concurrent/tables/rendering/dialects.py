@@ -60,12 +60,14 @@ class Dialect:
     :ivar collation: compares texts by their bytes
     :ivar parts: names of the parts of a date
     :ivar search: how it finds a value among many edges, as in ``bins.py``
+    :ivar underflows: whether a product of doubles that is too small for one is an error
     """
 
     name: ClassVar[str]
     collation: ClassVar[str]
     parts: ClassVar[dict[str, str]] = PARTS
     search: ClassVar[str]
+    underflows: ClassVar[bool] = False
 
     def text(self, tree: exp.Expression) -> str:
         """Return the statement of a tree."""
@@ -218,6 +220,7 @@ class PostgreSQL(Dialect):
     """PostgreSQL. The sum of 64-bit integers is a numeric of any size."""
 
     name, collation, search = "postgres", "C", "function"
+    underflows = True
 
     def decimal(self, column: Any, scale: int) -> Any:
         """Return a stored decimal as an integer; NaN, which a numeric can be, is NULL."""

@@ -17,7 +17,7 @@ from ...interrupts import whole
 from .. import plan as nodes
 from ..schema import Schema
 from . import expressions as sql
-from .bins import located
+from .bins import Search
 from .charging import charged
 from .dialects import DIALECTS, Dialect, cast
 from .dialects import exp as exp
@@ -123,6 +123,8 @@ class Renderer:
             return self._truncate(relation, query, names, _of(names, schema)), names
         if isinstance(relation, nodes.GroupTruncate):
             return self._group_truncate(relation, query, names, _of(names, schema)), names
+        if isinstance(relation, nodes.PrivateJoin):
+            return self._private_join(relation, query, names, schema)
         return self._join(relation, query, names, schema)
 
     def _scan(self, scan: nodes.Scan) -> tuple[Any, dict[str, str]]:
@@ -218,27 +220,52 @@ class Renderer:
         return sql.select([*columns, *(exp.alias_(one, of) for of, one in again.items())], made)
 
     def _join(
-        self,
-        relation: nodes.PublicJoin,
-        query: exp.Expression,
-        names: dict[str, str],
-        schema: Schema,
+        self, relation: nodes.PublicJoin, query: Any, names: dict[str, str], schema: Schema
     ) -> tuple[Any, dict[str, str]]:
-        after = nodes.schema_after(relation)
         on = [(name, schema.kind(name)) for name in relation.on]
-        fresh = {name: f"c{self._fresh(names) + at}" for at, (name, _) in enumerate(relation.added)}
         keys = [f"k{place}" for place in range(len(on))]
+        added = {name: f"v{place}" for place, (name, _) in enumerate(relation.added)}
         rows = [(*key, *row) for key, row in zip(relation.keys, relation.rows, strict=True)]
-        public = self._public(
-            rows, [*keys, *fresh.values()], [kind for _, kind in (*on, *relation.added)]
-        )
-        together = {**names, **fresh}
-        columns = [exp.column(of, "t") for of in names.values()]
-        columns += [exp.column(of, "k") for of in fresh.values()]
+        kinds = [kind for _, kind in (*on, *relation.added)]
+        public = self._public(rows, [*keys, *added.values()], kinds)
         matches = sql.equal([names[name] for name in relation.on], keys)
+        return self._paired(query, names, public, added, matches)
+
+    def _private_join(
+        self, relation: nodes.PrivateJoin, query: Any, names: dict[str, str], schema: Schema
+    ) -> tuple[Any, dict[str, str]]:
+        other, own = self._relation(relation.other)
+        units = _of(own, nodes.schema_after(relation.other))
+        keys = [*units, *(own[name] for name in relation.on)]
+        if relation.how in ("semi", "anti"):  # one partner at most
+            distinct = list(map(sql.column, dict.fromkeys(keys)))
+            other = sql.select(distinct, other).group_by(*distinct, copy=False)
+        matches = sql.equal([*_of(names, schema), *(names[name] for name in relation.on)], keys)
+        added = {name: own[of] for name, of in relation.added}
+        kind = "left" if relation.how in ("left", "anti") else "inner"
+        joined, together = self._paired(query, names, other, added, matches, kind)
+        if relation.how == "anti":
+            joined = joined.where(sql.is_null(exp.column(units[0], "k")), copy=False)
+        return joined, together
+
+    def _paired(
+        self,
+        query: Any,
+        names: dict[str, str],
+        other: Any,
+        added: dict[str, str],
+        matches: Any,
+        kind: str = "inner",
+    ) -> tuple[Any, dict[str, str]]:
+        """Return a join of two queries, with some columns of the other one under fresh names."""
+        first = self._fresh(names)
+        fresh = {name: f"c{first + at}" for at, name in enumerate(added)}
+        columns: list[Any] = [exp.column(of, "t") for of in names.values()]
+        for name, of in added.items():
+            columns.append(exp.alias_(exp.column(of, "k"), fresh[name]))
         joined = exp.select(*columns, copy=False).from_(sql.subquery(query, "t"), copy=False)
-        joined = joined.join(sql.subquery(public, "k"), on=matches, join_type="inner", copy=False)
-        return joined, {name: together[name] for name in after.names}
+        joined = joined.join(sql.subquery(other, "k"), on=matches, join_type=kind, copy=False)
+        return joined, {**names, **fresh}
 
     @staticmethod
     def _fresh(names: dict[str, str]) -> int:
@@ -275,12 +302,11 @@ class Renderer:
             kept = [names[name] for name in one.by]
             both = [sql.column(name) for name in dict.fromkeys([*kept, own])]
             known = sql.select(both, query, sql.not_null(own))
-            placed = located(self._dialect, self._array, known, kept, own, kind, one.edges)
+            search = Search(self._dialect, self._array, known, kept, own, kind, one.edges)
+            if not one.by:
+                return search.counted()
             count = exp.Count(this=exp.Star())
-            if one.by:
-                return self._groups(one, [count], placed, names, schema, "b")
-            columns = [sql.column("b"), count]
-            return sql.select(columns, placed).group_by(sql.column("b"), copy=False)
+            return self._groups(one, [count], search.located(), names, schema, "b")
         values = self._values(one, names)
         if isinstance(one, nodes.Grouped) or (not isinstance(one, nodes.Sum) and one.by):
             return self._groups(one, values, query, names, schema)
@@ -401,14 +427,15 @@ class Renderer:
     def _steps(self, value: nodes.Quantised, own: str, factor: float) -> Any:
         """Return ``floor(x * factor + 0.5)`` of the clamped value x.
 
-        Of tiny values this is 0. The product is not computed of them, since its underflow is an
-        error in PostgreSQL.
+        Of tiny values this is 0. Where underflow is an error, the product is not computed of them.
         """
         constant, tiny = self._dialect.constant, SMALLEST / factor
         clamped = self._clamped(own, value.lower, value.upper, float)
         product = exp.Mul(this=clamped.copy(), expression=constant(factor, float))
         half = exp.Add(this=exp.Paren(this=product), expression=constant(0.5, float))
         steps = self._dialect.whole(exp.Floor(this=half))
+        if not self._dialect.underflows:
+            return steps
         small = sql.conjunction(
             exp.GT(this=clamped.copy(), expression=constant(-tiny, float)),
             exp.LT(this=clamped, expression=constant(tiny, float)),

@@ -1,0 +1,127 @@
+"""The keys with the most rows, and bounds from the data: the better way, its price, refusals."""
+
+import math
+from functools import partial
+
+import duckdb
+import opendp.prelude as dp
+import pytest
+from opendp import measurements
+
+import opendp_concurrent as oc
+from opendp_concurrent.contexts.top import Top, best_top
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.tables.aggregates import then_table_counts
+
+pytest.importorskip("sqlglot", reason="!!! TABLES ARE NOT TESTED: no sqlglot !!!")
+dp.enable_features("contrib", "honest-but-curious")
+LOSSES = {"epsilon": 1e9}, {"rho": 1e9}, {"epsilon": 1e9, "delta": 1e-9}
+MEASURES = {"pure": dp.max_divergence(), "zcdp": dp.zero_concentrated_divergence()}
+NEW = hasattr(measurements, "then_noisy_top_k")
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Person p has the zones 0 to p % 10, and an income of 2 ** (p % 10)."""
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE t AS SELECT p AS person, z AS zone, CAST(2.0 ** (p % 10) AS BIGINT) AS eur, "
+        "0.001e0 * z AS share FROM range(500) AS a(p), range(10) AS b(z) WHERE z <= p % 10"
+    )
+    schema = {"person": int, "zone": int, "eur": int, "share": float}
+    return oc.tables.scan(connection, "t", schema, "person")
+
+
+def query(table, loss):
+    return oc.concurrent_context(
+        table, oc.tables.unit_of(units=1), dp.loss_of(**loss), split_evenly_over=1
+    ).query()
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize("groups", [1, 10])
+def test_the_keys_with_the_most_rows_come_first(table, loss, groups):
+    few = query(table, loss).group_truncate("zone", groups)
+    found = few.top(1 if groups == 1 else 3, "zone", [9, 8, 7, 2, 1, 0]).release()
+    assert found == ([0] if groups == 1 else [0, 1, 2])
+
+
+@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.skipif(not NEW, reason="OpenDP 0.14 has no noisy top-k")
+def test_the_way_with_less_noise_is_taken(table, name, capsys):
+    """Both ways at the same loss: the noise in a count, and the share of right keys."""
+    measure, right, told = MEASURES[name], {}, []
+    for groups in (1, 4, 10):
+        few = table.space >> oc.t.then_group_truncate("zone", groups)
+        unit = *few.output_space, 1
+        counts = partial(then_table_counts, "zone", list(range(10)))
+        for wanted in (1, 5):
+            ways = [Top(counts, measure, wanted, selects) for selects in (False, True)]
+            best = best_top(unit, counts, measure, wanted)
+            noises = [way.noise(few.output_space, 1) for way in ways]
+            assert best.noise(few.output_space, 1) == min(noises)
+            right[groups, wanted] = best.selects
+            told.append((name, groups, wanted, *(f"{noise:.2f}" for noise in noises)))
+    with capsys.disabled():
+        print("\nmeasure, groups, keys, noise of sorted counts, noise of top-k:", *told, sep="\n")
+    assert right == {(1, 1): False, (1, 5): False, (4, 1): True, (4, 5): False} | {
+        (10, 1): True,
+        (10, 5): True,
+    }
+
+
+@pytest.mark.parametrize("loss", [{"epsilon": 0.5}, {"rho": 0.5}], ids=str)
+@pytest.mark.parametrize("groups", [1, 10])
+def test_the_price_is_the_loss_of_the_query(table, loss, groups):
+    few = query(table, loss).group_truncate("zone", groups)
+    for asked in (few.top(1, "zone", range(10)), few.bounds("eur")):
+        measurement = asked.resolve()
+        assert 0.99 * 0.5 <= measurement.map(1) <= 0.5
+
+
+def test_deviations_are_those_of_the_noise():
+    """1,000 draws of each noise at scale 10, as differences of two counts decide."""
+    space = dp.vector_domain(dp.atom_domain(T="i64"), size=2), dp.linf_distance(T="i64")
+    for name, measure in MEASURES.items():
+        if not NEW:
+            continue
+        for ahead in (0, 20):
+            select = dp.m.make_noisy_top_k(*space, measure, 1, 10.0)
+            wins = sum(select([ahead, 0]) == [0] for _ in range(2000)) / 2000
+            truth = {"pure": 1 - 0.5 * math.e ** (-ahead / 10.0)}
+            truth["zcdp"] = 1 / (1 + math.e ** (-ahead / 10.0))
+            assert wins == pytest.approx(truth[name], abs=0.06), (name, ahead)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_bounds_are_next_to_the_values(table, loss):
+    assert query(table, loss).truncate(1).bounds("eur").release() == (1, 1024)
+    assert query(table, loss).truncate(1).bounds("eur", 0.15).release() == (2, 512)
+    assert query(table, loss).truncate(1).bounds("eur", exponents=range(0, 5)).release() == (1, 16)
+    low, high = query(table, loss).truncate(10).bounds("share").release()
+    assert (low, high) == (0.0, 2.0**-6)
+    assert type(low) is float
+    assert type(query(table, loss).truncate(1).bounds("eur").release()[0]) is int
+
+
+def test_bounds_are_in_order_under_much_noise(table):
+    for _ in range(20):
+        low, high = query(table, {"epsilon": 1e-3}).truncate(1).bounds("eur").release()
+        assert low < high
+
+
+def test_what_cannot_be_asked_is_refused(table):
+    few = query(table, {"epsilon": 1.0}).truncate(1)
+    wrong = {
+        "at most 2": lambda: few.top(3, "zone", [0, 1]),
+        "count": lambda: few.top(0, "zone", [0, 1]),
+        "zone": lambda: few.top(1, "zones", [0, 1]),
+        "share": lambda: few.bounds("eur", 0.5),
+        "exponents": lambda: few.bounds("eur", exponents=[]),
+        r"exponents \(63\)": lambda: few.bounds("eur", exponents=[63]),
+        "from 1 to": lambda: few.bounds("eur", exponents=[-1]),
+        "bound the rows": lambda: query(table, {"epsilon": 1.0}).bounds("eur"),
+    }
+    for message, ask in wrong.items():
+        with pytest.raises((InvalidTypeError, InvalidValueError), match=message):
+            ask()

@@ -1,0 +1,382 @@
+"""Two private tables of the same units, joined: each engine, stability, and what is refused."""
+
+import contextlib
+from dataclasses import dataclass
+
+import opendp.prelude as dp
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from opendp.mod import OpenDPException
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.tables.domain import Tables, table_domain, units
+
+from . import reference
+from .pipelines import NAMES, Data, Pipeline, aggregates, columns_of, data, steps, values
+from .test_neighbours import bound, distance, without
+
+RELAXED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+HOW = st.sampled_from(["inner", "inner", "left", "semi", "anti"])
+
+
+@dataclass
+class Joined:
+    """Two tables, what is done to each before the join, the join, and what follows."""
+
+    main: Data
+    other: Data
+    before: Pipeline
+    most: int | None  # rows of a unit of the other table
+    join: dict
+    after: Pipeline
+    schema: dict  # after the join
+
+    def build(self, engine, removed=()):
+        """The dataset of both tables without some units, and the transformation."""
+        main = engine.load(without(self.main, removed), "t")
+        other = engine.load(without(self.other, removed), "o")
+        if self.most is not None:
+            other = (other.space >> oc.t.then_truncate(self.most))(other)
+        both = main.with_tables(other=other)
+        space = self.before.build(both.space) >> oc.t.then_private_join("other", **self.join)
+        return both, self.after.build(space)
+
+    def answer(self):
+        """The answer in plain Python."""
+        unit = self.main.unit
+        rows = self.before.answer(self.main.rows, unit, self.main.schema)
+        partners = reference.scanned(self.other.rows, self.other.unit)
+        if self.most is not None:
+            partners = reference.truncate(partners, self.other.unit, self.most)
+        rows = joined(rows, unit, partners, self.other.unit, **self.join)
+        return self.after.answer(rows, unit, self.schema)
+
+
+def joined(rows, unit, partners, theirs, columns, on, how):
+    found = []
+    for row in rows:
+        own = [
+            one
+            for one in partners
+            if one[theirs] == row[unit]
+            and all(row[name] is not None and one[name] == row[name] for name in on)
+        ]
+        if how in ("semi", "anti"):
+            found += [row] if bool(own) == (how == "semi") else []
+            continue
+        if how == "left" and not own:
+            own = [dict.fromkeys(columns.values())]
+        found += [{**row, **{new: one[of] for new, of in columns.items()}} for one in own]
+    return found
+
+
+@st.composite
+def pairs(draw):
+    main = draw(data(least=2))
+    kind, key = main.schema[main.unit], list(main.schema)[2]
+    names = [name for name in NAMES if name not in main.schema]
+    unit, third, *_ = draw(st.permutations(names))
+    schema = {unit: kind, key: main.schema[key], third: draw(st.sampled_from([int, str, float]))}
+    seen = {name: [row[name] for row in main.rows] for name in (main.unit, key)}
+    row = st.tuples(
+        st.sampled_from(seen[main.unit]) | values(kind, True),
+        st.sampled_from(seen[key]) | values(schema[key], True),
+        values(schema[third], True),
+    ).map(lambda found: dict(zip(schema, found, strict=True)))
+    other = Data(schema, unit, draw(st.lists(row, max_size=8)))
+    before, after = [], dict(main.schema)
+    for _ in range(draw(st.integers(0, 2))):
+        part, after = draw(steps(after, main.unit))
+        before.append(part)
+    how = draw(HOW)
+    join = {"how": how, "on": [], "columns": None}
+    if after.get(key) is schema[key] and draw(st.booleans()):
+        join["on"] = [key]
+    if how in ("inner", "left"):
+        folded = {name.casefold() for name in after}
+        fresh = draw(columns_of([name for name in NAMES if name.casefold() not in folded], 2))
+        join["columns"] = dict(zip(fresh, draw(st.permutations([third, key])), strict=False))
+        after = after | {new: schema[of] for new, of in join["columns"].items()}
+    most = draw(st.none() | st.integers(1, 3))
+    parts, known = [], dict(after)
+    for _ in range(draw(st.integers(0, 2))):
+        part, known = draw(steps(known, main.unit))
+        parts.append(part)
+    cuts = ("truncate", "group_truncate")
+    if not any(name in cuts for name, _ in parts) and not (
+        any(name in cuts for name, _ in before) and (most is not None or how in ("semi", "anti"))
+    ):
+        parts.append(("truncate", {"per_unit": draw(st.integers(1, 4))}))
+    parts.append(draw(aggregates(known)))
+    return Joined(main, other, Pipeline(before), most, join, Pipeline(parts), after)
+
+
+def stays_within(engine, draw):
+    case = draw(pairs())
+    seen = {row[of.unit] for of in (case.main, case.other) for row in of.rows} - {None}
+    some = st.lists(st.sampled_from(sorted(seen, key=str)), max_size=3, unique=True)
+    removed = draw(some) if seen else []
+    both, asked = case.build(engine)
+    whole = asked(both)
+    part, same = case.build(engine, removed)
+    moved = distance(asked.output_metric, whole, same(part))
+    assert moved <= bound(asked, len(removed)), (case, removed)
+
+
+def agrees(engine, draw):
+    case = draw(pairs())
+    both, asked = case.build(engine)
+    assert asked(both) == case.answer(), case
+
+
+def check(examples, test, engine):
+    @settings(max_examples=examples, deadline=None, suppress_health_check=RELAXED)
+    @given(st.data())
+    def each(draws):
+        test(engine, draws.draw)
+
+    each()
+
+
+def test_duckdb_joins_as_plain_python(on_duckdb):
+    check(100, agrees, on_duckdb)
+
+
+def test_files_join_as_plain_python(on_files):
+    check(20, agrees, on_files)
+
+
+def test_postgres_joins_as_plain_python(on_postgres):
+    check(50, agrees, on_postgres)
+
+
+def test_spark_joins_as_plain_python(on_spark):
+    check(15, agrees, on_spark)
+
+
+def test_removing_units_from_both_tables_stays_within_the_stability_map(on_duckdb):
+    check(60, stays_within, on_duckdb)
+
+
+@pytest.mark.slow
+def test_many_neighbours_of_both_tables_stay_within_the_map(on_duckdb):
+    check(2000, stays_within, on_duckdb)
+
+
+FLIGHTS = [(1, "a", 5), (1, "a", 6), (1, "b", 7), (2, "b", 8), (3, None, 9)]
+PLANES = [(1, "a", 100), (1, "b", 90), (2, "a", 80), (9, "a", 70)]
+
+
+def flights(engine, rows=FLIGHTS, **options):
+    schema = {"plane": int, "zone": str, "hour": int}
+    named = [dict(zip(schema, row, strict=True)) for row in rows]
+    return engine.load(Data(schema, "plane", named), "flights", **options)
+
+
+def planes(engine, rows=PLANES):
+    schema = {"tail": int, "zone": str, "seats": int}
+    named = [dict(zip(schema, row, strict=True)) for row in rows]
+    return engine.load(Data(schema, "tail", named), "planes")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "count"),
+    [
+        ({"columns": ["seats"]}, 3 * 2 + 1),
+        ({"columns": ["seats"], "how": "left"}, 3 * 2 + 1 + 1),
+        ({"columns": ["seats"], "on": "zone"}, 3),
+        ({"columns": {"size": "seats"}, "on": ["zone"], "how": "left"}, 5),
+        ({"how": "semi"}, 4),
+        ({"how": "anti"}, 1),
+        ({"how": "semi", "on": "zone"}, 3),
+        ({"how": "anti", "on": "zone"}, 2),
+    ],
+)
+def test_a_join_by_hand(engine, arguments, count):
+    both = flights(engine).with_tables(planes=planes(engine))
+    asked = both.space >> oc.t.then_private_join("planes", **arguments) >> oc.t.then_truncate(9)
+    assert (asked >> oc.t.then_table_count())(both) == count
+
+
+def test_rows_of_the_other_table_alone_change_nothing(on_duckdb):
+    """So parts of the first table stay parts of both: a unit is in those where it has rows."""
+    answers = set()
+    for rows in (PLANES, [*PLANES, (8, "a", 1), (7, "b", 2)]):
+        both = flights(on_duckdb).with_tables(planes=planes(on_duckdb, rows))
+        for how in ("inner", "left", "semi", "anti"):
+            join = oc.t.then_private_join("planes", on="zone", how=how)
+            joined = both.space >> join
+            answers.add((how, (joined >> oc.t.then_distinct_units())(both)))
+    assert len(answers) == 4
+
+
+def test_the_bound_on_a_unit_is_multiplied_and_attained(on_duckdb):
+    main = flights(on_duckdb, [(1, "a", hour) for hour in range(9)])
+    other = planes(on_duckdb, [(1, "a", seats) for seats in range(9)])
+    once = (other.space >> oc.t.then_truncate(3))(other)
+    both = main.with_tables(planes=once)
+    joined = both.space >> oc.t.then_truncate(4) >> oc.t.then_private_join("planes", ["seats"])
+    count = joined >> oc.t.then_table_count()
+    assert (count.map(1), count.map(2), count(both)) == (12, 24, 12)
+    grouped = (other.space >> oc.t.then_group_truncate("zone", 5, 2))(other)
+    both = main.with_tables(planes=grouped)
+    cut = both.space >> oc.t.then_group_truncate("zone", 1, 4)
+    by = {"by": "zone", "keys": ["a"], "norm": "linf"}
+    for on, each in ((), 10), ("zone", 2):
+        space = cut >> oc.t.then_private_join("planes", ["seats"], on)
+        assert (space >> oc.t.then_table_counts(**by)).map(1) == 4 * each
+    assert (space >> oc.t.then_table_counts(**by))(both) == [8]
+    semi = cut >> oc.t.then_private_join("planes", how="semi") >> oc.t.then_table_count()
+    assert (semi.map(1), semi(both)) == (4, 4)
+    left = Tables(main.tables.schema, 2, others=(("none", Tables(other.tables.schema, 0)),))
+    space = table_domain(left), units()
+    rows = oc.t.make_private_join(
+        *space, "none", ["seats"], how="left"
+    ).output_domain.descriptor.rows
+    assert rows == 2  # a row without a partner stays one
+
+
+def linked(engine):
+    return flights(engine).with_tables(planes=planes(engine))
+
+
+def test_a_join_without_a_bound_must_be_truncated(on_duckdb):
+    both = linked(on_duckdb)
+    joined = both.space >> oc.t.then_group_truncate("zone", 1)
+    joined = joined >> oc.t.then_private_join("planes", ["seats"])
+    with pytest.raises(InvalidValueError, match="does not bound"):
+        joined >> oc.t.then_table_counts("zone", ["a"])
+    assert (joined >> oc.t.then_truncate(2) >> oc.t.then_table_count()).map(1) == 2
+
+
+REFUSED = {
+    "no such table": ({"table": "pilots"}, "there are: planes"),
+    "no table": ({"table": 3}, "table"),
+    "no such column": ({"columns": ["pilots"]}, "must be a column"),
+    "no such column of theirs": ({"columns": {"x": "pilots"}}, "must be a column"),
+    "a name twice": ({"columns": ["zone"]}, "more than case"),
+    "all columns, of which one is here": ({}, "more than case"),
+    "another type": ({"on": "hour"}, "must be a column"),
+    "a float": ({"on": "price"}, "found float"),
+    "columns of half a join": ({"columns": ["seats"], "how": "semi"}, "left out"),
+    "another join": ({"how": "full"}, "inner, left, semi or anti"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_joined_is_refused(on_duckdb, name):
+    arguments, message = REFUSED[name]
+    space = linked(on_duckdb).space
+    if "price" in str(arguments):
+        space = (
+            space >> oc.t.then_with_columns({"price": oc.tables.col("hour") * 0.5})
+        ).output_space
+    with pytest.raises((InvalidTypeError, InvalidValueError), match=message):
+        oc.t.make_private_join(*space, **{"table": "planes", **arguments})
+
+
+def test_columns_of_two_types_are_not_compared(on_duckdb):
+    main = flights(on_duckdb)
+    main = (main.space >> oc.t.then_with_columns({"seats": oc.tables.lit("a")}))(main)
+    both = main.with_tables(planes=planes(on_duckdb))
+    with pytest.raises(InvalidTypeError, match="same type in both"):
+        both.space >> oc.t.then_private_join("planes", ["zone"], "seats")
+
+
+def test_tables_of_other_units_or_connections_are_refused(on_duckdb):
+    main, other = flights(on_duckdb), planes(on_duckdb)
+    texts = on_duckdb.load(Data({"person": str, "age": int}, "person", []), "texts")
+    with pytest.raises(InvalidTypeError, match="planes must have the unit"):
+        main.with_tables(planes=texts)
+    schema = {"plane": int, "zone": str}
+    both = oc.tables.scan(on_duckdb.connection, "flights", schema, ("plane", "zone"))
+    with pytest.raises(InvalidTypeError, match="planes must have the unit"):
+        both.with_tables(planes=other)
+    with pytest.raises(InvalidTypeError, match="planes must be of oc.tables.scan"):
+        main.with_tables(planes=[1])
+    with (
+        contextlib.closing(type(on_duckdb)()) as elsewhere,
+        pytest.raises(InvalidValueError, match="planes must be of the same connection"),
+    ):
+        main.with_tables(planes=planes(elsewhere))
+
+
+def test_postgres_reads_both_tables_in_one_statement(on_postgres):
+    both = linked(on_postgres)
+    kept = both.space >> oc.t.then_truncate(2, materialize=True)
+    joined = kept >> oc.t.then_private_join("planes", ["seats"]) >> oc.t.then_truncate(9)
+    assert (joined >> oc.t.then_table_count())(both) == 2 * 2 + 1
+
+
+def test_postgres_has_no_statement_for_stored_rows_and_snapshots(on_postgres):
+    main, other = flights(on_postgres), planes(on_postgres)
+    stored = (other.space >> oc.t.then_truncate(1, materialize=True))(other)
+    with pytest.raises(InvalidValueError, match="same connection, and without snapshot"):
+        main.with_tables(planes=stored)
+    schema = {"plane": int, "zone": str}
+    fixed = oc.tables.scan(on_postgres.connection, "flights", schema, "plane", snapshot=True)
+    with pytest.raises(InvalidValueError, match="same connection, and without snapshot"):
+        fixed.with_tables(planes=other)
+    del fixed  # which has a lock
+
+
+def test_the_other_table_is_checked_at_each_launch(engine):
+    if engine.name == "spark":
+        pytest.skip("its tables are files here, which are read at scan")
+    both = linked(engine)
+    asked = both.space >> oc.t.then_private_join("planes", ["seats"]) >> oc.t.then_truncate(9)
+    count = asked >> oc.t.then_table_count()
+    assert count(both) == 7
+    run = engine.connection.execute
+    run("ALTER TABLE planes RENAME TO planes_before")
+    run("CREATE VIEW planes AS SELECT * FROM planes_before")
+    try:
+        with pytest.raises(OpenDPException, match="TableError"):
+            count(both)
+    finally:
+        run("DROP VIEW planes")
+        run("DROP TABLE planes_before")
+
+
+def test_the_other_file_is_checked_at_each_launch(on_files, tmp_path):
+    path = str(tmp_path / "planes.parquet")
+    text = f"COPY (SELECT 1 AS tail, 2 AS seats) TO '{path}' (FORMAT parquet)"
+    on_files.connection.execute(text)
+    other = oc.tables.scan(path, {"tail": int, "seats": int}, "tail")
+    both = flights(on_files).with_tables(planes=other)
+    count = both.space >> oc.t.then_private_join("planes", how="semi") >> oc.t.then_distinct_units()
+    assert count(both) == 1
+    on_files.connection.execute(text.replace("2 AS", "3 AS"))
+    with pytest.raises(OpenDPException, match="TableError"):
+        count(both)
+
+
+def test_a_query_joins_in_one_line_and_parts_may_be_joined(engine):
+    context = oc.concurrent_context(
+        linked(engine), oc.tables.unit_of(units=1), dp.loss_of(epsilon=1e9), split_evenly_over=4
+    )
+    joined = context.query().join_private("planes", ["seats"]).truncate(4)
+    assert joined.sum("seats", (0, 200)).laplace().release() == 4 * 100 + 80 - 2 * 10
+    kept = context.query().group_truncate("zone", 2, 3).compositor(split_evenly_over=1).release()
+    parts = kept.query().parallel_composition(oc.c.by_column("zone"), keys=["a", "b"]).release()
+    found = {}
+    for zone in "ab":
+        query = parts[zone].query(epsilon=1e7).join_private("planes", how="semi", on="zone")
+        found[zone] = query.count().laplace().release()
+    assert found == {"a": 2, "b": 1}
+
+
+def test_a_sealed_table_is_no_longer_sealed_beside_another(on_duckdb):
+    main = flights(on_duckdb)
+    sealed = Tables(main.tables.schema, 2).which_are_sealed()
+    table = oc.tables.Table(main.engine(), main.relation, sealed, None)
+    assert not table.with_tables(planes=planes(on_duckdb)).tables.sealed
+
+
+def test_the_domain_tells_all_tables(on_duckdb):
+    one, other = linked(on_duckdb), flights(on_duckdb).with_tables(others=planes(on_duckdb))
+    assert one.space[0] != other.space[0] != flights(on_duckdb).space[0]
+    with pytest.raises(OpenDPException, match="arg must be Table"):
+        (one.space >> oc.t.then_private_join("planes", how="semi"))(other)
