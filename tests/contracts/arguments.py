@@ -1660,8 +1660,6 @@ case(
     simulation=("found",),
 )
 case("verify.simulate_batch", seeds=(range(2), "list of whole or sequence"))
-case("verify.promises", lambda loosened: len(verify.promises(loosened)))
-PROMISE = verify.promises()[0]
 case(
     "verify.worst_analyst",
     menu=(MENU,),
@@ -1689,13 +1687,6 @@ case(
     menu=([ITEM],),
     accumulator=(oc.accumulators.basic().start(MAX_DIVERGENCE), NOTHING),
     rule=(Within(1.0),),
-)
-case(
-    "verify.Promise.check",
-    PROMISE.check,
-    epsilons=([0.5, 1.0],),
-    counts=([2, 1],),
-    share=(1.0, "probability"),
 )
 case("verify.Limited", rule=(RULE, "anything"))
 case(
@@ -2342,7 +2333,7 @@ NO_ARGUMENTS = {
     "serving.AnswerStore.close",
     "ledger.SqlLedger.close", "ledger.SqlLedger.to_dp_events", "verify.Audit",
     "verify.ContinualLaw", "verify.ContinualLaw.update", "verify.ContinualLaw.answers",
-    "verify.Item", "verify.Launch", "verify.Launch.lines", "verify.Outcome", "verify.Promise",
+    "verify.Item", "verify.Launch", "verify.Launch.lines",
     "verify.Simulation", "verify.Reached", "verify.Stop", "verify.Tape", "verify.Worst",
     "verify.Limited.admits", "verify.Replayed.update", "verify.Replayed.answers",
 }  # fmt: skip
