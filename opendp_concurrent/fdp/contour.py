@@ -21,11 +21,9 @@ from .bounds import ELEMENTARY, UNIT, Array
 from .factor import Factor
 from .gaussian import Gaussian
 from .recurrence import tail
-from .subsampled import Subsampled
 
 MOST_NODES = 2**19
 _UNDERFLOW = 1e-320  # more than an exponential loses where it leaves the doubles
-_QUADRATURES = 2**15  # nodes at which quadratures are evaluated
 _FEW = 2**11  # nodes that are not worth saving
 TAUS = 2.0 ** (np.arange(-112, 121) / 4)  # the grid of τ
 # the largest of (1 - e^-y) e^(-τy) is e to this
@@ -154,18 +152,14 @@ def choose(
         target = np.log(wanted * pi * reach)
     normal = sum(n * one.variance for one, n in factors if isinstance(one, Gaussian))
     plain = _first(reach, always <= target)
-    limit = inf  # frequency
-    for one, _ in factors:
-        if isinstance(one, Subsampled):
-            limit = one.reach(tau, min(limit, plain, _QUADRATURES * step))
-    if plain / step <= _FEW and plain <= limit:
+    if plain / step <= _FEW:
         return Contour(best, step, _nodes(plain, step), 0.0)
     # smoothing adds about s² τ (1 + τ) of δ to δ
     least = min(_COARSE, 0.5 * sqrt(tolerance / (tau * (1 + tau))))
     recurrent = [(one, n) for one, n in factors if one.period < inf]
     once = sum((n * known(one, tau, width, True) for one, n in factors), np.zeros_like(reach))
     short = _first(reach, once <= target - _SPARE)
-    if recurrent and short / step <= MOST_NODES and short <= limit:
+    if recurrent and short / step <= MOST_NODES:
         for smoothing in _few_smoothings(recurrent, least, normal, wanted):
             end = step * (_nodes(short, step) - 1)
             s2 = smoothing * smoothing
@@ -176,12 +170,12 @@ def choose(
     for _ in range(_WIDENINGS):
         damped = always - reach * reach * (smoothing * smoothing / 2)
         end = min(plain, _first(reach, damped <= target))
-        if end / step <= MOST_NODES and end <= limit:
+        if end / step <= MOST_NODES:
             return Contour(best, step, _nodes(end, step), 0.0 if end == plain else smoothing)
         if smoothing == _COARSE:
             break
         smoothing = min(_COARSE, 1.5 * smoothing)
-    return Contour(best, step, max(8, int(min(MOST_NODES, limit / step))), _COARSE)
+    return Contour(best, step, MOST_NODES, _COARSE)
 
 
 def _nodes(end: float, step: float) -> int:

@@ -262,9 +262,8 @@ def laplace(epsilon: float, steps: float = inf) -> Finite | Laplace:
     masses = np.exp(-x * cell - odd) * -expm1(-cell)
     masses[0], masses[-1] = exp(-epsilon - odd), exp(-odd)
     error = 3 * ELEMENTARY + 4 * UNIT * (1 + epsilon)
-    pair = Finite(
+    return Finite(
         *((count - 2 * x) * cell, masses, 0.0, 0.0, error, 4 * UNIT * epsilon + TINY),
         symmetric=True,
         limit=epsilon,
     )
-    return pair.with_form(Laplace(epsilon, steps))

@@ -26,7 +26,7 @@ from opendp_concurrent.errors import InvalidValueError
 from opendp_concurrent.fdp import contour, product
 from opendp_concurrent.fdp import finite as finite_pairs
 from opendp_concurrent.fdp.factor import Factor
-from opendp_concurrent.fdp.finite import Finite, Form
+from opendp_concurrent.fdp.finite import Finite
 from opendp_concurrent.fdp.gaussian import Gaussian
 from opendp_concurrent.fdp.laplace import Laplace
 from opendp_concurrent.fdp.subsampled import Subsampled
@@ -1004,7 +1004,7 @@ def test_no_kind_of_factor_escapes():
         for one in vars(module).values()
         if inspect.isclass(one) and hasattr(one, "log_decay")
     }
-    kinds -= {Form, Theta}  # formulas of a finite pair
+    kinds -= {Theta}  # formulas of a finite pair
     assert (
         kinds
         == set(get_args(Factor))
