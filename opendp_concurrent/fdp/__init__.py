@@ -9,8 +9,7 @@ for every real ε.
   and ``densities.py`` make finite factors. ``quadrature.py`` has the integrals of subsampled noise,
   and ``decay.py`` the decay of its characteristic function. ``theta.py`` has formulas for discrete
   Gaussians.
-* ``contour.py`` and ``inversion.py`` bound the profile of a product by Fourier inversion, and
-  ``recurrence.py`` what lattices add at high frequencies.
+* ``contour.py`` and ``inversion.py`` bound the profile of a product by Fourier inversion,
   ``atoms.py`` computes it exactly if there are few losses; for equal factors ``repeated.py`` and
   ``binomial.py`` do. ``bounds.py`` has pairs of doubles that enclose an exact value.
 * ``product.py`` chooses among these methods. ``search.py`` and ``curve.py`` turn a profile into ε

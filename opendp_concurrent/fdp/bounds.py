@@ -58,20 +58,11 @@ class Transform(NamedTuple):
     dilation: float = 0.0
 
 
-class Aperiodic:
-    """What factors share that are known from both sides, and whose |ρ| has no period."""
+class TwoSided:
+    """What factors share that are known from both sides."""
 
     slack = mass_at_largest = 0.0
-    horizon = period = inf
     stands_for = unit = ""
-
-    def logs(self, tau: float, step: float, nodes: int) -> None:
-        """None: powers are computed from ``transform``."""
-
-    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
-        """Not asked for: there is no period. |ρ| is at most 1."""
-        del tau, distance
-        return np.zeros_like(omega)
 
 
 def probabilities(lower: Any, upper: Any) -> Bounds:

@@ -17,7 +17,6 @@ from .bounds import (
     UNIT,
     Array,
     Bounds,
-    ComplexArray,
     Numbers,
     Transform,
     waves,
@@ -187,10 +186,6 @@ class Finite:
         rounding = 3 * ELEMENTARY + 4 * UNIT * tau * self.largest_absolute
         return rounding + UNIT * len(self.losses) + self.mass_error + tau * self.loss_error
 
-    def logs(self, tau: float, step: float, nodes: int) -> tuple[ComplexArray, Array] | None:
-        """Ln ρ and bounds on the relative errors of ρ, where there are formulas."""
-        return None if self.form is None else self.form.logs(tau, step, nodes)
-
     def transform(self, tau: float, step: float, nodes: int) -> Transform:
         """By formulas, or term by term if there are few, or by FFT on the lattice of the nodes."""
         if self.form is not None:
@@ -229,43 +224,10 @@ class Finite:
         rounding = 8 * UNIT * np.log2(size) * float(np.linalg.norm(lattice)) + 16 * ELEMENTARY
         return Transform(values, error + rounding, pi / 8 * spacing**2)
 
-    @property
-    def horizon(self) -> float:
-        """Half the period of |ρ|; infinite if none is known."""
-        if self.form is not None:
-            return self.form.horizon
-        return pi / self._gap * (1 - 8 * UNIT) if self._gap else inf
-
-    @property
-    def _gap(self) -> float:
-        """The distance of two losses that are known exactly; else 0."""
-        if len(self.losses) != 2 or self.loss_error:
-            return 0.0
-        return float(self.losses[1] - self.losses[0])
-
-    @property
-    def period(self) -> float:
-        """That of |ρ|; infinite if none is known."""
-        return 2 * self.horizon if self.form is None else self.form.period
-
-    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
-        """As :meth:`log_decay`, at some distance from the next multiple of the period."""
-        if self.form is not None:
-            return self.form.log_recurring(tau, distance, omega)
-        return self.log_decay(tau, distance)
-
     def log_decay(self, tau: float, omega: Array) -> Array:
-        """|ρ|² = 1 - 4 p₁ p₂ sin²(ωg/2) for two tilted masses; 0 where no decay is known."""
-        if self.form is not None:
-            return self.form.log_decay(tau, omega)
-        if not self._gap or not np.all(self.masses > 0.0):
-            return np.zeros_like(omega)
-        odds = float(np.log(self.masses[1]) - np.log(self.masses[0])) + tau * self._gap
-        wrong = self.mass_error + 2 * ELEMENTARY * (1400 + abs(odds))  # of the odds
-        sine = np.sin(np.minimum(omega * self._gap / 2, pi / 2))
-        both = (sine / np.cosh(min(abs(odds) / 2, 300.0))) ** 2
-        value: Array = 0.5 * np.log1p(-both * max(0.0, 1 - 2 * wrong - 1e-12))
-        return value
+        """0: |ρ| of finitely many losses comes near 1 again and again."""
+        del tau
+        return np.zeros_like(omega)
 
     def profile(self, epsilon: Array) -> Bounds:
         """δ at each real ε, summed over the outcomes."""

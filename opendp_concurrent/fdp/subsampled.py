@@ -28,11 +28,11 @@ from .bounds import (
     ELEMENTARY,
     TINY,
     UNIT,
-    Aperiodic,
     Array,
     Bounds,
     Numbers,
     Transform,
+    TwoSided,
     probabilities,
 )
 from .gaussian import Gaussian
@@ -46,7 +46,7 @@ _TOGETHER = 16  # exponents that share a quadrature
 
 @written("subsampled", "noise", "size", "rate", "unit")
 @dataclass(frozen=True)
-class Subsampled(Aperiodic):
+class Subsampled(TwoSided):
     """Gaussian or Laplace noise with a subsampled unit.
 
     :ivar noise: "gaussian" or "laplace"

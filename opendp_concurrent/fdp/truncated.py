@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from .bounds import ELEMENTARY, Aperiodic, Array, Bounds, probabilities
+from .bounds import ELEMENTARY, Array, Bounds, TwoSided, probabilities
 
 
-class BoundedNoise(Aperiodic, ABC):
+class BoundedNoise(TwoSided, ABC):
     """Noise around 0, given that it is within a bound, against the same noise, shifted.
 
     :cvar LEAST: shift and bound over scale, at least; so that no number is below 1e-300
