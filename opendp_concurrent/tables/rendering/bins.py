@@ -8,6 +8,7 @@ the part that bisection finds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from . import expressions as sql
@@ -18,125 +19,92 @@ FEW = 64
 Array = Callable[[list[Any], type], Any]  # sends values as a parameter, and returns it as an array
 
 
-def located(
-    dialect: Dialect,
-    array: Array,
-    query: Any,
-    kept: Sequence[str],
-    own: str,
-    kind: type,
-    edges: Sequence[Any],
-) -> Any:
-    """Return a query of some columns, and of the number ``b`` of edges at or below a value.
+@dataclass(frozen=True)
+class Search:
+    """What is searched; each method is a way.
 
-    :param query: has a row for each value, none of which is NULL
-    :param own: the column of values
+    :ivar query: has a row for each value, none of which is NULL
+    :ivar kept: the columns to return
+    :ivar own: the column of values
     """
-    search = _by_bisection if len(edges) <= FEW else _SEARCHES[dialect.search]
-    return search(dialect, array, query, kept, own, kind, edges)
+
+    dialect: Dialect
+    array: Array
+    query: Any
+    kept: Sequence[str]
+    own: str
+    kind: type
+    edges: Sequence[Any]
+
+    def located(self) -> Any:
+        """Return a query of the columns, and of the number ``b`` of edges at or below a value."""
+        few = len(self.edges) <= FEW
+        return (Search.by_bisection if few else _SEARCHES[self.dialect.search])(self)
+
+    def by_bisection(self) -> Any:
+        """Compare with edges in the statement."""
+        return self._with(self._bisected(self.edges))
+
+    def by_function(self) -> Any:
+        """Call the engine's function on an array."""
+        public = self.array(list(self.edges), self.kind)
+        return self._with(exp.WidthBucket(this=sql.column(self.own), threshold=public))
+
+    def by_asof(self) -> Any:
+        """Join the last edge at or below the value."""
+        arrays = [self.array(list(self.edges), self.kind), self._numbers()]
+        public = self.dialect.rows(arrays, ["e", "b"], [self.kind, int])
+        on = exp.GTE(this=exp.column(self.own, "t"), expression=exp.column("e", "k"))
+        return self._joined(self.query, public, on, method="ASOF")
+
+    def by_parts(self) -> Any:
+        """Find the part by bisection, and the edge in it by a join. A part begins at its edge."""
+        edges, kind, array = self.edges, self.kind, self.array
+        size = -(-len(edges) // FEW)
+        part = exp.alias_(self._bisected(edges[::size]), "p")
+        columns = [*map(sql.column, dict.fromkeys([*self.kept, self.own])), part]
+        parts = [1 + place // size for place in range(len(edges))]
+        last = edges[-1]
+        nexts = [*edges[1:], last]  # the last bin has no end, and its row is joined by another rule
+        arrays = [array(parts, int), array(list(edges), kind), array(nexts, kind), self._numbers()]
+        public = self.dialect.rows(arrays, ["p", "e", "n", "b"], [int, kind, kind, int])
+        value, begin, end = exp.column(self.own, "t"), exp.column("e", "k"), exp.column("n", "k")
+        within = sql.disjunction(
+            exp.LT(this=value, expression=end),
+            exp.GTE(this=begin.copy(), expression=self.dialect.constant(last, kind)),
+        )
+        on = sql.conjunction(
+            exp.EQ(this=exp.column("p", "t"), expression=exp.column("p", "k")),
+            sql.conjunction(exp.GTE(this=value.copy(), expression=begin), within),
+        )
+        return self._joined(sql.select(columns, self.query), public, on)
+
+    def _numbers(self) -> Any:
+        return self.array(list(range(1, len(self.edges) + 1)), int)
+
+    def _bisected(self, edges: Sequence[Any]) -> Any:
+        """Return the number of edges at or below a value."""
+
+        def between(low: int, high: int) -> Any:  # the value is in one of the bins low..high
+            if low == high:
+                return exp.Literal.number(low)
+            middle = (low + high) // 2
+            edge = self.dialect.constant(edges[middle], self.kind)
+            below = exp.LT(this=sql.column(self.own), expression=edge)
+            case = sql.case([(below, between(low, middle))], between(middle + 1, high))
+            return exp.Paren(this=case)
+
+        return between(0, len(edges))
+
+    def _with(self, place: Any) -> Any:
+        return sql.select([*map(sql.column, self.kept), exp.alias_(place, "b")], self.query)
+
+    def _joined(self, query: Any, public: Any, on: Any, **how: Any) -> Any:
+        place = exp.Coalesce(this=exp.column("b", "k"), expressions=[exp.Literal.number(0)])
+        columns = [*(exp.column(name, "t") for name in self.kept), exp.alias_(place, "b")]
+        made = exp.select(*columns, copy=False).from_(sql.subquery(query, "t"), copy=False)
+        join = exp.Join(this=sql.subquery(public, "k"), on=on, side="LEFT", **how)
+        return made.join(join, copy=False)
 
 
-def _bisected(dialect: Dialect, own: str, kind: type, edges: Sequence[Any]) -> Any:
-    """Return the number of edges at or below a value."""
-
-    def between(low: int, high: int) -> Any:  # the value is in one of the bins low..high
-        if low == high:
-            return exp.Literal.number(low)
-        middle = (low + high) // 2
-        edge = dialect.constant(edges[middle], kind)
-        below = exp.LT(this=sql.column(own), expression=edge)
-        return exp.Paren(this=sql.case([(below, between(low, middle))], between(middle + 1, high)))
-
-    return between(0, len(edges))
-
-
-def _with(query: Any, kept: Sequence[str], place: Any) -> Any:
-    return sql.select([*map(sql.column, kept), exp.alias_(place, "b")], query)
-
-
-def _by_bisection(
-    dialect: Dialect,
-    array: Array,
-    query: Any,
-    kept: Sequence[str],
-    own: str,
-    kind: type,
-    edges: Sequence[Any],
-) -> Any:
-    del array
-    return _with(query, kept, _bisected(dialect, own, kind, edges))
-
-
-def _by_function(
-    dialect: Dialect,
-    array: Array,
-    query: Any,
-    kept: Sequence[str],
-    own: str,
-    kind: type,
-    edges: Sequence[Any],
-) -> Any:
-    del dialect
-    public = array(list(edges), kind)
-    return _with(query, kept, exp.WidthBucket(this=sql.column(own), threshold=public))
-
-
-def _joined(query: Any, kept: Sequence[str], public: Any, on: Any, **how: Any) -> Any:
-    place = exp.Coalesce(this=exp.column("b", "k"), expressions=[exp.Literal.number(0)])
-    columns = [*(exp.column(name, "t") for name in kept), exp.alias_(place, "b")]
-    made = exp.select(*columns, copy=False).from_(sql.subquery(query, "t"), copy=False)
-    join = exp.Join(this=sql.subquery(public, "k"), on=on, side="LEFT", **how)
-    return made.join(join, copy=False)
-
-
-def _by_asof(
-    dialect: Dialect,
-    array: Array,
-    query: Any,
-    kept: Sequence[str],
-    own: str,
-    kind: type,
-    edges: Sequence[Any],
-) -> Any:
-    arrays = [array(list(edges), kind), array(list(range(1, len(edges) + 1)), int)]
-    public = dialect.rows(arrays, ["e", "b"], [kind, int])
-    on = exp.GTE(this=exp.column(own, "t"), expression=exp.column("e", "k"))
-    return _joined(query, kept, public, on, method="ASOF")
-
-
-def _by_parts(
-    dialect: Dialect,
-    array: Array,
-    query: Any,
-    kept: Sequence[str],
-    own: str,
-    kind: type,
-    edges: Sequence[Any],
-) -> Any:
-    """Find the part by bisection, and the edge in it by a join. A part begins at its first edge."""
-    size = -(-len(edges) // FEW)
-    part = exp.alias_(_bisected(dialect, own, kind, edges[::size]), "p")
-    columns = [*map(sql.column, dict.fromkeys([*kept, own])), part]
-    parts = [1 + place // size for place in range(len(edges))]
-    last = edges[-1]
-    nexts = [*edges[1:], last]  # the last bin has no end, and its row is joined by another rule
-    arrays = [
-        array(parts, int),
-        array(list(edges), kind),
-        array(nexts, kind),
-        array(list(range(1, len(edges) + 1)), int),
-    ]
-    public = dialect.rows(arrays, ["p", "e", "n", "b"], [int, kind, kind, int])
-    value, begin, end = exp.column(own, "t"), exp.column("e", "k"), exp.column("n", "k")
-    within = sql.disjunction(
-        exp.LT(this=value, expression=end),
-        exp.GTE(this=begin.copy(), expression=dialect.constant(last, kind)),
-    )
-    on = sql.conjunction(
-        exp.EQ(this=exp.column("p", "t"), expression=exp.column("p", "k")),
-        sql.conjunction(exp.GTE(this=value.copy(), expression=begin), within),
-    )
-    return _joined(sql.select(columns, query), kept, public, on)
-
-
-_SEARCHES = {"asof": _by_asof, "function": _by_function, "parts": _by_parts}
+_SEARCHES = {"asof": Search.by_asof, "function": Search.by_function, "parts": Search.by_parts}

@@ -17,7 +17,7 @@ from ...interrupts import whole
 from .. import plan as nodes
 from ..schema import Schema
 from . import expressions as sql
-from .bins import located
+from .bins import Search
 from .charging import charged
 from .dialects import DIALECTS, Dialect, cast
 from .dialects import exp as exp
@@ -275,7 +275,7 @@ class Renderer:
             kept = [names[name] for name in one.by]
             both = [sql.column(name) for name in dict.fromkeys([*kept, own])]
             known = sql.select(both, query, sql.not_null(own))
-            placed = located(self._dialect, self._array, known, kept, own, kind, one.edges)
+            placed = Search(self._dialect, self._array, known, kept, own, kind, one.edges).located()
             count = exp.Count(this=exp.Star())
             if one.by:
                 return self._groups(one, [count], placed, names, schema, "b")
