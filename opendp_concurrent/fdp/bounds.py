@@ -58,7 +58,16 @@ class Transform(NamedTuple):
     dilation: float = 0.0
 
 
-class TwoSided:
+class Lasting:
+    """A factor whose |ρ| is not bounded below 1, because it comes near 1 again and again."""
+
+    def log_decay(self, tau: float, omega: Array) -> Array:
+        """0: a product is smoothed where no other factor decays."""
+        del tau
+        return np.zeros_like(omega)
+
+
+class TwoSided(Lasting):
     """What factors share that are known from both sides."""
 
     slack = mass_at_largest = 0.0

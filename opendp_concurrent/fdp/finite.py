@@ -17,6 +17,7 @@ from .bounds import (
     UNIT,
     Array,
     Bounds,
+    Lasting,
     Numbers,
     Transform,
     waves,
@@ -32,7 +33,7 @@ _BLOCK = 2**20  # elements that are worked on together
 
 
 @dataclass(frozen=True, eq=False)
-class Finite:
+class Finite(Lasting):
     """Finitely many losses, increasing, with their P-masses.
 
     The errors are those of the mass above a loss ε: what the pair stands for has at most
@@ -223,11 +224,6 @@ class Finite:
         values = np.conj(np.fft.rfft(lattice))[:nodes]
         rounding = 8 * UNIT * np.log2(size) * float(np.linalg.norm(lattice)) + 16 * ELEMENTARY
         return Transform(values, error + rounding, pi / 8 * spacing**2)
-
-    def log_decay(self, tau: float, omega: Array) -> Array:
-        """0: |ρ| of finitely many losses comes near 1 again and again."""
-        del tau
-        return np.zeros_like(omega)
 
     def profile(self, epsilon: Array) -> Bounds:
         """δ at each real ε, summed over the outcomes."""

@@ -21,6 +21,7 @@ from .bounds import (
     Array,
     Bounds,
     ComplexArray,
+    Lasting,
     Numbers,
     Transform,
     probabilities,
@@ -33,7 +34,7 @@ _FINE = 2.0**60  # a finer grid becomes this one, which loses no less (proof in 
 
 @written("laplace", "epsilon", "steps")
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(Lasting):
     """Two-sided exponential noise against the same noise, shifted.
 
     :ivar epsilon: shift over scale; the largest loss
@@ -122,16 +123,6 @@ class Laplace:
         largest = float(omega[-1]) * self.epsilon
         error = (16 * ELEMENTARY + 16 * UNIT * (largest + self.epsilon * (tau + 1))) / whole
         return Transform(values / whole, error)
-
-    def log_decay(self, tau: float, omega: Array) -> Array:
-        """|cosh(uε)| and |sinh(uε)| are at most cosh(Re u ε); 0 on a grid, where |ρ| recurs."""
-        if self.steps < inf:
-            return np.zeros_like(omega)
-        u = tau + 0.5
-        a, b = self._weights()
-        cosh = (1 + exp(-2 * u * self.epsilon)) / 2
-        whole = float(a * cosh + b * self._ratio(np.asarray(u)))
-        return np.minimum(0.0, np.log(cosh * (a + b / omega) / whole) + 32 * ELEMENTARY)
 
     def profile(self, epsilon: Array) -> Bounds:
         """For |ε| < ε₀: 1 - e^((ε-ε₀)/2) if continuous; piecewise linear in e^ε on a grid."""
