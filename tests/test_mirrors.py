@@ -139,7 +139,6 @@ ELSEWHERE = {
         "arguments/provenance.py",
     ],
     "verify/filters/test_adversary.py": ["verify/filters/menu.py"],
-    "verify/filters/test_promises.py": ["verify/filters/promise.py"],
 }
 
 

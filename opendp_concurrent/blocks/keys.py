@@ -232,7 +232,7 @@ def _integer(key: Key) -> int | None:
     """
     kind = type(key)
     if kind is int:
-        return key  # type: ignore[no-any-return]
+        return int(key)
     if kind in (str, bytes, tuple):
         return None
     number = hash(key)

@@ -49,7 +49,8 @@ class PriceOnBlocks:
 
     def __init__(self, price: Price, on: Places | tuple[Any, ...]) -> None:
         self._price, self._on = price, on
-        self._known: tuple[Any, Any] = None, None  # the last d_in, and what it costs
+        # the last d_in, and what it costs
+        self._known: tuple[Any, OnBlocks | OnKeys | None] = None, None
         self.settled = price.settled  # without the blocks: a history of blocks would be long
 
     @property
@@ -60,8 +61,8 @@ class PriceOnBlocks:
     def at(self, d_in: Distance) -> OnBlocks | OnKeys:
         """Return the blocks and the d_mid."""
         known, cost = self._known
-        if known is d_in:  # one number for all accounts, which is read once
-            return cost  # type: ignore[no-any-return]
+        if cost is not None and known is d_in:  # one number for all accounts, which is read once
+            return cost
         new = self._cost(self._price.at(d_in))
         self._known = d_in, new
         return new

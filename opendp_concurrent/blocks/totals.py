@@ -200,16 +200,16 @@ class Totals:
         """Return the array, which holds this value now. Call this while its lock is held."""
         if self._where[0] is not array:
             return self._where[0]
-        path: list[Totals] = []
+        path: list[tuple[Totals, tuple[Totals, Any, Any, Any]]] = []
         one = self
         while (difference := one._where[1]) is not None:
-            path.append(one)
+            path.append((one, difference))
             one = difference[0]
-        for next_ in reversed(path):
-            newest, places, new, old = next_._where[1]  # type: ignore[misc]
+        for next_, (newest, places, new, old) in reversed(path):
             if next_ is self and self._unread and array.is_worn:
-                self._where = _Array(array.cells.copy(places, new)), None
-                return self._where[0]
+                own = _Array(array.cells.copy(places, new))
+                self._where = own, None
+                return own
             array.cells.write(places, new)
             newest._unread = next_._unread = False
             newest._where = array, (next_, places, old, new)

@@ -240,7 +240,7 @@ class _FanOut:
         return branch.asking(answer) if branch.subscribed else answer
 
 
-class _Launches:
+class _Launches(MachineQueryable):
     """Handle of a stream with many children.
 
     :ivar root: handle of the odometer, filter or compositor that is charged
@@ -296,7 +296,7 @@ class _Launches:
     def _halted(self) -> StreamHaltedError | None:
         """Return why no launch is admitted, whatever it costs."""
         try:
-            self(_IS_OPEN)  # type: ignore[operator]  # a handle
+            self(_IS_OPEN)
         except StreamHaltedError as error:
             return error.with_traceback(None)
         return None

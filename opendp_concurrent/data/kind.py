@@ -80,17 +80,14 @@ class Kind:
         return ()
 
     def rows(self, data: Data, domain: Domain) -> NDArray[Any]:
-        """Return data as a read-only array with a row for each record, if they have rows."""
-        raise NotImplementedError
+        """Return data as a read-only array with a row for each record, or raise."""
+        raise _not_cut(domain)
 
     # --- parts -------------------------------------------------------------------------------
 
     def domain_of_parts(self, domain: Domain) -> Domain:
         """Return the domain of each part, or raise."""
-        raise InvalidTypeError(
-            f"input_domain ({domain}) cannot be split into parts; it must be made by "
-            "dp.vector_domain, dp.lazyframe_domain or dp.user_domain"
-        )
+        raise _not_cut(domain)
 
     def metric_of_parts(self, domain: Domain, of: Of, metric: Metric) -> tuple[Metric, int]:
         """Return the parts' metric and the factor on the distance, or raise."""
@@ -101,7 +98,7 @@ class Kind:
 
         :param of: a function or columns, as the kind has them
         """
-        raise NotImplementedError
+        raise _not_cut(domain)
 
     def fixed(self, domain: Domain, of: Of | None, data: Data) -> Any:
         """Return the data, whose parts that differ between neighbours no longer change."""
@@ -138,12 +135,20 @@ class Kind:
         return lambda data: cut(data)[True]
 
     def joined(self, parts: list[Any]) -> Any:
-        """Return the records of several datasets together."""
-        raise NotImplementedError
+        """Return the records of several datasets together; of one, if no more can arrive."""
+        (records,) = parts
+        return records
 
     def size(self, data: Data) -> int:
         """Return how many records are in memory, of data or grouped data."""
         return 0
+
+
+def _not_cut(domain: Domain) -> InvalidTypeError:
+    return InvalidTypeError(
+        f"input_domain ({domain}) cannot be split into parts; it must be made by "
+        "dp.vector_domain, dp.lazyframe_domain or dp.user_domain"
+    )
 
 
 def metric_of_records(metric: Metric) -> tuple[Metric, int]:

@@ -8,9 +8,8 @@ for every real ε.
   ``finite.py`` and ``subsampled.py`` have the factors. ``discrete_gaussian.py``, ``vertices.py``
   and ``densities.py`` make finite factors. ``quadrature.py`` has the integrals of subsampled noise,
   and ``decay.py`` the decay of its characteristic function. ``theta.py`` has formulas for discrete
-  Gaussians, and ``forms.py`` finds the formulas of a finite pair that was written down.
-* ``contour.py`` and ``inversion.py`` bound the profile of a product by Fourier inversion, and
-  ``recurrence.py`` what lattices add at high frequencies.
+  Gaussians.
+* ``contour.py`` and ``inversion.py`` bound the profile of a product by Fourier inversion,
   ``atoms.py`` computes it exactly if there are few losses; for equal factors ``repeated.py`` and
   ``binomial.py`` do. ``bounds.py`` has pairs of doubles that enclose an exact value.
 * ``product.py`` chooses among these methods. ``search.py`` and ``curve.py`` turn a profile into ε

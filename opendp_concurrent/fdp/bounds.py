@@ -15,6 +15,8 @@ ComplexArray = NDArray[np.complex128]
 
 UNIT = 2.0**-53  # relative error of one rounding
 ELEMENTARY = 8 * UNIT  # assumed of NumPy's exp, expm1, log, log1p, sin, cos; NumPy tests for 4 ulp
+_PHASES = 64  # frequencies whose phases are tabulated
+_PART = 256  # terms that are added up together
 TINY = 1e-300  # below, doubles lose their relative accuracy
 
 
@@ -56,25 +58,43 @@ class Transform(NamedTuple):
     dilation: float = 0.0
 
 
-class Aperiodic:
-    """What factors share that are known from both sides, and whose |ρ| has no period."""
+class Lasting:
+    """A factor whose |ρ| is not bounded below 1, because it comes near 1 again and again."""
+
+    def log_decay(self, tau: float, omega: Array) -> Array:
+        """0: a product is smoothed where no other factor decays."""
+        del tau
+        return np.zeros_like(omega)
+
+
+class TwoSided(Lasting):
+    """What factors share that are known from both sides."""
 
     slack = mass_at_largest = 0.0
-    horizon = period = inf
     stands_for = unit = ""
-
-    def logs(self, tau: float, step: float, nodes: int) -> None:
-        """None: powers are computed from ``transform``."""
-
-    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
-        """Not asked for: there is no period. |ρ| is at most 1."""
-        del tau, distance
-        return np.zeros_like(omega)
 
 
 def probabilities(lower: Any, upper: Any) -> Bounds:
     """Bounds on probabilities, cut to [0, 1]; NaN becomes 0 below and 1 above."""
     return Bounds(np.fmin(np.fmax(lower, 0.0), 1.0) + 0.0, np.fmax(np.fmin(upper, 1.0), 0.0) + 0.0)
+
+
+def waves(losses: Array, weights: Array, step: float, count: int) -> ComplexArray:
+    """The sum of weights times e^(iωL), at ω = 0, step, ..., (count - 1) step."""
+    near = np.exp(1j * step * np.multiply.outer(np.arange(_PHASES), losses))
+    rows = -(-count // _PHASES)
+    values = np.zeros((rows, _PHASES), dtype=complex)
+    far = np.arange(rows) * (step * _PHASES)
+    for start in range(0, len(weights), _PART):  # short sums round less
+        part = slice(start, start + _PART)
+        some = np.exp(1j * np.multiply.outer(far, losses[part])) * weights[part]
+        values += some @ near[:, part].T
+    return values.ravel()[:count]
+
+
+def waves_error(terms: int) -> float:
+    """Bound on the error of such sums by their additions, if the weights add up to 1."""
+    return 4 * UNIT * (_PART + terms / _PART)
 
 
 def log1p_complex(z: ComplexArray) -> ComplexArray:

@@ -17,15 +17,11 @@ from math import exp, expm1, inf, log, log2, pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from .bounds import ELEMENTARY, UNIT, Array
+from .bounds import ELEMENTARY, Array
 from .factor import Factor
-from .gaussian import Gaussian
-from .recurrence import tail
-from .subsampled import Subsampled
 
 MOST_NODES = 2**19
 _UNDERFLOW = 1e-320  # more than an exponential loses where it leaves the doubles
-_QUADRATURES = 2**15  # nodes at which quadratures are evaluated
 _FEW = 2**11  # nodes that are not worth saving
 TAUS = 2.0 ** (np.arange(-112, 121) / 4)  # the grid of τ
 # the largest of (1 - e^-y) e^(-τy) is e to this
@@ -35,7 +31,6 @@ _REACH = np.geomspace(1.0, 1e8, 161)  # frequencies, in units of 1 / sqrt(varian
 _PERIODS = np.geomspace(4.0, 4e4, 81)  # in units of sqrt(variance)
 _COARSE = 0.2  # largest smoothing
 _RETREATS, _LONG = 4, 2e3  # steps of τ; a period in units of 1 / τ
-_SPARE = 4.0  # of the logarithm of |ρ|, for recurrences
 _WIDENINGS = 100  # how often the smoothing is made larger, by half
 
 Counted = Sequence[tuple[Factor, int]]
@@ -49,14 +44,12 @@ class Contour:
     :ivar step: distance of nodes
     :ivar nodes: number of nodes from ω = 0 on
     :ivar smoothing: μ of the Gaussian that the product is composed with; 0 for none
-    :ivar beyond: what to reach in a search for recurrences beyond the last node; 0 for none
     """
 
     index: int
     step: float
     nodes: int
     smoothing: float
-    beyond: float = 0.0
 
     @property
     def tau(self) -> float:
@@ -79,13 +72,9 @@ def on_taus(factor: Factor) -> Array:
     return np.array(np.broadcast_arrays(factor.log_mgf(TAUS), factor.mgf_error(TAUS)))
 
 
-def decay(factor: Factor, tau: float, width: float, recurring: bool) -> Array:
-    """Logarithm of a bound on |ρ| at ``_REACH`` over ``width``, from there on or in a period."""
-    reach = _REACH / width
-    if recurring:
-        near = np.minimum(reach, factor.period / 2 * (1 - 16 * UNIT))
-        return factor.log_recurring(tau, near, reach)
-    return factor.log_decay(tau, reach) if factor.horizon == inf else np.zeros_like(reach)
+def decay(factor: Factor, tau: float, width: float) -> Array:
+    """Logarithm of a bound on |ρ| at ``_REACH`` over ``width``, and from there on."""
+    return factor.log_decay(tau, _REACH / width)
 
 
 def cumulants(factors: Counted, known: Callable[[Factor], Array] = on_taus) -> tuple[Array, Array]:
@@ -133,7 +122,7 @@ def choose(
     cumulants: Array,
     epsilon: float,
     tolerance: float,
-    known: Callable[[Factor, float, float, bool], Array] = decay,
+    known: Callable[[Factor, float, float], Array] = decay,
 ) -> Contour:
     """Path for δ(``epsilon``) at a relative width of about ``tolerance``."""
     best = saddle(cumulants, epsilon)
@@ -148,52 +137,28 @@ def choose(
     height = 1 / (tau * (1 + tau) * sqrt(2 * pi * (width**2 + 1 / tau**2)))
     step = 2 * pi / _period(cumulants, best, epsilon, width, 0.1 * tolerance * height)
     reach = _REACH / width
-    always = sum((n * known(one, tau, width, False) for one, n in factors), np.zeros_like(reach))
+    always = sum((n * known(one, tau, width) for one, n in factors), np.zeros_like(reach))
     wanted = 0.03 * tolerance * height
     with np.errstate(divide="ignore"):
         target = np.log(wanted * pi * reach)
-    normal = sum(n * one.variance for one, n in factors if isinstance(one, Gaussian))
     plain = _first(reach, always <= target)
-    limit = inf  # frequency
-    for one, _ in factors:
-        if isinstance(one, Subsampled):
-            limit = one.reach(tau, min(limit, plain, _QUADRATURES * step))
-    if plain / step <= _FEW and plain <= limit:
+    if plain / step <= _FEW:
         return Contour(best, step, _nodes(plain, step), 0.0)
     # smoothing adds about s² τ (1 + τ) of δ to δ
-    least = min(_COARSE, 0.5 * sqrt(tolerance / (tau * (1 + tau))))
-    recurrent = [(one, n) for one, n in factors if one.period < inf]
-    once = sum((n * known(one, tau, width, True) for one, n in factors), np.zeros_like(reach))
-    short = _first(reach, once <= target - _SPARE)
-    if recurrent and short / step <= MOST_NODES and short <= limit:
-        for smoothing in _few_smoothings(recurrent, least, normal, wanted):
-            end = step * (_nodes(short, step) - 1)
-            s2 = smoothing * smoothing
-            left = tail(recurrent, tau, end, normal + s2, wanted, s2)
-            if left[0] + s2 * left[1] <= 2 * wanted:
-                return Contour(best, step, _nodes(short, step), smoothing, wanted)
-    smoothing = least
+    smoothing = min(_COARSE, 0.5 * sqrt(tolerance / (tau * (1 + tau))))
     for _ in range(_WIDENINGS):
         damped = always - reach * reach * (smoothing * smoothing / 2)
         end = min(plain, _first(reach, damped <= target))
-        if end / step <= MOST_NODES and end <= limit:
+        if end / step <= MOST_NODES:
             return Contour(best, step, _nodes(end, step), 0.0 if end == plain else smoothing)
         if smoothing == _COARSE:
             break
         smoothing = min(_COARSE, 1.5 * smoothing)
-    return Contour(best, step, max(8, int(min(MOST_NODES, limit / step))), _COARSE)
+    return Contour(best, step, MOST_NODES, _COARSE)
 
 
 def _nodes(end: float, step: float) -> int:
     return max(8, int(end / step) + 2)
-
-
-def _few_smoothings(recurrent: Counted, most: float, normal: float, wanted: float) -> list[float]:
-    """None, if the Gaussians are enough; and enough for the first recurrence; and some more."""
-    logarithm = 2 * log(1e3 + 1 / max(wanted, 1e-300))
-    damped = 2 * sqrt(logarithm) / min(one.period for one, _ in recurrent)
-    found = [0.0] if normal * 1e12 > logarithm else []
-    return found + [one for one in (damped, most / 8, most) if one <= most]
 
 
 def _curvature(cumulants: Array, at: int) -> float:

@@ -20,11 +20,7 @@ and has
 * ``transform(tau, step, nodes)``: the characteristic function on τ + iω at ω = 0, step, ...,
   (nodes - 1) step;
 * ``log_decay(tau, omega)``: logarithm of a bound on the absolute value of the characteristic
-  function at all frequencies from ω to ``horizon``;
-* ``logs(tau, step, nodes)``: logarithms of the same values, with bounds on the relative errors of
-  the values, for powers; or None;
-* ``log_recurring(tau, distance, omega)``: the same at a distance from the next multiple of
-  ``period``, which is infinite if |ρ| has none.
+  function at all frequencies from ω on; 0 if none is known.
 """
 
 from __future__ import annotations

@@ -6,61 +6,34 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from math import exp, expm1, inf, log1p, nextafter, pi
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .atoms import Atoms
-from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, ComplexArray, Numbers, Transform
+from .bounds import (
+    ELEMENTARY,
+    TINY,
+    UNIT,
+    Array,
+    Bounds,
+    Lasting,
+    Numbers,
+    Transform,
+    waves,
+    waves_error,
+)
+from .theta import Theta
 
-_DIRECT = 2**22  # outcomes times nodes up to which the sum is taken term by term
+_DIRECT = 2**24  # outcomes times nodes up to which the sum is taken term by term
 _MOST_LATTICE = 2**24  # points of a lattice
 _NO_BOUND = 1e3  # an error with which inversion.py gives up
 UPPER_ONLY = 2.0  # slack of a pair that is an upper bound only
 _BLOCK = 2**20  # elements that are worked on together
-_FEW = 7  # terms that are as quick as formulas, at all nodes
-
-
-class Form(Protocol):
-    """A pair by formulas, with the methods of ``factor``; ``logs`` is as for :class:`Finite`."""
-
-    @property
-    def horizon(self) -> float:
-        """As for the factors."""
-        ...
-
-    def log_mgf(self, tau: Array) -> Array:
-        """As for the factors."""
-        ...
-
-    def mgf_error(self, tau: Numbers) -> Any:
-        """As for the factors."""
-        ...
-
-    def logs(self, tau: float, step: float, nodes: int) -> tuple[ComplexArray, Array] | None:
-        """As for the factors."""
-        ...
-
-    def transform(self, tau: float, step: float, nodes: int) -> Transform:
-        """As for the factors."""
-        ...
-
-    def log_decay(self, tau: float, omega: Array) -> Array:
-        """As for the factors."""
-        ...
-
-    @property
-    def period(self) -> float:
-        """As for the factors."""
-        ...
-
-    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
-        """As for the factors."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
-class Finite:
+class Finite(Lasting):
     """Finitely many losses, increasing, with their P-masses.
 
     The errors are those of the mass above a loss ε: what the pair stands for has at most
@@ -97,7 +70,7 @@ class Finite:
     stands_for: str = ""
     unit: str = ""
 
-    form: ClassVar[Form | None] = None
+    form: ClassVar[Theta | None] = None
 
     def __post_init__(self) -> None:
         if self.stands_for:
@@ -105,7 +78,7 @@ class Finite:
         if self.back is not None:
             self._link(self.back)
 
-    def with_form(self, form: Form) -> Finite:
+    def with_form(self, form: Theta) -> Finite:
         """Return the pair itself, computed by formulas from now on, which are not compared."""
         self.__dict__["form"] = form
         return self
@@ -214,25 +187,17 @@ class Finite:
         rounding = 3 * ELEMENTARY + 4 * UNIT * tau * self.largest_absolute
         return rounding + UNIT * len(self.losses) + self.mass_error + tau * self.loss_error
 
-    def logs(self, tau: float, step: float, nodes: int) -> tuple[ComplexArray, Array] | None:
-        """Ln ρ and bounds on the relative errors of ρ, where there are formulas."""
-        return None if self.form is None else self.form.logs(tau, step, nodes)
-
     def transform(self, tau: float, step: float, nodes: int) -> Transform:
-        """Term by term if there are few; else by formulas, or by FFT on the lattice of the nodes.
-
-        A term has a smaller error than a formula.
-        """
-        if self.form is not None and len(self.losses) > _FEW:
+        """By formulas, or term by term if there are few, or by FFT on the lattice of the nodes."""
+        if self.form is not None:
             return self.form.transform(tau, step, nodes)
         exponents = tau * self.losses
         weights = self.masses * np.exp(exponents - np.max(exponents))
         weights = weights / float(np.sum(weights))
-        error = 4 * ELEMENTARY + UNIT * len(weights) + self.mass_error
+        error = 6 * ELEMENTARY + waves_error(len(weights)) + self.mass_error
         error += (tau + step * nodes) * (self.loss_error + 4 * UNIT * self.largest_absolute)
         if len(weights) * nodes <= _DIRECT:
-            phases = np.multiply.outer(step * np.arange(nodes), self.losses)
-            return Transform(np.exp(1j * phases) @ weights, error)
+            return Transform(waves(self.losses, weights, step, nodes), error)
         return self._on_lattice(tau, weights, step, nodes, error)
 
     def _on_lattice(
@@ -259,44 +224,6 @@ class Finite:
         values = np.conj(np.fft.rfft(lattice))[:nodes]
         rounding = 8 * UNIT * np.log2(size) * float(np.linalg.norm(lattice)) + 16 * ELEMENTARY
         return Transform(values, error + rounding, pi / 8 * spacing**2)
-
-    @property
-    def horizon(self) -> float:
-        """Half the period of |ρ|; infinite if none is known."""
-        if self.form is not None:
-            return self.form.horizon
-        return pi / self._gap * (1 - 8 * UNIT) if self._gap else inf
-
-    @property
-    def _gap(self) -> float:
-        """The distance of two losses that are known exactly; else 0."""
-        if len(self.losses) != 2 or self.loss_error:
-            return 0.0
-        return float(self.losses[1] - self.losses[0])
-
-    @property
-    def period(self) -> float:
-        """That of |ρ|; infinite if none is known."""
-        return 2 * self.horizon if self.form is None else self.form.period
-
-    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
-        """As :meth:`log_decay`, at some distance from the next multiple of the period."""
-        if self.form is not None:
-            return self.form.log_recurring(tau, distance, omega)
-        return self.log_decay(tau, distance)
-
-    def log_decay(self, tau: float, omega: Array) -> Array:
-        """|ρ|² = 1 - 4 p₁ p₂ sin²(ωg/2) for two tilted masses; 0 where no decay is known."""
-        if self.form is not None:
-            return self.form.log_decay(tau, omega)
-        if not self._gap or not np.all(self.masses > 0.0):
-            return np.zeros_like(omega)
-        odds = float(np.log(self.masses[1]) - np.log(self.masses[0])) + tau * self._gap
-        wrong = self.mass_error + 2 * ELEMENTARY * (1400 + abs(odds))  # of the odds
-        sine = np.sin(np.minimum(omega * self._gap / 2, pi / 2))
-        both = (sine / np.cosh(min(abs(odds) / 2, 300.0))) ** 2
-        value: Array = 0.5 * np.log1p(-both * max(0.0, 1 - 2 * wrong - 1e-12))
-        return value
 
     def profile(self, epsilon: Array) -> Bounds:
         """δ at each real ε, summed over the outcomes."""

@@ -13,11 +13,11 @@ from .bounds import (
     ELEMENTARY,
     TINY,
     UNIT,
-    Aperiodic,
     Array,
     Bounds,
     Numbers,
     Transform,
+    TwoSided,
     probabilities,
 )
 
@@ -104,7 +104,7 @@ def _over_short(mu: float, a: Array, shift: Array) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True)
-class Gaussian(Aperiodic):
+class Gaussian(TwoSided):
     """N(0, 1) against N(μ, 1)."""
 
     mu: float

@@ -10,7 +10,7 @@ The integral is replaced by a sum over nodes. Four errors are bounded.
    of e^(τmP) δ(ε + mP). All terms are positive. Those with m ≠ 0 are bounded by Chernoff's bound at
    other τ: ``contour.alias_bound``.
 2. *Truncation* at Ω: at most (1/π) sup |ρ| / Ω, with the supremum over ω > Ω. Each factor bounds
-   its own part. Factors whose |ρ| recurs are bounded on intervals: ``recurrence.py``.
+   its own part.
 3. *Rounding.* Each factor bounds the error of ρ; the weights |1/(t (t+1))| are summed.
 4. *Smoothing.* Where ρ does not decay, the product is composed with a Gaussian of small μ = s.
    Where a factor is put on a lattice, it is dilated by less than such a Gaussian. Either way the
@@ -40,11 +40,9 @@ from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, ComplexArray, Transfo
 from .contour import Contour, Counted, alias_bound
 from .factor import Factor
 from .gaussian import Gaussian
-from .recurrence import tail
 
 _MOST_RISE = 600.0  # largest exponent of a bound; beyond, the bound is infinite
 _LARGEST = 0.25  # s up to which the bounds on κ hold
-_FINE = 1e-9  # an error of a power that is small enough to look no further
 
 
 @dataclass(eq=False)
@@ -56,12 +54,8 @@ class CharacteristicFunction:
     :ivar dilation: s² of the dilation to lattices
     :ivar cumulant: K(τ)
     :ivar cumulant_error: bound on its error
-    :ivar decay: logarithm of a bound on |ρ| from the last node on, from factors without horizon
-    :ivar steady: the same, from factors without period
+    :ivar decay: logarithm of a bound on |ρ| from the last node on
     :ivar normal: μ² of the Gaussians
-    :ivar recurrent: factors with a period, and their counts
-    :ivar beyond: bounds on ∫ |ρ| ω^-2 dω / π and on ∫ |ρ| dω / π beyond the last node, as far as
-        they follow from some factors
     """
 
     contour: Contour
@@ -71,10 +65,7 @@ class CharacteristicFunction:
     cumulant: float = 0.0
     cumulant_error: float = 0.0
     decay: float = 0.0
-    steady: float = 0.0
     normal: float = 0.0
-    recurrent: tuple[tuple[Factor, int], ...] = ()
-    beyond: tuple[float, float] = (inf, inf)
 
     def times(self, factors: Counted, known: Known | None = None) -> CharacteristicFunction:
         """That of the product with more factors: one multiplication for each.
@@ -82,7 +73,6 @@ class CharacteristicFunction:
         :param known: :func:`power`, or what remembers its values
         """
         contour, product, values = self.contour, replace(self), self.values.copy()
-        recurrent = list(self.recurrent)
         for factor, count in factors:
             one = (known or power)(factor, count, contour.tau, contour.step, contour.nodes)
             values *= one.transform.values
@@ -92,12 +82,9 @@ class CharacteristicFunction:
             # K(τ) is negative where mass is missing
             product.cumulant_error += one.cumulant_error
             product.cumulant_error += 2 * UNIT * (abs(one.cumulant) + abs(product.cumulant))
-            if factor.period < inf:
-                recurrent.append((factor, count))
             product.decay += one.decay
-            product.steady += one.decay if factor.period == inf else 0.0
             product.normal += count * factor.mu**2 if isinstance(factor, Gaussian) else 0.0
-        product.values, product.recurrent = values, tuple(recurrent)
+        product.values = values
         return product
 
     @cached_property
@@ -148,7 +135,6 @@ class CharacteristicFunction:
         each += growth * UNIT * (4 * contour.end * abs(epsilon) + 2 * contour.nodes)
         rounding = measure * weight * each
         cut = growth * exp(self.decay) / (pi * contour.end)
-        cut = min(cut, growth * self._tail(total)[0])
         ends = contour.index, epsilon, contour.period, total
         alias = alias_bound(cumulants, *ends, error=cumulant_errors)
         smoothing = 0.0
@@ -163,14 +149,6 @@ class CharacteristicFunction:
         return Bounds(
             lower * least * (1 - 2 * ELEMENTARY), upper * most * (1 + 2 * ELEMENTARY) + TINY
         )
-
-    def _tail(self, total: float) -> tuple[float, float]:
-        """The integrals of |ρ| beyond the last node; more factors make them smaller."""
-        path = self.contour
-        if self.recurrent and path.beyond and self.beyond[0] == inf:
-            each = tail(self.recurrent, path.tau, path.end, self.normal, path.beyond, total)
-            self.beyond = exp(self.steady) * each[0], exp(self.steady) * each[1]
-        return self.beyond
 
     def _smoothing_error(self, phases: ComplexArray, each: float, growth: float) -> float:
         """Bound on E_P[κ(ε - L)], in units of e^(K(τ) - τε).
@@ -195,7 +173,7 @@ class CharacteristicFunction:
         # beyond the last node Ω: ∫ e^(-qω²) is at most e^(-qΩ²) / (2qΩ)
         damping = self.normal / 2 + more  # the smoothing is among the Gaussians
         cut = size * exp(self.decay - more * contour.end**2) / (2 * pi * damping * contour.end)
-        cut = growth * min(cut, size * self.beyond[1])
+        cut = growth * cut
         return front * (max(0.0, value) + rounding + cut) * (1 + 64 * ELEMENTARY)
 
 
@@ -211,7 +189,7 @@ class Power(NamedTuple):
     :ivar transform: their characteristic function
     :ivar cumulant: their K(τ)
     :ivar cumulant_error: bound on its error
-    :ivar decay: logarithm of a bound on |ρ| from the last node on; 0 for factors with a horizon
+    :ivar decay: logarithm of a bound on |ρ| from the last node on
     """
 
     transform: Transform
@@ -225,39 +203,20 @@ Known: TypeAlias = Callable[[Factor, int, float, float, int], Power]
 
 def power(factor: Factor, count: int, tau: float, step: float, nodes: int) -> Power:
     """What ``count`` equal factors add on the path through τ."""
-    decay = 0.0
-    if factor.horizon == inf:
-        decay = count * float(factor.log_decay(tau, np.array([step * (nodes - 1)]))[0])
     return Power(
         _transform(factor, count, tau, step, nodes),
         count * float(factor.log_mgf(np.array([tau]))[0]),
         count * float(factor.mgf_error(tau)),
-        decay,
+        count * float(factor.log_decay(tau, np.array([step * (nodes - 1)]))[0]),
     )
 
 
 def _transform(factor: Factor, count: int, *at: Any) -> Transform:
-    """The characteristic function of equal factors.
-
-    With |a - b| <= |b| e, |a^n - b^n| is at most n |b|^n (1 + e)^(n-1) e.
-    """
-    if count == 1:
-        return factor.transform(*at)
-    known, found = factor.logs(*at), None
-    if known is not None:
-        logs, errors = known
-        size = count * np.abs(logs)
-        with np.errstate(under="ignore"):
-            values = np.exp(count * logs)
-            rise = np.minimum(count * logs.real + (count - 1) * np.log1p(errors), _MOST_RISE)
-            each = count * errors * np.exp(rise) + np.abs(values) * (4 * UNIT * size)
-        found = Transform(values, 1.01 * float(np.max(each)) + ELEMENTARY)
-        if found.error <= _FINE:
-            return found
+    """The characteristic function of equal factors; relative errors compound."""
     one = factor.transform(*at)
+    if count == 1:
+        return one
     error = count * (one.error + 32 * UNIT) + ELEMENTARY
-    if found is not None and found.error <= error:
-        return found
     with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
         powers: ComplexArray = np.exp(count * np.log(one.values))
     powers = np.where(np.abs(one.values) < TINY, 0.0, powers)

@@ -8,7 +8,7 @@ infinitely many steps are the Laplace distribution.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, expm1, inf, isinf, log1p, pi
+from math import exp, expm1, inf, isinf, log1p
 from typing import Any
 
 import numpy as np
@@ -21,21 +21,20 @@ from .bounds import (
     Array,
     Bounds,
     ComplexArray,
+    Lasting,
     Numbers,
     Transform,
-    log1p_complex,
     probabilities,
 )
 from .finite import Finite, response
 
-_TINY_SHIFT = 0.01  # below, millions of equal mechanisms are likely
 _FEW = 4096  # steps up to which outcomes are listed
 _FINE = 2.0**60  # a finer grid becomes this one, which loses no less (proof in ``conversions``)
 
 
 @written("laplace", "epsilon", "steps")
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(Lasting):
     """Two-sided exponential noise against the same noise, shifted.
 
     :ivar epsilon: shift over scale; the largest loss
@@ -65,11 +64,6 @@ class Laplace:
         return self.epsilon
 
     @property
-    def horizon(self) -> float:
-        """Half the period of |ρ|; infinite for continuous noise."""
-        return pi * self.steps / (2 * self.epsilon) * (1 - 4 * UNIT)
-
-    @property
     def variance(self) -> float:
         """Twice the Kullback-Leibler divergence of the continuous distribution."""
         return 2 * (self.epsilon + expm1(-self.epsilon)) if self.epsilon > 1e-5 else self.epsilon**2
@@ -88,21 +82,13 @@ class Laplace:
     def log_mgf(self, tau: Array) -> Array:
         """The logarithm of e^(-ε/2) (a cosh(uε) + b sinh(uε(1 - 1/d)) / sinh(uε/d)), u = τ + 1/2.
 
-        All exponentials are scaled by e^(-uε). For a small ε and uε < 1, what the sum has more than
-        at τ = 0 is computed, where the logarithm is 0.
+        All exponentials are scaled by e^(-uε).
         """
         u = np.asarray(tau, dtype=float) + 0.5
         a, b = self._weights()
         scaled = a * (1 + np.exp(-2 * u * self.epsilon)) / 2 + b * self._ratio(u)
-        plain: Array = (u - 0.5) * self.epsilon + np.log(scaled)
-        if not self.epsilon < _TINY_SHIFT:
-            return plain
-        # cosh x - cosh y = 2 sinh((x + y) / 2) sinh((x - y) / 2)
-        e, v = self.epsilon, np.minimum(u, 1 / max(self.epsilon, 1e-300))
-        half = np.array(0.5)
-        more = 2 * a * np.sinh((v + 0.5) * e / 2) * np.sinh((v - 0.5) * e / 2)
-        more = more + b * (np.exp(v * e) * self._ratio(v) - exp(e / 2) * self._ratio(half))
-        return np.where(u * e < 1.0, np.log1p(np.maximum(exp(-e / 2) * more, -0.5)), plain)
+        value: Array = (u - 0.5) * self.epsilon + np.log(scaled)
+        return value
 
     def _ratio(self, u: Array) -> Array:
         """e^(-uε) sinh(uε(1 - 1/d)) / sinh(uε/d), or its limit e^(-uε) sinh(uε) / u."""
@@ -114,43 +100,7 @@ class Laplace:
 
     def mgf_error(self, tau: Numbers) -> Any:
         """Errors of the exponentials, and of the sum of two large numbers."""
-        large = 4 * ELEMENTARY + 4 * UNIT * (1 + tau) * self.epsilon
-        if not self.epsilon < _TINY_SHIFT:
-            return large
-        # of hyperbolic sines, and of b sinh(..) / sinh(..), which is at most 2 uε there
-        u = tau + 0.5
-        small = 16 * ELEMENTARY * (u * self.epsilon * (1 + u * self.epsilon))
-        return np.where(u * self.epsilon < 1.0, np.minimum(small, 16 * ELEMENTARY), large)
-
-    def logs(self, tau: float, step: float, nodes: int) -> tuple[ComplexArray, Array]:
-        """Ln ρ at the nodes from ρ - 1, and bounds on the relative errors of ρ.
-
-        ρ - 1 is a sum of terms with the factor e^(iωc) - 1, |c| <= ε, whose errors are relative.
-        """
-        omega, e = step * np.arange(nodes), self.epsilon
-        a, b = self._weights()
-        back, turn = exp(-(2 * tau + 1) * e), _phase_less_one(omega * e)
-        if isinf(self.steps):
-            u = (tau + 0.5) + 1j * omega
-            ratio = (turn - back * np.conj(turn)) / (2 * u)
-            ratio = ratio + expm1(-(2 * tau + 1) * e) * (1j * omega / ((2 * tau + 1) * u))
-        else:
-            less, cell = exp(-(2 * tau + 1) * self._cell), self._cell
-            rest = -_phase_less_one(-2 * omega * cell)  # 1 - e^(-2iωε/d)
-            first = -expm1(-(2 * tau + 1) * cell)
-            divisor = less * rest + first
-            ratio = less * _phase_less_one(omega * (e - 2 * cell)) - back * np.conj(turn)
-            ratio = ratio + expm1(-(2 * tau + 1) * (e - cell)) * (less / first) * (less * rest)
-            ratio = ratio / divisor
-        whole = a * (1 + back) / 2 + b * float(self._ratio(np.asarray(tau + 0.5)))
-        moved = (a * (turn + back * np.conj(turn)) / 2 + b * ratio) / whole
-        error = 32 * ELEMENTARY * np.minimum(omega * e, 1.0) + 32 * UNIT * omega * e
-        size = np.maximum(np.abs(1 + moved), 1e-14)
-        moved = np.where(size <= 1e-14, 1e-14 - 1.0, moved)
-        error = (error / whole + 8 * UNIT * np.abs(moved)) / size
-        # of the logarithm
-        error = error + 2 * ELEMENTARY * np.abs(moved) / size + np.where(size <= 1e-14, 2.0, 0.0)
-        return log1p_complex(moved), error
+        return 4 * ELEMENTARY + 4 * UNIT * (1 + tau) * self.epsilon
 
     def transform(self, tau: float, step: float, nodes: int) -> Transform:
         """As :meth:`log_mgf`, with u = τ + 1/2 + iω."""
@@ -173,40 +123,6 @@ class Laplace:
         largest = float(omega[-1]) * self.epsilon
         error = (16 * ELEMENTARY + 16 * UNIT * (largest + self.epsilon * (tau + 1))) / whole
         return Transform(values / whole, error)
-
-    def log_decay(self, tau: float, omega: Array) -> Array:
-        """|cosh(uε)| and |sinh(uε)| are at most cosh(Re u ε); the divisor grows to the horizon."""
-        u = tau + 0.5
-        a, b = self._weights()
-        cosh = (1 + exp(-2 * u * self.epsilon)) / 2
-        whole = float(a * cosh + b * self._ratio(np.asarray(u)))
-        if isinf(self.steps):
-            bound = cosh * (a + b / omega)
-        else:
-            angle = np.minimum(omega * self._cell, pi / 2)
-            bound = cosh * (a + b / np.hypot(np.sin(angle), np.sinh(min(u * self._cell, 300.0))))
-        return np.minimum(0.0, np.log(bound / whole) + 32 * ELEMENTARY)
-
-    @property
-    def period(self) -> float:
-        """That of |ρ|; if the noise is continuous, that of its part by the two atoms."""
-        return 2 * self.horizon if self.steps < inf else pi / self.epsilon
-
-    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
-        """At a distance from the next multiple of the period, and at frequencies of at least ω.
-
-        If the noise is continuous: |cosh(uε)|² = sinh²(Re u ε) + cos²(ωε), |sinh(uε)| <= cosh.
-        """
-        if self.steps < inf:
-            return self.log_decay(tau, np.maximum(distance, 1e-300))
-        u = tau + 0.5
-        a, b = self._weights()
-        cosh, less = (1 + exp(-2 * u * self.epsilon)) / 2, exp(-2 * u * self.epsilon)
-        cosine = np.cos(np.minimum(distance * self.epsilon, pi / 2)) + 4 * ELEMENTARY
-        whole = float(a * cosh + b * self._ratio(np.asarray(u)))
-        bound = a * np.hypot((1 - less) / 2 + UNIT, exp(-u * self.epsilon) * cosine)
-        bound = bound + b * cosh / omega
-        return np.minimum(0.0, np.log(bound / whole) + 64 * ELEMENTARY)
 
     def profile(self, epsilon: Array) -> Bounds:
         """For |ε| < ε₀: 1 - e^((ε-ε₀)/2) if continuous; piecewise linear in e^ε on a grid."""
@@ -243,12 +159,6 @@ def _phase(angle: Any) -> ComplexArray:
     return phase
 
 
-def _phase_less_one(angle: Any) -> ComplexArray:
-    """e^(iω) - 1 to a small relative error."""
-    value: ComplexArray = -2 * np.sin(angle / 2) ** 2 + 1j * np.sin(angle)
-    return value
-
-
 def laplace(epsilon: float, steps: float = inf) -> Finite | Laplace:
     """The Laplace mechanism; a finite pair if the shift has few steps."""
     if epsilon == 0.0 or steps > _FEW:
@@ -262,9 +172,8 @@ def laplace(epsilon: float, steps: float = inf) -> Finite | Laplace:
     masses = np.exp(-x * cell - odd) * -expm1(-cell)
     masses[0], masses[-1] = exp(-epsilon - odd), exp(-odd)
     error = 3 * ELEMENTARY + 4 * UNIT * (1 + epsilon)
-    pair = Finite(
+    return Finite(
         *((count - 2 * x) * cell, masses, 0.0, 0.0, error, 4 * UNIT * epsilon + TINY),
         symmetric=True,
         limit=epsilon,
     )
-    return pair.with_form(Laplace(epsilon, steps))

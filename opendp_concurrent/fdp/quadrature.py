@@ -27,22 +27,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .bounds import ELEMENTARY, TINY, UNIT, Array, ComplexArray
+from .bounds import ELEMENTARY, TINY, UNIT, Array, ComplexArray, waves, waves_error
 
 _REACH = 10.0  # standard deviations beyond the modes of the integrand
 MOST_NODES, _FEW_NODES = 2**15, 2**12  # the latter for E_Q[r^a] alone, at many a
 _BLOCK = 2**20  # elements that are worked on together
 _LARGE = 300.0  # losses whose exponential is a double
-_PHASES = 64  # frequencies whose phases are tabulated
-_PART = 256  # terms that are added up together
 _MARGIN = 44.0  # the logarithm of the accuracy of the rules
 _HEIGHTS = np.geomspace(1e-5, 1.0, 80)  # of strips, in units of the largest
 _NODES, _RHO = 20, 8.0  # of a Gauss-Legendre rule, and of its ellipse
 _LONG, _SHORT = (_RHO + 1 / _RHO) / 2, (_RHO - 1 / _RHO) / 2  # semi-axes of the ellipse
 _RULE, _WEIGHT = 64 * UNIT, 2.0**-43  # error of NumPy's nodes, and relative error of its weights
-
-Masses = tuple[Array, Array, float]
-"""Right ends of cells, upper bounds on their masses, and on the mass outside of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,20 +98,12 @@ class Nodes:
         terms = np.exp(exponents - np.max(exponents))
         whole = float(np.sum(terms))
         weights = terms / whole
-        near = np.exp(1j * (sign * step) * np.multiply.outer(np.arange(_PHASES), self.losses))
-        rows = -(-count // _PHASES)
-        values = np.zeros((rows, _PHASES), dtype=complex)
-        far = np.arange(rows) * (sign * step * _PHASES)
-        for start in range(0, len(weights), _PART):  # short sums round less
-            part = slice(start, start + _PART)
-            some = np.exp(1j * np.multiply.outer(far, self.losses[part])) * weights[part]
-            values += some @ near[:, part].T
+        values = waves(self.losses, weights, sign * step, count)
         one = np.array([power])
         error = 2 * float(self._error(one, terms[None, :], np.array([whole]))[0])
         by_phase = float(weights @ self._loss_rounding)
-        error += step * count * by_phase + 3 * ELEMENTARY
-        error += 4 * UNIT * (_PART + len(weights) / _PART)
-        return values.ravel()[:count], 1.01 * error
+        error += step * count * by_phase + 3 * ELEMENTARY + waves_error(len(weights))
+        return values, 1.01 * error
 
 
 def losses(u: Array, u_error: Array, rate: float) -> tuple[Array, Array, Array]:
@@ -159,28 +146,11 @@ def gaussian_window(mu: float, rate: float, low: float, high: float) -> tuple[fl
     return left - 1e-6 - _REACH, right
 
 
-def strip_step(
-    mu: float, rate: float, low: float, omega: float, masses: Masses | None = None
-) -> tuple[float, float]:
-    """The step of the trapezoidal rule, and the bound on its error relative to E_Q[r^a].
-
-    With the law of x in proportion to φ r^a, ``masses`` of cells replace |ω|θ by the logarithm of
-    the mean of e^(|ω| arg r), whose exponent rises in x and is taken at the right ends.
-    """
+def strip_step(mu: float, rate: float, low: float, omega: float) -> tuple[float, float]:
+    """The step of the trapezoidal rule, and the bound on its error relative to E_Q[r^a]."""
     y: Array = _HEIGHTS * min(0.98 * pi / mu, 40.0)
     theta = mu * y
-    cost = y * y / 2 - max(0.0, -low) * np.log(np.cos(theta / 2))
-    if masses is None:
-        cost = cost + omega * theta
-    else:
-        right, inside, outside = masses
-        w = gaussian_losses(mu, rate, right)[2] * (1 + 1e-9)
-        sine, cosine = np.sin(theta)[:, None], np.cos(theta)[:, None]
-        angles = omega * np.minimum(np.arctan2(w * sine, 1 - w * (1 - cosine)), theta[:, None])
-        largest = np.max(angles, axis=1)
-        mean = np.exp(angles - largest[:, None]) @ inside * np.exp(largest - omega * theta)
-        with np.errstate(divide="ignore"):
-            cost = cost + omega * theta + np.maximum(np.log(mean + outside), -omega * theta)
+    cost = y * y / 2 - max(0.0, -low) * np.log(np.cos(theta / 2)) + omega * theta
     steps = 2 * pi * y / (cost + _MARGIN)
     best = int(np.argmax(steps))
     mantissa, exponent = frexp(min(float(steps[best]), 1.0))
@@ -189,15 +159,13 @@ def strip_step(
     return h, 2.02 * exp(min(exact - 2 * pi * float(y[best]) / h, 700.0))  # no bound, if that large
 
 
-def gaussian_nodes(
-    mu: float, rate: float, low: float, high: float, omega: float, masses: Masses | None = None
-) -> Nodes | None:
+def gaussian_nodes(mu: float, rate: float, low: float, high: float, omega: float) -> Nodes | None:
     """The trapezoidal rule for a in [low, high], |ω| <= omega; None if it has too many nodes."""
     left, right = gaussian_window(mu, rate, low, high)
     most = MOST_NODES if omega else _FEW_NODES
     if right - left > most:  # steps are at most 1
         return None
-    h, relative = strip_step(mu, rate, low, omega, masses)
+    h, relative = strip_step(mu, rate, low, omega)
     if not (right - left) / h <= most:
         return None
     x = h * np.arange(int(left / h) - 1, ceil(right / h) + 2)

@@ -15,7 +15,6 @@ import numpy as np
 from ..arguments.written import BY_CLASS, Around, Kind, add, check_fields
 from .arguments import UNITS
 from .finite import Finite
-from .forms import recognised
 from .function import TradeoffFunction, of_product
 from .laplace import Laplace
 from .product import Product
@@ -85,7 +84,7 @@ def make_pair(parts: Mapping[str, Any]) -> Finite:
     _require(isinstance(pair.stands_for, str) and pair.unit in ("", *UNITS))
     _require(pair.back is None or (isinstance(pair.back, Finite) and pair.back.back is None))
     _require(pair.limit >= 0.0 and pair.gaussian >= 0.0)
-    return recognised(pair)
+    return pair
 
 
 def _factor(factor: Any) -> Any:

@@ -13,6 +13,7 @@ from .bounds import ELEMENTARY, TINY, UNIT
 from .finite import Finite, without_tiny_masses
 
 _SMALL = 1e-3  # errors that do not compound much
+_EVEN = 1e-13  # part of the losses by which their distances may differ
 _MOST_LATTICE = 2**14  # outcomes of a lattice that are found by convolutions
 
 
@@ -37,9 +38,9 @@ def repeated(factor: Finite, n: int, most: int) -> Atoms | None:
             return None
         power = _binomial(factor, n)
     elif (
-        factor.form is not None
-        and n * (number - 1) < min(most, _MOST_LATTICE)
+        n * (number - 1) < min(most, _MOST_LATTICE)
         and n * factor.mass_error < _SMALL
+        and _unevenness(factor) <= _EVEN * factor.largest_absolute
     ):
         power = _on_a_lattice(factor, n)
     elif number ** min(n, 64) > most:
@@ -74,8 +75,15 @@ def _on_a_lattice(factor: Finite, n: int) -> Atoms:
     rounding = 8 * UNIT * max(abs(low), abs(high))
     kept, weights, lost = without_tiny_masses(losses, masses)
     omitted = lost + TINY if len(kept) < len(masses) else 0.0
-    rounding += n * factor.loss_error
+    rounding += n * (factor.loss_error + _unevenness(factor))
     return Atoms(kept, weights, mass_error=error + 2 * UNIT, loss_error=rounding, omitted=omitted)
+
+
+def _unevenness(factor: Finite) -> float:
+    """How far losses are from others at equal distances, rounded up."""
+    losses = factor.losses
+    even = np.linspace(losses[0], losses[-1], len(losses))
+    return float(np.max(np.abs(losses - even))) + 4 * UNIT * factor.largest_absolute
 
 
 def _compounded(error: float) -> float:

@@ -21,7 +21,7 @@ No sum has terms of different sign, so that small numbers keep their relative ac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from heapq import heapify, heappop, heappush
 from math import asinh, floor, frexp, ldexp, sqrt
@@ -53,7 +53,8 @@ _LOST = 2.0**-1060  # what a product of masses may lose by underflow
 Counted = Sequence[tuple[Factor, int]]
 
 
-class Grid(NamedTuple):
+@dataclass(frozen=True)
+class Grid:
     """The losses 2**exponent * sinh(step * k) for whole k from first to last."""
 
     step: float
@@ -62,7 +63,8 @@ class Grid(NamedTuple):
     last: int
 
 
-class State(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class State:
     """A pair with few losses, increasing.
 
     :ivar grid: where the losses are, if it is above; else what has cells for them
@@ -176,7 +178,7 @@ def _made(given: Measure, step: float, spare: float, above: bool) -> State | Non
         made = _trimmed(_spread_to(grid, places, masses, given.infinite), spare)
     else:
         made = _merged(grid, losses, masses, given.infinite, spare)
-    return made._replace(variance=variance)
+    return replace(made, variance=variance)
 
 
 def _times(one: State, other: State, step: float, spare: float, above: bool) -> State | None:
@@ -204,7 +206,7 @@ def _times(one: State, other: State, step: float, spare: float, above: bool) -> 
         both = _spread_to(grid, places, masses, infinite * (1 + 2**14 * UNIT))
         both.masses[-1] += masses.size * _LOST
         both = _trimmed(both, spare)
-    return both._replace(variance=variance)
+    return replace(both, variance=variance)
 
 
 # --- grids ---------------------------------------------------------------------------------------
@@ -332,7 +334,7 @@ def _trimmed(state: State, spare: float) -> State:
     kept = masses[start : size - top].copy()
     kept[0] += float(np.sum(masses[:start])) * (1 + size * UNIT)
     infinite = (state.infinite + (float(above[top - 1]) if top else 0.0)) * (1 + size * UNIT)
-    grid = state.grid._replace(first=state.grid.first + start, last=state.grid.last - top)
+    grid = replace(state.grid, first=state.grid.first + start, last=state.grid.last - top)
     return State(grid, nodes(grid), kept, infinite)
 
 

@@ -28,11 +28,11 @@ from .bounds import (
     ELEMENTARY,
     TINY,
     UNIT,
-    Aperiodic,
     Array,
     Bounds,
     Numbers,
     Transform,
+    TwoSided,
     probabilities,
 )
 from .gaussian import Gaussian
@@ -40,14 +40,13 @@ from .laplace import Laplace
 
 _HUGE = 1e300  # larger odds count as this
 _NO_BOUND = 1e3  # an error with which inversion.py gives up
-_PHASE_NODES = 2.0**13  # of a quadrature, about
-_FREQUENCIES = np.geomspace(1e9, 1.0, 46)
+_MOST_PHASES = 2**30  # of a quadrature; some seconds
 _TOGETHER = 16  # exponents that share a quadrature
 
 
 @written("subsampled", "noise", "size", "rate", "unit")
 @dataclass(frozen=True)
-class Subsampled(Aperiodic):
+class Subsampled(TwoSided):
     """Gaussian or Laplace noise with a subsampled unit.
 
     :ivar noise: "gaussian" or "laplace"
@@ -191,33 +190,19 @@ class Subsampled(Aperiodic):
             return (0.0, inf)
         return upper * (1 + 1e-9) + 1e-300, (upper - lower) * (1 + 1e-9) + 2e-9 * upper
 
-    def reach(self, tau: float, wanted: float) -> float:
-        """``wanted``, or a smaller frequency up to which a quadrature has fewer nodes."""
-        known = _PHASE_NODES / (
-            4 * (20.0 + abs(float(self._power(tau))) * self.size) * (self.size + 1)
-        )
-        return wanted if wanted <= known else min(wanted, _reach(self, tau))
-
     def transform(self, tau: float, step: float, nodes: int) -> Transform:
         """By quadrature; the frequency is negative where r^a has a negative a."""
-        power, pieces = float(self._power(tau)), _pieces(self, tau)
-        if self.noise == "gaussian" and pieces is not None:
-            cells = pieces.cells
-            rule = quadrature.gaussian_nodes(
-                self.size, self.rate, power, power, step * nodes, cells
-            )
-        else:
-            rule = self.nodes(power, power, step * nodes)
-        if rule is None:
+        power = float(self._power(tau))
+        rule = self.nodes(power, power, step * nodes)
+        if rule is None or len(rule.losses) * nodes > _MOST_PHASES:
             return Transform(np.ones(nodes, dtype=complex), _NO_BOUND)
         sign = 1 if self.unit == "removed" else -1
         return Transform(*rule.transform(power, sign, step, nodes))
 
     def log_decay(self, tau: float, omega: Array) -> Array:
         """From the density of the loss, by ``decay``."""
-        pieces = _pieces(self, tau)
-        omega = np.asarray(omega, dtype=float)
-        return np.zeros_like(omega) if pieces is None else pieces.log_bound(omega)
+        density, omega = _density(self, tau), np.asarray(omega, dtype=float)
+        return np.zeros_like(omega) if density is None else density.log_bound(omega)
 
 
 @lru_cache(maxsize=4096)
@@ -243,32 +228,11 @@ def _moments(factor: Subsampled, given: bytes) -> tuple[Array, Array]:
 
 
 @lru_cache(maxsize=1024)
-def _reach(factor: Subsampled, tau: float) -> float:
-    """The largest of some frequencies whose quadrature is not too long."""
-    power, pieces = float(factor._power(tau)), _pieces(factor, tau)
-    left, right = 0.0, factor.size
-    if factor.noise == "gaussian":
-        left, right = quadrature.gaussian_window(factor.size, factor.rate, power, power)
-    cells = None if pieces is None else pieces.cells
-    least, most = 0, len(_FREQUENCIES) - 1
-    while least < most:
-        middle = (least + most) // 2
-        omega = float(_FREQUENCIES[middle]) / factor.size
-        if factor.noise == "gaussian":
-            step, _ = quadrature.strip_step(factor.size, factor.rate, power, omega, cells)
-        else:
-            half = quadrature.laplace_half(factor.size, factor.rate, power, power, omega)
-            step = half / 10  # 20 nodes in a panel
-        fits = (right - left) / step <= _PHASE_NODES
-        least, most = (least, middle) if fits else (middle + 1, most)
-    return float(_FREQUENCIES[most]) / factor.size
-
-
-@lru_cache(maxsize=1024)
-def _pieces(factor: Subsampled, tau: float) -> decay.Pieces | None:
-    value, error = factor._cumulants(np.array([tau]))
-    cumulant = float(value[0] - error[0])
-    if not abs(cumulant) < inf:
+def _density(factor: Subsampled, tau: float) -> decay.Density | None:
+    value, error = (float(one[0]) for one in factor._cumulants(np.array([tau])))
+    if not abs(value - error) < inf:
         return None
-    make = decay.gaussian_pieces if factor.noise == "gaussian" else decay.laplace_pieces
-    return make(factor.size, factor.rate, float(factor._power(tau)), cumulant)
+    known = factor.size, factor.rate, float(factor._power(tau)), value - error
+    if factor.noise == "gaussian":
+        return decay.gaussian_density(*known)
+    return decay.laplace_density(*known, 2 * error)

@@ -38,13 +38,8 @@ class Theta:
 
     @property
     def period(self) -> float:
-        """p: that of |ρ|."""
+        """P."""
         return 2 * pi * self.scale * (self.scale / self.shift)
-
-    @property
-    def horizon(self) -> float:
-        """Half a period."""
-        return self.period / 2 * (1 - 8 * UNIT)
 
     @property
     def _ripple(self) -> float:
@@ -110,23 +105,3 @@ class Theta:
         values = np.exp(logs)
         whole = np.abs(values) * (error + 2 * UNIT * np.abs(logs)) + 2 * ELEMENTARY
         return Transform(values, 1.01 * float(np.max(whole)))
-
-    def log_decay(self, tau: float, omega: Array) -> Array:
-        """|G| at ω <= p/2 and its neighbours: -ω²v/2 + ln(1 + e^(-vp(p/2 - ω)) + ...).
-
-        It falls on [p/4, p/2] for σ >= 1; before, the logarithm is that at p/4.
-        """
-        del tau
-        v, p = self.variance, self.period
-        omega = np.minimum(omega, p / 2)
-        beyond = p / 2 - np.maximum(omega, p / 4)
-        # e^(-vp(p/2 + ω)), and the sum at ω = 0: 2.6 ripples, and more in their square
-        more = np.exp(-v * p * beyond * (1 - 16 * UNIT)) + 3 * self._ripple
-        bound: Array = -omega * omega * (v / 2) * (1 - 16 * UNIT)
-        bound = bound + np.log1p(more) * (1 + 2 * ELEMENTARY)
-        return np.minimum(0.0, bound)
-
-    def log_recurring(self, tau: float, distance: Array, omega: Array) -> Array:
-        """That at the distance."""
-        del omega
-        return self.log_decay(tau, distance)

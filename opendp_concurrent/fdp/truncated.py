@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from math import inf
 from typing import ClassVar
 
 import numpy as np
 
-from .bounds import ELEMENTARY, Aperiodic, Array, Bounds, probabilities
+from .bounds import ELEMENTARY, Array, Bounds, TwoSided, probabilities
 
 
-class BoundedNoise(Aperiodic):
+class BoundedNoise(TwoSided, ABC):
     """Noise around 0, given that it is within a bound, against the same noise, shifted.
 
     :cvar LEAST: shift and bound over scale, at least; so that no number is below 1e-300
@@ -33,6 +34,6 @@ class BoundedNoise(Aperiodic):
             (flat + share * above.upper) * (1 + 4 * ELEMENTARY),
         )
 
+    @abstractmethod
     def _above_zero(self, epsilon: Array) -> Bounds:
         """δ at ε >= 0."""
-        raise NotImplementedError

@@ -9,7 +9,7 @@ With the profile δ_μ of the noise before the cut,
     E_P[e^(τL); L finite] = e^(τ(τ+1)μ²/2) (Φ(r + τμ) - Φ(μ - r + τμ)) / Z.
 
 For complex τ, Φ is written with Mills' ratio M(ζ) = (1 - Φ(ζ))/φ(ζ), Re ζ >= 0, an integral of
-e^(-ζs - s²/2) over s > 0. So |M(ζ)| <= M(Re ζ), and by parts |M(ζ)| <= 2/|ζ|, |M'(ζ)| <= 1.22/|ζ|.
+e^(-ζs - s²/2) over s > 0. By parts |M'(ζ)| <= 1.22/|ζ|.
 """
 
 from __future__ import annotations
@@ -207,24 +207,6 @@ class TruncatedGaussian(BoundedNoise):
         if not whole > 4 * error:
             return Transform(np.ones(nodes, dtype=complex), 1e3)  # inversion.py gives up
         return Transform(values / whole, 2 * error / (whole - error))
-
-    def log_decay(self, tau: float, omega: Array) -> Array:
-        """From the bounds on |M|."""
-        low, high = (float(one) for one in self._ends(tau))
-        at = omega * self.mu
-
-        def most(x: float) -> Array:
-            return np.minimum(float(mills(np.array(x))), 2 / np.hypot(x, at))
-
-        if low >= 0.0:
-            bound = most(low) + exp(-(2 * tau + 1) * self._reach) * most(high)
-        else:
-            ends = _density(low) * most(-low) + _density(high) * most(high)
-            bound = np.exp(-at * at / 2) + ends
-        value, error = self._in_units(np.array([tau]))[0][0], self._cumulants(np.array([tau]))[1][0]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logarithm: Array = np.log(bound / value) + 2 * error + 64 * SPECIAL
-        return np.asarray(np.fmin(0.0, logarithm))
 
     def swapped(self) -> TruncatedGaussian:
         """The pair (Q, P), which is the same: reflect both."""

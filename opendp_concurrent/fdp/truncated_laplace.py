@@ -136,15 +136,6 @@ class TruncatedLaplace(BoundedNoise):
         each = self.mass_error + 16 * ELEMENTARY + 16 * UNIT * (phase + a * (tau + 1))
         return Transform(values / whole, sizes * each / whole)
 
-    def log_decay(self, tau: float, omega: Array) -> Array:
-        """|cosh(ua)| and |sinh(ub)| are at most cosh of the real part; |u| is at least ω."""
-        half, b = tau + 0.5, self._middle
-        atoms, rest = (float(one) for one in self._parts(np.asarray(half)))
-        ends = (1 + exp(-2 * half * b)) / 2
-        bound = (atoms + np.minimum(rest, ends / omega)) / (atoms + rest)
-        error = 4 * (self.mass_error + 16 * ELEMENTARY + 16 * UNIT * self.epsilon * (tau + 1))
-        return np.minimum(0.0, np.log(bound) + error)
-
     def swapped(self) -> TruncatedLaplace:
         """The pair (Q, P), which is the same: reflect both."""
         return self

@@ -133,7 +133,7 @@ def make_individual_table_filter(
 
     def spawn(token: Sealed) -> MachineQueryable:
         table = table_given(tables, in_python(token))
-        machine = _TableFilter(table, budgets, loss, budget)  # type: ignore[arg-type]
+        machine = _TableFilter(table, tuple(budgets), loss, budget)  # a name in its parts
         return MachineQueryable(machine, "IndividualTableFilter")
 
     def privacy_map(d_in: Distance) -> float:

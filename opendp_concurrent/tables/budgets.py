@@ -89,7 +89,7 @@ def create_budgets(table: Table, budgets: str | Sequence[str]) -> None:
         raise InvalidTypeError(
             f"table must be of oc.tables.scan(...), found {type(table).__name__}"
         )
-    Budgets(table, budgets).create()  # type: ignore[arg-type]  # checked() has parted the name
+    Budgets(table, tuple(budgets)).create()  # checked() has parted the name
 
 
 class Budgets:

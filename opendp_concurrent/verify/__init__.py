@@ -10,8 +10,6 @@ the package does not import them. An invalid argument raises ``InvalidTypeError`
 from ..public import names_of
 from .filters.adversary import Worst, worst_analyst
 from .filters.menu import Item, Limited, response_menu
-from .filters.promise import Outcome, Promise
-from .filters.promises import promises
 from .filters.stopping import worst_stopping
 from .filters.strategy import Launch, Stop
 from .filters.totals import worst_loss, worst_mean_loss, worst_renyi
@@ -52,9 +50,7 @@ __all__ = [
     "Launch",
     "Limited",
     "Move",
-    "Outcome",
     "Played",
-    "Promise",
     "Reached",
     "Replayed",
     "Simulation",
@@ -72,7 +68,6 @@ __all__ = [
     "continual_renyi",
     "events_differ",
     "k_ary_response",
-    "promises",
     "random_interactive",
     "random_mechanism",
     "randomized_response",

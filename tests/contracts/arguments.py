@@ -1676,8 +1676,6 @@ case(
     simulation=("found",),
 )
 case("verify.simulate_batch", seeds=(range(2), "list of whole or sequence"))
-case("verify.promises", lambda loosened: len(verify.promises(loosened)))
-PROMISE = verify.promises()[0]
 case(
     "verify.worst_analyst",
     menu=(MENU,),
@@ -1710,13 +1708,6 @@ case(
     "verify.worst_stopping",
     readings=([0.5, 1.0], "list of non_negative"),
     epsilon=(0.5, "positive"),
-)
-case(
-    "verify.Promise.check",
-    PROMISE.check,
-    epsilons=([0.5, 1.0],),
-    counts=([2, 1],),
-    share=(1.0, "probability"),
 )
 case("verify.Limited", rule=(RULE, "anything"))
 case(
@@ -2364,7 +2355,7 @@ NO_ARGUMENTS = {
     "serving.AnswerStore.close",
     "ledger.SqlLedger.close", "ledger.SqlLedger.to_dp_events", "verify.Audit",
     "verify.ContinualLaw", "verify.ContinualLaw.update", "verify.ContinualLaw.answers",
-    "verify.Item", "verify.Launch", "verify.Launch.lines", "verify.Outcome", "verify.Promise",
+    "verify.Item", "verify.Launch", "verify.Launch.lines",
     "verify.Simulation", "verify.Reached", "verify.Stop", "verify.Tape", "verify.Worst",
     "verify.Limited.admits", "verify.Replayed.update", "verify.Replayed.answers",
 }  # fmt: skip

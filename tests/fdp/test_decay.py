@@ -11,11 +11,9 @@ from opendp_concurrent.fdp.subsampled import Subsampled
 
 def test_a_density_on_an_interval_has_the_largest_sum_of_phases():
     """A uniform density on [0, 1]: V = 2, and |ρ| = |sin(ω/2)| / (ω/2)."""
-    pieces = decay.Pieces(
-        np.array([[1.0], [0.0]]), np.array([[2.0], [0.0]]), 0.0, (np.ones(1), np.ones(1), 0.0)
-    )
+    density = decay.Density(1.0, 2.0, 0.0)
     for omega in (0.1, 1.0, 3.0, 10.0, 100.0):
-        bound = float(pieces.log_bound(np.array([omega]))[0])
+        bound = float(density.log_bound(np.array([omega]))[0])
         assert abs(math.sin(omega / 2) / (omega / 2)) <= math.exp(bound)
         highest = 1 / (2 * math.pi) + 1 / omega
         assert bound == pytest.approx(math.log(2 * highest * math.sin(1 / (2 * highest))))
@@ -53,7 +51,5 @@ def test_the_bound_has_part_of_the_curvature_at_small_frequencies():
 
 
 def test_numbers_beyond_the_doubles_give_no_bound():
-    nothing = decay.Pieces(
-        np.full((2, 1), np.nan), np.full((2, 1), np.nan), np.nan, (np.ones(1), np.ones(1), 0.0)
-    )
+    nothing = decay.Density(np.nan, np.nan, np.nan)
     assert nothing.log_bound(np.array([1.0]))[0] == 0.0

@@ -194,21 +194,3 @@ def test_uniform_answers_reveal_nothing(categories):
     made = T.randomized_response(1 / categories, categories)
     assert made.delta(0.0) <= 1e-13
     assert made.epsilon(1e-9) <= 1e-9
-
-
-@pytest.mark.parametrize("masses", [(0.5, 0.5), (0.2, 0.8), (1 - 1e-9, 1e-9)])
-def test_two_losses_decay_up_to_half_a_period_and_recur(masses):
-    pair = finite_pairs.Finite(np.array([-0.4, 0.7]), np.array(masses))
-    for tau in (0.01, 1.0, 30.0):
-        omega = np.linspace(0.0, pair.horizon * (1 - 1e-9), 200)
-        values = np.abs(pair.transform(tau, float(omega[1]), 200).values)
-        bound = pair.log_decay(tau, omega)
-        assert np.all(np.diff(bound) <= 0.0)
-        assert np.all(np.log(values) <= bound + 1e-13)
-        assert np.all(np.log(values[:-1]) >= bound[:-1] - 1e-6)
-    for other in (
-        finite_pairs.Finite(np.array([-0.4, 0.7]), np.array(masses), loss_error=1e-9),
-        finite_pairs.Finite(np.array([-0.4, 0.0, 0.7]), np.array([0.3, 0.3, 0.4])),
-    ):
-        assert other.horizon == other.period == math.inf
-        assert not np.any(other.log_decay(1.0, omega))

@@ -26,11 +26,10 @@ from opendp_concurrent.errors import InvalidValueError
 from opendp_concurrent.fdp import contour, product
 from opendp_concurrent.fdp import finite as finite_pairs
 from opendp_concurrent.fdp.factor import Factor
-from opendp_concurrent.fdp.finite import Finite, Form
+from opendp_concurrent.fdp.finite import Finite
 from opendp_concurrent.fdp.gaussian import Gaussian
 from opendp_concurrent.fdp.laplace import Laplace
 from opendp_concurrent.fdp.subsampled import Subsampled
-from opendp_concurrent.fdp.theta import Theta
 from opendp_concurrent.fdp.truncated_gaussian import TruncatedGaussian
 from opendp_concurrent.fdp.truncated_laplace import TruncatedLaplace
 
@@ -1009,7 +1008,6 @@ def test_no_kind_of_factor_escapes():
         for one in vars(module).values()
         if inspect.isclass(one) and hasattr(one, "log_decay")
     }
-    kinds -= {Form, Theta}  # formulas of a finite pair
     assert (
         kinds
         == set(get_args(Factor))
@@ -1024,12 +1022,10 @@ def test_no_kind_of_factor_escapes():
 LOOPS = {
     ("atoms", "_scaled"): "each step takes at least one outcome",
     ("subsampled", "_moments"): "each step finishes some exponents or halves a list",
-    ("subsampled", "_reach"): "halves the distance of two integers",
     ("powers", "_last"): "doubles a step up to MOST, then halves the distance of two integers",
     ("product", "_characteristic"): "each step drops one of the functions that are kept",
     ("concentrated", "profile_to_tradeoff"): "each step doubles or divides a number within bounds",
     ("reading", "session"): "each step halves a list",
-    ("recurrence", "tail"): "each step halves intervals; those it looked at are counted",
     ("sandwich", "_multiplied"): "each step makes one of two",
     ("vertices", "_hull"): "each step drops a point",
 }

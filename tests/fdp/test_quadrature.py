@@ -52,13 +52,3 @@ def test_half_the_step_changes_a_sum_by_no_more_than_the_bound(low, omega):
         sums.append(np.sum(terms * np.exp(1j * omega * losses)))
         whole = np.sum(terms)
     assert abs(sums[0] - sums[1]) <= 1e-13 * whole
-
-
-def test_masses_allow_longer_steps():
-    """At a small rate, the argument of r is small where the mass is."""
-    right = np.linspace(-9.5, 20.0, 60)
-    inside = np.exp(-(np.maximum(np.abs(right) - 0.5, 0.0) ** 2) / 2)
-    plain, _ = quadrature.strip_step(0.1, 1e-3, 1.0, 1e4)
-    longer, relative = quadrature.strip_step(0.1, 1e-3, 1.0, 1e4, (right, inside, 1e-40))
-    assert longer > 1.9 * plain
-    assert relative <= 1e-17

@@ -1,6 +1,7 @@
 """Equal finite pairs, run together: the outcomes of pairs that are multiplied one by one."""
 
 import math
+from dataclasses import replace
 
 import mpmath as mp
 import numpy as np
@@ -65,7 +66,21 @@ def test_a_thousand_fair_responses_are_binomial():
         1000 * 0.1 * (2 * truth - 1), rel=1e-9
     )
     assert repeated(factor_of(T.pure(0.1)), 1000, 100) is None
-    assert repeated(factor_of(SKEW), 1000, 100_000) is None  # 3^64 and more
+    uneven = factor_of(T.finite([0.5, 0.3, 0.2], [0.45, 0.33, 0.22]))
+    assert repeated(uneven, 1000, 100_000) is None  # 3^64 and more
+
+
+def test_losses_at_equal_distances_are_added_up_wherever_they_come_from():
+    """Three losses -l, 0 and l; and the same, one of which is moved by more than rounding."""
+    factor = factor_of(SKEW)
+    made = repeated(factor, 1000, 100_000)
+    assert 1000 < len(made.losses) <= 2001  # masses below 1e-300 are not counted
+    mean = float(factor.masses @ factor.losses)
+    assert float(made.masses @ made.losses) == pytest.approx(1000 * mean, rel=1e-9)
+    moved = replace(factor, losses=factor.losses + np.array([0.0, 1e-11, 0.0]))
+    assert repeated(moved, 1000, 100_000) is None
+    near = replace(factor, losses=factor.losses + np.array([0.0, 5e-14, 0.0]))
+    assert repeated(near, 1000, 100_000).loss_error >= 1000 * 4e-14
 
 
 LATTICES = {

@@ -55,28 +55,3 @@ def test_values_logarithms_and_cumulants_are_within_their_errors(scale, shift, t
                 power = mp.exp(mp.mpc(complex(logs[at])))
                 allowed = float(errors[at]) + 2**-52 * abs(logs[at])
                 assert abs(exact - power) <= abs(power) * allowed + mpf(10) ** -40
-
-
-@pytest.mark.parametrize("tau", TAUS)
-@pytest.mark.parametrize(("scale", "shift"), CASES[:4])
-def test_the_bound_holds_and_falls_up_to_half_the_period_and_recurs(scale, shift, tau):
-    one, moment = Theta(scale, shift), moments(scale, shift)
-    base, shares = moment(mpf(tau)), [0.0, 1e-3, 0.1, 0.24, 0.26, 0.4, 0.49, 0.4999]
-    bounds = one.log_decay(tau, np.array(shares) * one.period)
-    assert np.all(np.diff(bounds) <= 0.0)
-    assert bounds[0] == 0.0
-    # where neighbours do not matter it is that of the Gaussian
-    assert bounds[2] == pytest.approx(-((0.1 * one.period) ** 2) * one.variance / 2, rel=1e-3)
-    for share, bound in zip(shares, bounds.tolist(), strict=True):
-        for turns in (0, 2, -1):
-            with mp.workdps(enough(scale)):
-                period = 2 * mp.pi * mpf(scale) ** 2 / shift
-                exact = abs(moment(mpf(tau) + 1j * (period * (mpf(share) + turns))) / base)
-                assert mp.log(exact) <= bound + 1e-9
-
-
-def test_the_series_is_below_an_upper_bound_at_half_a_period_only():
-    """Two equal terms meet there: their sum is bounded by twice the Gaussian."""
-    one = Theta(1.0, 1)
-    (bound,) = one.log_decay(0.5, np.array([one.period / 2]))
-    assert bound == pytest.approx(np.log(2.0) - np.pi**2 / 2, abs=1e-7)

@@ -59,24 +59,6 @@ class Limited:
         return after if isinstance(after, BudgetExceededError) else (after, left - 1)
 
 
-class CachedRule:
-    """A rule with its verdicts cached: a refusal computes what remains, which is slow.
-
-    :param rule: its verdicts depend on the state and d_mid only
-    """
-
-    def __init__(self, rule: Rule) -> None:
-        self._rule = rule
-        self._verdicts: dict[Any, Any] = {}
-
-    def admits(self, state: State, d_mid: Loss) -> Any:
-        """Return the next state, or the refusal."""
-        key = state, d_mid
-        if key not in self._verdicts:
-            self._verdicts[key] = self._rule.admits(state, d_mid)
-        return self._verdicts[key]
-
-
 def _menu(**argument: Any) -> list[Item]:
     ((name, _),) = argument.items()
     items = list(sequence("Item(name, d_mid, mechanism)", **argument))
@@ -117,14 +99,10 @@ def next_state(rule: Rule, state: State, item: Item) -> Any:
     return after
 
 
-class EndlessError(InvalidValueError):
-    """A filter admits more launches than are tried."""
-
-
 def check_depth(depth: int, most: int) -> None:
     """Raise if an analyst launches more than ``most`` mechanisms."""
     if depth > most:
-        raise EndlessError(
+        raise InvalidValueError(
             f"most ({most}) launches are too few, since the filter admits more; pass a larger "
             "number, or a smaller bound"
         )

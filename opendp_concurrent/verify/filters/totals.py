@@ -149,22 +149,3 @@ def _largest_total(
         return known[state]
 
     return largest(accumulator, 0)
-
-
-def admitted_counts(
-    items: list[Item], accumulator: State, rule: Rule, most: int = 300
-) -> set[tuple[int, ...]]:
-    """The numbers of launches of each item, for all sequences of launches that a rule admits."""
-    found: set[tuple[int, ...]] = set()
-    reached, launches = {(accumulator, (0,) * len(items))}, 0
-    while reached:
-        check_depth(launches, most)
-        found |= {counts for _, counts in reached}
-        reached = {
-            (after, (*counts[:index], counts[index] + 1, *counts[index + 1 :]))
-            for state, counts in reached
-            for index, item in enumerate(items)
-            if (after := next_state(rule, state, item)) is not None
-        }
-        launches += 1
-    return found

@@ -7,8 +7,9 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.verify.filters.promise import Budget
-from opendp_concurrent.verify.filters.promised_approximate import (
+
+from .promise import Budget
+from .promised_approximate import (
     RULES,
     approximate,
     theorem_epsilon,

@@ -2,8 +2,8 @@
 
 import math
 
-from opendp_concurrent.verify.filters.promise import Budget
-from opendp_concurrent.verify.filters.promised_sums import (
+from .promise import Budget
+from .promised_sums import (
     OMEGA,
     pure_compositor,
     steep_mechanism,

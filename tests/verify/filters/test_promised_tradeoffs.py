@@ -3,8 +3,9 @@
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.verify.filters.promise import Budget
-from opendp_concurrent.verify.filters.promised_tradeoffs import (
+
+from .promise import Budget
+from .promised_tradeoffs import (
     binned_gaussian,
     compositor,
     ladder_units,

@@ -14,21 +14,22 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from ...accounts.rule import Shares, Within
-from ...fdp.function import TradeoffFunction
-from ...sums.planned import Planned
-from ...sums.square_sum import Squares
-from ...tradeoffs.gaussian_to_approximate import gaussian_to_delta
-from ...tradeoffs.ladder import ladder
-from ...tradeoffs.product import Products
-from ...tradeoffs.pure_to_gaussian import pure_to_gaussian
-from ...tradeoffs.residue import residue
-from ...tradeoffs.slots import AnyOrder, Slots
-from ..mechanism import FiniteMechanism
-from .adversary import worst_analyst
-from .menu import CachedRule, Item, Limited
-from .promise import CURVE, Budget, Outcome, accumulated
-from .totals import worst_mean_loss
+from opendp_concurrent.accounts.rule import Shares, Within
+from opendp_concurrent.fdp.function import TradeoffFunction
+from opendp_concurrent.sums.planned import Planned
+from opendp_concurrent.sums.square_sum import Squares
+from opendp_concurrent.tradeoffs.gaussian_to_approximate import gaussian_to_delta
+from opendp_concurrent.tradeoffs.ladder import ladder
+from opendp_concurrent.tradeoffs.product import Products
+from opendp_concurrent.tradeoffs.pure_to_gaussian import pure_to_gaussian
+from opendp_concurrent.tradeoffs.residue import residue
+from opendp_concurrent.tradeoffs.slots import AnyOrder, Slots
+from opendp_concurrent.verify.filters.adversary import worst_analyst
+from opendp_concurrent.verify.filters.menu import Item, Limited
+from opendp_concurrent.verify.filters.totals import worst_mean_loss
+from opendp_concurrent.verify.mechanism import FiniteMechanism
+
+from .promise import CURVE, Budget, CachedRule, Outcome, accumulated
 
 BIN, END = 2e-3, 7.5  # width of the bins of Gaussian noise; where the last bins begin
 RESIDUE_LAUNCHES = 3  # each step of a residue filter is slow

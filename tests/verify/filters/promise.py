@@ -12,23 +12,14 @@ from fractions import Fraction
 from math import inf
 from typing import Any
 
-from ...arguments import checks
-from ...arguments.checked import checked
-from ...arguments.checks import at_most, each, positive
-from ...errors import InvalidValueError
-from ..mechanism import Number, randomized_response
-from .menu import EndlessError, Item
+from opendp_concurrent.types import Loss, State
+from opendp_concurrent.verify.filters.menu import Item, Rule, check_depth, next_state
+from opendp_concurrent.verify.mechanism import Number, randomized_response
 
 JUST_BELOW = 1 - 1e-6  # a share of the cost at which the last launch does not fit
 ORDERS = (1.5, 2.0, 4.0, 16.0)
 ROUNDING = 1e-12  # largest error of a sum of probabilities in doubles
 CURVE = (0.0, 0.25, 0.5, 1.0, 2.0)  # ε at which whole curves of δ are compared
-_COUNT = at_most(100, "all orders of launches are tried")
-
-
-def _share(**argument: Any) -> float:
-    positive(**argument)
-    return checks.probability(**argument)
 
 
 @dataclass(frozen=True)
@@ -129,7 +120,6 @@ class Promise:
     _check: Check
     _loosened: float = 1.0
 
-    @checked(epsilons=each("numbers", positive), counts=each("counts", _COUNT), share=_share)
     def check(
         self, epsilons: Sequence[float], counts: Sequence[int], share: float = JUST_BELOW
     ) -> list[Outcome]:
@@ -139,29 +129,45 @@ class Promise:
         its cost. Each component is tested in turn.
 
         :param epsilons: of the menu
-        :param counts: number of launches of each item, from 1 to 100
+        :param counts: number of launches of each item
         :param share: in (0, 1]. A share less than 1e-12 below 1 counts as 1
-
-        :example:
-
-        >>> promise = oc.verify.promises()[0]
-        >>> outcomes = promise.check([0.5, 1.0], counts=[2, 1], share=1.0)
-        >>> outcomes[0].worst == outcomes[0].promised == 2.0
-        True
-        >>> promise = oc.verify.promises(loosened=1 + 1e-5)[0]
-        >>> max(outcome.excess for outcome in promise.check([0.5, 1.0], counts=[2, 1]))
-        2.0000...e-06
         """
-        if len(counts) != len(epsilons):
-            raise InvalidValueError(
-                f"counts ({len(counts)}) must have one element for each of the {len(epsilons)} "
-                "epsilons"
-            )
         budgets = [Budget(epsilons, counts, part, share, self._loosened) for part in self.parts]
-        try:
-            return [outcome for budget in budgets for outcome in self._check(budget)]
-        except EndlessError as error:
-            raise InvalidValueError(
-                f"epsilons ({checks.shown(epsilons)}) must be closer together, or counts smaller: "
-                "the budget admits more launches than are tried"
-            ) from error
+        return [outcome for budget in budgets for outcome in self._check(budget)]
+
+
+class CachedRule:
+    """A rule with its verdicts cached: a refusal computes what remains, which is slow.
+
+    :param rule: its verdicts depend on the state and d_mid only
+    """
+
+    def __init__(self, rule: Rule) -> None:
+        self._rule = rule
+        self._verdicts: dict[Any, Any] = {}
+
+    def admits(self, state: State, d_mid: Loss) -> Any:
+        """Return the next state, or the refusal."""
+        key = state, d_mid
+        if key not in self._verdicts:
+            self._verdicts[key] = self._rule.admits(state, d_mid)
+        return self._verdicts[key]
+
+
+def admitted_counts(
+    items: list[Item], accumulator: State, rule: Rule, most: int = 300
+) -> set[tuple[int, ...]]:
+    """The numbers of launches of each item, for all sequences of launches that a rule admits."""
+    found: set[tuple[int, ...]] = set()
+    reached, launches = {(accumulator, (0,) * len(items))}, 0
+    while reached:
+        check_depth(launches, most)
+        found |= {counts for _, counts in reached}
+        reached = {
+            (after, (*counts[:index], counts[index] + 1, *counts[index + 1 :]))
+            for state, counts in reached
+            for index, item in enumerate(items)
+            if (after := next_state(rule, state, item)) is not None
+        }
+        launches += 1
+    return found

@@ -12,23 +12,24 @@ from functools import partial
 from math import exp
 from typing import Any
 
-from ...accounts.rule import Shares, Within
-from ...accumulators.basic import basic
-from ...measures.conversions.pure_to_renyi import pure_to_renyi
-from ...measures.conversions.pure_to_zcdp import pure_to_zcdp
-from ...measures.max_divergence import MAX_DIVERGENCE
-from ...measures.measure import only
-from ...measures.zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
-from ...sums.orders_sum import GridCurve, OnOrders
-from ...sums.planned import Planned
-from ...truncated.distances import TruncatedConcentrated
-from ...truncated.fixed_renyi_divergence import FixedRenyiDivergence
-from ...truncated.truncated_sum import LeastOmega
-from ..mechanism import FiniteMechanism, Number
-from .adversary import worst_analyst
-from .menu import Item
+from opendp_concurrent.accounts.rule import Shares, Within
+from opendp_concurrent.accumulators.basic import basic
+from opendp_concurrent.measures.conversions.pure_to_renyi import pure_to_renyi
+from opendp_concurrent.measures.conversions.pure_to_zcdp import pure_to_zcdp
+from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
+from opendp_concurrent.measures.measure import only
+from opendp_concurrent.measures.zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
+from opendp_concurrent.sums.orders_sum import GridCurve, OnOrders
+from opendp_concurrent.sums.planned import Planned
+from opendp_concurrent.truncated.distances import TruncatedConcentrated
+from opendp_concurrent.truncated.fixed_renyi_divergence import FixedRenyiDivergence
+from opendp_concurrent.truncated.truncated_sum import LeastOmega
+from opendp_concurrent.verify.filters.adversary import worst_analyst
+from opendp_concurrent.verify.filters.menu import Item
+from opendp_concurrent.verify.filters.totals import worst_loss, worst_mean_loss, worst_renyi
+from opendp_concurrent.verify.mechanism import FiniteMechanism, Number
+
 from .promise import ORDERS, Budget, Outcome
-from .totals import worst_loss, worst_mean_loss, worst_renyi
 
 OMEGA = 8.0
 

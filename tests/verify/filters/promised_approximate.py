@@ -16,27 +16,27 @@ from typing import Any
 
 from scipy.special import log_ndtr
 
-from ...accounts.rule import Within
-from ...accumulators.advanced import Advanced, advanced
-from ...accumulators.basic import Basic, basic
-from ...accumulators.best_rule import best_rule
-from ...accumulators.either import Either, either
-from ...accumulators.renyi import Renyi, renyi
-from ...accumulators.zcdp import Zcdp, zcdp
-from ...exact.zcdp import zcdp_to_delta
-from ...fdp.function import TradeoffFunction
-from ...measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
-from ...measures.approximate_zero_concentrated_divergence import (
+from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.accumulators.advanced import Advanced, advanced
+from opendp_concurrent.accumulators.basic import Basic, basic
+from opendp_concurrent.accumulators.best_rule import best_rule
+from opendp_concurrent.accumulators.either import Either, either
+from opendp_concurrent.accumulators.renyi import Renyi, renyi
+from opendp_concurrent.accumulators.zcdp import Zcdp, zcdp
+from opendp_concurrent.exact.zcdp import zcdp_to_delta
+from opendp_concurrent.fdp.function import TradeoffFunction
+from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.approximate_zero_concentrated_divergence import (
     APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE,
 )
-from ...measures.conversions.pure_to_zcdp import pure_to_zcdp
-from ...stopping.any_time import AnyTime, any_time
-from ...tradeoffs.ladder import ladder
-from ..mechanism import FiniteMechanism, mean_loss, randomized_response
-from .adversary import worst_analyst
-from .menu import CachedRule, Item
-from .promise import CURVE, ORDERS, Budget, Outcome, accumulated
-from .totals import admitted_counts
+from opendp_concurrent.measures.conversions.pure_to_zcdp import pure_to_zcdp
+from opendp_concurrent.stopping.any_time import AnyTime, any_time
+from opendp_concurrent.tradeoffs.ladder import ladder
+from opendp_concurrent.verify.filters.adversary import worst_analyst
+from opendp_concurrent.verify.filters.menu import Item
+from opendp_concurrent.verify.mechanism import FiniteMechanism, mean_loss, randomized_response
+
+from .promise import CURVE, ORDERS, Budget, CachedRule, Outcome, accumulated, admitted_counts
 
 DELTA = 0.05
 PARTS = ("epsilon", "delta")

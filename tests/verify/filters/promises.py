@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from ...accumulators.basic import basic
-from ...accumulators.from_rule import from_rule
-from ...arguments.checked import Positive, checked
+from opendp_concurrent.accumulators.basic import basic
+from opendp_concurrent.accumulators.from_rule import from_rule
+
 from . import promised_sums as sums
 from . import promised_tradeoffs as tradeoffs
 from .promise import Check, Promise
@@ -27,20 +27,11 @@ from .promised_approximate import (
 EPSILON, MU, FUNCTION = ("epsilon",), ("mu",), ("function",)
 
 
-@checked
-def promises(loosened: Positive = 1.0) -> list[Promise]:
+def promises(loosened: float = 1.0) -> list[Promise]:
     """List the promises of all measures and accumulators of the package.
 
     :param loosened: the budget of each filter divided by the promised loss. Above 1 the promises
         can be broken, which shows that the check can fail
-
-    :example:
-
-    >>> for promise in oc.verify.promises()[:2]:
-    ...     outcomes = promise.check([0.5, 1.0], counts=[2, 1])
-    ...     print(promise.name, all(outcome.excess <= 1e-12 for outcome in outcomes))
-    MaxDivergence, sum True
-    MaxDivergence, compositor True
     """
     all_of_them: dict[str, tuple[tuple[str, ...], Check]] = {
         "MaxDivergence, sum": (EPSILON, partial(sums.pure, basic())),
