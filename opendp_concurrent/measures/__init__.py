@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..arguments.checks import shown
@@ -128,12 +129,8 @@ def register(measure: C) -> C:
     return measure
 
 
-def _first(answers: Iterable[CompositionMeasure | None]) -> CompositionMeasure | None:
-    return next((one for one in answers if one is not None), None)
-
-
 def _ours(output_measure: Argument) -> CompositionMeasure | None:
-    return _first(one.find(output_measure) for one in _OURS)
+    return next(filter(None, (one.find(output_measure) for one in _OURS)), None)
 
 
 _kept = lru_cache(maxsize=16)(_ours)  # OpenDP compares measures of its own by all that they are
@@ -220,9 +217,9 @@ def convertible_kinds() -> dict[str, type[Convertible]]:
 
 def by_tag(tag: str) -> CompositionMeasure | None:
     """Return the measure that a ledger recorded by name; None if none is registered."""
-    ours = _first(one.from_tag(tag) for one in _OURS)
-    others = list(_KNOWN.values())[len(_OURS) :]
-    return ours or _first(_asked(_reads, other, tag) for other in others)
+    ours = (one.from_tag(tag) for one in _OURS)
+    others = (_asked(_reads, other, tag) for other in list(_KNOWN.values())[len(_OURS) :])
+    return next(filter(None, chain(ours, others)), None)
 
 
 __all__ = [

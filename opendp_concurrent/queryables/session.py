@@ -30,13 +30,7 @@ from .data import Sealed, check_sources
 from .description import Description
 from .limits import Limits
 from .machine import MachineQueryable
-from .mechanism import (
-    ConcurrentMeasurement,
-    ConcurrentOdometer,
-    check_launch,
-    interactive,
-    run,
-)
+from .mechanism import ConcurrentMeasurement, ConcurrentOdometer, check_launch, interactive, run
 from .offer import MeasurementPrice, Offers
 from .opaque import hide_errors
 from .sequential import SequentialRunner
