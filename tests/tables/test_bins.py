@@ -51,6 +51,18 @@ def test_a_search_finds_the_bin(searching, draws):
     )
 
 
+@pytest.mark.parametrize("kind", [int, float])
+def test_the_ends_of_a_type_are_in_their_bins(searching, kind):
+    last = inf if kind is float else 2**63 - 1
+    edges = (-last, kind(-1), kind(0), last)
+    numbers = [-last, -last, kind(-1), kind(0) * -1, kind(1), last, last, last]
+    rows = [{"person": place, "x": one} for place, one in enumerate(numbers)]
+    table = searching.load(Data({"person": int, "x": kind}, "person", rows))
+    assert dict(table.ask(Bins("x", edges))) == {1: 2, 2: 1, 3: 2, 4: 3}
+    empty = searching.load(Data({"person": int, "x": kind}, "person", []))
+    assert empty.ask(Bins("x", edges)) == []
+
+
 def test_ten_thousand_edges_are_in_a_short_statement():
     edges = tuple(float(one) for one in range(10_000))
     schema = Schema((("p", int), ("x", float)), ("p",))
