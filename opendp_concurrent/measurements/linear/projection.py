@@ -25,9 +25,10 @@ from ...queryables.session import validate_d_in
 from ...types import Distance, Query
 from ..noise_accuracy import UP
 from .histogram import Array, Universe, make_histogram, positive_distance, size_if_public
-from .linear_answers import Batch, LinearAnswers, column_norm, scale_for
+from .linear_answers import Batch, LinearAnswers
 from .linear_plan import ROUNDING
 from .nearest import nearest
+from .noise_of import column_norm, scale_for
 from .tails import NormalTails
 
 
