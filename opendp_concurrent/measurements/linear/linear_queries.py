@@ -26,11 +26,12 @@ from ...types import Distance, Loss
 from .histogram import Array, Universe, make_histogram, positive_distance, size_if_public
 from .linear_answers import Batch, LinearAnswers
 from .linear_plan import CRITERIA, LinearPlan, Promise, choose, errors_of, promise
+from .marginals import Marginals, MarginalStrategies
 from .nearest import nearest
 from .noise_of import has_laplace, tails_of
-from .strategy import METHODS, Change, DenseStrategies, Strategy, release
+from .products import Products, ProductStrategies
+from .strategy import METHODS, MOST_VALUES, Change, DenseStrategies, Strategy, release
 
-MOST_VALUES = 2**27  # a gibibyte of doubles
 SOLVED = 2**33  # queries times cells times the fewer of both: several seconds
 
 
@@ -39,7 +40,7 @@ class _Planner:
 
     def __init__(
         self,
-        strategies: DenseStrategies,
+        strategies: DenseStrategies | MarginalStrategies | ProductStrategies,
         space: tuple[Domain, Metric],
         distance: float,
         measure: CompositionMeasure,
@@ -59,9 +60,9 @@ class _Planner:
                     "many distinct cells"
                 )
             names = (method,)
-        count, cells = self.strategies.work.shape
-        projects = minimize == "root_mean_square"
-        projects = projects and count * cells * min(count, cells) <= SOLVED
+        work, projects = self.strategies.work, False
+        if work is not None and minimize == "root_mean_square":
+            projects = work.size * min(work.shape) <= SOLVED
         found: dict[str, tuple[Strategy, Any, float]] = {}
         for name in names:
             try:
@@ -97,16 +98,15 @@ class _Planner:
     def _measurement(
         self, strategy: Strategy, noisy: Any, scale: float, promised: Promise, projects: bool
     ) -> Any:
-        work, size, within = self.strategies.work, self.size, promised.within
+        work = self.strategies.work if projects else None
+        size, within = self.size, promised.within
         unit = promised.root_mean_square
 
         def spawn(token: Sealed) -> LinearAnswers:
             answers = strategy.decode(np.asarray(run(noisy, token)))
-            return (
-                _projected(answers, work, size, unit, within)
-                if projects
-                else LinearAnswers(answers)
-            )
+            if work is None:
+                return LinearAnswers(answers)
+            return _projected(answers, work, size, unit, within)
 
         def error(beta: float, answers: int) -> float:
             return self._promise(strategy, scale, beta, projects).largest
@@ -122,7 +122,7 @@ class _Planner:
                 "Laplace" if has_laplace(self.measure) else "Gaussian",
                 scale,
                 error,
-                len(work),
+                self.strategies.count,
             ),
             releases=True,
         )
@@ -142,6 +142,27 @@ def _projected(
     return LinearAnswers(answers)
 
 
+def _strategies(
+    queries: Any, universe: Universe, change: Change, *, sized: bool
+) -> DenseStrategies | MarginalStrategies | ProductStrategies:
+    """Return the strategies for queries in any of their forms."""
+    if type(queries) in (Marginals, Products):
+        if queries.cells != universe.cells:
+            raise InvalidValueError(
+                f"queries must be on the {universe.cells} cells of universe, found {queries.cells}"
+            )
+        if type(queries) is Marginals:
+            return MarginalStrategies(queries, change)
+        return ProductStrategies(queries, change)
+    matrix = Batch(queries, universe, "queries").matrix
+    if not matrix.size <= MOST_VALUES:
+        raise InvalidValueError(
+            f"queries ({len(matrix)}) times cells ({universe.cells}) must be at most 2^27; pass "
+            "Marginals or Products, or answer them from a noisy histogram"
+        )
+    return DenseStrategies(matrix, change, sized=sized)
+
+
 @constructor(minimize=one_of(*CRITERIA), method=optional(one_of(*METHODS)))
 def make_linear_queries(
     input_domain: Domain,
@@ -150,7 +171,7 @@ def make_linear_queries(
     d_in: Distance,
     d_out: Loss,
     universe: Any,
-    queries: Sequence[Any],
+    queries: Sequence[Any] | Marginals | Products,
     *,
     size: Count | None = None,
     beta: Probability = 0.05,
@@ -192,7 +213,8 @@ def make_linear_queries(
     :param d_out: bound on the privacy loss
     :param universe: the values of a record, or the number of categories if records are 0, 1, ...;
         records of other values are not counted
-    :param queries: at most 10^6, and at most 2^27 values in all
+    :param queries: at most 10^6, and at most 2^27 values in all; :class:`.Marginals` or
+        :class:`.Products` of more, which need no matrix and are not projected
     :param size: number of records, if it is public; the size of ``input_domain`` if left out; if
         that has none either, the plan takes the number to be unknown. Pass an estimate, such as a
         noisy count, only with ``minimize="largest"`` or a ``method``: its error is an error of
@@ -242,15 +264,9 @@ def make_linear_queries(
     histogram = make_histogram(input_domain, input_metric, known)
     distance = positive_distance(histogram, d_in)
     size = size_if_public(input_domain, input_metric, size)
-    batch = Batch(queries, known, "queries")
-    if not batch.matrix.size <= MOST_VALUES:
-        raise InvalidValueError(
-            f"queries ({len(batch.matrix)}) times cells ({known.cells}) must be at most 2^27; "
-            "answer them from a noisy histogram"
-        )
     space = histogram.output_domain, histogram.output_metric
     change = Change.of(planned, space[1])
-    strategies = DenseStrategies(batch.matrix, change, sized=size is not None)
+    strategies = _strategies(queries, known, change, sized=size is not None)
     inner = _Planner(strategies, space, distance, planned, bound, size)(beta, minimize, method)
     mechanism: Any = histogram >> inner
     if planned != measure:

@@ -27,7 +27,7 @@ from ...strategies.optimum import determined, optimum
 from ...strategies.sums_of_cells import BRANCHES, p_identity, tree
 from ..gaussian import make_certified_gaussian
 from ..laplace import make_certified_laplace
-from .histogram import BITS, FRACTION, Array, exact, records_changed
+from .histogram import BITS, Array, exact, records_changed
 from .noise_of import has_laplace, scale_for
 from .tails import Shape
 
@@ -36,6 +36,7 @@ IDENTITY, OPTIMUM = "p-identity", "optimum"
 METHODS = (HISTOGRAM, QUERIES, TREE, IDENTITY, OPTIMUM)
 _ATTEMPTS = 40  # to enlarge a scale, by 2^-40 first and by half last
 PAIRS = 2**31  # entries that are compared for the differences of columns: about a second
+MOST_VALUES = 2**27  # of a matrix: a gibibyte of doubles
 MANY = 2**24  # entries of a matrix that is looked at as a whole
 DENSE_CELLS, DESCENT_CELLS = 4096, 1024
 STEP_WORK = 2**31  # operations of a step of the fixed point: about a second
@@ -87,15 +88,19 @@ class Change:
             return upper(lambda real: real(size) / real(2**bits))
         return upper(lambda real: real(size).sqrt() / real(2**bits))
 
-    def length_of(self, matrix: Array) -> float:
-        """Return the norm of the most that a record changes A x by; rounded up.
+    def length_of(self, matrix: Array, bits: int = BITS) -> float:
+        """Return the norm of the most that a record changes A x by; rounded up."""
+        return self.length(self.size_of(matrix, bits), bits)
+
+    def size_of(self, matrix: Array, bits: int) -> int:
+        """Return the norm, in L1 or squared in L2, in steps.
 
         Records may have no cell, so a change may also move only one column.
         """
-        steps = (matrix * FRACTION).astype(np.int64)
+        steps = (matrix * 2.0**bits).astype(np.int64)
         sizes = np.abs(steps) if self.laplace else np.square(steps)
         most = int(sizes.sum(axis=0).max())
-        return self.length(max(most, self._pairs(steps, most)) if self.changed else most)
+        return max(most, self._pairs(steps, most)) if self.changed else most
 
     def _pairs(self, steps: Any, most: int) -> int:
         """Return a bound on the norm of the difference of two columns; exact if there are few."""
@@ -155,21 +160,40 @@ def release(
     )
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Matrix:
+    """A strategy as a matrix A, and what decodes it.
+
+    :ivar values: A; None if it is the identity
+    :ivar decode: maps columns of A x + noise to columns of answers
+    :ivar shape: of the matrix that does
+    :ivar inverse: the matrix P, by which counts follow; None if the answers do at once
+    """
+
+    values: Array | None
+    decode: Callable[[Array], Array]
+    shape: Shape
+    inverse: Array | None
+
+
 class DenseStrategies:
     """The strategies for a matrix of queries by cells.
 
+    :ivar count: number of answers
     :ivar work: the queries on the cells that they tell apart, shape (queries, distinct cells)
     """
 
-    def __init__(self, matrix: Array, change: Change, *, sized: bool) -> None:
-        self._change, self._sized = change, sized
+    def __init__(
+        self, matrix: Array, change: Change, *, sized: bool, bits: int = BITS, merged: bool = True
+    ) -> None:
+        self.count, self._change, self._sized, self._bits = len(matrix), change, sized, bits
         first, place = np.arange(matrix.shape[1]), np.arange(matrix.shape[1])
-        if matrix.size <= MANY:
+        if merged and matrix.size <= MANY:
             _, first, place = np.unique(matrix, axis=1, return_index=True, return_inverse=True)
             order = np.argsort(first)  # trees add up neighbours
             first, place = first[order], np.argsort(order)[place.ravel()]
         self.work = matrix[:, first]
-        used: Any = self.work.any(axis=0)
+        used: Any = self.work.any(axis=0) | (not merged)
         if not used.any():
             used[0] = True
         self._place = np.where(used[place], (np.cumsum(used) - 1)[place], used.sum())
@@ -179,7 +203,9 @@ class DenseStrategies:
     def names(self) -> tuple[str, ...]:
         """The strategies that there are for this size and noise, from simple to complex."""
         queries, cells = self._work.shape
-        found = [HISTOGRAM, QUERIES]
+        found = [HISTOGRAM]
+        if (self._work == self._rounded(self._work)).all():
+            found.append(QUERIES)
         if 1 < cells <= DENSE_CELLS and self._work.any():
             found.append(TREE)
             if self._change.laplace and cells <= DESCENT_CELLS:
@@ -191,12 +217,33 @@ class DenseStrategies:
 
     def __call__(self, name: str) -> Strategy:
         """Return a strategy."""
-        builders: dict[str, Callable[[], Strategy]] = {
+        found, bits = self.matrix(name), self._bits
+        matrix, size = found.values, 2 if self._change.changed and self._work.shape[1] > 1 else 1
+        if matrix is None:
+            bits = 0
+        else:
+            size = self._change.size_of(matrix, bits)
+
+        def product(counts: Array) -> Array:
+            return self._counts(counts) if matrix is None else matrix @ self._counts(counts)
+
+        return Strategy(
+            name,
+            lambda histogram: exact(product, histogram, bits),
+            found.decode,
+            self._change.length(size, bits),
+            found.shape,
+            self._spread(found.inverse),
+        )
+
+    def matrix(self, name: str) -> Matrix:
+        """Return a strategy as a matrix on the cells that the workload tells apart."""
+        builders: dict[str, Callable[[], Matrix]] = {
             HISTOGRAM: self._histogram,
             QUERIES: self._queries,
             TREE: self._tree,
-            IDENTITY: lambda: self._inverted(IDENTITY, p_identity(self._work.T @ self._work)),
-            OPTIMUM: lambda: self._inverted(OPTIMUM, determined(optimum(self._work).matrix)),
+            IDENTITY: lambda: self._inverted(p_identity(self._work.T @ self._work)),
+            OPTIMUM: lambda: self._inverted(determined(optimum(self._work).matrix)),
         }
         return builders[name]()
 
@@ -206,39 +253,22 @@ class DenseStrategies:
         counts: Array = np.bincount(self._place, histogram, cells + 1)[:cells].astype(np.float64)
         return counts
 
-    def _product(self, matrix: Array) -> Callable[[Array], Array]:
-        return lambda histogram: exact(lambda counts: matrix @ self._counts(counts), histogram)
+    def _histogram(self) -> Matrix:
+        work, cells = self._work, self._work.shape[1]
+        inverse = np.eye(cells) if self._sized and cells <= DENSE_CELLS else None
+        return Matrix(None, lambda noisy: work @ noisy, Shape.of(work), inverse)
 
-    def _centred(self) -> Array:
-        """Return the columns of the workload less their mean, which a known size allows."""
-        columns: Array = (self.work - self.work.mean(axis=1, keepdims=True)).T
-        return columns
-
-    def _histogram(self) -> Strategy:
-        work, change, cells = self._work, self._change, self._work.shape[1]
-        size = 2 if change.changed and cells > 1 else 1
-        return Strategy(
-            HISTOGRAM,
-            lambda histogram: exact(self._counts, histogram, 0),
-            lambda noisy: work @ noisy,
-            change.length(size, 0),
-            Shape.of(work),
-            self._spread(np.eye(cells) if cells <= DENSE_CELLS else None),
-        )
-
-    def _queries(self) -> Strategy:
+    def _queries(self) -> Matrix:
         """Noise on the answers, projected onto the answers that some counts have."""
-        work, length = self._work, self._change.length_of(self._work)
-        spread = Shape.of(self._centred()) if self._sized else None
-        decode, shape = (lambda noisy: noisy), Shape(np.ones(1), 1.0, len(work), independent=True)
+        work = self._work
         if len(work) ** 2 <= MANY and work.size * min(work.shape) <= STEP_WORK:
             basis = scipy.linalg.orth(work)
             if 0 < basis.shape[1] < len(work):
                 shape = Shape.of(basis @ basis.T)
-                decode = lambda noisy: basis @ (basis.T @ noisy)  # noqa: E731
-        return Strategy(QUERIES, self._product(work), decode, length, shape, spread)
+                return Matrix(work, lambda noisy: basis @ (basis.T @ noisy), shape, None)
+        return Matrix(work, lambda noisy: noisy, Shape.identity(len(work)), None)
 
-    def _tree(self) -> Strategy:
+    def _tree(self) -> Matrix:
         """The tree with the least error."""
         cells, gram = self._work.shape[1], self._work.T @ self._work
         branches = [one for one in BRANCHES if one < cells] or [2]
@@ -248,28 +278,25 @@ class DenseStrategies:
             inverse = scipy.linalg.cho_solve(scipy.linalg.cho_factor(matrix.T @ matrix), gram)
             return self._change.length_of(matrix) ** 2 * float(np.trace(inverse))
 
-        best = tree(cells, min(branches, key=error)).astype(np.float64)
-        return self._inverted(TREE, best)
+        return self._inverted(tree(cells, min(branches, key=error)).astype(np.float64))
 
-    def _inverted(self, name: str, matrix: Array) -> Strategy:
+    def _rounded(self, matrix: Array) -> Array:
+        rounded: Array = np.clip(np.rint(matrix * 2.0**self._bits) / 2.0**self._bits, -1.0, 1.0)
+        return rounded
+
+    def _inverted(self, matrix: Array) -> Matrix:
         """Round a strategy whose columns are independent, and invert it by least squares."""
-        matrix = np.clip(np.rint(matrix * FRACTION) / FRACTION, -1.0, 1.0)
-        factor = scipy.linalg.cho_factor(matrix.T @ matrix)
-        inverse = scipy.linalg.cho_solve(factor, matrix.T)
+        work, matrix = self._work, self._rounded(matrix)
+        inverse = scipy.linalg.cho_solve(scipy.linalg.cho_factor(matrix.T @ matrix), matrix.T)
         wrong = np.abs(inverse @ matrix - np.eye(matrix.shape[1])).sum(axis=0).max()
         if not wrong <= UNBIASED:
-            raise scipy.linalg.LinAlgError(f"{name} is not inverted well enough: {wrong}")
-        work = self._work
-        return Strategy(
-            name,
-            self._product(matrix),
-            lambda noisy: work @ (inverse @ noisy),
-            self._change.length_of(matrix),
-            Shape.of_product(work, inverse),
-            self._spread(inverse),
-        )
+            raise scipy.linalg.LinAlgError(f"the strategy is not inverted well enough: {wrong}")
+        shape = Shape.of_product(work, inverse)
+        return Matrix(matrix, lambda noisy: work @ (inverse @ noisy), shape, inverse)
 
     def _spread(self, inverse: Array | None) -> Shape | None:
-        if inverse is None or not self._sized or self.work.shape[1] > DENSE_CELLS:
+        """Return the shape of the products of the noise with the columns, less their mean."""
+        if not self._sized or self.work.shape[1] > DENSE_CELLS:
             return None
-        return Shape.of((self._centred() @ self._work) @ inverse)
+        columns: Array = (self.work - self.work.mean(axis=1, keepdims=True)).T
+        return Shape.of(columns if inverse is None else (columns @ self._work) @ inverse)

@@ -43,6 +43,11 @@ class Shape:
         return Shape(np.sqrt(np.square(matrix).sum(axis=1)), float(np.abs(matrix).max()))
 
     @staticmethod
+    def identity(rows: int) -> Shape:
+        """Return the shape of the identity."""
+        return Shape(np.ones(1), 1.0, rows, independent=True)
+
+    @staticmethod
     def of_product(left: Array, right: Array) -> Shape:
         """Return the shape of a product, of which only some rows are kept at a time."""
         step = max(1, CHUNK // right.shape[1])
