@@ -109,7 +109,7 @@ def p_identity(work: np.ndarray) -> float:
         slope = -2 * weights @ inverse @ scaled @ inverse
         return np.sum(inverse * scaled), (slope + 2 * np.sum(inverse * gram * total, 1)).ravel()
 
-    start = np.random.default_rng(1).random(sums * cells) / 2
+    start = np.random.default_rng(0).random(sums * cells) / 2
     found = minimize(
         error, start, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(start),
         options={"maxiter": 150},

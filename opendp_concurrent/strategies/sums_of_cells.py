@@ -50,14 +50,21 @@ def p_identity(gram: Array) -> Array:
         gradient: Any = 2 * (slope - product + inner @ inverse)
         return value, gradient.ravel()
 
-    start = 0.5 * np.random.default_rng(0).random(sums * cells)  # the same in each call
-    found: Any = scipy.optimize.minimize(
-        error,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0.0, None)] * len(start),
-        options={"maxiter": ROUNDS},
+    noise = np.random.default_rng(0).random((sums, cells))  # the same in each call
+    blocks = np.arange(cells) * sums // cells == np.arange(sums)[:, None]
+    found: Any = min(
+        (
+            scipy.optimize.minimize(
+                error,
+                start.ravel(),
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(0.0, None)] * start.size,
+                options={"maxiter": ROUNDS},
+            )
+            for start in (0.5 * noise, blocks + 0.05 * noise)
+        ),
+        key=lambda one: float(one.fun),
     )
     weights = found.x.reshape(sums, cells)
     strategy: Array = np.vstack([np.eye(cells), weights]) / (1.0 + weights.sum(axis=0))

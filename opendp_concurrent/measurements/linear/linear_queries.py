@@ -30,7 +30,16 @@ from .marginals import Marginals, MarginalStrategies
 from .nearest import nearest
 from .noise_of import has_laplace, tails_of
 from .products import Products, ProductStrategies
-from .strategy import METHODS, MOST_VALUES, Change, DenseStrategies, Strategy, release
+from .strategy import (
+    METHODS,
+    MOST_VALUES,
+    OPTIMUM,
+    TREE,
+    Change,
+    DenseStrategies,
+    Strategy,
+    release,
+)
 
 SOLVED = 2**33  # queries times cells times the fewer of both: several seconds
 
@@ -60,6 +69,8 @@ class _Planner:
                     "many distinct cells"
                 )
             names = (method,)
+        elif OPTIMUM in names:  # no tree is better
+            names = tuple(name for name in names if name != TREE)
         work, projects = self.strategies.work, False
         if work is not None and minimize == "root_mean_square":
             projects = work.size * min(work.shape) <= SOLVED
@@ -188,7 +199,7 @@ def make_linear_queries(
 
     * ``"histogram"``: the cells that the queries tell apart;
     * ``"queries"``: the queries themselves;
-    * ``"tree"``: cells, and sums over blocks of b, b², ... cells;
+    * ``"tree"``, if the optimum is not computed: cells, and sums over blocks of b, b², ... cells;
     * ``"p-identity"``, for Laplace noise: cells and a few weighted sums, found by descent [MMHM18];
     * ``"optimum"``, for Gaussian noise: the best strategy there is, up to one percent, found by a
       fixed point [DMRST22].
@@ -239,7 +250,6 @@ def make_linear_queries(
                       root mean square    largest (0.95)
     histogram                    8.062             80.74
     queries                          8             65.24
-    tree                         3.597             32.51
     optimum (chosen)             2.966              24.4
     errors of the queries: 2.599 to 3.252
     >>> answers = mechanism([3] * 9000 + [40] * 1000)

@@ -43,7 +43,6 @@ class Products:
                       root mean square    largest (0.95)
     histogram                     32.5             215.9
     queries                         64             279.6
-    tree                          6.47             34.91
     optimum (chosen)             4.449              19.8
     errors of the queries: 3.409 to 5.351
     """

@@ -38,7 +38,8 @@ _ATTEMPTS = 40  # to enlarge a scale, by 2^-40 first and by half last
 PAIRS = 2**31  # entries that are compared for the differences of columns: about a second
 MOST_VALUES = 2**27  # of a matrix: a gibibyte of doubles
 MANY = 2**24  # entries of a matrix that is looked at as a whole
-DENSE_CELLS, DESCENT_CELLS = 4096, 1024
+DENSE_CELLS, DESCENT_CELLS = 2048, 1024
+FEW_CELLS = 512  # up to which all branches of a tree are compared
 STEP_WORK = 2**31  # operations of a step of the fixed point: about a second
 UNBIASED = 2.0**-30  # of the number of records: the largest error without noise
 
@@ -271,7 +272,8 @@ class DenseStrategies:
     def _tree(self) -> Matrix:
         """The tree with the least error."""
         cells, gram = self._work.shape[1], self._work.T @ self._work
-        branches = [one for one in BRANCHES if one < cells] or [2]
+        known = BRANCHES[:: 1 if cells <= FEW_CELLS else 3]
+        branches = [one for one in known if one < cells] or [2]
 
         def error(branch: int) -> float:
             matrix = tree(cells, branch).astype(np.float64)
@@ -288,7 +290,9 @@ class DenseStrategies:
         """Round a strategy whose columns are independent, and invert it by least squares."""
         work, matrix = self._work, self._rounded(matrix)
         inverse = scipy.linalg.cho_solve(scipy.linalg.cho_factor(matrix.T @ matrix), matrix.T)
-        wrong = np.abs(inverse @ matrix - np.eye(matrix.shape[1])).sum(axis=0).max()
+        unit = np.eye(matrix.shape[1])
+        inverse = inverse + (unit - inverse @ matrix) @ inverse  # squares what rounding left
+        wrong = np.abs(inverse @ matrix - unit).sum(axis=0).max()
         if not wrong <= UNBIASED:
             raise scipy.linalg.LinAlgError(f"the strategy is not inverted well enough: {wrong}")
         shape = Shape.of_product(work, inverse)
