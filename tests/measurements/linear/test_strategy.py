@@ -4,11 +4,22 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
+import opendp.prelude as dp
 import pytest
 
+from opendp_concurrent.measurements.linear import noise_of
 from opendp_concurrent.measurements.linear import strategy as module
-from opendp_concurrent.measurements.linear.histogram import BITS
+from opendp_concurrent.measurements.linear.histogram import BITS, Universe, make_histogram
 from opendp_concurrent.measurements.linear.strategy import Change, DenseStrategies
+from opendp_concurrent.measures import composition_measure
+
+dp.enable_features("contrib", "honest-but-curious")
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+
+
+def sized(size):
+    return dp.vector_domain(dp.atom_domain(T=int), size=size), dp.change_one_distance()
+
 
 CHANGES = [Change(laplace, changed) for laplace in (False, True) for changed in (False, True)]
 GENERATOR = np.random.default_rng(0)
@@ -97,3 +108,19 @@ def test_rounding_that_leaves_no_inverse_is_refused(monkeypatch):
     monkeypatch.setattr(module, "UNBIASED", 0.0)
     with pytest.raises(np.linalg.LinAlgError, match="is not inverted"):
         DenseStrategies(np.tri(9), CHANGES[0], sized=False)("tree")
+
+
+@pytest.mark.parametrize("measure", [dp.max_divergence(), dp.zero_concentrated_divergence()])
+def test_the_noise_of_a_measure(measure):
+    """Norms of a column, and the scale for a loss of 1/2, by hand."""
+    own = composition_measure(measure)
+    changed = make_histogram(*sized(9), Universe(3)).output_space
+    added = make_histogram(*SPACE, Universe(3)).output_space
+    laplace = noise_of.has_laplace(own)
+    assert noise_of.column_norm(added, own, 3.0, 2.0) == pytest.approx(6.0)
+    assert noise_of.column_norm(changed, own, 3.0, 2.0) == pytest.approx(
+        12.0 if laplace else 6.0 * np.sqrt(2)
+    )
+    assert noise_of.column_norm(added, own, 0.0, 2.0) == 0.0
+    assert noise_of.scale_for(own, 3.0, 0.5) == pytest.approx(6.0 if laplace else 3.0)
+    assert noise_of.tails_of(own).variance == (2.0 if laplace else 1.0)
