@@ -88,7 +88,8 @@ def make_projected_queries(
     far, each divided by the scale of its noise. It returns :class:`.LinearAnswers`: the batch's
     answers on this histogram, in records, and the certified duality gap of the projection.
     ``queryable.synthetic()``, or ``queryable("synthetic")``, returns the histogram itself at no
-    charge. Batches may be chosen adaptively, and interleaved with other mechanisms.
+    charge. Batches may be chosen adaptively, and interleaved with other mechanisms. For a
+    batch that is known up front, use :func:`.make_linear_queries`, whose errors are smaller.
 
     Accuracy: suppose ``size`` is the number of records in the universe, or is left out. Then the
     answers to all batches so far are at most as far from the truth as the noisy answers were, in L2
