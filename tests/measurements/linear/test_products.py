@@ -21,6 +21,10 @@ KNOWN = {
     "with a total": [np.tri(5), np.ones((1, 3))],
     "with cells that are equal, or in no query": [np.tri(2).repeat(2, axis=1), np.eye(3)[:2]],
     "one factor": [np.tri(6)],
+    "with products of columns below 0": [
+        np.array([[0.0, 1, 1], [0, 1, 1], [0, 0, 1], [1, 1, 0], [1, 0, 0]]),
+        np.tri(2),
+    ],
     "three": [np.eye(2), np.tri(3), np.array([[1.0, 0.5], [0.25, 1.0]])],
 }
 
