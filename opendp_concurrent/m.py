@@ -18,10 +18,12 @@ from .measurements.guess_and_check import make_guess_and_check, then_guess_and_c
 from .measurements.laplace import make_certified_laplace, then_certified_laplace
 from .measurements.linear.linear_answers import LinearAnswers
 from .measurements.linear.linear_queries import make_linear_queries, then_linear_queries
+from .measurements.linear.marginals import Marginals
 from .measurements.linear.multiplicative_weights import (
     make_private_multiplicative_weights,
     then_private_multiplicative_weights,
 )
+from .measurements.linear.products import Products
 from .measurements.linear.projection import make_projected_queries, then_projected_queries
 from .measurements.randomized_response import (
     make_certified_randomized_response,
@@ -43,9 +45,11 @@ from .queryables.updates import Update, Updates
 __all__ = [
     "Deviation",
     "LinearAnswers",
+    "Marginals",
     "NoisySum",
     "NoisyTableSum",
     "Outcome",
+    "Products",
     "SparseVectorAnswer",
     "Update",
     "Updates",

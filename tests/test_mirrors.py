@@ -59,6 +59,7 @@ ELSEWHERE = {
     ],
     "measurements/linear/test_linear_queries.py": ["measurements/linear/linear_plan.py"],
     "measurements/linear/test_projection.py": ["measurements/linear/linear_answers.py"],
+    "measurements/linear/test_strategy.py": ["measurements/linear/noise_of.py"],
     "measures/conversions/test_formulas.py": [
         "exact/normal.py",
         "exact/zcdp.py",

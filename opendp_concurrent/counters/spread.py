@@ -57,9 +57,7 @@ def accuracy_of_steps(
         found = spread(answers)
         if laplace:
             norms = np.full(1, sqrt(found.square))
-            noise = LaplaceTails().largest(
-                Shape(norms, found.top, sqrt(found.square), answers * parts), beta
-            )
+            noise = LaplaceTails().largest(Shape(norms, found.top, answers * parts), beta)
         else:
             noise = sqrt(found.square * 2 * log(2 * answers * parts / beta)) * UP
         return noise + found.offset

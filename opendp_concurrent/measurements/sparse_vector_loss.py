@@ -23,6 +23,16 @@ T + ρ + u. So ρ is shifted by u <= D, and ν by at most Δ. The neighbours fix
 queries. Integers that rise and fall by at most D together have Δ = D. If numbers are rounded down
 to steps, a rise of r and a fall of f become at most ceil(r) and ceil(f): Δ = D + 1.
 
+**Bounded range** [Derived]. So the log of the ratio of F to F' is between -(v/s + cη) and u/s + cη:
+in an interval of length r = Δ/s + 2cη, for all outcomes. Then the Rényi divergence is at most
+α r²/8, which is r²/8-zCDP. Proof: with L the log ratio, K(t) = log E e^(tL) is 0 at t = 0 and at
+t = 1, and K'' is the variance of L under a tilted law, at most r²/4.
+
+**Directions that outcomes decide**, as in an alarm: on each sequence of outcomes all answers move
+by 0 to D, either up or down, and they do not differ before the direction is chosen. The bounds of
+pure DP and of the range, with Δ = D, hold given these outcomes, whose law is the same for both
+neighbours, so they hold. The bound of [ZW20] shifts ρ before: it keeps η = 2D/s'.
+
 **One-sided noise** [Derived]. All shifts of ρ and ν are upward, in both directions of the
 neighbours. So noise on 0, 1, 2, ... with probabilities proportional to exp(-k/scale) has the same
 ε, at half of the variance. The sum over the ρ that are reached is at most that over all. Its Rényi
@@ -43,9 +53,12 @@ from typing import Any
 from opendp.domains import atom_domain
 from opendp.mod import Measure
 
+from ..exact.bracket import upper
 from ..measures.conversions.laplace import laplace_to_renyi
 from ..measures.conversions.pure_to_renyi import pure_to_renyi
+from ..measures.conversions.pure_to_zcdp import pure_to_zcdp
 from ..measures.renyi_divergence import RENYI_DIVERGENCE
+from ..measures.zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
 from ..types import Loss
 from .certify import best_known
 from .composed import composed, from_pure, laplace_loss, total
@@ -80,33 +93,55 @@ class SparseVectorNoise:
         threshold = one_sided_center(self.threshold) if self.one_sided_threshold else 0
         return (one_sided_center(self.query) if self.one_sided_query else 0) - threshold
 
-    def loss(self, sensitivity: int, measure: Measure, *, spread: int | None = None) -> Loss:
+    def loss(
+        self,
+        sensitivity: int,
+        measure: Measure,
+        *,
+        spread: int | None = None,
+        decided: bool = False,
+    ) -> Loss:
         """Privacy loss if answers on neighbours are at most ``sensitivity`` steps apart.
 
         :param spread: Δ, the largest rise plus the largest fall, in steps; at most twice the
             sensitivity
+        :param decided: whether outcomes may decide which of the two answers is larger
         """
         above = 2 * sensitivity if spread is None else min(spread, 2 * sensitivity)
-        parts = [self._comparisons(sensitivity, above, measure)]
+        parts = [self._comparisons(sensitivity, above, measure, decided)]
         if self.answer is not None:
             parts.append((laplace_loss(self.answer, sensitivity, measure), self.hits))
         return composed(measure, parts)
 
-    def _comparisons(self, sensitivity: int, above: int, measure: Measure) -> tuple[Any, int]:
+    def _comparisons(
+        self, sensitivity: int, above: int, measure: Measure, decided: bool
+    ) -> tuple[Any, int]:
         threshold = laplace_epsilon(self.threshold, sensitivity)
-        query = laplace_epsilon(self.query, above)
         hits, rounds = (1, self.hits) if self.refresh else (self.hits, 1)
-        queries = total([(query, hits)])
+        queries = total([(laplace_epsilon(self.query, above), hits)])
         epsilon = total([(threshold, 1), (queries, 1)])
+        moved = laplace_epsilon(self.threshold, above)
+        rho = min(pure_to_zcdp(epsilon), range_to_zcdp(total([(moved, 1), (queries, 2)])))
+        if decided:
+            queries = total([(laplace_epsilon(self.query, 2 * sensitivity), hits)])
         step = grid_step(atom_domain(T=ATOM), self.threshold, None)
 
         def renyi(alpha: float) -> float:
-            shifted = laplace_to_renyi(threshold, alpha, step)
-            return min(pure_to_renyi(epsilon, alpha), total([(shifted, 1), (queries, 1)]))
+            shifted = total([(laplace_to_renyi(threshold, alpha, step), 1), (queries, 1)])
+            line = upper(lambda real: real(rho) * real(alpha))
+            return min(pure_to_renyi(epsilon, alpha), shifted, line)
 
-        known = not self.one_sided_threshold  # a shift of one-sided noise has all of its ε
-        exact = best_known(measure, {RENYI_DIVERGENCE: lambda: lambda _: renyi}) if known else None
+        if self.one_sided_threshold or not reads_curves(measure):
+            # a shift of one-sided noise has all of its ε
+            exact = best_known(measure, {ZERO_CONCENTRATED_DIVERGENCE: lambda: lambda _: rho})
+        else:
+            exact = best_known(measure, {RENYI_DIVERGENCE: lambda: lambda _: renyi})
         return from_pure(epsilon, measure) if exact is None else exact(epsilon), rounds
+
+
+def range_to_zcdp(length: float) -> float:
+    """Return r²/8, rounded up, for log ratios in an interval of length r."""
+    return upper(lambda real: real(length) * real(length) / 8)
 
 
 def reads_curves(measure: Measure) -> bool:

@@ -8,7 +8,7 @@ a measure of another room adds itself by :func:`include`, and one of another pac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from ..arguments import checks
 from ..errors import InvalidValueError
+from ..strategies.optimum import optimum
+from ..strategies.sums_of_cells import BRANCHES, tree
 from .moments import Estimate
 from .numbers import Norms
 
 MOST_CELLS = 1001
 OPTIMISED = 256  # cells up to which the optimum is computed
-ROUNDS = 16
-BRANCHES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 EXACT = 2**62  # of sums in 64 bits
 _EXPONENT = checks.integer.narrowed(lambda one: -500 <= one <= 62, "be from -500 to 62", 63)
 
@@ -154,30 +154,11 @@ def strategy_for(cells: int, norm: str) -> Strategy:
     if norm == "l2" and 1 < cells <= OPTIMISED:
         known.append(Strategy.of(_optimum(cells)))
     else:
-        known += [Strategy.of(_tree(cells, one)) for one in branches]
+        known += [Strategy.of(tree(cells, one)) for one in branches]
     return min(known, key=lambda one: one.error(norm))
 
 
-def _tree(cells: int, branch: int) -> Matrix:
-    """Return sums over blocks of b, b², ... cells, and the cells; not over all."""
-    sizes = [branch**level for level in range(ceil(log2(cells) / log2(branch)) + 1)]
-    rows = [
-        (np.arange(cells) // size == block).astype(np.int64)
-        for size in sizes
-        if size < cells
-        for block in range(-(-cells // size))
-    ]
-    return np.array(rows)
-
-
 def _optimum(cells: int) -> Matrix:
-    """Return the optimum for prefix counts by a fixed point, in steps of a small fraction."""
-    work = np.tril(np.ones((cells, cells)))
-    gram, v = work.T @ work, np.ones(cells)
-    for _ in range(ROUNDS):
-        root = np.sqrt(v)
-        values, vectors = np.linalg.eigh(root[:, None] * gram * root)
-        square = vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
-        best, v = square / (root[:, None] * root * (np.diag(square) / v).max()), np.diag(square)
+    """Return the optimum for prefix counts, in steps of a small fraction."""
     steps = 2.0 ** (12 + ceil(log2(cells) / 2))
-    return np.rint(steps * np.linalg.cholesky(best).T).astype(np.int64)
+    return np.rint(steps * optimum(np.tri(cells)).matrix).astype(np.int64)

@@ -618,7 +618,10 @@ case(
     values=([1.0], "anything"),
     gap=(0.0, "anything"),
     never_worse=(True, "anything"),
+    noisy=(None, "anything"),
 )
+case("Marginals", sizes=((2, 2), "sequence"), sets=(((0,), (0, 1)), "sequence"))
+case("Products", factors=([[[1.0, 0.0]]], "sequence"))
 case("NoisySum", per_row=(lambda rows: rows[:, 0], "callable"), bound=(1.0, "finite"))
 case(
     "NoisyTableSum",

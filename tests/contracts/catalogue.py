@@ -1360,6 +1360,7 @@ PLAIN: dict[str, str] = {
     "uncollected": "data",
     **dict.fromkeys(("ANSWER", "QUERY"), "tag"),
     **dict.fromkeys(("Update", "Updates", "Deviation", "NoisySum", "NoisyTableSum"), "message"),
+    **dict.fromkeys(("Marginals", "Products"), "data"),
     **dict.fromkeys(("LinearAnswers", "Outcome", "SparseVectorAnswer"), "answer"),
     "Checkpoint": "store",
     "Description": "answer",

@@ -226,7 +226,10 @@ STATED = {
     "make_linear_queries, pure": linear("queries", PURE),
     "make_linear_queries, histogram": linear("histogram"),
     "make_linear_queries, histogram, projected": linear("histogram", PURE, "root_mean_square"),
-    "make_linear_queries, projection": linear("projection"),
+    "make_linear_queries, tree": linear("tree"),
+    "make_linear_queries, p-identity": linear("p-identity", PURE),
+    "make_linear_queries, optimum": linear("optimum"),
+    "make_linear_queries, optimum, projected": linear("optimum", ZCDP, "root_mean_square"),
 }
 for measure, methods in {
     PURE: (

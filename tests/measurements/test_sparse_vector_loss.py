@@ -287,6 +287,62 @@ def test_adaptive_queries_cost_no_more_than_the_map_says(refresh, monotone, side
         assert level < approximate[0] or exact <= approximate[1] + CRUMB
 
 
+def directed(string):
+    """The first outcome decides whether later answers may rise or fall, by up to 1."""
+    if not string:
+        return [(value, value) for value in (-2, 0, 1)]
+    move = 1 if string[0] == "A" else -1
+    return [(value, value + step) for value in (-2, 0, 1) for step in (0, move)]
+
+
+@pytest.mark.parametrize("sides", SIDES)
+@pytest.mark.parametrize("refresh", [False, True])
+@pytest.mark.parametrize(("threshold", "query", "hits"), [(1.0, 1.5, 2), (2.0, 2.0, 3)])
+def test_directions_that_outcomes_decide_cost_what_monotone_queries_do(
+    threshold, query, hits, refresh, sides
+):
+    one, other = Noise(threshold, query, hits, refresh, sides=sides).one_sided
+    noise = Noise(threshold, query, hits, refresh, sides=sides)
+    own = SparseVectorNoise(threshold, query, None, hits, refresh, one, other)
+
+    def loss(measure):
+        return own.loss(1, measure, spread=1, decided=True)
+
+    epsilon = loss(PURE)
+    assert 0.3 * epsilon <= worst(noise, directed, 3) <= epsilon + CRUMB
+    for alpha in ORDERS[::2]:
+        exact = renyi(noise, directed, 3, alpha)
+        assert exact <= loss(ZCDP) * alpha + CRUMB
+        assert exact <= loss(RENYI)(alpha) + CRUMB
+    for level in (0.0, 0.8):
+        assert delta(noise, directed, 3, level) <= loss(oc.tradeoff()).delta(level) + CRUMB
+
+
+def test_directions_that_change_along_outcomes_cost_more():
+    """The discount is false there: D/s + 2cD/s' is reached, above D/s + cD/s'."""
+    noise = Noise(2.0, 2.0, 1, sides="one one")
+    found = worst(noise, lambda string: [(5, 6), (5, 4), (1, 2), (1, 0), (3, 2), (3, 4)], 4)
+    assert 1.2 < found <= 1.5 + CRUMB
+
+
+@pytest.mark.parametrize("sides", SIDES)
+@pytest.mark.parametrize("refresh", [False, True])
+def test_the_range_of_monotone_queries_bounds_their_zcdp(refresh, sides):
+    """All outcomes, for answers that rise: r²/8 with r = D/s + 2cD/s', for small and large r."""
+    for threshold, query, hits in ((10.0, 10.0, 1), (3.0, 4.0, 2), (1.0, 1.0, 1)):
+        noise = Noise(threshold, query, hits, refresh, monotone=True, sides=sides)
+        own, rounds = (1, hits) if refresh else (hits, 1)
+        ranged = (1 / threshold + 2 * own / query) ** 2 / 8
+        epsilon = 1 / threshold + own / query
+        exact = rounds * min(ranged, epsilon * math.tanh(epsilon / 2))
+        assert noise.map(ZCDP) == pytest.approx(exact, rel=1e-12)
+        for alpha in ORDERS:
+            for move in (1, -1):
+                found = renyi(noise, lambda _, m=move: [(0, m), (-1, m - 1), (2, 2)], 3, alpha)
+                assert found <= noise.map(ZCDP) * alpha + CRUMB
+    assert Noise(10.0, 10.0, 1, monotone=True).map(ZCDP) == pytest.approx(0.01125)
+
+
 @pytest.mark.parametrize("sides", SIDES)
 @pytest.mark.parametrize("refresh", [False, True])
 def test_trade_off_of_the_outcomes_is_above_the_map(refresh, sides):
@@ -570,13 +626,16 @@ def test_a_map_is_never_below_the_exact_value(
         b = mpf(scale) / d
         thrown = mp.log(mpf(2) / 3 * mp.exp(1 / b) + mpf(1) / 3 * mp.exp(-2 / b))
         response = mp.log((mp.exp(2 * of_round) + mp.exp(-of_round)) / (1 + mp.exp(of_round)))
-        least = rounds * min(thrown + of_round - d / mpf(scale), response)
+        most = (1 if monotone else 2) * d
+        ranged = (most / mpf(scale) + 2 * each * most / mpf(query)) ** 2 / 8
+        least = rounds * min(thrown + of_round - d / mpf(scale), response, 2 * ranged)
         if answer is not None:
             b = mpf(answer) / d
             least += hits * mp.log(mpf(2) / 3 * mp.exp(1 / b) + mpf(1) / 3 * mp.exp(-2 / b))
         assert mpf(two) >= least * (1 - mpf("1e-30"))
         if answer is None:
-            assert mpf(loss(ZCDP)) >= rounds * of_round * mp.tanh(of_round / 2)
+            least = rounds * min(of_round * mp.tanh(of_round / 2), ranged)
+            assert mpf(loss(ZCDP)) >= least * (1 - mpf("1e-30"))
 
 
 def test_maps_fall_with_the_noise_and_grow_with_the_hits():

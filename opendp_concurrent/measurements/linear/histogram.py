@@ -36,9 +36,9 @@ from ..grid import atom_type, is_vector, known_size
 
 Array = NDArray[np.float64]
 COUNTS = "i64"  # of counts that a table's engine computes
-FRACTION = 2.0**20  # values of queries are multiples of its inverse
-MOST_RECORDS = 2.0**32  # answers are exact up to this many
-_LIMB = 18  # bits of a count: times 2^20, over 2^24 cells, sums have 62 bits
+BITS = 20
+FRACTION = 2.0**BITS  # values of queries are multiples of its inverse
+MOST_RECORDS = 2.0 ** (52 - BITS)  # answers are exact up to this many
 MOST_CELLS = checks.at_most(2**24, "a number is kept for each cell")
 
 
@@ -122,21 +122,30 @@ def inner(one: Array, two: Array) -> float:
     return float(np.einsum("i,i->", one, two))
 
 
+def exact(product: Callable[[Array], Array], counts: Array, bits: int = BITS) -> Array:
+    """Return a linear function of whole counts up to 2^53, exactly, clamped to 2^(52 - bits).
+
+    :param product: multiplies by a matrix whose entries are multiples of 2^-bits in [-1, 1], and
+        has no partial sum above the sum of the counts
+    """
+    most = 2.0 ** (52 - bits)
+    if counts.sum() <= most:
+        return product(counts)
+    limb = 53 - bits - 24  # of at most 2^24 cells: sums in steps have 53 bits
+    whole, total = counts.astype(np.int64), np.zeros(1, dtype=object)
+    for shift in range(0, 54, limb):
+        part = product((whole >> shift & (1 << limb) - 1).astype(np.float64))
+        total = total + (np.ldexp(part, bits).astype(np.int64).astype(object) << shift)
+    clamped: Array = np.clip(total, -(2**52), 2**52).astype(np.float64) / 2.0**bits
+    return clamped
+
+
 def answers(matrix: Array, histogram: Array) -> Array:
     """Return the exact answers to queries on whole counts up to 2^53, clamped to 2^32.
 
-    :param matrix: shape (queries, cells), multiples of 2^-20 in [0, 1]
+    :param matrix: shape (queries, cells), multiples of 2^-20 in [-1, 1]
     """
-    if histogram.sum() <= MOST_RECORDS:
-        few: Array = matrix @ histogram
-        return few
-    whole, counts = (matrix * FRACTION).astype(np.int64), histogram.astype(np.int64)
-    total: Any = 0
-    for shift in range(0, 54, _LIMB):
-        limb = (whole @ (counts >> shift & (1 << _LIMB) - 1)).astype(object)
-        total = total + (limb << shift)
-    clamped: Array = np.minimum(total, int(MOST_RECORDS * FRACTION)).astype(np.float64) / FRACTION
-    return clamped
+    return exact(lambda counts: matrix @ counts, histogram)
 
 
 class LinearQuery:

@@ -1,14 +1,17 @@
-"""Which mechanism answers a batch of linear queries best, by the error that each can promise.
+"""What each strategy promises for a batch of linear queries, and the choice by these promises.
 
-Let y = Q x + σ w be noisy answers to the batch Q about the histogram x, w noise of scale 1, and z =
-Q h the projection of y onto the answers of the histograms that are allowed, x among them.
+Noisy answers are y = Q x + σ E w for the batch Q and the histogram x, with w noise of scale 1 and E
+the matrix that the answers follow by. Let z = Q h be the projection of y onto the answers of the
+histograms that are allowed, x among them. It is returned only if it is proven to be at most as far
+from Q x as y is.
 
-* The projection lies in the span of the columns of Q, whose dimension is the rank r. So
-  |z - Q x| is at most σ times the norm of w projected onto the span, whose square is r times the
-  variance in expectation.
-* <y - z, Q x - z> <= 0, so |z - Q x|² <= σ <w, z - Q x> = σ Σ (h_j - x_j) <w, Q_j - c>, for any
-  c if h and x have the same sum n. This is at most 2 n σ max_j |<w, Q_j - c>| [NTZ13]. Here c is
-  the mean of the columns.
+* No answer of y is off by more than t with probability 1 - β. z is returned only if it is within u
+  of y, else y is. So no answer that is returned is off by more than t + u. Of z alone, no
+  such bound holds: it is near Q x on average, not in each query.
+* If the size n is known, |z - Q x|² <= σ <E w, z - Q x> = σ Σ (h_j - x_j) <w, Eᵀ (Q_j - c)> for
+  any c, as h and x have the same sum. This is at most 2 n σ max_j |<w, Eᵀ (Q_j - c)>|, after
+  [NTZ13]. Here c is the mean of the columns. Where this is less than the noise, z is always
+  returned if it is proven to be no worse.
 
 A gap G of the projection, as in ``nearest.py``, adds at most sqrt(G) noise scales to its norm.
 """
@@ -21,150 +24,105 @@ from math import inf, sqrt
 import numpy as np
 
 from .histogram import FRACTION, Array
-from .tails import Shape, Tails
+from .strategy import Strategy
+from .tails import Tails
 
-QUERIES, HISTOGRAM, PROJECTION, WEIGHTS = "queries", "histogram", "projection", "weights"
-METHODS = (QUERIES, HISTOGRAM, PROJECTION, WEIGHTS)
 CRITERIA = ("root_mean_square", "largest")
-MARGIN = 0.85  # measured: see planner_regret in benchmarks/mechanisms.py
 ROUNDING = 1 / FRACTION  # of answers up to 2^32 to doubles
+CLOSE = 1.005  # a simpler strategy is chosen up to so many times the least promise
+RARE = 1e-4  # how often a projection is rejected only because it is far from the noisy answers
 
 
 @dataclass(frozen=True)
 class Promise:
     """The error that a mechanism promises for a batch.
 
-    :ivar method: ``"queries"``, ``"histogram"``, ``"projection"`` or ``"weights"``
+    :ivar method: the strategy: ``"histogram"``, ``"queries"``, ``"tree"``, ``"p-identity"`` or
+        ``"optimum"``
     :ivar root_mean_square: bound on the root of the expected mean of the squared errors, in
-        records; exact for noise that is not projected; equal to ``largest`` for weights
+        records; exact for noise that is not projected
     :ivar largest: bound on the largest error, in records, with probability at least 1 - β
-    :ivar reason: why nothing is promised, if both are infinite
+    :ivar within: how far projected answers may be from the noisy ones; infinite if at all
     """
 
     method: str
     root_mean_square: float
     largest: float
-    reason: str = ""
+    within: float = inf
 
 
 @dataclass(frozen=True)
 class LinearPlan:
-    """Which mechanism was chosen for a batch, and what each one promises.
+    """Which strategy was chosen for a batch, and what each one promises.
 
-    :ivar method: the mechanism that answers
+    :ivar method: the strategy that answers
     :ivar minimize: the error that was compared: ``"root_mean_square"`` or ``"largest"``
     :ivar beta: probability that a promise of the largest error fails
-    :ivar promises: one for each mechanism
+    :ivar promises: one for each strategy
+    :ivar errors: standard deviation of each answer before projection, in records
     """
 
     method: str
     minimize: str
     beta: float
     promises: tuple[Promise, ...]
+    errors: Array
 
     @property
     def promise(self) -> Promise:
-        """What the chosen mechanism promises."""
+        """What the chosen strategy promises."""
         return next(one for one in self.promises if one.method == self.method)
 
     def __repr__(self) -> str:
         lines = [("", "root mean square", f"largest ({1 - self.beta:g})")]
         for one in self.promises:
             name = f"{one.method} (chosen)" if one.method == self.method else one.method
-            if one.reason:
-                lines.append((f"{name}: {one.reason}", "", ""))
-            else:
-                lines.append((name, f"{one.root_mean_square:.4g}", f"{one.largest:.4g}"))
-        wide = max(len(name) for name, number, _ in lines if number)
-        return "\n".join(f"{a:<{wide}}{b:>18}{c:>18}".rstrip() for a, b, c in lines)
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """A batch, as far as it matters to the errors.
-
-    :ivar count: number of queries
-    :ivar rank: bound on the rank of the batch
-    :ivar rows: shape of the matrix of queries by cells
-    :ivar columns: shape of the matrix of cells by queries, less the mean column
-    :ivar square: mean squared norm of a query
-    """
-
-    count: int
-    rank: int
-    rows: Shape
-    columns: Shape
-    square: float
-
-    @staticmethod
-    def of(matrix: Array) -> Workload:
-        """Return the workload of a matrix, shape (queries, cells)."""
-        centred = (matrix - matrix.mean(axis=1, keepdims=True)).T
-        rank = min(matrix.shape)
-        if matrix.size <= 2**24:
-            rank = min(len(np.unique(one, axis=0)) for one in (matrix, matrix.T))
-        square = float(np.square(matrix).sum() / len(matrix))
-        return Workload(len(matrix), rank, Shape.of(matrix), Shape.of(centred), square)
-
-    @staticmethod
-    def unknown(count: int, cells: int) -> Workload:
-        """Return the worst workload of so many queries with values in [0, 1]."""
-
-        def shape(rows: int, columns: int, top: float) -> Shape:
-            norm = np.full(1, top * sqrt(columns))
-            return Shape(norm, top, top * sqrt(rows * columns), rows)
-
-        # columns are taken less 1/2, so that entries are at most 1/2
-        return Workload(
-            count, min(count, cells), shape(count, cells, 1.0), shape(cells, count, 0.5), cells
+            lines.append((name, f"{one.root_mean_square:.4g}", f"{one.largest:.4g}"))
+        wide = max(len(name) for name, _, _ in lines)
+        least, most = self.errors.min(), self.errors.max()
+        return "\n".join(
+            [
+                *(f"{a:<{wide}}{b:>18}{c:>18}".rstrip() for a, b, c in lines),
+                f"errors of the queries: {least:.4g} to {most:.4g}",
+            ]
         )
 
 
-def direct(work: Workload, tails: Tails, scale: float, beta: float) -> Promise:
-    """Noise of this scale on each answer."""
-    largest = scale * tails.largest_of(work.count, beta)
-    return _promise(QUERIES, scale * sqrt(tails.variance), largest)
-
-
-def cells(
-    work: Workload, tails: Tails, scale: float, beta: float, *, projects: bool = False
+def promise(
+    strategy: Strategy,
+    tails: Tails,
+    scale: float,
+    beta: float,
+    size: int | None = None,
+    *,
+    projects: bool = False,
 ) -> Promise:
-    """Noise of this scale on each cell. A projection keeps the norm of the errors, at most."""
-    largest = tails.largest(work.rows, beta)
+    """Return what a strategy promises with noise of this scale.
+
+    :param size: the number of records, if it is known
+    :param projects: whether answers are projected
+    """
+    shape, spread = strategy.shape, strategy.spread
+    mean = scale * sqrt(tails.variance * shape.trace / shape.rows)
+    largest, within = scale * tails.largest(shape, beta), inf
     if projects:
-        largest = min(sqrt(work.count) * largest, tails.norm(work.rows, beta))
-    return _promise(HISTOGRAM, scale * sqrt(tails.variance * work.square), scale * largest)
+        within = scale * tails.largest(shape, RARE)
+        largest += within
+        if size is not None and spread is not None:
+            projected = sqrt(2 * size * scale * tails.expected(spread) / shape.rows)
+            if projected < mean:
+                mean, within = projected, inf
+                largest = sqrt(2 * size * scale * tails.largest(spread, beta))
+    return Promise(strategy.name, mean + ROUNDING, largest + ROUNDING, within)
 
 
-def projected(work: Workload, tails: Tails, scale: float, beta: float, size: int | None) -> Promise:
-    """The same noise as :func:`direct`, projected; the least of the bounds holds."""
-    expected = scale * scale * tails.variance * work.rank
-    squared = scale * scale * tails.energy(work.rank, beta)
-    if size is not None:
-        expected = min(expected, 2 * size * scale * tails.expected(work.columns))
-        squared = min(squared, 2 * size * scale * tails.largest(work.columns, beta))
-    return _promise(PROJECTION, sqrt(expected / work.count), sqrt(squared))
-
-
-def _promise(method: str, root_mean_square: float, largest: float) -> Promise:
-    return Promise(method, root_mean_square + ROUNDING, largest + ROUNDING)
-
-
-def nothing(method: str, reason: str) -> Promise:
-    """Return a promise of nothing, with the reason."""
-    return Promise(method, inf, inf, reason)
+def errors_of(strategy: Strategy, tails: Tails, scale: float) -> Array:
+    """Return the standard deviation of each answer."""
+    norms = np.repeat(strategy.shape.norms, strategy.shape.repeated)
+    return scale * sqrt(tails.variance) * norms
 
 
 def choose(promises: tuple[Promise, ...], minimize: str) -> str:
-    """Return the mechanism with the least promise; of equals, the first of the better ones.
-
-    The promise of a projection leaves out what nonnegative cells remove. Such a gain is larger
-    where the noise is on the answers. So it is chosen at a root mean square somewhat above.
-    """
-    better = (PROJECTION, HISTOGRAM, QUERIES, WEIGHTS)  # projection is never worse than queries
-
-    def cost(one: Promise) -> tuple[float, int]:
-        known = one.method == PROJECTION and minimize == "root_mean_square"
-        return getattr(one, minimize) * (MARGIN if known else 1.0), better.index(one.method)
-
-    return min(promises, key=cost).method
+    """Return the first strategy, from simple to complex, whose promise is close to the least."""
+    least = min(getattr(one, minimize) for one in promises)
+    return next(one.method for one in promises if getattr(one, minimize) <= CLOSE * least)

@@ -1,11 +1,12 @@
-"""Linear queries that are known up front, by the mechanism that promises the least error."""
+"""Linear queries that are known up front, by the strategy that promises the least error."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy
 from opendp.mod import Domain, Measure, Metric
 
 from ...arguments import checks
@@ -19,122 +20,107 @@ from ...measures import CompositionMeasure, composition_measure
 from ...native import opendp as _native
 from ...queryables.accuracy import Accuracy
 from ...queryables.data import Sealed
-from ...queryables.mechanism import ConcurrentMeasurement, accuracy_of, read_map, run
+from ...queryables.mechanism import ConcurrentMeasurement, read_map, run
 from ...queryables.session import validate_d_in
 from ...types import Distance, Loss
 from .histogram import Array, Universe, make_histogram, positive_distance, size_if_public
-from .linear_answers import Batch, LinearAnswers, has_laplace, noisy_product, tails_of
-from .linear_plan import (
-    CRITERIA,
-    HISTOGRAM,
-    METHODS,
-    PROJECTION,
-    QUERIES,
-    WEIGHTS,
-    LinearPlan,
-    Promise,
-    Workload,
-    cells,
-    choose,
-    direct,
-    nothing,
-    projected,
-)
-from .multiplicative_weights import weights
+from .linear_answers import Batch, LinearAnswers
+from .linear_plan import CRITERIA, LinearPlan, Promise, choose, errors_of, promise
+from .marginals import Marginals, MarginalStrategies
 from .nearest import nearest
+from .noise_of import has_laplace, tails_of
+from .products import Products, ProductStrategies
+from .strategy import (
+    METHODS,
+    MOST_VALUES,
+    OPTIMUM,
+    TREE,
+    Change,
+    DenseStrategies,
+    Strategy,
+    release,
+)
 
-MOST_VALUES = 2**27  # a gibibyte of doubles
 SOLVED = 2**33  # queries times cells times the fewer of both: several seconds
 
 
 class _Planner:
-    """The mechanisms for one batch, on histograms, and what they promise."""
+    """The strategies for one batch, on histograms, and what they promise."""
 
     def __init__(
         self,
-        batch: Batch,
-        universe: Universe,
+        strategies: DenseStrategies | MarginalStrategies | ProductStrategies,
         space: tuple[Domain, Metric],
         distance: float,
         measure: CompositionMeasure,
         d_out: float,
         size: int | None,
     ) -> None:
-        self.batch, self.universe, self.space, self.distance = batch, universe, space, distance
+        self.strategies, self.space, self.distance = strategies, space, distance
         self.measure, self.d_out, self.size = measure, d_out, size
-        self.work = Workload.of(batch.matrix)
-        count, cells_ = batch.matrix.shape
-        self.solved = count * cells_ * min(count, cells_) <= SOLVED
 
-    def _noisy(self, method: str) -> tuple[Any, float]:
-        """Return the measurement that adds noise, and the scale."""
-        if method == HISTOGRAM:
-            return noisy_product(self.space, self.distance, self.measure, self.d_out, None, 1.0)
-        return self.batch.release(self.space, self.distance, self.measure, self.d_out)
+    def __call__(self, beta: float, minimize: str, method: str | None) -> Any:
+        """Return the measurement with the least promise, and with its plan."""
+        names = self.strategies.names
+        if method is not None:
+            if method not in names:
+                raise InvalidValueError(
+                    f"method ({method!r}) must be one of {', '.join(names)} for this noise and as "
+                    "many distinct cells"
+                )
+            names = (method,)
+        elif OPTIMUM in names:  # no tree is better
+            names = tuple(name for name in names if name != TREE)
+        work, projects = self.strategies.work, False
+        if work is not None and minimize == "root_mean_square":
+            projects = work.size * min(work.shape) <= SOLVED
+        found: dict[str, tuple[Strategy, Any, float]] = {}
+        for name in names:
+            try:
+                strategy = self.strategies(name)
+            except scipy.linalg.LinAlgError:  # too near to a singular one
+                continue
+            found[name] = strategy, *self._noisy(strategy)
+        promises = {
+            name: self._promise(strategy, scale, beta, projects)
+            for name, (strategy, _, scale) in found.items()
+        }
+        chosen = choose(tuple(promises.values()), minimize)
+        strategy, noisy, scale = found[chosen]
+        made = self._measurement(strategy, noisy, scale, promises[chosen], projects)
+        errors = errors_of(strategy, tails_of(self.measure), scale)
+        made.plan = LinearPlan(chosen, minimize, beta, tuple(promises.values()), errors)
+        return made
 
-    def plan(self, beta: float, minimize: str, method: str | None) -> LinearPlan:
-        projects = self.solved and minimize == "root_mean_square"
-        promises = tuple(self.promise(one, beta, projects=projects) for one in METHODS)
-        chosen = choose(promises, minimize) if method is None else method
-        plan = LinearPlan(chosen, minimize, beta, promises)
-        if plan.promise.reason:
-            raise InvalidValueError(f"method ({chosen!r}) promises nothing: {plan.promise.reason}")
-        return plan
-
-    def promise(self, method: str, beta: float, *, projects: bool) -> Promise:
-        """Return what a mechanism promises.
-
-        :param projects: whether answers of a noisy histogram are projected
-        """
-        if method == WEIGHTS:
-            return self._by_weights(self.work.count, beta)
-        if method == PROJECTION and not self.solved:
-            return nothing(PROJECTION, "too many queries and cells to solve for")
-        tails, scale = tails_of(self.measure), self._noisy(method)[1]
-        if method == PROJECTION:
-            return projected(self.work, tails, scale, beta, self.size)
-        if method == QUERIES:
-            return direct(self.work, tails, scale, beta)
-        return cells(self.work, tails, scale, beta, projects=projects)
-
-    def _weights(self, queries: int, beta: float) -> Any:
-        assert self.size is not None
-        return weights(
+    def _noisy(self, strategy: Strategy) -> tuple[Any, float]:
+        return release(
             self.space,
-            self.measure,
             self.distance,
+            self.measure,
             self.d_out,
-            self.universe,
-            queries=queries,
-            size=self.size,
-            beta=beta,
+            strategy.product,
+            strategy.length,
         )
 
-    def _by_weights(self, queries: int, beta: float) -> Promise:
-        if self.size is None:
-            return nothing(WEIGHTS, "the number of records is not known")
-        try:
-            error = self._weights(queries, beta).plan.error
-        except InvalidValueError:
-            return nothing(WEIGHTS, "no error below the number of records")
-        return Promise(WEIGHTS, error, error)
+    def _promise(self, strategy: Strategy, scale: float, beta: float, projects: bool) -> Promise:
+        tails = tails_of(self.measure)
+        return promise(strategy, tails, scale, beta, self.size, projects=projects)
 
-    def measurement(self, plan: LinearPlan) -> ConcurrentMeasurement:
-        """Return the mechanism that was chosen, which answers the batch at once."""
-        if plan.method == WEIGHTS:
-            noisy, scale = self._weights(len(self.batch.matrix), plan.beta), 1.0
-        else:
-            noisy, scale = self._noisy(plan.method)
-        projects = self.solved and plan.minimize == "root_mean_square"
-        finish = self._finish(plan, scale, projects=projects)
-
-        def error(beta: float, answers: int) -> float:
-            if plan.method == WEIGHTS:
-                return accuracy_of(noisy).at(beta, answers)
-            return self.promise(plan.method, beta, projects=projects).largest
+    def _measurement(
+        self, strategy: Strategy, noisy: Any, scale: float, promised: Promise, projects: bool
+    ) -> Any:
+        work = self.strategies.work if projects else None
+        size, within = self.size, promised.within
+        unit = promised.root_mean_square
 
         def spawn(token: Sealed) -> LinearAnswers:
-            return finish(run(noisy, token))
+            answers = strategy.decode(np.asarray(run(noisy, token)))
+            if work is None:
+                return LinearAnswers(answers)
+            return _projected(answers, work, size, unit, within)
+
+        def error(beta: float, answers: int) -> float:
+            return self._promise(strategy, scale, beta, projects).largest
 
         own = self.measure.opendp()
         return make_measurement(
@@ -142,41 +128,50 @@ class _Planner:
             own,
             spawn,
             lambda d_in: read_map(noisy, d_in),
-            f"LinearQueries({own}, method={plan.method})",
+            f"LinearQueries({own}, method={strategy.name})",
             accuracy=Accuracy(
                 "Laplace" if has_laplace(self.measure) else "Gaussian",
                 scale,
                 error,
-                len(self.batch.matrix),
+                self.strategies.count,
             ),
             releases=True,
         )
 
-    def _finish(
-        self, plan: LinearPlan, scale: float, *, projects: bool
-    ) -> Callable[[Any], LinearAnswers]:
-        """Return the function from what was released to the answers."""
-        batch, size, matrix = self.batch, self.size, self.batch.matrix
 
-        def project(noisy: Array, unit: float) -> LinearAnswers:
-            found = nearest(noisy / unit, matrix / unit, size)
-            return batch.answers(noisy, found, first=True)
+def _projected(
+    answers: Array, work: Array, size: int | None, unit: float, within: float
+) -> LinearAnswers:
+    """Return the answers of the nearest histogram, if they are proven to be no worse and are near.
 
-        def from_cells(released: Any) -> LinearAnswers:
-            noisy = matrix @ np.asarray(released)
-            unit = scale * float(np.sqrt(np.square(matrix).sum() / len(matrix)))
-            return project(noisy, unit) if projects and unit > 0.0 else LinearAnswers(noisy)
+    :param unit: about the size of the errors
+    """
+    found = nearest(answers / unit, work / unit, size)
+    projected = work @ found.histogram
+    if found.never_worse and np.abs(projected - answers).max() <= within:
+        return LinearAnswers(projected, found.gap, noisy=answers)
+    return LinearAnswers(answers)
 
-        def from_weights(queryable: Any) -> LinearAnswers:
-            return LinearAnswers(np.array([queryable(query).value for query in matrix]))
 
-        finishes: dict[str, Callable[[Any], LinearAnswers]] = {
-            QUERIES: lambda released: LinearAnswers(np.asarray(released)),
-            PROJECTION: lambda released: project(np.asarray(released), scale),
-            HISTOGRAM: from_cells,
-            WEIGHTS: from_weights,
-        }
-        return finishes[plan.method]
+def _strategies(
+    queries: Any, universe: Universe, change: Change, *, sized: bool
+) -> DenseStrategies | MarginalStrategies | ProductStrategies:
+    """Return the strategies for queries in any of their forms."""
+    if type(queries) in (Marginals, Products):
+        if queries.cells != universe.cells:
+            raise InvalidValueError(
+                f"queries must be on the {universe.cells} cells of universe, found {queries.cells}"
+            )
+        if type(queries) is Marginals:
+            return MarginalStrategies(queries, change)
+        return ProductStrategies(queries, change)
+    matrix = Batch(queries, universe, "queries").matrix
+    if not matrix.size <= MOST_VALUES:
+        raise InvalidValueError(
+            f"queries ({len(matrix)}) times cells ({universe.cells}) must be at most 2^27; pass "
+            "Marginals or Products, or answer them from a noisy histogram"
+        )
+    return DenseStrategies(matrix, change, sized=sized)
 
 
 @constructor(minimize=one_of(*CRITERIA), method=optional(one_of(*METHODS)))
@@ -187,37 +182,38 @@ def make_linear_queries(
     d_in: Distance,
     d_out: Loss,
     universe: Any,
-    queries: Sequence[Any],
+    queries: Sequence[Any] | Marginals | Products,
     *,
     size: Count | None = None,
     beta: Probability = 0.05,
     minimize: str = "root_mean_square",
     method: str | None = None,
 ) -> ConcurrentMeasurement:
-    """Answer a batch of linear queries by the mechanism that promises the least error.
+    """Answer a batch of linear queries by the strategy that promises the least error.
 
     A query is a value in [0, 1] for each cell of the universe, or a function from a cell's value to
-    [0, 1]. Its answer is the sum over the records. Noise is Laplace under pure DP, and Gaussian
-    under zCDP, Gaussian DP, and (ε, δ) with δ > 0. Four mechanisms are compared:
+    [0, 1]. Its answer is the sum over the records. The mechanism adds noise to combinations of the
+    counts of cells, a *strategy*, and computes the answers from these by least squares. Noise is
+    Laplace under pure DP, and Gaussian under zCDP, Gaussian DP, and (ε, δ) with δ > 0. Strategies
+    are compared by their exact errors:
 
-    * ``"queries"``: noise on each answer;
-    * ``"histogram"``: noise on each cell of the histogram, which answers the queries;
-    * ``"projection"``: noise on each answer, then the answers of the nearest histogram, as in
-      :func:`.make_projected_queries`;
-    * ``"weights"``: :func:`.make_private_multiplicative_weights`, if the size is known.
+    * ``"histogram"``: the cells that the queries tell apart;
+    * ``"queries"``: the queries themselves;
+    * ``"tree"``, if the optimum is not computed: cells, and sums over blocks of b, b², ... cells;
+    * ``"p-identity"``, for Laplace noise: cells and a few weighted sums, found by descent [MMHM18];
+    * ``"optimum"``, for Gaussian noise: the best strategy there is, up to one percent, found by a
+      fixed point [DMRST22].
 
-    ``plan`` of the measurement says which one was chosen, and what each of them promises. If the
-    root mean square is minimized, answers of a noisy histogram are projected too, which never makes
-    this error larger; and a projection is chosen up to 1/0.85 times the least promise, because it
-    usually does better than it promises. The plan depends on the arguments only: neither the choice
-    nor the promises depend on the data. Interactive mechanisms, for batches that are chosen one
-    after the other, are :func:`.make_projected_queries` and
-    :func:`.make_private_multiplicative_weights`.
+    ``plan`` of the measurement says which one was chosen, what each of them promises, and the error
+    of each query. If the root mean square is minimized, the answers are then projected onto those
+    of nonnegative histograms, but only where that provably does not increase the norm of the
+    errors. The plan depends on the arguments only: neither the choice nor the promises depend on
+    the data. Batches that are chosen one after the other are for :func:`.make_projected_queries`.
 
     Guarantee: at most ``d_out``. It does not depend on ``size``. Accuracy: if ``size`` is left out,
     or is the number of records in the universe, the errors are as promised, for queries rounded to
-    multiples of 2^-20. A projection adds at most 2 sqrt(gap) noise scales to the norm of the
-    errors.
+    multiples of 2^-20, and up to 2^-30 of the number of records. If ``size`` bounds the promise, a
+    projection adds at most 2 sqrt(gap) noise scales to the norm of the errors.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -228,15 +224,16 @@ def make_linear_queries(
     :param d_out: bound on the privacy loss
     :param universe: the values of a record, or the number of categories if records are 0, 1, ...;
         records of other values are not counted
-    :param queries: at most 10^6, and at most 2^27 values in all
+    :param queries: at most 10^6, and at most 2^27 values in all; :class:`.Marginals` or
+        :class:`.Products` of more, which need no matrix and are not projected
     :param size: number of records, if it is public; the size of ``input_domain`` if left out; if
         that has none either, the plan takes the number to be unknown. Pass an estimate, such as a
         noisy count, only with ``minimize="largest"`` or a ``method``: its error is an error of
         projected answers
     :param beta: probability that the promise of a largest error fails
     :param minimize: the error to minimize: ``"root_mean_square"`` over the queries, or the
-        ``"largest"``
-    :param method: use this mechanism, and do not choose
+        ``"largest"``, which is not projected
+    :param method: use this strategy, and do not choose
     :return: a measurement that releases :class:`.LinearAnswers`
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: for other measures; build for zCDP, and use :func:`.cast`
@@ -250,11 +247,11 @@ def make_linear_queries(
     ...     *space, zcdp, d_in=1, d_out=0.5, universe=64, queries=prefixes
     ... )
     >>> mechanism.plan
-                        root mean square    largest (0.95)
-    queries                        11.31             37.93
-    histogram (chosen)             8.062             256.1
-    projection                     11.31             103.5
-    weights                         1468              1468
+                      root mean square    largest (0.95)
+    histogram                    8.062             80.74
+    queries                          8             65.24
+    optimum (chosen)             2.966              24.4
+    errors of the queries: 2.599 to 3.252
     >>> answers = mechanism([3] * 9000 + [40] * 1000)
     >>> round(answers[63], 6)
     10000.0
@@ -277,19 +274,14 @@ def make_linear_queries(
     histogram = make_histogram(input_domain, input_metric, known)
     distance = positive_distance(histogram, d_in)
     size = size_if_public(input_domain, input_metric, size)
-    batch = Batch(queries, known, "queries")
-    if not batch.matrix.size <= MOST_VALUES:
-        raise InvalidValueError(
-            f"queries ({len(batch.matrix)}) times cells ({known.cells}) must be at most 2^27; "
-            "answer them by make_private_multiplicative_weights, or from a noisy histogram"
-        )
     space = histogram.output_domain, histogram.output_metric
-    planner = _Planner(batch, known, space, distance, planned, bound, size)
-    plan = planner.plan(beta, minimize, method)
-    mechanism: Any = histogram >> planner.measurement(plan)
+    change = Change.of(planned, space[1])
+    strategies = _strategies(queries, known, change, sized=size is not None)
+    inner = _Planner(strategies, space, distance, planned, bound, size)(beta, minimize, method)
+    mechanism: Any = histogram >> inner
     if planned != measure:
         mechanism = cast(mechanism, output_measure, delta=delta)
-    mechanism.plan = plan
+    mechanism.plan = inner.plan
     concurrent: ConcurrentMeasurement = mechanism
     return concurrent
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from math import log
+from math import log, sqrt
 from typing import Any
 
 import numpy as np
@@ -34,9 +34,9 @@ from .histogram import (
     positive_distance,
     public_size,
 )
-from .linear_answers import column_norm, has_laplace, scale_for, tails_of
-from .linear_plan import Workload, cells
 from .multiplicative_weights_plan import MultiplicativeWeightsPlan, plan
+from .noise_of import column_norm, has_laplace, scale_for, tails_of
+from .tails import Shape
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -256,8 +256,8 @@ def _warn_if_worse(
     if not (has_laplace(measure) or measure.gaussian_scale(1.0, 1.0) is not None):
         return
     scale = scale_for(measure, column_norm(space, measure, 1.0, distance), d_out)
-    worst = Workload.unknown(queries, universe.cells)
-    promised = cells(worst, tails_of(measure), scale, beta).largest
+    worst = Shape(np.full(1, sqrt(universe.cells)), 1.0, queries)
+    promised = scale * tails_of(measure).largest(worst, beta)
     if promised < error:
         warnings.warn(
             f"one noisy histogram promises an error of {promised:.4g} for {queries} linear "

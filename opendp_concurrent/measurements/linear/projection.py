@@ -25,9 +25,10 @@ from ...queryables.session import validate_d_in
 from ...types import Distance, Query
 from ..noise_accuracy import UP
 from .histogram import Array, Universe, make_histogram, positive_distance, size_if_public
-from .linear_answers import Batch, LinearAnswers, column_norm, scale_for
+from .linear_answers import Batch, LinearAnswers
 from .linear_plan import ROUNDING
 from .nearest import nearest
+from .noise_of import column_norm, scale_for
 from .tails import NormalTails
 
 
@@ -87,7 +88,8 @@ def make_projected_queries(
     far, each divided by the scale of its noise. It returns :class:`.LinearAnswers`: the batch's
     answers on this histogram, in records, and the certified duality gap of the projection.
     ``queryable.synthetic()``, or ``queryable("synthetic")``, returns the histogram itself at no
-    charge. Batches may be chosen adaptively, and interleaved with other mechanisms.
+    charge. Batches may be chosen adaptively, and interleaved with other mechanisms. For a
+    batch that is known up front, use :func:`.make_linear_queries`, whose errors are smaller.
 
     Accuracy: suppose ``size`` is the number of records in the universe, or is left out. Then the
     answers to all batches so far are at most as far from the truth as the noisy answers were, in L2

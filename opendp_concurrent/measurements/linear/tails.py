@@ -14,9 +14,12 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from ..noise_accuracy import UP
 from .histogram import Array
+
+CHUNK = 2**22  # entries of a matrix that are kept at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,31 +28,41 @@ class Shape:
 
     :ivar norms: of its rows
     :ivar top: largest magnitude of an entry
-    :ivar spectral: upper bound on the spectral norm of A
     :ivar repeated: how many rows have each of the norms
+    :ivar independent: whether A is the identity, with rows that are independent
     """
 
     norms: Array
     top: float
-    spectral: float
-    repeated: int = 1
+    repeated: int | NDArray[np.int64] = 1
+    independent: bool = False
 
     @staticmethod
     def of(matrix: Array) -> Shape:
         """Return the shape of a matrix."""
-        norms, absolute = np.sqrt(np.square(matrix).sum(axis=1)), np.abs(matrix)
-        sums = absolute.sum(axis=0).max() * absolute.sum(axis=1).max()  # Schur's test
-        return Shape(norms, float(absolute.max()), sqrt(float(sums)) * UP)
+        return Shape(np.sqrt(np.square(matrix).sum(axis=1)), float(np.abs(matrix).max()))
+
+    @staticmethod
+    def identity(rows: int) -> Shape:
+        """Return the shape of the identity."""
+        return Shape(np.ones(1), 1.0, rows, independent=True)
+
+    @staticmethod
+    def of_product(left: Array, right: Array) -> Shape:
+        """Return the shape of a product, of which only some rows are kept at a time."""
+        step = max(1, CHUNK // right.shape[1])
+        parts = [Shape.of(left[at : at + step] @ right) for at in range(0, len(left), step)]
+        return Shape(np.concatenate([one.norms for one in parts]), max(one.top for one in parts))
 
     @property
     def rows(self) -> int:
         """The number of rows."""
-        return len(self.norms) * self.repeated
+        return int(np.broadcast_to(self.repeated, self.norms.shape).sum())
 
     @property
     def trace(self) -> float:
         """The sum of squares of the entries."""
-        return float(np.square(self.norms).sum()) * self.repeated
+        return float((np.square(self.norms) * self.repeated).sum())
 
     @property
     def longest(self) -> float:
@@ -77,9 +90,6 @@ class Tails(Protocol):
     def energy(self, dimensions: int, beta: float) -> float:
         """Bound on the squared norm of w, projected onto a space of so many dimensions."""
 
-    def norm(self, shape: Shape, beta: float) -> float:
-        """Bound on the norm of A w."""
-
 
 class NormalTails:
     """Standard normal noise."""
@@ -88,15 +98,17 @@ class NormalTails:
 
     def largest(self, shape: Shape, beta: float) -> float:
         """By Šidák's inequality: P(all within) is at least the product [Sid67]."""
-        norms = shape.norms[shape.norms > 0.0]
-        if len(norms) == 0:
+        if shape.independent:
+            return self.largest_of(shape.rows, beta)
+        if not shape.longest > 0.0:
             return 0.0
+        norms = np.maximum(shape.norms, shape.longest * 2.0**-60)
         target = log1p(-beta)
 
         def excess(bound: float) -> float:
             outside = 2 * np.exp(scipy.special.log_ndtr(-bound / norms))
             inside = np.log1p(-np.minimum(outside, 1 - 2.0**-53))
-            return shape.repeated * float(inside.sum()) - target
+            return float((shape.repeated * inside).sum()) - target
 
         most = shape.longest * sqrt(2 * log(2 * shape.rows / beta))  # by the union bound
         low = shape.longest * 1e-9
@@ -126,10 +138,6 @@ class NormalTails:
         """Chi squared."""
         return float(scipy.special.chdtri(dimensions, beta)) * UP
 
-    def norm(self, shape: Shape, beta: float) -> float:
-        """By the concentration of Lipschitz functions of normal noise [BLM13, Theorem 5.6]."""
-        return (sqrt(shape.trace) + shape.spectral * sqrt(2 * log(1 / beta))) * UP
-
 
 class LaplaceTails:
     """Laplace noise of scale 1, whose variance is 2 and fourth moment 24."""
@@ -138,6 +146,8 @@ class LaplaceTails:
 
     def largest(self, shape: Shape, beta: float) -> float:
         """By Chernoff's inequality and the union bound."""
+        if shape.independent:
+            return self.largest_of(shape.rows, beta)
         return self._chernoff(shape, log(2 * shape.rows / beta))
 
     def expected(self, shape: Shape) -> float:
@@ -171,8 +181,3 @@ class LaplaceTails:
         For a projection P with diagonal p, wᵀP w has mean 2 Σ p and variance 8 Σ p + 12 Σ p².
         """
         return (2 * dimensions + sqrt(20 * dimensions * (1 - beta) / beta)) * UP
-
-    def norm(self, shape: Shape, beta: float) -> float:
-        """By Cantelli's inequality: the variance is at most 20 times the squares of AᵀA."""
-        square = shape.spectral**2 * shape.trace
-        return sqrt((2 * shape.trace + sqrt(20 * square * (1 - beta) / beta)) * UP)
