@@ -432,6 +432,7 @@ if TYPE_CHECKING:  # what rooms add, see `public`
     from .data import CollectedError as CollectedError
     from .data import DataSourceError as DataSourceError
     from .data import ForkedError as ForkedError
+    from .data import TableError as TableError
     from .ledger import LedgerDamagedError as LedgerDamagedError
     from .ledger import LedgerError as LedgerError
     from .ledger import LedgerMismatchError as LedgerMismatchError
@@ -442,4 +443,3 @@ if TYPE_CHECKING:  # what rooms add, see `public`
     from .streams import PostprocessorError as PostprocessorError
     from .streams import StreamError as StreamError
     from .streams import StreamHaltedError as StreamHaltedError
-    from .tables import TableError as TableError
