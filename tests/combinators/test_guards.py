@@ -207,7 +207,7 @@ def test_a_bad_d_out(space, d_out):
         oc.make_concurrent_filter(odometer(space), 1, d_out)
 
 
-@pytest.mark.parametrize("d_out", ["1", None, (1.0, 1e-6), True, [1.0]])
+@pytest.mark.parametrize("d_out", ["one", None, (1.0, 1e-6), True, [1.0]])
 def test_a_d_out_of_the_wrong_type(space, d_out):
     with pytest.raises(InvalidTypeError, match="^d_out"):
         oc.make_concurrent_filter(odometer(space), 1, d_out)

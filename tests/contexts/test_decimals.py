@@ -174,6 +174,13 @@ def test_an_accountant_can_still_be_sent(cap):
     assert oc.deserialize(sent).map(1) == (0.7000000000000001 if cap == 0.7 else 0.8)
 
 
+def test_loss_of_keeps_what_was_typed():
+    assert oc.loss_of(epsilon="0.8")[1] == Fraction(4, 5)
+    assert oc.loss_of(epsilon=0.8, delta="1e-6")[1] == (0.8, Fraction(1, 10**6))
+    assert oc.loss_of(rho=Decimal("0.8"), omega=20.0)[1].rho == 0.7999999999999999
+    assert oc.loss_of(epsilon="0.8", alpha=8.0)[1] == 0.7999999999999999
+
+
 def test_a_map_is_no_typed_number():
     """A map that returns a Fraction is refused: rounding a loss down would be too small."""
     with pytest.raises(TypeError):

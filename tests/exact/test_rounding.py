@@ -177,3 +177,8 @@ def test_even_shares_can_all_be_spent_and_no_more(total):
         share, *others = split(total, [Fraction(1)] * k)
         assert all(other == share for other in others)
         assert k * Fraction(share) <= Fraction(total) < (k + 1) * Fraction(share)
+
+
+@given(st.fractions(min_value=0, max_value=10**300))
+def test_units_of_a_fraction_are_rounded_down(value):
+    assert to_units(value) == value // UNIT

@@ -120,3 +120,8 @@ def test_the_double_after_the_largest_that_fits_does_not(sum_):
     assert not spent.after(nextafter(left, inf)).within(cap)
     power = 1 if type(sum_) is ScalarSum else 2
     assert Fraction(spent.after(left).units, 2 ** (1074 * power)) <= cap**power
+
+
+def test_the_square_of_a_bound_is_rounded_down_once():
+    (limit,) = SquareSum().limits(Fraction(7, 10))
+    assert limit == Fraction(49, 100) * 2**2148 // 1
