@@ -604,7 +604,7 @@ def test_no_data_can_be_seen():
         ((ZCDP, -1, 1.0, 4, 9), {}, Exception, "(?i)d_in"),
         ((ZCDP, 1, math.nan, 4, 9), {}, InvalidValueError, "^d_out"),
         ((ZCDP, 1, -1.0, 4, 9), {}, InvalidValueError, "^d_out"),
-        ((ZCDP, 1, "1", 4, 9), {}, InvalidTypeError, "^d_out"),
+        ((ZCDP, 1, "one", 4, 9), {}, InvalidTypeError, "^d_out"),
         ((ZCDP, 1, (1.0, 0.0), 4, 9), {}, InvalidTypeError, "^d_out"),
         ((APPROXIMATE, 1, 1.0, 4, 9), {}, InvalidTypeError, "^d_out"),
         ((ZCDP, 1, 1.0, 0, 9), {}, InvalidValueError, "^universe"),
