@@ -43,10 +43,10 @@ def _epsilon(rho: float) -> float:
     return epsilon
 
 
-def threshold_error() -> tuple[float, float]:
+def threshold_error() -> tuple[float, float, float]:
     """How far counts must be from a threshold, for all of 1,000 to be judged right at once.
 
-    :return: by above threshold with ε = 1; by Gaussian noise on each count, at the same ρ
+    :return: by above threshold with ε = 1; by Gaussian noise on each count, at the same ρ; that ρ
     """
     scale = 2.0
     above = oc.m.make_above_threshold(
@@ -58,9 +58,10 @@ def threshold_error() -> tuple[float, float]:
         threshold=0,
         monotone=True,
     )
-    deviation = sqrt(QUERIES / (2 * above.map(1)))
+    rho = above.map(1)
+    deviation = sqrt(QUERIES / (2 * rho))
     ours = oc.m.sparse_vector_accuracy(scale, scale, QUERIES, beta=1 - SURE)
-    return ours, deviation * float(norm.ppf((1 + SURE ** (1 / QUERIES)) / 2))
+    return ours, deviation * float(norm.ppf((1 + SURE ** (1 / QUERIES)) / 2)), rho
 
 
 def counter_error(steps: int) -> tuple[float, float, float]:
@@ -96,7 +97,7 @@ def _seconds(make_odometer: Any, make_filter: Any) -> float:
 def show(arrivals: int) -> None:
     """Print each figure beside the plain one."""
     best, basic, converted = launches()
-    judged, noised = threshold_error()
+    judged, noised, rho = threshold_error()
     counter, each, fresh = counter_error(arrivals)
     seconds, native = launch_seconds()
     rows = [
@@ -112,7 +113,7 @@ def show(arrivals: int) -> None:
             f"{judged:.0f}",
             f"{noised:.0f}",
         ),
-        (f"  with probability {SURE}, rho = 0.46. plain: noise on each count", "", ""),
+        (f"  with probability {SURE}, rho = {rho:g}. plain: noise on each count", "", ""),
         (
             f"typical error of a count after each of {arrivals:,} arrivals",
             f"{counter:.1f}",

@@ -2340,7 +2340,7 @@ def public_callables() -> set[str]:
 
 
 NO_ARGUMENTS = {
-    "Description", "tables.Estimate", "install", "uninstall",  # answers; what takes nothing
+    "Description", "tables.Estimate", "install", "swapped_in", "uninstall",  # answers; nothing
     "tables.Answer",  # checked where it is used
     "Calibration",  # what a search returns
     "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration

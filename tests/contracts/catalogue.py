@@ -1356,7 +1356,7 @@ WRAPPERS: tuple[Wrapper, ...] = (
 OPENDPS = ("in OpenDP's composition", "in OpenDP's filter")
 
 PLAIN: dict[str, str] = {
-    **dict.fromkeys(("install", "uninstall"), "hook"),
+    **dict.fromkeys(("install", "swapped_in", "uninstall"), "hook"),
     "uncollected": "data",
     **dict.fromkeys(("ANSWER", "QUERY"), "tag"),
     **dict.fromkeys(("Update", "Updates", "Deviation", "NoisySum", "NoisyTableSum"), "message"),

@@ -38,19 +38,21 @@ def test_as_many_counts_are_launched_as_it_says():
 
 
 def test_noise_on_each_count_is_given_the_same_budget_and_is_further_off():
-    ours, plain = gains.threshold_error()
-    rho = oc.c.make_pureDP_to_zCDP(
-        oc.m.make_above_threshold(
-            *gains.SPACE, dp.max_divergence(), 1, 2.0, 0, query_scale=2.0, monotone=True
-        )
-    ).map(1)
+    ours, plain, rho = gains.threshold_error()
+    measure = dp.zero_concentrated_divergence()
+    above = oc.m.make_above_threshold(
+        *gains.SPACE, measure, 1, 2.0, 0, query_scale=2.0, monotone=True
+    )
     each = dp.m.make_gaussian(
         dp.atom_domain(T=int), dp.absolute_distance(T=int), math.sqrt(1000 / (2 * rho))
     )
-    assert 1000 * each.map(1) == pytest.approx(0.4621, abs=1e-4) == pytest.approx(rho, abs=1e-4)
+    assert (
+        rho == above.map(1) == pytest.approx(1.5**2 / 8)
+    )
+    assert 1000 * each.map(1) == pytest.approx(rho, abs=1e-4)
     within = 2 * NormalDist(0.0, math.sqrt(1000 / (2 * rho))).cdf(plain) - 1
     assert within**1000 == pytest.approx(0.95, abs=1e-6)
-    assert 4 * ours < plain
+    assert 7 * ours < plain
 
 
 def test_a_counter_has_the_error_that_is_printed_at_the_same_budget():

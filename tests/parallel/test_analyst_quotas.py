@@ -590,7 +590,7 @@ def test_a_name_that_is_no_str(bad):
         (-1.0, InvalidValueError),
         (math.nan, InvalidValueError),
         (math.inf, InvalidValueError),
-        ("1", InvalidTypeError),
+        ("one", InvalidTypeError),
         (True, InvalidTypeError),
         ((1.0, 0.0), InvalidTypeError),
         (None, InvalidTypeError),

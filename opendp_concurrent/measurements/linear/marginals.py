@@ -94,11 +94,12 @@ class Marginals:
     @property
     def queries(self) -> int:
         """The number of answers."""
-        return sum(prod(self.shape(one)) for one in self.sets)
+        return sum(prod(shape_of(self, one)) for one in self.sets)
 
-    def shape(self, attributes: Set) -> tuple[int, ...]:
-        """Return the shape of a table."""
-        return tuple(self.sizes[a] for a in attributes)
+
+def shape_of(marginals: Marginals, attributes: Set) -> tuple[int, ...]:
+    """Return the shape of the table of these attributes."""
+    return tuple(marginals.sizes[a] for a in attributes)
 
 
 def below(attributes: Set) -> Iterator[Set]:
@@ -144,7 +145,7 @@ class MarginalStrategies:
         return tables
 
     def _repeats(self) -> NDArray[np.int64]:
-        return np.array([prod(self._all.shape(one)) for one in self._all.sets])
+        return np.array([prod(shape_of(self._all, one)) for one in self._all.sets])
 
     def _histogram(self) -> Strategy:
         cells, tables, repeats = (
@@ -165,7 +166,7 @@ class MarginalStrategies:
         sets, tables = self._all.sets, self._tables(self._all.sets)
         size = len(sets)
         if self._change.changed:  # a cell less in each table, and one more where it depends on it
-            size = max(size, 2 * sum(prod(self._all.shape(one)) > 1 for one in sets))
+            size = max(size, 2 * sum(prod(shape_of(self._all, one)) > 1 for one in sets))
         return Strategy(
             QUERIES,
             lambda histogram: exact(lambda counts: _joined(tables(counts)), histogram, 0),
@@ -178,7 +179,7 @@ class MarginalStrategies:
         sizes, weights, bits, growth = self._all.sizes, *self._weights()
         used, norm = tuple(weights), self._norm(weights)
         tables, scales = self._tables(used), np.array(list(weights.values())) / 2.0**bits
-        shapes = [self._all.shape(one) for one in used]
+        shapes = [shape_of(self._all, one) for one in used]
         ends = np.cumsum([prod(shape) for shape in shapes])[:-1]
 
         def product(counts: Array) -> Array:
@@ -201,7 +202,7 @@ class MarginalStrategies:
         }
         norms = [
             sqrt(sum(inverse[kept] for kept in below(self._varying(one))))
-            / prod(self._all.shape(one))
+            / prod(shape_of(self._all, one))
             for one in self._all.sets
         ]
         return Strategy(
@@ -219,7 +220,7 @@ class MarginalStrategies:
         """Return the weights in steps, the bits of a step, and those that a table may grow by."""
         sizes, gains = self._all.sizes, dict[Set, int]()
         for one in self._all.sets:
-            rest = prod(sizes) // prod(self._all.shape(one))
+            rest = prod(sizes) // prod(shape_of(self._all, one))
             for kept in below(self._varying(one)):
                 gains[kept] = gains.get(kept, 0) + rest
         # the square root of g_S, over N and the sizes in S, which norms of columns have
@@ -253,7 +254,7 @@ class MarginalStrategies:
 
     def _table(self, attributes: Set, known: dict[Set, Array]) -> Array:
         """Return a table from the differences of the tables below it."""
-        shape = self._all.shape(attributes)
+        shape = shape_of(self._all, attributes)
         table = np.zeros(shape)
         for kept in below(self._varying(attributes)):
             across = [self._all.sizes[a] if a in kept else 1 for a in attributes]
