@@ -46,9 +46,7 @@ def test_noise_on_each_count_is_given_the_same_budget_and_is_further_off():
     each = dp.m.make_gaussian(
         dp.atom_domain(T=int), dp.absolute_distance(T=int), math.sqrt(1000 / (2 * rho))
     )
-    assert (
-        rho == above.map(1) == pytest.approx(1.5**2 / 8)
-    )
+    assert rho == above.map(1) == pytest.approx(1.5**2 / 8)
     assert 1000 * each.map(1) == pytest.approx(rho, abs=1e-4)
     within = 2 * NormalDist(0.0, math.sqrt(1000 / (2 * rho))).cdf(plain) - 1
     assert within**1000 == pytest.approx(0.95, abs=1e-6)
