@@ -21,6 +21,7 @@ from .combinators.concurrent_composition import (
 from .combinators.concurrent_filter import make_concurrent_filter
 from .combinators.concurrent_odometer import make_concurrent_odometer, then_concurrent_odometer
 from .contexts.context import concurrent_context
+from .interrupts import whole
 
 _PAIRS = {
     "make_adaptive_composition": make_concurrent_composition,
@@ -65,7 +66,8 @@ def swapped_in() -> Iterator[None]:
     own extras and where a module has imported them by name. Then OpenDP's are put back, also after
     an exception, and in modules that were loaded within the block.
 
-    The block enables the feature `honest-but-curious`, which constructors of this package need.
+    The block enables the feature `honest-but-curious`, which constructors of this package need, and
+    disables it at the end if it was not enabled before.
 
     What was made in the block keeps working. Blocks may nest. The swap is for the whole process:
     all threads see it, until the last block of any thread ends. References elsewhere, such as in a
@@ -81,6 +83,15 @@ def swapped_in() -> Iterator[None]:
     >>> compositor.map(1), compositor([1, 2, 3]).remaining()
     (0.5, (0.5,))
     """
+    try:
+        _enter()
+        yield
+    finally:
+        _leave()
+
+
+@whole
+def _enter() -> None:
     global _entered, _consent
     with _LOCK:
         if not _entered:
@@ -88,15 +99,17 @@ def swapped_in() -> Iterator[None]:
         _entered += 1
         enable_features("honest-but-curious")
         _put(_FUNCTIONS, _THEIRS, _OURS)
-    try:
-        yield
-    finally:
-        with _LOCK:
-            _entered -= 1
-            if not _entered and _consent:
-                disable_features("honest-but-curious")
-            if not _entered:
-                _put([(ours, theirs) for theirs, ours in _FUNCTIONS], _OURS, _THEIRS)
+
+
+@whole
+def _leave() -> None:
+    global _entered
+    with _LOCK:
+        _entered -= 1
+        if not _entered and _consent:
+            disable_features("honest-but-curious")
+        if not _entered:
+            _put([(ours, theirs) for theirs, ours in _FUNCTIONS], _OURS, _THEIRS)
 
 
 def _put(functions: list[tuple[Any, Any]], before: Any, after: Any) -> None:
@@ -104,8 +117,9 @@ def _put(functions: list[tuple[Any, Any]], before: Any, after: Any) -> None:
     found = {id(one): other for one, other in functions}
     for name, module in list(sys.modules.items()):
         if isinstance(module, ModuleType) and name.partition(".")[0] != __package__:
-            for key, value in list(vars(module).items()):
+            names = ModuleType.__getattribute__(module, "__dict__")  # a lazy one stays unloaded
+            for key, value in list(names.items()):
                 if id(value) in found:
-                    setattr(module, key, found[id(value)])
+                    names[key] = found[id(value)]
     if vars(Context)["compositor"] is before:
         Context.compositor = after

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import importlib.util
 import os
 import pkgutil
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 from opendp.mod import GLOBAL_FEATURES
 
 import opendp_concurrent as oc
+from opendp_concurrent import swapped
 from opendp_concurrent.queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 from opendp_concurrent.swapped import _FUNCTIONS
 
@@ -212,3 +214,29 @@ def test_without_a_script_the_command_says_what_it_needs(arguments):
     assert done.stderr == (
         "run needs the path of a script: python -m opendp_concurrent run script.py\n"
     )
+
+
+def test_a_module_that_is_loaded_when_it_is_used_stays_unloaded(tmp_path, monkeypatch):
+    """Its import may fail, or print."""
+    (tmp_path / "lazy_one.py").write_text("raise ValueError('loaded')")
+    monkeypatch.syspath_prepend(tmp_path)
+    spec = importlib.util.find_spec("lazy_one")
+    spec.loader = importlib.util.LazyLoader(spec.loader)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "lazy_one", module)
+    spec.loader.exec_module(module)
+    theirs = dp.c.make_privacy_filter
+    with oc.swapped_in():
+        assert dp.c.make_privacy_filter is not theirs
+    assert dp.c.make_privacy_filter is theirs
+
+
+def test_a_block_that_cannot_begin_leaves_opendp_as_it_was(monkeypatch):
+    theirs = dp.c.make_privacy_filter
+    with monkeypatch.context() as patched:
+        patched.setattr(swapped, "Context", None)  # is read after the functions are replaced
+        with pytest.raises(TypeError), oc.swapped_in():
+            pytest.fail("the block began")
+    with oc.swapped_in():
+        assert dp.c.make_privacy_filter is not theirs
+    assert dp.c.make_privacy_filter is theirs

@@ -76,7 +76,8 @@ def accountant_of(
             opaque_errors=plan.opaque_errors,
         )
         return compositor, d_mids, None
-    unbounded = d_out in (inf, (inf, inf), (inf, 1.0)) or getattr(d_out, "rho", None) == inf
+    plain = type(d_out) in (float, tuple) and d_out in (inf, (inf, inf), (inf, 1.0))
+    unbounded = plain or getattr(d_out, "rho", None) == inf
     kept = {"ledger": plan.ledger, "d_in": d_in} if unbounded and plan.ledger is not None else {}
     odometer = make_concurrent_odometer(
         domain,

@@ -24,7 +24,7 @@ from ..tables.joint import Answer, Joint, then_table_answers, then_table_prefixe
 from ..tables.kind import TABLES
 from ..tables.moments import Estimate, Statistic
 from ..tables.prefixes import powers_of_two, strategy_for
-from ..tables.schema import KEYS, Schema, keys_of, names_of
+from ..tables.schema import KEYS, Schema, keys_of, name_of, names_of
 from ..types import Data
 from .answers import ACCURACIES, Labels, Noise, library_of
 from .query import ConcurrentQuery
@@ -284,7 +284,7 @@ class TableQuery(ConcurrentQuery):
         :param norm: if left out, that of the noise that follows
         """
         public = checks.sequence("numbers", edges=edges)
-        (name,) = names_of("column", self._schema(), column, (int, float))
+        name = name_of("column", self._schema(), column, (int, float))
         kind = self._schema().kind(name)
         names, plain, keyed = self._keyed_or_one(by, keys)
         columns = (*keyed.columns, ("from", kind), ("below", kind))
@@ -300,7 +300,7 @@ class TableQuery(ConcurrentQuery):
     ) -> TableAnswerQuery:
         """Score candidates for a quantile; see :func:`.make_quantile_scores`."""
         public = checks.sequence("numbers", candidates=candidates)
-        (name,) = names_of("column", self._schema(), column, (int, float))
+        name = name_of("column", self._schema(), column, (int, float))
         labels = Labels((("candidate", self._schema().kind(name)),), [(one,) for one in public])
         return self._answer(
             lambda _: aggregates.then_quantile_scores(name, public, alpha), labels, "linf"
@@ -392,7 +392,7 @@ class TableQuery(ConcurrentQuery):
         :param share: of the rows that each bound may cut off
         :param exponents: of the powers; those below 0 are left out for integers
         """
-        (name,) = names_of("column", self._schema(), column, (int, float))
+        name = name_of("column", self._schema(), column, (int, float))
         kind, part = self._schema().kind(name), checks.probability(share=share)
         if not part < 0.5:
             raise InvalidValueError(f"share ({part}) must be below 0.5, or no value is left")

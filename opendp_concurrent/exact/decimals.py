@@ -13,11 +13,14 @@ from typing import Any
 
 from ..types import Argument
 
+_DIGITS = 1000  # letters of a text; reading more takes long
 _MOST = 400  # exponents of ten: all doubles are inside, and fractions far outside fill the memory
 
 
 def typed(value: Argument) -> Any:
     """Return a Decimal, a Fraction or a text such as "0.1" as a fraction; others as they are."""
+    if type(value) is str and len(value) > _DIGITS:
+        return value
     try:
         found = Decimal(value) if type(value) is str else value
         if type(found) is Decimal and abs(found.adjusted()) < _MOST:
@@ -47,4 +50,4 @@ def cap_and_shown(value: Argument, checked: Any) -> tuple[Any, Any]:
         caps, shown = zip(*map(cap_and_shown, tuple.__iter__(value), checked), strict=True)
         return caps, shown
     found = typed(value)
-    return (found, -down(-found)) if type(found) is Fraction else (checked, checked)
+    return (found, 0.0 - down(-found)) if type(found) is Fraction else (checked, checked)

@@ -122,8 +122,6 @@ class SparseVectorNoise:
         epsilon = total([(threshold, 1), (queries, 1)])
         moved = laplace_epsilon(self.threshold, above)
         rho = min(pure_to_zcdp(epsilon), range_to_zcdp(total([(moved, 1), (queries, 2)])))
-        if decided:
-            queries = total([(laplace_epsilon(self.query, 2 * sensitivity), hits)])
         step = grid_step(atom_domain(T=ATOM), self.threshold, None)
 
         def renyi(alpha: float) -> float:
@@ -135,6 +133,8 @@ class SparseVectorNoise:
             # a shift of one-sided noise has all of its ε
             exact = best_known(measure, {ZERO_CONCENTRATED_DIVERGENCE: lambda: lambda _: rho})
         else:
+            if decided:
+                queries = total([(laplace_epsilon(self.query, 2 * sensitivity), hits)])
             exact = best_known(measure, {RENYI_DIVERGENCE: lambda: lambda _: renyi})
         return from_pure(epsilon, measure) if exact is None else exact(epsilon), rounds
 

@@ -18,7 +18,7 @@ points, brackets show the signs of the slopes and give the value: a bad choice i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, localcontext
 from functools import lru_cache, partial
 from math import exp, inf, log, sqrt
 
@@ -34,7 +34,7 @@ from ..exact.normal import mills, pi
 from ..exact.rounding import largest_double
 
 LEAST, MOST = 2.0**-20, 2.0**10  # of the planned ε
-_ENOUGH = 1e300  # a larger sum of ρ reads infinity
+_ENOUGH = 1e20  # a larger sum of ρ reads infinity
 _LOG_ROOT_TWO_PI = 0.9189385332046727
 
 
@@ -77,8 +77,7 @@ def _scale(delta_slack: float, planned: float) -> float:
 
     Any g is valid that is the same on all machines, so decimals find it.
     """
-    with localcontext() as digits:
-        digits.prec = 30
+    with localcontext(Context(30, ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])):
         log_inverse = -Decimal(delta_slack).ln()
         root = (log_inverse + Decimal(planned)).sqrt() - log_inverse.sqrt()
         width = 2 * log_inverse  # of the equation width = 2 log(1/δ') + log(1 + width)

@@ -25,7 +25,7 @@ from .engines.engine import Rows
 from .moments import MOST_STEPS as MOST_SQUARED
 from .moments import Moments
 from .numbers import make_answer, norm_of, one_integer, placed, saturated, scalar, vector
-from .schema import KEYS, LARGEST, Schema, keys_of, names_of, value_of
+from .schema import KEYS, LARGEST, Schema, keys_of, name_of, names_of, value_of
 
 MOST_STEPS = 2**52  # of a quantised value, so that doubles hold it
 MOST_EDGES = 10_000  # which a statement sends
@@ -383,7 +383,7 @@ def moments_of(
     norm: str,
 ) -> tuple[nodes.Quantised, Moments]:
     """Return what a row adds, and how the integers of :func:`make_table_moments` are read."""
-    (name,) = names_of("column", schema, column, (int, float))
+    name = name_of("column", schema, column, (int, float))
     whole = schema.kind(name) is int
     if quantum is None and not whole:
         largest = max(abs(checks.real(bounds=one)) for one in checks.pair(bounds=bounds))
@@ -407,7 +407,7 @@ def quantised(
     schema: Schema, column: Any, bounds: Any, quantum: float | None
 ) -> tuple[nodes.Quantised, int]:
     """Return what a row adds to a sum, and its largest absolute value."""
-    (name,) = names_of("column", schema, column, (int, float))
+    name = name_of("column", schema, column, (int, float))
     lower, upper = checks.pair(bounds=bounds)
     if schema.kind(name) is int:
         if quantum is not None:
@@ -524,7 +524,7 @@ def edges_of(
     tables: Tables, place: str, column: Any, edges: Any, least: int
 ) -> tuple[str, tuple[Any, ...]]:
     """Return the name of a column of numbers, and increasing numbers of its type, or raise."""
-    (name,) = names_of("column", tables.schema, column, (int, float))
+    name = name_of("column", tables.schema, column, (int, float))
     kind = tables.schema.kind(name)
     public = tuple(
         value_of(kind, **{place: one}) for one in checks.sequence("numbers", **{place: edges})

@@ -228,3 +228,11 @@ def names_of(place: str, schema: Schema, names: Any, kinds: tuple[type, ...]) ->
     if len(set(found)) != len(found):
         raise InvalidValueError(f"{place} must name each column once")
     return tuple(found)
+
+
+def name_of(place: str, schema: Schema, name: Any, kinds: tuple[type, ...]) -> str:
+    """Return the name of a column whose type is among ``kinds``, or raise."""
+    found = names_of(place, schema, name, kinds)
+    if len(found) != 1:
+        raise InvalidTypeError(f"{place} must be one column, found {len(found)}")
+    return found[0]

@@ -41,10 +41,11 @@ class Table:
         timeout: float | None,
         held: tuple[Any, ...] = (),
         others: Mapping[str, Table] | None = None,
+        process: int | None = None,
     ) -> None:
         self._engine, self._relation, self.tables = engine, relation, tables
-        self._timeout, self._held, self._process = timeout, held, os.getpid()
-        self._others = others or {}
+        self._timeout, self._held, self._others = timeout, held, others or {}
+        self._process = os.getpid() if process is None else process
 
     @property
     def space(self) -> tuple[Domain, Metric]:
@@ -53,7 +54,7 @@ class Table:
 
     def derived(self, relation: Relation, tables: Tables) -> Table:
         """Return a table whose plan goes on from this one's. Nothing runs."""
-        return Table(self._engine, relation, tables, self._timeout, self._held, self._others)
+        return self._after(self._engine, relation, tables, self._held, self._others)
 
     def with_tables(self, **others: Table) -> Table:
         """Return this table with others of the same units, which queries may join to it.
@@ -73,6 +74,7 @@ class Table:
                 raise InvalidTypeError(
                     f"{name} must be of oc.tables.scan(...), found {type(one).__name__}"
                 )
+            one._check_process()
             if one.tables.schema.unit_kinds != schema.unit_kinds:
                 raise InvalidTypeError(
                     f"{name} must have the unit of the table ({', '.join(schema.unit)}): as many "
@@ -87,7 +89,7 @@ class Table:
             known[column_name(others=name)] = replace(one.tables, others=())
         after = replace(self.tables, others=tuple(sorted(known.items())), sealed=False)
         beside = {**self._others, **others}
-        return Table(self._engine, self._relation, after, self._timeout, self._held, beside)
+        return self._after(self._engine, self._relation, after, self._held, beside)
 
     def joined(
         self, name: str, node: Callable[[Relation, Relation], Relation], tables: Tables
@@ -97,7 +99,18 @@ class Table:
         engine, held = self._engine.beside(other._engine), self._held + other._held
         assert engine is not None
         relation = node(self._relation, other._relation)
-        return Table(engine, relation, tables, self._timeout, held, self._others)
+        return self._after(engine, relation, tables, held, self._others)
+
+    def _after(
+        self,
+        engine: Engine,
+        relation: Relation,
+        tables: Tables,
+        held: tuple[Any, ...],
+        others: Mapping[str, Table],
+    ) -> Table:
+        """Return a table of the same process: a fork of it may not use the connection."""
+        return Table(engine, relation, tables, self._timeout, held, others, self._process)
 
     @property
     def relation(self) -> Relation:

@@ -1,3 +1,4 @@
+import decimal
 import math
 from functools import cache
 
@@ -9,7 +10,7 @@ from mpmath import mp
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.stopping.any_time import _reading
+from opendp_concurrent.stopping.any_time import _reading, _scale
 
 EITHER = oc.accumulators.either(oc.accumulators.basic(), oc.accumulators.any_time(1e-6))
 
@@ -182,3 +183,12 @@ def test_a_plan_out_of_range_is_refused(planned):
         oc.accumulators.any_time(1e-6, planned)
     with pytest.raises(InvalidTypeError, match="planned"):
         oc.accumulators.any_time(1e-6, "1")
+
+
+@pytest.mark.parametrize("trap", [decimal.FloatOperation, decimal.Inexact, decimal.Rounded])
+def test_the_decimals_of_the_caller_do_not_matter(trap):
+    slack = 1e-7 if trap is decimal.Inexact else 1e-8 if trap is decimal.Rounded else 1e-9
+    with decimal.localcontext() as context:
+        context.traps[trap], context.prec = True, 3
+        scale = oc.accumulators.any_time(slack).scale
+    assert scale == _scale.__wrapped__(slack, 1.0)

@@ -3,6 +3,7 @@
 import copy
 import gc
 import logging
+import os
 import pickle
 import re
 import threading
@@ -379,3 +380,41 @@ def test_a_forked_process_cannot_ask(connection):
     table._process = -1
     with pytest.raises(ForkedError):
         table.ask(None)
+
+
+def test_a_stored_copy_is_not_scanned_by_its_name(connection):
+    """It is another dataset, and a table of the owner may have the same name."""
+    connection.execute("CREATE TABLE rides AS SELECT 1 AS person, 5 AS v")
+    copy = oc.tables.scan(connection, "rides", {"person": int, "v": int}, "person", snapshot=True)
+    database, _, name = copy.relation.reference[1:]
+    for table in ("t", name, (database, "main", name)):
+        with pytest.raises(InvalidValueError, match="found 0 tables"):
+            oc.tables.scan(connection, table, {"person": int, "v": int}, "person")
+    del copy
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_two_states_of_one_file_are_refused_together(tmp_path, connection, first):
+    path, schema = str(tmp_path / "a.parquet"), {"person": int, "v": int}
+    connection.execute(f"COPY (SELECT range AS person, range AS v FROM range(5)) TO '{path}'")
+    one = oc.tables.scan(connection, path, schema, "person")
+    (tmp_path / "a.parquet").unlink()
+    connection.execute(f"COPY (SELECT range AS person, range + 1 AS v FROM range(4)) TO '{path}'")
+    other = oc.tables.scan(connection, path, schema, "person")
+    both = one.with_tables(y=other) if first else other.with_tables(y=one)
+    joined = both.space >> oc.t.then_private_join("y", {}) >> oc.t.then_truncate(1)
+    with pytest.raises(OpenDPException):
+        (joined >> oc.t.then_table_count())(both)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_asks_no_table_that_follows_from_one_of_its_parent(connection):
+    connection.execute("CREATE TABLE t AS SELECT 1 AS person")
+    table = oc.tables.scan(connection, "t", {"person": int}, "person")
+    table._process = os.getpid() + 1  # as if this were a fork
+    for query in (oc.t.then_distinct_units(), oc.t.then_truncate(1) >> oc.t.then_table_count()):
+        with pytest.raises(OpenDPException) as caught:
+            (table.space >> query)(table)
+        assert "process" in str(caught.value) or isinstance(caught.value, ForkedError)
+    with pytest.raises(ForkedError):
+        oc.tables.scan(connection, "t", {"person": int}, "person").with_tables(y=table)

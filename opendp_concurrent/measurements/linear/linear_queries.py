@@ -81,6 +81,11 @@ class _Planner:
             except scipy.linalg.LinAlgError:  # too near to a singular one
                 continue
             found[name] = strategy, *self._noisy(strategy)
+        if not found:
+            raise InvalidValueError(
+                f"method ({method!r}) must be another one for these queries: columns of a factor "
+                "are equal, or nearly so; leave it out"
+            )
         promises = {
             name: self._promise(strategy, scale, beta, projects)
             for name, (strategy, _, scale) in found.items()
@@ -202,7 +207,8 @@ def make_linear_queries(
     * ``"tree"``, if the optimum is not computed: cells, and sums over blocks of b, b², ... cells;
     * ``"p-identity"``, for Laplace noise: cells and a few weighted sums, found by descent [MMHM18];
     * ``"optimum"``, for Gaussian noise: the best strategy there is, up to one percent, found by a
-      fixed point [DMRST22].
+      fixed point [DMRST22]; for :class:`.Marginals` with more than a million cells in one table it
+      may be further off, since few bits are left for its weights.
 
     ``plan`` of the measurement says which one was chosen, what each of them promises, and the error
     of each query. If the root mean square is minimized, the answers are then projected onto those

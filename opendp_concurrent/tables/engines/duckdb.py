@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -88,7 +89,7 @@ class DuckDB(Engine):
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         _OPEN.add(self)
-        self._files: dict[str, tuple[int, ...]] = {}  # which scan has read and checked
+        self._files: frozenset[tuple[str, tuple[int, ...]]] = frozenset()  # checked by scans
 
     def reference(self, table: tuple[str, ...]) -> tuple[str, ...]:
         """Return the reference of a stored table, or of files by their paths, or raise.
@@ -118,7 +119,7 @@ class DuckDB(Engine):
             check_folders(path, schema)
         if kind == "csv":
             return self._of_csv(paths, schema, scales)
-        self._files = {path: _state(path) for path in paths}
+        self._files = frozenset((path, _state(path)) for path in paths)
         found = super().open(tuple(paths), schema, scales)
         # each value is read once: a text that is not in UTF-8 is an error of the reader
         values = ", ".join(map(_quoted, schema.names))
@@ -174,7 +175,7 @@ class DuckDB(Engine):
             "WHERE table_name = $1 AND type = 'duckdb' ORDER BY ALL",
             (table[-1],),
         )
-        found = [one for one in names if one[-len(table) :] == table]
+        found = [one for one in names if one[-len(table) :] == table and not _is_copy(one[0])]
         if len(found) != 1:
             raise InvalidValueError(
                 f"table ({listed(table, '.')}) must be the name of one stored table, spelled as it "
@@ -237,7 +238,7 @@ class DuckDB(Engine):
         if not isinstance(other, DuckDB) or other._connection is not self._connection:
             return None
         made = DuckDB(self._connection)
-        made._files = {**self._files, **other._files}
+        made._files = self._files | other._files  # two states of one file are refused
         return made
 
     def check(self, run: Run, of: Scans) -> None:
@@ -291,7 +292,7 @@ class DuckDB(Engine):
 
         Else a launch would fail or not by rows that were not checked before the owner.
         """
-        if any(_state(path) != known for path, known in self._files.items()):
+        if any(_state(path) != known for path, known in self._files):
             raise ValueError("a file has changed since it was scanned; scan it again")
 
     @contextmanager
@@ -367,11 +368,16 @@ class DuckDB(Engine):
 
         self._fetch(f"ATTACH ':memory:' AS \"{name}\" (READ_WRITE)", ())
         try:
-            self.run(f'CREATE TABLE "{name}".main.t {text}', parameters, timeout, of)
+            self.run(f'CREATE TABLE "{name}".main."{name}" {text}', parameters, timeout, of)
         except BaseException:
             drop()
             raise
-        return Stored(DuckDB(self._connection), ("table", name, "main", "t"), drop, fixed=True)
+        return Stored(DuckDB(self._connection), ("table", name, "main", name), drop, fixed=True)
+
+
+def _is_copy(database: str) -> bool:
+    """Return whether a database is one that `_create` has attached: nobody scans it by its name."""
+    return re.fullmatch("oc_[0-9a-f]{32}", database) is not None
 
 
 def _execute(cursor: Any, text: str, parameters: tuple[Any, ...]) -> list[Any]:

@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 
 from ...arguments.checks import shown
 from ...errors import InvalidTypeError
+from ...interrupts import Lock
 from .duckdb import DuckDB
 from .engine import Engine
 from .postgres import PostgreSQL
@@ -22,16 +23,28 @@ ENGINES: dict[str, Callable[[Any], Engine]] = {
     "pyspark": Spark,
 }
 _OWN: WeakValueDictionary[int, Any] = WeakValueDictionary()  # by process
+_LOCK = Lock()
 
 
 def own_connection() -> Any:
     """Return a connection to DuckDB for files: one for each process, so that they can be joined."""
     from duckdb import connect
 
-    found = _OWN.get(os.getpid())
-    if found is None:
-        found = _OWN[os.getpid()] = connect()
+    with _LOCK:
+        found = _OWN.get(os.getpid())
+        if found is None:
+            found = _OWN[os.getpid()] = connect()
     return found
+
+
+def _after_fork() -> None:
+    """Leave a lock that another thread of the parent may hold."""
+    global _LOCK
+    _LOCK = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def engine_of(connection: Any) -> Engine:

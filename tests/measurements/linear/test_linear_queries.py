@@ -340,3 +340,10 @@ def test_weights_do_not_warn_where_they_promise_less():
         )
     worst = Shape(np.full(1, 2.0**11), 1.0, 10**7)
     assert made.plan.error < NormalTails().largest(worst, 0.05)
+
+
+def test_a_method_that_factors_have_no_inverse_for_is_refused():
+    near = np.array([[1.0, 1.0], [1.0, 1 - 2.0**-20]])
+    for factors in ([near, np.eye(2)], [np.ones((2, 2)), np.array([[1.0, 0.0], [1.0, 0.0]])]):
+        with pytest.raises(InvalidValueError, match="^method"):
+            make(PURE, 0.5, universe=4, queries=oc.m.Products(factors), method="p-identity")
