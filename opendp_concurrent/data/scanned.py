@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -87,10 +88,20 @@ def collected(frame: Any) -> Any:
     :raises DataSourceError: if a file is missing
     :raises InvalidValueError: if the plan fails; the log of the owner has the reason
     """
+    return readable(frame, frame.collect)
+
+
+def types_of(frame: Any) -> Mapping[str, Any]:
+    """Return Polars' types of the columns of a LazyFrame, whose plan does not run; or raise."""
+    types: Mapping[str, Any] = readable(frame, frame.collect_schema)
+    return types
+
+
+def readable(data: Data, function: Callable[[], Any]) -> Any:
+    """Return what a function reads of a LazyFrame, or of its rows; or raise without a row."""
     try:
-        files_of(frame)
-        rows: Any = at_home(new_home(), let_in, frame.collect)
-        return rows
+        files_of(data)
+        return at_home(new_home(), let_in, function)
     except DataSourceError:
         raise
     except BaseException as error:  # its text, and the frames of its traceback, may have rows

@@ -24,6 +24,7 @@ from typing import BinaryIO
 from .schema import Scales, Schema
 from .texts import READ, Value, decimal
 
+Chunk = list[list[Value]]  # values of each column
 LONGEST = 2**24  # bytes of a record: a quotation mark without its pair must not read a whole file
 ROWS = 10_000  # of a chunk
 _NONE: Scales = {}
@@ -38,9 +39,7 @@ class NoCsvError(Exception):
         super().__init__(f"line {line} {reason}")
 
 
-def columns_of(
-    file: BinaryIO, schema: Schema, scales: Scales = _NONE
-) -> Iterator[list[list[Value]]]:
+def columns_of(file: BinaryIO, schema: Schema, scales: Scales = _NONE) -> Iterator[Chunk]:
     """Yield the columns of a schema, chunk by chunk, in their types.
 
     :raises NoCsvError: for a file or a header that is not as it must be

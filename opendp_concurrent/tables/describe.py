@@ -9,8 +9,9 @@ from typing import Any
 
 from opendp.mod import assert_features
 
-from .engines.engine import DECIMAL, DIGITS_READ
-from .engines.known import engine_of
+from .engines.engine import DECIMAL, DIGITS_READ, Engine
+from .engines.known import engine_of, own_engine
+from .frame import plan_given, stored_types
 from .scan import Names, source_of
 
 _SPELLED: dict[type, str] = {date: "datetime.date", datetime: "datetime.datetime"}
@@ -25,7 +26,7 @@ def describe_schema(connection: Any, table: Names | None = None) -> str:
 
     Required features: `honest-but-curious`
 
-    :param connection: as for :func:`.scan`; or paths, if ``table`` is left out
+    :param connection: as for :func:`.scan`; or paths or a LazyFrame, if ``table`` is left out
     :param table: as for :func:`.scan`
     :return: lines of code; columns that cannot be read are comments
     :raises InvalidTypeError, InvalidValueError: as :func:`.scan`
@@ -43,10 +44,16 @@ def describe_schema(connection: Any, table: Names | None = None) -> str:
     }
     """
     assert_features("honest-but-curious")
-    opened, names = source_of(connection, table)
-    engine = engine_of(opened)
+    frame = plan_given(connection)
+    if frame is not None:
+        engine: Engine = own_engine()
+        types = stored_types(frame)
+    else:
+        opened, names = source_of(connection, table)
+        engine = engine_of(opened)
+        types = engine.proposal(names)
     lines = []
-    for name, stored in engine.proposal(names).items():
+    for name, stored in types.items():
         kind, decimal = engine.kind_of(stored), DECIMAL.fullmatch(stored)
         if decimal is not None and int(decimal[1]) <= DIGITS_READ:
             line = f"{json.dumps(name)}: oc.tables.Decimal({decimal[2]}),"

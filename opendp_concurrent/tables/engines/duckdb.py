@@ -6,7 +6,7 @@ import atexit
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from functools import partial
@@ -20,7 +20,7 @@ from ...accounts.reentry import check_not_held
 from ...errors import InvalidTypeError, InvalidValueError
 from ...errors.data import TableError
 from ...interrupts import Lock, let_in, whole
-from ..csv_file import NoCsvError, columns_of, kinds_of
+from ..csv_file import Chunk, NoCsvError, columns_of, kinds_of
 from ..schema import Scales, Schema
 from .engine import Engine, Run, Scans, Stored, check_folders, listed, opaque
 
@@ -139,33 +139,42 @@ class DuckDB(Engine):
 
     def _of_csv(self, paths: list[str], schema: Schema, scales: Scales) -> Stored:
         """Store the columns of CSV files, or raise without the text of a row."""
-        self._check_collation()
-        pairs = ((_quoted(name), _STORED[kind]) for name, kind in schema.columns)
-        columns = ", ".join(f"{name} {kind}" for name, kind in pairs)
-        stored: Stored = opaque(lambda: self._create(f"({columns})", (), None))
-        for path in paths:
-            try:
-                broken = self._fill(stored, path, schema, scales)
-            except BaseException:
-                stored.drop()
-                raise
-            if broken:
-                stored.drop()
-                raise _no_csv(path, broken)  # out here, where it has no context
+        broken = list[tuple[str, str]]()
+
+        def chunks() -> Iterator[Chunk]:
+            for path in paths:
+                try:
+                    with open(path, "rb") as file:
+                        yield from columns_of(file, schema, scales)
+                except NoCsvError as error:
+                    broken.append((path, str(error)))
+                    return
+
+        stored = self.copied(schema, chunks())
+        for path, reason in broken:
+            stored.drop()
+            raise _no_csv(path, reason)  # out here, where it has no context
         return stored
 
-    def _fill(self, stored: Stored, path: str, schema: Schema, scales: Scales) -> str:
-        """Insert the rows of a CSV file into a table; return what is wrong with the file."""
-        kinds = enumerate((_STORED[kind] for _, kind in schema.columns), 1)
-        lists = ", ".join(f"unnest(${place}::{kind}[])" for place, kind in kinds)
+    def copied(self, schema: Schema, chunks: Iterable[Chunk]) -> Stored:
+        """Store columns, chunk by chunk, in a database in memory.
+
+        :param chunks: a list of the values of each column, None for NULL; decimals as integers
+        :raises TableError: always the same
+        """
+        self._check_collation()
+        kinds = [_STORED[kind] for _, kind in schema.columns]
+        columns = ", ".join(map("{} {}".format, map(_quoted, schema.names), kinds))
+        stored: Stored = opaque(lambda: self._create(f"({columns})", (), None))
+        lists = ", ".join(f"unnest(${place}::{kind}[])" for place, kind in enumerate(kinds, 1))
         insert = f"INSERT INTO {'.'.join(map(_quoted, stored.reference[1:]))} SELECT {lists}"
         try:
-            with open(path, "rb") as file:
-                for chunk in columns_of(file, schema, scales):
-                    opaque(partial(self.run, insert, tuple(chunk), None))
-        except NoCsvError as error:
-            return str(error)
-        return ""
+            for chunk in chunks:
+                opaque(partial(self.run, insert, tuple(chunk), None))
+        except BaseException:
+            stored.drop()
+            raise
+        return stored
 
     def _stored_table(self, table: tuple[str, ...]) -> tuple[str, ...]:
         """Return the database, the schema and the name of a stored table, or raise."""

@@ -37,6 +37,13 @@ def own_connection() -> Any:
     return found
 
 
+def own_engine() -> DuckDB:
+    """Return the engine of that connection."""
+    found = engine_of(own_connection())
+    assert isinstance(found, DuckDB)
+    return found
+
+
 def _after_fork() -> None:
     """Leave a lock that another thread of the parent may hold."""
     global _LOCK

@@ -1,0 +1,134 @@
+"""LazyFrames as tables: the same rows as those of a Parquet file, in all types and verbs."""
+
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.errors.data import DataSourceError
+
+pl = pytest.importorskip("polars")
+col = oc.tables.col
+EAST = timezone(timedelta(hours=5))
+ROWS = {
+    "person": [3, 1, 2, 2, None],
+    "small": pl.Series([1, 2, None, -128, 127], dtype=pl.Int8),
+    "unsigned": pl.Series([2**32 - 1, 0, 1, 2, None], dtype=pl.UInt32),
+    "single": pl.Series([0.1, None, float("nan"), float("-inf"), 2.0], dtype=pl.Float32),
+    "double": [1e300, 5e-324, None, -0.0, float("nan")],
+    "text": ["", "a", None, "Ä\n", "b"],
+    "kind": pl.Series(["u", "v", None, "u", "v"], dtype=pl.Categorical),
+    "mood": pl.Series(["u", "v", None, "u", "v"], dtype=pl.Enum(["v", "u"])),
+    "flag": [True, False, None, True, False],
+    "day": [date(1, 1, 1), date(9999, 12, 31), None, date(2024, 2, 29), date(1969, 7, 20)],
+    "time": pl.Series(
+        [datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999), None, *[datetime.min] * 2],
+        dtype=pl.Datetime("us"),
+    ),
+    "coarse": pl.Series([datetime(2024, 2, 29, 1), *[None] * 4], dtype=pl.Datetime("ms")),
+    "zoned": pl.Series([datetime(2024, 2, 29, 1, tzinfo=EAST), *[None] * 4]),
+    "eur": pl.Series([Decimal("1.25"), Decimal("-0.01"), None, *[Decimal(10**15)] * 2]).cast(
+        pl.Decimal(18, 2)
+    ),
+}
+SCHEMA = {"person": int, "small": int, "unsigned": int, "single": float, "double": float}
+SCHEMA |= {"text": str, "kind": str, "mood": str, "flag": bool, "day": date, "time": datetime}
+SCHEMA |= {"coarse": datetime, "zoned": datetime, "eur": oc.tables.Decimal(2)}
+
+
+def values(table):
+    """The columns as they are read."""
+    text, parameters = table.engine().selecting(table.relation)
+    return sorted(map(repr, table.engine().run(text, parameters, None)))
+
+
+def test_each_type_is_read_as_from_a_parquet_file(tmp_path):
+    frame = pl.LazyFrame(ROWS)
+    path = tmp_path / "rows.parquet"
+    frame.collect().write_parquet(path)
+    found = values(oc.tables.scan(frame, SCHEMA, unit="person"))
+    assert found == values(oc.tables.scan(path, SCHEMA, unit="person"))
+    assert found == values(oc.tables.scan(frame.collect(), SCHEMA, unit="person"))
+    assert len(found) == 4  # the row of nobody is left out
+
+
+def test_the_schema_that_is_proposed_is_that_of_the_types():
+    proposed = oc.tables.describe_schema(pl.LazyFrame(ROWS))
+    scope = {"oc": oc, "datetime": __import__("datetime")}
+    exec(proposed, scope)
+    assert scope["schema"] == SCHEMA
+    unread = oc.tables.describe_schema(pl.LazyFrame({"a": [[1]], "b": [timedelta(1)]}))
+    assert unread.count("which is not read") == 2
+
+
+def test_a_launch_is_that_of_other_tables_and_rows_are_copied_once():
+    frame = pl.DataFrame({"person": range(40), "age": range(40), "zone": ["n", "s"] * 20})
+    visits = oc.tables.scan(frame, {"person": int, "age": int, "zone": str}, unit="person")
+    homes = oc.tables.scan(pl.LazyFrame({"person": [0, 1]}), {"person": int}, "person")
+    context = oc.concurrent_context(
+        data=visits.with_tables(homes=homes),
+        privacy_unit=oc.tables.unit_of(units=1),
+        privacy_loss=dp.loss_of(epsilon=1e6),
+    )
+    query = context.query(epsilon=1e5).truncate(1)
+    old = query.where(col("age") >= 10).counts("zone", ["n", "s"]).laplace()
+    assert old.release() == [15, 15]
+    assert query.join_private("homes", how="semi").count().laplace().release() == 2
+    assert context.current_privacy_loss() == pytest.approx(2e5)
+
+
+@pytest.mark.parametrize(
+    ("frame", "error", "reason"),
+    [
+        (
+            pl.LazyFrame({"p": [1], "x": pl.Series([1], dtype=pl.UInt64)}),
+            InvalidTypeError,
+            "UInt64",
+        ),
+        (pl.LazyFrame({"p": [1], "x": ["1"]}), InvalidTypeError, "schema"),
+        (pl.LazyFrame({"p": [1]}), InvalidValueError, "must be a column"),
+        (pl.LazyFrame({"p": ["1"], "x": [1]}), InvalidTypeError, "schema"),
+        (oc.uncollected(pl.LazyFrame({"p": [1], "x": [1]})), InvalidTypeError, "collected"),
+        (pl.LazyFrame({"p": [1], "x": [1]}).filter(pl.col("y") > 0), InvalidValueError, "plan"),
+        (pl.DataFrame({"p": [1], "x": [1]}).to_pandas(), InvalidTypeError, "from_pandas"),
+    ],
+)
+def test_other_frames_are_refused_by_name(frame, error, reason):
+    with pytest.raises(error, match=reason):
+        oc.tables.scan(frame, {"p": int, "x": int}, unit="p")
+
+
+def test_what_nanoseconds_would_round_is_refused():
+    frame = pl.LazyFrame({"p": [1], "x": pl.Series([datetime.min], dtype=pl.Datetime("ns"))})
+    with pytest.raises(InvalidTypeError, match="ns"):
+        oc.tables.scan(frame, {"p": int, "x": datetime}, unit="p")
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pl.LazyFrame({"p": ["1", "secret"], "x": [1, 2]}).with_columns(pl.col("p").cast(pl.Int64)),
+        pl.LazyFrame({"p": [1, 2], "x": [1, 2]}).with_columns(
+            x=pl.Series([3_000_000, 1]).cast(pl.Date)  # the year 10183, which no date of ours has
+        ),
+    ],
+)
+def test_a_plan_that_fails_does_so_before_the_owner_and_shows_no_row(frame):
+    kind = date if frame.collect_schema()["x"] == pl.Date else int
+    with pytest.raises(InvalidValueError, match="its plan has failed") as caught:
+        oc.tables.scan(frame, {"p": int, "x": kind}, unit="p")
+    assert "secret" not in str(caught.value)
+    assert "10183" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_a_missing_file_is_an_error_of_its_own(tmp_path):
+    pl.DataFrame({"p": [1]}).write_parquet(tmp_path / "a.parquet")
+    frame = pl.scan_parquet(tmp_path / "a.parquet")
+    assert values(oc.tables.scan(frame, {"p": int}, unit="p")) == ["(1,)"]
+    (tmp_path / "a.parquet").unlink()
+    with pytest.raises(DataSourceError):
+        oc.tables.scan(frame, {"p": int}, unit="p")
