@@ -22,11 +22,8 @@ from ..tables.domain import tables_of, units_in
 from ..tables.plan import FoundKeys
 from ..tables.schema import KEYS, names_of, value_of
 from ..tables.steps import table_given
+from ..tables.texts import moment
 from .key_noise import MOST_KEYS, Counts, TruncatedGeometric, key_noise
-
-FINDABLE = tuple(
-    kind for kind in KEYS if kind is not datetime
-)  # drivers hand those out differently
 
 
 @constructor
@@ -54,7 +51,7 @@ def make_table_keys(
     :param input_domain: of tables whose units have at most 1000 keys:
         :func:`.make_group_truncate` bounds them
     :param input_metric: units added or removed
-    :param by: names of columns of integers, texts, Booleans or dates
+    :param by: names of columns of integers, texts, Booleans, dates or timestamps
     :param d_out: (ε, δ), ε from 1e-9 to 100, δ from 1e-200 and below 1
     :param d_in: number of units that are protected together
     :return: a measurement. Its ``users`` is a number of units: a key that so many have is released
@@ -80,7 +77,7 @@ def make_table_keys(
     ((1.0, 3.84...e-07), 15)
     """
     tables = tables_of(input_domain, input_metric)
-    names = names_of("by", tables.schema, by, FINDABLE)
+    names = names_of("by", tables.schema, by, KEYS)
     epsilon, delta = epsilon_delta(d_out=d_out)
     if not (1e-9 <= epsilon <= 100.0 and 1e-200 <= delta < 1.0):
         raise InvalidValueError(
@@ -131,7 +128,10 @@ def _counts(kinds: tuple[type, ...], rows: list[tuple[Any, ...]]) -> Counts:
     found: Counts = {}
     for *values, size, units in sorted(rows):
         try:
-            parts = [value_of(kind, by=one) for kind, one in zip(kinds, values, strict=True)]
+            parts = [
+                value_of(kind, by=moment(one) if kind is datetime else one)
+                for kind, one in zip(kinds, values, strict=True)
+            ]
         except (InvalidTypeError, InvalidValueError):
             continue
         key = parts[0] if len(parts) == 1 else tuple(parts)

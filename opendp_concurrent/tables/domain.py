@@ -22,7 +22,7 @@ from ..arguments.provenance import Record
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from ..types import Data
-from .schema import KEYS, KINDS, Schema, column_name, names_of, schema_of
+from .schema import KEYS, KINDS, Decimal, Schema, column_name, names_of, stored_schema_of
 
 
 @dataclass(frozen=True)
@@ -169,6 +169,7 @@ def record_of(tables: Tables) -> dict[str, Any]:
         "unit": tables.schema.unit[0] if len(tables.schema.unit) == 1 else tables.schema.unit,
         "rows": tables.rows,
         "groups": sorted((sorted(one.by), one.groups, one.rows) for one in tables.groups),
+        **({"decimals": tables.schema.scales} if tables.schema.scales else {}),
         **({"sealed": True} if tables.sealed else {}),
         **({"others": _spaces(tables)} if tables.others else {}),
     }
@@ -179,16 +180,27 @@ def _spaces(tables: Tables) -> list[tuple[str, Domain]]:
 
 
 def domain_of_record(
-    columns: Any, unit: Any, rows: Any, groups: Any, sealed: Any = False, others: Any = ()
+    columns: Any,
+    unit: Any,
+    rows: Any,
+    groups: Any,
+    sealed: Any = False,
+    others: Any = (),
+    decimals: Any = (),
 ) -> Domain:
     """Inverse of :func:`record_of`, for messages of anybody, or raise."""
-    types, given = {name: kind for kind, name in KINDS.items()}, {}
+    types, given = {name: kind for kind, name in KINDS.items()}, dict[str, type | Decimal]()
     for pair in checks.elements("columns", columns=columns):
         name, kind = checks.pair(columns=pair)
         if checks.text(columns=kind) not in types:
             raise InvalidTypeError(f"columns must have the types {', '.join(types)}")
         given[checks.text(columns=name)] = types[kind]
-    schema, bounds = schema_of(given, unit), set()
+    for pair in checks.elements("columns", decimals=decimals):
+        name, scale = checks.pair(decimals=pair)
+        if given.get(checks.text(decimals=name)) is not int:
+            raise InvalidTypeError("decimals must be columns of integers")
+        given[name] = Decimal(scale)
+    schema, bounds = stored_schema_of(given, unit), set()
     for one in checks.elements("groups", groups=groups):
         names, most, each = checks.elements("groups", groups=one)
         by = frozenset(names_of("groups", schema, names, KEYS))

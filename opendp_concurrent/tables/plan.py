@@ -149,7 +149,7 @@ def schema_after(relation: Relation) -> Schema:
         return relation.schema
     schema = schema_after(relation.of)
     if isinstance(relation, PublicJoin):
-        return Schema(schema.columns + relation.added, schema.unit)
+        return schema.with_more(relation.added)
     if isinstance(relation, WithColumns):
         return with_columns(schema, relation.columns)
     if isinstance(relation, PrivateJoin):
@@ -159,14 +159,13 @@ def schema_after(relation: Relation) -> Schema:
 
 def with_added(schema: Schema, other: Schema, added: tuple[tuple[str, str], ...]) -> Schema:
     """Return a schema with columns of another one, under new names."""
-    found = tuple((name, other.kind(of)) for name, of in added)
-    return Schema(schema.columns + found, schema.unit)
+    scales, found = dict(other.scales), tuple((name, other.kind(of)) for name, of in added)
+    return schema.with_more(found, tuple((name, scales[of]) for name, of in added if of in scales))
 
 
 def with_columns(schema: Schema, columns: tuple[tuple[str, Node], ...]) -> Schema:
     """Return a schema with other columns; those of a known name stay in their places."""
-    kinds = {name: one.kind for name, one in columns}
-    return Schema(tuple({**dict(schema.columns), **kinds}.items()), schema.unit)
+    return schema.with_plain({name: one.kind for name, one in columns})
 
 
 def moving(relation: Relation) -> tuple[Scan, ...]:
@@ -234,7 +233,8 @@ class FoundKeys:
     """For each key of the data and each j, the number of units that have rows of it and j keys.
 
     A key is the values of a row in the columns ``by``, none of which is NULL. Dates are those of
-    Python. A row of the answer has the values of the key, j, and the number.
+    Python, and timestamps are texts. A row of the answer has the values of the key, j, and the
+    number.
     """
 
     by: tuple[str, ...]

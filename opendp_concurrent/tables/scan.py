@@ -12,6 +12,7 @@ from ..arguments import checks
 from .domain import Tables
 from .engines.duckdb import FILES
 from .engines.known import engine_of, own_connection
+from .frame import plan_given, stored_frame
 from .schema import Decimal, stored_schema_of
 from .table import Table, table_of
 
@@ -94,14 +95,19 @@ def scan(
     [1, 2, -1]
     """
     assert_features("honest-but-curious")
-    if _are_paths(connection):  # the arguments are one place further left
+    frame = plan_given(connection)
+    if frame is not None or _are_paths(connection):  # the arguments are one place further left
         rest: list[Any] = [one for one in (table, schema, unit) if one is not None]
         schema, unit, *_ = *rest, None, None
-    known, scales = stored_schema_of(schema, unit)
+    known = stored_schema_of(schema, unit)
+    scales = dict(known.scales)
     seconds = None if timeout is None else checks.positive(timeout=timeout)
     keep = checks.flag(snapshot=snapshot)
-    opened, names = source_of(connection, table)
-    stored = engine_of(opened).open(names, known, scales)
+    if frame is not None:
+        stored = stored_frame(frame, known, scales)
+    else:
+        opened, names = source_of(connection, table)
+        stored = engine_of(opened).open(names, known, scales)
     found = table_of(stored, Tables(known), seconds)
     return found.fixed() if keep else found
 

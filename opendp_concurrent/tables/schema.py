@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -61,10 +61,13 @@ class Schema:
     :ivar columns: pairs of a name and a type
     :ivar unit: names of the columns that say to whom a row belongs: rows that are equal in all of
         them belong to one unit
+    :ivar scales: the columns of integers that are multiples of 10^-scale, as they were stored, each
+        with its scale. A column that is computed from others is of plain integers
     """
 
     columns: tuple[tuple[str, type], ...]
     unit: tuple[str, ...]
+    scales: tuple[tuple[str, int], ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -87,25 +90,42 @@ class Schema:
             f"{', '.join(self.names)}"
         )
 
+    def spelled(self, column: str) -> str:
+        """Return the type of a column as it was declared."""
+        scale = dict(self.scales).get(column)
+        return KINDS[self.kind(column)] if scale is None else f"Decimal({scale})"
+
     def keep(self, names: tuple[str, ...]) -> Schema:
         """Return the schema of some columns, in their order here, the unit's among them."""
         wanted = {*names, *self.unit}
-        return Schema(tuple(one for one in self.columns if one[0] in wanted), self.unit)
+        columns = tuple(one for one in self.columns if one[0] in wanted)
+        return Schema(columns, self.unit, tuple(one for one in self.scales if one[0] in wanted))
+
+    def with_plain(self, columns: Mapping[str, type]) -> Schema:
+        """Return the schema with other columns; those of a known name stay in their places."""
+        scales = tuple(one for one in self.scales if one[0] not in columns)
+        return Schema(tuple({**dict(self.columns), **columns}.items()), self.unit, scales)
+
+    def with_more(
+        self, columns: tuple[tuple[str, type], ...], scales: tuple[tuple[str, int], ...] = ()
+    ) -> Schema:
+        """Return the schema with new columns at its end."""
+        return Schema(self.columns + columns, self.unit, self.scales + scales)
 
     def __str__(self) -> str:
-        told = (f"{json.dumps(name)}: {KINDS[kind]}" for name, kind in self.columns)
+        told = (f"{json.dumps(name)}: {self.spelled(name)}" for name in self.names)
         return f"{', '.join(told)}; unit {', '.join(map(json.dumps, self.unit))}"
 
 
-def stored_schema_of(schema: Any, unit: Any) -> tuple[Schema, Scales]:
-    """Return a schema, and the scales of the columns that are stored as decimals; or raise."""
+def stored_schema_of(schema: Any, unit: Any) -> Schema:
+    """Return a schema, with the scales of the columns that are stored as decimals; or raise."""
     given = checks.mapping("names of columns to types", schema=schema)
     scales = {name: one.scale for name, one in given.items() if type(one) is Decimal}
     plain = {name: int if name in scales else kind for name, kind in given.items()}
     found = schema_of(plain, unit)
     if set(scales) & set(found.unit):
         raise InvalidTypeError("unit must have no column of decimals, whose texts are not unique")
-    return found, scales
+    return replace(found, scales=tuple(scales.items()))
 
 
 def schema_of(schema: Any, unit: Any) -> Schema:

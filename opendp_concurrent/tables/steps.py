@@ -376,7 +376,7 @@ def make_public_join(
     given = checks.mapping("keys to values", rows=rows)
     keys = keys_of(tuple(tables.schema.kind(name) for name in names), rows=list(given))
     values = [_row(added, one) for one in given.values()]
-    after = Schema(tables.schema.columns + added, tables.schema.unit)
+    after = tables.schema.with_more(added)
     public = nodes.Values(keys), nodes.Values(values)
     return _step(tables, tables.on(after), lambda of: nodes.PublicJoin(of, names, added, *public))
 
@@ -408,7 +408,8 @@ def make_private_join(
     :param columns: names of the columns to add; or a mapping from new names to theirs; all of them
         if left out
     :param on: names of columns of both tables, of integers, texts, Booleans or dates, in which a
-        partner is equal besides the unit. NULL equals nothing
+        partner is equal besides the unit, in the same types; decimals of the same scale. NULL
+        equals nothing
     :param how: ``"inner"``: rows with a partner, once for each; ``"left"``: also rows without one,
         with NULL in the new columns; ``"semi"``: rows with a partner, once, without new columns;
         ``"anti"``: rows without a partner
@@ -462,8 +463,13 @@ def _common(schema: Schema, other: Schema, on: Any) -> tuple[str, ...]:
         return ()
     names = names_of("on", schema, on, KEYS)
     for name in names:
-        if other.kind(name, "on") is not schema.kind(name):
-            raise InvalidTypeError(f"on ({name}) must have the same type in both tables")
+        other.kind(name, "on")
+        own, theirs = schema.spelled(name), other.spelled(name)
+        if own != theirs:
+            raise InvalidTypeError(
+                f"on ({name}) must have the same type in both tables, found {own} and {theirs}; "
+                "with_columns makes a decimal an integer of another unit, as col(name) * 10"
+            )
     return names
 
 

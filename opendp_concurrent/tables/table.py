@@ -54,7 +54,12 @@ class Table:
 
     def derived(self, relation: Relation, tables: Tables) -> Table:
         """Return a table whose plan goes on from this one's. Nothing runs."""
-        return self._after(self._engine, relation, tables, self._held, self._others)
+        return self._after(relation, tables, self._others)
+
+    def _after(self, relation: Relation, tables: Tables, others: Mapping[str, Table]) -> Table:
+        """Return a table of the same process: a fork of it may not use the connection."""
+        known = self._timeout, self._held, others, self._process
+        return Table(self._engine, relation, tables, *known)
 
     def with_tables(self, **others: Table) -> Table:
         """Return this table with others of the same units, which queries may join to it.
@@ -88,29 +93,21 @@ class Table:
                 )
             known[column_name(others=name)] = replace(one.tables, others=())
         after = replace(self.tables, others=tuple(sorted(known.items())), sealed=False)
-        beside = {**self._others, **others}
-        return self._after(self._engine, self._relation, after, self._held, beside)
+        return self._after(self._relation, after, {**self._others, **others})
 
     def joined(
         self, name: str, node: Callable[[Relation, Relation], Relation], tables: Tables
     ) -> Table:
-        """Return a table whose plan goes on from this one's, and that of another. Nothing runs."""
+        """Return a table whose plan goes on from this one's, and that of another. Nothing runs.
+
+        Its statements are cancelled after the shorter timeout of both.
+        """
         other = self._others[name]
         engine, held = self._engine.beside(other._engine), self._held + other._held
         assert engine is not None
         relation = node(self._relation, other._relation)
-        return self._after(engine, relation, tables, held, self._others)
-
-    def _after(
-        self,
-        engine: Engine,
-        relation: Relation,
-        tables: Tables,
-        held: tuple[Any, ...],
-        others: Mapping[str, Table],
-    ) -> Table:
-        """Return a table of the same process: a fork of it may not use the connection."""
-        return Table(engine, relation, tables, self._timeout, held, others, self._process)
+        timeout = min(filter(None, (self._timeout, other._timeout)), default=None)
+        return Table(engine, relation, tables, timeout, held, self._others, self._process)
 
     @property
     def relation(self) -> Relation:

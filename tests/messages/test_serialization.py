@@ -22,7 +22,7 @@ from opendp_concurrent.errors import ConcurrentError, InvalidTypeError, InvalidV
 from opendp_concurrent.messages import calls, values
 from opendp_concurrent.messages.kinds import BY_ANNOTATION, BY_NAME, KINDS, OF_OPENDP
 from opendp_concurrent.tables.domain import Tables, table_domain, units
-from opendp_concurrent.tables.schema import schema_of
+from opendp_concurrent.tables.schema import schema_of, stored_schema_of
 
 from ..contracts import tables
 from ..contracts.catalogue import NAMED_CASTS, PUBLIC
@@ -65,7 +65,7 @@ def table():
 
 def linked():
     """The space of tables beside others."""
-    homes = Tables(schema_of(SCHEMA, "person"), 2)
+    homes = Tables(stored_schema_of({**SCHEMA, "eur": oc.tables.Decimal(2)}, "person"), 2)
     return table_domain(Tables(schema_of(SCHEMA, "person"), others=(("homes", homes),))), units()
 
 

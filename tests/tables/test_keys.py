@@ -1,7 +1,7 @@
 """Keys that are found from the data: the statement on each engine, the loss, what is refused."""
 
 from collections import Counter, defaultdict
-from datetime import date
+from datetime import date, datetime
 
 import opendp.prelude as dp
 import pytest
@@ -29,7 +29,11 @@ def expected(found, by):
         key = tuple(row[name] for name in by)
         if None not in key:
             keys[row[found.unit]].add(key)
-    return Counter((*key, len(own)) for own in keys.values() for key in own)
+    return Counter(
+        (*(one.isoformat(" ") if type(one) is datetime else one for one in key), len(own))
+        for own in keys.values()
+        for key in own
+    )
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=RELAXED)
@@ -78,6 +82,35 @@ def test_keys_of_many_units_are_found(engine):
         (zone, DAYS[at]) for zone in ("north", "south") for at in (2, 0, 1)
     ]
     assert set(both(table).values()) == {None}
+
+
+MOMENTS = [datetime.min, datetime(1969, 12, 31, 23, 59, 59, 999999), datetime(2024, 2, 29, 1)]
+MOMENTS += [datetime(2024, 2, 29, 1, 0, 0, 120000), datetime.max, None]
+
+
+def test_timestamps_are_found(engine):
+    schema = {"person": int, "zone": str, "at": datetime}
+    rows = [{"person": p, "zone": "n", "at": MOMENTS[p % 6]} for p in range(1200)]
+    table = engine.load(Data(schema, "person", rows))
+    bounded = table.space >> oc.t.then_truncate(1)
+    found = (bounded >> oc.m.then_table_keys("at", d_out=(1.0, 1e-6)))(table)
+    assert list(found) == MOMENTS[:-1]
+    assert all(abs(number - 200) <= 14 for number in found.values())
+    both = bounded >> oc.m.then_table_keys(["zone", "at"], d_out=(1.0, 1e-6))
+    assert list(both(table)) == [("n", one) for one in MOMENTS[:-1]]
+    counts = bounded >> oc.t.then_table_counts("at", list(found))
+    assert counts(table) == [200] * 5
+
+
+def test_moments_that_python_does_not_have_are_left_out(on_duckdb):
+    on_duckdb.connection.execute(
+        "CREATE OR REPLACE TABLE later AS SELECT range AS person, ['infinity', '-infinity', "
+        "'290000-01-01', '0044-03-15 (BC)', '2024-01-01'][1 + range % 5]::TIMESTAMP AS at "
+        "FROM range(500)"
+    )
+    table = oc.tables.scan(on_duckdb.connection, "later", {"person": int, "at": datetime}, "person")
+    made = table.space >> oc.t.then_truncate(1) >> oc.m.then_table_keys("at", d_out=(1.0, 1e-6))
+    assert list(made(table)) == [datetime(2024, 1, 1)]
 
 
 def test_days_that_python_does_not_have_are_left_out(on_duckdb):

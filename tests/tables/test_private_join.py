@@ -380,3 +380,42 @@ def test_the_domain_tells_all_tables(on_duckdb):
     assert one.space[0] != other.space[0] != flights(on_duckdb).space[0]
     with pytest.raises(OpenDPException, match="arg must be Table"):
         (one.space >> oc.t.then_private_join("planes", how="semi"))(other)
+
+
+def decimals(path, digits, column="eur"):
+    path.write_text(f"p,{column}\n1,1.2\n2,1.25\n2,3\n")
+    return oc.tables.scan(path, {"p": int, column: oc.tables.Decimal(digits)}, unit="p")
+
+
+def test_decimals_of_two_scales_are_not_compared(tmp_path):
+    cents, mills = (decimals(tmp_path / f"{digits}.csv", digits) for digits in (2, 3))
+    with pytest.raises(InvalidTypeError, match=r"found Decimal\(2\) and Decimal\(3\)"):
+        cents.with_tables(m=mills).space >> oc.t.then_private_join("m", (), on="eur", how="semi")
+    stored = (mills.space >> oc.t.then_truncate(2, materialize=True))(mills)
+    with pytest.raises(InvalidTypeError, match=r"found Decimal\(2\) and Decimal\(3\)"):
+        cents.with_tables(m=stored).space >> oc.t.then_private_join("m", (), on="eur", how="semi")
+    finer = (cents.space >> oc.t.then_with_columns({"eur": oc.tables.col("eur") * 10}))(cents)
+    plain = (mills.space >> oc.t.then_with_columns({"eur": oc.tables.col("eur") * 1}))(mills)
+    both = finer.with_tables(m=plain)
+    joined = both.space >> oc.t.then_private_join("m", on="eur", how="semi")
+    count = joined >> oc.t.then_truncate(9) >> oc.t.then_table_count()
+    assert count(both) == 3
+    added = cents.with_tables(m=mills).space >> oc.t.then_private_join("m", {"eur3": "eur"})
+    schema = added.output_domain.descriptor.schema
+    assert dict(schema.scales) == {"eur": 2, "eur3": 3}
+    assert '"eur3": Decimal(3)' in str(schema)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"), [(None, 5.0, 5.0), (9.0, 5.0, 5.0), (5.0, None, 5.0)]
+)
+def test_a_join_has_the_shorter_timeout(tmp_path, first, second, expected):
+    (tmp_path / "a.csv").write_text("p\n1\n")
+    main, other = (
+        oc.tables.scan(tmp_path / "a.csv", {"p": int}, unit="p", timeout=one)
+        for one in (first, second)
+    )
+    both = main.with_tables(o=other)
+    assert both.timeout == first
+    made = both.space >> oc.t.then_private_join("o")
+    assert made(both).timeout == expected

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 from ...interrupts import whole
@@ -366,13 +366,13 @@ class Renderer:
         found = None
         for name, own in zip(one.by, by, strict=True):
             conditions = [sql.not_null(own)]
-            if schema.kind(name) is date:  # others cannot be handed out by drivers
-                ends = (exp.GTE, date.min), (exp.LTE, date.max)
+            kind = schema.kind(name)
+            if kind in (date, datetime):  # others cannot be handed out by drivers
                 conditions += [
                     sql.known(
-                        order(this=sql.column(own), expression=self._dialect.constant(end, date))
+                        order(this=sql.column(own), expression=self._dialect.constant(end, kind))
                     )
-                    for order, end in ends
+                    for order, end in ((exp.GTE, kind.min), (exp.LTE, kind.max))
                 ]
             for condition in conditions:
                 found = condition if found is None else sql.conjunction(found, condition)
@@ -381,7 +381,11 @@ class Renderer:
         of_unit = exp.alias_(sql.window(exp.Count(this=exp.Star()), unit, []), "j")
         columns = [*map(sql.column, by), sql.column("j")]
         numbered = sql.select([*columns[:-1], of_unit], pairs)
-        counted = sql.select([*columns, exp.Count(this=exp.Star())], numbered)
+        told = [  # drivers hand out timestamps differently, and all engines write the same text
+            cast(own.copy(), str) if schema.kind(name) is datetime else own
+            for name, own in zip(one.by, columns, strict=False)
+        ]
+        counted = sql.select([*told, columns[-1], exp.Count(this=exp.Star())], numbered)
         return counted.group_by(*(each.copy() for each in columns), copy=False)
 
     def _per_unit(
