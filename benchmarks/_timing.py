@@ -1,4 +1,4 @@
-"""What the benchmarks share: options, tables, targets, and the JSON line. Asserts nothing."""
+"""What the benchmarks share: options, tables, targets, and files of results. Asserts nothing."""
 
 from __future__ import annotations
 
@@ -6,10 +6,27 @@ import argparse
 import json
 import os
 import platform
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
 from math import isnan
+from pathlib import Path
 from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+PACKAGES = (
+    "opendp",
+    "numpy",
+    "scipy",
+    "polars",
+    "duckdb",
+    "pyspark",
+    "dp-accounting",
+    "jax-privacy",
+)
+_tables: list[dict[str, Any]] = []  # what this process has printed
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
@@ -17,25 +34,47 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=description)
     made.add_argument("--quick", action="store_true", help="under 50 s; estimates are labelled")
     made.add_argument("--json", action="store_true", help="last line: the figures as JSON")
+    made.add_argument("--save", action="store_true", help=f"write {RESULTS.name}/<benchmark>.json")
     return made
 
 
-def print_machine() -> None:
-    """Print what the figures depend on."""
+def machine() -> dict[str, Any]:
+    """Return what the figures depend on."""
     model = platform.processor() or platform.machine()
     if os.path.exists("/proc/cpuinfo"):
         with open("/proc/cpuinfo") as lines:
             names = [line.split(":", 1)[1].strip() for line in lines if "model name" in line]
         model = names[0] if names else model
+    return {
+        "processor": model,
+        "cores": os.cpu_count(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        "load_average": round(os.getloadavg()[0], 1),  # other work makes times longer
+        "python": platform.python_version(),
+        "packages": {name: found for name in PACKAGES if (found := _version(name)) is not None},
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def print_machine() -> None:
+    """Print what the figures depend on."""
+    found = machine()
     print(
-        f"{model}, {os.cpu_count()} cores; Python {platform.python_version()}, "
-        f"OpenDP {version('opendp')}, RUST_BACKTRACE={os.environ.get('RUST_BACKTRACE')}"
+        f"{found['processor']}, {found['cores']} cores; Python {found['python']}, "
+        f"OpenDP {_version('opendp')}, RUST_BACKTRACE={os.environ.get('RUST_BACKTRACE')}"
     )
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print ``rows``: text to the left, numbers to the right, None as a dash."""
     cells = [[_text(cell) for cell in row] for row in rows]
+    _tables.append({"title": title, "header": list(header), "rows": cells})
     widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
     right = [all(not isinstance(row[i], str) for row in rows) for i in range(len(header))]
     print(f"\n{title}")
@@ -58,7 +97,7 @@ def report(
     estimated: Mapping[str, str],
     options: argparse.Namespace,
 ) -> None:
-    """Print the figures beside what is aimed at, then, if asked for, as one line of JSON.
+    """Print the figures beside what is aimed at; if asked for, also as JSON, and to a file.
 
     :param figures: NaN where there was nothing to measure with
     :param targets: ``"at most"``, ``"at least"``, ``"below"``, ``"within 2% of"`` or
@@ -73,6 +112,7 @@ def report(
         "within 3% of": lambda figure, target: abs(figure - target) <= 0.03 * target,
     }
     rows = []
+    found: dict[str, dict[str, Any]] = {}
     for name, figure in figures.items():
         aim, verdict = None, None
         if name in targets:
@@ -83,10 +123,42 @@ def report(
         if isnan(figure):
             value, verdict = None, "not measured"
         rows.append([name, value, aim, verdict, estimated.get(name)])
+        said = {"target": aim, "verdict": verdict, "note": estimated.get(name)}
+        found[name] = {"value": _rounded(figure), **{k: v for k, v in said.items() if v}}
+    saved = list(_tables)
     print_table("Figures", ["figure", "value", "target", "", "note"], rows)
     if options.json:
-        rounded = {name: _rounded(figure) for name, figure in figures.items()}
+        rounded = {name: one["value"] for name, one in found.items()}
         print(json.dumps({**rounded, "quick": options.quick, "estimated": dict(estimated)}))
+    if options.save:
+        _save(found, saved, quick=options.quick)
+
+
+def _save(figures: Mapping[str, Any], tables: Sequence[Any], *, quick: bool) -> None:
+    """Write the file of results that is named as the script; the docs make their tables from it."""
+    name = Path(sys.argv[0]).stem
+    content = {
+        "benchmark": name,
+        "date": datetime.now(timezone.utc).date().isoformat(),
+        "commit": _commit(),
+        "quick": quick,
+        "machine": machine(),
+        "figures": figures,
+        "tables": tables,
+    }
+    RESULTS.mkdir(exist_ok=True)
+    text = json.dumps(content, indent=1, ensure_ascii=False)
+    (RESULTS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _commit() -> str | None:
+    """Return the commit, marked if other files than results are changed; None without git."""
+    git = ["git", "-C", str(RESULTS.parents[1])]
+    head = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True)
+    if head.returncode:
+        return None
+    others = [*git, "diff", "--quiet", "HEAD", "--", ".", f":!{RESULTS}"]
+    return head.stdout.strip() + "-dirty" * bool(subprocess.run(others, check=False).returncode)
 
 
 def _rounded(figure: float) -> float | None:

@@ -1,6 +1,6 @@
 """How many launches of (ε0, 0) a bound (ε, δ) admits: each rule, OpenDP, and the optimum.
 
-    python benchmarks/admitted.py [--quick] [--json]
+    python benchmarks/admitted.py [--quick] [--json] [--save]
 
 The optimum is that of launches whose losses are fixed up front and equal [KOV15]; it is no rule
 for losses that are chosen on the way. OpenDP's sum is that of its own composition. Ours are counted

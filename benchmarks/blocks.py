@@ -1,6 +1,6 @@
 """Launches on 10^4 of 10^6 blocks, and how many launches blocks admit where one filter would not.
 
-    python benchmarks/blocks.py [--quick] [--json]
+    python benchmarks/blocks.py [--quick] [--json] [--save]
 
 ``block_launch_us_1e4_of_1e6`` is the median time of a launch beyond its mechanism: the same call of
 the mechanism on the same selected data is subtracted, measured in turns with it.

@@ -1,6 +1,6 @@
 """What continual counters cost, beside the noise that they need, and how large their errors are.
 
-    python benchmarks/continual.py [--quick] [--json]
+    python benchmarks/continual.py [--quick] [--json] [--save]
 
 The peer is the bare cost of drawing noise: one integer of OpenDP's noise for each update, in
 vectors. Errors are computed by formula, and measured on real answers: those of random steps of

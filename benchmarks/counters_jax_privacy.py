@@ -1,7 +1,7 @@
 """Errors of buffered counters beside those of jax_privacy's buffered Toeplitz matrices.
 
     python -m venv .venv-jax && .venv-jax/bin/pip install jax-privacy
-    .venv-jax/bin/python benchmarks/counters_jax_privacy.py [--json]
+    .venv-jax/bin/python benchmarks/counters_jax_privacy.py [--json] [--save]
 
 Run this in an environment with jax_privacy 2.0; the package need not be there. All errors are
 computed by one function, from the first T entries of C: the norm of its first column, times the
@@ -11,14 +11,13 @@ T, in units of the noise that one item would need (ρ = 1/2).
 
 from __future__ import annotations
 
-import argparse
-import json
 import runpy
 import time
 from pathlib import Path
 
 import jax
 import numpy as np
+from _timing import parser, print_machine, print_table, report
 from jax_privacy.matrix_factorization import buffered_toeplitz
 
 TABLE = Path(__file__).parents[1] / "opendp_concurrent/counters/factors/buffers_table.py"
@@ -57,26 +56,25 @@ def theirs(horizon: int, count: int) -> dict[str, buffered_toeplitz.BufferedToep
 
 def main() -> None:
     """Run, print, report."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON as well")
-    options = parser.parse_args()
+    options = parser(__doc__).parse_args()
+    print_machine()
     jax.config.update("jax_enable_x64", True)
     figures: dict[str, float] = {}
-    names = "T", "buffers", "ours", "theirs", "is", "seconds"
-    print("".join(f"{name:>12}" for name in names))
+    rows = []
     for exponent in (10, 14, 20):
         horizon = 2**exponent - 1
         delta, omega = ours(horizon)
         mine, start = rmse(delta, omega, horizon), time.perf_counter()
         for kind, blt in theirs(horizon, len(delta)).items():
             error = rmse(1 - np.array(blt.buf_decay), np.array(blt.output_scale), horizon)
-            seconds = time.perf_counter() - start
-            row = horizon, len(delta), mine, error, kind, seconds
-            cells = (f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row)
-            print("".join(f"{cell:>12}" for cell in cells), flush=True)
+            rows.append([kind, horizon, len(delta), mine, error, time.perf_counter() - start])
             figures[f"ours_over_{kind}_{exponent}"] = mine / error
-    if options.json:
-        print(json.dumps(figures))
+    print_table(
+        "Root mean square errors at ρ = 1/2",
+        ["jax_privacy by", "T", "buffers", "here", "jax_privacy", "seconds"],
+        rows,
+    )
+    report(figures, {}, {}, options)
 
 
 if __name__ == "__main__":

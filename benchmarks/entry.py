@@ -1,6 +1,6 @@
 """What it costs to begin: imports, a command on a ledger, and scales that are left to be found.
 
-    python benchmarks/entry.py [--quick] [--json]
+    python benchmarks/entry.py [--quick] [--json] [--save]
 
 CPU times are of fresh processes, with bytecode in place: medians of 7. Imports are measured with
 the modules that OpenDP's prelude loads by itself: scikit-learn, if it is there, brings SciPy with

@@ -1,6 +1,6 @@
 """What a launch costs end to end on each handle, at 10^5 rows: the first one, and later ones.
 
-    python benchmarks/handles.py [--quick] [--json]
+    python benchmarks/handles.py [--quick] [--json] [--save]
 
 All launches are of a count with Laplace noise. The floor is the bare measurement, invoked through
 OpenDP on data that are converted already. ``invoke`` passes the rows to the handle's measurement,

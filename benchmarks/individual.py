@@ -1,6 +1,6 @@
 """What a query of ten million individual budgets costs, beside the bare sum that it answers.
 
-    python benchmarks/individual.py [--quick] [--json]
+    python benchmarks/individual.py [--quick] [--json] [--save]
 
 The peer is NumPy and OpenDP without budgets: the same values, clipped and added up in floats, and
 one draw of noise; so it is private for one query, and knows nothing of a second one. Both take

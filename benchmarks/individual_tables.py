@@ -1,6 +1,6 @@
 """What a launch on individual budgets in an engine costs, beside the sums that it charges for.
 
-    python benchmarks/individual_tables.py [--quick] [--json]
+    python benchmarks/individual_tables.py [--quick] [--json] [--save]
 
 Tables of two rows a unit, in a DuckDB file and in PostgreSQL. The peer is the engine's own
 statement without budgets: the sum of the clipped sums of all units. Both take turns. A launch also

@@ -1,6 +1,6 @@
 """What a launch costs: OpenDP's filter and odometer, ours, and the bare measurement.
 
-    python benchmarks/launch_cost.py [--quick] [--json]
+    python benchmarks/launch_cost.py [--quick] [--json] [--save]
 
 The floor is the bare measurement, invoked through OpenDP on data that are converted already. Costs
 are taken in small alternating blocks, since machines are noisy, and ratios are of medians.

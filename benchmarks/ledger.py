@@ -1,6 +1,6 @@
 """What a durable launch costs, beside the commits of the database itself.
 
-    python benchmarks/ledger.py [--quick] [--json]
+    python benchmarks/ledger.py [--quick] [--json] [--save]
 
 The peer is the database alone: the same row, inserted and committed by its own driver, with the
 same durability. For several processes both are measured with 1, 2, 4 and 8 of them: the peers write

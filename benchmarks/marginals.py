@@ -1,6 +1,6 @@
 """How many one-way marginals can be told: composition under pure, approximate and concentrated DP.
 
-    python benchmarks/marginals.py [--quick] [--json] [--picture PATH]
+    python benchmarks/marginals.py [--quick] [--json] [--save] [--picture PATH]
 
 The comparison of Steinke's slides on composition, on the accounting of this package. A dataset of n
 records with d binary attributes; each of the d means is released with noise of standard deviation

@@ -1,6 +1,6 @@
 """What interactive mechanisms cost, and how near their stated errors are to the measured ones.
 
-    python benchmarks/mechanisms.py [--quick] [--json]
+    python benchmarks/mechanisms.py [--quick] [--json] [--save]
 
 Costs are medians of repeated, alternating blocks in one process. Errors are of real runs: data and
 queries are seeded, noise is OpenDP's and cannot be.

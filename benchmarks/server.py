@@ -1,6 +1,6 @@
 """What requests of the example server cost: launches, refusals, and repeated requests.
 
-    python benchmarks/server.py [--quick] [--json]
+    python benchmarks/server.py [--quick] [--json] [--save]
 
 1,000 analysts launch once each, which spends their limits, and then go on asking. A refused request
 stores its key, is decided on the ledger, and forgets its key: it must not cost more than a launch.

@@ -1,6 +1,6 @@
 """How near the strategies of linear queries are to the best known ones.
 
-    python benchmarks/strategies.py [--quick] [--json]
+    python benchmarks/strategies.py [--quick] [--json] [--save]
 
 Errors are root mean squares at ρ = 1/2 or ε = 1, records added or removed. They are computed from
 the strategy that is released, except for those against OpenDP's tree, which are of real runs. Noise

@@ -1,6 +1,6 @@
 """Tables in an engine: what a launch costs beyond the engine's own statement.
 
-    python benchmarks/tables.py [--quick] [--json]
+    python benchmarks/tables.py [--quick] [--json] [--save]
 
 The peer is the engine: ``count_over_engine`` and ``groups_over_engine`` compare a launch with the
 statement that this launch runs, on a cursor of the same connection, to the integers. Both are

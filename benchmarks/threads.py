@@ -1,6 +1,6 @@
 """Heavy launches from two threads through one filter: OpenDP's calls release the interpreter lock.
 
-    python benchmarks/threads.py [--quick] [--json]
+    python benchmarks/threads.py [--quick] [--json] [--save]
 
 The peer is OpenDP's odometer, whose queryables may be used by one thread at a time: it runs from
 one thread here. ``speedup_2`` is of ours, ``speedup_2_bare`` that of the measurement without any

@@ -1,7 +1,7 @@
 """f-DP composition here against dp-accounting's PLD accountant, and prv-accountant if it is there.
 
     pip install 'opendp-concurrent[bench]'
-    python benchmarks/tradeoff.py [--quick] [--json]
+    python benchmarks/tradeoff.py [--quick] [--json] [--save]
 
 ``hetero_200``: 100 Gaussians and 100 Laplaces, all different, one after another; ε at δ = 1e-6 at
 the end. ``running_200``: the same with ε asked after each, over a tenth of dp-accounting's seconds

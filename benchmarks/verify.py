@@ -1,6 +1,6 @@
 """What the verify tools compute: simulations, interleavings, promises, and a rule that fails.
 
-    python benchmarks/verify.py [--quick] [--json] [--workers N]
+    python benchmarks/verify.py [--quick] [--json] [--save] [--workers N]
 
 ``lp_*``: the experiment of Vadhan and Wang, Section 6: random mechanisms of two rounds as
 postprocessed randomized response, one linear programme each. ``worst_excess_over_promise``: the

@@ -1,16 +1,26 @@
 import re
+import sys
 from importlib.metadata import version as _version
+from pathlib import Path
 
 from docutils import nodes
 from sphinx import addnodes
 
 from opendp_concurrent.references import REFERENCES
 
+sys.path.insert(0, str(Path(__file__).parent))  # for _results
+
 project = "opendp_concurrent"
 copyright = "The opendp_concurrent developers"
 author = "The opendp_concurrent developers"
 release = _version("opendp-concurrent")
-extensions = ["sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design", "myst_nb"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "myst_nb",
+    "_results",
+]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "  # prompts and output are not copied
 copybutton_prompt_is_regexp = True
 nb_execution_mode = "force"
