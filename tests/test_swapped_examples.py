@@ -5,6 +5,7 @@ Each story runs with OpenDP's own names and with ours: same arguments, same kind
 
 from types import SimpleNamespace
 
+import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import pytest
@@ -69,6 +70,14 @@ def test_positional_arguments(api, space, meas_count):
     assert isinstance(qbl(meas_count), int)
     qbl = api.make_filter(api.make_odometer(*space, dp.max_divergence()), 1, 2.0)(DATA)
     assert isinstance(qbl(meas_count), int)
+
+
+@both
+def test_losses_as_an_array(api, space, meas_count):
+    """OpenDP's ``Sequential`` of contingency tables passes an array."""
+    made = api.make_composition(*space, dp.max_divergence(), 1, np.array([2.0, 1.0]))
+    assert made.map(1) == 3.0
+    assert isinstance(made(DATA)(meas_count), int)
 
 
 # --- user guide: fully adaptive composition, privacy filters ---------------------------------

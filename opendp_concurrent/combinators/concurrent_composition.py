@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from opendp.mod import Domain, Measure, Metric
 
 from ..accounts.account import Bound
@@ -91,8 +92,7 @@ def make_concurrent_composition(
     measure = composition_measure(output_measure)
     d_in = validate_d_in(input_metric, d_in)
     shares, accounting = _shares(measure, d_mids, orders)
-    start = accounting.start(measure)
-    whole = start
+    start = whole = accounting.start(measure)
     for share in shares:
         whole = whole.after(share)
     d_out = whole.loss if delta is None else measure.optimal(shares, delta)
@@ -115,7 +115,8 @@ def make_concurrent_composition(
 def _shares(
     measure: CompositionMeasure, d_mids: Argument, orders: Argument
 ) -> tuple[tuple[Loss, ...], Loss]:
-    given = [down(one) for one in checks.elements("losses", d_mids=d_mids)]
+    listed = d_mids.tolist() if type(d_mids) is np.ndarray else d_mids  # as OpenDP's Sequential has
+    given = [down(one) for one in checks.elements("losses", d_mids=listed)]
     if not given:
         raise InvalidValueError("d_mids must have at least one element; pass one per launch")
     if not len(given) <= MOST_LAUNCHES:
@@ -124,8 +125,7 @@ def _shares(
             "are kept in memory; a filter takes any number of launches"
         )
     shares = tuple(measure.validate(f"d_mids[{index}]", share) for index, share in enumerate(given))
-    on_orders = check_orders(measure, orders)
-    if on_orders is None:
+    if (on_orders := check_orders(measure, orders)) is None:
         return shares, measure.fixed_sum()
     return tuple(grid_curve(on_orders.orders, share, "d_mids") for share in shares), on_orders
 

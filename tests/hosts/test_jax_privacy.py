@@ -1,0 +1,91 @@
+"""A training loop of jax_privacy: its events are read, and agree with its own accountant."""
+
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors.events import UnsupportedEventError
+
+pytest.importorskip("jax_privacy", reason="run by hand, in an environment with jax-privacy")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+import dp_accounting
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from dp_accounting.pld import PLDAccountant
+from jax_privacy import batch_selection
+from jax_privacy.experimental import accounting, execution_plan
+
+EPSILON, DELTA, STEPS = 1.0, 1e-5, 60
+SPECIAL = dp_accounting.NeighboringRelation.REPLACE_SPECIAL  # of plans: a record becomes empty
+
+
+def configure(bands, **options):
+    return execution_plan.BandMFExecutionPlanConfig.default(
+        num_bands=bands, iterations=STEPS, sampling_prob=0.1 * bands, **options
+    )
+
+
+@pytest.mark.parametrize("bands", [1, 2, 4])
+def test_a_plan_has_the_epsilon_that_it_was_calibrated_for(bands):
+    plan = configure(bands, epsilon=EPSILON, delta=DELTA).plan
+    ours = oc.fdp.from_dp_event(plan.dp_event, SPECIAL)
+    theirs = PLDAccountant(SPECIAL).compose(plan.dp_event).get_epsilon(DELTA)
+    assert theirs == pytest.approx(EPSILON, rel=1e-2)
+    assert ours.epsilon(DELTA) == pytest.approx(theirs, rel=1e-3)
+
+
+EVENTS = {
+    "DP-SGD": lambda: accounting.dpsgd_event(1.1, STEPS, sampling_prob=0.02),
+    "banded": lambda: accounting.amplified_bandmf_event(2.0, STEPS, sampling_prob=0.1, num_bands=4),
+}
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_events_agree_with_the_accountant_of_dp_accounting(name):
+    event = EVENTS[name]()
+    theirs = PLDAccountant().compose(event).get_epsilon(DELTA)
+    assert oc.fdp.from_dp_event(event).epsilon(DELTA) == pytest.approx(theirs, rel=1e-3)
+
+
+def test_an_event_that_is_not_known_is_refused():
+    event = accounting.truncated_dpsgd_event(
+        1.1, STEPS, sampling_prob=0.02, num_examples=1_000, truncated_batch_size=40
+    )
+    with pytest.raises(UnsupportedEventError):
+        oc.fdp.from_dp_event(event)
+
+
+def loss(params, features, labels):
+    logits = features @ params["weights"] + params["bias"]
+    return -jnp.mean(jax.nn.log_sigmoid(jnp.where(labels, logits, -logits)))
+
+
+def test_a_model_is_trained_and_queries_share_its_budget():
+    plan = configure(2, epsilon=EPSILON, delta=DELTA).plan
+    gradients = plan.clipped_grad(loss, batch_argnums=(1, 2))
+    draw = np.random.default_rng(1)
+    features = draw.normal(size=(2_000, 5))
+    labels = features @ np.array([2.0, -1, 0.5, 0, 0]) > 0
+    features, labels = jnp.asarray(features), jnp.asarray(labels)
+    params = {"weights": jnp.zeros(5), "bias": jnp.zeros(())}
+    noise, optimizer = plan.noise_addition_transform.init(params), optax.sgd(0.01)
+    state = optimizer.init(params)
+    before = float(loss(params, features, labels))
+    for indices in plan.batch_selection_strategy.batch_iterator(len(labels)):
+        padded = batch_selection.pad_to_multiple_of(indices, 64)
+        sums = gradients(params, features[padded], labels[padded], is_padding_example=padded == -1)
+        noisy, noise = plan.noise_addition_transform.update(sums, noise)
+        updates, state = optimizer.update(noisy, state)
+        params = optax.apply_updates(params, updates)
+    assert float(loss(params, features, labels)) < before
+
+    # Beside the training: 20 Gaussian counts. One bound for all, below the sum of two.
+    trained = oc.fdp.from_dp_event(plan.dp_event, SPECIAL)
+    count = dp_accounting.GaussianDpEvent(10.0)
+    counts = dp_accounting.SelfComposedDpEvent(count, 20)
+    both = oc.fdp.from_dp_event(dp_accounting.ComposedDpEvent([plan.dp_event, counts]), SPECIAL)
+    asked = oc.fdp.from_dp_event(counts, SPECIAL)
+    assert trained.epsilon(DELTA) < both.epsilon(DELTA)
+    assert both.epsilon(DELTA) < trained.epsilon(DELTA / 2) + asked.epsilon(DELTA / 2)
