@@ -29,6 +29,8 @@ from ..errors.ledger import LedgerError
 from ..interrupts import WHOLE, Lock, let_in
 from .decide import Turn, decide
 
+_PATIENCE = 0.05  # seconds between looks
+
 
 class _Thread(local):
     """What a thread waits by."""
@@ -92,8 +94,8 @@ class _Launch:
             self._wake.release()
 
     def wait(self) -> None:
-        """Wait until somebody wakes its thread."""
-        self._wake.acquire()
+        """Wait until somebody wakes its thread, or for a moment: a signal may reach another one."""
+        self._wake.acquire(timeout=_PATIENCE)
 
 
 class Queue:
