@@ -61,6 +61,62 @@ class Tracked(NamedTuple):
 Plan = dict[Key, Tracked] | BudgetExceededError  # the state after a launch, or its refusal
 
 
+class Trial(NamedTuple):
+    """Equal launches that were planned, for the arbiter of their tree to charge.
+
+    :ivar chain: the accounts to charge, from the one that launches to the root
+    :ivar before: their states, which the plans were made for
+    :ivar plans: of each account; an arbiter may replace them
+    :ivar fits: number of launches
+    :ivar least: the fewest launches that may be charged
+    :ivar runs: whether a mechanism runs next, which closes earlier children
+    """
+
+    chain: tuple[Account, ...]
+    before: list[dict[Key, Tracked]]
+    prices: list[Price]
+    plans: list[Plan]
+    fits: int
+    least: int
+    runs: bool
+
+    def stands(self) -> bool:
+        """Whether the plans are for the states of now. Call this under the lock.
+
+        :raises RefusalError: if the account that launches was closed
+        """
+        if all(map(is_, self.before, [one._state for one in self.chain])):
+            self.chain[0].lifecycle.check()
+            return True
+        return False
+
+    def stands_after(self, others: dict[Account, Plan]) -> bool:
+        """The same if others are charged first, and a ledger decides on what it keeps itself.
+
+        An account that it does not keep is planned again, if no price must be read for that.
+
+        :param others: plans that are being charged
+        """
+        for place, account in enumerate(self.chain):
+            state: State = others.get(account, account._state)
+            if state is not self.before[place] and not account.keeper.recorded:
+                if state.keys() != self.before[place].keys():
+                    return False
+                self.plans[place] = account._plan(state, self.prices[place], self.fits)
+        self.chain[0].lifecycle.check()
+        return True
+
+    def bind(self) -> Lifecycle:
+        """Charge the launches, and return the lifecycle of the child. It cannot fail."""
+        chain = self.chain
+        for place in range(len(chain) - 1, -1, -1):  # from the root
+            chain[place]._state = self.plans[place]
+            chain[place].keeper.keep(self.prices[place], self.fits)
+        account = chain[0]
+        supersedes = self.runs and account._sequential_reason is not None
+        return account.begin() if supersedes else account.lifecycle
+
+
 @dataclass(frozen=True, slots=True)
 class Bound:
     """The bound that an account enforces: a rule on one accumulator, at one d_in.
@@ -250,12 +306,9 @@ class Account:
                 plans: list[Plan] = list(map(Account._plan, chain, before, prices))
             else:
                 fits, plans = self._most(before, prices, count, least)
-            charge = arbiter.charge(chain, prices)  # untrusted maps are read here, before locks
-            with self.lock:
-                if all(map(is_, before, [one._state for one in chain])):
-                    self.lifecycle.check()
-                    if arbiter.decide(chain, plans, charge, fits, least):
-                        return self._rebind(plans, prices, fits, runs)
+            begun = arbiter.settle(Trial(chain, before, prices, plans, fits, least, runs))
+            if begun is not None:
+                return begun, fits
 
     def _most(
         self, before: list[dict[Key, Tracked]], prices: list[Price], count: int, least: int
@@ -324,16 +377,16 @@ class Account:
         except (InvalidTypeError, InvalidValueError) as error:
             raise PrivacyMapError(tracked.query_d_in, str(error)) from error
 
-    def plan_on(self, accumulator: Accumulator, d_mid: Loss, plan: Plan, count: int) -> Plan:
-        """Return the plan for another accumulator: ``plan`` if it was made for that one."""
+    def plan_on(self, accumulator: Accumulator, d_mid: Loss, trial: Trial, place: int) -> Plan:
+        """Return the plan of a trial for another accumulator: its own if it was made for that."""
         assert self._bound is not None
-        if accumulator is self._tracked(self._state).accumulator:
-            return plan
-        self.follow(accumulator)
-        verdict = self._bound.rule.admits(accumulator, d_mid, count)
+        tracked = self._tracked(trial.before[place])
+        if accumulator is tracked.accumulator:
+            return trial.plans[place]
+        verdict = self._bound.rule.admits(accumulator, d_mid, trial.fits)
         if isinstance(verdict, BudgetExceededError):
             return self._refusal(verdict)
-        return {self._bound_key: self._tracked(self._state).holding(verdict)}
+        return {self._bound_key: tracked.holding(verdict)}
 
     def planned(self, plan: Plan) -> Accumulator:
         """Return the accumulator of the bound after a plan that is no refusal."""
@@ -359,16 +412,6 @@ class Account:
         """Close this account, if its bound closes it at a refusal. Call this under the lock."""
         if self._bound and self._bound.halt:
             self.lifecycle.happen(Event.REFUSED_WITH_HALT)
-
-    def _rebind(
-        self, plans: list[Plan], prices: list[Price], count: int, runs: bool
-    ) -> tuple[Lifecycle, int]:
-        chain = self._chain
-        for place in range(len(chain) - 1, -1, -1):  # from the root
-            chain[place]._state = plans[place]
-            chain[place].keeper.keep(prices[place], count)
-        supersedes = runs and self._sequential_reason is not None
-        return self.begin() if supersedes else self.lifecycle, count
 
     # --- readings --------------------------------------------------------------------------
 

@@ -7,12 +7,15 @@ turn ends when the charge is durable. Only then does the mechanism run.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ..sums.accumulator import Accounting, Accumulator
 from ..types import Distance, Loss
+
+if TYPE_CHECKING:
+    from .account import Trial
+    from .lifecycle import Lifecycle
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,34 +66,6 @@ class Charge:
     limits: tuple[LimitCharge, ...] = ()
 
 
-class Turn(Protocol):
-    """A turn at a book. No other launch is charged during the turn."""
-
-    @property
-    def accumulator(self) -> Accumulator:
-        """The accumulator of all charges so far, of every process."""
-
-    def total(self, limit: LimitCharge) -> Accumulator:
-        """Return the accumulator of all charges so far below a limit.
-
-        :raises LimitMismatchError: if another process opened it under other terms
-        """
-
-    def write(
-        self,
-        charge: Charge,
-        after: Accumulator,
-        count: int = 1,
-        limits: tuple[Accumulator, ...] = (),
-    ) -> None:
-        """Add ``count`` equal charges, after which the accumulator is ``after``.
-
-        All of them are durable at turn's end, or none.
-
-        :param limits: the accumulators of its limits after them, in their order
-        """
-
-
 class Kept(Protocol):
     """A total that all processes share: that of a budget, or of a limit below it."""
 
@@ -132,10 +107,12 @@ class Book(Kept, Protocol):
     def limit(self, path: tuple[str, ...], terms: Terms) -> LimitBook:
         """Open a limit below the budget. Its first charge fixes its terms."""
 
-    def turn(self) -> AbstractContextManager[Turn]:
-        """Take a turn. What it writes is durable at its end. An exception undoes it.
+    def settle(self, trial: Trial, charge: Charge) -> Lifecycle | None:
+        """Decide on launches in a turn, and charge them when their charges are durable.
 
-        :raises LedgerError: if it could not be written; the mechanism must not run
+        :return: the lifecycle of the child; None if the launches must be planned again
+        :raises BudgetExceededError: if an account refuses
+        :raises LedgerError: if the charge could not be written; the mechanism must not run
         """
 
 

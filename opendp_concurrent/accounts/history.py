@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from ..errors import BudgetExceededError
 from .charge import Terms
 from .price import Price
 
 if TYPE_CHECKING:
-    from .account import Account, Plan
+    from .account import Account, Plan, Trial
+    from .lifecycle import Lifecycle
     from .on_ledger import OnLimit
 
 
@@ -55,19 +56,10 @@ class Arbiter(Keeper, Protocol):
         :param at: the keeper of that account
         """
 
-    def charge(self, chain: tuple[Account, ...], prices: list[Price]) -> Any:
-        """Return what :meth:`decide` needs of prices. Untrusted maps are read here, before locks.
+    def settle(self, trial: Trial) -> Lifecycle | None:
+        """Charge equal launches for good, or raise the refusal.
 
-        :param chain: the accounts to charge, from the one that launches to the root
-        """
-
-    def decide(
-        self, chain: tuple[Account, ...], plans: list[Plan], charge: Any, count: int, least: int
-    ) -> bool:
-        """Charge equal launches for good, or raise the refusal. Call this under the lock.
-
-        :param plans: of each account in the chain; replaced, if others have charged it meanwhile
-        :return: False if fewer launches than ``count`` may be admitted: they must be planned again
+        :return: the lifecycle of the child; None if the launches must be planned again
         """
 
 
@@ -108,12 +100,10 @@ class History:
     def open_limit(self, at: Keeper, path: tuple[str, ...], terms: Terms) -> None:
         """Return None: a limit has a history of its own."""
 
-    def charge(self, chain: tuple[Account, ...], prices: list[Price]) -> None:
-        """Return None: the plans say it all."""
-
-    def decide(
-        self, chain: tuple[Account, ...], plans: list[Plan], charge: None, count: int, least: int
-    ) -> bool:
-        """Raise the refusal, if an account refuses."""
-        refuse(chain, plans)
-        return True
+    def settle(self, trial: Trial) -> Lifecycle | None:
+        """Charge the launches, or raise the refusal of the first account that refuses."""
+        with trial.chain[0].lock:
+            if not trial.stands():
+                return None
+            refuse(trial.chain, trial.plans)
+            return trial.bind()

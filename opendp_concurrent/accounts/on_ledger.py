@@ -9,20 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from ..errors import BudgetExceededError, InvalidTypeError
+from ..errors import InvalidTypeError
 from ..sums.accumulator import Accumulator
 from .charge import Book, Charge, Kept, LimitBook, LimitCharge, Terms
-from .history import Keeper, refuse
+from .history import Keeper
 from .label import current_label
 from .price import Price
 from .reentry import check_not_held
 
 if TYPE_CHECKING:
-    from .account import Account, Plan
-
-
-class _FewerError(Exception):
-    """The ledger does not admit as many launches as were planned, but may admit fewer."""
+    from .account import Account, Trial
+    from .lifecycle import Lifecycle
 
 
 class _Kept:
@@ -91,37 +88,19 @@ class OnLedger(_Kept):
             )
         return OnLimit(self._book.limit(path, terms))
 
-    def charge(self, chain: tuple[Account, ...], prices: list[Price]) -> Charge:
-        """Return the charge to write, with the d_mids as they are counted."""
+    def settle(self, trial: Trial) -> Lifecycle | None:
+        """Charge the launches in a turn of the ledger, or raise."""
+        chain, prices = trial.chain, trial.prices  # untrusted maps are read here, before locks
         limits = tuple(
             LimitCharge(keeper.path, keeper.terms, chain[place].counted(prices[place]))
-            for place, keeper in _limits(chain)
+            for place, keeper in limits_of(chain)
         )
-        price, d_mid = prices[-1], chain[-1].counted(prices[-1])
-        return Charge(d_mid, price.mechanism, current_label(), limits)
-
-    def decide(
-        self, chain: tuple[Account, ...], plans: list[Plan], charge: Charge, count: int, least: int
-    ) -> bool:
-        """Take a turn, decide on what the ledger has now, and write the charge."""
-        places, root = [place for place, _ in _limits(chain)], chain[-1]
-        try:
-            with self._book.turn() as turn:
-                for place, limit in zip(places, charge.limits, strict=True):
-                    total, plan = turn.total(limit), plans[place]
-                    plans[place] = chain[place].plan_on(total, limit.d_mid, plan, count)
-                plans[-1] = root.plan_on(turn.accumulator, charge.d_mid, plans[-1], count)
-                if count > least and any(isinstance(one, BudgetExceededError) for one in plans):
-                    raise _FewerError  # it undoes the turn
-                refuse(chain, plans)
-                limits = tuple(chain[place].planned(plans[place]) for place in places)
-                turn.write(charge, root.planned(plans[-1]), count, limits)
-        except _FewerError:
-            return False
-        return True
+        d_mid = chain[-1].counted(prices[-1])
+        charge = Charge(d_mid, prices[-1].mechanism, current_label(), limits)
+        return self._book.settle(trial, charge)
 
 
-def _limits(chain: tuple[Account, ...]) -> list[tuple[int, OnLimit]]:
+def limits_of(chain: tuple[Account, ...]) -> list[tuple[int, OnLimit]]:
     """Return the places and keepers of limits, from the outermost one to the innermost."""
     keepers = [(place, one.keeper) for place, one in enumerate(chain)]
     return [(place, one) for place, one in reversed(keepers) if isinstance(one, OnLimit)]

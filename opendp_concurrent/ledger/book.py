@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Executable
 
+from ..accounts.account import Account, Plan, Trial
 from ..accounts.charge import Charge, LimitCharge, Terms
+from ..accounts.lifecycle import Lifecycle
 from ..errors import InvalidTypeError
 from ..errors.data import ForkedError
 from ..errors.ledger import LedgerDamagedError
 from ..interrupts import Lock
 from ..sums.accumulator import Accumulator
 from ..types import Loss
+from .queue import Queue
 from .records.chain import next_hash
 from .records.encoding import canonical, encode
 from .records.limits import Path, check_kept
@@ -48,6 +51,7 @@ class SqlBook:
         self._store, self.dataset, self._terms, self._seen = store, dataset, terms, seen
         self._known, self._lock, self._process = known, Lock(), os.getpid()
         self._text: tuple[Any, str] = (None, "")
+        self._queue = Queue(self.turn)
 
     @property
     def launches(self) -> int:
@@ -72,12 +76,20 @@ class SqlBook:
             return known.accumulator
 
     def turn(self) -> SqlTurn:
-        """Take a turn, by ``with``. No other process has one at the same time.
+        """Take a turn, by ``with``. Nobody else has one at the same time.
 
         :raises ForkedError: if this process was forked from the process that opened the book
         """
         self.check_process()
         return SqlTurn(self)
+
+    def settle(self, trial: Trial, charge: Charge) -> Lifecycle | None:
+        """Take a turn, together with other threads that wait; see :meth:`.Book.settle`.
+
+        :raises ForkedError: if this process was forked from the process that opened the book
+        """
+        self.check_process()
+        return self._queue.settle(trial, charge)
 
     def _see(self, known: Known) -> None:
         self._known = known
@@ -157,13 +169,17 @@ class SqlTurn:
     """A turn at a book, for ``with``: a transaction that excludes all other turns.
 
     It is a critical section, so the transaction has ended when the block has, in whatever way.
+
+    :ivar planned: see :class:`.Turn`
+    :ivar after: the state after what this turn has written
     """
 
-    __slots__ = ("_book", "_driver", "_now", "after", "changes")
+    __slots__ = ("_book", "_changes", "_driver", "_record", "after", "planned")
 
     def __init__(self, book: SqlBook) -> None:
         self._book = book
-        self.changes: list[tuple[Executable, dict[str, Any]]] = []  # made at its end
+        self._changes: list[tuple[Executable, dict[str, Any]]] = []  # made at its end
+        self.planned: dict[Account, Plan] = {}
 
     def __enter__(self) -> Self:
         book = self._book
@@ -174,7 +190,7 @@ class SqlTurn:
         try:
             self._driver, found = store.begin(book._values(), *reading)
             try:
-                self._now = self.after = book._newest(self._driver, *found)
+                self.after = book._newest(self._driver, *found)
             except BaseException as error:
                 store.undo(self._driver, error)
                 raise
@@ -184,30 +200,34 @@ class SqlTurn:
         return self
 
     def __exit__(self, _: object, error: BaseException | None, *more: object) -> None:
-        book = self._book
+        book, changes = self._book, self._changes
         store, dataset = book._store, book.dataset
+        self._changes, self.planned = [], {}  # a traceback may hold this turn
         try:
-            if error is not None:
+            if error is not None or not changes:
                 store.undo(self._driver, error)
                 return
-            store.finish(self._driver, self.changes)
+            sequence, head = self.after[:2]
+            moved = {"sequence": sequence, "head": head, "record": self._record}
+            changes.append((tables.MOVE_HEAD, {"of": dataset, **moved}))
+            store.finish(self._driver, changes)
             book._see(self.after)
             if store.anchors is not None:
-                store.anchors.note(dataset, Anchor(self.after.sequence, self.after.head))
+                store.anchors.note(dataset, Anchor(sequence, head))
         finally:
             book._lock.__exit__()
 
     @property
     def accumulator(self) -> Accumulator:
-        """Sum of all charges before this turn."""
-        return self._now.accumulator
+        """Sum of all charges before this turn, and of those that it has written."""
+        return self.after.accumulator
 
     def total(self, limit: LimitCharge) -> Accumulator:
-        """Sum of all charges of a limit before this turn.
+        """Sum of all charges of a limit before this turn, and of those that it has written.
 
         :raises LimitMismatchError: if its terms in the ledger are others
         """
-        return self._now.limits.total(limit.path, limit.terms)
+        return self.after.limits.total(limit.path, limit.terms)
 
     def write(
         self,
@@ -220,7 +240,7 @@ class SqlTurn:
 
         :param limits: the sums of the limits that they are below, after all of them
         """
-        dataset, (sequence, head, _, form, known) = self._book.dataset, self._now
+        dataset, (sequence, head, _, form, known) = self._book.dataset, self.after
         time, label, mechanism = time_ns() // 1000, charge.label, charge.mechanism
         if charge.limits:
             records, known = known.charged(charge.d_mid, charge.limits, limits, count)
@@ -229,13 +249,13 @@ class SqlTurn:
         else:
             texts = [self._book.text(charge.d_mid)] * count
         same = {"dataset": dataset, "time": time, "label": label, "mechanism": mechanism}
+        rows = []
         for d_mid in texts:
             sequence += 1
             head = next_hash(head, (dataset, sequence, time, label, mechanism, d_mid))
-            row = {"sequence": sequence, "d_mid": d_mid, "hash": head}
-            self.changes.append((tables.ADD_CHARGE, {**same, **row}))
-        moved = {"sequence": sequence, "head": head, "record": canonical(after.to_record())}
-        self.changes.append((tables.MOVE_HEAD, {"of": dataset, **moved}))
+            rows.append({**same, "sequence": sequence, "d_mid": d_mid, "hash": head})
+        self._record = canonical(after.to_record())
+        self._changes += [(tables.ADD_CHARGE, row) for row in rows]
         self.after = Known(sequence, head, after, form, known)
 
 

@@ -356,9 +356,17 @@ class Book:
     def read(self):
         return self.accumulator
 
+    def settle(self, trial, charge):
+        from opendp_concurrent.ledger.decide import decide
+
+        with trial.chain[0].lock, self.turn() as turn:
+            if not decide(trial, charge, turn):
+                return None
+        return trial.bind()
+
     @contextlib.contextmanager
     def turn(self):
-        self.pending = None
+        self.pending, self.planned = None, {}
         yield self
         if self.pending:
             if self.failing:

@@ -14,7 +14,7 @@ PREPARED = """
 import gc
 import opendp.prelude as dp
 import opendp_concurrent as oc
-from opendp_concurrent.accounts.account import Account
+from opendp_concurrent.accounts.account import Account, Trial
 from opendp_concurrent.accounts.history import History
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -50,7 +50,7 @@ def in_the_middle(name, action, owner=Account):
 LAUNCH = """
 root = oc.make_concurrent_filter(odometer, 1, 2.0)([1, 2, 3])
 child = root(odometer)
-for owner, name in ((History, "decide"), (Account, "_rebind"), (History, "keep")):
+for owner, name in ((Trial, "stands"), (Trial, "bind"), (History, "keep")):
     for handle in (root, child):
         in_the_middle(name, lambda: handle(count), owner)
         handle(count)
@@ -60,7 +60,7 @@ assert root.privacy_loss() == 1.5, root.privacy_loss()
 
 READING = """
 root = odometer([1, 2, 3])
-in_the_middle("_rebind", lambda: root.privacy_loss(2))
+in_the_middle("bind", lambda: root.privacy_loss(2), Trial)
 root(count)
 assert seen == ["ReentrantLaunchError"], seen
 other = odometer([1, 2, 3])

@@ -302,8 +302,8 @@ class Store:
             raise
         self._put_back(driver)
 
-    def undo(self, driver: DriverConnection, error: BaseException) -> None:
-        """Roll back a transaction that ``error`` ended.
+    def undo(self, driver: DriverConnection, error: BaseException | None) -> None:
+        """Roll back a transaction that ``error`` ended, or that changed nothing.
 
         :raises LedgerError: if ``error`` is an error of the driver
         """
@@ -316,7 +316,8 @@ class Store:
                 raise
         if isinstance(error, self.failures):
             raise self._error(error, NOTHING) from error
-        tell_charged(error, False)
+        if error is not None:
+            tell_charged(error, False)
 
     def flush(self, driver: DriverConnection) -> None:
         """Wait until everything that this connection has read or written is on disk."""

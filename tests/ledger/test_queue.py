@@ -1,0 +1,354 @@
+"""Threads that wait for a turn of a ledger share it."""
+
+import contextlib
+import gc
+import os
+import signal
+import sqlite3
+import threading
+import time
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    LedgerError,
+    LimitMismatchError,
+    ReentrantLaunchError,
+    charged,
+)
+from opendp_concurrent.ledger.storage.store import Store
+
+from .conftest import count, limit, space
+
+
+def queue_of(root):
+    return root._session.account.keeper._book._queue
+
+
+class Waiting:
+    """Threads that launch while nobody may lead; then all of them share the next turn.
+
+    :ivar outcomes: by the number of a thread: what it returned or raised
+    """
+
+    def __init__(self, root, launches):
+        self._queue, self._launches = queue_of(root), launches
+        self.outcomes, self._threads = {}, []
+
+    def __enter__(self):
+        self._queue._leading.acquire()
+        self._before = len(self._queue._waiting)
+        for number, launch in enumerate(self._launches):
+            thread = threading.Thread(target=self._run, args=(number, launch), daemon=True)
+            thread.start()
+            self._threads.append(thread)
+            self.wait_for(number + 1)
+        return self
+
+    def wait_for(self, length):
+        until = time.monotonic() + 20.0
+        while len(self._queue._waiting) - self._before < length:
+            assert time.monotonic() < until
+            time.sleep(0.001)
+
+    def go(self):
+        if self._queue._leading.locked():
+            self._queue._leading.release()
+            self._queue._wake_next()
+
+    def __exit__(self, *error):
+        self.go()
+        for thread in self._threads:
+            thread.join(30.0)
+            assert not thread.is_alive()
+
+    def _run(self, number, launch):
+        try:
+            self.outcomes[number] = launch()
+        except BaseException as error:
+            self.outcomes[number] = error
+
+    def kinds(self):
+        return [type(self.outcomes[number]).__name__ for number in sorted(self.outcomes)]
+
+
+@pytest.fixture
+def commits(monkeypatch):
+    """How many rows each commit has written."""
+    found, finish = [], Store.finish
+
+    def counted(self, driver, changes):
+        found.append(len(changes) - 1)
+        finish(self, driver, changes)
+
+    monkeypatch.setattr(Store, "finish", counted)
+    return found
+
+
+def test_threads_that_wait_share_a_commit_in_the_order_in_which_they_came(store, commits):
+    root, query, seen = limit(store.create(), 8.0), count(), []
+
+    def launch(number):
+        def run():
+            with oc.labelled(f"thread {number}"):
+                seen.append(root(query))
+
+        return run
+
+    with Waiting(root, [launch(number) for number in range(8)]):
+        pass
+    assert (len(seen), commits) == (8, [8])
+    entries = store.open().entries()
+    assert [entry.label for entry in entries] == [f"thread {number}" for number in range(8)]
+    assert root.privacy_loss() == entries[-1].loss == 2.0
+
+
+def test_no_mechanism_runs_before_its_charge_is_written(store):
+    ran = []
+
+    def function(data):
+        ran.append(store.charges())
+        return 0
+
+    query = dp.m.make_user_measurement(
+        *space(), dp.max_divergence(), function, lambda d_in: 0.25 * d_in
+    )
+    root = limit(store.create(), 8.0)
+    with Waiting(root, [lambda: root(query)] * 5):
+        pass
+    assert ran == [5] * 5
+
+
+def test_a_refusal_touches_no_other(store, commits):
+    root, query = limit(store.create(), 1.0), count()
+    ada = root(oc.c.make_limited(odometer(), 1, 0.25, label="ada"))
+    wrong = limit(store.open(), 1.0)(oc.c.make_limited(odometer(), 1, 0.5, label="ada"))
+    launches = [
+        lambda: ada(query),
+        lambda: ada(query),  # the limit refuses
+        lambda: root(query),
+        lambda: root(count(2.0)),  # the cap refuses
+        lambda: root.prepaid(count(0.125), 2).unspent,
+        lambda: root(count(0.5)),  # the cap refuses what is left after the others
+        lambda: root(query),
+    ]
+    with Waiting(root, launches) as waiting:
+        pass
+    refused = "BudgetExceededError"
+    assert waiting.kinds() == ["int", refused, "int", refused, "int", refused, "int"]
+    assert [charged(waiting.outcomes[number]) for number in (1, 3, 5)] == [False] * 3
+    assert (waiting.outcomes[5].spent, waiting.outcomes[5].remaining) == (0.75, 0.25)
+    assert commits == [5]
+    assert (root.remaining(), ada.remaining()) == (0.0, 0.0)
+    with pytest.raises(LimitMismatchError):
+        wrong(count(2.0**-20))
+
+
+def odometer():
+    return oc.make_concurrent_odometer(*space(), dp.max_divergence())
+
+
+def test_a_block_of_launches_that_no_longer_fits_is_made_smaller(store):
+    root = limit(store.create(), 1.0)
+    launches = [lambda: root(count(0.5)), lambda: root.leased(count(0.125), 6).paid]
+    with Waiting(root, launches) as waiting:
+        pass
+    assert waiting.outcomes[1] == 4
+    assert root.remaining() == 0.0
+
+
+def test_a_child_odometer_adds_up_what_several_threads_launch_below_it(store, commits):
+    root = limit(store.create(), 8.0)
+    child = root(odometer())
+    assert child.privacy_loss(1) == 0.0  # the loss at 1 is tracked
+    with Waiting(root, [lambda: child(count())] * 4 + [lambda: root(count())]):
+        pass
+    assert commits == [5]
+    assert (child.privacy_loss(1), child.privacy_loss(2), root.privacy_loss()) == (1.0, 2.0, 1.25)
+
+
+@pytest.mark.parametrize("when", ["begin", "before", "after"])
+def test_each_launch_that_waits_says_by_itself_whether_it_is_charged(store, monkeypatch, when):
+    root, query = limit(store.create(), 1.0), count()
+    failing = LedgerError("the connection failed")
+    finish = Store.finish
+
+    def cut(self, driver, changes):
+        if when == "after":
+            finish(self, driver, changes)
+            failing.charged = None
+        else:
+            self.undo(driver, failing)
+        raise failing
+
+    def not_begun(self, values, *statements):
+        raise failing
+
+    launches = [lambda: root(count(2.0)), lambda: root(query), lambda: root(query)]
+    launches.append(lambda: root(count(0.75)))  # refused after what is not durable
+    with monkeypatch.context() as patch:
+        if when == "begin":
+            patch.setattr(Store, "_begin", not_begun)
+        else:
+            patch.setattr(Store, "finish", cut)
+        with Waiting(root, launches) as waiting:
+            pass
+    known = None if when == "after" else False
+    first = "LedgerError" if when == "begin" else "BudgetExceededError"
+    assert waiting.kinds() == [first, "LedgerError", "LedgerError", "LedgerError"]
+    found = [charged(waiting.outcomes[number]) for number in range(4)]
+    assert found == [False, known, known, False]
+    assert len({id(error) for error in waiting.outcomes.values()}) == 4
+    assert store.charges() == (2 if when == "after" else 0)
+    monkeypatch.undo()
+    assert root.privacy_loss() == (0.5 if when == "after" else 0.0)
+    root(query)
+
+
+@contextlib.contextmanager
+def default_handler():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupt_when(condition):
+    def send():
+        until = time.monotonic() + 20.0
+        while not condition() and time.monotonic() < until:
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=send, daemon=True).start()
+
+
+def test_a_launch_that_is_interrupted_while_it_waits_leaves_and_the_others_are_served(store):
+    root, query = limit(store.create(), 8.0), count()
+    with default_handler(), Waiting(root, [lambda: root(query)] * 3) as waiting:
+        interrupt_when(lambda: len(queue_of(root)._waiting) == 4)
+        with pytest.raises(KeyboardInterrupt) as interrupted:
+            root(query)
+        assert charged(interrupted.value) is False
+    assert len(waiting.outcomes) == store.charges() == 3
+    assert root.privacy_loss() == 0.75
+
+
+def test_an_interrupt_during_the_turn_of_others_comes_when_it_has_ended(store, monkeypatch):
+    root, query, finish = limit(store.create(), 8.0), count(), Store.finish
+    began, go_on = threading.Event(), threading.Event()
+
+    def slow(self, driver, changes):
+        began.set()
+        go_on.wait(20.0)
+        finish(self, driver, changes)
+
+    monkeypatch.setattr(Store, "finish", slow)
+
+    def go():
+        waiting.wait_for(4)
+        waiting.go()
+        began.wait(20.0)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)
+        go_on.set()
+
+    with default_handler(), Waiting(root, [lambda: root(query)] * 3) as waiting:
+        threading.Thread(target=go, daemon=True).start()
+        with pytest.raises(KeyboardInterrupt) as interrupted:
+            root(query)
+        assert charged(interrupted.value) is True
+    assert store.charges() == 4
+    assert root.privacy_loss() == 1.0
+
+
+def test_who_leads_may_be_interrupted_while_the_turn_cannot_begin(sqlite):
+    root, query = limit(sqlite.create(), 8.0), count()
+    root(query)
+    other = sqlite3.connect(sqlite.address, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    outcomes = []
+    threads = [
+        threading.Thread(target=lambda: outcomes.append(root(query)), daemon=True) for _ in range(3)
+    ]
+
+    def others():
+        for thread in threads:
+            thread.start()
+        while len(queue_of(root)._waiting) < 4:
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with default_handler():
+        starter = threading.Timer(0.05, others)
+        starter.start()
+        with pytest.raises(KeyboardInterrupt) as interrupted:
+            root(query)
+    assert charged(interrupted.value) is False
+    assert not outcomes
+    other.execute("ROLLBACK")
+    other.close()
+    for thread in threads:
+        thread.join(20.0)
+    assert len(outcomes) == 3
+    assert sqlite.charges() == 4
+
+
+def test_a_finalizer_may_not_launch_in_a_turn_and_may_while_its_thread_waits(store, monkeypatch):
+    root, query, found = limit(store.create(), 8.0), count(), []
+
+    class Trap:
+        def __init__(self):
+            self.cycle = self
+
+        def __del__(self):
+            try:
+                found.append(type(root(query)).__name__)
+            except Exception as error:
+                found.append(type(error).__name__)
+
+    queue = queue_of(root)
+    turn = queue._turn
+
+    def trapped():
+        queue._turn = turn
+        Trap()
+        gc.collect()
+        return turn()
+
+    queue._turn = trapped
+    root(query)
+    assert found == [ReentrantLaunchError.__name__]
+    wait = queue._wait
+
+    def waits(one):
+        queue._wait = wait
+        Trap()
+        gc.collect()
+        wait(one)
+
+    queue._wait = waits
+    with Waiting(root, [lambda: root(query)]) as waiting:
+        waiting.wait_for(2)
+    assert found[1:] == waiting.kinds()
+    assert store.charges() == 3
+
+
+def test_threads_of_two_handles_spend_exactly_the_budget(store):
+    roots = [limit(ledger, 4.0) for ledger in (store.create(), store.open())]
+    query, answers = count(2.0**-4), []
+
+    def spend(root):
+        with contextlib.suppress(BudgetExceededError):
+            while True:
+                answers.append(root(query))
+
+    threads = [threading.Thread(target=spend, args=(roots[n % 2],)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == store.charges() == 64
+    assert [root.remaining() for root in roots] == [0.0, 0.0]
