@@ -43,7 +43,7 @@ def units_of(level: float) -> int:
 
 def level_of(units: int) -> float:
     """Return a level as a double, exactly."""
-    return units / 2**BITS
+    return units * 2.0**-BITS
 
 
 class GeometricDraws:
