@@ -17,6 +17,7 @@ from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidValueError
 from ..exact.bracket import upper
 from ..measurements.gaussian import make_certified_gaussian
+from ..measurements.grid import is_vector, known_size
 from ..measurements.noise_accuracy import UP, laplace_accuracy
 from ..measures import CompositionMeasure
 from ..measures.kinds import APPROXIMATE, PURE
@@ -131,10 +132,9 @@ class GaussianLevels:
 
     def accuracy(self, domain: Domain, level: float) -> Accuracy:
         """Return that of a mean, whose tails are at most those of a Gaussian [CKS20]."""
-        del domain
         scale = sqrt(0.5 / level) * _ABOVE
         bound = of_one(lambda failing: scale * sqrt(2 * log(2 / failing)) * UP)
-        return Accuracy("Gaussian", scale, bound)
+        return Accuracy("Gaussian", scale, bound, known_size(domain) if is_vector(domain) else 1)
 
 
 def _combined(one: Any, other: Any, mixed: Callable[[float, float], float]) -> Any:

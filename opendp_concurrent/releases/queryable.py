@@ -82,11 +82,11 @@ class SharedReleaseQueryable(Handle, Queryable):
 
         :param level: as for a query
         :param beta: probability of a larger error, from 1e-300 up to 1, exclusive
-        :param answers: number of coordinates; 1 if left out, for a number
+        :param answers: number of coordinates; it may be left out if the domain fixes it
         """
         levels: Levels = unseal(self._levels)
         asked = level_of(units_of(positive(level=level)))
-        return levels.accuracy(self._odometer.query_space[0], asked).at(beta, answers or 1)
+        return levels.accuracy(self._odometer.query_space[0], asked).at(beta, answers)
 
     def __repr__(self) -> str:
         return f"SharedReleaseQueryable({self._odometer.measure.name}, finest={self.finest})"

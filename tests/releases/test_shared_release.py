@@ -91,7 +91,9 @@ def test_vectors(space):
     assert abs(fine[0] - 2000) < 50
     assert release(0.5) == coarse
     assert root.privacy_loss(1) == 2.0
-    assert release.accuracy(2.0, answers=4) >= release.accuracy(2.0)
+    assert release.accuracy(2.0, answers=4) >= release.accuracy(2.0, answers=1) > 0
+    with pytest.raises(InvalidTypeError, match="answers must be given"):
+        release.accuracy(2.0)
 
 
 def test_what_is_refused(space):
