@@ -13,6 +13,7 @@ from .queryables.root import (
     ConcurrentOdometerQueryable,
 )
 from .queryables.stream_handles import OwnStreamQueryable
+from .releases.queryable import SharedReleaseQueryable
 
 __all__ = [
     "BlockFilterQueryable",
@@ -25,6 +26,7 @@ __all__ = [
     "OwnStreamQueryable",
     "PrepaidQueryable",
     "Readable",
+    "SharedReleaseQueryable",
     "StreamQueryable",
     "WithParts",
     "WithSynthetic",

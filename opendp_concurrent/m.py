@@ -41,6 +41,7 @@ from .measurements.sparse_vector import (
 from .measurements.table_keys import make_table_keys, then_table_keys
 from .public import names_of
 from .queryables.updates import Update, Updates
+from .releases.shared_release import make_shared_release, then_shared_release
 
 __all__ = [
     "Deviation",
@@ -72,6 +73,7 @@ __all__ = [
     "make_linear_queries",
     "make_private_multiplicative_weights",
     "make_projected_queries",
+    "make_shared_release",
     "make_sparse_vector",
     "make_table_keys",
     "make_window_counter",
@@ -91,6 +93,7 @@ __all__ = [
     "then_linear_queries",
     "then_private_multiplicative_weights",
     "then_projected_queries",
+    "then_shared_release",
     "then_sparse_vector",
     "then_table_keys",
     "then_window_counter",

@@ -194,6 +194,61 @@ def test_an_analyst_has_at_most_so_many_children(start, example, monkeypatch):
     assert len(entries(client)) == 2
 
 
+# --- one charge for a question -------------------------------------------------------------------
+
+
+def share(client, who, query, level):
+    asked = {"query": oc.serialize(query), "level": level}
+    return client.post("/shared", headers=on(who), json=asked)
+
+
+def adults(least):
+    return SPACE >> dp.t.then_clamp((0, least)) >> dp.t.then_count()
+
+
+def test_what_anybody_asked_before_costs_nothing(start):
+    """Twenty times the same ten counts cost what ten cost, and no analyst's limit."""
+    client = start(shared=0.5)
+    for _ in range(10):
+        for who in TOKENS:
+            for least in range(10):
+                assert share(client, who, adults(least), 0.05).status_code == 200
+    charged = sum(one.d_mid for one in entries(client))
+    assert 0.5 * (1 - 1e-6) < charged <= 0.5
+    assert (len(entries(client)), spent(client, "alice"), spent(client, "bob")) == (10, 0.0, 0.0)
+    finer = share(client, "alice", adults(3), 0.25)
+    assert (finer.status_code, finer.json()["charged"]) == (403, False)
+    assert "limit '/shared'" in finer.json()["error"]
+    assert launch(client, "alice", "spent", count(1.0)).status_code == 200
+    coarser = share(client, "alice", adults(3), 0.01).json()["answer"]  # without budget left
+    assert share(client, "bob", dp.deserialize(dp.serialize(adults(3))), 0.01).json() == {
+        "answer": coarser
+    }
+    assert len(entries(client)) == 11
+
+
+def test_a_shared_answer_is_the_same_after_a_restart(start):
+    client = start()
+    coarse, fine = (share(client, "alice", adults(3), level).text for level in (0.125, 0.25))
+    client.__exit__(None, None, None)
+    client = start()
+    assert share(client, "bob", adults(3), 0.125).text == coarse
+    assert share(client, "bob", adults(3), 0.25).text == fine
+    assert len(entries(client)) == 2
+    assert share(client, "bob", adults(3), 0.1875).status_code == 200  # of a new chain
+    assert [one.loss for one in entries(client)] == [0.125, 0.25, 0.4375]
+
+
+def test_shared_questions_that_are_refused(start):
+    client = start()
+    for query in (count(), svt(), odometer(), dp.max_divergence()):
+        assert share(client, "alice", query, 0.1).status_code == 400
+    for level in (0.0, -1.0, 2.0**21, "0.1", None):
+        assert share(client, "alice", adults(1), level).status_code == 422
+    assert client.post("/shared", json={"query": "", "level": 0.1}).status_code == 401
+    assert entries(client) == []
+
+
 # --- one charge for a key ------------------------------------------------------------------------
 
 

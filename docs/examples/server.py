@@ -8,6 +8,7 @@ an allow-list), was it asked before (an idempotency key), may it be asked (a lim
 ledger), and what is told (an answer, a child's id, or an error without data).
 
 A request with a key that was seen before gets the stored answer and is not charged (AnswerStore).
+A question that anybody asked before, at this level of noise or a finer one, costs nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from fastapi import Depends, FastAPI, Header, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from opendp.mod import Measurement, OdometerQueryable, Queryable, Transformation
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from starlette.exceptions import HTTPException
 
 import opendp_concurrent as oc
@@ -49,6 +50,7 @@ MOST_BYTES = 2**20
 MOST_CHILDREN = 50  # of one analyst at a time
 SECONDS_TO_END = 5  # for requests that have begun when the server is told to end
 LOST = "this request was charged, and its answer was lost; it is not charged again"
+SHARED = "shared"  # the limit of what all analysts share
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 ALLOWED = [  # arguments of others could cost much time or memory
     dp.t.make_clamp,
@@ -80,12 +82,19 @@ class Order(Question):
     purpose: Purpose = ""
 
 
+class SharedQuestion(Question):
+    """What all analysts share: a transformation to integers, and a level of noise."""
+
+    level: Annotated[float, Field(ge=2.0**-30, le=2.0**20)]
+
+
 @dataclass(frozen=True)
 class Settings:
     """Where everything is kept, and what each analyst may spend.
 
     :ivar tokens: SHA-256 of each analyst's token, in hexadecimal digits
     :ivar limits: largest loss of each analyst
+    :ivar shared: largest loss of all answers that analysts share
     """
 
     folder: Path
@@ -93,6 +102,7 @@ class Settings:
     tokens: dict[str, str]
     limits: dict[str, float]
     cap: float
+    shared: float = 0.5
     seconds_to_live: float = 600.0
 
 
@@ -113,6 +123,8 @@ class Server:
             name: self.cap(oc.c.make_limited(odometer, 1, limit, label=name))
             for name, limit in settings.limits.items()
         }
+        pool = oc.c.make_limited(odometer, 1, settings.shared, label=f"/{SHARED}")
+        self.shared = self.cap(pool)
 
     def charged(self, label: str) -> bool:
         """Whether the ledger has a charge with this label."""
@@ -152,19 +164,42 @@ class Server:
 
     def launch(self, analyst: str, where: str, handle: Callable[[], Any], order: Order) -> Any:
         """Launch or query, once for each key."""
-        label = f"{analyst}/{order.key}: {order.purpose}"
 
-        def run() -> Any:
+        def ask() -> Any:
             asked, query = handle(), read(order.query)
             # nothing opens a child in answer to a transformation
             if not (isinstance(query, Transformation) or self.children.has_room(analyst)):
                 raise HTTPException(429, f"at most {MOST_CHILDREN} children may be open; close one")
+            answer = asked(query)
+            if isinstance(answer, Queryable | OdometerQueryable):
+                return {"child": self.children.keep(analyst, answer)}
+            return {"answer": as_json(answer)}
+
+        name, request = f"{analyst}/{order.key}", (where, order.query, order.purpose)
+        return self.once(name, f"{name}: {order.purpose}", request, ask)
+
+    def share(self, question: SharedQuestion) -> Any:
+        """Answer a question at a level of noise, once for all analysts."""
+        query = read(question.query)
+        if not isinstance(query, Transformation):
+            raise HTTPException(400, "query must be a transformation to integers, without noise")
+        release = query >> oc.m.then_shared_release(dp.max_divergence())
+        made = oc.serialize(release)  # in one form, however the message was written
+        digest = hashlib.sha256(made.encode()).hexdigest()
+        name = f"/{SHARED}/{digest}/{question.level!r}"  # no analyst's: those have one slash
+
+        def ask() -> Any:
+            return {"answer": as_json(self.shared(release)(question.level))}
+
+        return self.once(name, name, made, ask)
+
+    def once(self, name: str, label: str, request: Any, ask: Callable[[], Any]) -> Any:
+        """Ask once for each name, under a label in the ledger, and store the answer."""
+
+        def run() -> Any:
             try:
                 with oc.labelled(label):
-                    answer = asked(query)
-                if isinstance(answer, Queryable | OdometerQueryable):
-                    return 200, {"child": self.children.keep(analyst, answer)}
-                return 200, {"answer": as_json(answer)}
+                    return 200, ask()
             except ConcurrentError as error:  # of a failed mechanism, the log has the cause
                 charged = error.charged
                 if charged is None and not isinstance(error, LedgerError):
@@ -174,8 +209,8 @@ class Server:
                 raise
 
         status, body = self.answers.once(
-            f"{analyst}/{order.key}",
-            (where, order.query, order.purpose),
+            name,
+            request,
             run,
             charged=lambda: self.charged(label),
             lost=(409, {"error": LOST, "charged": True}),
@@ -257,6 +292,10 @@ def make_app(settings: Settings) -> FastAPI:
     @app.post("/launch")
     def launch(there: There, who: Who, order: Order) -> Any:
         return there.launch(who, "/launch", lambda: there.handles[who], order)
+
+    @app.post("/shared")
+    def share(there: There, who: Who, question: SharedQuestion) -> Any:
+        return there.share(question)
 
     @app.post("/children/{name}")
     def ask(there: There, who: Who, name: str, order: Order) -> Any:

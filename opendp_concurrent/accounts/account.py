@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
@@ -266,9 +266,9 @@ class Account:
             if account._inward is not None:
                 account._inward.check()
 
-    def readers(self) -> list[Callable[[Distance], Loss]]:
-        """For this account and its ancestors, what returns a d_mid in the form that is added."""
-        return [one.accumulator_of_none.read for one in self._chain]
+    def starts(self) -> list[Accumulator]:
+        """For this account and its ancestors, the accumulator of no launch."""
+        return [one.accumulator_of_none for one in self._chain]
 
     def ask(self, price: Price) -> None:
         """Read a price wherever this account or an ancestor tracks its loss."""

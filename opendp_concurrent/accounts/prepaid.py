@@ -178,7 +178,7 @@ class Prepaid:
         size: int = 0,
     ) -> None:
         self._account, self._size = account, size
-        self._price = PrepaidPrice(price, account.readers(), at_most)
+        self._price = PrepaidPrice(price, [one.read for one in account.starts()], at_most)
         self._paid = self._left = 0
         self._closed = False
         self._renewal = Lock()  # one thread prepays, and the others wait for it

@@ -14,7 +14,7 @@ from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tradeoffs.laplace import laplace_to_tradeoff
 from ..tradeoffs.tradeoff import TRADEOFF_DIVERGENCE
-from .certify import built, certify
+from .certify import Losses, built, certify
 from .grid import Exponent, grid_step
 from .noise_accuracy import laplace_accuracy
 
@@ -70,16 +70,20 @@ def make_certified_laplace(
         k=k,
     )
     step = grid_step(input_domain, scale, k)
-    return certify(
-        pure,
-        output_measure,
-        {
-            ZERO_CONCENTRATED_DIVERGENCE: lambda: lambda e: laplace_to_zcdp(e, step),
-            RENYI_DIVERGENCE: lambda: lambda e: lambda alpha: laplace_to_renyi(e, alpha, step),
-            TRADEOFF_DIVERGENCE: lambda: lambda e: laplace_to_tradeoff(e, step),
-        },
-        laplace_accuracy(input_domain, scale, k),
-    )
+    accuracy = laplace_accuracy(input_domain, scale, k)
+    return certify(pure, output_measure, laplace_losses(step), accuracy)
+
+
+def laplace_losses(step: float) -> Losses:
+    """Return the readings of ε of Laplace noise on a grid, for each measure that has one.
+
+    :param step: step of the grid over the scale of the noise
+    """
+    return {
+        ZERO_CONCENTRATED_DIVERGENCE: lambda: lambda e: laplace_to_zcdp(e, step),
+        RENYI_DIVERGENCE: lambda: lambda e: lambda alpha: laplace_to_renyi(e, alpha, step),
+        TRADEOFF_DIVERGENCE: lambda: lambda e: laplace_to_tradeoff(e, step),
+    }
 
 
 then_certified_laplace = _native.to_then(make_certified_laplace)

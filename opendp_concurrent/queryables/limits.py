@@ -20,13 +20,15 @@ class Limits:
     """The limits of one handle. A label names one limit, which several threads may open at once.
 
     :ivar path: labels of the limits from the outermost one to this handle
+    :ivar shared: the shared releases that were opened on this handle, by how they were made
     """
 
-    __slots__ = ("_known", "path")
+    __slots__ = ("_known", "path", "shared")
 
     def __init__(self, path: tuple[str, ...] = ()) -> None:
         self.path = path
         self._known: dict[str, _Opened] = {}
+        self.shared: dict[str, Any] = {}
 
     def opened(self, odometer: ConcurrentOdometer, make: Callable[[Limit], Any]) -> Any:
         """Return the handle of a limit: the one that it was first opened with, or a new one.

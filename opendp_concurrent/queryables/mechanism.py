@@ -412,5 +412,4 @@ def postprocess(odometer: ConcurrentOdometer, postprocessor: Argument) -> Concur
             "make_interactive_postprocessing on what is launched, whose postprocessor gets "
             "queries and answers only"
         )
-    tail = (*odometer.postprocessors, postprocessor)
-    return replace(odometer, postprocessors=tail)
+    return replace(odometer, postprocessors=(*odometer.postprocessors, postprocessor))

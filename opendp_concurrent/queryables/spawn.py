@@ -42,7 +42,8 @@ def _reason(measure: CompositionMeasure) -> str | None:
     return measure.reason if sequential else None
 
 
-def _head(odometer: ConcurrentOdometer, token: Sealed) -> tuple[Sealed, Inward | None]:
+def head(odometer: ConcurrentOdometer, token: Sealed) -> tuple[Sealed, Inward | None]:
+    """Return the data of an odometer's queries, and the map to the d_in of these."""
     transformation = odometer.transformation
     if transformation is None:
         return token, None
@@ -99,7 +100,7 @@ def spawn_odometer(
                 "charges for each of its launches; pass the ledger to the parent"
             )
         bound = _recorded(odometer, *odometer.record)
-    token, inward = _head(odometer, token)
+    token, inward = head(odometer, token)
     account = Account(
         None if bound else odometer.accumulator.start(measure),
         bound=bound,
@@ -122,7 +123,7 @@ def spawn_filter(
 ) -> ConcurrentFilterQueryable:
     """Return the handle of a filter over an odometer."""
     measure = odometer.measure
-    token, inward = _head(odometer, token)
+    token, inward = head(odometer, token)
     account = Account(
         bound.start
         if bound.keeper is None
@@ -156,7 +157,7 @@ def _open_limit(
     odometer: ConcurrentOdometer, token: Sealed, parent: Launcher, limit: Limit
 ) -> ConcurrentFilterQueryable:
     measure, terms = odometer.measure, limit.terms
-    token, inward = _head(odometer, token)
+    token, inward = head(odometer, token)
     path = (*parent.limits.path, limit.label)
     keeper = parent.account.open_limit(path, terms)
     start = terms.accumulator.start(measure) if keeper is None else keeper.read()
@@ -190,4 +191,4 @@ def spawn_composition(
     return ConcurrentCompositionQueryable(session, measure.name, bound.d_in)
 
 
-__all__ = ["spawn_composition", "spawn_filter", "spawn_limited", "spawn_odometer"]
+__all__ = ["head", "spawn_composition", "spawn_filter", "spawn_limited", "spawn_odometer"]

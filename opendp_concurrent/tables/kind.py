@@ -112,7 +112,7 @@ class TableKind(Kind):
     def values(self, domain: Domain, of: Of | None, keys: Collection[Any]) -> list[Any]:
         """Return the values of the columns that public keys stand for, or raise."""
         tables, names = _named(domain, of)
-        return [_row(tables, names, key) for key in keys]
+        return [_row(tables, names, key, "keys") for key in keys]
 
 
 def _named(
@@ -123,16 +123,18 @@ def _named(
     return tables, names_of("partition", tables.schema, columns_in(of), KEYS)
 
 
-def _row(tables: Tables, names: tuple[str, ...], value: Any) -> tuple[Any, ...]:
+def _row(
+    tables: Tables, names: tuple[str, ...], value: Any, argument: str = "measurements"
+) -> tuple[Any, ...]:
     """Return public values of the columns; None stands for a missing value."""
     parts = (value,) if len(names) == 1 else value
     if not checks.is_a(parts, tuple) or len(parts) != len(names):
         raise InvalidTypeError(
-            f"measurements has the key {checks.shown(value)}, which must be a tuple of "
+            f"{argument} has the key {checks.shown(value)}, which must be a tuple of "
             f"{len(names)} values, one for each of {', '.join(names)}"
         )
     return tuple(
-        None if one is None else value_of(tables.schema.kind(name), measurements=one)
+        None if one is None else value_of(tables.schema.kind(name), **{argument: one})
         for one, name in zip(parts, names, strict=True)
     )
 

@@ -1158,6 +1158,13 @@ maker(
 )
 ROWS = dp.numpy.array2_domain(T=float, num_columns=2), dp.symmetric_distance()
 maker("individual_filter", ROWS)
+maker(
+    "shared_release",
+    WHOLE,
+    1,
+    lambda made, d_in: made(5)(0.25),
+    ceiling=(0.5, "None or positive"),
+)
 
 FRAMES = dp.lazyframe_domain([dp.series_domain("n", dp.atom_domain(T="i64"))]), VECTOR[1]
 maker("frame_count", FRAMES, lazyframe=(pl.LazyFrame(schema={"n": pl.Int64}), "plan"))
@@ -2016,6 +2023,34 @@ BLOCKS = oc.c.make_block_filter(
     ODOMETER, 1, 1e6, blocks=oc.c.by_key(lambda record: record), keys=[1, 2, 3]
 )
 LIMITED = oc.c.make_limited(ODOMETER, 1, 1e3, label="ann")
+SHARED = VECTOR >> dp.t.then_count() >> oc.m.then_shared_release(PURE)
+on_handle(
+    "shared()",
+    lambda: BIG([1, 2])(SHARED),
+    lambda handle, level: handle(level),
+    lambda handle: handle.privacy_loss(1),
+    level=(0.5, "positive"),
+)
+on_handle(
+    "shared.accuracy",
+    lambda: BIG([1, 2])(SHARED),
+    lambda handle, **given: handle.accuracy(**given),
+    level=(0.5, "positive"),
+    beta=(0.05, "open probability"),
+    answers=(None, "None or count"),
+)
+on_handle(
+    "shared.privacy_loss",
+    lambda: BIG([1, 2])(SHARED),
+    lambda handle, d_in: handle.privacy_loss(d_in),
+    d_in=(1, "d_in"),
+)
+on_handle(
+    "shared below a ceiling()",
+    lambda: BIG([1, 2])(VECTOR >> dp.t.then_count() >> oc.m.then_shared_release(PURE, 1e3)),
+    lambda handle, level: handle(level),
+    level=(0.5, "positive"),
+)
 on_handle(
     "blocks()",
     lambda: BLOCKS([1, 2]),

@@ -309,6 +309,12 @@ def counted(seen: Seen, name: str, **options: Any) -> Any:
     return count >> made
 
 
+def shared(*ceiling: float) -> Any:
+    """The number of rows at many levels of noise."""
+    count = table() >> dp.t.then_count()
+    return count >> Built("shared_release", count.output_space)(PURE(), *ceiling)
+
+
 def parity() -> Any:
     """Whether the number of rows is odd, as data of randomized response."""
     return dp.t.make_user_transformation(
@@ -609,6 +615,20 @@ SUBJECTS: tuple[Subject, ...] = (
         lambda seen: Built("linear_queries", table())(
             PURE(), d_in=D_IN, d_out=0.5, universe=4, queries=[linear(), [1.0] * 4]
         ),
+    ),
+    Subject(
+        "shared release",
+        Kind.INTERACTIVE,
+        _both("shared_release"),
+        lambda seen: shared(0.5),
+        lambda: 0.25,
+    ),
+    Subject(
+        "shared release by steps",
+        Kind.ODOMETER,
+        (),
+        lambda seen: shared(),
+        lambda: 0.125,
     ),
     Subject(
         "individual filter",

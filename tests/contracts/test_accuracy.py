@@ -195,6 +195,10 @@ STATED = {
         lambda: oc.m.make_certified_randomized_response([0, 1, 2], 0.6, PURE),
         lambda mechanism: float(mechanism(1) != 1),
     ),
+    "make_shared_release": Stated(
+        lambda: oc.m.make_shared_release(*INTEGER, PURE, 1 / 3),
+        lambda mechanism: float(abs(mechanism(10)(1.0 / 3) - 10)),
+    ),
     "make_above_threshold": Stated(
         lambda: oc.m.make_above_threshold(*TABLE, PURE, 1, 8.0, 500), of_threshold, 10
     ),

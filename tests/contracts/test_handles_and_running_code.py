@@ -63,6 +63,7 @@ def handles():
         NamedContexts(parts, lambda key, queryable: key),
         oc.m.make_sparse_vector(*SPACE, PURE, 1, 2.0, 5.0, 2)([1, 2, 3]),
         oc.c.make_interactive(COUNT)([1, 2, 3]),
+        root()(SPACE >> dp.t.then_count() >> oc.m.then_shared_release(PURE)),
         root()(native),
         root()(bounded),
         context.query(epsilon=0.25).select(dp.len(signed=True)).release(),

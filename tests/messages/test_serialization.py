@@ -96,6 +96,7 @@ MADE = {
     "geometric": lambda: oc.m.make_certified_geometric(*WHOLE, 1.0, ZCDP),
     "gaussian": lambda: oc.m.make_certified_gaussian(*REAL, 2.0, GDP),
     "chained laplace": lambda: SPACE >> dp.t.then_count() >> oc.m.then_certified_laplace(1.0, ZCDP),
+    "shared release": lambda: SPACE >> dp.t.then_count() >> oc.m.then_shared_release(PURE, 0.5),
     "cast": lambda: oc.c.cast(count(), oc.fixed_renyi_divergence(4.0)),
     "named cast": lambda: oc.c.make_pureDP_to_tCDP(count(), omega=20.0),
     "selection": lambda: oc.c.make_private_selection(count(), mean_runs=4),

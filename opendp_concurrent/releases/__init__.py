@@ -1,0 +1,1 @@
+"""One exact answer, released at many levels of noise."""

@@ -1,0 +1,151 @@
+"""The handle of a shared release: it takes a level, and returns the answer at this level."""
+
+from __future__ import annotations
+
+from opendp.mod import Queryable, serialize
+
+from ..accounts.account import Account
+from ..accounts.reentry import check_not_held
+from ..arguments.checks import positive
+from ..arguments.provenance import written
+from ..errors import InvalidTypeError, UnsupportedMeasureError
+from ..interrupts import Lock, let_in
+from ..queryables.data import Sealed, check_process, seal, unseal
+from ..queryables.handle import Handle
+from ..queryables.mechanism import ConcurrentOdometer
+from ..queryables.session import Launcher
+from ..queryables.spawn import head
+from ..sums.pair_sum import PairSum
+from ..sums.scalar_sum import ScalarSum
+from ..types import Answer, Argument, Distance, Loss
+from .chain import level_of, units_of
+from .levels import STEPPED, GaussianLevels, LaplaceLevels, Levels
+
+
+class SharedReleaseQueryable(Handle, Queryable):
+    """Handle of a shared release. It returns the answer to one query, at any level of noise."""
+
+    query_type = "f64"
+
+    def __init__(self, session: Launcher, levels: Levels, odometer: ConcurrentOdometer) -> None:
+        super().__init__(session, self._ask)
+        self._levels, self._lock, self._odometer = seal(levels), Lock(), odometer
+
+    def __call__(self, level: float) -> Answer:
+        """Return the answer at a level. A level that was asked before has the same answer.
+
+        A level that is finer than all before is charged for its distance from the finest one, to
+        the handle that this was opened on and its ancestors. Any other level is free, also when no
+        budget is left. Under zCDP and its relatives, the answer to a level between two that were
+        charged is the coarser one's, and a level below the first one is refused.
+
+        :param level: privacy loss per unit of sensitivity (ε), or per its square (ρ), from 2^-30 to
+            2^20, rounded down to a multiple of 2^-30
+        :return: an integer, or a list of integers; a mean of them under zCDP and its relatives
+        :raises BudgetExceededError: a bound refused; nothing was charged
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        :raises HaltedError, ForkedError: the handle that this was opened on is closed
+        """
+        return self._send(level)
+
+    def _ask(self, level: Argument) -> Answer:
+        asked, session = units_of(positive(level=level)), self._session
+        check_not_held(self._lock)
+        with session.lock or self._lock, self._lock:  # in this order: turns are taken first
+            levels: Levels = unseal(self._levels)
+            if asked > levels.finest:
+                levels.keep(asked, session.launch(levels.launch(asked, self._levels)))
+            else:
+                session.account.check_open()
+            answer = levels.at(asked)
+        for postprocessor in self._odometer.postprocessors:
+            answer = let_in(postprocessor, answer)
+        return answer
+
+    @property
+    def finest(self) -> float:
+        """The finest level so far, up to which levels are free; 0 before the first answer."""
+        levels: Levels = unseal(self._levels)
+        return level_of(levels.finest)
+
+    def privacy_loss(self, d_in: Distance) -> Loss:
+        """Return the privacy loss of all levels so far together; changes nothing.
+
+        :param d_in: distance between neighbouring inputs, in units of the release's input metric
+        """
+        return self._session.privacy_loss(d_in)
+
+    def accuracy(self, level: float, beta: float = 0.05, *, answers: int | None = None) -> float:
+        """Return a bound on the error of the answers at a level; changes nothing.
+
+        With probability at least 1 - ``beta``, all ``answers`` are within it of the exact ones.
+
+        :param level: as for a query
+        :param beta: probability of a larger error, from 1e-300 up to 1, exclusive
+        :param answers: number of coordinates; it may be left out if the domain fixes it
+        """
+        levels: Levels = unseal(self._levels)
+        asked = level_of(units_of(positive(level=level)))
+        return levels.accuracy(self._odometer.query_space[0], asked).at(beta, answers)
+
+    def __repr__(self) -> str:
+        return f"SharedReleaseQueryable({self._odometer.measure.name}, finest={self.finest})"
+
+
+def spawn_shared(
+    odometer: ConcurrentOdometer, token: Sealed, parent: Launcher | None
+) -> SharedReleaseQueryable:
+    """Return the handle of a shared release below ``parent``; the same one for an equal release."""
+    known = None if parent is None else _made(odometer)
+    if parent is None or known is None:
+        return _open(odometer, token, parent)
+    check_process(token)
+    opened = parent.limits.shared
+    if known not in opened:  # if another thread stores one first, this one was never used
+        opened.setdefault(known, _open(odometer, token, parent))
+    handle: SharedReleaseQueryable = opened[known]
+    return handle
+
+
+def _made(odometer: ConcurrentOdometer) -> str | None:
+    """Return how a release was made; None if it has a function of Python, which has no record."""
+    try:
+        return str(serialize(written(odometer, "made")))
+    except InvalidTypeError:
+        return None
+
+
+def _open(
+    odometer: ConcurrentOdometer, token: Sealed, parent: Launcher | None
+) -> SharedReleaseQueryable:
+    measure, space = odometer.measure, odometer.query_space
+    token, inward = head(odometer, token)
+    account = Account(
+        odometer.accumulator.start(measure),
+        inward=inward,
+        parent=parent.account if parent else None,
+        opaque=odometer.opaque,
+    )
+    if measure.kind in STEPPED:
+        _check_sums(account)
+        levels: Levels = LaplaceLevels(space, measure)
+    else:
+        levels = GaussianLevels(space, measure)
+    session = Launcher(
+        account, space, odometer.input_metric, measure, token, parent.runner if parent else None
+    )
+    return SharedReleaseQueryable(session, levels, odometer)
+
+
+def _check_sums(account: Account) -> None:
+    """Raise unless this account and its ancestors add losses up by their plain sum.
+
+    Only there is the loss of all levels at most that of the finest one, on every transcript.
+    """
+    for start in account.starts():
+        if type(start) not in (ScalarSum, PairSum):
+            raise UnsupportedMeasureError(
+                "a shared release without a ceiling is charged step by step, which is proven for "
+                "accounts that add losses up by basic(), not for others and not for the shares of "
+                "a compositor; pass ceiling, the finest level, which is paid once"
+            )
