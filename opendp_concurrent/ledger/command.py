@@ -1,4 +1,4 @@
-"""``opendp-concurrent ledger``: show, verify, plot, back up and restore a ledger."""
+"""``opendp-concurrent ledger``: show, verify, plot, report on, back up and restore a ledger."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConcurrentError, InvalidValueError
 from ..files import make_private
 from ..types import Json
 from .opening import datasets, open_ledger, restore_ledger
+from .spending import BY
+from .words import one_line
 
 if TYPE_CHECKING:
     from .audit import LimitSummary, Summary
@@ -23,10 +26,10 @@ _SHOWN = 40  # widest text of a column
 _PLOT = "plot", "plot the privacy loss over the launches (needs the extra 'plot')"
 
 
-def main(arguments: list[str], plot: Callable[[SqlLedger], Any] | None = None) -> int:
+def main(arguments: list[str], plot: Callable[..., Any] | None = None) -> int:
     """Run the command. Return 0, or 1 if the ledger is inconsistent or cannot be read.
 
-    :param plot: draws a ledger on axes; without it, there is no such action
+    :param plot: draws a ledger on axes, ``by`` what; without it, there is no such action
     """
     options = _parser(plot is not None).parse_args(arguments)
     try:
@@ -35,9 +38,9 @@ def main(arguments: list[str], plot: Callable[[SqlLedger], Any] | None = None) -
             return 0
         with _open(options) as ledger:
             if options.action == "plot" and plot is not None:
-                _save(plot(ledger).figure, options.output)
+                _save(plot(ledger, by=options.by).figure, options.output)
                 return 0
-            run = {"show": _show, "verify": _verify, "backup": _backup}
+            run = {"show": _show, "verify": _verify, "backup": _backup, "report": _report}
             run[options.action](ledger, options)
     except (ConcurrentError, ImportError, OSError) as error:
         if getattr(options, "json", False):
@@ -54,6 +57,7 @@ def _parser(plots: bool) -> argparse.ArgumentParser:
         *([_PLOT] if plots else []),
         ("show", "print the charges, the privacy loss and the remaining budget"),
         ("verify", "check that the charges are consistent"),
+        ("report", "write a page for people: what is spent, by whom, and what remains"),
         ("backup", "copy an SQLite ledger with all budgets, even while it is in use"),
         ("restore", "turn a copy of an SQLite ledger into the ledger, so that it accepts launches"),
     ):
@@ -74,6 +78,9 @@ def _parser(plots: bool) -> argparse.ArgumentParser:
             )
         elif name == "plot":
             action.add_argument("--output", default="ledger.svg", help="path of the plot")
+            action.add_argument("--by", choices=BY, help="what has a line of its own")
+        elif name == "report":
+            action.add_argument("-o", "--output", default="report.html", help="path of the page")
         elif name != "backup":
             action.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
@@ -133,6 +140,16 @@ def _verify(ledger: SqlLedger, options: argparse.Namespace) -> None:
 def _save(figure: Any, path: str) -> None:
     make_private(path)
     figure.savefig(path, bbox_inches="tight")
+    print(path)
+
+
+def _report(ledger: SqlLedger, options: argparse.Namespace) -> None:
+    path = options.output
+    if not path.endswith((".html", ".htm")):  # it could be the ledger, or a file beside it
+        raise InvalidValueError(f"--output ({path}) must end with .html")
+    page = ledger.report()
+    make_private(path)
+    Path(path).write_text(page, encoding="utf-8")
     print(path)
 
 
@@ -224,15 +241,9 @@ def _text(value: Json) -> str:
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    cut = [tuple(_cut(text) for text in row) for row in (names, *rows)]
+    cut = [tuple(one_line(text, _SHOWN) for text in row) for row in (names, *rows)]
     widths = [max(map(len, column)) for column in zip(*cut, strict=True)]
     return [
         "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
         for row in cut
     ]
-
-
-def _cut(text: str) -> str:
-    """Return at most 40 characters of a label on one line, without control characters."""
-    line = "".join(one if one.isprintable() else " " for one in text)
-    return line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."

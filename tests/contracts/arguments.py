@@ -1529,6 +1529,12 @@ on_handle(
 on_handle("ledger.SqlLedger.charged", an_open_ledger)
 on_handle("ledger.SqlLedger.read", an_open_ledger, anchor=(None, "None"))
 on_handle(
+    "ledger.SqlLedger.report",
+    an_open_ledger,
+    lambda opened, **given: len(opened.report(**given)) > 1000,
+    refused=({"alice": 3}, "mapping"),
+)
+on_handle(
     "ledger.SqlLedger.backup",
     an_open_ledger,
     lambda opened, target: opened.backup(
@@ -1595,6 +1601,7 @@ case(
     ),
     ledger=("open",),
     against=("time",),
+    by=("time", "None"),
     **AX,
 )
 MENU = verify.response_menu(0.5, 1.0)
