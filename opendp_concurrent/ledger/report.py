@@ -5,7 +5,7 @@ Labels are text of analysts. All text that is not written here goes through :fun
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from html import escape
 from importlib.resources import files
@@ -45,8 +45,9 @@ def report_of(audited: Audited, entries: Sequence[Entry], refused: Mapping[str, 
     sections, facts = [], {"created": f"{summary.created[:16].replace('T', ' ')} UTC"}
     if terms is not None:
         budget = _Budget(audited, terms, entries)
-        sections = [budget.tiles(), _picture(summary, terms, entries), budget.limits()]
-        sections += [budget.blocks(), _labels(summary, entries)]
+        tiles, *tables = budget.sections()
+        picture = _picture(summary, terms, entries)
+        sections = [tiles, picture, *tables, _labels(summary, entries)]
         facts["measure"] = in_words(terms)
         facts["accumulator"] = repr(terms.accumulator)
         facts["neighbours"] = f"{terms.metric}, d_in = {shown(terms.d_in)}"
@@ -70,125 +71,116 @@ class _Account(NamedTuple):
     """The budget, a limit or a block.
 
     :ivar total: the sum of its charges; if it has blocks, that of the block with the largest loss
+    :ivar left: what its own bound admits
+    :ivar share: what part of its bound it has spent, from 0 to 1
     """
 
     name: str
-    total: Accumulator
     terms: Terms
+    total: Accumulator
     launches: int
+    last: datetime | None
+    left: Loss
+    share: float
+
+    @property
+    def bar(self) -> str:
+        return f'<div class="bar"><i style="width:{100 * self.share:.4g}%"></i></div>'
 
 
 class _Budget:
     """The accounts of a budget, and what a launch of typical price would leave in each."""
 
     def __init__(self, audited: Audited, terms: Terms, entries: Sequence[Entry]) -> None:
-        self._terms, self._entries = terms, entries
-        self._height = height_of(terms.measure)
-        losses = [getattr(one.d_mid, "d_mid", one.d_mid) for one in entries[-_TYPICAL:]]
+        self._terms, self._height = terms, height_of(terms.measure)
+        losses = [_price(one) for one in entries[-_TYPICAL:]]
         losses.sort(key=self._height)
-        self._price: Loss = losses[len(losses) // 2] if losses else None
-        self._whole = audited.newest.accumulator
-        self._keys: dict[_Path, dict[Any, int]] = {(): {}}  # of blocks, with their launches
-        self._last: dict[_Path, datetime] = {}
+        self._typical: Loss = losses[len(losses) // 2] if losses else None
+        whole, self._blocks = audited.newest.accumulator, has_blocks(audited.newest.accumulator)
+        last: dict[_Path, datetime] = {}
+        keys: dict[_Path, dict[Any, list[datetime]]] = {}  # when each block was charged
         for one in entries:
-            for n in range(len(one.limit) + 1):
-                path = one.limit[:n]
-                self._last[path] = one.time
-                counts = self._keys.setdefault(path, {})
-                for key in one.d_mid.keys if has_blocks(self._whole) else ():
-                    counts[key] = counts.get(key, 0) + 1
-        self._accounts: dict[_Path, _Account] = {}
-        self._accounts[()] = self._account((), self._whole, terms, len(entries))
-        for limit in audited.newest.limits.all():
-            self._accounts[limit.path] = self._account(
-                limit.path, limit.accumulator, limit.terms, limit.launches
-            )
+            for depth in range(len(one.limit) + 1):
+                last[one.limit[:depth]] = one.time
+                for key in one.d_mid.keys if self._blocks else ():
+                    keys.setdefault(one.limit[:depth], {}).setdefault(key, []).append(one.time)
 
-    def _account(self, path: _Path, total: Any, terms: Terms, launches: int) -> _Account:
-        if has_blocks(total):
-            parts = map(total.of, self._keys.get(path) or (None,))
-            total = max(parts, key=lambda one: self._height(one.loss))
-        return _Account(" > ".join(path) or "the budget", total, terms, launches)
+        def account(path: _Path, total: Any, terms: Terms, launches: int) -> _Account:
+            if self._blocks:
+                parts = map(total.of, keys.get(path) or (None,))
+                total = max(parts, key=lambda one: self._height(one.loss))
+            name = " > ".join(path) or "the budget"
+            return self._account(name, terms, total, launches, last.get(path))
+
+        self._accounts = {
+            one.path: account(one.path, one.accumulator, one.terms, one.launches)
+            for one in audited.newest.limits.all()
+        }
+        self._cap = account((), whole, terms, len(entries))
+        self._of_blocks = [
+            self._account(shown(key), terms, whole.of(key), len(times), times[-1])  # type: ignore[attr-defined]
+            for key, times in keys.get((), {}).items()
+        ]
+
+    def _account(
+        self, name: str, terms: Terms, total: Accumulator, launches: int, last: datetime | None
+    ) -> _Account:
+        if terms.d_out is None:
+            return _Account(name, terms, total, launches, last, None, 0.0)
+        spent, bound = self._height(total.loss), self._height(terms.d_out)
+        share = min(1.0, spent / bound) if bound > 0.0 else 1.0
+        left = Within(terms.d_out).remaining(total)
+        return _Account(name, terms, total, launches, last, left, share)
 
     def _after(self, *accounts: _Account) -> str:
         """What remains of the last account after a launch that all of them are charged for."""
         left = _NONE
         for one in accounts:
-            terms = one.terms
-            if self._price is None or (terms.d_in, terms.metric) != self._asked:
+            same = (one.terms.d_in, one.terms.metric) == (self._terms.d_in, self._terms.metric)
+            if self._typical is None or not same or one.terms.d_out is None:
                 return _NONE  # the price at its d_in is not known
-            if terms.d_out is not None:
-                rule = Within(terms.d_out)
-                verdict = rule.admits(one.total, self._price)
-                if isinstance(verdict, BudgetExceededError):
-                    return f'<span class="refused">refused by {_escaped(one.name)}</span>'
-                left = _loss(rule.remaining(verdict))
+            rule = Within(one.terms.d_out)
+            verdict = rule.admits(one.total, self._typical)
+            if isinstance(verdict, BudgetExceededError):
+                return f'<span class="refused">refused by {_escaped(one.name)}</span>'
+            left = _loss(rule.remaining(verdict))
         return left
 
-    @property
-    def _asked(self) -> tuple[Any, str]:
-        return self._terms.d_in, self._terms.metric
-
-    def _share(self, one: _Account) -> float:
-        """What part of its bound an account has spent, from 0 to 1."""
-        bound = 0.0 if one.terms.d_out is None else self._height(one.terms.d_out)
-        spent = self._height(one.total.loss)
-        return min(1.0, spent / bound) if 0.0 < bound and isfinite(spent) else float(spent > 0.0)
-
-    def _cells(self, one: _Account, after: str) -> Iterable[_Cell]:
-        bar = f'<div class="bar"><i style="width:{100 * self._share(one):.4g}%"></i></div>'
-        bound = one.terms.d_out
-        left = None if bound is None else Within(bound).remaining(one.total)
-        yield _text(one.name)
-        yield from map(_number, (f"{one.launches:,}", _loss(one.total.loss), _loss(bound)))
-        yield "bars", bar
-        yield from map(_number, (_loss(left), after))
-
-    def tiles(self) -> str:
-        """What is spent, what remains, and what a typical launch would leave."""
-        cap = self._accounts[()]
-        bound = cap.terms.d_out
-        left = None if bound is None else Within(bound).remaining(cap.total)
-        of = " of the block that spent most" if has_blocks(self._whole) else ""
+    def sections(self) -> Iterator[str]:
+        """The tiles, the limits and the blocks; those that have the least left come first."""
+        cap, of = self._cap, " of the block that spent most" if self._blocks else ""
         told = [(_loss(cap.total.loss), f"spent{of}, {in_words(cap.terms)}")]
-        if bound is not None:
-            told += [(_loss(bound), f"cap{of}"), (_loss(left), f"remains{of}")]
-        if self._price is not None:
-            told.append((_loss(self._price), "typical price: the median of the last 100 charges"))
-            told.append((self._after(cap), "after a launch of that price"))
+        if cap.terms.d_out is not None:
+            told += [(_loss(cap.terms.d_out), f"cap{of}"), (_loss(cap.left), f"remains{of}")]
+        if self._typical is not None:
+            told += [(_loss(self._typical), "typical price: the median of the last 100 charges")]
+            told += [(self._after(cap), "after a launch of that price")]
         cells = "".join(
-            f"<div><b>{value}</b><span>{_escaped(of)}</span></div>" for value, of in told
+            f"<div><b>{one}</b><span>{_escaped(what)}</span></div>" for one, what in told
         )
-        bar = f'<div class="bar"><i style="width:{100 * self._share(cap):.4g}%"></i></div>'
-        return _section("What remains", f'<div class="tiles">{cells}</div><br>{bar}')
-
-    def limits(self) -> str:
-        """Each limit; those that have the least left come first."""
-        paths = sorted(filter(None, self._accounts), key=self._first)
-        rows = []
-        for path in paths[:_ROWS]:
-            above = [self._accounts[path[:n]] for n in range(len(path) + 1)]
-            moment = _number(_moment(self._last[path]))
-            rows.append((*self._cells(above[-1], self._after(*above)), moment))
-        return _table("Limits", (*_COLUMNS, "last charge"), rows, len(paths))
-
-    def _first(self, path: _Path) -> float:
-        return -self._share(self._accounts[path])
-
-    def blocks(self) -> str:
-        """The blocks that have the least left."""
-        if not has_blocks(self._whole):
-            return ""
-        accounts = [
-            _Account(shown(key), self._whole.of(key), self._terms, count)  # type: ignore[attr-defined]
-            for key, count in self._keys[()].items()
+        yield _section("What remains", f'<div class="tiles">{cells}</div><br>{cap.bar}')
+        limits = [
+            (cap, *(self._accounts[path[: depth + 1]] for depth in range(len(path))))
+            for path in self._accounts
         ]
-        first = sorted(accounts, key=self._share, reverse=True)[:_ROWS]
-        rows = [tuple(self._cells(one, self._after(one))) for one in first]
-        return _table("Blocks", _COLUMNS, rows, len(accounts))
+        yield self._table("Limits", limits)
+        yield self._table("Blocks", [(one,) for one in self._of_blocks])
+
+    def _table(self, title: str, chains: Sequence[tuple[_Account, ...]]) -> str:
+        """A table of accounts, each after those that it is below."""
+        rows = []
+        for chain in sorted(chains, key=lambda chain: chain[-1].share, reverse=True)[:_ROWS]:
+            one = chain[-1]
+            losses = map(_loss, (one.total.loss, one.terms.d_out, one.left))
+            cells = f"{one.launches:,}", *losses, self._after(*chain), _moment(one.last)
+            rows.append([_text(one.name), ("bars", one.bar), *map(_number, cells)])
+        return _table(title, _COLUMNS, rows, len(chains))
 
 
-_COLUMNS = "name", "charges", "spent", "of", "", "remains", "after a launch of typical price"
+_COLUMNS = (
+    *("name", "", "charges", "spent", "of", "remains"),
+    *("after a launch of typical price", "last charge"),
+)
 
 
 # --- other sections ------------------------------------------------------------------------------
@@ -212,7 +204,7 @@ def _charges(entries: Sequence[Entry]) -> str:
         (
             *map(_number, (f"{one.sequence:,}", _moment(one.time))),
             *map(_text, (" > ".join(one.limit) or _NONE, one.label or _NONE, one.mechanism)),
-            _number(_loss(getattr(one.d_mid, "d_mid", one.d_mid))),
+            _number(_loss(_price(one))),
         )
         for one in reversed(entries[-_ROWS:])
     ]
@@ -227,8 +219,8 @@ def _picture(summary: Summary, terms: Terms, entries: Sequence[Entry]) -> str:
     if not entries:
         return ""
     whole, _ = spending(summary, entries, "time")
-    by = "limit" if summary.limits else "block" if has_blocks(summary.spent) else "time"
-    parts, number = ([], 0) if by == "time" else spending(summary, entries, by, _LINES)
+    by = "limit" if summary.limits else "block"
+    parts, number = spending(summary, entries, by, _LINES)
     lines = [whole[0]._replace(name="the budget"), *parts]
     times = [one.time.timestamp() for one in entries]
     day = _DAY.total_seconds()
@@ -277,20 +269,16 @@ def _day(seconds: float) -> str:
     return f"<span>{datetime.fromtimestamp(seconds, timezone.utc).date()}</span>"
 
 
-def _table(title: str, columns: Sequence[str], rows: Sequence[Iterable[_Cell]], number: int) -> str:
+def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[_Cell]], number: int) -> str:
     """A section with a table; nothing, if it has no rows. Each cell knows its column on a phone."""
     if not rows:
         return ""
     head = "".join(f"<th>{name}</th>" for name in columns)
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f'<td class="{kind}" data-name="{name}">{content}</td>'
-            for name, (kind, content) in zip(columns, cells, strict=True)
-        )
-        + "</tr>"
-        for cells in rows
-    )
+    names = {index: f' data-name="{name}"' for index, name in enumerate(columns)}
+    body = ""
+    for cells in rows:
+        made = [f'<td class="{kind}"{names[n]}>{one}</td>' for n, (kind, one) in enumerate(cells)]
+        body += f"<tr>{''.join(made)}</tr>"
     more = f"<p>{len(rows)} of {number:,}.</p>" if number > len(rows) else ""
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return _section(title, f'{more}<div class="wide">{table}</div>')
@@ -318,5 +306,10 @@ def _loss(loss: Loss) -> str:
     return _NONE if loss is None else escape(one_line(rounded(loss), 60))
 
 
-def _moment(time: datetime) -> str:
-    return time.isoformat(sep=" ", timespec="minutes")[:16]
+def _price(one: Entry) -> Loss:
+    """What a charge cost; of blocks, each."""
+    return getattr(one.d_mid, "d_mid", one.d_mid)
+
+
+def _moment(time: datetime | None) -> str:
+    return _NONE if time is None else time.isoformat(sep=" ", timespec="minutes")[:16]

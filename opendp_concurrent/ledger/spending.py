@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..arguments.checks import shown
@@ -62,86 +62,49 @@ def spending(
     if summary.terms is None:
         return [], 0
     number_of = height_of(summary.terms.measure)
-    parts, loss_of, name = _PARTS[by](summary, entries)
-    keys: Iterable[Hashable] = dict.fromkeys(key for one in entries for key in parts(one))
-    if by == "block":  # each launch has many, and few are drawn
-        keys = sorted(keys, key=lambda key: number_of(summary.spent.of(key).loss), reverse=True)
-    number = len(list(keys))
-    charges: dict[Hashable, list[Entry]] = {
-        key: [] for key in (list(keys)[:most] if by == "block" else keys)
-    }
-    for one in entries:
-        for key in parts(one):
-            if key in charges:
-                charges[key].append(one)
-    lines = [
-        _line(name(key), [(one, loss_of(one, key)) for one in found], number_of)
-        for key, found in charges.items()
-    ]
-    return sorted(lines, key=lambda line: line.heights[-1], reverse=True)[:most], number
+    keys: dict[Any, None] = {}
+    if by == "block" and has_blocks(summary.spent):  # a launch has many, and few are drawn
+        keys = dict.fromkeys(key for one in entries for key in one.d_mid.keys)
+    top = sorted(keys, key=lambda key: number_of(summary.spent.of(key).loss), reverse=True)[:most]
+    charges: dict[Any, list[tuple[Entry, Loss]]] = {}
+    for key, one, loss in _charges(entries, by, empty_total(summary.terms), set(top)):
+        if has_blocks(loss):
+            losses = [loss.of(block).loss for block in one.d_mid.keys]
+            losses += [before for _, before in charges.get(key, ())[-1:]]
+            loss = max(losses, key=number_of)
+        charges.setdefault(key, []).append((one, loss))
+    lines = []
+    for key, found in charges.items():
+        step = len(found) // _POINTS + 1
+        drawn = found[:-1:step] + found[-1:]
+        heights = [number_of(loss) for _, loss in drawn]
+        lines.append(Line(_NAMES[by](key), [one for one, _ in drawn], heights, len(found)))
+    lines.sort(key=lambda line: line.heights[-1], reverse=True)
+    return lines[:most], len(keys) or len(lines)
 
 
-def _line(name: str, charges: list[tuple[Entry, Loss]], number_of: Height) -> Line:
-    if has_blocks(charges[-1][1]):
-        top, heights = 0.0, []
-        for one, total in charges:
-            top = max(top, *(number_of(total.of(key).loss) for key in one.d_mid.keys))
-            heights.append(top)
-        drawn = _some(list(zip(charges, heights, strict=True)))
-        points = [(one, high) for (one, _), high in drawn]
-    else:
-        points = [(one, number_of(loss)) for one, loss in _some(charges)]
-    return Line(name, [one for one, _ in points], [high for _, high in points], len(charges))
-
-
-def _some(items: list[Any]) -> list[Any]:
-    """Return at most about a thousand of many items, with the last one."""
-    return items[:: -(-len(items) // _POINTS) or 1][:-1] + items[-1:]
-
-
-# by what -> the keys of a charge, the loss of a key after a charge, and the name of a key
-_Parts = tuple[Callable[[Entry], Iterable[Any]], Callable[[Entry, Any], Loss], Callable[[Any], str]]
-
-
-def _whole(summary: Summary, entries: Sequence[Entry]) -> _Parts:
-    del summary, entries
-    return lambda one: ((),), lambda one, _: one.loss, lambda _: "spent"
-
-
-def _limits(summary: Summary, entries: Sequence[Entry]) -> _Parts:
-    del summary, entries
-    return (
-        lambda one: [one.limit[: n + 1] for n in range(len(one.limit))],
-        lambda one, path: one.limit_losses[len(path) - 1],
-        " > ".join,
-    )
-
-
-def _labels(summary: Summary, entries: Sequence[Entry]) -> _Parts:
-    """What the launches of each label would cost without the others."""
+def _charges(
+    entries: Sequence[Entry], by: str, start: Accumulator, blocks: set[Any]
+) -> Iterator[tuple[Any, Entry, Loss]]:
+    """Yield what each charge belongs to, the charge, and the loss of that after it."""
     totals: dict[str, Accumulator] = {}
-    losses: dict[int, Loss] = {}
     for one in entries:
-        if one.label not in totals and summary.terms is not None:
-            totals[one.label] = empty_total(summary.terms)
-        totals[one.label] = repeated(totals[one.label], one.d_mid, 1)
-        losses[one.sequence] = totals[one.label].loss
-    return (
-        lambda one: (one.label,),
-        lambda one, _: losses[one.sequence],
-        lambda label: label or "no label",
-    )
+        if by == "time":
+            yield "spent", one, one.loss
+        elif by == "limit":
+            for depth, loss in enumerate(one.limit_losses, start=1):
+                yield one.limit[:depth], one, loss
+        elif by == "label":  # what its launches would cost without the others
+            totals[one.label] = repeated(totals.get(one.label, start), one.d_mid, 1)
+            yield one.label, one, totals[one.label].loss
+        else:
+            for key in blocks.intersection(one.d_mid.keys) if blocks else ():
+                yield key, one, one.loss.of(key).loss
 
 
-def _blocks(summary: Summary, entries: Sequence[Entry]) -> _Parts:
-    if not has_blocks(summary.spent):
-        return lambda _: (), lambda one, _: one.loss, str
-    del entries
-    return (
-        lambda one: one.d_mid.keys,
-        lambda one, key: one.loss.of(key).loss,
-        lambda key: f"block {shown(key)}",
-    )
-
-
-_PARTS = {"time": _whole, "limit": _limits, "label": _labels, "block": _blocks}
+_NAMES: dict[str, Callable[[Any], str]] = {
+    "time": str,
+    "limit": " > ".join,
+    "label": lambda label: label or "no label",
+    "block": lambda key: f"block {shown(key)}",
+}

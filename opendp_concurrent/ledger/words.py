@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from ..accounts.charge import Terms
-from ..measures import by_tag
+from ..measures import by_tag, kinds
 from ..measures.heights import name
-from ..measures.kinds import (
-    APPROXIMATE,
-    APPROXIMATE_ZCDP,
-    FIXED,
-    GAUSSIAN,
-    PURE,
-    RENYI,
-    TRADEOFF,
-    TRUNCATED,
-    ZCDP,
-)
 from .records.measures import empty_total
 from .spending import has_blocks
 
 _WORDS = {
-    PURE: ("ε", "pure DP"),
-    APPROXIMATE: ("ε", "(ε, δ)-DP"),
-    ZCDP: ("ρ", "zero-concentrated DP"),
-    APPROXIMATE_ZCDP: ("ρ", "approximate zero-concentrated DP"),
-    RENYI: ("", "Rényi DP"),
-    FIXED: ("ε", "Rényi DP of one order"),
-    TRUNCATED: ("ρ", "truncated concentrated DP"),
-    GAUSSIAN: ("μ", "Gaussian DP"),
-    TRADEOFF: ("", "f-DP"),
+    kinds.PURE: ("ε", "pure DP"),
+    kinds.APPROXIMATE: ("ε", "(ε, δ)-DP"),
+    kinds.ZCDP: ("ρ", "zero-concentrated DP"),
+    kinds.APPROXIMATE_ZCDP: ("ρ", "approximate zero-concentrated DP"),
+    kinds.RENYI: ("", "Rényi DP"),
+    kinds.FIXED: ("ε", "Rényi DP of one order"),
+    kinds.TRUNCATED: ("ρ", "truncated concentrated DP"),
+    kinds.GAUSSIAN: ("μ", "Gaussian DP"),
+    kinds.TRADEOFF: ("", "f-DP"),
 }
 
 
