@@ -14,6 +14,7 @@ from ..errors import ConcurrentError, InvalidValueError
 from ..files import make_private
 from ..types import Json
 from .opening import datasets, open_ledger, restore_ledger
+from .policy import read_policy, today
 from .spending import BY
 from .words import one_line
 
@@ -41,6 +42,7 @@ def main(arguments: list[str], plot: Callable[..., Any] | None = None) -> int:
                 _save(plot(ledger, by=options.by).figure, options.output)
                 return 0
             run = {"show": _show, "verify": _verify, "backup": _backup, "report": _report}
+            run["policy"] = _policy
             run[options.action](ledger, options)
     except (ConcurrentError, ImportError, OSError) as error:
         if getattr(options, "json", False):
@@ -58,6 +60,7 @@ def _parser(plots: bool) -> argparse.ArgumentParser:
         ("show", "print the charges, the privacy loss and the remaining budget"),
         ("verify", "check that the charges are consistent"),
         ("report", "write a page for people: what is spent, by whom, and what remains"),
+        ("policy", "check that the ledger keeps a policy, and print who may spend what"),
         ("backup", "copy an SQLite ledger with all budgets, even while it is in use"),
         ("restore", "turn a copy of an SQLite ledger into the ledger, so that it accepts launches"),
     ):
@@ -65,6 +68,8 @@ def _parser(plots: bool) -> argparse.ArgumentParser:
         action.add_argument("ledger", metavar="PATH_OR_URL")
         if name == "backup":
             action.add_argument("target", metavar="TARGET", help="path of a new file")
+        if name == "policy":
+            action.add_argument("policy", metavar="FILE", help="path of a policy, TOML or JSON")
         action.add_argument("--dataset", help="name of the dataset, if the ledger has several")
         known = action.add_mutually_exclusive_group(required=name == "restore")
         known.add_argument(
@@ -81,7 +86,7 @@ def _parser(plots: bool) -> argparse.ArgumentParser:
             action.add_argument("--by", choices=BY, help="what has a line of its own")
         elif name == "report":
             action.add_argument("-o", "--output", default="report.html", help="path of the page")
-        elif name != "backup":
+        elif name not in ("backup", "policy"):
             action.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
 
@@ -151,6 +156,21 @@ def _report(ledger: SqlLedger, options: argparse.Namespace) -> None:
     make_private(path)
     Path(path).write_text(page, encoding="utf-8")
     print(path)
+
+
+def _policy(ledger: SqlLedger, options: argparse.Namespace) -> None:
+    policy, summary = read_policy(options.policy), ledger.summary(options.anchor)
+    policy.check(summary)
+    known = {one.path[-1]: one for one in summary.limits}
+    rows = [("the budget", _text(policy.d_out), "", "", _text(_plain(summary.spent)))]
+    for name, (d_out, every, until) in policy.limits.items():
+        label = policy.limits[name].label(name, today())
+        spent = _text(_plain(known[label].spent)) if label in known else "-"
+        team = policy.above[name]
+        shown = name if team is None else f"{team} > {name}"
+        rows.append((shown, _text(d_out), every or "-", str(until or "-"), spent))
+    for line in _table(("limit", "d_out", "every", "until", "spent"), rows):
+        print(line)
 
 
 def _backup(ledger: SqlLedger, options: argparse.Namespace) -> None:
