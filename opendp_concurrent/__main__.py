@@ -38,8 +38,8 @@ def _run(arguments: list[str]) -> None:
         run_path(arguments[0], run_name="__main__")
 
 
-def _plot(ledger: Any) -> Any:
-    return import_module("opendp_concurrent.plot").plot_ledger(ledger)
+def _plot(ledger: Any, **how: Any) -> Any:
+    return import_module("opendp_concurrent.plot").plot_ledger(ledger, **how)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ ELSEWHERE = {
     "individual/test_noise_loss.py": ["measures/noise.py"],
     "ledger/records/test_limits.py": ["ledger/records/limited.py"],
     "ledger/records/test_replay.py": ["ledger/records/entries.py"],
+    "ledger/test_spending.py": ["ledger/words.py"],
     "ledger/storage/test_faults.py": [
         "ledger/opening.py",
         "ledger/storage/backends.py",

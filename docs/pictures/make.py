@@ -11,8 +11,11 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
+import tempfile
+from contextlib import suppress
 from itertools import count, cycle
 from pathlib import Path
+from unittest.mock import patch
 
 import matplotlib
 import numpy as np
@@ -103,6 +106,36 @@ def interleaved(plain):
     plot_session(losses, refused={"the filter": refused}, d_out=1.0, ylabel="ε spent", ax=plain)
     plain.set_xlabel("launches and queries, in order")
     plain.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
+
+
+def ledger_week(plain):
+    """Three teams with six analysts on one ledger, for a week: what each limit has spent."""
+    dp.enable_features("contrib", "honest-but-curious")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    random, now = np.random.default_rng(5), 1_795_392_000 * 10**9
+
+    def limit(handle, label, d_out):
+        return handle(oc.c.make_limited(odometer, 1, d_out, label=label))
+
+    teams = {"cardiology": ("ann", "tom"), "oncology": ("eva", "ida"), "billing": ("max", "kim")}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        oc.ledger.create_ledger(f"{folder}/budget.db", "clinic") as ledger,
+        patch("opendp_concurrent.ledger.book.time_ns", lambda: now),
+    ):
+        root = oc.make_concurrent_filter(odometer, d_in=1, d_out=4.0, ledger=ledger)([1, 2, 3])
+        people = [
+            limit(limit(root, team, 1.5), person, 0.9)
+            for team, two in teams.items()
+            for person in two
+        ]
+        for _ in range(90):
+            now += int(random.exponential(7 * 86_400 / 90) * 10**9)
+            handle, price = people[random.integers(6)], random.choice([0.02, 0.05, 0.1])
+            with suppress(BudgetExceededError):
+                handle(space >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / price))
+        oc.plot.plot_ledger(ledger, by="limit", ax=plain)
 
 
 def counters(plain):
@@ -233,6 +266,7 @@ PLOTS = {
     tradeoff: (4.8, 4.8),
     profile: (6.0, 4.0),
     counters: (6.0, 4.0),
+    ledger_week: (7.0, 4.0),
 }
 TREES = natural, best_order, least_slack, adaptive_parts
 

@@ -1,4 +1,4 @@
-"""``opendp-concurrent ledger``: show, verify, plot, back up and restore a ledger."""
+"""``opendp-concurrent ledger``: show, verify, plot, report on, back up and restore a ledger."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConcurrentError, InvalidValueError
 from ..files import make_private
 from ..types import Json
 from .opening import datasets, open_ledger, restore_ledger
+from .policy import read_policy, today
+from .spending import BY
+from .words import one_line
 
 if TYPE_CHECKING:
     from .audit import LimitSummary, Summary
@@ -23,10 +27,10 @@ _SHOWN = 40  # widest text of a column
 _PLOT = "plot", "plot the privacy loss over the launches (needs the extra 'plot')"
 
 
-def main(arguments: list[str], plot: Callable[[SqlLedger], Any] | None = None) -> int:
+def main(arguments: list[str], plot: Callable[..., Any] | None = None) -> int:
     """Run the command. Return 0, or 1 if the ledger is inconsistent or cannot be read.
 
-    :param plot: draws a ledger on axes; without it, there is no such action
+    :param plot: draws a ledger on axes, ``by`` what; without it, there is no such action
     """
     options = _parser(plot is not None).parse_args(arguments)
     try:
@@ -35,9 +39,10 @@ def main(arguments: list[str], plot: Callable[[SqlLedger], Any] | None = None) -
             return 0
         with _open(options) as ledger:
             if options.action == "plot" and plot is not None:
-                _save(plot(ledger).figure, options.output)
+                _save(plot(ledger, by=options.by).figure, options.output)
                 return 0
-            run = {"show": _show, "verify": _verify, "backup": _backup}
+            run = {"show": _show, "verify": _verify, "backup": _backup, "report": _report}
+            run["policy"] = _policy
             run[options.action](ledger, options)
     except (ConcurrentError, ImportError, OSError) as error:
         if getattr(options, "json", False):
@@ -54,6 +59,8 @@ def _parser(plots: bool) -> argparse.ArgumentParser:
         *([_PLOT] if plots else []),
         ("show", "print the charges, the privacy loss and the remaining budget"),
         ("verify", "check that the charges are consistent"),
+        ("report", "write a page for people: what is spent, by whom, and what remains"),
+        ("policy", "check that the ledger keeps a policy, and print who may spend what"),
         ("backup", "copy an SQLite ledger with all budgets, even while it is in use"),
         ("restore", "turn a copy of an SQLite ledger into the ledger, so that it accepts launches"),
     ):
@@ -61,6 +68,8 @@ def _parser(plots: bool) -> argparse.ArgumentParser:
         action.add_argument("ledger", metavar="PATH_OR_URL")
         if name == "backup":
             action.add_argument("target", metavar="TARGET", help="path of a new file")
+        if name == "policy":
+            action.add_argument("policy", metavar="FILE", help="path of a policy, TOML or JSON")
         action.add_argument("--dataset", help="name of the dataset, if the ledger has several")
         known = action.add_mutually_exclusive_group(required=name == "restore")
         known.add_argument(
@@ -74,7 +83,10 @@ def _parser(plots: bool) -> argparse.ArgumentParser:
             )
         elif name == "plot":
             action.add_argument("--output", default="ledger.svg", help="path of the plot")
-        elif name != "backup":
+            action.add_argument("--by", choices=BY, help="what has a line of its own")
+        elif name == "report":
+            action.add_argument("-o", "--output", default="report.html", help="path of the page")
+        elif name not in ("backup", "policy"):
             action.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
 
@@ -134,6 +146,31 @@ def _save(figure: Any, path: str) -> None:
     make_private(path)
     figure.savefig(path, bbox_inches="tight")
     print(path)
+
+
+def _report(ledger: SqlLedger, options: argparse.Namespace) -> None:
+    path = options.output
+    if not path.endswith((".html", ".htm")):  # it could be the ledger, or a file beside it
+        raise InvalidValueError(f"--output ({path}) must end with .html")
+    page = ledger.report()
+    make_private(path)
+    Path(path).write_text(page, encoding="utf-8")
+    print(path)
+
+
+def _policy(ledger: SqlLedger, options: argparse.Namespace) -> None:
+    policy, summary = read_policy(options.policy), ledger.summary(options.anchor)
+    policy.check(summary)
+    known = {one.path[-1]: one for one in summary.limits}
+    rows = [("the budget", _text(policy.d_out), "", "", _text(_plain(summary.spent)))]
+    for name, (d_out, every, until) in policy.limits.items():
+        label = policy.limits[name].label(name, today())
+        spent = _text(_plain(known[label].spent)) if label in known else "-"
+        team = policy.above[name]
+        shown = name if team is None else f"{team} > {name}"
+        rows.append((shown, _text(d_out), every or "-", str(until or "-"), spent))
+    for line in _table(("limit", "d_out", "every", "until", "spent"), rows):
+        print(line)
 
 
 def _backup(ledger: SqlLedger, options: argparse.Namespace) -> None:
@@ -224,15 +261,9 @@ def _text(value: Json) -> str:
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    cut = [tuple(_cut(text) for text in row) for row in (names, *rows)]
+    cut = [tuple(one_line(text, _SHOWN) for text in row) for row in (names, *rows)]
     widths = [max(map(len, column)) for column in zip(*cut, strict=True)]
     return [
         "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
         for row in cut
     ]
-
-
-def _cut(text: str) -> str:
-    """Return at most 40 characters of a label on one line, without control characters."""
-    line = "".join(one if one.isprintable() else " " for one in text)
-    return line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."

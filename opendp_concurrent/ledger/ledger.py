@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..accounts.charge import Terms
@@ -15,7 +17,7 @@ from ..arguments.checks import optional, text
 from ..errors.ledger import LedgerDamagedError, LedgerError
 from ..interrupts import whole
 from ..native.outside import outside_only
-from .audit import Summary, audit, milestone
+from .audit import Audited, Summary, audit, milestone
 from .book import SqlBook
 from .copies import backup, claim, standing
 from .events import events
@@ -27,6 +29,7 @@ from .records.measures import empty_total
 from .records.replay import Known
 from .records.terms import first_record, read_terms, require_same, write_terms
 from .records.wire import NEWEST
+from .report import report_of
 from .seen import Seen
 from .storage import tables
 from .storage.anchors import Anchor
@@ -42,6 +45,16 @@ def path_of(**argument: Any) -> tuple[str, ...]:
     ((name, given),) = argument.items()
     labels = (given,) if checks.is_a(given, str) else checks.sequence("labels", **argument)
     return tuple(text(**{name: one}) for one in labels)
+
+
+def counts_by_name(**argument: Any) -> dict[str, int]:
+    """Return how many there are of each name, or raise."""
+    ((name, _),) = argument.items()
+    found = checks.mapping("names to numbers", **argument)
+    return {text(**{name: one}): checks.whole(**{name: n}) for one, n in found.items()}
+
+
+_NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 @outside_only
@@ -201,14 +214,46 @@ class SqlLedger:
         found: list[Entry] = []
         return self._audit(anchor, found.append), found
 
-    @whole
+    @checked(refused=counts_by_name)
+    def report(self, refused: Mapping[str, int] = _NOTHING) -> str:
+        """Return an HTML page for people: what is spent, by whom, and what remains.
+
+        The page has the cap, the limits, the blocks, the labels and the last charges, what remains,
+        and what a launch of typical price would leave. It requests nothing from anywhere, and may
+        be kept as a file. Like the ledger, it has what was asked, when, and by whom, but no data.
+
+        :param refused: a ledger records charges only; a server that counts the requests which it
+            refused passes their number by name, such as ``{"alice": 3}``
+        :return: HTML
+        :raises LedgerDamagedError: naming what is inconsistent
+        :raises LedgerError: if the ledger cannot be read
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        """
+        found: list[Entry] = []
+        return report_of(self._audited(None, found.append), found, refused)
+
+    def _repr_html_(self) -> str:
+        """Return the report for a notebook, in a frame: its styles change nothing else there."""
+        try:
+            page = self.report()
+        except LedgerError as error:
+            page = f"<p>{escape(repr(self))}</p><p>{escape(str(error))}</p>"
+        return (
+            f'<iframe srcdoc="{escape(page)}" sandbox title="privacy budget" '
+            'style="width:100%;height:40rem;border:0"></iframe>'
+        )
+
     def _audit(self, anchor: str | None, tell: Callable[[Entry], object] | None) -> Summary:
+        return self._audited(anchor, tell).summary()
+
+    @whole
+    def _audited(self, anchor: str | None, tell: Callable[[Entry], object] | None) -> Audited:
         known = [] if anchor is None else [milestone(anchor)]
         known += [*self._seen.milestones(), *standing(self._store, self.dataset).milestones]
         with self._store.snapshot() as connection:
-            summary = audit(connection, self.dataset, known, tell).summary()
-        self._seen.see(summary.launches, summary.anchor.partition(":")[2])
-        return summary
+            found = audit(connection, self.dataset, known, tell)
+        self._seen.see(found.newest.sequence, found.newest.head)
+        return found
 
     @checked(target=path_or_url)
     @whole

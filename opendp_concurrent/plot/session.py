@@ -13,9 +13,9 @@ from ..arguments.checked import Text, checked
 from ..arguments.checks import optional
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import composition_measure
+from ..measures.heights import height, name
 from ..types import Argument, Loss
 from .drawing import Ax, Axes, axes, curve, finish, from_array, named
-from .losses import height, name
 
 
 @checked(order=optional(checks.order))

@@ -21,7 +21,7 @@ from opendp_concurrent.accounts.charge import Terms
 
 from opendp_concurrent.ledger.records import measures as written_measures
 from opendp_concurrent.ledger.records.terms import read_terms, write_terms
-from opendp_concurrent.plot.losses import height, name
+from opendp_concurrent.measures.heights import height, name
 dp.enable_features("contrib", "honest-but-curious")
 SPACE = dp.atom_domain(T=int), dp.absolute_distance(T=int)
 KEYWORDS = [

@@ -161,7 +161,7 @@ def test_a_ledger_goes_on_with_it(space, child, tmp_path):
             bounded(child)
         axes = plot_ledger(ledger)
         assert axes.get_lines()[0].get_ydata().tolist() == [COST, 2 * COST]
-        assert axes.get_ylabel() == f"κ in nats under {NAME}"
+        assert axes.get_ylabel() == f"privacy loss (κ in nats, {NAME})"
 
 
 def test_a_session_is_drawn_under_it():

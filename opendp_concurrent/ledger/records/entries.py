@@ -20,6 +20,8 @@ class Entry:
     :ivar loss: upper bound on the privacy loss of this and all earlier charges
     :ivar hash: hash of this and all earlier entries
     :ivar limit: labels of the limits that it was below, from the outermost one; empty if none
+    :ivar limit_losses: for each of these limits, an upper bound on the privacy loss of this and all
+        earlier charges below it
     """
 
     sequence: int
@@ -30,3 +32,4 @@ class Entry:
     loss: Loss
     hash: str
     limit: tuple[str, ...] = ()
+    limit_losses: tuple[Loss, ...] = ()

@@ -114,6 +114,15 @@ class Limits:
         """Return the path of a limit from its number."""
         return self._known(number).path
 
+    def losses(self, number: int) -> tuple[Loss, ...]:
+        """Return the losses of a limit and of those that it is below, from the outermost one."""
+        found: list[Loss] = []
+        while number:
+            one = self._known(number)
+            found.append(one.accumulator.loss)
+            number = one.above
+        return tuple(reversed(found))
+
     def replay(self, charge: LimitedCharge, count: int = 1) -> None:
         """Add ``count`` charges that are all ``charge``. Call this on a copy of one's own.
 

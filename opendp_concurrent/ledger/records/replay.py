@@ -93,10 +93,13 @@ def replay(
             before, last = same, text
             continue
         path: Path = ()
+        losses: tuple[Loss, ...] = ()
         d_mid = found
         if isinstance(found, LimitedCharge):
             path, d_mid = sums.limits.path(found.limit), found.d_mid
-        tell(Entry(sequence, time, label, mechanism, d_mid, sums.total().loss, head, path))
+            losses = sums.limits.losses(found.limit)
+        loss = sums.total().loss
+        tell(Entry(sequence, time, label, mechanism, d_mid, loss, head, path, losses))
     sums.settle()
     return Known(sequence, head, sums.total(), form, sums.limits)
 

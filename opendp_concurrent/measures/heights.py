@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..arguments.checks import shown
 from ..errors import InvalidTypeError
-from ..measures import CompositionMeasure, registered
 from ..types import Loss
+from . import CompositionMeasure, registered
 
 Under = CompositionMeasure | type[CompositionMeasure] | None
 

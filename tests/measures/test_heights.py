@@ -8,9 +8,9 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import plot
 from opendp_concurrent.errors import InvalidTypeError
-from opendp_concurrent.plot.losses import height
+from opendp_concurrent.measures.heights import height
 
-from .drawn import lines
+from ..plot.drawn import lines
 
 pytest.importorskip("matplotlib")
 F = oc.TradeoffFunction

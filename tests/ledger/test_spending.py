@@ -1,0 +1,108 @@
+"""Who spent what, over time: sums by limit, label and block."""
+
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.ledger import spending as room
+from opendp_concurrent.ledger.spending import BY, spending
+from opendp_concurrent.ledger.words import in_words, one_line
+
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+PURE = dp.max_divergence()
+
+
+def limited(handle, label, d_out):
+    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+    return handle(oc.c.make_limited(odometer, 1, d_out, label=label))
+
+
+def drawn(ledger, by, **given):
+    lines, number = spending(*ledger.read(), by, **given)
+    numbers = [[one.sequence for one in line.entries] for line in lines]
+    heights = [line.heights for line in lines]
+    return {line.name: pair for line, *pair in zip(lines, numbers, heights, strict=True)}, number
+
+
+def test_each_way_adds_up_its_own_charges(sqlite, tools):
+    ledger = sqlite.create()
+    assert all(spending(*ledger.read(), by) == ([], 0) for by in BY)
+    root = tools.limit(ledger)
+    team = limited(root, "team", 0.75)
+    ann, tom = limited(team, "ann", 0.5), limited(root, "tom", 0.5)
+    for who, label in ((ann, "a"), (team, ""), (tom, "a"), (root, "b")):
+        with oc.labelled(label):
+            who(tools.count(0.125))
+    assert drawn(ledger, "time") == ({"spent": [[1, 2, 3, 4], [0.125, 0.25, 0.375, 0.5]]}, 1)
+    assert drawn(ledger, "limit") == (
+        {
+            "team": [[1, 2], [0.125, 0.25]],
+            "team > ann": [[1], [0.125]],
+            "tom": [[3], [0.125]],
+        },
+        3,
+    )
+    assert drawn(ledger, "label") == (
+        {"a": [[1, 3], [0.125, 0.25]], "no label": [[2], [0.125]], "b": [[4], [0.125]]},
+        3,
+    )
+    assert drawn(ledger, "block") == ({}, 0)
+    assert drawn(ledger, "limit", most=1) == ({"team": [[1, 2], [0.125, 0.25]]}, 3)
+
+
+def test_losses_of_limits_are_at_their_own_distance(sqlite, tools):
+    """A limit over a transformation counts what its launches cost at its own d_in."""
+    ledger = sqlite.create()
+    root = tools.limit(ledger, d_in=1)
+    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+    wide = root(oc.c.make_limited(odometer, 2, 0.5, label="pairs"))
+    wide(tools.count(0.125))
+    (entry,) = ledger.entries()
+    assert (entry.loss, entry.limit_losses) == (0.125, (0.25,))
+    assert "–" in ledger.report()
+
+
+def test_the_fullest_block_stands_for_several(sqlite, tools):
+    odometer, by = oc.make_concurrent_odometer(*SPACE, PURE), oc.c.by_key(lambda record: record)
+    ledger = sqlite.create()
+    made = oc.c.make_block_filter(odometer, 1, 1.0, blocks=by, keys=[1, 2, 3], ledger=ledger)
+    root = made([])
+    ann = root(oc.c.make_limited(odometer, 1, 0.5, label="ann"))
+    with oc.labelled("x"):
+        root([1], tools.count(0.25))
+        ann([1, 2], tools.count(0.125))
+        ann([2], tools.count(0.25))
+    ann([3], tools.count(0.0625))
+    assert drawn(ledger, "time") == ({"spent": [[1, 2, 3, 4], [0.25, 0.375, 0.375, 0.375]]}, 1)
+    assert drawn(ledger, "limit") == ({"ann": [[2, 3, 4], [0.125, 0.375, 0.375]]}, 1)
+    assert drawn(ledger, "label")[0]["x"] == [[1, 2, 3], [0.25, 0.375, 0.375]]
+    assert drawn(ledger, "block", most=2) == (
+        {"block 1": [[1, 2], [0.25, 0.375]], "block 2": [[2, 3], [0.125, 0.375]]},
+        3,
+    )
+
+
+def test_a_long_line_is_thinned_and_keeps_its_end(sqlite, tools, monkeypatch):
+    monkeypatch.setattr(room, "_POINTS", 4)
+    ledger = sqlite.create()
+    tools.limit(ledger, 2.0).prepaid(tools.count(0.125), 11)
+    ((numbers, heights),) = drawn(ledger, "time")[0].values()
+    assert numbers == [1, 4, 7, 10, 11]
+    assert heights[-1] == 11 / 8
+
+
+def test_measures_are_words(sqlite, tools):
+    ledger = sqlite.create()
+    tools.limit(ledger)
+    assert in_words(ledger.summary().terms) == "ε, pure DP"
+    ledger = sqlite.create("pairs")
+    tools.limit(ledger, (1.0, 1e-6), measure=dp.approximate(PURE))
+    assert in_words(ledger.summary().terms) == "ε, (ε, δ)-DP"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("a\nb\x1b[1m\u202e", "a b [1m "), ("x" * 9, "x" * 9), ("x" * 11, "xxxxxxx...")],
+)
+def test_a_text_is_shown_on_one_line(text, shown):
+    assert one_line(text, 10) == shown
