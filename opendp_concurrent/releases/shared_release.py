@@ -87,8 +87,8 @@ def make_shared_release(
       levels up to it are free.
 
     The noise at each level is discrete Laplace noise, of scale 1/level, and levels are drawn such
-    that the finest one tells all about the data that the others tell (derived; levels in any order after [ARNP25]).
-    Under zCDP, Rényi DP, Gaussian DP and f-DP without ``ceiling`` it is the mean of independent
+    that the finest one tells all about the data that the others tell (derived; levels in any order
+    after [ARNP25]). Under zCDP, Rényi DP, Gaussian DP and f-DP without ``ceiling`` it is the mean of independent
     discrete Gaussian releases, weighted by their precision, of variance at most 1/(2 level).
 
     Guarantee: all answers at all levels, to all analysts, are D e-DP for the finest level e that
