@@ -88,8 +88,9 @@ def make_shared_release(
 
     The noise at each level is discrete Laplace noise, of scale 1/level, and levels are drawn such
     that the finest one tells all about the data that the others tell (derived; levels in any order
-    after [ARNP25]). Under zCDP, Rényi DP, Gaussian DP and f-DP without ``ceiling`` it is the mean of independent
-    discrete Gaussian releases, weighted by their precision, of variance at most 1/(2 level).
+    after [ARNP25]). Under zCDP, Rényi DP, Gaussian DP and f-DP without ``ceiling`` an answer is the
+    mean of independent discrete Gaussian releases, weighted by their precision. Its variance is at
+    most 1/(2 level).
 
     Guarantee: all answers at all levels, to all analysts, are D e-DP for the finest level e that
     was answered and the sensitivity D. Levels may be chosen adaptively, and other mechanisms of the
