@@ -84,7 +84,7 @@ def make_shared_release(
       same handle returns the release that was opened before, by any message that it was written in
       (:func:`.serialize`); one with Python functions is never equal to another.
     * With ``ceiling``, this is a measurement that is charged for this level at its launch. All
-      levels up to it are free.
+      levels up to it are free. Its ``accuracy`` is that of the answer at the ceiling.
 
     The noise at each level is discrete Laplace noise, of scale 1/level, and levels are drawn such
     that the finest one tells all about the data that the others tell (derived; levels in any order
