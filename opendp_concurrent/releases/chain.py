@@ -81,15 +81,16 @@ class Chain:
         """Return the answer at a level in units, always the same one."""
         many = self._exact if isinstance(self._exact, Sequence) else (self._exact,)
         if level not in self._noise:
-            self._noise[level] = [self._new(level, place) for place in range(2 * len(many))]
+            coarser = max((one for one in self._noise if one < level), default=0)
+            finer = min((one for one in self._noise if one > level), default=None)
+            places = range(2 * len(many))
+            self._noise[level] = [self._new(level, coarser, finer, place) for place in places]
         noise = self._noise[level]
         pairs = zip(many, noise[: len(many)], noise[len(many) :], strict=True)
         noisy = [exact + plus - minus for exact, plus, minus in pairs]
         return noisy if isinstance(self._exact, Sequence) else noisy[0]
 
-    def _new(self, level: int, place: int) -> int:
-        coarser = max((one for one in self._noise if one < level), default=0)
-        finer = min((one for one in self._noise if one > level), default=None)
+    def _new(self, level: int, coarser: int, finer: int | None, place: int) -> int:
         value = self._draw(level - coarser)
         if finer is not None:
             value += self._noise[finer][place] - min(value, self._draw(finer - level))

@@ -84,12 +84,13 @@ def make_shared_release(
       same handle returns the release that was opened before, by any message that it was written in
       (:func:`.serialize`); one with Python functions is never equal to another.
     * With ``ceiling``, this is a measurement that is charged for this level at its launch. All
-      levels up to it are free.
+      levels up to it are free. Its ``accuracy`` is that of the answer at the ceiling.
 
     The noise at each level is discrete Laplace noise, of scale 1/level, and levels are drawn such
-    that the finest one tells all about the data that the others tell (derived; levels in any order after [ARNP25]).
-    Under zCDP, Rényi DP, Gaussian DP and f-DP without ``ceiling`` it is the mean of independent
-    discrete Gaussian releases, weighted by their precision, of variance at most 1/(2 level).
+    that the finest one tells all about the data that the others tell (derived; levels in any order
+    after [ARNP25]). Under zCDP, Rényi DP, Gaussian DP and f-DP without ``ceiling`` an answer is the
+    mean of independent discrete Gaussian releases, weighted by their precision. Its variance is at
+    most 1/(2 level).
 
     Guarantee: all answers at all levels, to all analysts, are D e-DP for the finest level e that
     was answered and the sensitivity D. Levels may be chosen adaptively, and other mechanisms of the

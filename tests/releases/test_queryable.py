@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import opendp.prelude as dp
 import pytest
@@ -20,6 +21,7 @@ from opendp_concurrent.errors import (
 )
 from opendp_concurrent.errors.data import ForkedError
 from opendp_concurrent.handles import SharedReleaseQueryable
+from opendp_concurrent.releases import queryable
 from opendp_concurrent.releases.chain import Chain
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
@@ -213,11 +215,18 @@ def test_two_threads_pay_for_the_finer_level_once(space, measure):
         assert len({one for level, one in zip(asked, answers, strict=True) if level == 8}) == 1
 
 
-def test_threads_open_one_release(space):
-    root = filtered(space, 50.0)
-    with ThreadPoolExecutor(8) as pool:
-        opened = list(pool.map(lambda _: root(shared(space)), range(16)))
-    assert all(one is opened[0] for one in opened)
+def test_two_threads_that_open_at_once_get_one_release(space, monkeypatch):
+    root, both, opening = filtered(space, 50.0), Barrier(2, timeout=60), queryable._open
+
+    def together(*arguments):
+        made = opening(*arguments)
+        both.wait()
+        return made
+
+    monkeypatch.setattr(queryable, "_open", together)
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(lambda _: root(shared(space)), range(2))
+    assert one is other
 
 
 def failing_once(space):
