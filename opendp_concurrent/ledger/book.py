@@ -23,7 +23,7 @@ from ..interrupts import Lock
 from ..sums.accumulator import Accumulator
 from ..types import Loss
 from .queue import Queue
-from .records.chain import next_hash
+from .records.chain import hasher
 from .records.encoding import canonical, encode
 from .records.limits import Path, check_kept
 from .records.readable import reading, require_count
@@ -249,10 +249,10 @@ class SqlTurn:
         else:
             texts = [self._book.text(charge.d_mid)] * count
         same = {"dataset": dataset, "time": time, "label": label, "mechanism": mechanism}
-        rows = []
+        rows, hash_after = [], hasher(dataset, label, mechanism)
         for d_mid in texts:
             sequence += 1
-            head = next_hash(head, (dataset, sequence, time, label, mechanism, d_mid))
+            head = hash_after(head, sequence, time, canonical(d_mid))
             rows.append({**same, "sequence": sequence, "d_mid": d_mid, "hash": head})
         self._record = canonical(after.to_record())
         self._changes += [(tables.ADD_CHARGE, row) for row in rows]
