@@ -15,8 +15,10 @@ import multiprocessing
 import os
 import sqlite3
 import tempfile
+import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -184,6 +186,59 @@ def per_second(jobs: list[tuple[str, Any]], processes: int, total: int) -> list[
     return found
 
 
+def thread_rates(
+    places: dict[str, tuple[Any, Any]], threads: int, total: int, rounds: int
+) -> list[list[Any]]:
+    """A row for each database: commits of bare rows and launches from threads, and their ratio.
+
+    Each thread has a bare connection of its own. All of them launch on one handle.
+    """
+    rows = []
+    for name, (bare, ours) in places.items():
+        found = []
+        with open_ledger(ours, DATASET) as ledger:
+            launch = launcher(ledger)
+            for _ in range(rounds):
+                commits = from_threads(partial(one_of_many, bare), threads, total)
+                found.append((commits, from_threads(partial(constant, launch), threads, total)))
+        medians = [median(one) for one in zip(*found, strict=True)]
+        rows.append([name, threads, *medians, medians[1] / medians[0]])
+    return rows
+
+
+def one_of_many(where: Any, number: int) -> Callable[[], object]:
+    """Return what inserts bare rows in a thread."""
+    bare: Any = bare_sqlite if isinstance(where, Path) else bare_postgresql
+    inserting: Callable[[], object] = bare(where, f"thread {number} at {time.time_ns()}")
+    return inserting
+
+
+def constant(launch: Callable[[], object], _: int) -> Callable[[], object]:
+    """Return what launches: it is the same in all threads."""
+    return launch
+
+
+def from_threads(make: Callable[[int], Callable[[], object]], threads: int, total: int) -> float:
+    """Runs per second of several threads of this process together."""
+    barrier = threading.Barrier(threads + 1)
+
+    def work(number: int) -> None:
+        run = make(number)
+        run()
+        barrier.wait()
+        for _ in range(total // threads):
+            run()
+
+    running = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
+    for one in running:
+        one.start()
+    barrier.wait()
+    start = time.perf_counter()
+    for one in running:
+        one.join()
+    return total / (time.perf_counter() - start)
+
+
 def rates(places: dict[str, tuple[Any, Any]], counts: list[int], total: int, rounds: int) -> Any:
     """A row for each database and number of processes.
 
@@ -232,6 +287,12 @@ def main() -> None:
         if url is not None:
             postgresql_tables(url)
             places["PostgreSQL"] = url, url
+        by_threads = thread_rates(places, 16, total, rounds)
+        print_table(
+            "Threads of one process, one handle: per second, all together",
+            ["", "threads", "bare rows", "launches", "ratio"],
+            by_threads,
+        )
         table = rates(places, counts, total, rounds)
         print_table(
             "Several processes, one budget: per second, all together",
@@ -244,8 +305,11 @@ def main() -> None:
     def at_eight(name: str, column: int) -> float:
         return next((row[column] for row in table if row[:2] == [name, 8]), float("nan"))
 
+    threads = {row[0]: row[4] for row in by_threads}
     figures = {
         "insert_ratio": launch / row,
+        "threads_16_sqlite_over_engine": threads["SQLite"],
+        "threads_16_postgres_over_engine": threads.get("PostgreSQL", float("nan")),
         "sqlite_8_over_engine": at_eight("SQLite", 4),
         "postgres_8_over_engine": at_eight("PostgreSQL", 4),
         "prepaid_sqlite_8_over_engine": at_eight("SQLite", 6),
@@ -255,6 +319,8 @@ def main() -> None:
     }
     targets = {
         "insert_ratio": ("at most", 1.5),
+        "threads_16_sqlite_over_engine": ("at least", 1.0),
+        "threads_16_postgres_over_engine": ("at least", 1.0),
         "postgres_8_over_engine": ("at least", 0.5),
         "prepaid_sqlite_8_over_engine": ("at least", 2.0),
         "prepaid_postgres_8_over_engine": ("at least", 1.0),

@@ -31,6 +31,7 @@ class OnEachBlock:
     d_out: Loss
     made_for: ClassVar[str] = "the measures of its blocks"
     needs_measure: ClassVar[bool] = True
+    follows_from_charges: ClassVar[bool] = True  # a record has not the totals
     why_no_events: ClassVar[str] = (
         "the ledger is of a block filter, where each block has losses of its own, and no list of "
         "events is a bound for all of them"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from ..arguments.checks import shown
 from ..errors import InvalidValueError
 from ..errors.ledger import LedgerDamagedError
 from ..interrupts import let_in
+from .kept import find_kept
 from .records.chain import first_hash
 from .records.entries import Entry
 from .records.limits import Limits, LimitTotal
@@ -102,12 +104,14 @@ class Audited(NamedTuple):
     :ivar created: time when the ledger was created, in UTC
     :ivar terms: None before the first use
     :ivar newest: the state after the newest charge
+    :ivar read_after: number of the charge after which charges were read
     """
 
     dataset: str
     created: str
     terms: Terms | None
     newest: Known
+    read_after: int
 
     @property
     def known(self) -> Known | None:
@@ -132,12 +136,14 @@ def audit(
     dataset: str,
     milestones: Iterable[Milestone] = (),
     tell: Callable[[Entry], object] | None = None,
+    later: bool = False,
 ) -> Audited:
     """Read all charges of a budget, and check that they are consistent.
 
     :param connection: a connection whose statements all see the same state
     :param milestones: charges that the ledger must have
     :param tell: called with each entry, in order
+    :param later: whether to read only charges after the state that is kept, if there is one
     :raises LedgerDamagedError: naming what is inconsistent
     """
     row = connection.execute(tables.READ_BUDGET, {"of": dataset}).mappings().one_or_none()
@@ -152,8 +158,14 @@ def audit(
     total: Any = None if terms is None else empty_total(terms)
     first = Known(0, first_hash(dataset, row["terms"]), total, form, Limits())
     passed = _Passed(milestones, dataset, first.head)
+    if later and terms is not None:
+        kept = find_kept(connection, first, dataset, terms)
+        if kept is not None and passed.begin_after(*kept[:2]):
+            first = kept
     found = connection.execute(
-        tables.READ_CHARGES, {"of": dataset}, execution_options={"yield_per": 1000}
+        tables.READ_LATER,
+        {"of": dataset, "after": first.sequence},
+        execution_options={"yield_per": 1000},
     )
     with found as charges:
         if terms is None and charges.first() is not None:
@@ -169,7 +181,17 @@ def audit(
     if terms is not None:
         with reading(what):
             total = agreed_total(terms, row["record"], known.accumulator)
-    return Audited(dataset, row["created"], terms, known.holding(total))
+    return Audited(dataset, row["created"], terms, known.holding(total), first.sequence)
+
+
+def audit_later(connection: Connection, dataset: str, milestones: Iterable[Milestone]) -> Audited:
+    """Read what came after the state that is kept; if this does not fit, read all charges.
+
+    :raises LedgerDamagedError: naming what is inconsistent
+    """
+    with suppress(LedgerDamagedError):
+        return audit(connection, dataset, milestones, later=True)
+    return audit(connection, dataset, milestones)
 
 
 def _limit(one: LimitTotal) -> LimitSummary:
@@ -189,6 +211,11 @@ class _Passed:
         for one in self._at.get(0, ()):
             if one.head not in (first, first_hash(dataset, None)):
                 raise LedgerDamagedError(f"this ledger is not the ledger of {one.said}")
+
+    def begin_after(self, sequence: int, head: str) -> bool:
+        """Return whether a charge is before all milestones but the terms, or is one of them."""
+        after = [one for one in self._all if one.sequence and one[:2] != (sequence, head)]
+        return all(one.sequence > sequence for one in after)
 
     def see(self, row: Any) -> Any:
         """Check the row of one charge, and return it."""

@@ -16,14 +16,15 @@ from sqlalchemy import Executable
 from ..accounts.account import Account, Plan, Trial
 from ..accounts.charge import Charge, LimitCharge, Terms
 from ..accounts.lifecycle import Lifecycle
-from ..errors import InvalidTypeError
+from ..errors import InvalidTypeError, tell_charged
 from ..errors.data import ForkedError
 from ..errors.ledger import LedgerDamagedError
 from ..interrupts import Lock
 from ..sums.accumulator import Accumulator
 from ..types import Loss
+from .kept import KeptState
 from .queue import Queue
-from .records.chain import next_hash
+from .records.chain import hasher
 from .records.encoding import canonical, encode
 from .records.limits import Path, check_kept
 from .records.readable import reading, require_count
@@ -45,13 +46,22 @@ class SqlBook:
 
     :param known: the state of the ledger when it was opened and audited
     :param seen: records the newest charge that this process has seen
+    :param kept: keeps a state from time to time
     """
 
-    def __init__(self, store: Store, dataset: str, terms: Terms, known: Known, seen: Seen) -> None:
+    def __init__(
+        self,
+        store: Store,
+        dataset: str,
+        terms: Terms,
+        known: Known,
+        seen: Seen,
+        kept: KeptState,
+    ) -> None:
         self._store, self.dataset, self._terms, self._seen = store, dataset, terms, seen
         self._known, self._lock, self._process = known, Lock(), os.getpid()
         self._text: tuple[Any, str] = (None, "")
-        self._queue = Queue(self.turn)
+        self._queue, self._kept = Queue(self.turn), kept
 
     @property
     def launches(self) -> int:
@@ -89,7 +99,13 @@ class SqlBook:
         :raises ForkedError: if this process was forked from the process that opened the book
         """
         self.check_process()
-        return self._queue.settle(trial, charge)
+        begun = self._queue.settle(trial, charge)
+        try:
+            self._kept.pass_by(self._known, self._terms)
+        except BaseException as error:  # an interrupt, while it waits for others
+            tell_charged(error, begun is not None)
+            raise
+        return begun
 
     def _see(self, known: Known) -> None:
         self._known = known
@@ -249,10 +265,10 @@ class SqlTurn:
         else:
             texts = [self._book.text(charge.d_mid)] * count
         same = {"dataset": dataset, "time": time, "label": label, "mechanism": mechanism}
-        rows = []
+        rows, hash_after = [], hasher(dataset, label, mechanism)
         for d_mid in texts:
             sequence += 1
-            head = next_hash(head, (dataset, sequence, time, label, mechanism, d_mid))
+            head = hash_after(head, sequence, time, canonical(d_mid))
             rows.append({**same, "sequence": sequence, "d_mid": d_mid, "hash": head})
         self._record = canonical(after.to_record())
         self._changes += [(tables.ADD_CHARGE, row) for row in rows]

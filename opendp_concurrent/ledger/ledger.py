@@ -21,6 +21,7 @@ from .audit import Audited, Summary, audit, milestone
 from .book import SqlBook
 from .copies import backup, claim, standing
 from .events import events
+from .kept import KeptState
 from .paths import path_or_url
 from .records.chain import first_hash
 from .records.entries import Entry
@@ -69,13 +70,17 @@ class SqlLedger:
     """
 
     def __init__(
-        self, store: Store, dataset: str, known: Known | None = None, read_only: bool = False
+        self, store: Store, dataset: str, audited: Audited | None = None, read_only: bool = False
     ) -> None:
         self._store, self.dataset, self.read_only = store, dataset, read_only
+        known = None if audited is None else audited.known
         self._known, self._seen = known, Seen()  # the audited state
+        self._kept = KeptState(store, dataset, 0 if audited is None else audited.read_after)
         self._indexed = False  # whether labels are, as far as this process may do it
-        if known is not None:
-            self._seen.see(known.sequence, known.head)
+        if audited is not None and audited.terms is not None:
+            self._seen.see(*audited.newest[:2])
+            if not read_only:
+                self._kept.pass_by(audited.newest, audited.terms)
 
     @checked(terms=instance(Terms))
     def book(self, terms: Terms) -> SqlBook:
@@ -109,7 +114,9 @@ class SqlLedger:
                 require_same(row.terms, terms)
                 text, (terms, form) = row.terms, read_terms(row.terms)
         first = Known(0, first_hash(self.dataset, text), empty_total(terms), form, Limits())
-        return SqlBook(self._store, self.dataset, terms, self._known or first, self._seen)
+        return SqlBook(
+            self._store, self.dataset, terms, self._known or first, self._seen, self._kept
+        )
 
     @checked
     def summary(self, anchor: Text | None = None) -> Summary:

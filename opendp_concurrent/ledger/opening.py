@@ -12,7 +12,7 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..errors.ledger import LedgerError
 from ..interrupts import whole
 from ..types import Argument
-from .audit import Summary, audit, milestone
+from .audit import Summary, audit, audit_later, milestone
 from .copies import claim_new, require_live, restore, standing
 from .ledger import SqlLedger
 from .paths import path_or_url as checked_path
@@ -134,11 +134,13 @@ def open_ledger(
             require_live(store, dataset, found.live)
         store.prepare(read_only=read_only)
         with store.snapshot() as connection:
-            known = audit(connection, dataset, [*milestones, *found.milestones]).known
+            # an anchor is a reason to check that all charges lead to it
+            read = audit_later if anchor is None else audit
+            audited = read(connection, dataset, [*milestones, *found.milestones])
     except BaseException:
         store.close()
         raise
-    return SqlLedger(store, dataset, known, read_only)
+    return SqlLedger(store, dataset, audited, read_only)
 
 
 @checked(path=checked_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -24,6 +25,7 @@ def next_hash(before: str, charge: tuple[Any, ...]) -> str:
     return _hash((before, *charge))
 
 
+@lru_cache(maxsize=256, typed=True)  # also of what others wrote
 def hasher(dataset: Any, label: Any, mechanism: Any) -> Callable[[str, int, int, str], str]:
     """Return :func:`next_hash` for charges of one dataset, label and mechanism.
 

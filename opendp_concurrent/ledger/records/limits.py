@@ -7,7 +7,7 @@ the other processes to its totals whenever it takes a turn, so it decides on the
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...accounts.charge import LimitCharge, Terms
 from ...accounts.limit import require_same_terms
@@ -15,7 +15,7 @@ from ...errors import InvalidValueError
 from ...sums.accumulator import Accumulator, repeated
 from ...types import Loss
 from .limited import LimitedCharge, Opened
-from .measures import empty_total
+from .measures import empty_total, read_total
 from .readable import is_text
 from .shelves import Shelves
 from .terms import first_record, read_terms, write_terms
@@ -65,6 +65,26 @@ class Limits:
     def all(self) -> tuple[LimitTotal, ...]:
         """Return the limits in the order of their first charges."""
         return tuple(self._known(number + 1) for number in range(len(self._totals)))
+
+    def to_record(self) -> list[Any]:
+        """Return all limits as JSON: the terms, each once, and a row for each limit."""
+        terms: dict[str, int] = {}
+        rows = []
+        for one in self.all():
+            place = terms.setdefault(_written(one.terms), len(terms))
+            total = one.accumulator.to_record()
+            rows.append([one.above, one.path[-1], place, one.launches, total])
+        return [list(terms), rows]
+
+    @classmethod
+    def from_record(cls, record: Any) -> Limits:
+        """Inverse of :meth:`to_record`."""
+        limits, (terms, rows) = cls(), record
+        for above, label, place, launches, total in rows:
+            text = terms[place]
+            one = _read(text)[0]
+            limits._open(Opened(above, label, text), one, launches, read_total(one, total))
+        return limits
 
     def launches(self, path: Path) -> int:
         """Return the number of launches below a limit."""
@@ -178,6 +198,11 @@ class Limits:
             raise InvalidValueError("its limit was opened before, or has no bound")
         self._totals.put(number, LimitTotal(number, above, path, terms, launches, total))
         return number
+
+
+@lru_cache(maxsize=256)  # terms are immutable, and few are distinct
+def _written(terms: Terms) -> str:
+    return write_terms(terms)
 
 
 @lru_cache(maxsize=256)  # both are immutable, and few terms are distinct

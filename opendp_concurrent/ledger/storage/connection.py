@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Executable
 
 FULL = "database or disk is full"  # SQLite's message
+_ROWS = " VALUES "  # after it, an INSERT has its rows
 _IN_ERROR = 3  # PQTRANS_INERROR
 
 
@@ -62,10 +63,15 @@ class DriverConnection:
                 text, names = self._texts.get(statement) or self._compile(statement)
                 self.execute(text, [values[name] for name in names])
             return
-        texts = []
+        texts: list[str] = []
+        last: Executable | None = None
         for statement, values in changes:
             text = (self._texts.get(statement) or self._compile(statement))[0]
-            texts.append(self._mogrify(text, values))
+            if statement is last and _ROWS in text:  # one more row of the same statement
+                texts[-1] += ", " + self._mogrify(text.partition(_ROWS)[2], values)
+            else:
+                texts.append(self._mogrify(text, values))
+            last = statement
         self.execute("; ".join([*texts, after] if after else texts))
 
     def _one_by_one(self, values: dict[str, Any], statements: Any, before: str) -> list[list[Any]]:

@@ -13,6 +13,7 @@ from sqlalchemy import (
     String,
     Table,
     bindparam,
+    delete,
     event,
     insert,
     literal_column,
@@ -23,6 +24,7 @@ from sqlalchemy import (
 
 metadata = MetaData()
 embedded = MetaData()  # tables of SQLite files only
+side = MetaData()  # tables that are made when they are needed, if this process may
 
 schema = Table("opendp_concurrent_schema", metadata, Column("version", Integer, nullable=False))
 
@@ -52,6 +54,14 @@ charges = Table(
 
 anchored = Table(  # budgets whose newest charge is noted in the anchors file
     "opendp_concurrent_anchored", embedded, Column("dataset", String, primary_key=True)
+)
+
+kept = Table(  # the state after a charge, from which opening goes on
+    "opendp_concurrent_kept",
+    side,
+    Column("dataset", String, primary_key=True),
+    Column("state", String, nullable=False),
+    Column("digest", String, nullable=False),
 )
 
 
@@ -88,6 +98,16 @@ READ_ANCHORED = select(anchored.c.dataset)
 READ_CHARGES = select(charges).where(charges.c.dataset == bindparam("of"))
 READ_CHARGES = READ_CHARGES.order_by(charges.c.sequence)
 READ_LATER = READ_CHARGES.where(charges.c.sequence > bindparam("after"))
+READ_PAGE = READ_LATER.limit(1000)
+READ_HASH = select(charges.c.hash).where(
+    charges.c.dataset == bindparam("of"), charges.c.sequence == bindparam("at")
+)
+READ_STATE = select(kept.c.state, kept.c.digest).where(kept.c.dataset == bindparam("of"))
+FORGET_STATE = delete(kept).where(kept.c.dataset == bindparam("of"))
+READ_TRIGGERS = text(
+    "SELECT oid, xmin, tgenabled FROM pg_trigger WHERE tgname = 'opendp_concurrent_append_only' "
+    "AND tgrelid = to_regclass('opendp_concurrent_charges') ORDER BY oid"
+)
 ADD_CHARGE = insert(charges).values({column.name: bindparam(column.name) for column in charges.c})
 MOVE_HEAD = update(budgets).where(_OF_DATASET)
 MOVE_HEAD = MOVE_HEAD.values({c: bindparam(c) for c in ("sequence", "head", "record")})
