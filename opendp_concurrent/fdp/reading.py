@@ -177,6 +177,7 @@ class _Reader:
     def __init__(self, neighbours: Any, *, only_noise: bool = False) -> None:
         self.neighbours = neighbours
         self.only_noise = only_noise
+        self.records: int | None = None  # in a sample of fixed size that is being read
         self.moved = 2 if neighbours is REPLACE_ONE else 1  # norms that a sum moves by
         self.left = MOST_EVENTS
 
@@ -221,13 +222,13 @@ class _Reader:
     def sampled(self, event: DpEvent, depth: int) -> Losses:
         rate = _own(checks.probability, event, "sampling_probability")
         if rate in (0.0, 1.0):
-            inner = self.read(event.event, depth)
+            inner = self._inside(event, depth, 0)
             return inner if rate else Losses()
         if self.neighbours is REPLACE_ONE:  # the samples may differ by one record more
             inner = self._noise(event, ADD_OR_REMOVE_ONE, depth)
             found = _of_noise(inner, rate, lambda kind, far: _both(replaced(kind, far, rate)))
         else:
-            inner = self.read(event.event, depth)
+            inner = self._inside(event, depth, 0)
             found = _sampled(inner, rate)
         if found is None:
             raise refused(
@@ -247,7 +248,10 @@ class _Reader:
                 f"({source})"
             )
         if self.neighbours is REPLACE_ONE:
-            whole = self.read(event.event, depth).session().removed
+            inner = self._inside(event, depth, size)
+            if size == source:
+                return inner
+            whole = inner.session().removed
             return _amplified(whole, lambda: of_fixed_size(whole, size, source))
         if size == source:
             raise refused(event, "a neighbour with one record less has no sample of this size")
@@ -265,16 +269,31 @@ class _Reader:
         """A sample with replacement: one record may be in it several times."""
         size, source = self._sizes(event)
         whole = self._noise(event, REPLACE_ONE, depth).session().removed
-        if source < 2 or _noise_of(whole.product) is None:
+        known = whole == TradeoffFunction.worst() or _noise_of(whole.product) is not None
+        if source < 2 or not known:
             raise refused(event, "pass Gaussian events, or one Laplace event, and 2 records")
         found = with_replacement(whole, size, source)
         if found is None:
             raise refused(event, "a record may be in one sample too often; pass a smaller one")
-        return _both(found)
+        return _amplified(whole, lambda: found)
 
     def _sizes(self, event: DpEvent) -> tuple[int, int]:
         size = _own(_COPIES, event, "sample_size")
-        return size, _own(_COPIES, event, "source_dataset_size")
+        source = _own(_COPIES, event, "source_dataset_size")
+        if self.records not in (None, source):
+            number = f"{self.records} records" if self.records else "no fixed number of records"
+            raise refused(event, f"its source is a sample that has {number}, not {source}")
+        return size, source
+
+    def _inside(self, event: DpEvent, depth: int, records: int) -> Losses:
+        """The losses of what a sample is used for.
+
+        :param records: in the sample; 0 if their number is not fixed
+        """
+        outer, self.records = self.records, records
+        found = self.read(event.event, depth)
+        self.records = outer
+        return found
 
     def _noise(self, event: DpEvent, neighbours: Any, depth: int) -> Losses:
         """The losses of the noise inside an event, in another relation."""

@@ -36,7 +36,7 @@ from .gaussian import SPECIAL
 _NEAR, _FAR = 480, 120  # points to where δ is about 1e-14, and beyond
 _LEAST, _SMALL = 1e-40, 1e-14  # δ at the last of them
 _LARGEST = 650.0  # ε
-_MOST_OFTEN = 200  # times that a record is in a sample
+_MOST_OFTEN = 64  # times that a record is in a sample
 
 
 @lru_cache(maxsize=64)
@@ -99,10 +99,10 @@ def _amplified(
 
 def _end(f: TradeoffFunction, delta: float) -> float:
     """An ε at which δ is about ``delta``, or as small as it gets."""
-    last = f.epsilon(0.0)
+    last = f.product.largest_loss
     if not last < _LARGEST:
         last = f.epsilon(max(delta, min(1.0, 1.001 * float(f.delta(_LARGEST)))))
-    return min(last, _LARGEST)
+    return min(max(last, 0.0), _LARGEST)
 
 
 def _through(epsilon: Array, delta: Array) -> TradeoffFunction:
