@@ -42,6 +42,7 @@ from .messages.serialization import deserialize, serialize
 from .native.advisories.known import accept_advisories
 from .public import names_of
 from .queryables.description import Description
+from .selection import events as _events  # noqa: F401 - registers how an event is read
 from .swapped import swapped_in
 from .tradeoffs.gaussian_tradeoff import gaussian_tradeoff
 from .tradeoffs.tradeoff import tradeoff

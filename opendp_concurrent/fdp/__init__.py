@@ -5,8 +5,8 @@ pair of distributions (P, Q) and the loss L = ln P/Q, the profile is δ(ε) = E_
 for every real ε.
 
 * ``factor.py`` has the protocol of a factor of a product. ``gaussian.py``, ``laplace.py``,
-  ``finite.py`` and ``subsampled.py`` have the factors. ``discrete_gaussian.py``, ``vertices.py``
-  and ``densities.py`` make finite factors. ``quadrature.py`` has the integrals of subsampled noise,
+  ``finite.py`` and ``subsampled.py`` have the factors. ``discrete_gaussian.py`` and ``vertices.py``
+  make finite factors. ``quadrature.py`` has the integrals of subsampled noise,
   and ``decay.py`` the decay of its characteristic function. ``theta.py`` has formulas for discrete
   Gaussians.
 * ``contour.py`` and ``inversion.py`` bound the profile of a product by Fourier inversion,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
 from math import inf, isinf, log, nextafter
 from typing import Any
 
@@ -22,7 +21,6 @@ from ..exact.rounding import sqrt_down, to_units
 from . import arguments, shapes
 from .bounds import UNIT, Array, Bounds, rounded_up
 from .curve import beta_bounds
-from .densities import from_densities
 from .discrete_gaussian import discrete_gaussian
 from .factor import Factor
 from .finite import Finite, response
@@ -38,7 +36,6 @@ from .truncated_laplace import TruncatedLaplace
 from .vertices import from_vertices
 
 _MOST_STEPS = checks.at_most(2**53, "steps are exact in doubles")
-_MOST_CELLS = checks.at_most(2**14, "each cell is integrated and kept; set more breakpoints")
 _MOST_COPIES = checks.at_most(2**53, "counts are exact in doubles", checks.whole)
 _LARGEST = 1e150  # μ whose square is a double
 _MOST_CATEGORIES = 2**53
@@ -59,8 +56,7 @@ class TradeoffFunction:
       :meth:`subsampled_gaussian`, :meth:`subsampled_laplace`, :meth:`uniform`,
       :meth:`truncated_laplace`, :meth:`truncated_gaussian`, :meth:`finite`, :meth:`identity`,
       :meth:`worst`: exact families;
-    * :meth:`from_profile`, :meth:`from_curve`, :meth:`from_loss_distribution`,
-      :meth:`from_densities`, :meth:`mixture`.
+    * :meth:`from_profile`, :meth:`from_curve`, :meth:`from_loss_distribution`, :meth:`mixture`.
 
     Every value is known between two bounds, unless :attr:`upper_only` says that there is one only.
     ``delta`` and ``epsilon`` return the upper bound and ``beta`` the lower one, which are valid
@@ -461,36 +457,6 @@ class TradeoffFunction:
         return cls._single(shapes.from_losses(values, masses, failure))
 
     @classmethod
-    def from_densities(
-        cls,
-        first: Callable[[Array], Array],
-        second: Callable[[Array], Array],
-        breakpoints: Sequence[float],
-        cells: int = 256,
-    ) -> TradeoffFunction:
-        """T(P, Q) of two densities on the line, with losses rounded outward.
-
-        The ratio of the densities must be monotone between ``breakpoints``. The mass outside counts
-        as an infinite loss. Integrals are computed by two Gaussian rules, with ten times their
-        difference as margin: this error alone is estimated, not bounded. The result is an upper
-        bound only, and no two results are equal.
-
-        100 of logistic noise at scale 10 have ε = 2.685 at δ = 10^-6; as 0.1-DP 4.775.
-
-        :param first: density of P, from an array to an array
-        :param second: density of Q
-        :param breakpoints: increasing, finite
-        :param cells: number of cells between two breakpoints, at most 2^14
-        """
-        ends = arguments.numbers(breakpoints=breakpoints)
-        for name, density in (("first", first), ("second", second)):
-            if not callable(density):
-                raise InvalidTypeError(f"{name} must be a function from an array to an array")
-        if len(ends) < 2 or any(not a < b for a, b in pairwise(ends)):
-            raise InvalidValueError("breakpoints must be at least two increasing numbers")
-        return cls._single(from_densities(second, first, ends, _MOST_CELLS(cells=cells)))
-
-    @classmethod
     def mixture(
         cls, weights: Sequence[float], functions: Sequence[TradeoffFunction]
     ) -> TradeoffFunction:
@@ -782,8 +748,8 @@ class TradeoffFunction:
     def upper_only(self) -> bool:
         """Whether this is an upper bound only: what it stands for may lose less.
 
-        So are the results of :meth:`from_densities`; those of :meth:`mixture`, :meth:`group` and
-        :meth:`symmetrised` if they round to finite pairs; and compositions with any of these.
+        So are the results of :meth:`mixture`, :meth:`group` and :meth:`symmetrised` if they round
+        to finite pairs; and compositions with any of these.
         ``delta``, ``epsilon`` and ``beta`` are guarantees all the same. But the other ends of the
         brackets are trivial, only the function itself is shown to be at most this one, and this one
         is refused as a budget.

@@ -49,6 +49,7 @@ MOST_FACTORS = 2**53  # equal ones
 _LEAST_RATE, _FEW = 5e-5, 0.5  # a rate, and uses times rates: where inversion is good
 _LARGER_RATE, _MORE = 1e-3, 2.0  # where inversion is quick, too
 _MANY = 8  # different sampled factors from which on inversion is slow
+_MANY_LOSSES = 2**10  # of a finite pair that is made of sampled noise
 _NARROW = 1e-3  # of a bracket that no sandwich would improve
 _STEP = 0.0125  # of a pair for comparisons
 _LEAST_DELTA = 1e-100  # below, a Rényi order may be better than a sandwich
@@ -280,7 +281,7 @@ class Product:
             if between is not None and between.upper >= _LEAST_DELTA:
                 return best
         best = self._inverted(epsilon, tolerance, best)
-        if self._is_sampled and best.width > max(tolerance, _NARROW) * best.upper:
+        if self._may_be_narrower(best, tolerance):
             best = _common(best, self._between(epsilon, tolerance) or best)
         return best
 
@@ -300,31 +301,40 @@ class Product:
     # --- between two pairs with few losses ---------------------------------------------------
 
     @cached_property
-    def _sampled(self) -> list[tuple[Subsampled, int]]:
-        return [(one, n) for one, n in self.factors.items() if isinstance(one, Subsampled)]
-
-    @property
-    def _is_sampled(self) -> bool:
-        return bool(self._sampled)
+    def _sampled(self) -> list[tuple[float, int]]:
+        """Rates of the sampled noise, and how often it is used: about, for pairs made of it."""
+        found = []
+        for one, n in self.factors.items():
+            if isinstance(one, Subsampled):
+                found.append((one.rate, n))
+            elif isinstance(one, Finite) and len(one.losses) >= _MANY_LOSSES:
+                found.append((self._memo.distance(one), n))
+        return found
 
     @cached_property
     def _is_rare(self) -> bool:
         """Whether a sandwich is narrower than inversion, or much quicker: a heuristic."""
         if not self._sampled:
             return False
-        least = min(one.rate for one, _ in self._sampled)
+        least = min(rate for rate, _ in self._sampled)
         return self._uses < _FEW or least < _LEAST_RATE or len(self._sampled) > _MANY
+
+    def _may_be_narrower(self, found: Bounds, tolerance: float) -> bool:
+        """Whether a sandwich may improve what inversion found."""
+        if self.upper_only and not self._sampled:
+            return False
+        return bool(found.width > max(tolerance, _NARROW) * found.upper)
 
     @property
     def _uses(self) -> float:
-        return sum(n * one.rate for one, n in self._sampled)
+        return sum(n * rate for rate, n in self._sampled)
 
     @cached_property
     def _rough(self) -> float:
         """Width of δ from which on a sandwich is quicker."""
         if not self._sampled:
             return inf
-        least = min(one.rate for one, _ in self._sampled)
+        least = min(rate for rate, _ in self._sampled)
         return 1e-2 if self._uses * min(1.0, least / _LARGER_RATE) > _MORE else 2e-5
 
     def _between(self, epsilon: float, tolerance: float) -> Bounds | None:
@@ -471,7 +481,7 @@ class Product:
         """The same, where the infinite losses are certain to be at most ``delta``."""
         if self._distance <= delta:
             return Bounds(0.0, 0.0)
-        if self.is_exact or not self._is_sampled:
+        if self.is_exact:
             return self._epsilon_inverted(delta, tolerance, top)
         least = Bounds(self._epsilon_at_least(delta), top)
         if self._is_rare:
@@ -480,7 +490,7 @@ class Product:
             if between is not None and between.upper < inf and delta >= _LEAST_DELTA:
                 return least
         best = _common(least, self._epsilon_inverted(delta, tolerance, top))
-        if best.width > max(tolerance, _NARROW) * best.upper:
+        if self._may_be_narrower(best, tolerance):
             best = _common(best, self._epsilon_between(delta, tolerance) or best)
         return best
 

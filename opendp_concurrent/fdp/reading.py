@@ -29,6 +29,9 @@ from .bounds import rounded_up
 from .concentrated import shifted_zcdp_to_tradeoff
 from .function import TradeoffFunction, of_factor
 from .laplace import Laplace
+from .product import Product
+from .registered import SELECTIONS
+from .samples import of_fixed_size, replaced, with_replacement
 from .session import Session
 from .subsampled import Subsampled
 from .writing import as_approximate
@@ -44,6 +47,7 @@ except ImportError as error:
     ) from error
 
 NeighboringRelation = privacy_accountant.NeighboringRelation
+ADD_OR_REMOVE_ONE = NeighboringRelation.ADD_OR_REMOVE_ONE
 REPLACE_ONE, REPLACE_SPECIAL = NeighboringRelation.REPLACE_ONE, NeighboringRelation.REPLACE_SPECIAL
 
 _RELATION = checks.one_of(*(one.name for one in NeighboringRelation))
@@ -57,13 +61,13 @@ _LARGEST_EXPONENT = 600.0
 _GRID = 2**53  # probabilities of randomized response are multiples of 1/_GRID
 _MOST_BUCKETS = checks.at_most(2**50, "probabilities are exact in doubles")
 
+_MOST_RUNS = checks.at_most(10**6, "more have no use", checks.positive)
+_NOISE = {"NoOpDpEvent", "NonPrivateDpEvent", "GaussianDpEvent", "LaplaceDpEvent"}
+_NOISE |= {"ComposedDpEvent", "SelfComposedDpEvent"}
+
 _ACCOUNTANTS = "compute its loss with an accountant of dp_accounting"
 _REFUSED = {  # what to do instead
     "UnsupportedDpEvent": "pass an event that says what was run",
-    "SampledWithReplacementDpEvent": f"no dominating pair is implemented; {_ACCOUNTANTS}",
-    "SampledWithoutReplacementDpEvent": f"no dominating pair is implemented; {_ACCOUNTANTS}, or "
-    "sample with PoissonSampledDpEvent",
-    "RepeatAndSelectDpEvent": f"no dominating pair is known; {_ACCOUNTANTS}",
     "MixtureOfGaussiansDpEvent": f"only sensitivities 0 and c are known: pass "
     f"PoissonSampledDpEvent(p, GaussianDpEvent(standard_deviation / c)), or {_ACCOUNTANTS}",
     "TruncatedSubsampledGaussianDpEvent": f"no dominating pair is implemented; {_ACCOUNTANTS}",
@@ -170,8 +174,10 @@ def _both(function: TradeoffFunction) -> Losses:
 class _Reader:
     """Reads one tree."""
 
-    def __init__(self, neighbours: Any) -> None:
+    def __init__(self, neighbours: Any, *, only_noise: bool = False) -> None:
         self.neighbours = neighbours
+        self.only_noise = only_noise
+        self.records: int | None = None  # in a sample of fixed size that is being read
         self.moved = 2 if neighbours is REPLACE_ONE else 1  # norms that a sum moves by
         self.left = MOST_EVENTS
 
@@ -183,6 +189,12 @@ class _Reader:
                 "other; pass SelfComposedDpEvent(event, count) for equal ones"
             )
         name = type(event).__name__
+        if self.only_noise and name not in _NOISE:
+            raise refused(
+                event,
+                "inside such a sample only Gaussian and Laplace events have a known loss, since "
+                "the samples of neighbours are neighbours in another relation",
+            )
         if type(event) is getattr(dp_event, name, None):
             if name in _TREES:
                 return _TREES[name](self, event, depth - 1)
@@ -209,16 +221,15 @@ class _Reader:
 
     def sampled(self, event: DpEvent, depth: int) -> Losses:
         rate = _own(checks.probability, event, "sampling_probability")
-        inner = self.read(event.event, depth)
         if rate in (0.0, 1.0):
+            inner = self._inside(event, depth, 0)
             return inner if rate else Losses()
-        if self.neighbours is REPLACE_ONE:
-            raise refused(
-                event,
-                "no dominating pair is implemented for replaced records; pass "
-                "neighboring_relation ADD_OR_REMOVE_ONE or REPLACE_SPECIAL",
-            )
-        found = _sampled(inner, rate)
+        if self.neighbours is REPLACE_ONE:  # the samples may differ by one record more
+            inner = self._noise(event, ADD_OR_REMOVE_ONE, depth)
+            found = _of_noise(inner, rate, lambda kind, far: _both(replaced(kind, far, rate)))
+        else:
+            inner = self._inside(event, depth, 0)
+            found = _sampled(inner, rate)
         if found is None:
             raise refused(
                 event,
@@ -227,6 +238,88 @@ class _Reader:
                 "sample of its own, pass one PoissonSampledDpEvent for each",
             )
         return found
+
+    def fixed_size(self, event: DpEvent, depth: int) -> Losses:
+        """A sample without replacement: neighbours of a sample differ in one record."""
+        size, source = self._sizes(event)
+        if size > source:
+            raise InvalidValueError(
+                f"{type(event).__name__}.sample_size ({size}) must be at most source_dataset_size "
+                f"({source})"
+            )
+        if self.neighbours is REPLACE_ONE:
+            inner = self._inside(event, depth, size)
+            if size == source:
+                return inner
+            whole = inner.session().removed
+            return _amplified(whole, lambda: of_fixed_size(whole, size, source))
+        if size == source:
+            raise refused(event, "a neighbour with one record less has no sample of this size")
+        inner = self._noise(event, REPLACE_ONE, depth)
+        if self.neighbours is REPLACE_SPECIAL:
+            whole = inner.session().removed
+            return _amplified(whole, lambda: of_fixed_size(whole, size, source))
+        rate = rounded_up(Fraction(size, source))
+        found = _of_noise(inner, rate, lambda kind, far: _subsampled(kind, far, rate))
+        if found is None:
+            raise refused(event, "pass Gaussian events, or one Laplace event")
+        return found
+
+    def drawn(self, event: DpEvent, depth: int) -> Losses:
+        """A sample with replacement: one record may be in it several times."""
+        size, source = self._sizes(event)
+        whole = self._noise(event, REPLACE_ONE, depth).session().removed
+        known = whole == TradeoffFunction.worst() or _noise_of(whole.product) is not None
+        if source < 2 or not known:
+            raise refused(event, "pass Gaussian events, or one Laplace event, and 2 records")
+        found = with_replacement(whole, size, source)
+        if found is None:
+            raise refused(event, "a record may be in one sample too often; pass a smaller one")
+        return _amplified(whole, lambda: found)
+
+    def _sizes(self, event: DpEvent) -> tuple[int, int]:
+        size = _own(_COPIES, event, "sample_size")
+        source = _own(_COPIES, event, "source_dataset_size")
+        if self.records not in (None, source):
+            number = f"{self.records} records" if self.records else "no fixed number of records"
+            raise refused(event, f"its source is a sample that has {number}, not {source}")
+        return size, source
+
+    def _inside(self, event: DpEvent, depth: int, records: int) -> Losses:
+        """The losses of what a sample is used for.
+
+        :param records: in the sample; 0 if their number is not fixed
+        """
+        outer, self.records = self.records, records
+        found = self.read(event.event, depth)
+        self.records = outer
+        return found
+
+    def _noise(self, event: DpEvent, neighbours: Any, depth: int) -> Losses:
+        """The losses of the noise inside an event, in another relation."""
+        inside = _Reader(neighbours, only_noise=True)
+        inside.left = self.left
+        found = inside.read(event.event, depth)
+        self.left = inside.left
+        return found
+
+    def selected(self, event: DpEvent, depth: int) -> Losses:
+        """The best of a random number of runs."""
+        mean = _own(_MOST_RUNS, event, "mean")
+        shape = _own(checks.non_negative, event, "shape")
+        if not mean >= 1.0:
+            raise InvalidValueError(f"RepeatAndSelectDpEvent.mean ({mean}) must be at least 1")
+        if isinf(shape):
+            raise refused(
+                event,
+                "for a Poisson number of runs no bound on the profile is known that is near its "
+                f"Rényi bound; pass a finite shape, or {_ACCOUNTANTS}",
+            )
+        inner = self.read(event.event, depth)
+        if mean == 1.0:
+            return inner
+        (selection,) = SELECTIONS
+        return _both(selection(inner.session(), mean, shape))
 
     # --- mechanisms ----------------------------------------------------------------------------
 
@@ -289,7 +382,7 @@ class _Reader:
 
     def response(self, event: DpEvent) -> Losses:
         """In multiples of 2^-53, so that both probabilities are doubles; rounded to more truth."""
-        if self.neighbours is NeighboringRelation.ADD_OR_REMOVE_ONE:
+        if self.neighbours is ADD_OR_REMOVE_ONE:
             raise refused(event, "pass neighboring_relation REPLACE_ONE or REPLACE_SPECIAL")
         noise = _own(checks.probability, event, "noise_parameter")
         buckets = _own(_MOST_BUCKETS, event, "num_buckets")
@@ -322,6 +415,9 @@ _TREES: dict[str, Callable[[_Reader, Any, int], Losses]] = {
     "ComposedDpEvent": _Reader.composed,
     "SelfComposedDpEvent": _Reader.self_composed,
     "PoissonSampledDpEvent": _Reader.sampled,
+    "SampledWithoutReplacementDpEvent": _Reader.fixed_size,
+    "SampledWithReplacementDpEvent": _Reader.drawn,
+    "RepeatAndSelectDpEvent": _Reader.selected,
 }
 _MECHANISMS: dict[str, Callable[[_Reader, Any], Losses]] = {
     "NoOpDpEvent": _Reader.nothing,
@@ -344,31 +440,51 @@ _MECHANISMS: dict[str, Callable[[_Reader, Any], Losses]] = {
 
 def _sampled(inner: Losses, rate: float) -> Losses | None:
     """The losses of one Poisson sample on which all the others run; None if no pair is known."""
-    whole = inner.session()
-    if whole.removed == TradeoffFunction.worst():
-        return _both(TradeoffFunction.approximate(0.0, rate))
-    product = whole.removed.product
-    if product.is_identity:
-        return Losses()
+    product = inner.session().removed.product
     single = None if product.squares else product.single
     if isinstance(single, Subsampled):  # the samples of a sample
         both = rounded_up(Fraction(rate) * Fraction(single.rate))
         return _subsampled(single.noise, single.size, both)
-    if not product.factors:
-        return _subsampled("gaussian", product.mu, rate)
-    if isinstance(single, Laplace) and isinf(single.steps):
-        return _subsampled("laplace", single.epsilon, rate)
-    known = None if single is None else as_approximate(single)
+    found = _of_noise(inner, rate, lambda kind, far: _subsampled(kind, far, rate))
+    known = None if single is None or found else as_approximate(single)
     if known is None:
-        return None
+        return found
     return _both(TradeoffFunction.approximate(*amplified(*known, rate)))
 
 
-def _subsampled(noise: str, size: float, rate: float) -> Losses:
-    """Both directions; noise beyond what the quadrature takes is replaced by a larger loss."""
-    size = max(size, _LEAST_SIZE)
-    if size > _MOST_SIZE[noise]:
+def _noise_of(product: Product) -> tuple[str, float] | None:
+    """The only noise, and how far it is moved; None if it is none, or several."""
+    if not product.factors:
+        return "gaussian", product.mu
+    single = None if product.squares else product.single
+    if isinstance(single, Laplace) and isinf(single.steps):
+        return "laplace", single.epsilon
+    return None
+
+
+def _of_noise(inner: Losses, rate: float, how: Callable[[str, float], Losses]) -> Losses | None:
+    """The losses of sampled noise; with hardly any noise, a sampled record is revealed."""
+    whole = inner.session().removed
+    if whole.product.is_identity:
+        return Losses()
+    if whole == TradeoffFunction.worst():
         return _both(TradeoffFunction.approximate(0.0, rate))
+    noise = _noise_of(whole.product)
+    if noise is None:
+        return None
+    kind, size = noise
+    if size > _MOST_SIZE[kind]:
+        return _both(TradeoffFunction.approximate(0.0, rate))
+    return how(kind, max(size, _LEAST_SIZE))
+
+
+def _amplified(whole: TradeoffFunction, how: Callable[[], TradeoffFunction]) -> Losses:
+    """The losses on a sample; nothing, if there are none on the whole."""
+    return Losses() if whole.product.is_identity else _both(how())
+
+
+def _subsampled(noise: str, size: float, rate: float) -> Losses:
+    """Both directions."""
     removed = of_factor(Subsampled(noise, size, rate, "removed"))
     return Losses(Counter([Session(removed, removed.inverse())]))
 

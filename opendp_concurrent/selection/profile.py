@@ -17,10 +17,12 @@ import numpy as np
 from ..exact.bracket import Bracket, Digits, is_nonnegative, upper
 from ..exact.rounding import least_double
 from ..fdp.function import TradeoffFunction
+from ..fdp.session import Session
 from .runs import RandomRuns, mean_of
 
 _READ, _BEFORE = 600, 8  # points from (1+η) log B on, and before: where the bound is read
 _LAST = 1e-40  # δ at the last point
+_WIDTH = 1e-4  # of the bounds on δ
 _LARGEST = 650.0  # a larger ε is not read
 
 
@@ -34,8 +36,8 @@ def approximate_selection(runs: RandomRuns, loss: tuple[float, float]) -> tuple[
 
 
 @lru_cache(maxsize=256)
-def function_selection(runs: RandomRuns, function: TradeoffFunction) -> TradeoffFunction:
-    """Return a function that bounds the selection, from that of a run."""
+def function_selection(runs: RandomRuns, function: TradeoffFunction | Session) -> TradeoffFunction:
+    """Return a function that bounds the selection, from that of a run, or its two directions."""
     if function.delta(0.0) == 0.0:
         return TradeoffFunction.identity()
     more = _more(runs, function)
@@ -47,9 +49,10 @@ def function_selection(runs: RandomRuns, function: TradeoffFunction) -> Tradeoff
     read = np.concatenate(
         [np.linspace(-more, 0.0, _BEFORE, endpoint=False), np.linspace(0.0, max(last, 0.0), _READ)]
     )
+    upper_ends = function.delta_bounds(read, _WIDTH).upper
     points: list[float] = []
     deltas: list[float] = []
-    for one, run in zip(read.tolist(), function.delta(read).tolist(), strict=True):
+    for one, run in zip(read.tolist(), upper_ends.tolist(), strict=True):
         at = nextafter(one + more, inf)  # above the sum, where δ is at most that of ``one``
         if not points or at > points[-1]:
             delta = _times_mean(runs, run)
@@ -58,7 +61,7 @@ def function_selection(runs: RandomRuns, function: TradeoffFunction) -> Tradeoff
     return TradeoffFunction.from_profile(points, deltas)
 
 
-def _more(runs: RandomRuns, function: TradeoffFunction) -> float:
+def _more(runs: RandomRuns, function: TradeoffFunction | Session) -> float:
     """Return (1+η) log B, rounded up."""
 
     def holds(loss: float) -> bool:

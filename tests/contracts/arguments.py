@@ -711,12 +711,6 @@ for name, arguments in {
         "probabilities": ([0.6224593312018546, 0.3775406687981454], "list of probability"),
         "infinite": (0.0, "probability"),
     },
-    "from_densities": {
-        "first": (lambda x: np.ones_like(x), "callable"),
-        "second": (lambda x: np.ones_like(x), "callable"),
-        "breakpoints": ([0.0, 1.0], "list of finite real"),
-        "cells": (8, "count"),
-    },
     "mixture": {
         "weights": ([0.5, 0.5], "list of finite"),
         "functions": ([F, T.pure(0.1)], "list of function"),

@@ -64,8 +64,8 @@ ALIASES = {  # what else a message may name
     "input_domain": "universe",
     "d_out": "order",
     "steps": "answers",
-    "first": "second|density|densities|query|arg|streams",
-    "second": "first|density|densities|query|arg|streams",
+    "first": "second|query|arg|streams",
+    "second": "first|query|arg|streams",
     "query": "threshold|message|guess|step|key|composition|items|handle|measurement",
     "guess": "query|message",
     "batch": "query|handle",
@@ -81,6 +81,7 @@ ALIASES = {  # what else a message may name
     "other": "postprocessor",
     "accumulator": "most|d_out",
     "decided": "run",
+    "keys": "measurements",  # of blocks, by the same reader of keys
 }
 
 PASSED_ON = {  # where OpenDP says it of its own

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 
 import opendp_concurrent as oc
@@ -57,9 +56,6 @@ F = T.pure(0.5)
         ),
         (lambda: T.from_loss_distribution([0.0, 1.0], [1.1, -0.1]), InvalidValueError, "at least"),
         (lambda: T.from_loss_distribution([math.inf], [1.0]), InvalidValueError, "losses"),
-        (lambda: T.from_densities(np.exp, np.exp, [0.0]), InvalidValueError, "breakpoints"),
-        (lambda: T.from_densities(np.exp, np.exp, [1.0, 0.0]), InvalidValueError, "breakpoints"),
-        (lambda: T.from_densities(np.sin, np.exp, [0.0, 6.0]), InvalidValueError, "positive"),
         (lambda: T.mixture([1, 1], [F]), InvalidValueError, "functions has 1 elements"),
         (lambda: T.mixture([0], [F]), InvalidValueError, "weights"),
         (lambda: T.mixture([1], [0.5]), InvalidTypeError, "functions must be a TradeoffFunction"),
@@ -92,14 +88,6 @@ F = T.pure(0.5)
 def test_the_error_names_the_argument(call, error, message):
     with pytest.raises(error, match=message):
         call()
-
-
-def test_a_ratio_that_turns_needs_a_breakpoint():
-    def bump(x):
-        return np.exp(-(x**2))
-
-    with pytest.raises(InvalidValueError, match="monotone"):
-        T.from_densities(bump, lambda x: np.ones_like(x), [-1.0, 1.0])
 
 
 def test_what_is_immutable_cannot_be_set():

@@ -447,10 +447,6 @@ def curves(draw):
     return alphas, betas
 
 
-def density(mean):
-    return lambda x: np.exp(-((x - mean) ** 2) / 2) / np.sqrt(2 * np.pi)
-
-
 some_rate = st.sampled_from([0.0, 1e-30, 1e-9, 1e-3, 0.3, 0.999999999, 1.0])
 some_unit = st.sampled_from(["removed", "added"])
 
@@ -523,15 +519,6 @@ FAMILIES = {
     "from_profile": (profiles(), law_of_profile),
     "from_curve": (curves(), law_of_curve),
     "from_loss_distribution": (loss_distributions(), law_of_losses),
-    "from_densities": (
-        st.tuples(
-            st.sampled_from([0.0, 1e-3, 1.0, 2.0]).map(lambda mean: ("density", mean)),
-            st.sampled_from([0.0, 0.5]).map(lambda mean: ("density", mean)),
-            st.sampled_from([(-12.0, 12.0), (-7.0, 8.0), (-3.0, 3.0), (-35.0, 35.0)]),
-            st.sampled_from([1, 16]),
-        ),
-        lambda first, second, ends, cells: Law.of(mu2=(mpf(first[1]) - mpf(second[1])) ** 2),
-    ),
 }
 COMBINED = ("compose", "power", "inverse", "symmetrised", "group", "mixture")
 BY_DIRECTION = {"both_directions", "one_way"}  # tests/fdp/test_one_direction.py
@@ -574,10 +561,7 @@ def build(tree, turned=False):
         return T.mixture([w for w, _ in parts], [build(one, turned) for _, one in parts])
     if name in COMBINED:
         return getattr(build(arguments[0], turned), name)(*arguments[1:])
-    given_arguments = [
-        density(one[1]) if isinstance(one, tuple) and one[0] == "density" else one
-        for one in arguments[0]
-    ]
+    given_arguments = arguments[0]
     if name.startswith("subsampled"):
         return getattr(T, name)(*given_arguments[:2], unit=given_arguments[2])
     return getattr(T, name)(*given_arguments)
@@ -624,7 +608,6 @@ def _is_symmetric(tree):
         "gaussian",
         "gaussian_matrix",
         "laplace",
-        "from_densities",
         "pure",
         "identity",
         *cut,
@@ -796,15 +779,13 @@ QUICK = settings(
 # what 0.1.0 had wrong
 DROPPED = ("compose", [("approximate", (0.0, 0.3)), ("pure", (0.1,))])
 AT_INFINITY = ("compose", [("approximate", (0.1, 1e-6)), ("gaussian", (1.0,))])
-DENSITIES = ("from_densities", (("density", 0.0), ("density", 0.0), (-12.0, 12.0), 1))
-NO_CERTAIN_LOSS = ("inverse", ("compose", [DENSITIES, ("laplace", (0.1,))]))
 SMALL_SHARE = ("mixture", [(1.0, ("pure", (0.1,))), (1e-300, ("worst", ()))])
 SMALL_GROUP = ("group", ("approximate", (0.1, 1e-50)), 2)
 UNDERFLOWN = ("inverse", ("mixture", [(1.0, ("pure", (1000.0,))), (1.0, ("identity", ()))]))
 CANCELLED = ("inverse", ("from_profile", ([120.0], [0.1], [0.2])))
 
 
-TREES = (DROPPED, AT_INFINITY, NO_CERTAIN_LOSS, SMALL_GROUP, UNDERFLOWN, CANCELLED, SMALL_SHARE)
+TREES = (DROPPED, AT_INFINITY, SMALL_GROUP, UNDERFLOWN, CANCELLED, SMALL_SHARE)
 CLAIMS = (
     (DROPPED, ("pure", (0.1,))),
     (SMALL_GROUP, ("pure", (0.21,))),
@@ -855,7 +836,6 @@ CERTAIN = {
     "from_profile": [([120.0], [0.1], [0.2]), ([0.0, 1.0], [0.3, 0.3])],
     "from_curve": [([0.0, 0.25, 1.0], [0.75, 0.375, 0.0])],
     "from_loss_distribution": [([0.0], [0.7], 0.3), ([1.0], [1.0], 0.0)],
-    "from_densities": [DENSITIES[1]],
 }
 EVERY = [(name, arguments) for name, some in CERTAIN.items() for arguments in some]
 SINGLE = [
@@ -1094,7 +1074,6 @@ def test_hostile_curves_answer_in_few_steps(value, monkeypatch):
         lambda: T.pure(0.1).power(10**400),
         lambda: T.pure(0.1).power(2**53).power(2),
         lambda: T.finite([0.3, 0.7], [0.5, 0.5]).group(10**6),
-        lambda: T.from_densities(density(0.0), density(1.0), [-9.0, 9.0], cells=10**6),
         lambda: T.randomized_response(0.9, 10**400),
         lambda: T.from_loss_distribution([0.0], [1e-310], 1.0),
         lambda: T.from_curve([0.0, 1e-310, 1.0], [1.0, 0.5, 0.0]),

@@ -242,16 +242,6 @@ def test_a_profile_goes_through_its_points_and_is_linear_between_them():
     assert f == f.inverse()
 
 
-def test_densities_are_rounded_outward_and_close():
-    def density(mean):
-        return lambda x: np.exp(-((x - mean) ** 2) / 2) / np.sqrt(2 * np.pi)
-
-    f = T.from_densities(density(0.0), density(1.0), [-12.0, 0.5, 13.0], cells=600)
-    for epsilon in (-1.0, 0.0, 0.5, 1.0, 3.0):
-        exact = T.gaussian(1.0).delta_bounds(epsilon)
-        assert exact.lower <= f.delta(epsilon) <= exact.upper * (1 + 2e-3)
-
-
 def test_no_factor_is_lost_when_a_product_is_swapped():
     """Different pairs may swap to the same doubles."""
     f = T.finite(

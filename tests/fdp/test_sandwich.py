@@ -102,20 +102,20 @@ def drawn_pair(draw):
     return T.finite(first.tolist(), second.tolist())
 
 
-def drawn_product(seed):
+def drawn_product(seed, unit):
     """Finite pairs, some of them several times, and one sampled noise."""
     draw = np.random.default_rng(seed)
     noise = ("gaussian", "laplace")[int(draw.integers(2))]
     size = float(np.exp(draw.uniform(-2.0, 1.0)))
     rate = float(10.0 ** draw.uniform(-6.0, -0.1))
-    sampled = Subsampled(noise, size, rate, UNITS[seed % 2])
+    sampled = Subsampled(noise, size, rate, unit)
     pairs = [(drawn_pair(draw), int(draw.integers(1, 4))) for _ in range(draw.integers(1, 3))]
     return sampled, pairs, draw
 
 
-def check_drawn(seed, exact, step=FINE):
+def check_drawn(seed, unit, exact, step=FINE):
     """The exact δ is between both ends: a sum over outcomes of the closed form of the noise."""
-    sampled, pairs, draw = drawn_product(seed)
+    sampled, pairs, draw = drawn_product(seed, unit)
     factors = [(f.product.single, n) for f, n in pairs]
     failure = 10.0 ** draw.uniform(-9.0, -2.0)
     found = sandwich([(sampled, 1), *factors], failure, step)
@@ -153,14 +153,16 @@ def check_drawn(seed, exact, step=FINE):
 
 @pytest.mark.parametrize("seed", range(80))
 def test_products_are_between_their_bounds(seed, exact):
-    check_drawn(seed, exact)
+    check_drawn(seed, UNITS[seed % 2], exact)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("part", range(50))
-def test_products_are_between_their_bounds_at_length(part, exact):
+def test_products_are_between_their_bounds_at_length(part, unit, exact):
+    """5,000 random products, in both directions."""
     for seed in range(1000 + 100 * part, 1100 + 100 * part):
-        check_drawn(seed, exact)
+        check_drawn(seed, unit, exact)
 
 
 KNOWN = [  # sigma, rate, count, delta, ε with the unit removed: two by an integral over the first

@@ -1,6 +1,5 @@
 """The numbers of the documentation: what a constructor is worth beside the plainest alternative."""
 
-from functools import partial
 from inspect import getdoc
 from math import exp, inf, log
 from pathlib import Path
@@ -18,10 +17,6 @@ TRUTH = exp(0.1) / (exp(0.1) + 3)
 SKEWED = [0.5, 0.3, 0.2], [0.45, 0.33, 0.22]
 SEVERAL = [0.1, 0.3, 0.5], [1e-2, 1e-4, 1e-9]
 LIES = (1 - TRUTH) / 3
-
-
-def logistic(mean, x):
-    return 1 / (40 * np.cosh((x - mean) / 20) ** 2)
 
 
 def factor(size):
@@ -45,7 +40,6 @@ def of_one_use(f, count, epsilons):
 
 
 CUT = T.truncated_laplace(10.0, 200.0), T.truncated_gaussian(10.0, 70.0)
-LOGISTIC = T.from_densities(partial(logistic, 0.0), partial(logistic, 1.0), [-300.0, 0.5, 301.0])
 CURVE = T.from_curve([0.0, 0.25, 1.0], [1.0, 0.65, 0.0])
 SAMPLED = oc.fdp.Session.subsampled_laplace(1.0, 0.01).removed
 # constructor: the function, how often, and the alternative that this can compute
@@ -70,7 +64,6 @@ WORTH = {
         100,
         pure(0.1, 100),
     ),
-    "from_densities": (LOGISTIC, 100, pure(0.1, 100)),
     "mixture": (T.mixture([0.9, 0.1], [T.pure(0.1), T.pure(1.0)]), 100, pure(1.0, 100)),
 }
 

@@ -22,10 +22,6 @@ def bits(value):
     return struct.pack("<d", value)
 
 
-def alpha(shift):
-    return lambda x: np.exp(-np.abs(x - shift)) / 2
-
-
 FUNCTIONS = {
     "identity": F.identity(),
     "worst": F.worst(),
@@ -44,7 +40,6 @@ FUNCTIONS = {
     "profile of two directions": F.from_profile([0.0, 1.0], [0.3, 0.1], [0.3, 0.2]),
     "curve": F.from_curve([0.0, 0.3, 1.0], [0.8, 0.4, 0.0]),
     "loss distribution": F.from_loss_distribution([0.5, -0.5], [0.65, 0.3], 0.05),
-    "densities": F.from_densities(alpha(0.0), alpha(0.5), [-30.0, 0.0, 0.5, 30.0], 16),
     "mixture": F.mixture([1, 2], [F.pure(0.5), F.gaussian(0.3)]),
 }
 FUNCTIONS |= {
