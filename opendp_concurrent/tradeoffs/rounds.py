@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import atanh, exp, inf, log, nextafter, sqrt
+from math import atanh, exp, inf, log, nextafter, pi, sqrt
 
 from ..arguments.written import written
 from ..fdp.bounds import UNIT
@@ -42,7 +42,7 @@ from ..types import Loss
 from .ladder_at_delta import EpsilonDeltaRungs
 
 FINE = 24  # a row's sum has norm at most 2^FINE steps of the grid
-_LONG = 20.0  # t
+LONG = 40.0  # t
 _LEFT_OUT = 2.0**-30  # part of δ that long noise may take
 _PARTS, _WIDTH = (0.999, 0.97, 0.9, 0.7, 0.4, 0.1, 0.01), 1e-4
 
@@ -106,19 +106,29 @@ class Rounds:
         return f"rounds(noise_multiplier={self.sigma}, {how})"
 
 
+def slack(size: int, scale: float) -> tuple[float, float]:
+    """Return h and g of one round, rounded up.
+
+    :param scale: of the noise, in steps of the grid, at least 1/2
+    """
+    root = sqrt(size)
+    long, few = root + root / (2 * scale) + LONG, 3 * size * exp(-2 * pi**2 * scale**2)
+    one, other = size / (24 * scale**2), long**2 / (24 * scale**2) + few
+    return one * (1 + 16 * UNIT), other * (1 + 2.0**-40)  # of a large exponent, too
+
+
 @lru_cache(maxsize=65536)
 def _epsilon(rounds: Rounds, units: int | None) -> float:
     if units is None:
         return inf
     if not units:
         return 0.0
-    count, scale, root = units * rounds.batches, rounds.sigma * 2.0**FINE, sqrt(rounds.size)
-    one = rounds.size / (24 * scale**2) * (1 + 16 * UNIT)  # exp(-2π²s²) is below the doubles
-    other = (root + root / (2 * scale) + _LONG) ** 2 / (24 * scale**2) * (1 + 16 * UNIT)
+    count = units * rounds.batches
+    one, other = slack(rounds.size, rounds.sigma * 2.0**FINE)
     delta = rounds.delta * exp(-count * one) * (1 - _LEFT_OUT) * (1 - 16 * UNIT)
     found = rounds.session.power(units).epsilon(delta) + count * (one + other)
     found = nextafter(found * (1 + 4 * UNIT), inf)
-    lost = log(count) + found - _LONG**2 / 2
+    lost = log(count) + found - LONG**2 / 2
     return found if lost < log(rounds.delta * _LEFT_OUT / 2) else inf
 
 

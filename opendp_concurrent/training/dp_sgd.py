@@ -28,6 +28,7 @@ from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, re
 from ..queryables.recorded import check_ledger, open_book
 from ..queryables.root import ConcurrentFilterQueryable
 from ..queryables.session import Launcher
+from ..sums.accumulator import Accumulator
 from ..tradeoffs.rounds import Round, Rounds
 from ..types import Answer, Query
 from .batches import Rows, allocation, poisson
@@ -105,7 +106,8 @@ class RoundLauncher(Launcher):
         if self._example is not None:
             self._noisy.tried(gradient, self._example)
         permit, batch = self._next(charged)
-        return permit.run(self._release, gradient, batch)
+        answer: Vector = permit.run(self._release, gradient, batch)
+        return answer
 
     def _next(self, charged: list[bool | None]) -> tuple[Lifecycle, Rows]:
         """Return the next batch, after a charge; of an epoch, only the first one is charged."""
@@ -211,8 +213,10 @@ def make_dp_sgd(
     opendp_measure = approximate(max_divergence())
     measure = composition_measure(opendp_measure)
     budget = measure.validate_budget("d_out", d_out)
+    if not 0.0 < budget[1] < 1.0:
+        raise InvalidValueError(f"d_out[1] ({budget[1]}) must be in (0, 1): Gaussian noise needs δ")
     rounds = Rounds(sigma, rate, number, noisy.size, budget[1])
-    start = rounds.start()  # refuses noise and rates of which no bound is known
+    start: Accumulator = rounds.start()  # refuses noise and rates of which no bound is known
     odometer = make_concurrent_odometer(
         input_domain, input_metric, opendp_measure, accumulator=rounds
     )

