@@ -106,11 +106,14 @@ def test_an_adaptive_epoch_loses_at_most_the_bound(batches, scale, shift):
 def test_order_of_neighbours():
     removed = T.random_allocation(1.0, 50, unit="removed")
     added = T.random_allocation(1.0, 50, unit="added")
-    assert removed.direction == "removed" and added.direction == "added"
-    assert added == removed.inverse() and added != removed
+    assert removed.direction == "removed"
+    assert added.direction == "added"
+    assert added == removed.inverse()
+    assert added != removed
     assert removed.delta(0.0) == pytest.approx(added.delta(0.0), rel=1e-6)
     assert removed.delta(0.5) > added.delta(0.5)
-    assert removed.upper_only and removed.units(removed) == 1
+    assert removed.upper_only
+    assert removed.units(removed) == 1
     both = removed.both_directions()
     assert both.delta(0.5) >= removed.delta(0.5) * (1 - 1e-9)
 

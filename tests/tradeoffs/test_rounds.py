@@ -96,7 +96,8 @@ def test_continuous_units_alone_are_no_bound_for_discrete_noise():
 @pytest.mark.parametrize(("epsilon", "most"), [(1.0, 254), (2.0, 1202), (3.0, 2666)])
 def test_equal_rounds_reach_the_bound_of_rounds_that_are_fixed_up_front(epsilon, most):
     spent = POISSON.start().after(Round(), most)
-    assert spent.within((epsilon, 1e-5)) and not spent.after(Round()).within((epsilon, 1e-5))
+    assert spent.within((epsilon, 1e-5))
+    assert not spent.after(Round()).within((epsilon, 1e-5))
     session = oc.fdp.Session.subsampled_gaussian(1.0, 0.01).power(most)
     assert session.epsilon(1e-5) <= spent.loss[0] <= session.epsilon(1e-5) + 1e-7
 
@@ -125,7 +126,9 @@ def test_another_launch_costs_whole_units_that_cover_it():
     none = POISSON.start()
     spent = none.after((0.1, 0.0)).spent
     unit, pure = POISSON.session.removed, oc.TradeoffFunction.pure(0.1)
-    assert spent is not None and pure <= unit.power(spent) and not pure <= unit.power(spent // 2)
+    assert spent is not None
+    assert pure <= unit.power(spent)
+    assert not pure <= unit.power(spent // 2)
     assert none.after((0.1, 0.0), 2).spent == 2 * spent
     assert none.after((math.inf, 0.0)).spent is None
     assert none.after((math.inf, 0.0)).after(Round()).loss == (math.inf, 1e-5)
@@ -147,4 +150,5 @@ def test_a_smaller_delta_than_that_of_the_rounds_admits_nothing():
 def test_records_continue():
     spent = POISSON.start().after(Round(), 7)
     again = POISSON.from_record(None, spent.to_record())
-    assert again == spent and again.after(Round()).spent == 8
+    assert again == spent
+    assert again.after(Round()).spent == 8

@@ -61,7 +61,8 @@ def test_what_is_no_gradient_is_told_of_an_example_and_is_nothing_for_a_row(retu
     with caplog.at_level(logging.WARNING, LOGGER):
         answer = noisy.release(lambda row: returned if row else [1.0, 0.0], [0, 77.25, 0])
     assert np.allclose(answer, [2.0, 0.0], atol=0.05)
-    assert "1 rows" in caplog.text and "77.25" not in caplog.text
+    assert "1 rows" in caplog.text
+    assert "77.25" not in caplog.text
 
 
 def test_whatever_a_gradient_raises_is_nothing_but_an_interrupt():
@@ -98,4 +99,5 @@ def test_arrays_of_other_libraries_and_of_any_shape():
 
 def test_noise_has_the_scale():
     answer = NoisySum(2000, 2.0, 3.0).release(lambda row: row, [])
-    assert abs(answer.std() / 6.0 - 1) < 0.12 and abs(answer.mean()) < 1.0
+    assert abs(answer.std() / 6.0 - 1) < 0.12
+    assert abs(answer.mean()) < 1.0
