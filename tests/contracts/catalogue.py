@@ -622,7 +622,7 @@ SUBJECTS: tuple[Subject, ...] = (
         Kind.INTERACTIVE,
         _both("dp_sgd"),
         lambda seen: Built("dp_sgd", table())(
-            (3.0, 1e-5), size=1, max_grad_norm=1.0, noise_multiplier=1.0, sample_rate=0.5
+            (100.0, 1e-5), size=1, max_grad_norm=1.0, noise_multiplier=1.0, sample_rate=0.5
         ),
         lambda: lambda row: row,
     ),

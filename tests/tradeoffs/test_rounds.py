@@ -8,6 +8,7 @@ from scipy.special import logsumexp
 from scipy.stats import chi, norm
 
 import opendp_concurrent as oc
+from opendp_concurrent.errors import ConcurrentError
 from opendp_concurrent.tradeoffs import rounds as module
 from opendp_concurrent.tradeoffs.rounds import Round, Rounds, slack
 
@@ -152,3 +153,21 @@ def test_records_continue():
     again = POISSON.from_record(None, spent.to_record())
     assert again == spent
     assert again.after(Round()).spent == 8
+
+
+@pytest.mark.parametrize("bad", [math.nan, None, 1.0, (-1.0, 0.0), (1.0, math.nan), "round"])
+def test_what_is_no_loss_is_refused(bad):
+    with pytest.raises(ConcurrentError):
+        POISSON.start().after(bad)
+    for count in (0, -1, 1.5):
+        with pytest.raises(ConcurrentError):
+            POISSON.start().after(Round(), count)
+
+
+def test_losses_rise_and_two_counts_of_a_ledger_are_merged():
+    losses = [POISSON.epsilon(units) for units in (0, 1, 2, 100, 101, 5000)]
+    assert losses == sorted(losses)
+    assert losses[0] == 0.0
+    one, other = (POISSON.start().after(Round(), count) for count in (100, 101))
+    assert one.merged(other) == other
+    assert one.merged(Rounds(2.0, 0.01, 1, 100, 1e-5).start()) is None
