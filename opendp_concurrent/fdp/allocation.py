@@ -4,7 +4,7 @@ Rounds add Gaussian noise of standard deviation σ to sums in which a unit has n
 and without the unit, all t rounds of an epoch are a postprocessing of z ~ P and z ~ Q, with
 P = (1/t) Σ N(e_i, σ²I) and Q = N(0, σ²I), also if a round depends on the answers before it: fix the
 allocation of the others, which has the same law either way; round i is its base + v_i z_i + noise
-N(0, σ²(I - v_i v_iᵀ)), where the base and v_i depend on the answers before it [CGHKKMSZ25].
+N(0, σ²(I - v_i v_iᵀ)), where the base and v_i depend on the answers before it [CGHLKKMSZ25].
 
 The ratio of the densities is A = (1/t) Σ R_i, with independent ln R_i ~ N(-1/(2σ²), 1/σ²) under Q.
 So the profiles are E_Q[(A - e^ε)₊] if the unit is removed, and E_Q[(1 - e^ε A)₊] if it is added.

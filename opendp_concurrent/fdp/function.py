@@ -344,7 +344,7 @@ class TradeoffFunction:
 
         The batch of each unit is uniform and independent of the others', and batches are not shown,
         nor their sizes. A batch may depend on the answers before it. The function is of the whole
-        epoch [CGHKKMSZ25], in one :attr:`direction` of neighbours; it is an upper bound only
+        epoch [CGHLKKMSZ25], in one :attr:`direction` of neighbours; it is an upper bound only
         (``fdp/allocation.py``). A plan with batches of a fixed size is not covered.
 
         10 epochs of 100 batches at sigma 1 have ε = 1.965 at δ = 10^-6; 1,000 Poisson batches of
