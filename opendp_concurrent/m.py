@@ -42,6 +42,7 @@ from .measurements.table_keys import make_table_keys, then_table_keys
 from .public import names_of
 from .queryables.updates import Update, Updates
 from .releases.shared_release import make_shared_release, then_shared_release
+from .training.dp_sgd import make_dp_sgd, then_dp_sgd
 
 __all__ = [
     "Deviation",
@@ -66,6 +67,7 @@ __all__ = [
     "make_certified_randomized_response_bool",
     "make_continual",
     "make_counter",
+    "make_dp_sgd",
     "make_guess_and_check",
     "make_histogram_counter",
     "make_individual_filter",
@@ -86,6 +88,7 @@ __all__ = [
     "then_certified_laplace",
     "then_continual",
     "then_counter",
+    "then_dp_sgd",
     "then_guess_and_check",
     "then_histogram_counter",
     "then_individual_filter",

@@ -15,7 +15,7 @@ _SLICE = 2**16  # outcomes times values of ε that are worked on together
 _PIECE = 16.0  # losses whose Q-masses are added up with the same scale
 
 
-def _partial_sums(values: Array) -> Array:
+def partial_sums(values: Array) -> Array:
     """Sums of the first 0, 1, ..., all of some positive numbers, added up row by row."""
     size, rows = len(values), max(1, isqrt(len(values)))
     if not size:
@@ -27,7 +27,7 @@ def _partial_sums(values: Array) -> Array:
     return np.concatenate([[0.0], (inner + before[:, None]).ravel()[:size]])
 
 
-def _partial_sums_error(size: int) -> float:
+def partial_sums_error(size: int) -> float:
     """Bound on their relative error: that of a row, of the rows before it, and of their sum."""
     return (2 * isqrt(size) + 8) * UNIT
 
@@ -78,7 +78,7 @@ class Atoms:
         leaves the doubles, the P-mass is below ``TINY``.
         """
         p, q = self.masses, self.masses * np.exp(np.minimum(-self.losses, 700.0))
-        return _partial_sums(p[::-1]), _partial_sums(q[::-1])
+        return partial_sums(p[::-1]), partial_sums(q[::-1])
 
     @cached_property
     def _scaled(self) -> tuple[Array, Array, Array]:
@@ -98,7 +98,7 @@ class Atoms:
                 whole *= exp(low - known)
             part, number = slice(start + 1, end + 1), number + 1
             inside = masses[start:end] * np.exp(low - losses[start:end])
-            scaled[part] = whole + _partial_sums(inside)[1:]
+            scaled[part] = whole + partial_sums(inside)[1:]
             least[part], pieces[part] = low, number
             whole, known, start = float(scaled[end]), low, end
         return scaled, least, pieces
@@ -114,7 +114,7 @@ class Atoms:
         losses = self.losses[::-1]
         at = np.concatenate([losses[:1], losses])
         q = np.exp(at - least) * scaled
-        return at, np.concatenate([[0.0], _partial_sums(-np.expm1(np.diff(losses)) * q[1:-1])]), q
+        return at, np.concatenate([[0.0], partial_sums(-np.expm1(np.diff(losses)) * q[1:-1])]), q
 
     def _sum(self, epsilon: Array) -> tuple[Array, Array]:
         """Σ p - e^ε Σ q over losses above ε, and its error."""
@@ -127,7 +127,7 @@ class Atoms:
         value = np.where(count > 0, value, 0.0)
         # of Q-masses, whose exponents are below _PIECE; of differences; of sums
         relative = (self._scaled[2][count] + 4) * (ELEMENTARY + 2 * UNIT) + self.mass_error
-        relative = relative + 2 * _partial_sums_error(size) + 8 * UNIT * _PIECE
+        relative = relative + 2 * partial_sums_error(size) + 8 * UNIT * _PIECE
         relative = relative + 2 * UNIT * np.abs(at[0] - at[count])  # between pieces
         # TINY for what underflows
         return value, value * relative + np.where(count > 0, TINY, 0.0)

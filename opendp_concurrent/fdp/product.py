@@ -556,14 +556,19 @@ class Product:
             characteristic = self._characteristic(near, relative)
             near, ratio = self._newton(characteristic, delta, near, top, tolerance)
             relative = _relative(0.2 * tolerance * near * ratio)
-            bounds = self._bounds(characteristic, near)
-            move = bounds.width / (ratio * delta) if ratio * delta > 0.0 else 0.0
-            profile = partial(self._bounds, characteristic)
+            profile = partial(self._searched, characteristic)
+            width = profile(near).width
+            move = width / (ratio * delta) if ratio * delta > 0.0 else 0.0
             found = certify(profile, delta, near, self._scale, 0.6 * move)
             best = found if found.width < best.width else best
             if best.width <= tolerance * best.upper:
                 break
-        return best
+        return Bounds(0.0, best.upper) if self.upper_only else best
+
+    def _searched(self, characteristic: CharacteristicFunction, epsilon: float) -> Bounds:
+        """Bounds to search in: the upper one alone, where the lower one is trivial."""
+        found = self._bounds(characteristic, epsilon)
+        return Bounds(found.upper, found.upper) if self.upper_only else found
 
     def _near(self, delta: float, top: float) -> float:
         """About the ε at ``delta``."""

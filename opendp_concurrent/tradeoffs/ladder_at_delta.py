@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import atanh, inf
+from typing import TYPE_CHECKING
 
 from ..arguments import checks
 from ..arguments.written import written
@@ -19,6 +20,9 @@ from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from ..measures.measure import CompositionMeasure
 from ..sums.accumulator import times
 from ..types import Loss
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +44,22 @@ class EpsilonDeltaRungs:
         """Return ``d_mid``."""
         return d_mid
 
-    def after(self, d_mid: Loss, count: int = 1) -> EpsilonDeltaRungs:
+    def after(self, d_mid: Loss, count: int = 1) -> Self:
         """Spend the units that the pair ``d_mid`` costs, ``count`` times."""
         count, (epsilon, delta) = times(count), checks.pair(d_mid=d_mid)
         epsilon = checks.non_negative(**{"d_mid[0]": epsilon})
         delta = checks.non_negative(**{"d_mid[1]": delta})
         units = TradeoffFunction.approximate(epsilon, min(delta, 1.0)).units(self.unit)
         if units is None or self.spent is None:
-            return EpsilonDeltaRungs(self.unit, self.delta_slack, None)
-        return EpsilonDeltaRungs(self.unit, self.delta_slack, self.spent + count * units)
+            return replace(self, spent=None)
+        return self.moved(count * units)
 
     def within(self, d_out: tuple[float, float]) -> bool:
         """Return whether the loss is at most ``d_out``."""
+        return self.fits(d_out)
+
+    def fits(self, d_out: tuple[float, float]) -> bool:
+        """Return the same, from the loss."""
         epsilon, delta = self.loss
         return epsilon <= d_out[0] and delta <= d_out[1]
 
@@ -62,7 +70,7 @@ class EpsilonDeltaRungs:
         """
         if self.spent is None or not self.within(d_out):
             return 0.0, 0.0
-        left = self._left(d_out)
+        left = self.left(d_out)
         if left == 0:
             return 0.0, 0.0
         power = self.unit.power(left)
@@ -79,14 +87,14 @@ class EpsilonDeltaRungs:
                 break
         return low, delta
 
-    def _left(self, d_out: tuple[float, float]) -> int:
+    def left(self, d_out: tuple[float, float]) -> int:
         """The largest number of units more within ``d_out``, if losses rise; at most ``_MOST``."""
         least, most, before = 0, _MOST + 1, self.loss[0] ** 2  # the last one within, the first not
         beyond, step, tries = inf, 1, 0
         while most - least > 1:
-            epsilon, tries = self._moved(step).loss[0], tries + 1
+            epsilon, tries = self.moved(step).loss[0], tries + 1
             square = min(epsilon, _LARGEST) ** 2
-            if self._moved(step).within(d_out):
+            if self.moved(step).fits(d_out):
                 least, before = step, square
             else:
                 most, beyond = step, square
@@ -98,9 +106,9 @@ class EpsilonDeltaRungs:
             step = min(max(round(guess), least + 1), most - 1)
         return least
 
-    def _moved(self, units: int) -> EpsilonDeltaRungs:
+    def moved(self, units: int) -> Self:
         """So many units more."""
-        return EpsilonDeltaRungs(self.unit, self.delta_slack, (self.spent or 0) + units)
+        return replace(self, spent=(self.spent or 0) + units)
 
     def to_record(self) -> int | None:
         """Units spent."""

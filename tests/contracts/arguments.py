@@ -697,6 +697,7 @@ for name, arguments in {
     },
     "subsampled_gaussian": {"unit": ("removed", "nothing hostile")},
     "subsampled_laplace": {"unit": ("added", "nothing hostile")},
+    "random_allocation": {"batches": (3, "count"), "unit": ("added", "nothing hostile")},
     "from_profile": {
         "epsilons": ([0.0, 1.0], "list of non_negative"),
         "deltas": ([0.5, 0.1], "list of probability"),
@@ -722,6 +723,7 @@ KINDS["session"] = of_class(T, oc.fdp.Session)
 case("Session", removed=(F, "function"), added=(F, "function"))
 case("Session.subsampled_gaussian")
 case("Session.subsampled_laplace")
+case("Session.random_allocation", batches=(3, "count"))
 case("Session.compose", lambda other: SESSION.compose(other), other=(SESSION, "session"))
 for title, beside in {"": None, ", beside": SESSION}.items():
     case(
@@ -1158,6 +1160,17 @@ maker(
     1,
     lambda made, d_in: made(5)(0.25),
     ceiling=(0.5, "None or positive"),
+)
+maker(
+    "dp_sgd",
+    ROWS,
+    d_out=((1.0, 1e-5), "pair"),
+    size=(2, "count"),
+    max_grad_norm=(1.0, "positive"),
+    noise_multiplier=(1.0, "positive"),
+    sample_rate=(0.5, "probability"),
+    batches=(None, "None"),
+    example=(None, "anything"),
 )
 
 FRAMES = dp.lazyframe_domain([dp.series_domain("n", dp.atom_domain(T="i64"))]), VECTOR[1]
@@ -2212,6 +2225,15 @@ on_handle(
     lambda: INDIVIDUAL(np.ones((20, 2))),
     lambda handle, query: handle(query),
     query=(oc.m.NoisySum(lambda rows: rows[:, 0], 1.0, 10.0),),
+)
+SGD = oc.m.make_dp_sgd(
+    *ROWS, (1e3, 1e-5), size=2, max_grad_norm=1.0, noise_multiplier=1.0, sample_rate=0.5
+)
+on_handle(
+    "sgd()",
+    lambda: SGD(np.ones((20, 2))),
+    lambda handle, query: handle(query),
+    query=(lambda row: row, "callable"),
 )
 case(
     "individual filter.invoke",

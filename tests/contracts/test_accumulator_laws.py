@@ -39,6 +39,7 @@ from opendp_concurrent.sums.square_sum import Squares
 from opendp_concurrent.tradeoffs.ladder import ladder
 from opendp_concurrent.tradeoffs.product import TradeoffProduct
 from opendp_concurrent.tradeoffs.residue import Residual
+from opendp_concurrent.tradeoffs.rounds import Units
 from opendp_concurrent.tradeoffs.slots import Slots
 from opendp_concurrent.truncated.distances import TruncatedConcentrated
 from opendp_concurrent.truncated.truncated_sum import LeastOmega
@@ -295,9 +296,9 @@ NOT_ACCUMULATORS = {
     *("conversions", "joins", "laplace", "tradeoff"),  # of f-DP
     *("gaussian_tradeoff", "gaussian_to_approximate", "pure_to_gaussian"),  # of Gaussian DP
 }
-# their laws are in tests/accumulators: a plan of slots, and losses that are trade-off functions
-FUNCTIONS = {"residue", "slots", "product"}
-ELSEWHERE = {Planned, Residual, Slots, TradeoffProduct}
+# their laws are in tests/tradeoffs: plans of slots and rounds, losses that are functions
+FUNCTIONS = {"residue", "slots", "product", "rounds"}
+ELSEWHERE = {Planned, Residual, Slots, TradeoffProduct, Units}
 ACCOUNTINGS = {
     "AnyTime",
     *(
@@ -310,7 +311,7 @@ ACCOUNTINGS = {
         "Ladder",
         "OnOrders",
     ),
-    *("Products", "Renyi", "Residue", "Squares", "LeastOmega", "Zcdp"),
+    *("Products", "Renyi", "Residue", "Rounds", "Squares", "LeastOmega", "Zcdp"),
 }
 every = pytest.mark.parametrize("name", SUBJECTS)
 

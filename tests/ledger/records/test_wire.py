@@ -49,6 +49,7 @@ from opendp_concurrent.sums.square_sum import Squares
 from opendp_concurrent.tradeoffs.ladder import ladder
 from opendp_concurrent.tradeoffs.product import Products
 from opendp_concurrent.tradeoffs.residue import residue
+from opendp_concurrent.tradeoffs.rounds import Round, Rounds
 from opendp_concurrent.truncated.truncated_sum import LeastOmega
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -101,6 +102,12 @@ RECORDS = {  # of each tag: a value, what is written now, and what 0.1.0 wrote, 
         f'{QUARTER},"steps":{INFINITE}}}}},1]],"squares":"0x0"}}}}}}}}',
         '{"Ladder":{"unit":{"TradeoffFunction":{"factors":[[{"Laplace":{"epsilon":'
         f'{QUARTER},"steps":{INFINITE}}}}},1]],"squares":"0x0"}}}}}}}}',
+    ),
+    "round": (Round(), '{"round":{}}', None),
+    "rounds": (
+        Rounds(2.0, 0.25, 1, 3, 0.25),
+        f'{{"rounds":{{"batches":1,"delta":{QUARTER},"rate":{QUARTER},"sigma":{TWO},"size":3}}}}',
+        None,
     ),
     "ladder-at-delta": (
         ladder(F.laplace(0.25), 0.25),

@@ -1,0 +1,1 @@
+"""Training by rounds: noisy sums of clipped gradients over sampled batches."""

@@ -1,0 +1,332 @@
+"""Training by rounds: what a round costs and sees, and what shares its budget."""
+
+import copy
+import gc
+import pickle
+import threading
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    LedgerError,
+    PrivacyMapError,
+    ReentrantLaunchError,
+)
+from opendp_concurrent.ledger import create_ledger, open_ledger
+from opendp_concurrent.training.dp_sgd import make_dp_sgd, then_dp_sgd
+
+dp.enable_features("contrib", "honest-but-curious")
+SPACE = dp.numpy.array2_domain(T=float, num_columns=3), dp.symmetric_distance()
+MEASURE = dp.approximate(dp.max_divergence())
+ROWS = np.arange(60.0).reshape(20, 3)
+D_OUT = (1.0, 1e-5)
+
+
+def training(d_out=D_OUT, **changed):
+    given = {
+        "size": 3,
+        "max_grad_norm": 1e3,
+        "noise_multiplier": 1.0,
+        "sample_rate": 0.01,
+        **changed,
+    }
+    return make_dp_sgd(*SPACE, d_out, **{key: one for key, one in given.items() if one is not None})
+
+
+def itself(row):
+    return row
+
+
+def fair_count():
+    """A measurement of 0.1-DP on the same space."""
+    return dp.m.make_user_measurement(
+        *SPACE, MEASURE, lambda rows: len(rows), lambda d_in: (0.1 * d_in, 0.0)
+    )
+
+
+# --- what a round answers ---------------------------------------------------------------------
+
+
+def test_all_rows_of_a_batch_are_summed_and_clipped():
+    plan = {"noise_multiplier": 0.1, "sample_rate": 1.0}
+    answer = training((500.0, 1e-5), max_grad_norm=101.0, **plan)(ROWS)(itself)
+    assert np.allclose(answer, ROWS.sum(axis=0), atol=100)
+    clipped = training((500.0, 1e-5), max_grad_norm=1.0, **plan)(ROWS)(itself)
+    units = [row / np.linalg.norm(row) for row in ROWS]
+    assert np.allclose(clipped, np.sum(units, axis=0), atol=1)
+
+
+def test_each_row_is_in_one_batch_of_an_epoch_and_no_row_is_seen_twice():
+    seen = []
+    sgd = training((500.0, 1e-5), sample_rate=None, batches=4)(ROWS)
+
+    def gradient(row):
+        seen.append(row[0])
+        return row
+
+    for number in range(1, 3):
+        for _ in range(4):
+            sgd(gradient)
+        assert sorted(seen) == sorted([*ROWS[:, 0]] * number)
+    assert sgd.privacy_loss()[0] == pytest.approx(
+        oc.fdp.Session.random_allocation(1.0, 4).power(2).epsilon(1e-5), abs=1e-6
+    )
+
+
+def test_a_function_gets_a_copy_of_one_row():
+    def gradient(row):
+        assert row.base is None
+        assert row.shape == (3,)
+        row[:] = np.nan
+        return [0.0, 0.0, 0.0]
+
+    sgd = training(sample_rate=1.0, d_out=(500.0, 1e-5))(ROWS)
+    sgd(gradient)
+    seen = []
+    sgd(lambda row: seen.append(row[0]) or row)
+    assert seen == ROWS[:, 0].tolist()
+
+
+def test_rows_of_vectors_are_numbers():
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+    training = space >> then_dp_sgd(
+        (500.0, 1e-5), size=1, max_grad_norm=10.0, noise_multiplier=0.1, sample_rate=1.0
+    )
+    assert training([1.0, 2.0, 3.0])(lambda row: row) == pytest.approx(6.0, abs=8.0)
+
+
+# --- what it costs ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("epsilon", "rounds"), [(1.0, 254)])
+def test_equal_rounds_fit_as_if_they_were_fixed_up_front(epsilon, rounds):
+    sgd = training((epsilon, 1e-5))(ROWS)
+    for _ in range(rounds):
+        sgd(itself)
+    spent = sgd.privacy_loss()
+    with pytest.raises(BudgetExceededError, match="one unit of rounds") as refused:
+        sgd(itself)
+    assert refused.value.charged is False
+    assert sgd.privacy_loss() == spent
+    assert spent[0] <= epsilon
+
+
+def test_stopping_early_leaves_the_rest_to_other_queries():
+    sgd, query = training()(ROWS), fair_count()
+    for _ in range(50):
+        sgd(itself)
+    counts = 0
+    while sgd.admits(query):
+        assert sgd(query) == 20
+        counts += 1
+    assert counts >= 2
+    assert sgd.privacy_loss() <= D_OUT
+    assert sgd.remaining()[0] < 0.1
+
+
+def test_only_the_first_round_of_an_epoch_is_charged():
+    sgd = training((3.0, 1e-5), sample_rate=None, batches=10)(ROWS)
+    sgd(itself)
+    spent = sgd.privacy_loss()
+    for _ in range(9):
+        sgd(itself)
+    assert sgd.privacy_loss() == spent
+    sgd(itself)
+    assert sgd.privacy_loss() > spent
+
+
+def test_a_refused_epoch_leaves_the_handle_usable():
+    one = oc.fdp.Session.random_allocation(1.0, 10).epsilon(1e-5)
+    sgd = training((one + 0.1, 1e-5), sample_rate=None, batches=10)(ROWS)
+    for _ in range(10):
+        sgd(itself)
+    for _ in range(2):
+        with pytest.raises(BudgetExceededError):
+            sgd(itself)
+    assert sgd.privacy_loss()[0] == pytest.approx(one, abs=1e-6)
+
+
+def test_the_map_is_the_bound_for_one_row():
+    measurement = training()
+    assert measurement.map(1) == D_OUT
+    assert measurement.map(0) == D_OUT
+    with pytest.raises(InvalidValueError, match="d_in"):
+        measurement.map(2)
+    sgd = measurement(ROWS)
+    sgd(itself)
+    with pytest.raises(PrivacyMapError):
+        sgd.privacy_loss(2)
+
+
+def test_it_is_launched_on_a_filter_at_its_bound():
+    odometer = oc.make_concurrent_odometer(*SPACE, MEASURE)
+    root = oc.make_concurrent_filter(odometer, d_in=1, d_out=(1.5, 2e-5))(ROWS)
+    sgd, query = root(training()), fair_count()
+    assert root.privacy_loss() == D_OUT
+    assert sgd(itself).shape == (3,)
+    assert sgd(query) == 20
+    assert root(query) == 20
+    with pytest.raises(BudgetExceededError):
+        root(training())
+    assert sgd(itself).shape == (3,)
+
+
+def test_after_a_transformation():
+    space = dp.vector_domain(dp.atom_domain(T=float)), dp.symmetric_distance()
+    clamped = space >> dp.t.then_impute_constant(0.0) >> dp.t.then_clamp((0.0, 1.0))
+    measurement = clamped >> then_dp_sgd(
+        (500.0, 1e-5), size=1, max_grad_norm=1.0, noise_multiplier=0.1, sample_rate=1.0
+    )
+    assert measurement([5.0, -1.0, 0.5])(lambda row: row) == pytest.approx(1.5, abs=1.0)
+
+
+def test_threads_share_one_budget():
+    sgd, done = training()(ROWS), []
+
+    def work():
+        try:
+            while True:
+                done.append(sgd(itself))
+        except BudgetExceededError:
+            pass
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(done) == 254
+
+
+# --- bad input --------------------------------------------------------------------------------
+
+
+def fails(row):
+    raise ValueError(f"row {row}")
+
+
+@pytest.mark.parametrize(
+    "gradient", [fails, lambda row: [np.nan] * 3, lambda row: row[:2], lambda row: None]
+)
+def test_a_function_that_fails_counts_zero_and_an_example_tells_it_first(gradient):
+    sgd = training((500.0, 1e-5), noise_multiplier=0.1, max_grad_norm=1.0, sample_rate=1.0)(ROWS)
+    assert np.all(np.abs(sgd(gradient)) < 1.0)
+    assert sgd.privacy_loss()[0] > 0
+    tried = training(example=np.zeros(3))(ROWS)
+    with pytest.raises(InvalidValueError, match="nothing was charged") as error:
+        tried(gradient)
+    assert error.value.charged is False
+    assert tried.privacy_loss() == (0.0, 0.0)
+    assert tried(itself).shape == (3,)
+
+
+def test_a_gradient_cannot_use_the_handle():
+    sgd = training((500.0, 1e-5), sample_rate=1.0)(ROWS)
+    kept = []
+
+    def gradient(row):
+        try:
+            sgd(fair_count())
+        except ReentrantLaunchError as error:
+            kept.append(error)
+        return row
+
+    sgd(gradient)
+    assert len(kept) == 20
+
+
+@pytest.mark.parametrize("query", [None, 3, "gradient", [itself]])
+def test_a_query_that_is_no_function_and_no_measurement(query):
+    sgd = training()(ROWS)
+    with pytest.raises(InvalidTypeError, match="function from one row") as error:
+        sgd(query)
+    assert error.value.charged is False
+    assert sgd.privacy_loss() == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "what"),
+    [
+        ({"sample_rate": 0.0}, InvalidValueError, "sample_rate"),
+        ({"sample_rate": 1.1}, InvalidValueError, "sample_rate"),
+        ({"sample_rate": -0.1}, InvalidValueError, "sample_rate"),
+        ({"sample_rate": float("nan")}, InvalidValueError, "sample_rate"),
+        ({"sample_rate": None}, InvalidTypeError, "sample_rate and batches"),
+        ({"batches": 10}, InvalidTypeError, "sample_rate and batches"),
+        ({"sample_rate": None, "batches": 1}, InvalidValueError, "batches"),
+        ({"sample_rate": None, "batches": 0}, InvalidValueError, "batches"),
+        ({"sample_rate": None, "batches": 10**6}, InvalidValueError, "batches"),
+        ({"noise_multiplier": 0.0}, InvalidValueError, "noise_multiplier"),
+        ({"noise_multiplier": 1e-3}, InvalidValueError, "sigma"),
+        ({"size": 0}, InvalidValueError, "size"),
+        ({"size": 2**27}, InvalidValueError, "size"),
+        ({"max_grad_norm": 0.0}, InvalidValueError, "max_grad_norm"),
+        ({"max_grad_norm": float("inf")}, InvalidValueError, "max_grad_norm"),
+        ({"d_out": (1.0, 0.0)}, InvalidValueError, "d_out"),
+        ({"d_out": 1.0}, InvalidTypeError, "d_out"),
+        ({"ledger": "a file"}, InvalidTypeError, "ledger"),
+    ],
+)
+def test_arguments_that_are_out_of_range(changed, error, what):
+    with pytest.raises(error, match=what):
+        training(**changed)
+
+
+def test_spaces_without_rows_that_come_and_go():
+    given = {"size": 1, "max_grad_norm": 1.0, "noise_multiplier": 1.0, "sample_rate": 0.5}
+    with pytest.raises(InvalidTypeError, match="input_domain"):
+        make_dp_sgd(dp.atom_domain(T=int), dp.absolute_distance(T=int), D_OUT, **given)
+    vectors = dp.vector_domain(dp.atom_domain(T=int), size=10)
+    with pytest.raises(InvalidValueError, match="input_metric"):
+        make_dp_sgd(vectors, dp.change_one_distance(), D_OUT, **given)
+
+
+# --- data, ledger, records --------------------------------------------------------------------
+
+
+def test_data_are_not_reachable_from_the_handle():
+    sgd = training()(np.full((4, 3), 123456.75))
+    assert "123456" not in repr(sgd)
+    for how in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError):
+            how(sgd)
+    del sgd
+    gc.collect()
+
+
+def test_a_ledger_keeps_the_rounds_of_all_processes(tmp_path):
+    path = tmp_path / "rounds.db"
+    with create_ledger(path, dataset="rows") as ledger:
+        sgd = training(ledger=ledger)(ROWS)
+        for _ in range(3):
+            sgd(itself)
+        sgd(fair_count())
+        spent = sgd.privacy_loss()
+    with open_ledger(path, dataset="rows") as ledger:
+        again = training(ledger=ledger)(ROWS)
+        assert again.privacy_loss() == spent
+        again(itself)
+        assert again.privacy_loss() > spent
+        with pytest.raises(LedgerError):
+            training(ledger=ledger, noise_multiplier=2.0)
+        same = dp.t.make_user_transformation(*SPACE, *SPACE, lambda x: x, lambda d_in: d_in)
+        with pytest.raises(InvalidTypeError, match="ledger"):
+            same >> training(ledger=ledger)
+
+
+@pytest.mark.parametrize("plan", [{}, {"sample_rate": None, "batches": 100}])
+def test_a_plan_costs_what_the_accountant_says(plan):
+    session = (
+        oc.fdp.Session.random_allocation(1.0, 100)
+        if plan
+        else oc.fdp.Session.subsampled_gaussian(1.0, 0.01)
+    )
+    sgd = training((0.9, 1e-5), **plan)(ROWS)
+    sgd(itself)
+    assert sgd.privacy_loss()[0] == pytest.approx(session.epsilon(1e-5), abs=1e-6)
