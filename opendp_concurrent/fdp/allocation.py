@@ -40,7 +40,7 @@ from .gaussian import SPECIAL, gaussian_profile
 from .shapes import described
 from .vertices import from_vertices
 
-LEAST_SIGMA, MOST_SIGMA, MOST_BATCHES = 0.4, 100.0, 10**5
+LEAST_SIGMA, MOST_SIGMA, MOST_BATCHES = 0.5, 100.0, 10**5
 _SIZE = 2**21  # longest FFT
 _STEPS = 200  # of the grid in a standard deviation of R, if the FFT is long enough
 _POINTS = 500  # of each profile
@@ -79,44 +79,52 @@ class _Epoch:
         # about what is above the grid, and the error of an FFT
         rough = scipy.special.ndtr(-ends) + 5e-15 * (4 * tops + batches) ** 1.5
         top = float(tops[np.argmin(rough)])
-        length = 4 * top + batches + 8 * sqrt(batches * self.variance)
+        length = 4 * top + batches + 24 * sqrt(batches * self.variance)
         self._step = max(sqrt(self.variance) / _STEPS, length / (_SIZE - 2))
         self._size = 1 << int(log2(length / self._step) + 1)
-        masses = self._cells(int(top / self._step))
-        self._deviation, self._extra = self._missing(masses)
-        self._sum(masses)
-
-    def _cells(self, count: int) -> Array:
-        """Masses at 0, h, ..., count h, each rounded; the deviation is measured afterwards."""
-        ends = self._step * np.arange(count + 1)
+        ends = self._step * np.arange(int(top / self._step) + 1)
         with np.errstate(divide="ignore"):
             score = np.log(ends) / self._mu
+        masses = self._cells(score)
+        missing, self._extra = self._missing(ends, score, masses)
+        self._deviation = missing + batches * self._extra * 1.01  # of t masses
+        self._beyond = self._missed(ends, masses)
+        self._sum(masses)
+
+    def _cells(self, score: Array) -> Array:
+        """Masses at the points, each rounded; the deviation is measured afterwards."""
         cells = []
         for shift in (self._mu / 2, -self._mu / 2):  # of Q, and of P, whose masses are means
             right, left = scipy.special.ndtr(-score - shift), scipy.special.ndtr(score + shift)
             cells.append(np.where(left[:-1] < 0.5, np.diff(left), -np.diff(right)))
         whole, mean = cells
-        share = np.clip(mean / self._step - np.arange(count) * whole, 0.0, whole)
+        share = np.clip(mean / self._step - np.arange(len(whole)) * whole, 0.0, whole)
         beyond = scipy.special.ndtr(-score[-1] - self._mu / 2)
         masses = np.append(whole - share, beyond)
         masses[1:] += share
         masses[0] += max(0.0, 1 - fsum(masses.tolist()))
         return masses
 
-    def _missing(self, masses: Array) -> tuple[float, float]:
+    def _missing(self, ends: Array, score: Array, masses: Array) -> tuple[float, float]:
         """The largest deviation of E(R̂ - K)₊, and that of the mass."""
-        ends = self._step * np.arange(len(masses))
         tails = partial_sums(masses[::-1])[::-1]  # mass from each point on
         calls = self._step * partial_sums(tails[-2:0:-1])[::-1]
-        with np.errstate(divide="ignore"):
-            score = np.log(ends) / self._mu
         true = scipy.special.ndtr(self._mu / 2 - score)
         true = true - ends * scipy.special.ndtr(-score - self._mu / 2)
         # both terms are at most 1; an error of the score is multiplied with a density
         rounding = 3 * SPECIAL + 8 * ELEMENTARY * (1 + 1 / self._mu)
         rounding += 4 * partial_sums_error(len(masses))
-        deviation = float(np.max(np.abs(calls - true))) + rounding
+        deviation = (float(np.max(np.abs(calls - true))) + rounding) * (1 + 2.0**-20)
         return deviation, abs(fsum(masses.tolist()) - 1) + 4 * UNIT
+
+    def _missed(self, ends: Array, masses: Array) -> float:
+        """E[A; S is longer than the FFT], at the best θ."""
+        length, found = self._step * (self._size - 1), [0.0]
+        for rate in np.geomspace(1.0, 1e7, 140).tolist():
+            if rate * ends[-1] < 600.0 * length:
+                log_mgf = log(float(masses @ np.exp(rate / length * ends)))
+                found.append(log(length) - rate + self.batches * log_mgf)
+        return exp(min(found)) / self.batches * (1 + 1e-6)
 
     def _sum(self, masses: Array) -> None:
         """The law of the sum of t copies, by FFT."""
@@ -128,29 +136,22 @@ class _Epoch:
         # of t factors with an error each, and of the multiplications
         near = t * (one + 8 * UNIT) * np.minimum(single + one, 1 + one) ** (t - 1)
         weights = np.where(np.arange(len(wave)) % (size // 2), 2.0, 1.0) / size
-        spectrum, error = np.abs(power) + near, near
-        self._error = sqrt(float(weights @ error**2))
-        self._error += one * sqrt(float(weights @ spectrum**2)) * sqrt(2.0)
+        self._error = sqrt(float(weights @ near**2))
+        self._error += one * sqrt(2 * float(weights @ (np.abs(power) + near) ** 2))
         self._values = self._step * np.arange(size) / t
-        ends = self._step * np.arange(len(masses))
-        length = self._step * (size - 1)
-        beyond = []
-        for rate in np.geomspace(1.0, 200.0, 60) / length:
-            exponents = rate * ends
-            if exponents[-1] < 600.0:
-                log_mgf = log(float(masses @ np.exp(exponents)))
-                beyond.append(log(length) - rate * length + t * log_mgf)
-        self._beyond = exp(min(0.0, *beyond)) / t * (1 + 1e-9)
+        self._relative = 2 * partial_sums_error(size) + 2 * ELEMENTARY + 8 * UNIT
 
     def removed(self, epsilon: Array) -> Array:
         """A bound on E(A - e^ε)₊."""
         ratio = np.exp(epsilon)
         order = np.searchsorted(self._values, ratio)
-        mass, mean = self._tails
-        value = mean[order] - ratio * mass[order]
-        error = (mean[order] + ratio * mass[order]) * self._relative
-        error = error + self._error * self._norm(ratio)
-        return np.asarray(value + error + self._deviation + self._beyond + self._mass_error)
+        masses, weighted = self._masses[::-1], (self._masses * self._values)[::-1]
+        mass, mean = (partial_sums(one)[::-1][order] for one in (masses, weighted))
+        spacing, top = self._step / self.batches, float(self._values[-1])
+        # of the function, from an integral that is above the sum of its squares
+        norm = np.sqrt((np.maximum(top - ratio, 0.0) + spacing) ** 3 / (3 * spacing))
+        error = (mean + ratio * mass) * self._relative + self._error * norm
+        return np.asarray(mean - ratio * mass + error + self._deviation + self._beyond)
 
     def added(self, epsilon: Array) -> Array:
         """A bound on E(1 - e^ε A)₊."""
@@ -160,27 +161,7 @@ class _Epoch:
         mass, mean = partial_sums(masses)[order], partial_sums(weighted)[order]
         value, error = mass - ratio * mean, (mass + ratio * mean) * self._relative
         error = error + self._error * np.sqrt(order)  # a function of at most 1
-        return np.asarray(value + error + ratio * (2 * self._deviation + self._mass_error))
-
-    @property
-    def _tails(self) -> tuple[Array, Array]:
-        mass = partial_sums(self._masses[::-1])[::-1]
-        mean = partial_sums((self._masses * self._values)[::-1])[::-1]
-        return mass, mean
-
-    @property
-    def _relative(self) -> float:
-        return 2 * partial_sums_error(self._size) + 2 * ELEMENTARY + 8 * UNIT
-
-    @property
-    def _mass_error(self) -> float:
-        return self.batches * self._extra * 1.01
-
-    def _norm(self, ratio: Array) -> Array:
-        """The L2 norm of (a - e^ε)₊ over the grid, from an integral that is above the sum."""
-        spacing, top = self._step / self.batches, float(self._values[-1])
-        rest = np.maximum(top - ratio, 0.0) + spacing
-        return np.asarray(np.sqrt(rest**3 / (3 * spacing)))
+        return np.asarray(value + error + ratio * 2 * self._deviation)
 
 
 def _power(wave: Array, count: int) -> Array:

@@ -346,7 +346,7 @@ class TradeoffFunction:
         10 epochs of 100 batches at sigma 1 have ε = 1.965 at δ = 10^-6; 1,000 Poisson batches of
         rate 0.01 have 2.125.
 
-        :param sigma: standard deviation of the noise over sensitivity; in [0.4, 100]
+        :param sigma: standard deviation of the noise over sensitivity; in [0.5, 100]
         :param batches: at least 1, at most 100,000
         :param unit: "removed" for δ of the law with the unit against the law without, or "added"
         """

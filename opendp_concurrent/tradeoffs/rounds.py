@@ -106,7 +106,7 @@ class Rounds:
         return f"rounds(noise_multiplier={self.sigma}, {how})"
 
 
-def slack(size: int, scale: float) -> tuple[float, float]:
+def noise_slack(size: int, scale: float) -> tuple[float, float]:
     """Return h and g of one round, rounded up.
 
     :param scale: of the noise, in steps of the grid, at least 1/2
@@ -124,7 +124,7 @@ def _epsilon(rounds: Rounds, units: int | None) -> float:
     if not units:
         return 0.0
     count = units * rounds.batches
-    one, other = slack(rounds.size, rounds.sigma * 2.0**FINE)
+    one, other = noise_slack(rounds.size, rounds.sigma * 2.0**FINE)
     delta = rounds.delta * exp(-count * one) * (1 - _LEFT_OUT) * (1 - 16 * UNIT)
     found = rounds.session.power(units).epsilon(delta) + count * (one + other)
     found = nextafter(found * (1 + 4 * UNIT), inf)

@@ -10,7 +10,7 @@ from scipy.stats import chi, norm
 import opendp_concurrent as oc
 from opendp_concurrent.errors import ConcurrentError
 from opendp_concurrent.tradeoffs import rounds as module
-from opendp_concurrent.tradeoffs.rounds import Round, Rounds, slack
+from opendp_concurrent.tradeoffs.rounds import Round, Rounds, noise_slack
 
 POISSON = Rounds(1.0, 0.01, 1, 100, 1e-5)
 
@@ -35,7 +35,7 @@ def test_the_two_laws_of_noise_are_as_near_as_the_slack_says(scale, size):
     q = rounded(scale, n)
     points = np.stack(np.meshgrid(*[n] * size), axis=-1).reshape(-1, size)
     ratio = np.sum(np.log(p / q)[points - n[0]], axis=1)  # ln p/q of a vector
-    h, g = slack(size, scale)
+    h, g = noise_slack(size, scale)
     assert np.all(ratio <= h + 1e-12)
     long = math.sqrt(size) + math.sqrt(size) / (2 * scale) + module.LONG
     short = np.linalg.norm(points, axis=1) <= long * scale
@@ -47,7 +47,7 @@ def test_the_upper_side_is_attained_nearly_and_needs_its_radius(monkeypatch):
     scale = 3.0
     n, p = discrete(scale, 40)
     ratio = np.log(rounded(scale, n) / p)
-    g, long = slack(1, scale)[1], 3.0 + 1 / (2 * scale)
+    g, long = noise_slack(1, scale)[1], 3.0 + 1 / (2 * scale)
     inside = np.abs(n) <= long * scale
     assert 0.7 * g <= np.max(ratio[inside]) <= g < np.max(ratio)
 
@@ -72,7 +72,7 @@ def test_adaptive_rounds_on_one_row_lose_at_most_their_units(monkeypatch, scale,
     monkeypatch.setattr(module, "LONG", 7.0)
     sigma = scale / shift
     whole = oc.fdp.Session.subsampled_gaussian(sigma, rate).power(2)
-    h, g = (2 * one for one in slack(1, scale))
+    h, g = (2 * one for one in noise_slack(1, scale))
     c = 2 * math.exp(-(7.0**2) / 2)
     law = {one: adaptive_law(scale, shift, rate, one) for one in (True, False)}
     for epsilon in (0.0, 0.1, 0.5, 1.0, 2.0):
@@ -111,7 +111,7 @@ def test_the_loss_is_that_of_the_worse_order():
 
 def test_slack_is_added_and_grows_with_the_size():
     small, large = (Rounds(1.0, 0.01, 1, size, 1e-5).epsilon(1000) for size in (10, 2**26))
-    h, g = slack(2**26, 2.0**24)
+    h, g = noise_slack(2**26, 2.0**24)
     assert 1000 * (h + g) * 0.99 < large - small < 1000 * (h + g) * 1.2  # and δ is a part of δ
     assert Rounds(1.0, 0.01, 1, 10, 1e-100).epsilon(10) < 300
     assert Rounds(0.1, 1.0, 1, 10, 1e-5).epsilon(100) == math.inf  # long noise is likelier
