@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil, inf, log, log1p, sqrt
+from math import exp, inf, log, log1p, sqrt
 from typing import Any
 
 from ..arguments import checks
@@ -26,10 +26,14 @@ from .session import Session, check_session
 Plan = Callable[[float], "Session | TradeoffFunction"]
 
 MOST_STEPS = 2**40
-_FACTOR = 4.0  # between numbers that are tried before the target is bracketed
+_FACTOR = 4.0  # between the first numbers that are tried; it is squared until the answer changes
+_LARGEST_FACTOR = 256.0
+_FAR, _NEAR = 12.0, 0.5  # ln of δ at two ends: where to halve, and where narrow bounds are needed
+_LEAST = 1e-9  # ln of δ over the target, where it is not told
 _RATE, _SIGMA = 2.0**-6, 1.0  # tried first
 _WIDTHS = (0.5, 0.1, 1e-4)  # of bounds on δ, each where the ones before do not decide
 _UNDECIDED = 1e-4  # part of a number of steps up to which a search goes where bounds do not tell
+_FURTHER = 1e-3  # part of a number beyond which one is tried that is shown to exceed the target
 _LEAST_TOLERANCE = 1e-6  # finer, the bounds on δ would decide
 
 
@@ -177,25 +181,34 @@ class _Search:
         self.evaluations = 0
         self.best: tuple[float, Session, float] | None = None
         self.beyond: float | None = None
+        self.excess = 0.0  # ln of δ over the target, about, of the last plan
+        self.near = False  # whether plans are near the target, so that wide bounds do not tell
+        self.added_first = False
 
     def meets(self, number: float) -> bool:
         """Whether the plan of a number is certain to be within the target."""
         whole = self.beside.compose(check_session(plan=self.plan(number)))
         self.evaluations += 1
-        most = 0.0
-        for side in (whole.removed, whole.added)[: 1 + (whole.removed != whole.added)]:
-            bounds = self._decided(side)
-            if bounds.lower > self.target:
-                self.beyond = number
-            if not bounds.upper <= self.target:
-                return False
-            most = max(most, float(bounds.upper))
-        self.best = number, whole, most
-        return True
+        sides = [whole.removed, whole.added][: 1 + (whole.removed != whole.added)]
+        found: list[Bounds] = []
+        for side in sides[::-1] if self.added_first else sides:
+            found.append(self._decided(side, narrow=self.near and not found))
+            if not found[-1].upper <= self.target:
+                break
+        within, last = bool(found[-1].upper <= self.target), found[-1]
+        if len(found) == 2 and last.upper > found[0].upper:
+            self.added_first = not self.added_first
+        self.excess = max(_excess(one, self.target) for one in found)
+        self.excess = min(self.excess, -_LEAST) if within else max(self.excess, _LEAST)
+        if last.lower > self.target:
+            self.beyond = number
+        if within:
+            self.best = number, whole, max(float(one.upper) for one in found)
+        return within
 
-    def _decided(self, side: TradeoffFunction) -> Bounds:
+    def _decided(self, side: TradeoffFunction, narrow: bool) -> Bounds:
         """Bounds on δ that are narrow enough to tell, if any are."""
-        for width in _WIDTHS:
+        for width in _WIDTHS[-1:] if narrow else _WIDTHS:
             bounds = side.delta_bounds(self.epsilon, width)
             if bounds.upper <= self.target or bounds.lower > self.target:
                 break
@@ -210,24 +223,26 @@ class _Search:
         start: float,
         more_is_private: bool,
     ) -> Calibration:
-        """Go from ``start`` by a factor until the answer changes, then halve the ratio."""
+        """Go from ``start`` by growing factors until the answer changes, then into the middle."""
         low, high = _interval(bounds=bounds, most=most)
         narrow = checks.positive(tolerance=tolerance)
         if not _LEAST_TOLERANCE <= narrow <= 1.0:
             raise InvalidValueError(
                 f"tolerance ({tolerance}) must be at least {_LEAST_TOLERANCE:g}, at most 1"
             )
-        number = min(max(start, low), high)
-        first = self.meets(number)
-        rises = more_is_private is not first
-        for _ in range(ceil((log(high) - log(low)) / log(_FACTOR)) + 1):
-            onward = min(number * _FACTOR, high) if rises else max(number / _FACTOR, low)
+        number, factor = min(max(start, low), high), _FACTOR
+        first, excess = self.meets(number), self.excess
+        while True:
+            rises = more_is_private is not first
+            onward = min(number * factor, high) if rises else max(number / factor, low)
             if onward == number:
                 break
-            before, number = number, onward
-            if self.meets(number) is not first:
-                good, bad = (before, number) if first else (number, before)
-                return self._halved(good, bad, narrow)
+            before, number, factor = (number, excess), onward, min(factor * factor, _LARGEST_FACTOR)
+            changed, excess = self.meets(number) is not first, self.excess
+            if changed:
+                ends = [before, (number, excess)] if first else [(number, excess), before]
+                self._into(ends, log1p(narrow), lambda good, bad: _within(good, bad, narrow), _real)
+                return self.found()
         if not first:
             end = "largest" if more_is_private else "least"
             raise InvalidValueError(
@@ -237,35 +252,62 @@ class _Search:
             )
         return self.found()
 
-    def _halved(self, good: float, bad: float, narrow: float) -> Calibration:
-        """Halve the ratio of two numbers, of which the first is within the target."""
-        for _ in range(ceil(log(log(_FACTOR) / log1p(narrow)) / log(2.0)) + 1):
-            middle = sqrt(good) * sqrt(bad)
-            if max(good, bad) <= min(good, bad) * (1 + narrow) or middle in (good, bad):
-                break
-            good, bad = (middle, bad) if self.meets(middle) else (good, middle)
-        return self.found()
-
     def counted(self, most: int) -> Calibration:
-        """Double a number of steps, then halve the distance."""
+        """Multiply a number of steps by growing factors, then go into the middle."""
         if not self.meets(0):
             raise InvalidValueError(
                 f"beside must be within epsilon ({self.epsilon}) and delta ({self.target}) without "
                 "any step, but this was not shown; pass a larger target, or plan less"
             )
-        good, bad = 0, 1
-        for _ in range(most.bit_length()):
-            if not self.meets(bad):
-                break
-            good, bad = bad, min(2 * bad, most)
-            if good == most:
+        good, bad, factor = (0, self.excess), 1, 2
+        while self.meets(bad):
+            if bad == most:
                 return self.found()
-        for _ in range(most.bit_length()):
-            if bad - good == 1 or (bad != self.beyond and bad - good <= _UNDECIDED * good):
-                break
-            middle = (good + bad) // 2
-            good, bad = (middle, bad) if self.meets(middle) else (good, middle)
+            good, bad = (bad, self.excess), min(factor * bad, most)
+            factor = min(factor * factor, int(_LARGEST_FACTOR))
+
+        def is_done(good: float, bad: float) -> bool:
+            near = bad != self.beyond and bad - good <= _UNDECIDED * good
+            return bad - good <= 1 or near
+
+        if good[0]:
+            self._into([good, (bad, self.excess)], _UNDECIDED, is_done, _simple)
         return self.found()
+
+    def _into(
+        self,
+        ends: list[tuple[float, float]],
+        tolerance: float,
+        is_done: Callable[[float, float], bool],
+        number_near: Callable[[float, float, float], float],
+    ) -> None:
+        """Narrow a number within the target, and one that is not, each with its excess.
+
+        :param tolerance: of the logarithm of the number
+        :param number_near: from a number and two around it to one between these
+        """
+        turns_since = 0
+        while not is_done(ends[0][0], ends[1][0]):
+            (good, less), (bad, more) = ends
+            span = log(bad) - log(good)
+            share = 0.5
+            if turns_since < 2 and more - less < _FAR:
+                share = less / (less - more)
+                # a little further, so that the number and the nearer end are around the target
+                spare = 0.4 * tolerance / abs(span)
+                share = min(share + spare, 0.5) if share < 0.5 else max(share - spare, 0.5)
+            self.near = more - less < _NEAR
+            middle = number_near(exp(log(good) + share * span), good, bad)
+            if middle in (good, bad):
+                break
+            side = 0 if self.meets(middle) else 1
+            ends[side] = middle, self.excess
+            halved = abs(log(ends[1][0]) - log(ends[0][0])) <= 0.5 * abs(span)
+            turns_since = 0 if halved else turns_since + 1
+        (good, _), (bad, _) = ends
+        if bad != self.beyond:  # bounds do not tell there, but they may somewhat further
+            further = bad * exp(max(tolerance, _FURTHER) * (1 if bad > good else -1))
+            self.meets(int(further) if number_near is _simple else further)
 
     def found(self) -> Calibration:
         """The best number so far."""
@@ -282,3 +324,32 @@ def _interval(*, bounds: Any, most: float) -> tuple[float, float]:
         rule = "have the smaller number first" if low >= high else f"be at most {most:g}"
         raise InvalidValueError(f"bounds ({low}, {high}) must {rule}")
     return low, high
+
+
+def _excess(bounds: Bounds, target: float) -> float:
+    """Ln of δ over the target, about: the middle of the bounds, if both are known."""
+    middle = sqrt(bounds.lower) * sqrt(bounds.upper) if bounds.lower else float(bounds.upper)
+    if not target or not middle:
+        return inf if target < middle else -inf
+    return log(middle) - log(target)
+
+
+def _within(one: float, other: float, tolerance: float) -> bool:
+    return max(one, other) <= min(one, other) * (1 + tolerance)
+
+
+def _real(near: float, good: float, bad: float) -> float:
+    """A double between two others."""
+    return min(max(near, min(good, bad)), max(good, bad))
+
+
+def _simple(near: float, good: float, bad: float) -> int:
+    """An integer between two others, near a number; with few binary digits, if it has room."""
+    low, high = int(good) + 1, int(bad) - 1
+    number = min(max(round(near), low), high)
+    room = min(number - int(good), int(bad) - number) // 8
+    for digit in range(room.bit_length(), 0, -1):
+        rounded = round(number / 2**digit) * 2**digit
+        if abs(rounded - number) <= room:
+            return int(rounded)
+    return number
