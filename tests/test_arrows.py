@@ -59,6 +59,7 @@ LAZY = {
     "demo/stream.py": {"plot"},
     "fdp/accountant.py": {"reading"},  # which needs the extra
     "fdp/events.py": {"reading"},
+    "progress.py": {"import_module('tqdm.auto')"},  # which needs the extra
     "tables/engines/rendered.py": {  # which needs the extra
         "import_module('opendp_concurrent.tables.rendering.render')"
     },

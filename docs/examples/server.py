@@ -9,25 +9,32 @@ ledger), and what is told (an answer, a child's id, or an error without data).
 
 A request with a key that was seen before gets the stored answer and is not charged (AnswerStore).
 A question that anybody asked before, at this level of noise or a finer one, costs nothing.
+Launches run in threads: those that wait for the disk at the same time share a commit. ``client.py``
+is a client, ``/docs`` lists the requests, and ``/owner`` is the report of the budget.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
+import binascii
 import hashlib
 import hmac
 import json
 import logging
+from collections import Counter
 from collections.abc import Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
 import opendp.prelude as dp
+from anyio import to_thread
 from fastapi import Depends, FastAPI, Header, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 from opendp.mod import Measurement, OdometerQueryable, Queryable, Transformation
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from starlette.exceptions import HTTPException
@@ -47,7 +54,9 @@ from opendp_concurrent.serving import AnswerStore, HandleStore, as_json
 dp.enable_features("contrib", "honest-but-curious")
 LOGGER = logging.getLogger("query_server")
 MOST_BYTES = 2**20
+MOST_SHORT = 2**12  # letters of a query that is kept
 MOST_CHILDREN = 50  # of one analyst at a time
+THREADS = 64  # launches at a time: the more wait for the disk together, the fewer commits
 SECONDS_TO_END = 5  # for requests that have begun when the server is told to end
 LOST = "this request was charged, and its answer was lost; it is not charged again"
 SHARED = "shared"  # the limit of what all analysts share
@@ -63,6 +72,17 @@ ALLOWED = [  # arguments of others could cost much time or memory
     oc.make_concurrent_composition,
     oc.make_concurrent_odometer,
 ]
+
+STATUSES: dict[int | str, dict[str, Any]] = {  # of all requests; the body says what was charged
+    400: {"description": "the query is not one that this server answers; nothing is charged"},
+    401: {"description": "the token is not known"},
+    403: {"description": "refused by the limit or by the cap; nothing is charged"},
+    409: {"description": "charged before, and the answer was lost"},
+    413: {"description": "the body is too long"},
+    422: {"description": "malformed, or a key that was used for another request"},
+    429: {"description": "too many children are open"},
+    500: {"description": "failed; `charged` is true, false, or null if that is unknown"},
+}
 
 Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 Purpose = Annotated[str, StringConstraints(pattern=r"^[\w ,.()-]{0,100}$")]
@@ -95,6 +115,7 @@ class Settings:
     :ivar tokens: SHA-256 of each analyst's token, in hexadecimal digits
     :ivar limits: largest loss of each analyst
     :ivar shared: largest loss of all answers that analysts share
+    :ivar owner: SHA-256 of the owner's token, for the report; without it, there is no report
     """
 
     folder: Path
@@ -104,6 +125,7 @@ class Settings:
     cap: float
     shared: float = 0.5
     seconds_to_live: float = 600.0
+    owner: str = ""
 
 
 class Server:
@@ -125,6 +147,8 @@ class Server:
         }
         pool = oc.c.make_limited(odometer, 1, settings.shared, label=f"/{SHARED}")
         self.shared = self.cap(pool)
+        self.names = {digest: name for name, digest in settings.tokens.items()}
+        self.refused = Counter[str]()  # since the start; the ledger records charges only
 
     def charged(self, label: str) -> bool:
         """Whether the ledger has a charge with this label."""
@@ -136,17 +160,29 @@ class Server:
         self.ledger.close()
 
     def who(self, authorization: str) -> str:
-        """Return the analyst whose token this is. All tokens are compared, in constant time."""
+        """Return the analyst whose token this is.
+
+        How long the look-up takes may tell something of the hash of the token that was sent. Nobody
+        can choose that hash, so nothing follows from it.
+        """
         kind, _, token = authorization.partition(" ")
-        digest = hashlib.sha256(token.encode(errors="replace")).hexdigest()
-        found = [
-            name
-            for name, known in self.settings.tokens.items()
-            if hmac.compare_digest(digest, known)
-        ]
-        if kind.lower() != "bearer" or not found:
+        found = self.names.get(hashlib.sha256(token.encode(errors="replace")).hexdigest())
+        if kind.lower() != "bearer" or found is None:
             raise HTTPException(401, "the token is not known")
-        return found[0]
+        return found
+
+    def report(self, authorization: str) -> str:
+        """Return the report of the budget, if the password of a browser is the owner's token."""
+        kind, _, sent = authorization.partition(" ")
+        try:
+            _, _, token = base64.b64decode(sent, validate=True).partition(b":")
+        except (ValueError, binascii.Error):
+            token = b""
+        digest = hashlib.sha256(token).hexdigest()
+        if kind.lower() != "basic" or not hmac.compare_digest(digest, self.settings.owner):
+            asked = {"WWW-Authenticate": 'Basic realm="the owner of the data"'}
+            raise HTTPException(401, "this page is for the owner of the data", asked)
+        return self.ledger.report(self.refused)
 
     def child(self, analyst: str, name: str) -> Any:
         """Return the handle of an analyst's child. Those of others do not exist."""
@@ -204,6 +240,8 @@ class Server:
                 charged = error.charged
                 if charged is None and not isinstance(error, LedgerError):
                     charged = self.charged(label)
+                if isinstance(error, RefusalError):
+                    self.refused[analyst] += 1
                 if charged or isinstance(error, MechanismError):
                     return 500, {"error": str(error), "charged": charged}
                 raise
@@ -219,11 +257,19 @@ class Server:
 
 
 def read(message: str) -> Any:
+    """Return what a message describes. Analysts ask the same queries, so short ones are kept."""
+    return (read_short if len(message) <= MOST_SHORT else read_anew)(message)
+
+
+def read_anew(message: str) -> Any:
     """Return the measurement, odometer or query that a message describes."""
     found = oc.deserialize(message, allow=ALLOWED)
     if not isinstance(found, Measurement | Transformation | dp.Odometer):
         raise HTTPException(400, "query must be a measurement, a transformation or an odometer")
     return found
+
+
+read_short = lru_cache(maxsize=256)(read_anew)
 
 
 class LimitedBody:
@@ -247,18 +293,20 @@ class LimitedBody:
         await self.app(scope, limited, send)
 
 
-def server_of(request: Request) -> Server:
+async def server_of(request: Request) -> Server:
     """Return the server of this application."""
     found: Server = request.app.state.server
     return found
 
 
-def analyst_of(request: Request, authorization: Annotated[str, Header()] = "") -> str:
-    """Return the analyst who asks."""
-    return server_of(request).who(authorization)
-
-
 There = Annotated[Server, Depends(server_of)]
+
+
+async def analyst_of(there: There, authorization: Annotated[str, Header()] = "") -> str:
+    """Return the analyst who asks."""
+    return there.who(authorization)
+
+
 Who = Annotated[str, Depends(analyst_of)]
 
 
@@ -268,11 +316,16 @@ def make_app(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> Any:
         app.state.server = Server(settings)
+        to_thread.current_default_thread_limiter().total_tokens = THREADS
         yield
         app.state.server.close()
 
-    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(title="A query server", lifespan=lifespan, redoc_url=None, responses=STATUSES)
     app.add_middleware(LimitedBody)
+
+    @app.get("/owner", response_class=HTMLResponse)
+    def owner(there: There, authorization: Annotated[str, Header()] = "") -> Any:
+        return HTMLResponse(there.report(authorization))
 
     @app.get("/budget")
     def budget(there: There, who: Who) -> Any:
@@ -313,7 +366,8 @@ def make_app(settings: Settings) -> FastAPI:
 
     @app.exception_handler(HTTPException)
     async def http(_: Request, error: HTTPException) -> JSONResponse:
-        return JSONResponse({"error": error.detail, "charged": False}, error.status_code)
+        body = {"error": error.detail, "charged": False}
+        return JSONResponse(body, error.status_code, error.headers)
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_: Request, error: RequestValidationError) -> JSONResponse:

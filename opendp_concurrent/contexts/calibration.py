@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from fractions import Fraction
+from itertools import count
 from typing import Any
 
 from opendp.mod import Measure, Measurement, OpenDPException, assert_features
@@ -17,6 +19,7 @@ from ..errors import ConcurrentError, InvalidValueError
 from ..exact.rounding import largest_double
 from ..exact.shortest import to_spend
 from ..measures import CompositionMeasure, composition_measure
+from ..progress import Progress, counted
 from ..queryables.mechanism import read_map
 from ..queryables.session import validate_d_in
 from ..sums.accumulator import Accounting, repeated
@@ -135,6 +138,7 @@ def smallest_scale(
     accumulator: Accounting | None = None,
     delta: Probability = 0.0,
     bounds: tuple[float, float] | None = None,
+    progress: Progress = None,
 ) -> float:
     """Return the smallest noise scale at which ``launches`` launches stay within ``d_out``.
 
@@ -151,6 +155,8 @@ def smallest_scale(
     :param accumulator: as in ``make_concurrent_odometer``
     :param delta: for an (ε, δ) accumulator with a slack: the δ of each launch
     :param bounds: lower and upper bound of the search; found automatically if left out
+    :param progress: called with the number of measurements that were tried, and None; True shows a
+        bar (extra ``progress``)
     :return: the smallest scale
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -170,7 +176,10 @@ def smallest_scale(
     d_out = to_spend(d_out)  # so that ten launches at 0.1 fit in 1.0
     share = largest_share((measure, d_out), launches, accumulator=accumulator, delta=delta)
 
+    trials = counted(count(), progress)
+
     def fits(scale: float) -> bool:
+        next(trials)
         try:
             loss = read_map(_made(make_measurement, scale), d_in)
         except OpenDPException as error:
@@ -183,7 +192,8 @@ def smallest_scale(
         return known.at_most(d_mid, share)  # where OpenDP's check raises on incomparable pairs
 
     try:
-        scale: float = nearest_passing([fits], bounds, None if bounds else float)
+        with closing(trials):
+            scale: float = nearest_passing([fits], bounds, None if bounds else float)
     except ValueError as error:
         if isinstance(error, ConcurrentError):
             raise

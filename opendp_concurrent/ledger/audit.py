@@ -21,6 +21,7 @@ from ..errors import InvalidValueError
 from ..errors.ledger import LedgerDamagedError
 from ..interrupts import let_in
 from .kept import find_kept
+from ..progress import Progress, counted
 from .records.chain import first_hash
 from .records.entries import Entry
 from .records.limits import Limits, LimitTotal
@@ -31,6 +32,8 @@ from .records.terms import read_terms
 from .records.total import agreed_total
 from .records.wire import NEWEST
 from .storage import tables
+
+_TOLD = 1000  # charges, after which progress is told
 
 
 class Milestone(NamedTuple):
@@ -136,7 +139,9 @@ def audit(
     dataset: str,
     milestones: Iterable[Milestone] = (),
     tell: Callable[[Entry], object] | None = None,
+    *,
     later: bool = False,
+    progress: Progress = None,
 ) -> Audited:
     """Read all charges of a budget, and check that they are consistent.
 
@@ -144,6 +149,7 @@ def audit(
     :param milestones: charges that the ledger must have
     :param tell: called with each entry, in order
     :param later: whether to read only charges after the state that is kept, if there is one
+    :param progress: called with the number of charges that were read, and of all
     :raises LedgerDamagedError: naming what is inconsistent
     """
     row = connection.execute(tables.READ_BUDGET, {"of": dataset}).mappings().one_or_none()
@@ -170,7 +176,8 @@ def audit(
     with found as charges:
         if terms is None and charges.first() is not None:
             raise LedgerDamagedError("charge 1 was written before the terms")
-        charged = [] if terms is None else map(passed.see, charges)
+        rows = [] if terms is None else map(passed.see, charges)
+        charged = counted(rows, progress, row["sequence"], _TOLD)
         known = let_in(replay, first, charged, tell)  # not what opens and closes the result
     if (row["sequence"], row["head"]) != known[:2]:
         raise LedgerDamagedError(

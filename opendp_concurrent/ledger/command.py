@@ -88,6 +88,8 @@ def _parser(plots: bool) -> argparse.ArgumentParser:
             action.add_argument("-o", "--output", default="report.html", help="path of the page")
         elif name not in ("backup", "policy"):
             action.add_argument("--json", action="store_true", help="print one JSON object")
+        if name == "verify":
+            action.add_argument("--progress", action="store_true", help="show a bar (needs tqdm)")
     return parser
 
 
@@ -135,7 +137,7 @@ def _show(ledger: SqlLedger, options: argparse.Namespace) -> None:
 
 
 def _verify(ledger: SqlLedger, options: argparse.Namespace) -> None:
-    summary = ledger.summary(options.anchor)
+    summary = ledger.summary(options.anchor, progress=options.progress)
     if options.json:
         print(json.dumps({"fits": True, **_facts(summary)}, allow_nan=False))
     else:

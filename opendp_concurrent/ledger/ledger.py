@@ -17,6 +17,7 @@ from ..arguments.checks import optional, text
 from ..errors.ledger import LedgerDamagedError, LedgerError
 from ..interrupts import whole
 from ..native.outside import outside_only
+from ..progress import Progress
 from .audit import Audited, Summary, audit, milestone
 from .book import SqlBook
 from .copies import backup, claim, standing
@@ -119,15 +120,17 @@ class SqlLedger:
         )
 
     @checked
-    def summary(self, anchor: Text | None = None) -> Summary:
+    def summary(self, anchor: Text | None = None, *, progress: Progress = None) -> Summary:
         """Read all charges, check that they are consistent, and return the state of the budget.
 
         :param anchor: anchor of an earlier summary; the ledger must contain its charge
+        :param progress: called with the number of charges that were read, and of all; True shows a
+            bar (extra ``progress``)
         :return: a :class:`Summary`
         :raises LedgerDamagedError: naming what is inconsistent
         :raises InvalidValueError: if ``anchor`` is not an anchor
         """
-        return self._audit(anchor, None)
+        return self._audited(anchor, None, progress).summary()
 
     @checked(limit=optional(path_of))
     def entries(
@@ -254,11 +257,16 @@ class SqlLedger:
         return self._audited(anchor, tell).summary()
 
     @whole
-    def _audited(self, anchor: str | None, tell: Callable[[Entry], object] | None) -> Audited:
+    def _audited(
+        self,
+        anchor: str | None,
+        tell: Callable[[Entry], object] | None,
+        progress: Progress = None,
+    ) -> Audited:
         known = [] if anchor is None else [milestone(anchor)]
         known += [*self._seen.milestones(), *standing(self._store, self.dataset).milestones]
         with self._store.snapshot() as connection:
-            found = audit(connection, self.dataset, known, tell)
+            found = audit(connection, self.dataset, known, tell, progress=progress)
         self._seen.see(found.newest.sequence, found.newest.head)
         return found
 

@@ -9,7 +9,10 @@ import logging
 import os
 import shlex
 import sqlite3
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from threading import local
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, WeakValueDictionary
@@ -68,6 +71,7 @@ class AnswerStore:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._lock, self._process, self._here = Lock(), os.getpid(), local()
+        self._waiting: deque[_Write] = deque()
         self._busy: WeakValueDictionary[str, _Busy] = WeakValueDictionary()
         try:
             path = plain(os.fspath(path))
@@ -192,7 +196,7 @@ class AnswerStore:
                 return self._end(name, lost)
             uncharged(self._forget, name)
         self._check_files()
-        uncharged(self._run, "INSERT INTO answers (name, digest) VALUES (?, ?)", name, digest)
+        uncharged(self._write, "INSERT INTO answers (name, digest) VALUES (?, ?)", name, digest)
         try:
             made = _json(**{"what run returns": run()})
         except Exception as error:
@@ -206,21 +210,55 @@ class AnswerStore:
 
     def _end(self, name: str, answer: str) -> Any:
         """Store the answer, then return it."""
-        self._run("UPDATE answers SET answer = ? WHERE name = ?", answer, name)
+        self._write("UPDATE answers SET answer = ? WHERE name = ?", answer, name)
         return json.loads(answer)
 
     def _forget(self, name: str) -> None:
-        self._run("DELETE FROM answers WHERE name = ? AND answer IS NULL", name)
+        self._write("DELETE FROM answers WHERE name = ? AND answer IS NULL", name)
 
     def _run(self, statement: str, *values: Any) -> list[Any]:
         try:
             with self._lock:
                 return self._connection.execute(statement, values).fetchall()
         except (sqlite3.Error, OverflowError) as error:  # such as a full disk, or a closed file
-            raise LedgerError(
-                f"the answers cannot be read or written: {error}; ask again with the same key, "
-                "which is charged at most once"
-            ) from None
+            raise _unusable(error) from None
+
+    def _write(self, statement: str, *values: Any) -> None:
+        """Run a statement, and return when it is on disk.
+
+        Whoever has the lock writes for all who wait for it, in one transaction: waiting for the
+        disk takes longer than all else. If an interrupt ends the wait, the statement is run later,
+        in its order: what it says about a key is true all the same.
+        """
+        one = _Write(statement, values)
+        self._waiting.append(one)
+        with self._lock:
+            if not one.done:
+                self._write_all()
+        if one.error is not None:
+            raise _unusable(one.error)
+
+    def _write_all(self) -> None:
+        batch = []
+        while self._waiting:
+            batch.append(self._waiting.popleft())
+        run = self._connection.execute
+        try:
+            run("BEGIN IMMEDIATE")
+            for one in batch:
+                run(one.statement, one.values)
+            run("COMMIT")
+        except (sqlite3.Error, OverflowError):
+            with suppress(sqlite3.Error):
+                run("ROLLBACK")
+            for one in batch:  # each alone, so that it hears its own error
+                try:
+                    run(one.statement, one.values)
+                except (sqlite3.Error, OverflowError) as error:
+                    one.error = error
+        finally:
+            for one in batch:
+                one.done = True
 
     def _check_files(self) -> None:
         """Raise if a file was removed or replaced: what is written to it would be lost."""
@@ -251,6 +289,16 @@ class AnswerStore:
         raise TypeError("an AnswerStore belongs to one process, and cannot be copied or pickled")
 
 
+@dataclass(slots=True)
+class _Write:
+    """A statement that waits for the disk."""
+
+    statement: str
+    values: tuple[Any, ...]
+    done: bool = False
+    error: Exception | None = None
+
+
 class _Busy:
     """A key whose request is running."""
 
@@ -274,6 +322,13 @@ def _leave_to_parent() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+def _unusable(error: Exception) -> LedgerError:
+    return LedgerError(
+        f"the answers cannot be read or written: {error}; ask again with the same key, "
+        "which is charged at most once"
+    )
 
 
 def _not_launched(message: str) -> LedgerError:

@@ -176,6 +176,13 @@ def test_a_file_that_is_no_policy_is_refused(tmp_path, text):
         read_policy(path)
 
 
+def test_a_key_that_is_there_twice_is_refused(tmp_path):
+    path = tmp_path / "policy.json"
+    path.write_text(json.dumps(SITES).replace('"cap"', '"cap": {"epsilon": 0.5}, "cap"'))
+    with pytest.raises(InvalidValueError, match="a key is there twice"):
+        read_policy(path)
+
+
 @pytest.mark.parametrize(
     ("make", "error", "said"),
     [

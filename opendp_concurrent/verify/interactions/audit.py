@@ -14,6 +14,7 @@ from scipy.stats import beta
 from ...arguments import checks
 from ...arguments.checked import Probability, Real, checked
 from ...errors import InvalidTypeError, InvalidValueError
+from ...progress import Progress, counted
 
 Event = tuple[float, bool, int]  # threshold, whether scores are at most it, order of the datasets
 GRID = np.linspace(0.0, 1.0, 201)  # quantiles of the scores that are tried as thresholds
@@ -56,6 +57,7 @@ def audit(
     *,
     delta: Probability = 0.0,
     confidence: Probability = 1 - 1e-9,
+    progress: Progress = None,
 ) -> Audit:
     """Run a scripted analyst on two neighbouring datasets, and bound ε from below.
 
@@ -73,6 +75,8 @@ def audit(
     :param n: number of runs on each dataset, at least 4
     :param delta: at which ε is bounded
     :param confidence: of the bound
+    :param progress: called with the number of runs that are done on each dataset, and ``n``; True
+        shows a bar (extra ``progress``)
     :return: the bound; 0 if the runs show nothing
 
     :example:
@@ -86,7 +90,10 @@ def audit(
         raise InvalidValueError(f"n ({n}) must be at least 4: half of the runs choose an event")
     if not confidence < 1.0:
         raise InvalidValueError(f"confidence ({confidence}) must be below 1")
-    runs = [[_score(strategy(measurement(data))) for data in (x, x_prime)] for _ in range(n)]
+    runs = [
+        [_score(strategy(measurement(data))) for data in (x, x_prime)]
+        for _ in counted(range(n), progress, n)
+    ]
     scores = [np.array(column) for column in zip(*runs, strict=True)]
     if any(np.isnan(one).any() for one in scores):
         raise InvalidValueError("strategy must return numbers, found nan")

@@ -27,6 +27,7 @@ from scipy.sparse import csr_array, hstack, kron, vstack
 from ...arguments.abilities import instance
 from ...arguments.checked import NonNegative, Probability, checked
 from ...arguments.checks import at_most, each, whole
+from ...progress import Progress, counted
 from ..mechanism import response
 from .interactive import FiniteInteractiveMechanism, random_interactive
 
@@ -269,11 +270,15 @@ def _simulate_random(seed: int) -> tuple[bool, float]:
 
 
 @checked(seeds=each("integers", whole), workers=at_most(64, "each is a process"))
-def simulate_batch(seeds: Sequence[int], workers: int = 1) -> tuple[int, float]:
+def simulate_batch(
+    seeds: Sequence[int], workers: int = 1, *, progress: Progress = None
+) -> tuple[int, float]:
     """Simulate random mechanisms of two rounds, and count the certified ones.
 
     :param seeds: each for a mechanism, and for its ε between 0 and 2
     :param workers: number of processes
+    :param progress: called with the number of mechanisms that are done, and of all; True shows a
+        bar (extra ``progress``)
     :return: the number of certified mechanisms, and the largest residual
 
     :example:
@@ -284,7 +289,8 @@ def simulate_batch(seeds: Sequence[int], workers: int = 1) -> tuple[int, float]:
     """
     if workers > 1:
         with ProcessPoolExecutor(workers) as pool:
-            found = list(pool.map(_simulate_random, seeds, chunksize=50))
+            made = pool.map(_simulate_random, seeds, chunksize=50)
+            found = list(counted(made, progress, len(seeds)))
     else:
-        found = list(map(_simulate_random, seeds))
+        found = list(counted(map(_simulate_random, seeds), progress, len(seeds)))
     return sum(feasible for feasible, _ in found), max((r for _, r in found), default=0.0)
