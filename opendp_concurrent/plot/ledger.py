@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..arguments.abilities import with_method
@@ -69,7 +70,7 @@ def plot_ledger(ledger: SqlLedger, *, against: str = "time", ax: Ax | None = Non
     return ax
 
 
-def _blocks(ax: Axes, x: list[Any], entries: list[Any], spent: Totals, under: Under) -> str:
+def _blocks(ax: Axes, x: list[Any], entries: Sequence[Any], spent: Totals, under: Under) -> str:
     """Draw the blocks with the largest losses, and return what the legend says of the others."""
     keys = dict.fromkeys(key for entry in entries for key in entry.d_mid.keys)
     final = {key: height(spent.of(key).loss, under=under) for key in keys}
