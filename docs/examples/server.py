@@ -212,7 +212,7 @@ class Server:
             return {"answer": as_json(answer)}
 
         name, request = f"{analyst}/{order.key}", (where, order.query, order.purpose)
-        return self.once(name, f"{name}: {order.purpose}", request, ask)
+        return self.once(analyst, name, f"{name}: {order.purpose}", request, ask)
 
     def share(self, question: SharedQuestion) -> Any:
         """Answer a question at a level of noise, once for all analysts."""
@@ -227,9 +227,9 @@ class Server:
         def ask() -> Any:
             return {"answer": as_json(self.shared(release)(question.level))}
 
-        return self.once(name, name, made, ask)
+        return self.once(SHARED, name, name, made, ask)
 
-    def once(self, name: str, label: str, request: Any, ask: Callable[[], Any]) -> Any:
+    def once(self, limit: str, name: str, label: str, request: Any, ask: Callable[[], Any]) -> Any:
         """Ask once for each name, under a label in the ledger, and store the answer."""
 
         def run() -> Any:
@@ -241,7 +241,7 @@ class Server:
                 if charged is None and not isinstance(error, LedgerError):
                     charged = self.charged(label)
                 if isinstance(error, RefusalError):
-                    self.refused[analyst] += 1
+                    self.refused[limit] += 1
                 if charged or isinstance(error, MechanismError):
                     return 500, {"error": str(error), "charged": charged}
                 raise

@@ -55,10 +55,12 @@ class Keys:
                 return self._add_range(keys)
         own = [_plain(key) for key in keys_of(keys)]
         for key in own:
-            check_key("keys", key)
+            if type(key) not in _PLAIN:
+                check_key("keys", key)
         with self._lock:
-            for key in own:
-                self._check_new(key)
+            if self._ranged() or not self._single.keys().isdisjoint(own):
+                for key in own:
+                    self._check_new(key)
             if len(set(own)) < len(own):
                 raise InvalidValueError("keys must be different, found a key twice")
             start = len(self)
@@ -80,6 +82,10 @@ class Keys:
             if keys:
                 self._append(keys)
         return np.arange(start, start + len(keys), dtype=np.int64)
+
+    def _ranged(self) -> bool:
+        """Whether some keys are not listed."""
+        return any(type(run) is range for run in self._runs[1])
 
     def _append(self, keys: range | list[Key]) -> None:
         if not len(keys):
@@ -133,7 +139,11 @@ class Keys:
 
     def placed(self, keys: tuple[Any, ...]) -> Places:
         """Return the places of some keys, sorted, each once; keys that are not known are added."""
-        new = list(dict.fromkeys(key for key in map(_plain, keys) if key not in self))
+        known = self._known_at_once(keys)
+        if known is not None:
+            return _sorted(known)
+        listed = self if self._ranged() else self._single
+        new = [key for key in dict.fromkeys(map(_plain, keys)) if key not in listed]
         while new:
             try:
                 self.add(new)
@@ -151,9 +161,7 @@ class Keys:
             found = self._of_keys(blocks)
         if not len(found):
             raise InvalidValueError("blocks must name at least one block")
-        if len(found) > 1 and not (found[1:] > found[:-1]).all():
-            found = np.unique(found)
-        return found
+        return _sorted(found)
 
     def _of_integers(self, blocks: range | NDArray[Any]) -> Places:
         if type(blocks) is range:
@@ -172,12 +180,9 @@ class Keys:
                 "blocks must be a collection of keys; an array must have integers and one "
                 f"dimension, found {blocks.dtype} in {blocks.ndim} dimensions"
             )
-        for start, keys in zip(*self._runs, strict=False):
-            if type(keys) is range and keys.step == 1 and len(blocks):
-                low, high = int(blocks.min()), int(blocks.max())
-                if keys.start <= low and high < keys.stop:
-                    shifted: Places = blocks.astype(np.int64) + (start - keys.start)
-                    return shifted
+        found = self._in_range(blocks) if len(blocks) else None
+        if found is not None:
+            return found
         return self._of_keys(blocks.tolist())
 
     def _of_keys(self, blocks: Iterable[Key]) -> Places:
@@ -185,7 +190,31 @@ class Keys:
             own = tuple(blocks)
         else:
             own = keys_of(blocks, "blocks")
+        known = self._known_at_once(own)
+        if known is not None:
+            return known
         return np.fromiter((self.place(key, "blocks") for key in own), np.int64, len(own))
+
+    def _known_at_once(self, keys: tuple[Any, ...]) -> Places | None:
+        """Return the places of keys, all of which are listed, or integers of one range."""
+        kinds = set(map(type, keys))
+        if not kinds <= _PLAIN:
+            return None
+        found = list(map(self._single.get, keys))
+        if None not in found:
+            return np.array(found, dtype=np.int64)
+        if kinds != {int} or self._single or max(map(abs, keys)) > _LARGEST:
+            return None
+        return self._in_range(np.array(keys, dtype=np.int64))
+
+    def _in_range(self, blocks: NDArray[Any]) -> Places | None:
+        """Return the places of integers, if there is a range that has all of them."""
+        low, high = int(blocks.min()), int(blocks.max())
+        for start, keys in zip(*self._runs, strict=False):
+            if type(keys) is range and keys.step == 1 and keys.start <= low and high < keys.stop:
+                shifted: Places = blocks.astype(np.int64) + (start - keys.start)
+                return shifted
+        return None
 
     def at(self, places: Places) -> list[Any]:
         """Return the keys at some places, which are sorted."""
@@ -207,6 +236,15 @@ class Keys:
             else:
                 found = some
         return found
+
+
+def _sorted(places: Places) -> Places:
+    """Return places sorted, each once."""
+    if len(places) < 2 or (places[1:] > places[:-1]).all():
+        return places
+    places = np.sort(places)
+    once: Places = places[np.append(True, places[1:] != places[:-1])]
+    return once
 
 
 def keys_of(keys: Argument, name: str = "keys") -> tuple[Any, ...]:

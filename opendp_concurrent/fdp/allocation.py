@@ -82,13 +82,13 @@ class _Epoch:
         length = 4 * top + batches + 24 * sqrt(batches * self.variance)
         self._step = max(sqrt(self.variance) / _STEPS, length / (_SIZE - 2))
         self._size = 1 << int(log2(length / self._step) + 1)
-        ends = self._step * np.arange(int(top / self._step) + 1)
+        points: Array = self._step * np.arange(int(top / self._step) + 1)
         with np.errstate(divide="ignore"):
-            score = np.log(ends) / self._mu
+            score = np.log(points) / self._mu
         masses = self._cells(score)
-        missing, self._extra = self._missing(ends, score, masses)
+        missing, self._extra = self._missing(points, score, masses)
         self._deviation = missing + batches * self._extra * 1.01  # of t masses
-        self._beyond = self._missed(ends, masses)
+        self._beyond = self._missed(points, masses)
         self._sum(masses)
 
     def _cells(self, score: Array) -> Array:

@@ -7,7 +7,7 @@ before it, each d_mid must be an exact record, and the sum must be the running t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -20,10 +20,9 @@ from ..arguments.checks import shown
 from ..errors import InvalidValueError
 from ..errors.ledger import LedgerDamagedError
 from ..interrupts import let_in
-from .kept import find_kept
 from ..progress import Progress, counted
+from .kept import find_kept
 from .records.chain import first_hash
-from .records.entries import Entry
 from .records.limits import Limits, LimitTotal
 from .records.measures import empty_total
 from .records.readable import reading, require_count, require_text
@@ -107,14 +106,14 @@ class Audited(NamedTuple):
     :ivar created: time when the ledger was created, in UTC
     :ivar terms: None before the first use
     :ivar newest: the state after the newest charge
-    :ivar read_after: number of the charge after which charges were read
+    :ivar first: the state before the first charge that was read
     """
 
     dataset: str
     created: str
     terms: Terms | None
     newest: Known
-    read_after: int
+    first: Known
 
     @property
     def known(self) -> Known | None:
@@ -138,7 +137,6 @@ def audit(
     connection: Connection,
     dataset: str,
     milestones: Iterable[Milestone] = (),
-    tell: Callable[[Entry], object] | None = None,
     *,
     later: bool = False,
     progress: Progress = None,
@@ -147,7 +145,6 @@ def audit(
 
     :param connection: a connection whose statements all see the same state
     :param milestones: charges that the ledger must have
-    :param tell: called with each entry, in order
     :param later: whether to read only charges after the state that is kept, if there is one
     :param progress: called with the number of charges that were read, and of all
     :raises LedgerDamagedError: naming what is inconsistent
@@ -178,7 +175,7 @@ def audit(
             raise LedgerDamagedError("charge 1 was written before the terms")
         rows = [] if terms is None else map(passed.see, charges)
         charged = counted(rows, progress, row["sequence"], _TOLD)
-        known = let_in(replay, first, charged, tell)  # not what opens and closes the result
+        known = let_in(replay, first, charged)  # not what opens and closes the result
     if (row["sequence"], row["head"]) != known[:2]:
         raise LedgerDamagedError(
             f"there are {known.sequence} charges, but the budget says that the newest is number "
@@ -188,7 +185,7 @@ def audit(
     if terms is not None:
         with reading(what):
             total = agreed_total(terms, row["record"], known.accumulator)
-    return Audited(dataset, row["created"], terms, known.holding(total), first.sequence)
+    return Audited(dataset, row["created"], terms, known.holding(total), first)
 
 
 def audit_later(connection: Connection, dataset: str, milestones: Iterable[Milestone]) -> Audited:

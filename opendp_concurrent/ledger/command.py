@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -110,21 +111,12 @@ def _dataset(options: argparse.Namespace) -> str:
 def _show(ledger: SqlLedger, options: argparse.Namespace) -> None:
     summary, entries = ledger.read(options.anchor)
     if options.json:
-        charges = [_charge(entry) for entry in entries]
-        print(json.dumps({**_facts(summary), "charges": charges}, allow_nan=False))
+        print(json.dumps(_facts(summary), allow_nan=False)[:-1], end=', "charges": [')
+        for entry in entries:  # a ledger may have millions
+            print(", " * (entry.sequence > 1), json.dumps(_charge(entry), allow_nan=False), end="")
+        print("]}")
         return
-    rows = [
-        (
-            str(entry.sequence),
-            entry.time.isoformat(sep=" ", timespec="seconds")[:19],
-            entry.label,
-            entry.mechanism,
-            _text(entry.d_mid),
-            _text(entry.loss),
-        )
-        for entry in entries
-    ]
-    for line in _table(("", "time (UTC)", "label", "mechanism", "d_mid", "loss"), rows):
+    for line in _table(("", "time (UTC)", "label", "mechanism", "d_mid", "loss"), _Rows(entries)):
         print(line)
     print()
     for name, value in _facts(summary).items():
@@ -134,6 +126,19 @@ def _show(ledger: SqlLedger, options: argparse.Namespace) -> None:
         print()
     for line in _limits(summary):
         print(line)
+
+
+class _Rows:
+    """The rows of a table of charges, which are read whenever they are used."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._entries = entries
+
+    def __iter__(self) -> Iterator[Sequence[str]]:
+        for entry in self._entries:
+            time = entry.time.isoformat(sep=" ", timespec="seconds")[:19]
+            losses = _text(entry.d_mid), _text(entry.loss)
+            yield str(entry.sequence), time, entry.label, entry.mechanism, *losses
 
 
 def _verify(ledger: SqlLedger, options: argparse.Namespace) -> None:
@@ -207,9 +212,9 @@ def _facts(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _limits(summary: Summary) -> list[str]:
+def _limits(summary: Summary) -> Iterable[str]:
     if not summary.limits:
-        return []
+        return ()
     rows = [
         (
             " > ".join(one.path),
@@ -262,10 +267,15 @@ def _text(value: Json) -> str:
     return str(value)
 
 
-def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    cut = [tuple(one_line(text, _SHOWN) for text in row) for row in (names, *rows)]
-    widths = [max(map(len, column)) for column in zip(*cut, strict=True)]
-    return [
-        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-        for row in cut
-    ]
+def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table. The rows are read twice."""
+    widths = [0] * len(names)
+    for row in chain((names,), rows):
+        widths = [
+            max(width, len(one_line(text, _SHOWN))) for text, width in zip(row, widths, strict=True)
+        ]
+    for row in chain((names,), rows):
+        cells = [
+            one_line(text, _SHOWN).ljust(width) for text, width in zip(row, widths, strict=True)
+        ]
+        yield "  ".join(cells).rstrip()

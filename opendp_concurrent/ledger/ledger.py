@@ -23,6 +23,7 @@ from .book import SqlBook
 from .copies import backup, claim, standing
 from .events import events
 from .kept import KeptState
+from .listing import Entries
 from .paths import path_or_url
 from .records.chain import first_hash
 from .records.entries import Entry
@@ -76,7 +77,7 @@ class SqlLedger:
         self._store, self.dataset, self.read_only = store, dataset, read_only
         known = None if audited is None else audited.known
         self._known, self._seen = known, Seen()  # the audited state
-        self._kept = KeptState(store, dataset, 0 if audited is None else audited.read_after)
+        self._kept = KeptState(store, dataset, 0 if audited is None else audited.first.sequence)
         self._indexed = False  # whether labels are, as far as this process may do it
         if audited is not None and audited.terms is not None:
             self._seen.see(*audited.newest[:2])
@@ -130,18 +131,21 @@ class SqlLedger:
         :raises LedgerDamagedError: naming what is inconsistent
         :raises InvalidValueError: if ``anchor`` is not an anchor
         """
-        return self._audited(anchor, None, progress).summary()
+        return self._audit(anchor, progress).summary()
 
     @checked(limit=optional(path_of))
     def entries(
         self, *, limit: str | Sequence[str] | None = None, label: Text | None = None
-    ) -> list[Entry]:
+    ) -> Sequence[Entry]:
         """Return charges in order, after the checks of :meth:`summary` on all charges.
+
+        They are read from the ledger a page at a time, whenever they are used, as long as the
+        ledger is open. Charges that are written later are not among them.
 
         :param limit: label of a limit directly below the budget (:func:`.make_limited`), or the
             labels of the limits from the outermost one to this one; then only charges below it
         :param label: then only charges with this label (:func:`.labelled`)
-        :return: an :class:`Entry` for each charge
+        :return: an :class:`Entry` for each charge; ``list(...)`` reads them once and keeps them
         :raises LedgerDamagedError: naming what is inconsistent
         :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -162,15 +166,12 @@ class SqlLedger:
         [(1, 0.25)]
         >>> folder.cleanup()
         """
-        found: list[Entry] = []
         path: Any = () if limit is None else limit
 
-        def tell(entry: Entry) -> None:
-            if entry.limit[: len(path)] == path and label in (None, entry.label):
-                found.append(entry)
+        def wanted(entry: Entry) -> bool:
+            return entry.limit[: len(path)] == path and label in (None, entry.label)
 
-        self._audit(None, tell)
-        return found
+        return self._listed(self._audit(None), wanted if path or label is not None else None)
 
     @checked(label=label_text)
     def charged(self, label: str) -> bool:
@@ -213,7 +214,7 @@ class SqlLedger:
         return bool(found[1][0][0])
 
     @checked
-    def read(self, anchor: Text | None = None) -> tuple[Summary, list[Entry]]:
+    def read(self, anchor: Text | None = None) -> tuple[Summary, Sequence[Entry]]:
         """Return :meth:`summary` and :meth:`entries` of the same moment.
 
         :param anchor: anchor of an earlier summary; the ledger must contain its charge
@@ -221,8 +222,13 @@ class SqlLedger:
         :raises LedgerDamagedError: naming what is inconsistent
         :raises InvalidValueError: if ``anchor`` is not an anchor
         """
-        found: list[Entry] = []
-        return self._audit(anchor, found.append), found
+        audited = self._audit(anchor)
+        return audited.summary(), self._listed(audited)
+
+    def _listed(
+        self, audited: Audited, wanted: Callable[[Entry], bool] | None = None
+    ) -> Sequence[Entry]:
+        return Entries(self._store, self.dataset, audited.first, audited.newest, wanted)
 
     @checked(refused=counts_by_name)
     def report(self, refused: Mapping[str, int] = _NOTHING) -> str:
@@ -239,8 +245,8 @@ class SqlLedger:
         :raises LedgerError: if the ledger cannot be read
         :raises InvalidTypeError, InvalidValueError: naming the argument
         """
-        found: list[Entry] = []
-        return report_of(self._audited(None, found.append), found, refused)
+        audited = self._audit(None)
+        return report_of(audited, list(self._listed(audited)), refused)
 
     def _repr_html_(self) -> str:
         """Return the report for a notebook, in a frame: its styles change nothing else there."""
@@ -253,22 +259,14 @@ class SqlLedger:
             'style="width:100%;height:40rem;border:0"></iframe>'
         )
 
-    def _audit(self, anchor: str | None, tell: Callable[[Entry], object] | None) -> Summary:
-        return self._audited(anchor, tell).summary()
-
     @whole
-    def _audited(
-        self,
-        anchor: str | None,
-        tell: Callable[[Entry], object] | None,
-        progress: Progress = None,
-    ) -> Audited:
+    def _audit(self, anchor: str | None, progress: Progress = None) -> Audited:
         known = [] if anchor is None else [milestone(anchor)]
         known += [*self._seen.milestones(), *standing(self._store, self.dataset).milestones]
         with self._store.snapshot() as connection:
-            found = audit(connection, self.dataset, known, tell, progress=progress)
-        self._seen.see(found.newest.sequence, found.newest.head)
-        return found
+            audited = audit(connection, self.dataset, known, progress=progress)
+        self._seen.see(*audited.newest[:2])
+        return audited
 
     @checked(target=path_or_url)
     @whole

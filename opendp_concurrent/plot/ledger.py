@@ -53,7 +53,8 @@ def plot_ledger(
     ...     ax = oc.plot.plot_ledger(ledger)
     >>> folder.cleanup()
     """
-    summary, entries = ledger.read()
+    summary, listed = ledger.read()
+    entries = list(listed)
     terms = summary.terms
     of = by or ("block" if has_blocks(summary.spent) else "time")
     lines, number = spending(summary, entries, of, _DRAWN)

@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import itertools
 import os
+import queue
 import random
 import select
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -77,6 +79,34 @@ def one_by_one(ledger: SqlLedger) -> Launcher:
     """Launch one measurement after the other."""
     root = filtered(ledger)
     return lambda: root(QUERY)
+
+
+THREADS = 6
+
+
+def from_threads(ledger: SqlLedger) -> Launcher:
+    """Launch from several threads, whose launches share commits; one answer at a time is told."""
+    root, answers = filtered(ledger), queue.Queue[Any](1)
+
+    def work() -> None:
+        while True:
+            try:
+                answers.put(root(QUERY))
+            except LedgerError as error:
+                answers.put(error)
+
+    def launch() -> object:
+        if not threads:
+            threads.extend(threading.Thread(target=work, daemon=True) for _ in range(THREADS))
+            for one in threads:
+                one.start()
+        found = answers.get()
+        if isinstance(found, LedgerError):
+            raise found
+        return found
+
+    threads: list[threading.Thread] = []
+    return launch
 
 
 def charges_of_query(ledger: SqlLedger) -> int:
@@ -210,6 +240,8 @@ def charges_of_limits(ledger: SqlLedger) -> int:
 
 SCENARIOS = {
     "single": Scenario(one_by_one, charges_of_query),
+    # each thread may have an answer that it has not told
+    "threads": Scenario(from_threads, charges_of_query, at_risk=2 * THREADS + 1),
     "blocks": Scenario(on_blocks, charges_of_blocks),
     "limits": Scenario(below_limits, charges_of_limits),
     "prepaid blocks": Scenario(prepaid_on_blocks, charges_of_blocks, at_risk=PREPAID),

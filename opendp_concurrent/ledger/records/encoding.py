@@ -82,6 +82,8 @@ def _shape(value: Json, form: int) -> Any:
     if type(value) is float:
         return {"double": value.hex()}
     if type(value) is tuple:
+        if _is_plain(value):
+            return list(value)
         return [_shape(one, form) for one in value]
     if isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 1:
         return {"doubles": b64encode(value.astype("<f8").tobytes()).decode("ascii")}
@@ -92,6 +94,14 @@ def _shape(value: Json, form: int) -> Any:
     name, keys = names(kind, form)
     parts = _own_parts(kind, value) if kind.outside else kind.parts(value)
     return {name: {keys[key]: _shape(part, form) for key, part in parts.items()}}
+
+
+def _is_plain(values: tuple[Any, ...]) -> bool:
+    """Return whether all are text, or all are integers, which are written as they are."""
+    kinds = set(map(type, values))
+    if kinds == {int}:
+        return bool(max(map(abs, values)) < _LARGEST)
+    return kinds == {str} and is_text("".join(values))
 
 
 def _own_parts(kind: Kind, value: Json) -> Any:
