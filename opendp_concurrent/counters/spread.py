@@ -20,8 +20,11 @@ from ..measurements.noise_accuracy import UP
 from ..queryables.accuracy import Accuracy
 from .digits import Digits
 from .epochs import epochs
-from .factors.buffers_table import Buffers
+from .factors.buffered import BufferedFactor
 from .factors.factor_error import parameters, prefix_square, window_square
+from .factors.power import PowerFactor
+from .factors.power_error import row_square
+from .factors.power_error import window_square as power_window
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,20 +115,31 @@ def of_epochs(scale: float) -> SpreadOf:
     return spread
 
 
-def of_factor(buffers: Buffers, scale: float, bits: int) -> SpreadOf:
-    """Return the spread of a buffered factorisation: rows of A C^-1 grow with the steps."""
+def of_factor(
+    factor: BufferedFactor | PowerFactor, scale: float, bits: int, window: int | None = None
+) -> SpreadOf:
+    """Return the spread of a factorisation: rows of A C^-1 grow with the steps.
+
+    Those of a window grow to a limit.
+    """
 
     def spread(answers: int) -> Spread:
-        square = prefix_square(*parameters(buffers), answers) * (1 + 2.0**-20)
-        return Spread(scale * scale * square, scale, rounded(square, answers, bits))
+        square = squared_row(factor, answers, window) * (1 + 2.0**-20)
+        sums = 1 if window is None else 2
+        return Spread(scale * scale * square, scale, sums * rounded(square, answers, bits))
 
     return spread
 
 
-def of_window_factor(buffers: Buffers, window: int, scale: float, bits: int) -> SpreadOf:
-    """Return the spread of the last steps' sum; its rows grow with the steps, to a limit."""
-    square = window_square(*parameters(buffers), window) * (1 + 2.0**-20)
-    return lambda answers: Spread(scale * scale * square, scale, 2 * rounded(square, answers, bits))
+def squared_row(
+    factor: BufferedFactor | PowerFactor, steps: int, window: int | None = None
+) -> float:
+    """Return the squared row norm of sums of all steps, or late in a stream of the last W."""
+    if isinstance(factor, PowerFactor):
+        return row_square(factor, steps) if window is None else power_window(factor, window)
+    if window is None:
+        return prefix_square(*parameters(factor.buffers), steps)
+    return window_square(*parameters(factor.buffers), window)
 
 
 def rounded(square: float, answers: int, bits: int) -> float:
