@@ -10,10 +10,12 @@ from opendp_concurrent.counters.accuracy import _doubling_total, nodes_of_sums
 from opendp_concurrent.counters.digits import best_digits
 from opendp_concurrent.counters.factors.buffered import buffered
 from opendp_concurrent.counters.factors.factor_error import parameters, prefix_square, window_square
-from opendp_concurrent.counters.methods import leaves_for, plan
-from opendp_concurrent.counters.spread import Spread, of_nodes
-from opendp_concurrent.counters.window import PLANS
+from opendp_concurrent.counters.factors.power import coefficients
+from opendp_concurrent.counters.methods import factor_for, leaves_for, plan
+from opendp_concurrent.counters.spread import Spread, of_factor, of_nodes
+from opendp_concurrent.counters.window import METHODS, PLANS, factor_of_window
 from opendp_concurrent.counters.window_digits import best_window_digits
+from opendp_concurrent.exact.participations import ONCE, Participations
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 SCALE, STEPS = 8.0, 100
@@ -29,6 +31,16 @@ def rows(buffers, steps):
     c = [1.0, *(float(np.sum(omega * (1 - delta) ** k)) for k in range(steps - 1))]
     matrix = np.array([[c[i - j] if i >= j else 0.0 for j in range(steps)] for i in range(steps)])
     return np.tri(steps) @ np.linalg.inv(matrix)
+
+
+def row_squares(factor, steps, window=None):
+    """Squared norms of rows of A C^-1 for a power factor, by solving."""
+    c = np.zeros(steps)
+    entries = coefficients(factor.power, factor.bands, factor.fine) * 2.0**-factor.fine
+    c[: len(entries)] = entries[:steps]
+    matrix = np.array([[c[i - j] if i >= j else 0.0 for j in range(steps)] for i in range(steps)])
+    sums = np.tri(steps) - (0 if window is None else np.tri(steps, k=-window))
+    return np.square(sums @ np.linalg.inv(matrix)).sum(axis=1)
 
 
 @pytest.mark.parametrize("method", ["tree", "smooth"])
@@ -70,14 +82,22 @@ def test_factors():
         )
         found = spread("buffered", measure=ZCDP)(step)
         assert found.square == pytest.approx(SCALE**2 * exact[step - 1], rel=1e-5)
-    assert spread("square_root", measure=ZCDP) is None
+    for method in ("square_root", "banded"):
+        exact = row_squares(factor_for(method, STEPS, ONCE), STEPS)
+        for step in (1, 7, STEPS):
+            found = spread(method, measure=ZCDP)(step)
+            assert found.square == pytest.approx(SCALE**2 * exact[step - 1], rel=1e-5)
 
 
-@pytest.mark.parametrize("method", PLANS)
+@pytest.mark.parametrize("method", METHODS)
 def test_windows(method):
     window = 12
-    made = PLANS[method](window, SCALE, ZCDP if method == "buffered" else PURE, 1, 1)
-    found = made.spread(60)
+    unit = Participations(3, 5)
+    if method in PLANS:
+        found = PLANS[method](window, SCALE, PURE, 1, unit).spread(60)
+    else:
+        factor = factor_of_window(method, window, 2**50, unit)
+        found = of_factor(factor, SCALE, 40, window)(60)
     if method == "digits":
         digits = best_window_digits(window)
         most = max(digits.window_nodes(place, window) for place in range(1, window + 1))
@@ -85,6 +105,10 @@ def test_windows(method):
         most = max(
             place.bit_count() + (window - place).bit_count() for place in range(1, window + 1)
         )
+    elif method == "banded":
+        most = row_squares(factor, 60, window)
+        assert found.square == pytest.approx(SCALE**2 * most[-1], rel=1e-5)
+        most = most.max()
     else:
         prefixes = rows(buffered(window).buffers, 60)
         sums = prefixes[window:] - prefixes[:-window]
