@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import pi, sqrt
 
+import numpy as np
 import scipy
 from opendp.measures import zero_concentrated_divergence
 from opendp.mod import Measure
@@ -250,7 +251,8 @@ def window_rmse(
     steps = _EACH_PLACE(window=window)
     if method == "digits":
         digits = best_window_digits(steps)
-        total = sum(digits.window_nodes(place, steps) for place in range(1, steps + 1))
+        once, twice = digits.window_nodes(np.arange(1, steps + 1), steps)
+        total = int(once.sum() + 4 * twice.sum())
         return participations * digits.height * sqrt(2 * total / steps)
     height = nodes_of(steps)
     total = sum(place.bit_count() + (steps - place).bit_count() for place in range(1, steps + 1))

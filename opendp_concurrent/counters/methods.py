@@ -37,6 +37,7 @@ from .spread import (
     of_epochs,
     of_factor,
     of_nodes,
+    of_tree,
 )
 
 TREES: dict[str, Callable[[int], Leaves]] = {"tree": AllLeaves, "smooth": BalancedLeaves}
@@ -191,9 +192,9 @@ def plan(
             LARGEST_SUM // largest if horizon is None else horizon,
             of_doubling(scale, laplace)
             if horizon is None
-            else of_nodes(scale, lambda answers: min(height, answers.bit_length()))
+            else of_tree(scale)
             if method == "tree"
-            else of_nodes(scale, lambda _: height),
+            else of_nodes(scale, height),
         )
     if method == "digits" and horizon is None:
         return Plan(
@@ -211,7 +212,7 @@ def plan(
             lambda: DigitsPrefix(digits, NodeNoise(scale, laplace)),
             tree_loss(digits.height),
             horizon,
-            of_nodes(scale, lambda _: of_digits(digits)),
+            of_digits(scale, digits),
         )
     steps = most_steps(largest) if horizon is None else horizon
     factor = endless(steps) if horizon is None else factor_for(method, steps, unit)

@@ -32,7 +32,7 @@ from .methods import (
     nodes_loss,
 )
 from .node_noise import NodeNoise, is_laplace
-from .spread import of_digits, of_factor, of_nodes, squared_row
+from .spread import of_factor, of_window_digits, of_window_trees, squared_row
 from .window_digits import DigitsWindow, best_window_digits
 from .window_trees import TreesWindow, nodes_of
 
@@ -89,7 +89,7 @@ def _trees(steps: int, scale: float, measure: Measure, shift: int, unit: Partici
         lambda: TreesWindow(steps, NodeNoise(scale, laplace)),
         nodes_loss(shift, height, scale, measure, unit.most),
         None,
-        of_nodes(scale, lambda _: 2 * steps.bit_length()),
+        of_window_trees(scale, steps),
     )
 
 
@@ -100,8 +100,7 @@ def _digits(steps: int, scale: float, measure: Measure, shift: int, unit: Partic
         lambda: DigitsWindow(steps, digits, NodeNoise(scale, True)),
         nodes_loss(shift, digits.height, scale, measure, unit.most),
         None,
-        # three prefixes; a node of two of them counts twice, with a square of 4
-        of_nodes(scale, lambda _: 5 * of_digits(digits), most=2.0),
+        of_window_digits(scale, digits, steps),
     )
 
 
