@@ -5,22 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import pi, sqrt
 
+import numpy as np
 import scipy
 from opendp.measures import zero_concentrated_divergence
 from opendp.mod import Measure
 
-from ..arguments.checked import checked
+from ..arguments.checked import Count, checked
 from ..arguments.checks import at_most, one_of, optional
+from ..exact.participations import Participations
 from .digits import best_digits
 from .dyadic import BalancedLeaves, Leaves
 from .epochs import epochs
-from .factors.buffered import buffered, windowed
-from .factors.buffers_table import ENDLESS, Buffers
-from .factors.factor_error import mean_square, parameters, squared_norm, window_square
-from .methods import METHODS, TREES, leaves_for, method_for
+from .factors.buffered import endless as endless_factor
+from .methods import (
+    ENDLESS_STEPS,
+    GAUSSIAN,
+    METHODS,
+    TREES,
+    factor_for,
+    leaves_for,
+    mean_error,
+    method_for,
+)
 from .node_noise import is_laplace
 from .window import METHODS as WINDOW_METHODS
-from .window import method_for_window
+from .window import PLANS, method_for_window, window_error
 from .window_digits import best_window_digits
 from .window_trees import nodes_of
 
@@ -117,17 +126,22 @@ def counter_rmse(
     output_measure: Measure | None = None,
     *,
     endless: bool = False,
+    participations: Count = 1,
+    separation: Count = 1,
 ) -> float:
     """Return the root mean square error of a counter over its steps, by formula.
 
-    The error is for items from 0 to 1, and for one event: at ρ = 1/2 for Gaussian noise, at ε = 1
+    The error is for items from 0 to 1, and for one unit: at ρ = 1/2 for Gaussian noise, at ε = 1
     for Laplace noise. For a larger range of the items, it grows in proportion. For other losses,
-    divide by sqrt(2ρ), or by ε.
+    divide by sqrt(2ρ), or by ε. A unit is one event, unless ``participations`` says that it has
+    more.
 
     :param steps: T, the number of steps, at most 2^62; at most 2^24 for trees with a horizon
     :param method: as in :func:`.make_counter`
     :param output_measure: tells the kind of noise; zCDP if left out
     :param endless: of the counter without a horizon, over its first T steps; else T is the horizon
+    :param participations: largest number of items per unit
+    :param separation: least number of steps from one item of a unit to the next
     :return: the root mean square error
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: if the measure has no noise of its own here
@@ -141,23 +155,20 @@ def counter_rmse(
     """
     measure = zero_concentrated_divergence() if output_measure is None else output_measure
     laplace = is_laplace(measure)
-    method = method_for(method, None if endless else steps, measure)
-    if method == "square_root":
+    unit = Participations(participations, separation)
+    method = method_for(method, None if endless else steps, measure, unit)
+    items = participations if endless else unit.within(steps)
+    if method == "square_root" and items == 1:
         return square_root_rmse(steps)
-    if method == "buffered":
-        return _buffered_rmse(ENDLESS if endless else buffered(steps).buffers, steps, endless)
+    if method in GAUSSIAN:
+        factor = endless_factor(ENDLESS_STEPS) if endless else factor_for(method, steps, unit)
+        return mean_error(factor, steps, unit)
     if method == "digits":
-        return sqrt((_epochs_total(steps) if endless else _digits_total(steps)) / steps)
+        return items * sqrt((_epochs_total(steps) if endless else _digits_total(steps)) / steps)
     if endless:
-        return sqrt(_doubling_total(steps, laplace) / steps)
+        return items * sqrt(_doubling_total(steps, laplace) / steps)
     height, average = counter_nodes(steps, method)
-    return height * sqrt(2 * average) if laplace else sqrt(height * average)
-
-
-def _buffered_rmse(buffers: Buffers, steps: int, endless: bool) -> float:
-    found = parameters(buffers)
-    norm = squared_norm(*found, None if endless else steps)
-    return sqrt(norm * mean_square(*found, steps))
+    return items * (height * sqrt(2 * average) if laplace else sqrt(height * average))
 
 
 def _digits_total(steps: int) -> float:
@@ -205,16 +216,23 @@ _EACH_PLACE = at_most(2**16, "each step is computed; pass a smaller one")
 
 @checked(method=optional(one_of(*WINDOW_METHODS)))
 def window_rmse(
-    window: int, method: str | None = None, output_measure: Measure | None = None
+    window: int,
+    method: str | None = None,
+    output_measure: Measure | None = None,
+    *,
+    participations: Count = 1,
+    separation: Count = 1,
 ) -> float:
     """Return the root mean square error of a window counter, late in a stream, by formula.
 
-    The error is for items from 0 to 1, and for one event: at ρ = 1/2 for Gaussian noise, at ε = 1
-    for Laplace noise.
+    The error is for items from 0 to 1, and for one unit, as in :func:`.counter_rmse`: at ρ = 1/2
+    for Gaussian noise, at ε = 1 for Laplace noise.
 
     :param window: W, the number of steps in the window, at most 2^62; at most 2^16 for trees
     :param method: as in :func:`.make_window_counter`
     :param output_measure: tells the kind of noise; zCDP if left out
+    :param participations: largest number of items per unit
+    :param separation: least number of steps from one item of a unit to the next
     :return: the root mean square error
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: if the measure has no noise of its own here
@@ -226,16 +244,17 @@ def window_rmse(
     """
     measure = zero_concentrated_divergence() if output_measure is None else output_measure
     laplace = is_laplace(measure)
-    method = method_for_window(method, laplace)
-    if method == "buffered":
-        steps = MOST_STEPS(window=window)
-        found = parameters(windowed(steps, steps).buffers)
-        return sqrt(squared_norm(*found) * window_square(*found, steps))
+    steps, unit = MOST_STEPS(window=window), Participations(participations, separation)
+    method = method_for_window(method, steps, laplace, unit)
+    if method not in PLANS:
+        return window_error(method, steps, unit)
     steps = _EACH_PLACE(window=window)
     if method == "digits":
         digits = best_window_digits(steps)
-        total = sum(digits.window_nodes(place, steps) for place in range(1, steps + 1))
-        return digits.height * sqrt(2 * total / steps)
+        once, twice = digits.window_nodes(np.arange(1, steps + 1), steps)
+        total = int(once.sum() + 4 * twice.sum())
+        return participations * digits.height * sqrt(2 * total / steps)
     height = nodes_of(steps)
     total = sum(place.bit_count() + (steps - place).bit_count() for place in range(1, steps + 1))
-    return height * sqrt(2 * total / steps) if laplace else sqrt(height * total / steps)
+    one = height * sqrt(2 * total / steps) if laplace else sqrt(height * total / steps)
+    return participations * one

@@ -10,7 +10,7 @@ from opendp.mod import Domain, Measure, Metric
 from ..arguments.checked import Count, Finite
 from ..arguments.checks import one_of, optional
 from ..combinators.constructor import constructor
-from ..continual.stream import integers_of, require_events
+from ..continual.stream import changes_of, integers_of, unit_of, with_participations
 from ..errors import InvalidTypeError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
@@ -69,6 +69,8 @@ def make_counter(
     *,
     horizon: Count | None = None,
     method: str | None = None,
+    participations: Count | None = None,
+    separation: Count = 1,
 ) -> ConcurrentMeasurement:
     """Make a measurement that returns the noisy count, or sum, of all items so far, at any time.
 
@@ -131,10 +133,11 @@ def make_counter(
     True
     """
     items = integers_of(input_domain)
-    shift = items.spread if require_events(input_metric) else items.largest
-    largest = max(items.spread, 1)
+    input_metric = with_participations(input_metric, participations, separation)
+    shift = items.spread if changes_of(input_metric) else items.largest
+    largest, unit = max(items.spread, 1), unit_of(input_metric)
     scale = check_scale(scale, largest, horizon=horizon)
-    made = plan(method, horizon, scale, output_measure, shift=shift, largest=largest)
+    made = plan(method, horizon, scale, output_measure, shift=shift, largest=largest, unit=unit)
     name = f"Counter[scale={scale}, horizon={horizon}, {made.method}]"
     return made.measurement((input_domain, input_metric), output_measure, _Counter, scale, name)
 

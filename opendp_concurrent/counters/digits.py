@@ -9,13 +9,13 @@ before their items arrive. An item is in one node of each level.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..queryables.saved import fields, require, rows, whole
 from ..types import Item, ItemSequence, Json, Loss
@@ -23,6 +23,7 @@ from .dyadic import plain, unplain
 from .node_noise import LARGEST_SUM, NodeNoise
 
 MOST_HEIGHT = 64
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +53,56 @@ class Digits:
         """Return how many nodes have noise in the sum of ``count`` items."""
         return sum(abs(digit) for _, _, digit in self.of(count))
 
-    def window_nodes(self, place: int, window: int) -> int:
-        """Return the sum of squared signs of the nodes of a window that ends at a place of a block.
+    def window_nodes(
+        self, places: Integers, window: int, before: bool = True
+    ) -> tuple[Integers, Integers]:
+        """Return how many nodes have noise in a window that ends at a place of a block, and twice.
 
-        It has the sum of ``place`` items, and that of the block before without as many.
+        It has the sum of ``place`` items, and that of the block before without as many. Nodes that
+        are in both of its prefixes with one sign cancel; with two, they count twice.
+
+        :param before: whether there is a block before
         """
-        signs: Counter[tuple[int, int]] = Counter()
-        for count, sign in ((window, 1), (place, -1)):
-            for level, start, digit in self.of(count):
-                for node in range(min(start, start + digit), max(start, start + digit)):
-                    signs[level, node] += sign if digit > 0 else -sign
-        return self.nodes(place) + sum(sign * sign for sign in signs.values())
+        once, twice = np.zeros_like(places), np.zeros_like(places)
+        half, counts, whole = self.base // 2, places, window
+        for _ in range(self.height):
+            above, whole_above = (counts + half) // self.base, (whole + half) // self.base
+            start, digit = above * self.base, counts - above * self.base
+            once += np.abs(digit)
+            if before:
+                first, last = whole_above * self.base, whole
+                low = np.maximum(np.minimum(start, counts), min(first, last))
+                high = np.minimum(np.maximum(start, counts), max(first, last))
+                both = np.maximum(high - low, 0)
+                twice += np.where((digit > 0) != (last > first), both, 0)
+                once += np.abs(digit) + abs(last - first) - 2 * both
+            counts, whole = above, whole_above
+        return once, twice
+
+    def sums(self, horizon: int) -> NDArray[np.float64]:
+        """Return how many of the sums of 1 to T items have 0, 1, 2, ... nodes with noise."""
+        found = self._sums(horizon, self.height)
+        found[0] -= 1
+        return found
+
+    def _sums(self, last: int, levels: int) -> NDArray[np.float64]:
+        """Return how many of the numbers from 0 to ``last`` have 0, 1, 2, ... nodes."""
+        half = self.base // 2
+        found = np.zeros(levels * half + 1)
+        above = (last + half) // self.base
+        if above == 0:  # of 0 or more, one digit each
+            found[: last + 1] = 1.0
+            return found
+        each = np.full(half + 1, 2.0)
+        each[0] = 1.0
+        below = self._sums(above - 1, levels - 1)
+        below[0] -= 1
+        found += np.convolve(below, each)
+        found[: half + 1] += 1.0
+        highest, digit = Digits(self.base, levels - 1).nodes(above), last - above * self.base
+        for one in range(-half, digit + 1):
+            found[highest + abs(one)] += 1.0
+        return found
 
     def total_nodes(self, horizon: int) -> int:
         """Return the sum of :meth:`nodes` over the steps 1 to T."""

@@ -12,7 +12,13 @@ from ..arguments import checks
 from ..arguments.checked import Count, Finite
 from ..arguments.checks import is_a, one_of, optional
 from ..combinators.constructor import constructor
-from ..continual.stream import Categories, items_of, require_events
+from ..continual.stream import (
+    Categories,
+    changes_of,
+    items_of,
+    unit_of,
+    with_participations,
+)
 from ..errors import InvalidTypeError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
@@ -84,6 +90,8 @@ def make_histogram_counter(
     *,
     horizon: Count | None = None,
     method: str | None = None,
+    participations: Count | None = None,
+    separation: Count = 1,
 ) -> ConcurrentMeasurement:
     """Make a measurement that returns the noisy count of each category so far, at any time.
 
@@ -129,9 +137,10 @@ def make_histogram_counter(
             f"input_domain ({input_domain}) must be oc.category_stream(categories); "
             "map the stream to categories first"
         )
-    parts = 2 if require_events(input_metric) else 1
+    input_metric = with_participations(input_metric, participations, separation)
+    parts, unit = 2 if changes_of(input_metric) else 1, unit_of(input_metric)
     scale = check_scale(scale, 1, horizon=horizon)
-    made = plan(method, horizon, scale, output_measure, shift=1, largest=1)
+    made = plan(method, horizon, scale, output_measure, shift=1, largest=1, unit=unit)
     return made.measurement(
         (input_domain, input_metric),
         output_measure,

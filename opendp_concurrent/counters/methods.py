@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ldexp
+from math import ldexp, sqrt
 from typing import Any
 
 from opendp.mod import Domain, Measure, Metric
@@ -13,6 +13,7 @@ from ..arguments import checks
 from ..continual.mechanism import ContinualMachine, continual
 from ..continual.stream import whole_distance
 from ..errors import InvalidValueError
+from ..exact.participations import ONCE, Participations
 from ..measurements.composed import composed
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import READ
@@ -21,9 +22,11 @@ from .digits import DigitsPrefix, best_digits
 from .dyadic import AllLeaves, BalancedLeaves, Leaves
 from .epochs import EpochsPrefix
 from .factors.buffered import BufferedFactor, buffered, endless
-from .factors.factor import Factor, grid_bits, sensitivity
+from .factors.factor import grid_bits, sensitivity
+from .factors.factor_error import mean_square, parameters
 from .factors.factor_prefix import FactorPrefix
-from .factors.square_root import MOST_STEPS, SquareRootFactor
+from .factors.power import MOST_STEPS, PARTS, PowerFactor, square_root
+from .factors.power_error import best_power, mean_row_square
 from .node_noise import LARGEST_SUM, NodeNoise, is_laplace, noise_loss
 from .prefix import make_prefix
 from .spread import (
@@ -34,10 +37,12 @@ from .spread import (
     of_epochs,
     of_factor,
     of_nodes,
+    of_tree,
 )
 
 TREES: dict[str, Callable[[int], Leaves]] = {"tree": AllLeaves, "smooth": BalancedLeaves}
-LAPLACE, GAUSSIAN = ("digits",), ("buffered", "square_root")
+LAPLACE, GAUSSIAN = ("digits",), ("buffered", "square_root", "banded")
+BANDED = GAUSSIAN[1:]
 METHODS = (*TREES, *LAPLACE, *GAUSSIAN)
 ENDLESS = ("tree", "digits", "buffered")  # methods that need no horizon
 EXACT_BITS = 53
@@ -109,13 +114,16 @@ def leaves_for(method: str, horizon: int | None) -> tuple[Callable[[int], Leaves
     return TREES[method], TREES[method](checks.count(horizon=horizon)).height
 
 
-def method_for(method: str | None, horizon: int | None, measure: Measure) -> str:
+def method_for(
+    method: str | None,
+    horizon: int | None,
+    measure: Measure,
+    unit: Participations = ONCE,
+) -> str:
     """Return the method, or the default for the noise of this measure; raise if they do not fit."""
     laplace = is_laplace(measure)
     if method is None:
-        if not laplace:
-            return "buffered"
-        return "digits"
+        return "digits" if laplace else _with_less_error(horizon, unit)
     if method not in METHODS:
         raise InvalidValueError(f"method ({method!r}) must be one of {', '.join(METHODS)}")
     if method in (GAUSSIAN if laplace else LAPLACE):
@@ -125,12 +133,31 @@ def method_for(method: str | None, horizon: int | None, measure: Measure) -> str
         )
     if horizon is None and method not in ENDLESS:
         raise InvalidValueError(f"method ({method!r}) needs a horizon; pass horizon")
-    if horizon is not None and method == "square_root" and not horizon <= MOST_STEPS:
+    if horizon is not None and method in BANDED and not horizon <= MOST_STEPS:
         raise InvalidValueError(
-            f"horizon ({horizon}) must be at most 2**20 for method 'square_root', whose time and "
+            f"horizon ({horizon}) must be at most 2**20 for method {method!r}, whose time and "
             "memory grow with it; use 'buffered'"
         )
     return method
+
+
+def _with_less_error(horizon: int | None, unit: Participations) -> str:
+    """Return the method for Gaussian noise with the smaller error over the horizon."""
+    if horizon is None or horizon > MOST_STEPS or unit.within(horizon) == 1:
+        return "buffered"
+    return min(
+        ("buffered", "banded"),
+        key=lambda name: mean_error(factor_for(name, horizon, unit), horizon, unit),
+    )
+
+
+def mean_error(factor: BufferedFactor | PowerFactor, steps: int, unit: Participations) -> float:
+    """Return the root mean square error over the first steps, at ρ = 1/2 for a unit."""
+    if isinstance(factor, PowerFactor):
+        rows = mean_row_square(factor, steps)
+    else:
+        rows = mean_square(*parameters(factor.buffers), steps)
+    return sqrt(factor.norm_squared(EXACT_BITS, unit) * rows) * 2.0**-EXACT_BITS
 
 
 def plan(
@@ -141,31 +168,39 @@ def plan(
     *,
     shift: int,
     largest: int,
+    unit: Participations | None = None,
 ) -> Plan:
     """Return a method with its parameters.
 
     :param shift: largest move of a count by one event
     :param largest: largest size of an item
+    :param unit: what a unit contributes, if distances are numbers of units and not of events
     """
-    method, laplace = method_for(method, horizon, measure), is_laplace(measure)
+    unit = ONCE if unit is None else unit
+    method, laplace = method_for(method, horizon, measure, unit), is_laplace(measure)
+
+    def tree_loss(height: int) -> Callable[[int, int], Any]:
+        items = unit.most if horizon is None else unit.within(horizon)
+        return nodes_loss(shift, height, scale, measure, items)
+
     if method in TREES:
         leaves, height = leaves_for(method, horizon)
         return Plan(
             method,
             lambda: make_prefix(leaves, horizon, scale, laplace),
-            lambda events, parts: counter_loss(events, shift, height, scale, measure, parts),
+            tree_loss(height),
             LARGEST_SUM // largest if horizon is None else horizon,
             of_doubling(scale, laplace)
             if horizon is None
-            else of_nodes(scale, lambda answers: min(height, answers.bit_length()))
+            else of_tree(scale)
             if method == "tree"
-            else of_nodes(scale, lambda _: height),
+            else of_nodes(scale, height),
         )
     if method == "digits" and horizon is None:
         return Plan(
             method,
             lambda: EpochsPrefix(scale),
-            lambda events, parts: counter_loss(events, shift, 1, scale, measure, parts),
+            tree_loss(1),
             LARGEST_SUM // largest,
             of_epochs(scale),
         )
@@ -175,27 +210,68 @@ def plan(
         return Plan(
             method,
             lambda: DigitsPrefix(digits, NodeNoise(scale, laplace)),
-            lambda events, parts: counter_loss(events, shift, digits.height, scale, measure, parts),
+            tree_loss(digits.height),
             horizon,
-            of_nodes(scale, lambda _: of_digits(digits)),
+            of_digits(scale, digits),
         )
-    factor: Factor
-    if horizon is None:
-        factor = endless(most_steps(largest))
-    elif method == "buffered":
-        factor = buffered(horizon)
-    else:
-        factor = SquareRootFactor(horizon, largest)
+    steps = most_steps(largest) if horizon is None else horizon
+    factor = endless(steps) if horizon is None else factor_for(method, steps, unit)
+    return factor_plan(
+        factor,
+        method,
+        scale,
+        measure,
+        shift=shift,
+        largest=largest,
+        unit=unit,
+        state=lambda prefix, bits: prefix,
+        spread=lambda bits: of_factor(factor, scale, bits),
+    )
+
+
+def factor_for(method: str, horizon: int, unit: Participations) -> BufferedFactor | PowerFactor:
+    """Return the factor of a method, for a horizon."""
+    if method == "buffered":
+        return buffered(horizon)
+    return best_power(horizon, unit) if method == "banded" else square_root(horizon)
+
+
+def factor_plan(
+    factor: BufferedFactor | PowerFactor,
+    method: str,
+    scale: float,
+    measure: Measure,
+    *,
+    shift: int,
+    largest: int,
+    unit: Participations,
+    state: Callable[[FactorPrefix, int], Any],
+    spread: Callable[[int], SpreadOf],
+) -> Plan:
+    """Return a factorisation with its parameters.
+
+    :param state: from a noisy prefix sum and the bits of its grid to the state of the mechanism
+    :param spread: from the bits of the grid
+    """
     bits = grid_bits(factor, scale, largest)
-    noise_scale = ldexp(scale, bits)
-    moved = sensitivity(factor, bits, shift)
+    noise_scale, moved = ldexp(scale, bits), sensitivity(factor, bits, shift, unit)
+    if method == "banded":
+        assert isinstance(factor, PowerFactor)
+        method = f"banded, {factor.bands} bands of power {factor.power}/{PARTS}"
     return Plan(
         method,
-        lambda: FactorPrefix(factor, bits, NodeNoise(noise_scale, laplace)),
-        lambda events, parts: factor_loss(events, moved, noise_scale, measure, parts),
+        lambda: state(FactorPrefix(factor, bits, NodeNoise(noise_scale, laplace=False)), bits),
+        lambda units, parts: factor_loss(units, moved, noise_scale, measure, parts),
         factor.horizon,
-        of_factor(factor.buffers, scale, bits) if isinstance(factor, BufferedFactor) else None,
+        spread(bits),
     )
+
+
+def nodes_loss(
+    shift: int, height: int, scale: float, measure: Measure, items: int
+) -> Callable[[int, int], Any]:
+    """Return the loss of nodes by units of so many items, and by the numbers that each moves."""
+    return lambda units, parts: counter_loss(units * items, shift, height, scale, measure, parts)
 
 
 def counter_loss(

@@ -1,44 +1,140 @@
 """How far noisy sums of a stream can be from the exact ones, with confidence.
 
-A noisy sum is the exact one plus Σ a_i X_i, with independent noise X_i on the integers or a finer
-grid. For a scale of s, E exp(t X) is at most exp(t² s²/2) for discrete Gaussian noise [CKS20], and
-at most 1/(1 - t² s²) for discrete Laplace noise: it is (cosh(1/s) - 1)/(cosh(1/s) - cosh(t)), and
-(cosh(x) - 1)/x² increases. So the tails are those of noise on the reals. Sums at different steps
-share noise, so the union bound is used.
+A noisy sum is the exact one plus Σ a_i X_i, with independent noises X_i on the integers or a finer
+grid. Sums with as many noises of each size are of one kind. Their tails add up over all sums (the
+union bound), so what is bounded is the tail of each kind.
+
+Gaussian noise of scale s on a grid has E exp(t X) <= exp(t² s²/2) [CKS20], so the tail of a kind of
+variance v is at most exp(-x²/(2v)).
+
+Laplace noise on the integers is floor(E) - floor(E') for exponential E and E' of its scale, whose
+fractions are independent of the floors. So it is Laplace noise Y on the reals plus a difference of
+fractions, which is symmetric, below 1, and independent of X. So P(Σ a X > x) is at most
+2 P(Σ a Y > x), and at most P(Σ a Y > x - Σ a). If all a are equal, Σ a Y has the tail of a mixture
+of Gamma distributions, which is exact. Else let K(t) = log E exp(t Σ a Y) = -Σ log(1 - a² t²), with
+K'(t) = x. The tail is at most exp(K(t) - t x) times the smaller of 1 and 1/(t σ): tilted by t, the
+density is still log-concave, with the variance σ² = K''(t), so it is at most 1/σ, and is integrated
+with exp(-t (y - x)) over y > x. The first bound also holds for noise on the integers, where
+E exp(t X) = (cosh(1/s) - 1)/(cosh(1/s) - cosh(t)), since (cosh(x) - 1)/x² increases.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from math import inf, log, nextafter, sqrt
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import comb, inf, log, nextafter, sqrt
 
 import numpy as np
+import scipy
+from numpy.typing import NDArray
 
-from ..measurements.linear.tails import LaplaceTails, Shape
 from ..measurements.noise_accuracy import UP
 from ..queryables.accuracy import Accuracy
 from .digits import Digits
 from .epochs import epochs
-from .factors.buffers_table import Buffers
+from .factors.buffered import BufferedFactor
 from .factors.factor_error import parameters, prefix_square, window_square
+from .factors.power import PowerFactor
+from .factors.power_error import row_square
+from .factors.power_error import window_square as power_window
+
+Numbers = NDArray[np.float64]
+HALVINGS = 45
+CLOSE = 1e-6
+EACH_PLACE = 2**20  # places of a block that are looked at one by one
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Spread:
-    """The noise in any one of the sums that are looked at.
+    """The noises in the sums that are looked at.
 
-    :ivar square: bound on the sum of a_i² s_i² over the noises in one sum
-    :ivar top: bound on the largest |a_i| s_i
+    :ivar scales: sizes of noises, a_i times the scale, in ascending order
+    :ivar kinds: for each kind of sum, how many noises of each size it has, or at most
+    :ivar sums: how many sums are of each kind
+    :ivar steps: for each kind, the sum of a_i: Laplace noise is on the integers
     :ivar offset: bound on the error of rounding
     """
 
-    square: float
-    top: float
+    scales: Numbers
+    kinds: Numbers
+    sums: Numbers
+    steps: Numbers
     offset: float = 0.0
 
+    @staticmethod
+    def of(scales: Sequence[float], kinds: Kinds, multiples: Sequence[int] | None = None) -> Spread:
+        """Return the spread of kinds of sums.
 
+        :param kinds: from the numbers of noises of each size to the number of sums
+        :param multiples: the a_i; 1 if left out
+        """
+        numbers = np.array(list(kinds), dtype=np.float64).reshape(len(kinds), len(scales))
+        weights = np.ones(len(scales)) if multiples is None else np.array(multiples, dtype=float)
+        sums = np.array(list(kinds.values()), dtype=np.float64)
+        return Spread(np.array(scales), numbers, sums, numbers @ weights)
+
+    @property
+    def squares(self) -> Numbers:
+        """The sum of squares of the sizes, for each kind."""
+        squares: Numbers = self.kinds @ np.square(self.scales)
+        return squares
+
+    def largest(self, laplace: bool, failing: float) -> float:
+        """Return a bound that all sums are within, but with probability ``failing``."""
+
+        def excess(bound: float) -> float:
+            tails = self._laplace(bound) if laplace else -(bound**2) / (2 * self.squares)
+            return float(np.sum(2 * self.sums * np.exp(np.minimum(tails, 0.0)))) - failing
+
+        high = float(self.scales[-1])
+        while excess(high) > 0.0:
+            high *= 2
+        if excess(0.0) <= 0.0:
+            return 0.0
+        return float(scipy.optimize.brentq(excess, 0.0, high, rtol=CLOSE)) * (1 + 2 * CLOSE)
+
+    def _laplace(self, bound: float) -> Numbers:
+        """Return the logarithm of the tail of each kind."""
+        rough, fine = self._tails(np.full(len(self.kinds), bound))
+        _, nearer = self._tails(np.maximum(bound - self.steps, 0.0))
+        return np.minimum(np.minimum(rough, fine + log(2)), nearer)
+
+    def _tails(self, bounds: Numbers) -> tuple[Numbers, Numbers]:
+        """Return logarithms: of Chernoff's bound, and of the tail on the reals."""
+        squares, there = np.square(self.scales), self.kinds > 0
+        low = np.zeros(len(bounds))
+        high = 1 / np.max(np.where(there, self.scales, 0.0), axis=1, initial=2.0**-60)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            rest = 1 - np.outer(np.square(middle), squares)
+            slopes = np.divide(2 * self.kinds * squares, rest, where=there, out=np.zeros_like(rest))
+            below = middle * slopes.sum(axis=1) < bounds
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        shares = np.where(there, np.outer(np.square(low), squares), 0.0)
+        rough = -np.sum(self.kinds * np.log1p(-shares), axis=1) - low * bounds
+        curve = np.sum(2 * self.kinds * squares * (1 + shares) / np.square(1 - shares), axis=1)
+        fine = rough - np.log(np.maximum(low * np.sqrt(curve), 1.0))
+        for kind in np.flatnonzero(there.sum(axis=1) == 1):
+            (size,) = np.flatnonzero(there[kind])
+            fine[kind] = _equal(int(self.kinds[kind, size]), bounds[kind] / self.scales[size])
+        return rough, fine
+
+
+Kinds = dict[tuple[float, ...], float]
 SpreadOf = Callable[[int], Spread]  # from the number of steps
+
+
+def _equal(count: int, bound: float) -> float:
+    """Return the logarithm of the tail of a sum of Laplace noises of scale 1.
+
+    Its part above 0 is the sum over j of C(n-1+j, j) 2^-(n+j) times a Gamma density of n - j.
+    """
+    earlier = np.arange(count)
+    weights = scipy.special.gammaln(count + earlier) - scipy.special.gammaln(earlier + 1)
+    weights -= scipy.special.gammaln(count) + (count + earlier) * log(2)
+    tails = scipy.special.gammaincc(count - earlier, bound)
+    total = float(np.exp(weights) @ tails)
+    return log(total) if total > 0.0 else inf
 
 
 def accuracy_of_steps(
@@ -53,79 +149,146 @@ def accuracy_of_steps(
         return None
 
     def error(beta: float, answers: int) -> float:
-        answers = answers if horizon is None else min(answers, horizon)
-        found = spread(answers)
-        if laplace:
-            norms = np.full(1, sqrt(found.square))
-            noise = LaplaceTails().largest(Shape(norms, found.top, answers * parts), beta)
-        else:
-            noise = sqrt(found.square * 2 * log(2 * answers * parts / beta)) * UP
-        return noise + found.offset
+        found = spread(answers if horizon is None else min(answers, horizon))
+        return found.largest(laplace, beta / parts) + found.offset
 
     return Accuracy("Laplace" if laplace else "Gaussian", scale, error)
 
 
-def of_nodes(scale: float, squares: Callable[[int], float], most: float = 1.0) -> SpreadOf:
-    """Return the spread of sums of nodes' noises, each taken at most ``most`` times.
+def of_nodes(scale: float, most: int) -> SpreadOf:
+    """Return the spread of sums of at most so many nodes."""
+    return lambda answers: Spread.of([scale], {(most,): answers})
 
-    :param squares: from the number of steps to a bound on the sum of squares of how often
-    """
-    return lambda answers: Spread(scale * scale * squares(answers), most * scale)
+
+def of_tree(scale: float) -> SpreadOf:
+    """Return the spread of a binary tree, with a node for each set bit of the step."""
+    return lambda answers: Spread.of([scale], {(n,): many for n, many in _bits(answers) if n})
+
+
+def _bits(last: int) -> Iterator[tuple[int, int]]:
+    """Yield the numbers of set bits, and how many of 0, 1, ..., ``last`` have as many."""
+    counts, ones = dict.fromkeys(range((last + 1).bit_length() + 1), 0), 0
+    for bit in reversed(range((last + 1).bit_length())):
+        if last + 1 >> bit & 1:
+            for more in range(bit + 1):
+                counts[ones + more] += comb(bit, more)
+            ones += 1
+    return ((number, many) for number, many in counts.items() if many)
 
 
 def of_doubling(scale: float, laplace: bool) -> SpreadOf:
-    """Return the spread of epochs, of as many totals and at most as many nodes.
+    """Return the spread of epochs: of the totals before, and of nodes of the open one.
 
     See :class:`.DoublingPrefix`.
     """
 
     def spread(answers: int) -> Spread:
-        epochs = (answers + 1).bit_length() - 1
-        total, node = (2.0, 2.0 * epochs) if laplace else (sqrt(2.0), sqrt(2.0 * epochs))
-        square = scale * scale * epochs * (total * total + node * node) * UP
-        return Spread(square, scale * max(total, node) * UP)
+        last = (answers + 1).bit_length() - 1  # epochs that are over
+        epochs = range(last + 1)
+        widened = [2.0 * max(j, 1) if laplace else sqrt(2.0 * max(j, 1)) for j in epochs]
+        kinds: Kinds = {}
+        for epoch in epochs:
+            inside = min(2**epoch, answers + 2 - 2**epoch) - 1  # at the last step: the total
+            for nodes, many in _bits(inside):
+                kind = [0.0] * len(widened)
+                kind[1] += epoch  # totals have the size of nodes of this epoch
+                kind[epoch] += nodes
+                kinds[tuple(kind)] = kinds.get(tuple(kind), 0.0) + many
+        kinds.pop((0.0,) * len(widened), None)
+        return Spread.of([one * scale * UP for one in widened], kinds)
 
     return spread
 
 
-def of_digits(digits: Digits) -> float:
-    """Return the largest number of nodes in a sum."""
-    return digits.height * (digits.base // 2)
+def of_digits(scale: float, digits: Digits) -> SpreadOf:
+    """Return the spread of a tree with signed digits."""
+    return lambda answers: Spread.of(
+        [scale], {(n,): many for n, many in enumerate(digits.sums(answers).tolist()) if n and many}
+    )
 
 
 def of_epochs(scale: float) -> SpreadOf:
-    """Return the spread of epochs: nodes of the last sums, and as many as one of the open one has.
+    """Return the spread of epochs: nodes of the last sums, and those of sums of the open one.
 
-    See :class:`.EpochsPrefix`. A sum at any step has the largest of these, or less.
+    See :class:`.EpochsPrefix`.
     """
 
     def spread(answers: int) -> Spread:
-        before = square = top = 0.0
-        for one, count in epochs(answers):
-            widened = nextafter(one.digits.height * scale, inf)
-            nodes = min(count, of_digits(one.digits))  # a node has a step or more
-            square = max(square, before + widened * widened * nodes)
-            before += widened * widened * one.digits.nodes(one.length)
-            top = max(top, widened)
-        return Spread(square * UP, top)
+        found = list(epochs(answers))
+        before, kinds = [0.0] * len(found), dict[tuple[float, ...], float]()
+        for number, (one, count) in enumerate(found):
+            for nodes, many in enumerate(one.digits.sums(count).tolist()):
+                kind = (*before[:number], float(nodes), *before[number + 1 :])
+                if any(kind) and many:
+                    kinds[kind] = kinds.get(kind, 0.0) + many
+            before[number] = float(one.digits.nodes(one.length))
+        return Spread.of([nextafter(one.digits.height * scale, inf) for one, _ in found], kinds)
 
     return spread
 
 
-def of_factor(buffers: Buffers, scale: float, bits: int) -> SpreadOf:
-    """Return the spread of a buffered factorisation: rows of A C^-1 grow with the steps."""
+def of_window_digits(scale: float, digits: Digits, window: int) -> SpreadOf:
+    """Return the spread of a window by digits: a node of two prefixes counts twice, or not."""
+    most = digits.height * (digits.base // 2)
 
     def spread(answers: int) -> Spread:
-        square = prefix_square(*parameters(buffers), answers) * (1 + 2.0**-20)
-        return Spread(scale * scale * square, scale, rounded(square, answers, bits))
+        blocks, places = float(-(-answers // window)), min(answers, window)
+        kinds: Kinds = {(most, most if blocks > 1 else 0): answers}
+        if places <= EACH_PLACE:
+            once, twice = digits.window_nodes(np.arange(1, places + 1), window, blocks > 1)
+            pairs, many = np.unique(np.stack([once, twice]), axis=1, return_counts=True)
+            kinds = {
+                (one, two): blocks * count
+                for (one, two), count in zip(pairs.T.tolist(), many.tolist(), strict=True)
+            }
+        return Spread.of([scale, 2 * scale], kinds, (1, 2))
 
     return spread
 
 
-def of_window_factor(buffers: Buffers, window: int, scale: float, bits: int) -> SpreadOf:
-    """Return the spread of the last steps' sum; its rows grow with the steps, to a limit."""
-    square = window_square(*parameters(buffers), window) * (1 + 2.0**-20)
-    return lambda answers: Spread(scale * scale * square, scale, 2 * rounded(square, answers, bits))
+def of_window_trees(scale: float, window: int) -> SpreadOf:
+    """Return the spread of a window by two trees."""
+
+    def spread(answers: int) -> Spread:
+        if window > EACH_PLACE:
+            return Spread.of([scale], {(2 * window.bit_length(),): answers})
+        places = np.arange(1, min(answers, window) + 1)
+        left = window - places if answers > window else np.zeros_like(places)
+        bits = np.bitwise_count(places) + np.bitwise_count(left)
+        nodes, many = np.unique(bits, return_counts=True)
+        blocks = -(-answers // window)
+        pairs = zip(nodes.tolist(), many.tolist(), strict=True)
+        return Spread.of([scale], {(one,): blocks * count for one, count in pairs})
+
+    return spread
+
+
+def of_factor(
+    factor: BufferedFactor | PowerFactor, scale: float, bits: int, window: int | None = None
+) -> SpreadOf:
+    """Return the spread of a factorisation: rows of A C^-1 grow with the steps.
+
+    Those of a window grow to a limit.
+    """
+
+    def spread(answers: int) -> Spread:
+        square = squared_row(factor, answers, window) * (1 + 2.0**-20)
+        sums = 1 if window is None else 2
+        offset = sums * rounded(square, answers, bits)
+        return replace(Spread.of([scale], {(square,): answers}), offset=offset)
+
+    return spread
+
+
+def squared_row(
+    factor: BufferedFactor | PowerFactor, steps: int, window: int | None = None
+) -> float:
+    """Return the squared row norm of sums of all steps, or late in a stream of the last W."""
+    if isinstance(factor, PowerFactor):
+        return row_square(factor, steps) if window is None else power_window(factor, window)
+    if window is None:
+        return prefix_square(*parameters(factor.buffers), steps)
+    return window_square(*parameters(factor.buffers), window)
 
 
 def rounded(square: float, answers: int, bits: int) -> float:

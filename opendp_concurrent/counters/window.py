@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from math import ldexp
+from math import ldexp, sqrt
 from typing import Protocol
 
 from opendp.mod import Domain, Measure, Metric
 
-from ..arguments.checked import Finite
+from ..arguments.checked import Count, Finite
 from ..arguments.checks import at_most, one_of, optional
 from ..combinators.constructor import constructor
-from ..continual.stream import integers_of, require_events
+from ..continual.stream import changes_of, integers_of, unit_of, with_participations
 from ..errors import InvalidTypeError, InvalidValueError
+from ..exact.participations import ONCE, Participations
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.saved import restore_exactly
 from ..types import Item, ItemSequence, Json, Query
 from .counter import whole_numbers
-from .factors.buffered import windowed
-from .factors.factor import grid_bits, sensitivity
-from .factors.factor_prefix import FactorPrefix
+from .factors.buffered import BufferedFactor, windowed
+from .factors.power import PowerFactor
+from .factors.power_error import best_power
 from .factors.window_factor import FactorWindow
-from .methods import Plan, check_scale, counter_loss, factor_loss, most_steps
+from .methods import (
+    ENDLESS_STEPS,
+    EXACT_BITS,
+    Plan,
+    check_scale,
+    factor_plan,
+    most_steps,
+    nodes_loss,
+)
 from .node_noise import NodeNoise, is_laplace
-from .spread import of_digits, of_nodes, of_window_factor
+from .spread import of_factor, of_window_digits, of_window_trees, squared_row
 from .window_digits import DigitsWindow, best_window_digits
 from .window_trees import TreesWindow, nodes_of
 
@@ -73,59 +82,59 @@ class _Window:
         restore_exactly(self._state, record)
 
 
-def _trees(steps: int, scale: float, measure: Measure, shift: int, largest: int) -> Plan:
-    del largest
+def _trees(steps: int, scale: float, measure: Measure, shift: int, unit: Participations) -> Plan:
     height, laplace = nodes_of(steps), is_laplace(measure)
     return Plan(
         "trees",
         lambda: TreesWindow(steps, NodeNoise(scale, laplace)),
-        lambda events, parts: counter_loss(events, shift, height, scale, measure, parts),
+        nodes_loss(shift, height, scale, measure, unit.most),
         None,
-        of_nodes(scale, lambda _: 2 * steps.bit_length()),
+        of_window_trees(scale, steps),
     )
 
 
-def _digits(steps: int, scale: float, measure: Measure, shift: int, largest: int) -> Plan:
-    del largest
+def _digits(steps: int, scale: float, measure: Measure, shift: int, unit: Participations) -> Plan:
     digits = best_window_digits(steps)
     return Plan(
         "digits",
         lambda: DigitsWindow(steps, digits, NodeNoise(scale, True)),
-        lambda events, parts: counter_loss(events, shift, digits.height, scale, measure, parts),
+        nodes_loss(shift, digits.height, scale, measure, unit.most),
         None,
-        # three prefixes; a node of two of them counts twice, with a square of 4
-        of_nodes(scale, lambda _: 5 * of_digits(digits), most=2.0),
+        of_window_digits(scale, digits, steps),
     )
 
 
-def _buffered(steps: int, scale: float, measure: Measure, shift: int, largest: int) -> Plan:
-    factor = windowed(steps, most_steps(largest))
-    bits = grid_bits(factor, scale, largest)
-    noise_scale, moved = ldexp(scale, bits), sensitivity(factor, bits, shift)
-    return Plan(
-        "buffered",
-        lambda: FactorWindow(
-            steps, FactorPrefix(factor, bits, NodeNoise(noise_scale, False)), bits
-        ),
-        lambda events, parts: factor_loss(events, moved, noise_scale, measure, parts),
-        factor.horizon,
-        of_window_factor(factor.buffers, steps, scale, bits),
-    )
+PLANS = {"trees": _trees, "digits": _digits}
+METHODS = (*PLANS, "buffered", "banded")
 
 
-PLANS = {"trees": _trees, "digits": _digits, "buffered": _buffered}
-METHODS = tuple(PLANS)
+def factor_of_window(
+    method: str, window: int, steps: int, unit: Participations
+) -> BufferedFactor | PowerFactor:
+    """Return the factor of a method, for streams of so many steps."""
+    return windowed(window, steps) if method == "buffered" else best_power(steps, unit, window)
 
 
-def method_for_window(method: str | None, laplace: bool) -> str:
+def method_for_window(
+    method: str | None, window: int, laplace: bool, unit: Participations = ONCE
+) -> str:
     """Return the method, or the default for the noise; raise if they do not fit."""
-    own, other = ("digits", "buffered") if laplace else ("buffered", "digits")
-    if method == other:
+    if method is None and not laplace:
+        names = ("buffered", "banded") if unit.most > 1 else ("buffered",)
+        return min(names, key=lambda name: window_error(name, window, unit))
+    if method not in (None, "trees") and (method == "digits") != laplace:
         needs, instead = ("Gaussian", "zCDP") if laplace else ("Laplace", "pure DP")
         raise InvalidValueError(
             f"method ({method!r}) needs {needs} noise; build for {instead}, and use cast"
         )
-    return own if method is None else method
+    return "digits" if method is None else method
+
+
+def window_error(method: str, window: int, unit: Participations) -> float:
+    """Return the root mean square error late in a stream, at ρ = 1/2 for a unit."""
+    factor = factor_of_window(method, window, ENDLESS_STEPS, unit)
+    norm = ldexp(sqrt(factor.norm_squared(EXACT_BITS, unit)), -EXACT_BITS)
+    return norm * sqrt(squared_row(factor, window, window))
 
 
 MOST_STEPS = at_most(2**62, "no stream has more steps")
@@ -140,6 +149,8 @@ def make_window_counter(
     window: int,
     *,
     method: str | None = None,
+    participations: Count | None = None,
+    separation: Count = 1,
 ) -> ConcurrentMeasurement:
     """Make a measurement that returns the noisy count, or sum, of the last ``window`` steps.
 
@@ -179,12 +190,27 @@ def make_window_counter(
     >>> count = queryable.read()
     """
     items = integers_of(input_domain)
-    shift = items.spread if require_events(input_metric) else items.largest
-    largest = max(items.spread, 1)
+    input_metric = with_participations(input_metric, participations, separation)
+    shift = items.spread if changes_of(input_metric) else items.largest
+    largest, unit = max(items.spread, 1), unit_of(input_metric) or ONCE
     scale = check_scale(scale, largest, window=window)
-    method = method_for_window(method, is_laplace(output_measure))
-    made = PLANS[method](window, scale, output_measure, shift, largest)
-    described = "" if method == "trees" else f", {method}"
+    method = method_for_window(method, window, is_laplace(output_measure), unit)
+    if method in PLANS:
+        made = PLANS[method](window, scale, output_measure, shift, unit)
+    else:
+        factor = factor_of_window(method, window, most_steps(largest), unit)
+        made = factor_plan(
+            factor,
+            method,
+            scale,
+            output_measure,
+            shift=shift,
+            largest=largest,
+            unit=unit,
+            state=lambda prefix, bits: FactorWindow(window, prefix, bits),
+            spread=lambda bits: of_factor(factor, scale, bits, window),
+        )
+    described = "" if method == "trees" else f", {made.method}"
     name = f"WindowCounter[scale={scale}, window={window}{described}]"
     return made.measurement((input_domain, input_metric), output_measure, _Window, scale, name)
 

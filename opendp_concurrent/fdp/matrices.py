@@ -4,6 +4,8 @@ A unit contributes vectors of norm at most 1 to some steps S. So C x moves by at
 Σ |G_ij| over i, j in S, in the Frobenius norm, where G = C'C. One step: the norm of a column. More
 steps: the sum over i of Σ_j |G_ij| is bounded for each i by itself, by dynamic programming over the
 steps that a unit may take part in beside i. This is exact if columns that far apart are orthogonal.
+For a Toeplitz matrix whose column never rises it is exact by ``exact/participations.py``, as for
+counters.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from math import frexp
 import numpy as np
 
 from ..errors import InvalidValueError
+from ..exact.participations import Participations, never_rises, spaced_square
 from ..exact.rounding import SMALLEST, sqrt_up, to_units
 from .bounds import UNIT, Array
 
@@ -29,10 +32,20 @@ def column_mu(encoder: Array, sigma: Fraction, participations: int, separation: 
         return 0.0
     if participations == 1 or separation >= encoder.shape[1]:
         squares = _largest_column(encoder)
+    elif _is_toeplitz(encoder) and never_rises(encoder[:, 0].tolist()):
+        column, unit = encoder[:, 0].tolist(), Participations(participations, separation)
+        units = spaced_square([to_units(entry) for entry in column], len(column), unit)
+        squares = Fraction(units, 1 << 2 * SMALLEST)
     else:
         squares = _largest_set(encoder, participations, separation)
     ratio = squares / sigma**2
     return sqrt_up(-(-(ratio.numerator << 2 * SMALLEST) // ratio.denominator))
+
+
+def _is_toeplitz(encoder: Array) -> bool:
+    """Whether it is square and lower triangular, with one value on each diagonal."""
+    same = np.array_equal(encoder[1:, 1:], encoder[:-1, :-1])
+    return encoder.shape[0] == encoder.shape[1] and same and not encoder[0, 1:].any()
 
 
 def _largest_column(encoder: Array) -> Fraction:

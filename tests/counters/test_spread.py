@@ -1,97 +1,334 @@
-"""The noise in a counter's sums is bounded by what the methods put into them."""
+"""The noise in a counter's sums: kinds against all steps, tails against exact laws and runs."""
 
 import math
+from collections import Counter
+from itertools import product
 
 import numpy as np
 import opendp.prelude as dp
 import pytest
+from scipy import stats
 
-from opendp_concurrent.counters.accuracy import _doubling_total, nodes_of_sums
+import opendp_concurrent as oc
+from opendp_concurrent.counters.accuracy import nodes_of_sums
 from opendp_concurrent.counters.digits import best_digits
+from opendp_concurrent.counters.epochs import epochs
 from opendp_concurrent.counters.factors.buffered import buffered
 from opendp_concurrent.counters.factors.factor_error import parameters, prefix_square, window_square
-from opendp_concurrent.counters.methods import leaves_for, plan
-from opendp_concurrent.counters.spread import Spread, of_nodes
-from opendp_concurrent.counters.window import PLANS
+from opendp_concurrent.counters.factors.power import coefficients
+from opendp_concurrent.counters.methods import factor_for, leaves_for, plan
+from opendp_concurrent.counters.spread import Spread, accuracy_of_steps, of_factor, of_nodes
+from opendp_concurrent.counters.window import PLANS, factor_of_window
 from opendp_concurrent.counters.window_digits import best_window_digits
+from opendp_concurrent.exact.participations import ONCE, Participations
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 SCALE, STEPS = 8.0, 100
+
+
+def space():
+    return oc.integer_stream(0, 1), oc.event_presence()
 
 
 def spread(method, horizon=STEPS, measure=PURE):
     return plan(method, horizon, SCALE, measure, shift=1, largest=1).spread
 
 
-def rows(buffers, steps):
-    """Rows of A C^-1, by solving."""
-    delta, omega = parameters(buffers)
-    c = [1.0, *(float(np.sum(omega * (1 - delta) ** k)) for k in range(steps - 1))]
-    matrix = np.array([[c[i - j] if i >= j else 0.0 for j in range(steps)] for i in range(steps)])
-    return np.tri(steps) @ np.linalg.inv(matrix)
+# --- kinds: each sum's noises, by name of the node -----------------------------------------------
+
+
+def prefix(digits, count, name=0):
+    """The signs of the nodes of a sum."""
+    signs = Counter()
+    for level, start, digit in digits.of(count):
+        for node in range(min(start, start + digit), max(start, start + digit)):
+            signs[name, level, node] += 1 if digit > 0 else -1
+    return signs
+
+
+def digits_rows(steps):
+    return [prefix(best_digits(STEPS), step) for step in range(1, steps + 1)]
+
+
+def epochs_rows(steps):
+    found, before = [], Counter()
+    for number, (one, count) in enumerate(epochs(steps)):
+        for step in range(1, count + 1):
+            row = prefix(one.digits, step, number)
+            found.append(before + Counter({node: abs(sign) for node, sign in row.items()}))
+        before += Counter({node: abs(sign) for node, sign in row.items()})
+    heights = [one.digits.height for one, _ in epochs(steps)]
+    return [{node: heights[node[0]] * sign for node, sign in row.items()} for row in found]
+
+
+def doubling_rows(steps, laplace=True):
+    found, before, epoch = [], {}, 0
+    size = (lambda nodes: 2 * nodes) if laplace else (lambda nodes: math.sqrt(2 * nodes))
+    while len(found) < steps:
+        for place in range(1, 2**epoch):
+            bits = [bit for bit in range(epoch) if place >> bit & 1]
+            found.append(before | {(epoch, bit, place >> bit): size(epoch) for bit in bits})
+        before = before | {("total", epoch): size(1)}
+        found.append(before)
+        epoch += 1
+    return found[:steps]
+
+
+def window_rows(steps, window):
+    digits, found = best_window_digits(window), []
+    for step in range(steps):
+        block, place = divmod(step, window)
+        row = prefix(digits, place + 1, block)
+        if block:
+            for count, sign in ((window, 1), (place + 1, -1)):
+                for node, one in prefix(digits, count, block - 1).items():
+                    row[node] += sign * one
+        found.append({node: sign for node, sign in row.items() if sign})
+    return found
+
+
+def trees_rows(steps, window):
+    found = []
+    for step in range(steps):
+        place = step % window + 1
+        nodes = place.bit_count() + (window - place).bit_count() * (step >= window)
+        found.append({(step, node): 1 for node in range(nodes)})
+    return found
+
+
+def kinds_of(rows):
+    return Counter(tuple(sorted(round(abs(one), 9) for one in row.values())) for row in rows)
+
+
+def listed(found, scale=SCALE):
+    """The kinds of a spread, in the form of :func:`kinds_of`."""
+    counts = Counter()
+    for kind, many in zip(found.kinds, found.sums, strict=True):
+        sizes = []
+        for size, number in zip(found.scales, kind, strict=True):
+            sizes += [round(size / scale, 6)] * int(number)
+        counts[tuple(sorted(sizes))] += int(many)
+    return counts
+
+
+@pytest.mark.parametrize("steps", [1, 2, 7, 63, 100])
+@pytest.mark.parametrize(
+    ("method", "horizon", "rows"),
+    [("digits", STEPS, digits_rows), ("digits", None, epochs_rows), ("tree", None, doubling_rows)],
+)
+def test_kinds_are_those_of_all_sums(method, horizon, rows, steps):
+    found = listed(spread(method, horizon)(steps))
+    assert found == Counter(
+        {tuple(round(one, 6) for one in kind): many for kind, many in kinds_of(rows(steps)).items()}
+    )
+
+
+def test_gaussian_kinds():
+    found = listed(spread("tree", None, ZCDP)(40))
+    expected = kinds_of(doubling_rows(40, laplace=False))
+    assert found == Counter({tuple(round(x, 6) for x in kind): n for kind, n in expected.items()})
 
 
 @pytest.mark.parametrize("method", ["tree", "smooth"])
-def test_trees(method):
+@pytest.mark.parametrize("steps", [1, 3, 64, STEPS])
+def test_trees(method, steps):
     leaves, _ = leaves_for(method, STEPS)
-    most = max(nodes_of_sums(leaves(STEPS), STEPS))
-    found = spread(method)(STEPS)
-    assert SCALE**2 * most <= found.square <= SCALE**2 * (most + 1)
-    assert found.top == SCALE
+    nodes = list(nodes_of_sums(leaves(STEPS), STEPS))[:steps]
+    found = spread(method)(steps)
+    assert found.sums.sum() == steps
+    assert max(nodes) <= found.kinds.max() <= max(nodes) + 1 or method == "smooth"
     if method == "tree":
-        assert spread(method)(3).square == 2 * SCALE**2
+        assert listed(found) == Counter((1.0,) * one for one in nodes)
 
 
-def test_digits():
-    digits = best_digits(STEPS)
-    most = max(digits.nodes(step) for step in range(1, STEPS + 1))
-    assert SCALE**2 * most <= spread("digits")(STEPS).square <= 2 * SCALE**2 * most
+@pytest.mark.parametrize("window", [1, 2, 12, 31])
+@pytest.mark.parametrize("blocks", [1, 4])
+@pytest.mark.parametrize(("method", "rows"), [("digits", window_rows), ("trees", trees_rows)])
+def test_kinds_of_windows(method, rows, window, blocks):
+    """The first block counts as later ones, which have more noise, unless it is alone."""
+    steps = blocks * window
+    found = PLANS[method](window, SCALE, PURE, 1, ONCE).spread(steps)
+    expected = kinds_of(
+        rows(steps + window, window)[window:] if blocks > 1 else rows(steps, window)
+    )
+    assert listed(found) == expected
+    part = PLANS[method](window, SCALE, PURE, 1, ONCE).spread(max(1, window // 2))
+    assert listed(part) == kinds_of(rows(max(1, window // 2), window))
 
 
-@pytest.mark.parametrize("measure", [PURE, ZCDP])
-def test_doubling(measure):
-    """The variance of each step is at most that of the spread; Laplace noise has two units."""
-    unit = 2.0 if measure == PURE else 1.0
-    totals = [_doubling_total(step, measure == PURE) for step in range(STEPS + 1)]
-    most = max(np.diff(totals)) * SCALE**2
-    found = spread("tree", None, measure)(STEPS)
-    assert most <= unit * found.square <= 2 * most
-    nodes = (STEPS + 1).bit_length() - 1
-    top = 2 * nodes if measure == PURE else math.sqrt(2 * nodes)
-    assert found.top == pytest.approx(top * SCALE)
+def test_long_windows_have_the_most_noise_of_all():
+    for method, window in product(("digits", "trees"), (2**21 + 5, 2**50)):
+        found = PLANS[method](window, SCALE, PURE, 1, ONCE).spread(2 * window)
+        near = PLANS[method](2**14, SCALE, PURE, 1, ONCE).spread(2**15)
+        assert found.sums.sum() == 2 * window
+        assert found.squares.max() > near.squares.max()
+
+
+def rows_of(buffers, steps):
+    """Rows of A C^-1, by solving."""
+    delta, omega = parameters(buffers)
+    c = [1.0, *(float(np.sum(omega * (1 - delta) ** k)) for k in range(steps - 1))]
+    return np.tri(steps) @ np.linalg.inv(toeplitz(c, steps))
+
+
+def toeplitz(c, steps):
+    return np.array([[c[i - j] if i >= j else 0.0 for j in range(steps)] for i in range(steps)])
+
+
+def row_squares(factor, steps, window=None):
+    """Squared norms of rows of A C^-1 for a power factor, by solving."""
+    c = np.zeros(steps)
+    entries = coefficients(factor.power, factor.bands, factor.fine) * 2.0**-factor.fine
+    c[: len(entries)] = entries[:steps]
+    sums = np.tri(steps) - (0 if window is None else np.tri(steps, k=-window))
+    return np.square(sums @ np.linalg.inv(toeplitz(c, steps))).sum(axis=1)
 
 
 def test_factors():
-    exact = np.square(rows(buffered(STEPS).buffers, STEPS)).sum(axis=1)
+    exact = np.square(rows_of(buffered(STEPS).buffers, STEPS)).sum(axis=1)
     assert (np.diff(exact) > 0).all()
     for step in (1, 7, STEPS):
         assert prefix_square(*parameters(buffered(STEPS).buffers), step) == pytest.approx(
             exact[step - 1], rel=1e-9
         )
         found = spread("buffered", measure=ZCDP)(step)
-        assert found.square == pytest.approx(SCALE**2 * exact[step - 1], rel=1e-5)
-    assert spread("square_root", measure=ZCDP) is None
+        assert found.squares == pytest.approx([SCALE**2 * exact[step - 1]], rel=1e-5)
+    for method in ("square_root", "banded"):
+        exact = row_squares(factor_for(method, STEPS, ONCE), STEPS)
+        for step in (1, 7, STEPS):
+            found = spread(method, measure=ZCDP)(step)
+            assert found.squares == pytest.approx([SCALE**2 * exact[step - 1]], rel=1e-5)
 
 
-@pytest.mark.parametrize("method", PLANS)
-def test_windows(method):
-    window = 12
-    made = PLANS[method](window, SCALE, ZCDP if method == "buffered" else PURE, 1, 1)
-    found = made.spread(60)
-    if method == "digits":
-        digits = best_window_digits(window)
-        most = max(digits.window_nodes(place, window) for place in range(1, window + 1))
-    elif method == "trees":
-        most = max(
-            place.bit_count() + (window - place).bit_count() for place in range(1, window + 1)
-        )
+@pytest.mark.parametrize("method", ["buffered", "banded"])
+def test_windows_of_factors(method):
+    window, unit = 12, Participations(3, 5)
+    factor = factor_of_window(method, window, 2**50, unit)
+    found = of_factor(factor, SCALE, 40, window)(60)
+    if method == "banded":
+        exact = row_squares(factor, 60, window)[-1]
+        assert found.squares == pytest.approx([SCALE**2 * exact], rel=1e-5)
     else:
-        prefixes = rows(buffered(window).buffers, 60)
-        sums = prefixes[window:] - prefixes[:-window]
-        most = np.square(sums).sum(axis=1).max()
+        prefixes = rows_of(buffered(window).buffers, 60)
+        most = np.square(prefixes[window:] - prefixes[:-window]).sum(axis=1).max()
         assert most <= window_square(*parameters(buffered(window).buffers), window) * 1.0001
-    assert SCALE**2 * most <= found.square * 1.0001 <= 6 * SCALE**2 * most
+        assert SCALE**2 * most <= found.squares[0] * 1.0001 <= 1.1 * SCALE**2 * most
 
 
-def test_nodes_that_are_taken_twice():
-    assert of_nodes(3.0, lambda steps: steps, most=2.0)(5) == Spread(45.0, 6.0)
+# --- tails ----------------------------------------------------------------------------------------
+
+
+def test_one_kind_of_equal_noises_is_exact_on_the_reals():
+    """Against numerical integration: the sum of 2 has the density (1 + x) exp(-x)/4."""
+    for bound in (0.5, 3.0, 20.0):
+        one, two = (
+            Spread(np.ones(1), np.array([[n]]), np.ones(1), np.zeros(1))._tails(np.array([bound]))[
+                1
+            ]
+            for n in (1.0, 2.0)
+        )
+        assert one == pytest.approx(-bound - math.log(2))
+        assert two == pytest.approx(math.log((2 + bound) / 4) - bound)
+
+
+def test_tails_of_unequal_noises_are_above_the_truth():
+    """Of scales 1 and 2: by partial fractions, (4 exp(-x/2) - exp(-x)) / 6."""
+    found = Spread(np.array([1.0, 2.0]), np.ones((1, 2)), np.ones(1), np.zeros(1))
+    for bound in (1.0, 5.0, 10.0, 30.0):
+        exact = math.log((4 * math.exp(-bound / 2) - math.exp(-bound)) / 6)
+        rough, fine = found._tails(np.array([bound]))
+        assert exact <= fine[0] <= rough[0]
+        assert fine[0] <= exact + (1.4 if bound > 4 else 2)
+
+
+def law(scale, count, reach=400):
+    """The exact law of a sum of discrete Laplace noises, by convolution."""
+    places = np.arange(-reach, reach + 1)
+    one = np.exp(-np.abs(places) / scale)
+    one /= one.sum()
+    found = np.ones(1)
+    for _ in range(count):
+        found = np.convolve(found, one)
+    return found
+
+
+@pytest.mark.parametrize(("scale", "count"), [(0.3, 3), (1.0, 2), (1.0, 12), (5.0, 1), (9.0, 5)])
+def test_noise_on_the_integers_is_within_its_bound(scale, count):
+    exact = law(scale, count)
+    middle = len(exact) // 2
+    for beta in (0.2, 0.05, 1e-4):
+        found = of_nodes(scale, count)(1).largest(laplace=True, failing=beta)
+        outside = 2 * exact[middle + math.floor(found) + 1 :].sum()
+        assert outside <= beta * (1 + 1e-9)
+        truth = next(m for m in range(middle) if 2 * exact[middle + m + 1 :].sum() <= beta)
+        assert found <= 1.25 * truth + count + 1
+
+
+def test_gaussian_noise_has_the_bound_of_its_variance():
+    found = of_nodes(3.0, 4)(7).largest(laplace=False, failing=0.05)
+    assert found == pytest.approx(6 * math.sqrt(2 * math.log(2 * 7 / 0.05)), rel=1e-5)
+    assert found >= 6 * math.sqrt(2 * math.log(2 * 7 / 0.05))
+    parts = accuracy_of_steps(of_nodes(3.0, 4), False, 3.0, None, parts=5).at(0.05, 7)
+    assert parts == pytest.approx(6 * math.sqrt(2 * math.log(2 * 35 / 0.05)), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("made", "rows", "steps"),
+    [
+        ({"horizon": STEPS}, digits_rows, STEPS),
+        ({}, epochs_rows, 100),
+        ({"method": "tree"}, doubling_rows, 100),
+        ({"window": 7}, lambda steps: window_rows(steps, 7), 100),
+        ({"window": 30}, lambda steps: window_rows(steps, 30), 150),
+    ],
+    ids=str,
+)
+def test_bounds_are_within_1_3_of_the_true_quantile(made, rows, steps):
+    """4,000 runs of the same sums of Laplace noise on the reals."""
+    make = oc.m.make_window_counter if "window" in made else oc.m.make_counter
+    scale, runs = 1000.0, 4000
+    names, matrix = {}, []
+    for row in rows(steps):
+        matrix.append({names.setdefault(node, len(names)): size for node, size in row.items()})
+    dense = np.zeros((steps, len(names)))
+    for step, row in enumerate(matrix):
+        dense[step, list(row)] = list(row.values())
+    noise = np.random.default_rng(0).laplace(size=(len(names), runs))
+    largest = np.abs(dense @ noise).max(axis=0)
+    found = make(*space(), PURE, scale, **made).accuracy(0.05, answers=steps) / scale
+    assert np.mean(largest > found) <= 0.05
+    assert found <= 1.3 * np.quantile(largest, 0.95)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", [1.0, 40.0])
+@pytest.mark.parametrize(
+    "options", [{"horizon": 60}, {}, {"method": "tree"}, {"horizon": 60, "method": "smooth"}]
+)
+def test_real_counters_keep_their_bound(options, scale):
+    """2,000 categories have noise of their own; a bound at 0.05 fails in more than 150 never."""
+    runs = 2000
+    many = oc.category_stream(runs), oc.event_presence()
+    one = oc.m.make_counter(*space(), PURE, scale, **options)
+    handle = oc.m.make_histogram_counter(*many, PURE, scale, **options)([])
+    largest = np.zeros(runs)
+    for _ in range(60):
+        handle.update(None)
+        largest = np.maximum(largest, np.abs(np.array(handle.read(), dtype=float)))
+    failed = int((largest > one.accuracy(0.05, answers=60)).sum())
+    assert failed <= stats.binom.isf(1e-9, runs, 0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["digits", "trees"])
+def test_real_windows_keep_their_bound(method):
+    runs, failed = 2000, 0
+    made = oc.m.make_window_counter(*space(), PURE, 3.0, 7, method=method)
+    bound = made.accuracy(0.05, answers=25)
+    for _ in range(runs):
+        handle, largest = made([]), 0
+        for step in range(25):
+            handle.update(1)
+            largest = max(largest, abs(handle.read() - min(step + 1, 7)))
+        failed += largest > bound
+    assert failed <= stats.binom.isf(1e-9, runs, 0.05)

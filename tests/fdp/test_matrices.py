@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.counters.factors.power import PowerFactor, coefficients
 from opendp_concurrent.errors import InvalidValueError
+from opendp_concurrent.exact.participations import Participations
 from opendp_concurrent.fdp.matrices import MOST_COLUMNS, column_mu
 
 T = oc.TradeoffFunction
@@ -76,6 +78,30 @@ def test_it_is_exact_for_columns_that_are_orthogonal_where_they_are_apart():
     for count in (1, 2, 4):
         exact = largest(band, count, 3)
         assert column_mu(band, Fraction(1), count, 3) ** 2 == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize(("count", "separation"), [(2, 1), (3, 2), (2, 5), (9, 1)])
+def test_it_is_exact_for_columns_that_never_rise(count, separation):
+    for encoder in (square_root(8), np.tril(np.ones((7, 7)))):
+        exact = largest(encoder, count, separation)
+        found = column_mu(encoder, Fraction(1), count, separation) ** 2
+        assert exact * (1 - 1e-13) <= found <= exact * (1 + 1e-13)
+
+
+def test_the_formula_is_not_used_for_a_column_that_rises():
+    """It would be 4.46 for c = 1, 0.2, 0.9, and the truth is 5.5."""
+    column = [1.0, 0.2, 0.9, 0.0, 0.0, 0.0, 0.0]
+    encoder = np.array([[column[t - j] if t >= j else 0.0 for j in range(7)] for t in range(7)])
+    assert column_mu(encoder, Fraction(1), 2, 1) ** 2 >= largest(encoder, 2, 1) > 5.4
+
+
+def test_counters_have_the_same_sensitivity():
+    factor, unit = PowerFactor(60, 40, 9), Participations(5, 7)
+    column = coefficients(40, 9, factor.fine) * 2.0**-factor.fine
+    steps = range(60)
+    encoder = np.array([[column[t - j] if 0 <= t - j < 9 else 0.0 for j in steps] for t in steps])
+    mu = T.gaussian_matrix(encoder, 1.0, participations=5, separation=7).mu
+    assert mu**2 == pytest.approx(factor.norm_squared(50, unit) / 4**50, rel=1e-14)
 
 
 def test_contributions_of_all_signs_are_bounded():

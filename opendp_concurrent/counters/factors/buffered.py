@@ -13,11 +13,14 @@ same sign, so those of two streams differ by less than 17/16.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from operator import mul
 from typing import Any
 
 import numpy as np
 
+from ...exact.participations import ONCE as ONE_ITEM
+from ...exact.participations import Participations
 from ...queryables.saved import rows
 from ...types import Json
 from ..dyadic import plain, unplain
@@ -26,6 +29,7 @@ from .buffers_table import BITS, ENDLESS, HORIZONS, Buffers
 ONE = 1 << BITS
 DIGITS = 128  # bits of powers, which are rounded down
 GUARD = 4
+MOST_PAIRS = 4096  # of columns, whose products are added one by one
 
 
 class BufferedCoder:
@@ -93,11 +97,38 @@ class BufferedFactor:
         """Return a bound on the sum of each row of C: 1 + Σ ω/(1 - θ), or the horizon."""
         return min(1 + sum(-(-omega // delta) for delta, omega in self.buffers), self.horizon)
 
-    def norm_squared(self, bits: int) -> int:
-        """Return the squared norm of the first column, times 4^bits, rounded up.
+    def norm_squared(self, bits: int, unit: Participations = ONE_ITEM) -> int:
+        """Return the squared norm of the largest move by a unit, times 4^bits, rounded up.
 
-        It is 1 + Σ ω_i ω_j (1 - r^(T-1))/(1 - r), with r = θ_i θ_j. Later columns are cut shorter.
+        For one item it is that of the first column, 1 + Σ ω_i ω_j (1 - r^(T-1))/(1 - r), with r =
+        θ_i θ_j. Later columns are cut shorter.
         """
+        count = unit.within(self.horizon)
+        square = count * count * self._column_squared(bits)
+        # c_1 = Σ ω is at most c_0 = 1, and later entries fall
+        if count > 1 and sum(omega for _, omega in self.buffers) <= ONE:
+            beside = -(-(self._beside(count, unit.apart) << 2 * bits) >> DIGITS)
+            return min(square, count * self._column_squared(bits) + beside)
+        return square
+
+    def _beside(self, count: int, apart: int) -> int:
+        """Return a bound on the inner products of distinct columns at 0, b, 2b, ..., times 2^128.
+
+        Columns m steps apart have at most c_m + Σ ω_i ω_j θ_j^m / (1 - θ_i θ_j).
+        """
+        total = 0
+        for delta, omega in self.buffers:
+            theta = ONE - delta
+            weight = Fraction(omega, theta) + sum(
+                Fraction(omega * other, ONE * ONE - theta * (ONE - rate))
+                for rate, other in self.buffers
+            )
+            # each product in a power is rounded down by less than 1
+            ratio = power_down(theta, BITS, apart) + 2 * apart
+            total += -(-weight.numerator * _pairs(count, ratio) // weight.denominator)
+        return 2 * total
+
+    def _column_squared(self, bits: int) -> int:
         total = 0
         for delta, omega in self.buffers:
             for other, weight in self.buffers:
@@ -112,6 +143,18 @@ class BufferedFactor:
         weights = [omega for _, omega in self.buffers]
         gain = sum(-(-omega // delta) for delta, omega in self.buffers)
         return BufferedCoder(thetas, weights, gain.bit_length() + GUARD)
+
+
+def _pairs(count: int, ratio: int) -> int:
+    """Return a bound on Σ (k - m) r^m over m from 1 to k - 1; r and the sum are times 2^128."""
+    whole = 1 << DIGITS
+    total, power = 0, whole
+    for apart in range(1, min(count, MOST_PAIRS)):
+        power = min(whole, -(-power * ratio >> DIGITS))
+        total += (count - apart) * power
+    rest = max(0, count - MOST_PAIRS)  # terms left: each is at most the last one, times r^m
+    sum_of_powers = rest if ratio >= whole else min(rest, -(-ratio // (whole - ratio)))
+    return total + rest * power * sum_of_powers
 
 
 def power_down(base: int, bits: int, exponent: int) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from math import frexp, isqrt
 from typing import Any, Protocol
 
+from ...exact.participations import ONCE, Participations
 from ...types import Json
 
 SCALE_BITS = 55  # noise of 2^55 steps of the grid is below 2^62 in 128 deviations
@@ -52,8 +53,8 @@ class Factor(Protocol):
     def gain(self) -> int:
         """Return a bound on the sum of each row of C."""
 
-    def norm_squared(self, bits: int) -> int:
-        """Return a bound on the squared norm of each column of C, times 4^bits; at least it."""
+    def norm_squared(self, bits: int, unit: Participations = ONCE) -> int:
+        """Return a bound on the squared norm of C x, times 4^bits, for a unit's items of size 1."""
 
     def coder(self, bits: int) -> Coder:
         """Return the state before the first step, on a grid of 2^-bits."""
@@ -70,11 +71,12 @@ def root_up(square: int) -> int:
     return root + (root * root < square)
 
 
-def sensitivity(factor: Factor, bits: int, shift: int) -> int:
-    """Return how far one event moves all releases together, in steps of the grid; rounded up.
+def sensitivity(factor: Factor, bits: int, shift: int, unit: Participations = ONCE) -> int:
+    """Return how far one unit moves all releases together, in steps of the grid; rounded up.
 
-    Release t moves by at most |C_tj| ``shift`` and two steps of the grid for rounding. One
-    more step is for Gaussian DP, whose certificate for a shift of m steps is that of m + 1.
+    Release t moves by at most the sum of |C_tj| ``shift`` over the unit's items j, and two steps of
+    the grid for rounding. One more step is for Gaussian DP, whose certificate for a shift of m
+    steps is that of m + 1.
     """
-    exact = root_up(factor.norm_squared(bits) * shift * shift)
+    exact = root_up(factor.norm_squared(bits, unit) * shift * shift)
     return exact + SLACK * root_up(factor.horizon)

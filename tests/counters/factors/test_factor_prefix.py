@@ -13,13 +13,13 @@ from opendp_concurrent import verify
 from opendp_concurrent.counters import methods
 from opendp_concurrent.counters.factors.buffered import BufferedFactor, buffered, endless
 from opendp_concurrent.counters.factors.factor_prefix import FactorPrefix, nearest
-from opendp_concurrent.counters.factors.square_root import SquareRootFactor
+from opendp_concurrent.counters.factors.power import square_root
 from opendp_concurrent.errors import InvalidValueError
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 BITS, NOISE = 2, 6.0
 PRESENCE = verify.events_differ(1)
-FACTORS = {"buffered": buffered(4), "square root": SquareRootFactor(4, 1)}
+FACTORS = {"buffered": buffered(4), "square root": square_root(4)}
 
 
 class Bare:
@@ -122,7 +122,7 @@ def test_losses_are_those_of_the_norm(options):
     rho = loss(ZCDP, 1)
     squared = rho * 2 * (scale / 8) ** 2
     horizon = options.get("horizon")
-    factor = {1000: buffered(1000), None: endless(2**50), 99: SquareRootFactor(99, 1)}[horizon]
+    factor = {1000: buffered(1000), None: endless(2**50), 99: square_root(99)}[horizon]
     expected = factor.norm_squared(50) / 4**50
     assert squared == pytest.approx(expected, rel=1e-4)
     assert squared >= expected
@@ -156,7 +156,7 @@ def test_the_measured_error_is_that_of_a_row(options):
     space = oc.category_stream(runs), oc.event_presence()
     handle = oc.m.make_histogram_counter(*space, ZCDP, scale, **options)([])
     if options.get("method"):
-        coder = SquareRootFactor(30, 1).coder(40)
+        coder = square_root(30).coder(40)
     else:
         coder = (
             methods.plan(None, options.get("horizon"), scale, ZCDP, shift=1, largest=1)
