@@ -2,8 +2,6 @@ import gc
 import importlib
 import os
 import pkgutil
-from contextlib import suppress
-from pathlib import Path
 
 import opendp.prelude as dp
 import pytest
@@ -18,7 +16,6 @@ from .sparks import NO_SPARK
 from .sparks import pytest_configure as pytest_configure
 from .sparks import spark as spark
 
-TESTS = Path(__file__).parent
 gc.disable()  # until all tests are collected: next to nothing of what is made is garbage
 os.environ["RUST_BACKTRACE"] = "0"  # OpenDP turns it on; each of its errors then costs 50 ms
 settings.register_profile(
@@ -45,22 +42,6 @@ def pytest_terminal_summary(terminalreporter):
     ):
         if any(reason in one for one in skipped):
             terminalreporter.write_line(line, red=True, bold=True)
-
-
-def pytest_collectstart(collector):
-    """Import all tests before they are collected, each worker from another one on.
-
-    What one of them has rewritten and compiled, the others find.
-    """
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
-    whole = [Path(one).resolve() for one in collector.config.args] == [TESTS]
-    if not (worker and whole and isinstance(collector, pytest.Session)):
-        return
-    files = sorted(TESTS.rglob("test_*.py"))
-    begin = len(files) * int(worker) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
-    for path in files[begin:] + files[:begin]:
-        with suppress(Exception, pytest.skip.Exception):  # the collection meets it again
-            importlib.import_module(".".join(path.relative_to(TESTS.parent).with_suffix("").parts))
 
 
 def pytest_collection_finish():
