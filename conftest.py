@@ -4,7 +4,16 @@ import atexit
 import os
 import re
 import shutil
+import sys
 import tempfile
+from pathlib import Path
+
+# not in this process, but in those that tests start: OpenDP would import scikit-learn in each
+if (_light := str(Path(__file__).parent / "tests" / "light")) not in os.getenv("PYTHONPATH", ""):
+    _known = _light, str(Path(__file__).parent), os.getenv("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _known))
+if _light in sys.path:
+    sys.path.remove(_light)
 
 # where no code may be compiled next to its source, each process of a test would compile all of it
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None) and "PYTHONPYCACHEPREFIX" not in os.environ:

@@ -711,7 +711,6 @@ class Running:
             self.port = free.getsockname()[1]
         self.process = subprocess.Popen(
             [sys.executable, str(PATH), str(folder), "--port", str(self.port)],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
             stderr=subprocess.DEVNULL,
         )
         self.url = f"http://127.0.0.1:{self.port}"

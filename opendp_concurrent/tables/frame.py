@@ -19,6 +19,7 @@ from ..data.scanned import (
     types_of,
 )
 from ..errors import InvalidTypeError
+from ..types import Data
 from .csv_file import ROWS, Chunk
 from .engines.engine import Stored
 from .engines.known import own_engine
@@ -36,7 +37,7 @@ _DUCKDB = {
 }
 
 
-def plan_given(value: Any) -> Any:
+def plan_given(value: Data) -> Any:
     """Return the LazyFrame that a value is; None if it is no frame; or raise."""
     if not is_frame(value):
         return None
@@ -49,12 +50,12 @@ def plan_given(value: Any) -> Any:
     return frame
 
 
-def stored_types(frame: Any) -> dict[str, str]:
+def stored_types(frame: Data) -> dict[str, str]:
     """Return DuckDB's names for the types of the columns of a LazyFrame."""
     return {name: _stored(kind) for name, kind in types_of(frame).items()}
 
 
-def stored_frame(frame: Any, schema: Schema, scales: Scales) -> Stored:
+def stored_frame(frame: Data, schema: Schema, scales: Scales) -> Stored:
     """Return a copy in DuckDB of the rows of a LazyFrame, or raise without the text of a row.
 
     :raises InvalidTypeError, InvalidValueError: naming a column; or if the plan fails
@@ -75,7 +76,7 @@ def _stored(kind: Any) -> str:
     return "BIGINT" if _INTEGER.fullmatch(name) else _DUCKDB.get(name, str(kind))
 
 
-def _chunks(rows: Any, scales: Mapping[str, int]) -> Iterator[Chunk]:
+def _chunks(rows: Data, scales: Mapping[str, int]) -> Iterator[Chunk]:
     """Yield the values of the columns, so many rows at a time."""
     columns = [_in_utc(one) for one in rows.get_columns()]
     shifts = [scales.get(one.name) for one in columns]
@@ -88,7 +89,7 @@ def _chunks(rows: Any, scales: Mapping[str, int]) -> Iterator[Chunk]:
         ]
 
 
-def _in_utc(column: Any) -> Any:
+def _in_utc(column: Data) -> Any:
     """Return timestamps with a time zone as those of UTC, without it."""
     if getattr(column.dtype, "time_zone", None) is None:
         return column

@@ -1487,7 +1487,11 @@ class Recipe:
 
     def cases(self) -> list[Case] | None:
         """The subject, and what each wrapper made of it, innermost first; None if one refused."""
-        cases = [self.subject.build()]
+        return self.around(self.subject.build())
+
+    def around(self, inner: Case) -> list[Case] | None:
+        """The same of a subject that is built already."""
+        cases = [inner]
         for wrapper in reversed(self.wrappers):
             inner = cases[-1]
             if inner.top:  # holds data already

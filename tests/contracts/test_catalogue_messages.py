@@ -82,7 +82,6 @@ def outcomes(texts):
         input=json.dumps(texts),
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
         check=False,
     )
     assert ran.returncode == 0, ran.stderr[-3000:]

@@ -31,9 +31,10 @@ def resumable():
     for subject in SUBJECTS:
         if subject.kind is not Kind.CONTINUAL:
             continue
+        inner = subject.build()  # once: each process of the tests looks for them
         for wrappers in ((), *((one,) for one in WRAPPERS if one.name != "resumable")):
             recipe = Recipe(wrappers, subject)
-            cases = recipe.cases()
+            cases = recipe.around(inner)
             if cases and not cases[-1].top and getattr(cases[-1].what, "resumable", False):
                 found[str(recipe)] = recipe
     return found

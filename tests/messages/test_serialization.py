@@ -1,7 +1,6 @@
 """What a message may name: rebuilt with the same loss, and nothing else is called."""
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -1081,7 +1080,6 @@ def test_a_mutated_message_builds_what_is_allowed_or_is_refused(tmp_path, tries)
         [sys.executable, "-W", "ignore", "-c", MUTATED, str(tmp_path / "messages"), str(tries)],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
         check=False,
     )
     assert run.returncode == 0, run.stderr[-3000:]
@@ -1117,7 +1115,6 @@ def test_no_message_ends_the_process(tries):
         [sys.executable, "-W", "ignore", "-c", FUZZ, json.dumps(parts), "7", str(tries)],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
         check=False,
     )
     assert run.returncode == 0, run.stderr[-2000:]

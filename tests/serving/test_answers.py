@@ -180,7 +180,6 @@ def test_a_killed_process_leaves_its_answers_and_what_ran_is_lost(path):
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(path)],
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert process.stdout.readline() == b"runs\n"
     with pytest.raises(LedgerError, match="no other process has open"):
@@ -251,7 +250,6 @@ def test_a_forked_process_launches_nothing_and_leaves_the_file_alone(path):
     subprocess.run(
         [sys.executable, "-c", FORKED, str(path)],
         check=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     budget = Budget()
     with AnswerStore(path) as answers:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import islice
 from math import inf, nextafter
 from typing import Any
 
@@ -95,7 +96,9 @@ class Universe:
             values = range(self.cells) if self.values is None else self.values
             query = [query(value) for value in values]
         try:
-            array = owned.array(query, np.float64)  # nobody can change it after the check
+            long = checks.is_a(query, Sequence)  # it may be, so no more of it is read than is used
+            found = list(islice(query, self.cells + 1)) if long else query
+            array = owned.array(found, np.float64)  # nobody can change it after the check
         except Exception:
             raise InvalidTypeError(
                 f"{name} must be a value for each cell of the universe, or a function of a "

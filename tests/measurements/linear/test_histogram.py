@@ -242,6 +242,7 @@ def test_queries_as_functions_see_values_in_order():
         ([0.5], InvalidValueError, "must have 2 values, .* found shape \\(1,\\)"),
         ([[0.5, 0.5]], InvalidValueError, "found shape \\(1, 2\\)"),
         ([0.5] * 3, InvalidValueError, "found shape \\(3,\\)"),
+        (range(10**12), InvalidValueError, "found shape \\(3,\\)"),  # no more of it is read
         (0.5, InvalidValueError, "found shape \\(\\)"),
         ([0.5, 1.0000001], InvalidValueError, r"values in \[0, 1\]; scale it"),
         ([0.5, -1e-300], InvalidValueError, r"values in \[0, 1\]"),
