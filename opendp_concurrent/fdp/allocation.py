@@ -82,7 +82,7 @@ class _Epoch:
         length = 4 * top + batches + 24 * sqrt(batches * self.variance)
         self._step = max(sqrt(self.variance) / _STEPS, length / (_SIZE - 2))
         self._size = 1 << int(log2(length / self._step) + 1)
-        points: Array = self._step * np.arange(int(top / self._step) + 1)
+        points = self._step * np.arange(int(top / self._step) + 1, dtype=np.float64)
         with np.errstate(divide="ignore"):
             score = np.log(points) / self._mu
         masses = self._cells(score)
