@@ -17,6 +17,7 @@ import sqlite3
 import tempfile
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -147,6 +148,51 @@ def opening(folder: Path, count: int, rounds: int) -> tuple[float, float]:
     pairs = [[seconds(path) for path in paths] for _ in range(rounds)]
     plain, limits = (min(one) for one in zip(*pairs, strict=True))
     return plain, limits
+
+
+def opening_many(folder: Path, listed: int) -> tuple[float, float]:
+    """Seconds to open a ledger of 10^6 charges; megabytes for a walk through ``listed`` of them."""
+    path = folder / "many.db"
+    odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
+    query = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=10.0)
+    with create_ledger(path, DATASET) as ledger:
+        root = oc.make_concurrent_filter(odometer, 1, 1e6, ledger=ledger)(ROWS)
+        for _ in range(1000):
+            root.prepaid(query, 1000)
+        entries = ledger.entries()
+        tracemalloc.start()
+        for _ in zip(range(listed), entries, strict=False):
+            pass
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        open_ledger(path, DATASET).close()
+        seconds.append(time.perf_counter() - start)
+    return median(seconds), peak / 2**20
+
+
+def on_blocks(folder: Path, rounds: int) -> float:
+    """Milliseconds of a launch on 10^4 of 10^5 blocks that a ledger keeps, all charged before."""
+    generator = np.random.default_rng(0)
+    odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
+    query = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=10.0)
+    keys = range(10**5)
+    with create_ledger(folder / "blocks.db", DATASET) as ledger:
+        made = oc.c.make_block_filter(
+            odometer, 1, 1e6, blocks=oc.c.by_key(lambda record: record), keys=keys, ledger=ledger
+        )
+        root = made(list(range(0, 10**5, 100)))
+        for start in range(0, 10**5, 10**4):
+            root(range(start, start + 10**4), query)
+        found = []
+        for _ in range(rounds):
+            some = generator.choice(10**5, 10**4, replace=False).tolist()
+            start_of = time.perf_counter()
+            root(some, query)
+            found.append(1e3 * (time.perf_counter() - start_of))
+    return median(found)
 
 
 def worker(number: int, jobs: list[tuple[str, Any]], count: int, barrier: Any) -> None:
@@ -282,6 +328,13 @@ def main() -> None:
             ["", "s"],
             [["no limits", plain], [f"{count} limits", limits]],
         )
+        opened, listed = opening_many(folder, 20_000 if quick else 10**6)
+        blocks = on_blocks(folder, 20 if quick else 60)
+        print_table(
+            "A ledger of 10^6 charges, and a launch on 10^4 of 10^5 blocks",
+            ["", ""],
+            [["open: s", opened], ["list: MB", listed], ["launch on blocks: ms", blocks]],
+        )
         ledger, bare = sqlite_files(folder)
         places: dict[str, tuple[Any, Any]] = {"SQLite": (bare, str(ledger))}
         if url is not None:
@@ -316,6 +369,9 @@ def main() -> None:
         "prepaid_postgres_8_over_engine": at_eight("PostgreSQL", 6),
         "bank_1e7_ms": 1e3 * bank,
         "limits_over_none": limits / plain,
+        "open_1e6_s": opened,
+        "list_mb": listed,
+        "block_launch_ms_1e4_of_1e5": blocks,
     }
     targets = {
         "insert_ratio": ("at most", 1.5),
@@ -326,6 +382,9 @@ def main() -> None:
         "prepaid_postgres_8_over_engine": ("at least", 1.0),
         "bank_1e7_ms": ("at most", 100.0),
         "limits_over_none": ("at most", 3.0),
+        "open_1e6_s": ("at most", 0.5),
+        "list_mb": ("at most", 20.0),
+        "block_launch_ms_1e4_of_1e5": ("at most", 10.0),
     }
     report(figures, targets, {}, options)
 

@@ -9,7 +9,12 @@ PACKAGE, TESTS = ROOT / "opendp_concurrent", ROOT / "tests"
 
 # A test file, and the modules that have no file of their own because it tests them.
 ELSEWHERE = {
-    "accounts/test_account.py": ["accounts/charge.py", "accounts/on_ledger.py", "accounts/rule.py"],
+    "accounts/test_account.py": [
+        "accounts/charge.py",
+        "accounts/on_ledger.py",
+        "accounts/rule.py",
+        "ledger/decide.py",
+    ],
     "accounts/test_reentry.py": ["accounts/history.py"],
     "accumulators/test_rule_formulas.py": [
         "accumulators/advanced.py",
@@ -50,6 +55,7 @@ ELSEWHERE = {
     "fdp/test_vertices.py": ["fdp/coarse.py", "fdp/group.py", "fdp/shapes.py"],
     "individual/test_noise_loss.py": ["measures/noise.py"],
     "ledger/records/test_limits.py": ["ledger/records/limited.py"],
+    "ledger/test_kept.py": ["ledger/records/kept.py"],
     "ledger/records/test_replay.py": ["ledger/records/entries.py"],
     "ledger/test_spending.py": ["ledger/words.py"],
     "ledger/storage/test_faults.py": [

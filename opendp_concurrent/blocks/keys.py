@@ -198,14 +198,15 @@ class Keys:
     def _known_at_once(self, keys: tuple[Any, ...]) -> Places | None:
         """Return the places of keys, all of which are listed, or integers of one range."""
         kinds = set(map(type, keys))
-        if not kinds <= _PLAIN:
+        if self._single and kinds <= _PLAIN:
+            found = list(map(self._single.get, keys))
+            return None if None in found else np.array(found, dtype=np.int64)
+        if self._single or kinds != {int}:
             return None
-        found = list(map(self._single.get, keys))
-        if None not in found:
-            return np.array(found, dtype=np.int64)
-        if kinds != {int} or self._single or max(map(abs, keys)) > _LARGEST:
+        try:
+            return self._in_range(np.array(keys, dtype=np.int64))
+        except OverflowError:
             return None
-        return self._in_range(np.array(keys, dtype=np.int64))
 
     def _in_range(self, blocks: NDArray[Any]) -> Places | None:
         """Return the places of integers, if there is a range that has all of them."""

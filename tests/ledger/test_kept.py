@@ -203,24 +203,3 @@ def test_a_state_that_cannot_be_written_is_no_error(store, monkeypatch):
         patch.setattr(kept.KeptState, "_write", fail)
         launch(ledger, 12)
     assert store.charges() == 12
-
-
-def test_entries_are_read_a_page_at_a_time(spent, monkeypatch):
-    ledger = spent.open()
-    entries = ledger.entries()
-    launch(ledger, 2)
-    assert len(entries) == len(list(entries)) == 26  # of the moment of the call
-    assert (entries[0].sequence, entries[-1].sequence, entries[25].sequence) == (1, 26, 26)
-    assert entries[1:3] == list(entries)[1:3]
-    for index in (26, -27):
-        with pytest.raises(IndexError):
-            entries[index]
-    assert entries == list(entries)
-    assert entries != [1]
-    below = ledger.entries(limit=("team", "ada"))
-    assert [one.limit for one in below] == [("team", "ada")] * len(below)
-    assert not ledger.entries(label="nobody")
-    assert repr(entries) == f"<26 entries of {ledger.dataset!r}>"
-    spent.execute("UPDATE opendp_concurrent_charges SET label = 'x' WHERE sequence = 5")
-    with pytest.raises(LedgerDamagedError, match="charge 5 does not follow"):
-        list(entries)

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import threading
 import time
+from random import Random
 
 import opendp.prelude as dp
 import pytest
@@ -352,3 +353,37 @@ def test_threads_of_two_handles_spend_exactly_the_budget(store):
         thread.join()
     assert len(answers) == store.charges() == 64
     assert [root.remaining() for root in roots] == [0.0, 0.0]
+
+
+@pytest.mark.slow
+def test_interrupts_at_any_moment_leave_no_thread_waiting_though_they_are_kept(store):
+    """300 interrupts of the main thread, which launches beside four others."""
+    root, query = limit(store.create(), 2.0**20), count(2.0**-10)
+    answers, ended, kept, random = [], threading.Event(), [], Random(33)
+
+    def others():
+        while not ended.is_set():
+            answers.append(root(query))
+
+    threads = [threading.Thread(target=others, daemon=True) for _ in range(4)]
+    with default_handler():
+        for thread in threads:
+            thread.start()
+        for _ in range(300):
+            timer = threading.Timer(random.uniform(0, 0.01), os.kill, (os.getpid(), signal.SIGINT))
+            try:
+                timer.start()
+                while True:
+                    answers.append(root(query))
+            except KeyboardInterrupt as error:
+                kept.append(error)
+        before = len(answers)
+        while len(answers) < before + 100:
+            time.sleep(0.01)
+        ended.set()
+        for thread in threads:
+            thread.join(20.0)
+            assert not thread.is_alive()
+    charges = store.charges()
+    assert len(answers) <= charges <= len(answers) + 300
+    assert store.open().summary().launches == charges

@@ -1,0 +1,58 @@
+"""Entries are read from the ledger when they are used."""
+
+import tracemalloc
+
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import LedgerDamagedError
+
+from .conftest import count, limit
+
+EPSILON = 2.0**-10
+
+
+def launch(ledger, times):
+    root = limit(ledger, 8.0)
+    for number in range(times):
+        with oc.labelled("even" if number % 2 == 0 else "odd"):
+            root(count(EPSILON))
+
+
+def test_entries_are_those_of_one_moment_and_are_checked_when_they_are_read(store):
+    ledger = store.create()
+    launch(ledger, 26)
+    entries = ledger.entries()
+    launch(ledger, 2)
+    assert len(entries) == len(list(entries)) == 26
+    assert (entries[0].sequence, entries[-1].sequence, entries[25].sequence) == (1, 26, 26)
+    assert entries[1:3] == list(entries)[1:3]
+    for index in (26, -27):
+        with pytest.raises(IndexError):
+            entries[index]
+    assert entries == list(entries)
+    assert entries != [1]
+    even = ledger.entries(label="even")
+    assert [one.sequence for one in even] == list(range(1, 29, 2))
+    assert not ledger.entries(label="nobody")
+    store.execute("UPDATE opendp_concurrent_charges SET label = 'x' WHERE sequence = 5")
+    with pytest.raises(LedgerDamagedError, match="charge 5 does not follow"):
+        list(entries)
+    with pytest.raises(LedgerDamagedError, match="charge 5 does not follow"):
+        ledger.entries()
+
+
+def test_a_long_list_takes_the_memory_of_a_page(sqlite):
+    ledger = sqlite.create()
+    root = limit(ledger, 1e3)
+    for _ in range(12):
+        root.prepaid(count(EPSILON), 1000)
+    entries = ledger.entries()
+    tracemalloc.start()
+    try:
+        many = sum(1 for _ in entries)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert many == 12_000
+    assert peak < 4 * 2**20  # a list of them has 6 MB
