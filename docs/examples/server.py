@@ -55,7 +55,7 @@ LOGGER = logging.getLogger("query_server")
 MOST_BYTES = 2**20
 MOST_SHORT = 2**12  # letters of a query that is kept
 MOST_CHILDREN = 50  # of one analyst at a time
-THREADS = 64  # launches at a time: the more wait for the disk together, the fewer commits
+THREADS = 16  # launches at a time: those that wait for the disk together share a commit
 SECONDS_TO_END = 5  # for requests that have begun when the server is told to end
 LOST = "this request was charged, and its answer was lost; it is not charged again"
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
