@@ -285,7 +285,13 @@ def make_app(settings: Settings) -> FastAPI:
         yield
         app.state.server.close()
 
-    app = FastAPI(title="A query server", lifespan=lifespan, redoc_url=None, responses=STATUSES)
+    app = FastAPI(
+        title="A query server",
+        lifespan=lifespan,
+        docs_url="/docs",
+        redoc_url=None,
+        responses=STATUSES,
+    )
     app.add_middleware(LimitedBody)
 
     @app.get("/owner", response_class=HTMLResponse)

@@ -310,8 +310,8 @@ PLOTS = {
     tradeoff: (4.8, 4.8),
     profile: (6.0, 4.0),
     counters: (6.0, 4.0),
-    ledger_week: (7.0, 4.0),
-    ledger_blocks: (7.0, 4.0),
+    ledger_week: (7.5, 4.0),
+    ledger_blocks: (7.5, 4.0),
     plan: (6.0, 4.0),
 }
 TREES = natural, best_order, least_slack, adaptive_parts
