@@ -407,5 +407,7 @@ def test_a_statement_that_fails_fails_alone(path):
         assert [error is None for error in errors] == [True, False, True, False]
         assert "UNIQUE" in str(errors[1])
         assert "surrogates" in str(errors[3])
+        errors, _ = together(answers, (INSERT, "c", ""), surrogate)
+        assert (errors[0], "surrogates" in str(errors[1])) == (None, True)
         assert not answers._connection.in_transaction
-        assert [name for (name,) in answers._run("SELECT name FROM answers")] == ["a", "b"]
+        assert [name for (name,) in answers._run("SELECT name FROM answers")] == list("abc")
