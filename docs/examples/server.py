@@ -56,7 +56,7 @@ LOGGER = logging.getLogger("query_server")
 MOST_BYTES = 2**20
 MOST_SHORT = 2**12  # letters of a query that is kept
 MOST_CHILDREN = 50  # of one analyst at a time
-THREADS = 64  # launches at a time: the more wait for the disk together, the fewer commits
+THREADS = 16  # launches at a time: those that wait for the disk together share a commit
 SECONDS_TO_END = 5  # for requests that have begun when the server is told to end
 LOST = "this request was charged, and its answer was lost; it is not charged again"
 SHARED = "shared"  # the limit of what all analysts share
@@ -320,7 +320,13 @@ def make_app(settings: Settings) -> FastAPI:
         yield
         app.state.server.close()
 
-    app = FastAPI(title="A query server", lifespan=lifespan, redoc_url=None, responses=STATUSES)
+    app = FastAPI(
+        title="A query server",
+        lifespan=lifespan,
+        docs_url="/docs",
+        redoc_url=None,
+        responses=STATUSES,
+    )
     app.add_middleware(LimitedBody)
 
     @app.get("/owner", response_class=HTMLResponse)

@@ -25,6 +25,7 @@ import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.errors import BudgetExceededError
 from opendp_concurrent.plot import (
+    accuracy_of_plan,
     plot_budgets,
     plot_counter_error,
     plot_profile,
@@ -136,6 +137,30 @@ def ledger_week(plain):
             with suppress(BudgetExceededError):
                 handle(space >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / price))
         oc.plot.plot_ledger(ledger, by="limit", ax=plain)
+
+
+def ledger_blocks(plain):
+    """A block filter on a ledger: each launch reads the four newest weeks."""
+    dp.enable_features("contrib", "honest-but-curious")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    weeks, now = oc.c.by_key(lambda record: record), 1_795_392_000 * 10**9
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=25.0)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        oc.ledger.create_ledger(f"{folder}/budget.db", "visits") as ledger,
+        patch("opendp_concurrent.ledger.book.time_ns", lambda: now),
+    ):
+        made = oc.c.make_block_filter(
+            odometer, 1, 1.0, blocks=weeks, keys=range(1, 14), ledger=ledger
+        )
+        root = made([])
+        for number in range(60):
+            now += 8 * 86_400 * 10**9 // 60
+            newest = 4 + number // 6
+            with suppress(BudgetExceededError):
+                root(list(range(newest - 3, newest + 1)), count)
+        oc.plot.plot_ledger(ledger, ax=plain)
 
 
 def counters(plain):
@@ -258,6 +283,25 @@ def marginals(folder: Path) -> None:
     module.picture(str(folder / "marginals.svg"), sizes, columns)
 
 
+def plan(plain):
+    """The error of each count, by how many share (1, 1e-6), under three rules."""
+    dp.enable_features("contrib", "honest-but-curious")
+    space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    measure = dp.approximate(dp.max_divergence())
+    accuracy_of_plan(
+        lambda scale: oc.m.make_certified_laplace(*space, scale, measure),
+        1.0,
+        (1.0, DELTA),
+        [1, 5, 10, 20, 50, 100, 150, 200],
+        accumulators={
+            "basic": oc.accumulators.basic(),
+            "advanced": oc.accumulators.advanced(DELTA),
+            "zcdp": oc.accumulators.zcdp(DELTA),
+        },
+        ax=plain,
+    )
+
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 PLOTS = {
     interleaved: (4.0, 3.4),
@@ -266,7 +310,9 @@ PLOTS = {
     tradeoff: (4.8, 4.8),
     profile: (6.0, 4.0),
     counters: (6.0, 4.0),
-    ledger_week: (7.0, 4.0),
+    ledger_week: (7.5, 4.0),
+    ledger_blocks: (7.5, 4.0),
+    plan: (6.0, 4.0),
 }
 TREES = natural, best_order, least_slack, adaptive_parts
 

@@ -13,7 +13,9 @@ from ..public import names_of
 from .accuracy import plot_accuracy
 from .budgets import plot_budgets
 from .counters import plot_counter_error
+from .estimates import plot_estimates
 from .ledger import plot_ledger
+from .plan import accuracy_of_plan
 from .profile import plot_profile
 from .session import plot_session
 from .strategy import plot_strategy
@@ -21,9 +23,11 @@ from .stream import plot_stream
 from .tradeoff import plot_tradeoff
 
 __all__ = [
+    "accuracy_of_plan",
     "plot_accuracy",
     "plot_budgets",
     "plot_counter_error",
+    "plot_estimates",
     "plot_ledger",
     "plot_profile",
     "plot_session",

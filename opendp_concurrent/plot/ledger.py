@@ -75,8 +75,9 @@ def plot_ledger(
         _in_days(ax, [one.time for one in entries])
     label = "privacy loss" if terms is None else f"privacy loss ({in_words(terms)})"
     ax = finish(ax, "day (UTC)" if against == "time" else "launches", label)
-    if number > len(lines):
-        ax.legend(title=f"{len(lines)} of {number} {of}s, the largest losses")
+    title = f"{len(lines)} of {number} {of}s,\nthe largest losses" if number > len(lines) else ""
+    if len(lines) > 1:  # beside the lines, which go anywhere
+        ax.legend(title=title, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     return ax
 
 

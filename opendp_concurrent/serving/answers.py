@@ -248,13 +248,13 @@ class AnswerStore:
             for one in batch:
                 run(one.statement, one.values)
             run("COMMIT")
-        except (sqlite3.Error, OverflowError):
+        except Exception:
             with suppress(sqlite3.Error):
                 run("ROLLBACK")
             for one in batch:  # each alone, so that it hears its own error
                 try:
                     run(one.statement, one.values)
-                except (sqlite3.Error, OverflowError) as error:
+                except Exception as error:
                     one.error = error
         finally:
             for one in batch:

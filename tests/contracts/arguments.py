@@ -1621,6 +1621,26 @@ case(
     **AX,
 )
 
+case(
+    "plot.accuracy_of_plan",
+    make_measurement=(
+        lambda scale: oc.m.make_certified_laplace(*NUMBER, scale, ZCDP),
+        "callable",
+    ),
+    d_in=(1.0, "non_negative"),
+    d_out=(0.5, "non_negative"),
+    launches=([1, 10],),
+    accumulators=(None, "None"),
+    beta=(0.05,),
+    answers=(None, "None or count"),
+    **AX,
+)
+case(
+    "plot.plot_estimates",
+    estimates=({"a": oc.tables.Estimate(1.0, 0.5, 1.5)},),
+    ylabel=("mean", "text"),
+    **AX,
+)
 case("plot.plot_budgets", budgets=({"sum": lambda k: 0.1 * k},), launches=([1, 10],), **AX)
 case(
     "plot.plot_counter_error",

@@ -149,7 +149,7 @@ def test_of_many_blocks_those_with_the_largest_losses_are_drawn(space, ledger):
     ax = plot.plot_ledger(ledger)
     assert set(lines(ax)) == {f"block {block}" for block in range(2, 12)} | {"bound"}
     title = ax.get_legend().get_title().get_text()
-    assert title == "10 of 12 blocks, the largest losses"
+    assert title == "10 of 12 blocks,\nthe largest losses"
 
 
 def test_limits_and_labels_have_lines_over_whole_days(space, ledger):

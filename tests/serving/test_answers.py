@@ -362,3 +362,50 @@ def test_errors_of_the_store_say_what_is_known(path):
         once(answers, budget, "b")
     assert charged(found.value) is False
     answers.close()
+
+
+def together(answers, *statements):
+    """What each statement raised, if all of them wait for the same transaction."""
+    ran = []
+    answers._connection.set_trace_callback(ran.append)
+
+    def write(statement):
+        try:
+            answers._write(*statement)
+        except LedgerError as error:
+            return error
+
+    with ThreadPoolExecutor(len(statements)) as pool:
+        with answers._lock:
+            found = []
+            for number, statement in enumerate(statements, 1):
+                found.append(pool.submit(write, statement))
+                while len(answers._waiting) < number:
+                    time.sleep(0.001)
+        errors = [one.result() for one in found]
+    return errors, ran
+
+
+INSERT = "INSERT INTO answers (name, digest) VALUES (?, ?)"
+
+
+def test_statements_that_wait_share_a_transaction(path):
+    with AnswerStore(path) as answers:
+        errors, ran = together(answers, *[(INSERT, f"k{n}", "") for n in range(16)])
+        assert errors == [None] * 16
+        assert ran.count("COMMIT") == 1
+        assert len(answers._run("SELECT name FROM answers")) == 16
+
+
+def test_a_statement_that_fails_fails_alone(path):
+    with AnswerStore(path) as answers:
+        surrogate = (INSERT, "k1", "\ud800")  # which SQLite cannot write
+        good = [(INSERT, name, "") for name in ("a", "a", "b")]
+        errors, _ = together(answers, *good, surrogate)
+        assert [error is None for error in errors] == [True, False, True, False]
+        assert "UNIQUE" in str(errors[1])
+        assert "surrogates" in str(errors[3])
+        errors, _ = together(answers, (INSERT, "c", ""), surrogate)
+        assert (errors[0], "surrogates" in str(errors[1])) == (None, True)
+        assert not answers._connection.in_transaction
+        assert [name for (name,) in answers._run("SELECT name FROM answers")] == list("abc")
