@@ -119,8 +119,8 @@ def test_slack_is_added_and_grows_with_the_size():
 
 def test_an_epoch_of_random_allocation_costs_less_than_its_rounds():
     epochs = Rounds(1.0, 0.0, 100, 10, 1e-5)
-    assert epochs.epsilon(10) == pytest.approx(1.7017, abs=3e-4)
-    assert POISSON.epsilon(1000) == pytest.approx(1.8282, abs=1e-4)
+    assert epochs.epsilon(1) == pytest.approx(0.6210, abs=2e-4)
+    assert POISSON.epsilon(100) == pytest.approx(0.7180, abs=1e-4)
 
 
 def test_another_launch_costs_whole_units_that_cover_it():
