@@ -74,21 +74,21 @@ class _Epoch:
     def __init__(self, sigma: float, batches: int) -> None:
         self.batches, self._mu = batches, 1 / sigma
         self.variance = expm1(self._mu**2)
-        ends = np.linspace(4.0, 8.0, 41)  # of the grid, in standard deviations of ln R
-        tops = np.exp(ends * self._mu + self._mu**2 / 2)
+        far = np.linspace(4.0, 8.0, 41)  # ends of the grid, in standard deviations of ln R
+        tops = np.exp(far * self._mu + self._mu**2 / 2)
         # about what is above the grid, and the error of an FFT
-        rough = scipy.special.ndtr(-ends) + 5e-15 * (4 * tops + batches) ** 1.5
+        rough = scipy.special.ndtr(-far) + 5e-15 * (4 * tops + batches) ** 1.5
         top = float(tops[np.argmin(rough)])
         length = 4 * top + batches + 24 * sqrt(batches * self.variance)
         self._step = max(sqrt(self.variance) / _STEPS, length / (_SIZE - 2))
         self._size = 1 << int(log2(length / self._step) + 1)
-        points = self._step * np.arange(int(top / self._step) + 1, dtype=np.float64)
+        ends = self._step * np.arange(int(top / self._step) + 1, dtype=np.float64)
         with np.errstate(divide="ignore"):
-            score = np.log(points) / self._mu
+            score = np.log(ends) / self._mu
         masses = self._cells(score)
-        missing, self._extra = self._missing(points, score, masses)
+        missing, self._extra = self._missing(ends, score, masses)
         self._deviation = missing + batches * self._extra * 1.01  # of t masses
-        self._beyond = self._missed(points, masses)
+        self._beyond = self._missed(ends, masses)
         self._sum(masses)
 
     def _cells(self, score: Array) -> Array:

@@ -23,7 +23,7 @@ from ..individual.rows import check_people, open_rows
 from ..interrupts import Lock
 from ..measures import composition_measure
 from ..native import opendp as _native
-from ..queryables.data import Sealed, check_sources
+from ..queryables.data import Sealed, check_sources, seal, unseal
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
 from ..queryables.recorded import check_ledger, open_book
 from ..queryables.root import ConcurrentFilterQueryable
@@ -31,7 +31,7 @@ from ..queryables.session import Launcher
 from ..sums.accumulator import Accumulator
 from ..tradeoffs.rounds import Round, Rounds
 from ..types import Answer, Query
-from .batches import Rows, allocation, poisson
+from .batches import allocation, poisson
 from .gradients import Gradient, NoisySum, Vector
 
 _MOST_SIZE = checks.at_most(2**26, "a sum is drawn one number at a time")
@@ -77,9 +77,9 @@ class RoundLauncher(Launcher):
             account, odometer.query_space, odometer.input_metric, odometer.measure, token, None
         )
         self._rounds, self._noisy, self._example = rounds, noisy, example
-        self._rows = open_rows(token, odometer.query_space[0])
+        self._rows = seal(open_rows(token, odometer.query_space[0]))
         self._price = _Price(Round(), 1)
-        self._batches: list[tuple[Lifecycle, Rows]] = []  # of an epoch, the next one last
+        self._batches: list[tuple[Lifecycle, Sealed]] = []  # of an epoch
         self._turns = Lock()
 
     def launch(self, query: Query) -> Answer:
@@ -109,7 +109,7 @@ class RoundLauncher(Launcher):
         answer: Vector = permit.run(self._release, gradient, batch)
         return answer
 
-    def _next(self, charged: list[bool | None]) -> tuple[Lifecycle, Rows]:
+    def _next(self, charged: list[bool | None]) -> tuple[Lifecycle, Sealed]:
         """Return the next batch, after a charge; of an epoch, only the first one is charged."""
         with self._turns:
             if self._batches:
@@ -121,15 +121,16 @@ class RoundLauncher(Launcher):
             charged[0] = known_charged(error)
             raise
         charged[0] = True
-        if self._rounds.rate:
-            return permit, poisson(len(self._rows), self._rounds.rate)
-        epoch = [(permit, one) for one in allocation(len(self._rows), self._rounds.batches)]
+        count, rounds = len(unseal(self._rows)), self._rounds
+        found = [poisson(count, rounds.rate)] if rounds.rate else allocation(count, rounds.batches)
+        first, *rest = [(permit, seal(batch)) for batch in found]
         with self._turns:
-            self._batches += epoch[1:]
-        return epoch[0]
+            self._batches += rest
+        return first
 
-    def _release(self, gradient: Gradient, batch: Rows) -> Vector:
-        return self._noisy.release(gradient, (self._rows[one].copy() for one in batch))
+    def _release(self, gradient: Gradient, batch: Sealed) -> Vector:
+        rows = unseal(self._rows)
+        return self._noisy.release(gradient, (rows[one].copy() for one in unseal(batch)))
 
 
 @constructor

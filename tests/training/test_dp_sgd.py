@@ -4,6 +4,7 @@ import copy
 import gc
 import pickle
 import threading
+from types import FunctionType, ModuleType
 
 import numpy as np
 import opendp.prelude as dp
@@ -25,6 +26,7 @@ dp.enable_features("contrib", "honest-but-curious")
 SPACE = dp.numpy.array2_domain(T=float, num_columns=3), dp.symmetric_distance()
 MEASURE = dp.approximate(dp.max_divergence())
 ROWS = np.arange(60.0).reshape(20, 3)
+EPOCHS = {"sample_rate": None, "batches": 4}
 D_OUT = (1.0, 1e-5)
 
 
@@ -64,7 +66,7 @@ def test_all_rows_of_a_batch_are_summed_and_clipped():
 
 def test_each_row_is_in_one_batch_of_an_epoch_and_no_row_is_seen_twice():
     seen = []
-    sgd = training((500.0, 1e-5), sample_rate=None, batches=4)(ROWS)
+    sgd = training((9.0, 1e-5), **EPOCHS)(ROWS)
 
     def gradient(row):
         seen.append(row[0])
@@ -80,17 +82,19 @@ def test_each_row_is_in_one_batch_of_an_epoch_and_no_row_is_seen_twice():
 
 
 def test_a_function_gets_a_copy_of_one_row():
+    seen, copies = [], []
+
     def gradient(row):
-        assert row.base is None
-        assert row.shape == (3,)
-        row[:] = np.nan
+        copies.append(row.base is None and row.shape == (3,) and row.flags.writeable)
+        seen.append(row[0])
+        row[:] = np.nan  # of the copy
         return [0.0, 0.0, 0.0]
 
     sgd = training(sample_rate=1.0, d_out=(500.0, 1e-5))(ROWS)
     sgd(gradient)
-    seen = []
-    sgd(lambda row: seen.append(row[0]) or row)
-    assert seen == ROWS[:, 0].tolist()
+    sgd(gradient)
+    assert seen == [*ROWS[:, 0], *ROWS[:, 0]]
+    assert all(copies)
 
 
 def test_rows_of_vectors_are_numbers():
@@ -131,10 +135,10 @@ def test_stopping_early_leaves_the_rest_to_other_queries():
 
 
 def test_only_the_first_round_of_an_epoch_is_charged():
-    sgd = training((3.0, 1e-5), sample_rate=None, batches=10)(ROWS)
+    sgd = training((9.0, 1e-5), **EPOCHS)(ROWS)
     sgd(itself)
     spent = sgd.privacy_loss()
-    for _ in range(9):
+    for _ in range(3):
         sgd(itself)
     assert sgd.privacy_loss() == spent
     sgd(itself)
@@ -142,9 +146,9 @@ def test_only_the_first_round_of_an_epoch_is_charged():
 
 
 def test_a_refused_epoch_leaves_the_handle_usable():
-    one = oc.fdp.Session.random_allocation(1.0, 10).epsilon(1e-5)
-    sgd = training((one + 0.1, 1e-5), sample_rate=None, batches=10)(ROWS)
-    for _ in range(10):
+    one = oc.fdp.Session.random_allocation(1.0, 4).epsilon(1e-5)
+    sgd = training((one + 0.1, 1e-5), **EPOCHS)(ROWS)
+    for _ in range(4):
         sgd(itself)
     for _ in range(2):
         with pytest.raises(BudgetExceededError):
@@ -296,8 +300,21 @@ def test_data_are_not_reachable_from_the_handle():
     for how in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError):
             how(sgd)
-    del sgd
-    gc.collect()
+    sgd(itself)
+    seen, waiting = set(), [sgd]
+    while waiting:  # all that Python reaches from it, but for modules and classes
+        one = waiting.pop()
+        if id(one) not in seen and not isinstance(one, (ModuleType, type, FunctionType)):
+            seen.add(id(one))
+            assert not isinstance(one, np.ndarray) or one.shape != (4, 3)
+            waiting += gc.get_referents(one)
+
+
+def test_a_part_of_a_native_composition():
+    root = dp.c.make_adaptive_composition(*SPACE, MEASURE, d_in=1, d_mids=[D_OUT, (0.1, 0.0)])(ROWS)
+    sgd = root(training())
+    assert sgd(itself).shape == (3,)
+    assert root(fair_count()) == 20
 
 
 def test_a_ledger_keeps_the_rounds_of_all_processes(tmp_path):
@@ -320,13 +337,13 @@ def test_a_ledger_keeps_the_rounds_of_all_processes(tmp_path):
             same >> training(ledger=ledger)
 
 
-@pytest.mark.parametrize("plan", [{}, {"sample_rate": None, "batches": 100}])
+@pytest.mark.parametrize("plan", [{}, EPOCHS])
 def test_a_plan_costs_what_the_accountant_says(plan):
     session = (
-        oc.fdp.Session.random_allocation(1.0, 100)
+        oc.fdp.Session.random_allocation(1.0, 4)
         if plan
         else oc.fdp.Session.subsampled_gaussian(1.0, 0.01)
     )
-    sgd = training((0.9, 1e-5), **plan)(ROWS)
+    sgd = training((9.0, 1e-5), **plan)(ROWS)
     sgd(itself)
     assert sgd.privacy_loss()[0] == pytest.approx(session.epsilon(1e-5), abs=1e-6)

@@ -44,11 +44,16 @@ def test_equal_numbers_and_one_large_one_are_clipped(size):
         assert sum(int(one) ** 2 for one in found) <= STEPS**2
 
 
-def test_a_rounded_length_above_the_grid_is_made_shorter():
-    noisy, rng = NoisySum(2, 1.0, 1.0), np.random.default_rng(0)
-    for angle in rng.uniform(0, 7, 2000):
-        found = steps(noisy, [math.cos(angle), math.sin(angle)])
-        assert int(found[0]) ** 2 + int(found[1]) ** 2 <= STEPS**2
+def test_numbers_are_rounded_toward_zero():
+    found = steps(NoisySum(3, 1.0, 1.0), np.array([0.9, -0.9, 1.5]) / STEPS)
+    assert found.tolist() == [0, 0, 1]
+
+
+def test_a_rounded_length_above_the_grid_is_made_shorter(monkeypatch):
+    root = np.sqrt
+    monkeypatch.setattr(np, "sqrt", lambda square: root(square) * (1 - 1e-6))  # a wrong length
+    found = steps(NoisySum(2, 1.0, 1.0), [3.0, 4.0])
+    assert STEPS - 100 <= math.hypot(*found.tolist()) <= STEPS
 
 
 @pytest.mark.parametrize(
