@@ -33,7 +33,7 @@ _LEAST = 1e-9  # ln of δ over the target, where it is not told
 _RATE, _SIGMA = 2.0**-6, 1.0  # tried first
 _WIDTHS = (0.5, 0.1, 1e-4)  # of bounds on δ, each where the ones before do not decide
 _UNDECIDED = 1e-4  # part of a number of steps up to which a search goes where bounds do not tell
-_FURTHER = 1e-3  # part of a number beyond which one is tried that is shown to exceed the target
+_FURTHER = (1e-3, 8e-3)  # parts of a number by which to go on, until the target is exceeded
 _LEAST_TOLERANCE = 1e-6  # finer, the bounds on δ would decide
 
 
@@ -305,9 +305,12 @@ class _Search:
             halved = abs(log(ends[1][0]) - log(ends[0][0])) <= 0.5 * abs(span)
             turns_since = 0 if halved else turns_since + 1
         (good, _), (bad, _) = ends
-        if bad != self.beyond:  # bounds do not tell there, but they may somewhat further
-            further = bad * exp(max(tolerance, _FURTHER) * (1 if bad > good else -1))
-            self.meets(int(further) if number_near is _simple else further)
+        for part in _FURTHER:
+            if bad == self.beyond:  # else bounds do not tell there, but they may somewhat further
+                break
+            bad = ends[1][0] * exp(max(tolerance, part) * (1 if bad > good else -1))
+            bad = int(bad) if number_near is _simple else bad
+            self.meets(bad)
 
     def found(self) -> Calibration:
         """The best number so far."""
