@@ -29,7 +29,7 @@ MOST_STEPS = 2**40
 _FACTOR = 4.0  # between the first numbers that are tried; it is squared until the answer changes
 _LARGEST_FACTOR = 256.0
 _FAR, _NEAR = 12.0, 0.5  # ln of δ at two ends: where to halve, and where narrow bounds are needed
-_LEAST = 1e-9  # ln of δ over the target, where it is not told
+_LEAST = 1e-9  # ln of δ over the target: no less
 _RATE, _SIGMA = 2.0**-6, 1.0  # tried first
 _WIDTHS = (0.5, 0.1, 1e-4)  # of bounds on δ, each where the ones before do not decide
 _UNDECIDED = 1e-4  # part of a number of steps up to which a search goes where bounds do not tell
@@ -181,7 +181,7 @@ class _Search:
         self.evaluations = 0
         self.best: tuple[float, Session, float] | None = None
         self.beyond: float | None = None
-        self.excess = 0.0  # ln of δ over the target, about, of the last plan
+        self.excess = 0.0  # ln of the bound on δ over the target, of the last plan
         self.near = False  # whether plans are near the target, so that wide bounds do not tell
         self.added_first = False
 
@@ -330,11 +330,10 @@ def _interval(*, bounds: Any, most: float) -> tuple[float, float]:
 
 
 def _excess(bounds: Bounds, target: float) -> float:
-    """Ln of δ over the target, about: the middle of the bounds, if both are known."""
-    middle = sqrt(bounds.lower) * sqrt(bounds.upper) if bounds.lower else float(bounds.upper)
-    if not target or not middle:
-        return inf if target < middle else -inf
-    return log(middle) - log(target)
+    """ln of the upper bound on δ over the target."""
+    if not target or not bounds.upper:
+        return inf if target < bounds.upper else -inf
+    return log(bounds.upper) - log(target)
 
 
 def _within(one: float, other: float, tolerance: float) -> bool:
