@@ -29,11 +29,11 @@ MOST_STEPS = 2**40
 _FACTOR = 4.0  # between the first numbers that are tried; it is squared until the answer changes
 _LARGEST_FACTOR = 256.0
 _FAR, _NEAR = 12.0, 0.5  # ln of δ at two ends: where to halve, and where narrow bounds are needed
-_LEAST = 1e-9  # ln of δ over the target, where it is not told
+_LEAST = 1e-9  # ln of δ over the target: no less
 _RATE, _SIGMA = 2.0**-6, 1.0  # tried first
 _WIDTHS = (0.5, 0.1, 1e-4)  # of bounds on δ, each where the ones before do not decide
 _UNDECIDED = 1e-4  # part of a number of steps up to which a search goes where bounds do not tell
-_FURTHER = 1e-3  # part of a number beyond which one is tried that is shown to exceed the target
+_FURTHER = (1e-3, 8e-3)  # parts of a number by which to go on, until the target is exceeded
 _LEAST_TOLERANCE = 1e-6  # finer, the bounds on δ would decide
 
 
@@ -181,7 +181,7 @@ class _Search:
         self.evaluations = 0
         self.best: tuple[float, Session, float] | None = None
         self.beyond: float | None = None
-        self.excess = 0.0  # ln of δ over the target, about, of the last plan
+        self.excess = 0.0  # ln of the bound on δ over the target, of the last plan
         self.near = False  # whether plans are near the target, so that wide bounds do not tell
         self.added_first = False
 
@@ -305,9 +305,12 @@ class _Search:
             halved = abs(log(ends[1][0]) - log(ends[0][0])) <= 0.5 * abs(span)
             turns_since = 0 if halved else turns_since + 1
         (good, _), (bad, _) = ends
-        if bad != self.beyond:  # bounds do not tell there, but they may somewhat further
-            further = bad * exp(max(tolerance, _FURTHER) * (1 if bad > good else -1))
-            self.meets(int(further) if number_near is _simple else further)
+        for part in _FURTHER:
+            if bad == self.beyond:  # else bounds do not tell there, but they may somewhat further
+                break
+            bad = ends[1][0] * exp(max(tolerance, part) * (1 if bad > good else -1))
+            bad = int(bad) if number_near is _simple else bad
+            self.meets(bad)
 
     def found(self) -> Calibration:
         """The best number so far."""
@@ -327,11 +330,10 @@ def _interval(*, bounds: Any, most: float) -> tuple[float, float]:
 
 
 def _excess(bounds: Bounds, target: float) -> float:
-    """Ln of δ over the target, about: the middle of the bounds, if both are known."""
-    middle = sqrt(bounds.lower) * sqrt(bounds.upper) if bounds.lower else float(bounds.upper)
-    if not target or not middle:
-        return inf if target < middle else -inf
-    return log(middle) - log(target)
+    """ln of the upper bound on δ over the target."""
+    if not target or not bounds.upper:
+        return inf if target < bounds.upper else -inf
+    return log(bounds.upper) - log(target)
 
 
 def _within(one: float, other: float, tolerance: float) -> bool:

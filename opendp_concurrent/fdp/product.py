@@ -50,6 +50,7 @@ _LEAST_RATE, _FEW = 5e-5, 0.5  # a rate, and uses times rates: where inversion i
 _LARGER_RATE, _MORE = 1e-3, 2.0  # where inversion is quick, too
 _MANY = 8  # different sampled factors from which on inversion is slow
 _MANY_LOSSES = 2**10  # of a finite pair that is made of sampled noise
+_WIDE, _MANY_USES = 5e-3, 30.0  # of a bracket by a sandwich; rates times uses, for inversion
 _NARROW = 1e-3  # of a bracket that no sandwich would improve
 _STEP = 0.0125  # of a pair for comparisons
 _LEAST_DELTA = 1e-100  # below, a Rényi order may be better than a sandwich
@@ -278,7 +279,8 @@ class Product:
             between = self._between(epsilon, tolerance)
             if between is not None:
                 best = _common(best, between)
-            if between is not None and between.upper >= _LEAST_DELTA:
+            known = between is not None and between.upper >= _LEAST_DELTA
+            if known and not self._is_wide(best, tolerance):
                 return best
         best = self._inverted(epsilon, tolerance, best)
         if self._may_be_narrower(best, tolerance):
@@ -318,6 +320,11 @@ class Product:
             return False
         least = min(rate for rate, _ in self._sampled)
         return self._uses < _FEW or least < _LEAST_RATE or len(self._sampled) > _MANY
+
+    def _is_wide(self, found: Bounds, tolerance: float) -> bool:
+        """Whether inversion may improve what a sandwich found."""
+        wide = found.width > max(tolerance, _WIDE) * found.upper
+        return bool(wide) and self._uses > _MANY_USES and not self.upper_only
 
     def _may_be_narrower(self, found: Bounds, tolerance: float) -> bool:
         """Whether a sandwich may improve what inversion found."""
@@ -487,7 +494,8 @@ class Product:
         if self._is_rare:
             between = self._epsilon_between(delta, tolerance)
             least = _common(least, between or least)
-            if between is not None and between.upper < inf and delta >= _LEAST_DELTA:
+            known = between is not None and between.upper < inf and delta >= _LEAST_DELTA
+            if known and not self._is_wide(least, tolerance):
                 return least
         best = _common(least, self._epsilon_inverted(delta, tolerance, top))
         if self._may_be_narrower(best, tolerance):
