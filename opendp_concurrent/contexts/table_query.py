@@ -173,10 +173,15 @@ class TableQuery(ConcurrentQuery):
         return self._answer(lambda _: aggregates.then_distinct_values(by), Labels())
 
     def counts(
-        self, by: str | Sequence[str], keys: Sequence[Any], *, norm: str | None = None
+        self,
+        by: str | Sequence[str],
+        keys: Sequence[Any] | None = None,
+        *,
+        norm: str | None = None,
     ) -> TableAnswerQuery:
         """Count the rows for each public key; see :func:`.make_table_counts`.
 
+        :param keys: distinct values of these columns. They must be given
         :param norm: if left out, that of the noise that follows
         """
         names, public, labels = self._keyed(by, keys)
@@ -494,6 +499,11 @@ class TableQuery(ConcurrentQuery):
     def _keyed(self, by: Any, keys: Any) -> tuple[tuple[str, ...], list[Any], Labels]:
         columns = self._columns(by)
         names = tuple(name for name, _ in columns)
+        if keys is None:
+            raise InvalidTypeError(
+                "keys must be given: a list of public values of the columns by, not from the data; "
+                "a query of keys(by) finds those of the data under (ε, δ)"
+            )
         public = keys_of(tuple(kind for _, kind in columns), keys=keys)
         plain = [key[0] if len(names) == 1 else key for key in public]
         return names, plain, Labels(columns, public)

@@ -95,7 +95,8 @@ class Tables:
         if self.rows is None:
             raise InvalidValueError(
                 "input_domain does not bound the rows of a unit, so the answer could change by any "
-                "number; chain with then_truncate or then_group_truncate first"
+                "number; truncate first: query.truncate(rows) of a context, then_truncate or "
+                "then_group_truncate"
             )
         return self.rows
 

@@ -424,6 +424,16 @@ def test_bad_frames_are_refused_before_the_charge(visits, ask, keywords, error, 
     assert open_.current_privacy_loss() == 0.0
 
 
+def test_keys_that_are_left_out_are_asked_for_by_name(visits):
+    open_ = context(visits, dp.loss_of(epsilon=1.0))
+    query = open_.query(epsilon=0.5)
+    with pytest.raises(InvalidTypeError, match=r"^keys must be given: .* keys\(by\) finds"):
+        query.truncate(1).counts("zone")
+    with pytest.raises(InvalidValueError, match=r"truncate first: query\.truncate\(rows\)"):
+        query.count().laplace().release()
+    assert open_.current_privacy_loss() == 0.0
+
+
 def test_a_noisy_index_has_no_frame(visits):
     pytest.importorskip("pandas")
     open_ = context(visits, dp.loss_of(epsilon=1.0))
