@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import exp, inf, log, log1p, sqrt
+from math import exp, inf, log, log1p
 from typing import Any
 
 from ..arguments import checks
@@ -330,7 +330,7 @@ def _interval(*, bounds: Any, most: float) -> tuple[float, float]:
 
 
 def _excess(bounds: Bounds, target: float) -> float:
-    """ln of the upper bound on δ over the target."""
+    """Ln of the upper bound on δ over the target."""
     if not target or not bounds.upper:
         return inf if target < bounds.upper else -inf
     return log(bounds.upper) - log(target)
