@@ -186,7 +186,7 @@ class SqlTurn:
 
     It is a critical section, so the transaction has ended when the block has, in whatever way.
 
-    :ivar planned: see :class:`.Turn`
+    :ivar planned: the states of accounts after the launches that this turn has written
     :ivar after: the state after what this turn has written
     """
 

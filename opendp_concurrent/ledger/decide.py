@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from ..accounts.account import Account, Plan, Trial
-from ..accounts.charge import Charge, LimitCharge
+from ..accounts.account import Trial
+from ..accounts.charge import Charge
 from ..accounts.history import refuse
 from ..accounts.on_ledger import limits_of
 from ..errors import BudgetExceededError
-from ..sums.accumulator import Accumulator
+
+if TYPE_CHECKING:
+    from .book import SqlTurn
 
 
-class Turn(Protocol):
-    """A turn at a book. No other process charges a launch during the turn.
-
-    :ivar planned: the states of accounts after the launches that this turn has written
-    """
-
-    planned: dict[Account, Plan]
-
-    @property
-    def accumulator(self) -> Accumulator:
-        """The accumulator of all charges so far, of every process and of this turn."""
-
-    def total(self, limit: LimitCharge) -> Accumulator:
-        """Return the accumulator of all charges so far below a limit.
-
-        :raises LimitMismatchError: if another process opened it under other terms
-        """
-
-    def write(
-        self, charge: Charge, after: Accumulator, count: int, limits: tuple[Accumulator, ...]
-    ) -> None:
-        """Add ``count`` equal charges, after which the accumulator is ``after``.
-
-        All of them are durable at turn's end, or none.
-
-        :param limits: the accumulators of its limits after them, in their order
-        """
-
-
-def decide(trial: Trial, charge: Charge, turn: Turn) -> bool:
+def decide(trial: Trial, charge: Charge, turn: SqlTurn) -> bool:
     """Decide on launches, and write their charge.
 
     :return: False if they must be planned again; nothing is written then

@@ -59,9 +59,6 @@ class Entries(Sequence[Entry]):
     def __len__(self) -> int:
         return self._newest.sequence if self._wanted is None else sum(1 for _ in self)
 
-    def __bool__(self) -> bool:
-        return next(iter(self), None) is not None
-
     @overload
     def __getitem__(self, index: int) -> Entry: ...
 

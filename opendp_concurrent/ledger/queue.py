@@ -17,9 +17,10 @@ from __future__ import annotations
 from _thread import allocate_lock, get_ident
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from copy import copy
 from threading import local
+from typing import TYPE_CHECKING
 
 from ..accounts.account import Trial
 from ..accounts.charge import Charge
@@ -27,7 +28,10 @@ from ..accounts.lifecycle import Lifecycle
 from ..errors import ReentrantLaunchError, charged, tell_charged
 from ..errors.ledger import LedgerError
 from ..interrupts import WHOLE, Lock, let_in
-from .decide import Turn, decide
+from .decide import decide
+
+if TYPE_CHECKING:
+    from .book import SqlTurn
 
 _PATIENCE = 0.05  # seconds between looks
 
@@ -59,7 +63,7 @@ class _Launch:
         self.begun: Lifecycle | None = None
         self.error: BaseException | None = None
 
-    def decide(self, turn: Turn) -> None:
+    def decide(self, turn: SqlTurn) -> None:
         """Decide in a turn, and write the charge."""
         self._on_disk = not turn.planned
         try:
@@ -104,7 +108,7 @@ class Queue:
     :param turn: begins a turn, for ``with``
     """
 
-    def __init__(self, turn: Callable[[], AbstractContextManager[Turn]]) -> None:
+    def __init__(self, turn: Callable[[], SqlTurn]) -> None:
         self._turn, self._leading, self._leader = turn, allocate_lock(), 0
         self._waiting: deque[_Launch] = deque()
 

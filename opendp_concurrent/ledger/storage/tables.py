@@ -99,9 +99,6 @@ READ_CHARGES = select(charges).where(charges.c.dataset == bindparam("of"))
 READ_CHARGES = READ_CHARGES.order_by(charges.c.sequence)
 READ_LATER = READ_CHARGES.where(charges.c.sequence > bindparam("after"))
 READ_PAGE = READ_LATER.limit(1000)
-READ_HASH = select(charges.c.hash).where(
-    charges.c.dataset == bindparam("of"), charges.c.sequence == bindparam("at")
-)
 READ_STATE = select(kept.c.state, kept.c.digest).where(kept.c.dataset == bindparam("of"))
 FORGET_STATE = delete(kept).where(kept.c.dataset == bindparam("of"))
 READ_TRIGGERS = text(
