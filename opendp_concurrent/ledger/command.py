@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ConcurrentError, InvalidValueError
 from ..files import make_private
+from ..shown import rounded
 from ..types import Json
 from .opening import datasets, open_ledger, restore_ledger
 from .policy import read_policy, today
@@ -168,14 +169,13 @@ def _report(ledger: SqlLedger, options: argparse.Namespace) -> None:
 def _policy(ledger: SqlLedger, options: argparse.Namespace) -> None:
     policy, summary = read_policy(options.policy), ledger.summary(options.anchor)
     policy.check(summary)
-    known = {one.path[-1]: one for one in summary.limits}
-    rows = [("the budget", _text(policy.d_out), "", "", _text(_plain(summary.spent)))]
-    for name, (d_out, every, until) in policy.limits.items():
-        label = policy.limits[name].label(name, today())
-        spent = _text(_plain(known[label].spent)) if label in known else "-"
-        team = policy.above[name]
+    known = {one.path[-1]: rounded(one.spent) for one in summary.limits}
+    rows = [("the budget", rounded(policy.d_out), "-", "-", rounded(summary.spent))]
+    for name, limit in policy.limits.items():
+        team, spent = policy.above[name], known.get(limit.label(name, today()), "-")
         shown = name if team is None else f"{team} > {name}"
-        rows.append((shown, _text(d_out), every or "-", str(until or "-"), spent))
+        ends = limit.every or "-", str(limit.until or "-")
+        rows.append((shown, rounded(limit.d_out), *ends, spent))
     for line in _table(("limit", "d_out", "every", "until", "spent"), rows):
         print(line)
 

@@ -305,6 +305,26 @@ def apply_policy(
     :return: the ledger, and the filter
     :raises InvalidValueError: if the ledger promised something else, with the line of the policy
     :raises LedgerError: if there is no ledger, or it cannot be opened
+
+    :example:
+
+    >>> import tempfile
+    >>> from functools import partial
+    >>> from pathlib import Path
+    >>> from opendp_concurrent.ledger import apply_policy, read_policy
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = Path(folder.name) / "policy.json"
+    >>> _ = file.write_text('{"dataset": "visits", "d_in": 1, "cap": {"epsilon": 2.0}}')
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    >>> make = partial(oc.make_concurrent_filter, odometer)
+    >>> ledger, cap = apply_policy(
+    ...     read_policy(file), Path(folder.name) / "budget.db", make, create=True
+    ... )
+    >>> cap([1, 2, 3]).remaining()
+    2.0
+    >>> ledger.close()
+    >>> folder.cleanup()
     """
     terms = {"d_in": policy.d_in, "d_out": policy.d_out}
     with TemporaryDirectory() as folder, create_ledger(Path(folder, "trial"), "trial") as trial:

@@ -154,7 +154,7 @@ class _Budget:
             told += [(_loss(cap.terms.d_out), f"cap{of}"), (_loss(cap.left), f"remains{of}")]
         if self._typical is not None:
             told += [(_loss(self._typical), "typical price: the median of the last 100 charges")]
-            told += [(self._after(cap), "after a launch of that price")]
+            told += [(self._after(cap), "left after a launch of that price")]
         cells = "".join(
             f"<div><b>{one}</b><span>{_escaped(what)}</span></div>" for one, what in told
         )
