@@ -272,6 +272,31 @@ def budgets(plain):
     plain.legend(loc="lower right")
 
 
+def sampled_steps(plain):
+    """Poisson-sampled Gaussian steps, beside two accountants of dp-accounting."""
+    from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
+    from dp_accounting.pld import PLDAccountant
+    from dp_accounting.rdp import RdpAccountant
+
+    step = PoissonSampledDpEvent(1e-3, GaussianDpEvent(1.0))
+    ours = oc.fdp.from_dp_event(step)
+    launches = np.unique(np.geomspace(1, 200_000, 40).round().astype(int)).tolist()
+    ax = plot_budgets(
+        {"oc.fdp: from both sides": lambda k: ours.power(k).epsilon_bounds(DELTA)},
+        launches,
+        ylabel=f"ε at δ = {DELTA:g}",
+        ax=plain,
+    )
+    for name, accountant, line in (
+        ("dp-accounting: PLDAccountant", PLDAccountant, "--"),
+        ("dp-accounting: RdpAccountant", RdpAccountant, ":"),
+    ):
+        values = [accountant().compose(step, k).get_epsilon(DELTA) for k in launches]
+        ax.plot(launches, values, line, label=name)
+    ax.set(xscale="log", yscale="log", xlabel="steps", ylim=(3e-4, 20.0))
+    ax.legend()
+
+
 def marginals(folder: Path) -> None:
     """Made by its benchmark, from the counts that are in the table beside it."""
     sys.path.insert(0, str(BENCHMARKS))
@@ -313,6 +338,7 @@ PLOTS = {
     ledger_week: (7.5, 4.0),
     ledger_blocks: (7.5, 4.0),
     plan: (6.0, 4.0),
+    sampled_steps: (6.0, 4.0),
 }
 TREES = natural, best_order, least_slack, adaptive_parts
 

@@ -74,7 +74,7 @@ def largest_rate(
     The plan at ``value`` is within the target: its certified upper bound on δ is at most ``delta``.
     Losses of Poisson-sampled noise rise with the rate. So no rate from ``beyond`` on is within the
     target, and ``beyond`` is at most 1 + ``tolerance`` times ``value`` wherever the bounds on δ can
-    tell rates that close. At most 50 plans are evaluated between the default bounds.
+    tell rates that close. About 10 plans are evaluated, at most 60 between the default bounds.
 
     :param plan: from a rate, a double, to a session or a symmetric trade-off function
     :param epsilon: ε of the target, at least 0
@@ -111,9 +111,9 @@ def smallest_sigma(
     The plan at ``value`` is within the target: its certified upper bound on δ is at most ``delta``.
     Losses of Gaussian noise, and of Laplace noise, fall with its scale, also on Poisson-sampled
     units. So no scale up to ``beyond`` is within the target, and ``value`` is at most 1 +
-    ``tolerance`` times ``beyond`` wherever the bounds on δ can tell scales that close. At most 50
-    plans are evaluated between the default bounds. Noise that is cut off may lose more at a larger
-    scale: the result is then within the target, but need not be the smallest.
+    ``tolerance`` times ``beyond`` wherever the bounds on δ can tell scales that close. About 10
+    plans are evaluated, at most 60 between the default bounds. Noise that is cut off may lose more
+    at a larger scale: the result is then within the target, but need not be the smallest.
 
     :param plan: from a scale, a double, to a session or a symmetric trade-off function
     :param epsilon: ε of the target, at least 0
@@ -147,8 +147,8 @@ def most_steps(
     The ``value`` steps are within the target: their certified upper bound on δ is at most
     ``delta``. Losses rise with the number of steps, so no number from ``beyond`` on is within the
     target. ``beyond`` is ``value`` + 1 wherever the bounds on δ can tell them apart; elsewhere
-    ``value`` is the largest that was shown to be within the target, to a 10,000th part. At most
-    85 plans are evaluated, and at most 2^40 steps are tried.
+    ``value`` is the largest that was shown to be within the target, to a 10,000th part. About 15
+    plans are evaluated, at most 150, and at most 2^40 steps are tried.
 
     :param step: losses of one step, as a session or a symmetric trade-off function
     :param epsilon: ε of the target, at least 0
