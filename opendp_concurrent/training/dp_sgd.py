@@ -19,6 +19,7 @@ from ..combinators.constructor import constructor
 from ..combinators.interactive_measurement import constant_map, make_measurement
 from ..errors import InvalidTypeError, InvalidValueError, tell_charged
 from ..errors import charged as known_charged
+from ..fdp.allocation import LEAST_SIGMA, MOST_SIGMA
 from ..individual.rows import check_people, open_rows
 from ..interrupts import Lock
 from ..measures import composition_measure
@@ -210,6 +211,11 @@ def make_dp_sgd(
         name, value = ("batches", batches) if sample_rate is None else ("sample_rate", sample_rate)
         raise InvalidValueError(f"{name} ({value}) must be in (0, 1], or at least 2 batches")
     sigma = checks.positive(noise_multiplier=noise_multiplier)
+    least, most = (1 / 16, 1e6) if rate else (LEAST_SIGMA, MOST_SIGMA)
+    if not least <= sigma <= most:
+        raise InvalidValueError(
+            f"noise_multiplier ({sigma}) must be at least {least:g}, at most {most:g}"
+        )
     noisy = NoisySum(_MOST_SIZE(size=size), checks.positive(max_grad_norm=max_grad_norm), sigma)
     opendp_measure = approximate(max_divergence())
     measure = composition_measure(opendp_measure)
@@ -217,7 +223,7 @@ def make_dp_sgd(
     if not 0.0 < budget[1] < 1.0:
         raise InvalidValueError(f"d_out[1] ({budget[1]}) must be in (0, 1): Gaussian noise needs δ")
     rounds = Rounds(sigma, rate, number, noisy.size, budget[1])
-    start: Accumulator = rounds.start()  # refuses noise and rates of which no bound is known
+    start: Accumulator = rounds.start()
     odometer = make_concurrent_odometer(
         input_domain, input_metric, opendp_measure, accumulator=rounds
     )
