@@ -31,6 +31,7 @@ from .subsampled import Subsampled
 
 _CELLS = 600  # of a noise
 _TERMS = 7  # of a series for the mass of a narrow cell
+_LEAST_EPSILON = 1e-9  # of Laplace noise: with less, cells have no width
 _MOST_RATIO = 600.0  # largest |y|, for exponentials that stay in the doubles
 
 
@@ -160,7 +161,7 @@ def _narrow(middle: Array, half: Array) -> tuple[Array, Array]:
 @lru_cache(maxsize=64)
 def _laplace(epsilon: float) -> _Noise | None:
     """Laplace noise: y is -ε left of 0 and ε right of ε, and y = 2x - ε between."""
-    if not epsilon < _MOST_RATIO:
+    if not _LEAST_EPSILON < epsilon < _MOST_RATIO:
         return None
     y = np.linspace(-epsilon, epsilon, _CELLS + 1)
     half = (y + epsilon) / 2

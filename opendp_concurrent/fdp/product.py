@@ -309,7 +309,7 @@ class Product:
         for one, n in self.factors.items():
             if isinstance(one, Subsampled):
                 found.append((one.rate, n))
-            elif isinstance(one, Finite) and len(one.losses) >= _MANY_LOSSES:
+            elif isinstance(one, Finite) and one.form is None and len(one.losses) >= _MANY_LOSSES:
                 found.append((self._memo.distance(one), n))
         return found
 

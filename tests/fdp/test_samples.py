@@ -175,6 +175,15 @@ def test_a_record_between_others_is_no_worse_in_several_dimensions():
             assert np.mean(mean) - 5 * np.std(mean) / 200 <= found.delta(epsilon)
 
 
+def test_a_record_that_is_drawn_twice_counts_twice():
+    found = with_replacement(T.gaussian(1.0), 2, 3)
+    with mp.workdps(60):
+        one, other = (drawn([mpf(first), *[mpf("-0.5")] * 2], 2) for first in ("0.5", "-0.5"))
+        for epsilon in (0.0, 1.0, 3.0, 5.0):
+            exact = delta_of("gaussian", one, other, epsilon)
+            assert exact <= mpf(found.delta(epsilon)) <= 8 * exact
+
+
 @pytest.mark.parametrize(("draws", "source"), [(1, 2), (3, 7), (40, 100), (5, 10**6)])
 def test_how_often_a_record_is_drawn(draws, source):
     with mp.workdps(60):
