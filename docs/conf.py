@@ -3,6 +3,7 @@ import sys
 from importlib.metadata import version as _version
 from pathlib import Path
 
+import opendp.prelude as dp
 from docutils import nodes
 from sphinx import addnodes
 
@@ -16,6 +17,7 @@ author = "The opendp_concurrent developers"
 release = _version("opendp-concurrent")
 extensions = [
     "sphinx.ext.autodoc",
+    "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
     "myst_nb",
@@ -34,6 +36,7 @@ html_theme_options = {
     "show_nav_level": 2,
     "show_toc_level": 2,
     "footer_end": [],
+    "navbar_persistent": ["search-button"],  # the header stays on one line at 1,280 pixels
     "logo": {"text": "opendp_concurrent"},  # without the release, which is too long for a phone
 }
 html_title = f"opendp_concurrent {release}"
@@ -42,7 +45,10 @@ html_css_files = ["wide.css"]
 html_show_sourcelink = False
 html_sidebars = {"index": [], "getting-started": [], "for-opendp": []}
 exclude_patterns = ["_build"]
-autodoc_typehints = "none"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
+viewcode_line_numbers = True
 autodoc_member_order = "bysource"
 suppress_warnings = ["config.cache"]
 
@@ -87,6 +93,47 @@ def _link(key):
     return nodes.reference(key, key, refuri=link, reftitle=title, internal=False)
 
 
+OPENDP = f"https://docs.opendp.org/en/v{_version('opendp')}/api/python/"
+
+
+def _in_opendp(name):
+    """Return where OpenDP documents a name, such as ``dp.c.make_composition``."""
+    found = dp
+    try:
+        for part in name.split(".")[1:]:
+            found = getattr(found, part)
+    except AttributeError:
+        return None
+    module = getattr(found, "__module__", None) or ""
+    named = getattr(found, "__name__", None) == name.rpartition(".")[2]
+    if not (module.startswith("opendp.") and callable(found) and named) or "._" in module:
+        return None
+    return f"{OPENDP}{module}.html#{module}.{found.__qualname__}"
+
+
+def _link_opendp(app, doctree):
+    """Make a literal that is a name of OpenDP a link to its documentation."""
+    for literal in list(doctree.findall(nodes.literal)):
+        named = re.fullmatch(r"(dp(?:\.\w+)+)(?:\(.*\))?", literal.astext())
+        if named is None or isinstance(literal.parent, (nodes.reference, nodes.title)):
+            continue
+        address = _in_opendp(re.sub(r"\.then_(?=\w+$)", ".make_", named[1]))
+        if address is not None:
+            link = nodes.reference("", "", refuri=address, reftitle="OpenDP", internal=False)
+            literal.replace_self(link)
+            link += literal
+
+
+def _link_types(app, env, node, content):
+    """Link a type of OpenDP in a signature."""
+    target = node.get("reftarget", "")
+    if not target.startswith("opendp."):
+        return None
+    module = target.rpartition(".")[0]
+    address = f"{OPENDP}{module}.html#{target}"
+    return nodes.reference("", "", content, refuri=address, internal=False)
+
+
 def _names_are_short(app, doctree):
     """Show names as they are imported: ``import opendp_concurrent as oc``."""
     for node in doctree.findall(addnodes.desc_addname):
@@ -99,4 +146,6 @@ def setup(app):
     app.connect("autodoc-process-docstring", _then_is_short)
     app.connect("autodoc-process-signature", _handles_are_not_constructed)
     app.connect("doctree-read", _link_papers)
+    app.connect("doctree-read", _link_opendp)
+    app.connect("missing-reference", _link_types)
     app.connect("doctree-read", _names_are_short)

@@ -7,6 +7,7 @@ the package does not import them. An invalid argument raises ``InvalidTypeError`
 ``InvalidValueError``, which names it.
 """
 
+from ..accounts.rule import Within
 from ..public import names_of
 from .filters.adversary import Worst, worst_analyst
 from .filters.menu import Item, Limited, response_menu
@@ -56,6 +57,7 @@ __all__ = [
     "Simulation",
     "Stop",
     "Tape",
+    "Within",
     "Worst",
     "audit",
     "certify",

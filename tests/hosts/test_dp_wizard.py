@@ -18,6 +18,7 @@ from dp_wizard.utils.code_generators import AnalysisPlan, AnalysisPlanColumn
 from dp_wizard.utils.code_generators.analyses import histogram, mean, median
 from dp_wizard.utils.code_generators.notebook_generator import NotebookGenerator
 
+from opendp_concurrent.native.advisories import known
 from opendp_concurrent.queryables.mechanism import ConcurrentMeasurement
 
 mpl.use("agg")
@@ -86,7 +87,8 @@ def run(code):
         try:
             exec(code, names)
         except Exception as error:
-            return names, f"{type(error).__name__}: {str(error).splitlines()[0][:60]}"
+            last = [line for line in str(error).splitlines() if line.strip(' "()')][-1:]
+            return names, f"{type(error).__name__}: {' '.join(last).strip()[:80]}"
         finally:
             plt.close("all")
     return names, None
@@ -104,11 +106,15 @@ def test_statistics_run_on_contexts_of_this_package(case, path):
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_synthetic_data_are_made_where_opendp_alone_makes_them(case, path):
+def test_synthetic_data_are_made_where_opendp_alone_makes_them(case, path, monkeypatch):
+    """The owner accepts the fault of ``cut``, which contingency tables with cuts use."""
+    monkeypatch.setattr(known, "ACCEPTED", set(known.ACCEPTED))
+    oc.accept_advisories("opendp#2939")
     code = notebook(Product.SYNTHETIC_DATA, path, *case)
     _, alone = run(code)
     with oc.swapped_in():
         names, error = run(code)
     assert error == alone
-    if error is None:
-        assert isinstance(names["synth_context"].accountant, ConcurrentMeasurement)
+    if alone is not None:
+        pytest.skip(f"OpenDP alone fails in the same way: {alone}")
+    assert isinstance(names["synth_context"].accountant, ConcurrentMeasurement)
