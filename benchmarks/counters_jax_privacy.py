@@ -18,7 +18,7 @@ from pathlib import Path
 import jax
 import numpy as np
 from _timing import parser, print_machine, print_table, report
-from jax_privacy.matrix_factorization import buffered_toeplitz
+from jax_privacy.matrix_factorization import banded, buffered_toeplitz, toeplitz
 
 TABLE = Path(__file__).parents[1] / "opendp_concurrent/counters/factors/buffers_table.py"
 
@@ -54,6 +54,24 @@ def theirs(horizon: int, count: int) -> dict[str, buffered_toeplitz.BufferedToep
     return {"formula": made, "search": found}
 
 
+def participations() -> None:
+    """Print their errors for units with k items, b steps apart: T, k, b, Toeplitz, banded."""
+    for horizon, most, apart in ((2048, 4, 512), (2048, 16, 128), (365, 52, 7), (365, 12, 30)):
+        found = toeplitz.optimize_banded_toeplitz(horizon, apart)
+        square = toeplitz.minsep_sensitivity_squared(
+            found, min_sep=apart, max_participations=most, n=horizon
+        )
+        error = np.mean(toeplitz.per_query_error(strategy_coef=found, n=horizon))
+        row: list[float] = [horizon, most, apart, float(np.sqrt(square * error))]
+        if apart <= 32:  # minutes for more
+            general = banded.optimize(horizon, bands=apart)
+            square = banded.minsep_sensitivity_squared(
+                general, min_sep=apart, max_participations=most
+            )
+            row.append(float(np.sqrt(square * np.mean(banded.per_query_error(general)))))
+        print("".join(f"{cell:>12.6g}" for cell in row), flush=True)
+
+
 def main() -> None:
     """Run, print, report."""
     options = parser(__doc__).parse_args()
@@ -74,6 +92,7 @@ def main() -> None:
         ["jax_privacy by", "T", "buffers", "here", "jax_privacy", "seconds"],
         rows,
     )
+    participations()
     report(figures, {}, {}, options)
 
 

@@ -90,6 +90,8 @@ def make_counter(
     * ``method="buffered"``, the default: a factorisation with a rational generating function
       [DMPST24], with O(log T) state. One release for each step has noise of ``scale``. With or
       without a horizon the sum of squares of an event's moves is bounded, by about 3 to 6.
+    * ``method="banded"``: a power of the prefix sums with few bands, whose items are kept. The
+      default with ``participations``, where its error is smaller.
     * ``method="square_root"``: the square root of the prefix sums [FHU23], with O(T) state. To
       compare; ``"buffered"`` has a smaller error.
 
@@ -104,6 +106,12 @@ def make_counter(
 
     Trees draw the noise of a node at its first use. Factorisations draw noise at every step.
 
+    With ``participations`` and ``separation``, distances are numbers of users. Each user has at
+    most k items, at least b steps apart. Under zCDP, tCDP, Rényi and Gaussian DP this costs less than k
+    times one item [KL24], [CGMMRTX23], also if users react to answers. With Laplace noise and for
+    trees it costs k times one item, whatever the separation.
+    :func:`.make_bounded_contributions` enforces both numbers.
+
     Guarantee: the map is a bound against a strongly adaptive adversary [HSV25, Definition 3.3].
     An added or removed event moves a sum by at most the largest item. A changed event moves it by
     at most the range of the items and 0.
@@ -111,11 +119,14 @@ def make_counter(
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: ``oc.integer_stream(lower, upper)``
-    :param input_metric: ``oc.event_presence()`` or ``oc.event_change()``
+    :param input_metric: ``oc.event_presence()``, ``oc.event_change()``, or ``oc.user_presence()``
+        with participations
     :param output_measure: how privacy is measured
     :param scale: scale of the noise of one node, or of one release of a factorisation
     :param horizon: largest number of steps; unlimited if left out
     :param method: one of the names above; the default for the noise if left out
+    :param participations: k, the largest number of items per user; then distances are users
+    :param separation: b, the least number of steps from one item of a user to the next
     :return: a measurement on the empty stream
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: for other measures; build for zCDP, and cast

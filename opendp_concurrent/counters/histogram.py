@@ -108,11 +108,13 @@ def make_histogram_counter(
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: ``oc.category_stream(categories)``, of a number or of names
-    :param input_metric: ``oc.event_presence()`` or ``oc.event_change()``
+    :param input_metric: as in :func:`.make_counter`
     :param output_measure: how privacy is measured
     :param scale: scale of the noise of one node, or of one release of a factorisation
     :param horizon: largest number of steps; unlimited if left out
     :param method: as in :func:`.make_counter`
+    :param participations: as in :func:`.make_counter`
+    :param separation: as in :func:`.make_counter`
     :return: a measurement on the empty stream
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: as :func:`.make_counter`

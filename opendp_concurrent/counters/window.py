@@ -161,6 +161,8 @@ def make_window_counter(
       steps [APT24]. An item is in h nodes, where (k^h - 1)/2 >= W.
     * ``method="buffered"``, the default for Gaussian noise: the difference of two prefix sums of a
       factorisation [DMPST24]. One release for each step has noise of ``scale``.
+    * ``method="banded"``: the same with a power of the prefix sums, with few bands. The default
+      with ``participations``, where its error is smaller.
     * ``method="trees"``: two binary trees for each block. An item is in at most log2 W + 1 nodes if
       W is a power of two, and in at most 2 (floor(log2 W) + 1) nodes for any W. It has either
       noise, and draws it only when a query needs it.
@@ -170,11 +172,13 @@ def make_window_counter(
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: ``oc.integer_stream(lower, upper)``
-    :param input_metric: ``oc.event_presence()`` or ``oc.event_change()``
+    :param input_metric: as in :func:`.make_counter`
     :param output_measure: how privacy is measured
     :param scale: scale of the noise of one node, or of one release of a factorisation
     :param window: W, the number of steps in the window
     :param method: one of the names above; the default for the noise if left out
+    :param participations: as in :func:`.make_counter`
+    :param separation: as in :func:`.make_counter`
     :return: a measurement on the empty stream
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: as :func:`.make_counter`

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..arguments.checks import is_a
 from ..errors import InvalidValueError
+from ..exact.participations import Participations
 from ..measures import composition_measure
 from ..measures.kinds import PURE, TRADEOFF
 from ..native import opendp as _native
@@ -25,6 +26,7 @@ from .kinds import WIDEST
 
 MOST_WORK = 1500  # units of about a millisecond
 MOST_KEYS = 1000
+MOST_STEPS = 2**20  # of a counter that keeps its items
 MOST_INTEGERS = 2**17
 _SIMPLE = (str, int, float, bool, date, type(None))
 _GIVEN = Mapping[str, Any]
@@ -130,8 +132,11 @@ def _blocks(given: _GIVEN) -> float:
 
 def _counter(given: _GIVEN) -> float:
     horizon = given.get("horizon", given.get("window"))
-    steps = horizon if type(horizon) is int and given.get("method") == "square_root" else 0
-    return 20.0 + 0.001 * max(steps, 0)
+    steps = min(max(horizon, 0), MOST_STEPS) if type(horizon) is int else 0
+    spaced = is_a(_native.descriptor(given.get("input_metric")), Participations)
+    if spaced or given.get("participations") is not None or given.get("method") == "banded":
+        return 500.0 + 0.005 * steps  # powers and bands are compared
+    return 20.0 + (0.001 * steps if given.get("method") == "square_root" else 0.0)
 
 
 def _universe(given: _GIVEN) -> float:

@@ -686,6 +686,26 @@ SUBJECTS: tuple[Subject, ...] = (
         **COUNTER,
     ),
     Subject(
+        "banded counter",
+        covers=_both("counter"),
+        make=lambda seen: Built("counter", (stream()[0], oc.user_presence(2, 3)))(
+            dp.zero_concentrated_divergence(),
+            scale=2.0**23,
+            horizon=100,
+            participations=2,
+            separation=3,
+        ),
+        **COUNTER,
+    ),
+    Subject(
+        "banded counter",
+        covers=_both("counter"),
+        make=lambda seen: Built("counter", (stream()[0], oc.user_presence(2, 3)))(
+            dp.zero_concentrated_divergence(), scale=2.0**23, horizon=100
+        ),
+        **COUNTER,
+    ),
+    Subject(
         "buffered window",
         covers=_both("window_counter"),
         make=lambda seen: Built("window_counter", stream())(

@@ -293,6 +293,13 @@ CASES = {
         )
         for index in range(500)
     ],
+    "counters of users who come back": lambda: [
+        call(
+            "make_counter", **{**STREAM, "input_metric": call("user_presence", participations=2)},
+            output_measure=ZCDP, scale=4.0, horizon=4000 + index,
+        )
+        for index in range(500)
+    ],
     "buffered counters": lambda: [
         call(
             "make_counter", **STREAM, output_measure=ZCDP, scale=4.0, horizon=2**50 - index,

@@ -2,7 +2,7 @@
 
 c_0 = 1 and c_k = c_{k-1} (1 - (1-s)/k), for 0 < s <= 1, so that c never rises. With s = 1/2 and all
 bands, C is the square root of the prefix sums [FHU23]. A unit that comes back after b steps is in
-few of the same releases if there are b bands, and then a larger s is better [CXM23].
+few of the same releases if there are b bands, and then a larger s is better [CGMMRTX23].
 
 c is rounded down to integers times 2^-fine, so the norm of C is exact. A step needs time and memory
 that grow with the bands.
