@@ -1,6 +1,6 @@
 """What training by rounds costs, and how accurate it is, beside plain alternatives.
 
-    python benchmarks/rounds.py [--quick] [--json]
+    python benchmarks/rounds.py [--quick] [--json] [--save]
 
 A logistic regression on the survey of [Fair, 1978] (6,366 women; statsmodels, of the extra
 ``demo``): whether there was an affair. Columns are scaled by public ranges. The peers are training

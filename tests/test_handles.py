@@ -63,6 +63,9 @@ RETURNED = {
     "ContinualQueryable": lambda: counter()([]),
     "StreamQueryable": stream,
     "OwnStreamQueryable": lambda: oc.c.make_bounded_interactive(counter(), 9)([]),
+    "SharedReleaseQueryable": lambda: root()(
+        SPACE >> dp.t.then_count() >> oc.m.then_shared_release(PURE)
+    ),
     "Readable": lambda: counter()([]),
     "WithParts": lambda: parts()([1]),
     "WithSynthetic": lambda: weights()([1]),

@@ -21,12 +21,11 @@ def decide(trial: Trial, charge: Charge, turn: SqlTurn) -> bool:
     :raises BudgetExceededError: if an account refuses; nothing is written then
     """
     chain, plans = trial.chain, trial.plans
+    totals = [*map(turn.total, charge.limits), turn.accumulator]
+    losses = [*(one.d_mid for one in charge.limits), charge.d_mid]
     if not trial.stands_after(turn.planned):
         return False
-    places = [place for place, _ in limits_of(chain)]
-    totals = [*(turn.total(one) for one in charge.limits), turn.accumulator]
-    losses = [*(one.d_mid for one in charge.limits), charge.d_mid]
-    places.append(len(chain) - 1)
+    places = [*dict(limits_of(chain)), len(chain) - 1]
     for place, total, d_mid in zip(places, totals, losses, strict=True):
         plans[place] = chain[place].plan_on(total, d_mid, trial, place)
         if not turn.planned:  # the total is on disk
@@ -34,7 +33,10 @@ def decide(trial: Trial, charge: Charge, turn: SqlTurn) -> bool:
     if trial.fits > trial.least and any(isinstance(one, BudgetExceededError) for one in plans):
         return False
     refuse(chain, plans)
-    *limits, root = (chain[place].planned(plans[place]) for place in places)
+    after = []
+    for place in places:
+        after.append(chain[place].planned(plans[place]))
+    *limits, root = after
     turn.write(charge, root, trial.fits, tuple(limits))
     turn.planned.update(zip(chain, plans, strict=True))
     return True

@@ -43,6 +43,7 @@ from opendp_concurrent.ledger.records.limited import LimitedCharge, Opened
 from opendp_concurrent.ledger.records.terms import read_terms, write_terms
 from opendp_concurrent.measures import register
 from opendp_concurrent.measures.shapes import PairMeasure
+from opendp_concurrent.releases.shared_release import _Steps as Steps
 from opendp_concurrent.stopping.any_time import any_time
 from opendp_concurrent.sums.orders_sum import GridCurve, OnOrders
 from opendp_concurrent.sums.square_sum import Squares
@@ -228,7 +229,8 @@ def test_every_accounting_of_the_package_is_written_or_refused():
             if one.__module__ == module.name and dataclasses.is_dataclass(one):
                 known |= {one} if callable(getattr(one, "start", None)) else set()
     assert {Advanced, LeastOmega} <= known
-    assert known - set(BY_CLASS) == {FromRule, Products}
+    unkept = {FromRule, Products, Steps}  # the last one is of shared releases, never at a root
+    assert known - set(BY_CLASS) == unkept
 
 
 @pytest.fixture
