@@ -107,9 +107,9 @@ def make_counter(
     Trees draw the noise of a node at its first use. Factorisations draw noise at every step.
 
     With ``participations`` and ``separation``, distances are numbers of users. Each user has at
-    most k items, at least b steps apart. Under zCDP, tCDP, Rényi and Gaussian DP this costs less than k
-    times one item [KL24], [CGMMRTX23], also if users react to answers. With Laplace noise and for
-    trees it costs k times one item, whatever the separation.
+    most k items, at least b steps apart. Under zCDP, tCDP, Rényi and Gaussian DP this costs less
+    than k times one item [KL24], [CGMMRTX23], also if users react to answers. With Laplace noise
+    and for trees it costs k times one item, whatever the separation.
     :func:`.make_bounded_contributions` enforces both numbers.
 
     Guarantee: the map is a bound against a strongly adaptive adversary [HSV25, Definition 3.3].
