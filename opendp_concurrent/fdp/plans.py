@@ -28,6 +28,7 @@ Plan = Callable[[float], "Session | TradeoffFunction"]
 MOST_STEPS = 2**40
 _FACTOR = 4.0  # between the first numbers that are tried; it is squared until the answer changes
 _LARGEST_FACTOR = 256.0
+_MOST_TURNS = 400  # far more than are needed: each three halve the logarithm of a ratio
 _FAR, _NEAR = 12.0, 0.5  # ln of δ at two ends: where to halve, and where narrow bounds are needed
 _LEAST = 1e-9  # ln of δ over the target: no less
 _RATE, _SIGMA = 2.0**-6, 1.0  # tried first
@@ -232,7 +233,7 @@ class _Search:
             )
         number, factor = min(max(start, low), high), _FACTOR
         first, excess = self.meets(number), self.excess
-        while True:
+        for _ in range(_MOST_TURNS):
             rises = more_is_private is not first
             onward = min(number * factor, high) if rises else max(number / factor, low)
             if onward == number:
@@ -260,7 +261,9 @@ class _Search:
                 "any step, but this was not shown; pass a larger target, or plan less"
             )
         good, bad, factor = (0, self.excess), 1, 2
-        while self.meets(bad):
+        for _ in range(_MOST_TURNS):
+            if not self.meets(bad):
+                break
             if bad == most:
                 return self.found()
             good, bad = (bad, self.excess), min(factor * bad, most)
@@ -287,8 +290,10 @@ class _Search:
         :param number_near: from a number and two around it to one between these
         """
         turns_since = 0
-        while not is_done(ends[0][0], ends[1][0]):
+        for _ in range(_MOST_TURNS):
             (good, less), (bad, more) = ends
+            if is_done(good, bad):
+                break
             span = log(bad) - log(good)
             share = 0.5
             if turns_since < 2 and more - less < _FAR:
