@@ -156,7 +156,6 @@ def test_attributes_of_one_value_cost_nothing():
 
 def test_too_many_tables_below_others_have_no_optimum():
     """A table of 24 bits has 2^24 below it, and is planned at once without them."""
-    found = MarginalStrategies(
-        Marginals((2,) * 24, [tuple(range(24))]), Change(laplace=False, changed=False)
-    )
+    queries = Marginals((2,) * 24, [tuple(range(24))])
+    found = MarginalStrategies(queries, Change(laplace=False, changed=False))
     assert found.names == ("histogram", "queries")
