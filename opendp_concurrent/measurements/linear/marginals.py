@@ -32,6 +32,7 @@ from .tails import Shape
 Set = tuple[int, ...]
 FINE = 64  # steps of the smallest weight, so that rounding costs less than a percent
 MOST_BITS = 27  # of weights and of what the tables grow by: cells and counts have the others
+MOST_PARTS = 2**16  # tables below others: about a second to plan, and as much to answer
 PATTERNS = 16  # attributes up to which all ways in which two records differ are looked at
 
 
@@ -81,7 +82,7 @@ class Marginals:
                 )
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "sets", sets)
-        if not max(self.queries, sum(2 ** len(one) for one in sets)) <= MOST_VALUES:
+        if not self.queries <= MOST_VALUES:
             raise InvalidValueError(
                 f"sets must have at most 2^27 cells in all, found {self.queries}"
             )
@@ -122,7 +123,10 @@ class MarginalStrategies:
     @property
     def names(self) -> tuple[str, ...]:
         """The strategies that there are for this noise."""
-        return (HISTOGRAM, QUERIES) if self._change.laplace else (HISTOGRAM, QUERIES, OPTIMUM)
+        parts = sum(2 ** len(self._varying(one)) for one in self._all.sets)
+        if self._change.laplace or parts > MOST_PARTS:
+            return HISTOGRAM, QUERIES
+        return HISTOGRAM, QUERIES, OPTIMUM
 
     def __call__(self, name: str) -> Strategy:
         """Return a strategy."""

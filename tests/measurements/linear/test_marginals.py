@@ -145,3 +145,17 @@ def test_bad_input(arguments, error, match):
 def test_another_universe_is_refused():
     with pytest.raises(InvalidValueError, match="^queries must be on the 25 cells"):
         oc.m.make_linear_queries(*SPACE, ZCDP, 1, 0.5, 25, KNOWN["mixed"])
+
+
+def test_attributes_of_one_value_cost_nothing():
+    """40 of them would have 2^43 tables below one."""
+    queries = Marginals((1,) * 40 + (2,) * 3, [tuple(range(43))])
+    assert queries.queries == 8
+    assert MarginalStrategies(queries, Change(laplace=False, changed=False)).names[-1] == "optimum"
+
+
+def test_too_many_tables_below_others_have_no_optimum():
+    """A table of 24 bits has 2^24 below it, and is planned at once without them."""
+    queries = Marginals((2,) * 24, [tuple(range(24))])
+    found = MarginalStrategies(queries, Change(laplace=False, changed=False))
+    assert found.names == ("histogram", "queries")
