@@ -281,7 +281,7 @@ def test_gaussian_noise_has_the_bound_of_its_variance():
         ({"window": 7}, lambda steps: window_rows(steps, 7), 100),
         ({"window": 30}, lambda steps: window_rows(steps, 30), 150),
     ],
-    ids=str,
+    ids=["digits", "epochs", "doubling", "windows of 7", "windows of 30"],
 )
 def test_bounds_are_within_1_3_of_the_true_quantile(made, rows, steps):
     """4,000 runs of the same sums of Laplace noise on the reals."""
