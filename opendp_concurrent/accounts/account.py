@@ -183,7 +183,7 @@ class Account:
         keeper = None if bound is None else bound.keeper
         self.keeper: Keeper = History() if keeper is None else keeper
         self._arbiter: Arbiter = parent._arbiter if parent else self.keeper  # type: ignore[assignment]
-        self.lock: Lock = parent.lock if parent else Lock()
+        self.lock: Lock = parent.lock if parent else self.keeper.lock or Lock()
         below = parent.lifecycle if parent else innermost_running()
         self.lifecycle: Lifecycle = Lifecycle(
             below,

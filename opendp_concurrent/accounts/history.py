@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from ..errors import BudgetExceededError
+from ..interrupts import Lock
 from .charge import Terms
 from .price import Price
 
@@ -24,6 +25,10 @@ class Keeper(Protocol):
 
     recorded: ClassVar[bool]
     what: ClassVar[str]
+
+    @property
+    def lock(self) -> Lock | None:
+        """The lock of all trees that a budget in a ledger keeps; None if each has its own."""
 
     @property
     def dataset(self) -> str:
@@ -75,6 +80,7 @@ class History:
     """The launches of one account, in the memory of this process."""
 
     __slots__ = ("prices",)
+    lock: ClassVar[Lock | None] = None
     recorded: ClassVar[bool] = False
     what: ClassVar[str] = "compositor"
     dataset: ClassVar[str] = ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from ..errors import InvalidTypeError
+from ..interrupts import Lock
 from ..sums.accumulator import Accumulator
 from .charge import Book, Charge, Kept, LimitBook, LimitCharge, Terms
 from .history import Keeper
@@ -34,6 +35,7 @@ class _Kept:
 
     def __init__(self, book: Kept) -> None:
         self._kept = book
+        self.lock: Lock | None = None
 
     @property
     def dataset(self) -> str:
@@ -78,6 +80,7 @@ class OnLedger(_Kept):
     def __init__(self, book: Book) -> None:
         super().__init__(book)
         self._book = book
+        self.lock = Lock()  # whoever leads a turn charges the accounts of all trees
 
     def open_limit(self, at: Keeper, path: tuple[str, ...], terms: Terms) -> OnLimit:
         """Open a limit on the budget, or on another limit."""

@@ -45,6 +45,9 @@ class Levels(Protocol):
     def keep(self, level: int, answer: Answer) -> None:
         """Note that the launch of a level has answered."""
 
+    def check(self, level: int) -> None:
+        """Raise, for public reasons, if there is no answer at a level."""
+
     def at(self, level: int) -> Answer:
         """Return the answer at a level that needs no launch."""
 
@@ -88,6 +91,9 @@ class LaplaceLevels:
         del answer
         self.finest = level
 
+    def check(self, level: int) -> None:
+        """There is one at any level up to the finest one."""
+
     def at(self, level: int) -> Answer:
         """Return the answer at any level up to the finest one."""
         assert self._chain is not None
@@ -120,15 +126,17 @@ class GaussianLevels:
         self._means[level] = precision, _combined(mean, answer, lambda x, y: x + share * (y - x))
         self.finest = level
 
-    def at(self, level: int) -> Answer:
-        """Return the mean of the first releases, as many as a level admits."""
-        known = [one for one in self._means if one <= level]
-        if not known:
+    def check(self, level: int) -> None:
+        """Raise below the first level."""
+        if level < min(self._means):
             raise InvalidValueError(
                 f"level ({level_of(level)}) is below that of the first answer, and Gaussian noise "
                 f"is not made coarser; ask for level {level_of(min(self._means))}, which is free"
             )
-        return self._means[max(known)][1]
+
+    def at(self, level: int) -> Answer:
+        """Return the mean of the first releases, as many as a level admits."""
+        return self._means[max(one for one in self._means if one <= level)][1]
 
     def accuracy(self, domain: Domain, level: float) -> Accuracy:
         """Return that of a mean, whose tails are at most those of a Gaussian [CKS20]."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from opendp.mod import Queryable, serialize
 
 from ..accounts.account import Account
@@ -10,9 +13,12 @@ from ..arguments.checks import positive
 from ..arguments.provenance import written
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..interrupts import Lock, let_in
+from ..queryables.accuracy import Accuracy
 from ..queryables.data import Sealed, check_process, seal, unseal
 from ..queryables.handle import Handle
+from ..queryables.machine import forget_frames
 from ..queryables.mechanism import ConcurrentOdometer
+from ..queryables.opaque import hide_errors
 from ..queryables.session import Launcher
 from ..queryables.spawn import head
 from ..sums.pair_sum import PairSum
@@ -46,10 +52,17 @@ class SharedReleaseQueryable(Handle, Queryable):
         :raises InvalidTypeError, InvalidValueError: naming the argument
         :raises HaltedError, ForkedError: the handle that this was opened on is closed
         """
-        return self._send(level)
+        return without_frames(self._send, level)
 
     def _ask(self, level: Argument) -> Answer:
-        asked, session = units_of(positive(level=level)), self._session
+        answer = self._at(units_of(positive(level=level)))
+        for postprocessor in self._odometer.postprocessors:
+            answer = let_in(postprocessor, answer)
+        return answer
+
+    def _at(self, asked: int) -> Answer:
+        """Return the answer at a level in units. Its frame has the levels, and ends here."""
+        session = self._session
         check_not_held(self._lock)
         with session.lock or self._lock, self._lock:  # in this order: turns are taken first
             levels: Levels = unseal(self._levels)
@@ -57,10 +70,8 @@ class SharedReleaseQueryable(Handle, Queryable):
                 levels.keep(asked, session.launch(levels.launch(asked, self._levels)))
             else:
                 session.account.check_open()
-            answer = levels.at(asked)
-        for postprocessor in self._odometer.postprocessors:
-            answer = let_in(postprocessor, answer)
-        return answer
+            levels.check(asked)
+            return hide_errors(session.account.lifecycle.opaque, levels.at, asked)
 
     @property
     def finest(self) -> float:
@@ -84,12 +95,25 @@ class SharedReleaseQueryable(Handle, Queryable):
         :param beta: probability of a larger error, from 1e-300 up to 1, exclusive
         :param answers: number of coordinates; it may be left out if the domain fixes it
         """
-        levels: Levels = unseal(self._levels)
         asked = level_of(units_of(positive(level=level)))
-        return levels.accuracy(self._odometer.query_space[0], asked).at(beta, answers)
+        known: Accuracy = without_frames(self._accuracy, asked)
+        return known.at(beta, answers)
+
+    def _accuracy(self, level: float) -> Accuracy:
+        levels: Levels = unseal(self._levels)
+        return levels.accuracy(self._odometer.query_space[0], level)
 
     def __repr__(self) -> str:
         return f"SharedReleaseQueryable({self._odometer.measure.name}, finest={self.finest})"
+
+
+def without_frames(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``function(*arguments)``. The frames of what it raises are removed: they have data."""
+    try:
+        return function(*arguments)
+    except BaseException as error:
+        forget_frames(error)
+        raise error from error.__cause__
 
 
 def spawn_shared(

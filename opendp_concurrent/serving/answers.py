@@ -256,6 +256,12 @@ class AnswerStore:
                     run(one.statement, one.values)
                 except Exception as error:
                     one.error = error
+        except BaseException:  # nobody knows which statements were run
+            for one in batch:
+                one.error = sqlite3.OperationalError("the thread that wrote it was interrupted")
+            with suppress(sqlite3.Error):
+                run("ROLLBACK")
+            raise
         finally:
             for one in batch:
                 one.done = True

@@ -62,7 +62,8 @@ def stored_frame(frame: Data, schema: Schema, scales: Scales) -> Stored:
     """
     engine = own_engine()
     engine.check_columns(stored_types(frame), schema, scales)
-    rows = collected(frame.select(schema.names))
+    names = list(types_of(frame))  # by position: Polars reads some names as patterns
+    rows = collected(frame.select(pl.nth([names.index(one) for one in schema.names])))
     return engine.copied(schema, _chunks(rows, scales))
 
 

@@ -13,6 +13,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.accounts.history import History
 from opendp_concurrent.errors import (
     BudgetExceededError,
     LedgerError,
@@ -387,3 +388,25 @@ def test_interrupts_at_any_moment_leave_no_thread_waiting_though_they_are_kept(s
     charges = store.charges()
     assert len(answers) <= charges <= len(answers) + 300
     assert store.open().summary().launches == charges
+
+
+def test_trees_of_one_filter_are_charged_under_one_lock(tmp_path, monkeypatch):
+    """Whoever leads charges the accounts of another tree: nobody reads these in between."""
+    with oc.ledger.create_ledger(tmp_path / "budget.db", dataset="survey") as ledger:
+        odometer = oc.make_concurrent_odometer(*space(), dp.max_divergence())
+        made = oc.make_concurrent_filter(odometer, 1, 10.0, ledger=ledger)
+        one, child = made([1]), made([2])(odometer)
+        keep, begun = History.keep, threading.Event()
+
+        def slowly(self, price, count):
+            begun.set()
+            time.sleep(0.2)
+            keep(self, price, count)
+
+        monkeypatch.setattr(History, "keep", slowly)
+        with Waiting(one, [lambda: one(count()), lambda: child(count())]) as waiting:
+            waiting.go()
+            assert begun.wait(20.0)
+            child.privacy_loss(1)
+        assert child.privacy_loss(1) == 0.25
+        assert ledger.summary().spent == 0.5

@@ -64,7 +64,7 @@ def test_gaussian_answers_are_means_weighted_by_precision():
     assert levels.at(units_of(0.5)) == pytest.approx((10 * 1 + 40 * 2 + 20 * 7) / 10)
     assert levels.at(units_of(0.1)) == 10  # the coarser one of two
     with pytest.raises(InvalidValueError, match="below that of the first .* level 0.04"):
-        levels.at(units_of(0.01))
+        levels.check(units_of(0.01))
     vectors, _ = gaussian([[10, 0], [40, 0], [20, 1]], space=ROWS)
     assert vectors.at(units_of(0.5)) == [pytest.approx(23), pytest.approx(0.7)]
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -15,6 +16,7 @@ from opendp_concurrent.errors import (
     HaltedError,
     InvalidTypeError,
     InvalidValueError,
+    MechanismError,
     ReentrantLaunchError,
     SpaceMismatchError,
     UnsupportedMeasureError,
@@ -347,3 +349,57 @@ def test_in_a_context(space):
     release(0.25)
     release(0.5)
     assert context.queryable.privacy_loss() == 0.5
+
+
+def locals_of(error):
+    """What the frames of an error hold."""
+    where, found = error.__traceback__, []
+    while where is not None:
+        found += where.tb_frame.f_locals.values()
+        where = where.tb_next
+    return found
+
+
+@pytest.mark.parametrize(
+    "fails",
+    [
+        lambda release: release(5.0),
+        lambda release: release.accuracy(0),
+        lambda release: release.accuracy(0.5, 2.0),
+    ],
+)
+def test_the_frames_of_an_error_have_no_data(fails, space):
+    release = filtered(space)(shared(space))
+    release(0.25)
+    with pytest.raises((BudgetExceededError, InvalidValueError)) as refused:
+        fails(release)
+    held = locals_of(refused.value)
+    assert not any(isinstance(one, Chain | queryable.LaplaceLevels) for one in held)
+
+
+def test_a_postprocessor_sees_no_levels_in_the_frames_that_called_it(space):
+    def look(answer):
+        frame = sys._getframe()
+        while frame is not None:
+            values = frame.f_locals.values()
+            seen.extend(one for one in values if isinstance(one, queryable.LaplaceLevels))
+            frame = frame.f_back
+        return answer
+
+    seen = []
+    release = filtered(space)(shared(space) >> look)
+    release(0.25)
+    assert seen == []
+
+
+def test_a_draw_that_fails_at_a_free_level_is_hidden_if_errors_are(space, monkeypatch):
+    def fail(self, level):
+        raise ZeroDivisionError("12345")
+
+    odometer = oc.make_concurrent_odometer(*space, PURE, opaque_errors=True)
+    release = oc.make_concurrent_filter(odometer, 1, 1.0)(ROWS)(shared(space))
+    release(0.5)
+    monkeypatch.setattr(Chain, "at", fail)
+    with pytest.raises(MechanismError) as hidden:
+        release(0.25)
+    assert "12345" not in str(hidden.value)

@@ -24,6 +24,7 @@ from opendp_concurrent.errors import (
     tell_charged,
 )
 from opendp_concurrent.serving import AnswerStore
+from opendp_concurrent.serving.answers import _Write
 
 ROOT = Path(__file__).parents[2]
 
@@ -409,3 +410,26 @@ def test_a_statement_that_fails_fails_alone(path):
         assert (errors[0], "surrogates" in str(errors[1])) == (None, True)
         assert not answers._connection.in_transaction
         assert [name for (name,) in answers._run("SELECT name FROM answers")] == list("abc")
+
+
+def test_an_interrupt_of_one_thread_tells_all_who_wait_that_nothing_is_known(path):
+    class Interrupted:
+        def __init__(self, connection):
+            self._connection = connection
+
+        def execute(self, statement, values=()):
+            if statement == "COMMIT":
+                raise SystemExit
+            return self._connection.execute(statement, values)
+
+    with AnswerStore(path) as answers:
+        connection = answers._connection
+        answers._connection, other = Interrupted(connection), _Write(INSERT, ("b", ""))
+        answers._waiting.append(other)
+        with pytest.raises(SystemExit):
+            answers._write(INSERT, "a", "")
+        answers._connection = connection
+        assert other.done
+        assert other.error is not None
+        assert not connection.in_transaction
+        assert answers._run("SELECT name FROM answers") == []

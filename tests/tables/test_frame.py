@@ -132,3 +132,15 @@ def test_a_missing_file_is_an_error_of_its_own(tmp_path):
     (tmp_path / "a.parquet").unlink()
     with pytest.raises(DataSourceError):
         oc.tables.scan(frame, {"p": int}, unit="p")
+
+
+def test_a_name_that_polars_reads_as_a_pattern_is_that_of_a_column():
+    frame = pl.LazyFrame({"^person$": [7] * 100, "person": range(100), "k": "a"})
+    people = oc.tables.scan(frame, {"^person$": int, "k": str}, "^person$")
+    counts = (
+        people.space
+        >> oc.t.then_truncate(1)
+        >> oc.t.then_table_counts(["k"], ["a"])
+        >> dp.m.then_laplace(scale=1.0)
+    )
+    assert abs(counts(people)[0] - 1) < 40  # all rows are of the unit 7, and 100 would be counted

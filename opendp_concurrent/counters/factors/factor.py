@@ -76,7 +76,7 @@ def sensitivity(factor: Factor, bits: int, shift: int, unit: Participations = ON
 
     Release t moves by at most the sum of |C_tj| ``shift`` over the unit's items j, and two steps of
     the grid for rounding. One more step is for Gaussian DP, whose certificate for a shift of m
-    steps is that of m + 1.
+    steps is that of m + 1. In a histogram, each category that the unit has items in is rounded.
     """
     exact = root_up(factor.norm_squared(bits, unit) * shift * shift)
-    return exact + SLACK * root_up(factor.horizon)
+    return exact + SLACK * root_up(factor.horizon * unit.within(factor.horizon))

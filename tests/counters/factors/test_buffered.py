@@ -11,6 +11,7 @@ import opendp_concurrent as oc
 from opendp_concurrent.counters.factors.buffered import ONE, buffered, endless, power_down, windowed
 from opendp_concurrent.counters.factors.buffers_table import BITS, ENDLESS, HORIZONS
 from opendp_concurrent.counters.factors.factor import SLACK, grid_bits, root_up, sensitivity
+from opendp_concurrent.exact.participations import Participations
 
 HORIZON = st.integers(1, 40)
 ITEMS = st.lists(st.integers(-9, 9), min_size=1, max_size=40)
@@ -138,3 +139,10 @@ def test_rounding_is_more_than_the_norm_alone():
         two = encoded(factor, 1, [items[0] + 1, *items[1:]])
         largest = max(largest, sum((a - b) ** 2 for a, b in zip(one, two, strict=True)))
     assert factor.norm_squared(1) < largest <= sensitivity(factor, 1, 1) ** 2
+
+
+def test_rounding_counts_in_each_category_of_a_unit():
+    factor, unit = buffered(1000), Participations(4, 5)
+    exact = root_up(factor.norm_squared(10, unit))
+    assert sensitivity(factor, 10, 1, unit) == exact + SLACK * root_up(4 * 1000)
+    assert sensitivity(factor, 10, 1) == root_up(factor.norm_squared(10)) + SLACK * root_up(1000)
