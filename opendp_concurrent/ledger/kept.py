@@ -3,7 +3,8 @@
 A process that has read ``EVERY`` charges since, all of which it has checked, writes the state after
 them. Whoever opens the ledger then begins there. A state is not believed, and all charges are read,
 if its digest is wrong, later charges or the newest one do not follow from it, or the triggers that
-keep charges from being changed were made anew since.
+keep charges from being changed were made anew since. SQLite has no trigger for INSERT OR REPLACE of
+an old charge: only who reads all charges finds it.
 """
 
 from __future__ import annotations
