@@ -21,7 +21,7 @@ def decide(trial: Trial, charge: Charge, turn: SqlTurn) -> bool:
     :raises BudgetExceededError: if an account refuses; nothing is written then
     """
     chain, plans = trial.chain, trial.plans
-    totals = [*map(turn.total, charge.limits), turn.accumulator]
+    totals = [*[turn.total(one) for one in charge.limits], turn.accumulator]
     losses = [*(one.d_mid for one in charge.limits), charge.d_mid]
     if not trial.stands_after(turn.planned):
         return False

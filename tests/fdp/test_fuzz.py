@@ -1001,6 +1001,7 @@ def test_no_kind_of_factor_escapes():
 
 # why each ends; searches over doubles are counted, with a constant of their module
 LOOPS = {
+    ("allocation", "_power"): "each step halves an integer",
     ("atoms", "_scaled"): "each step takes at least one outcome",
     ("subsampled", "_moments"): "each step finishes some exponents or halves a list",
     ("powers", "_last"): "doubles a step up to MOST, then halves the distance of two integers",
