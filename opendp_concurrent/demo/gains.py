@@ -1,6 +1,6 @@
-"""What the same budget buys here, and with OpenDP's constructors and plain noise.
+"""Compare what one budget buys here, and with OpenDP's constructors and plain noise.
 
-No data are needed: these are counts of launches, formulas for errors, and times.
+No data are needed: launches are counted, errors are computed from formulas, times are measured.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LAUNCHES = 1000
 
 
 def launches() -> tuple[int, int, int]:
-    """How many Laplace counts of ε = 0.01 fit in (1, 1e-6).
+    """Return how many Laplace counts of ε = 0.01 fit in (1, 1e-6).
 
     :return: under the best rule; in OpenDP's filter; in a filter of OpenDP's for zCDP whose bound
         is converted
@@ -44,7 +44,7 @@ def _epsilon(rho: float) -> float:
 
 
 def threshold_error() -> tuple[float, float, float]:
-    """How far counts must be from a threshold, for all of 1,000 to be judged right at once.
+    """Return how far counts must be from a threshold for all of 1,000 to be judged right.
 
     :return: by above threshold with ε = 1; by Gaussian noise on each count, at the same ρ; that ρ
     """
@@ -65,7 +65,7 @@ def threshold_error() -> tuple[float, float, float]:
 
 
 def counter_error(steps: int) -> tuple[float, float, float]:
-    """Root mean square error of a count after each of ``steps`` arrivals, at ρ = 1/2.
+    """Return the root mean square error of a count after each of ``steps`` arrivals, at ρ = 1/2.
 
     :return: by a counter; by noise on each arrival, added up; by fresh noise on each count
     """
@@ -78,7 +78,7 @@ def counter_error(steps: int) -> tuple[float, float, float]:
 
 
 def launch_seconds() -> tuple[float, float]:
-    """Seconds for 1,000 counts through a filter: of ours, and of OpenDP's."""
+    """Return the seconds that 1,000 counts take in our filter, and in OpenDP's."""
     return (
         _seconds(oc.make_concurrent_odometer, oc.make_concurrent_filter),
         _seconds(dp.c.make_fully_adaptive_composition, dp.c.make_privacy_filter),
@@ -95,16 +95,16 @@ def _seconds(make_odometer: Any, make_filter: Any) -> float:
 
 
 def show(arrivals: int) -> None:
-    """Print each figure beside the plain one."""
+    """Print the figures of both in one table."""
     best, basic, converted = launches()
     judged, noised, rho = threshold_error()
     counter, each, fresh = counter_error(arrivals)
     seconds, native = launch_seconds()
     rows = [
-        ("the same budget", "here", "plain"),
-        (f"launches of epsilon = {EACH} within (1, 1e-6)", f"{best}", f"{basic}"),
+        ("with the same privacy budget", "here", "plain"),
+        (f"queries of epsilon = {EACH} that fit in (1, 1e-6)", f"{best}", f"{basic}"),
         (
-            f"  plain: OpenDP's filter. Its filter for zCDP, converted at the end: {converted}",
+            f"  plain: OpenDP's filter. Its zCDP filter, converted at the end, admits {converted}",
             "",
             "",
         ),
@@ -113,13 +113,17 @@ def show(arrivals: int) -> None:
             f"{judged:.0f}",
             f"{noised:.0f}",
         ),
-        (f"  with probability {SURE}, rho = {rho:g}. plain: noise on each count", "", ""),
+        (f"  with probability {SURE}, at rho = {rho:g}. plain: noise on each count", "", ""),
         (
             f"typical error of a count after each of {arrivals:,} arrivals",
             f"{counter:.1f}",
             f"{each:.1f}",
         ),
-        (f"  rho = {RHO}. plain: noise on each arrival. Noise on each count: {fresh:.1f}", "", ""),
+        (
+            f"  at rho = {RHO}. plain: noise on each arrival; with noise on each count {fresh:.1f}",
+            "",
+            "",
+        ),
         (f"seconds for {LAUNCHES:,} launches", f"{seconds:.2f}", f"{native:.2f}"),
         ("  plain: OpenDP's filter", "", ""),
     ]

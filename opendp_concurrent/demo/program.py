@@ -1,9 +1,9 @@
-"""The demonstration: what one session, and one budget, buy here and with OpenDP alone.
+"""The demonstration runs a session here and with OpenDP alone, and compares what a budget buys.
 
-Run ``python -m opendp_concurrent`` (extra ``demo``) on a published survey. Run it on a table of
-your own with ``--csv FILE`` or ``--parquet FILE``, ``--column NAME``, ``--bounds LO HI`` and, if a
-person has up to K rows, ``--contributions K``: it prints noisy answers only.
-``opendp-concurrent ledger show|verify|plot PATH_OR_URL`` reads a ledger, ``backup`` and ``restore``
+``python -m opendp_concurrent`` (extra ``demo``) reads a published survey. To read a table of your
+own, add ``--csv FILE`` or ``--parquet FILE``, ``--column NAME``, ``--bounds LO HI`` and, if a
+person has up to K rows, ``--contributions K``. Only noisy answers about your table are printed.
+``opendp-concurrent ledger show|verify|plot PATH_OR_URL`` reads a ledger; ``backup`` and ``restore``
 copy one (extra ``ledger``).
 """
 
@@ -22,13 +22,22 @@ MOST_CONTRIBUTIONS = 10**6
 def main() -> None:
     """Run the demonstration."""
     parser = argparse.ArgumentParser(prog="python -m opendp_concurrent", description=__doc__)
-    parser.add_argument("--csv", "--parquet", dest="file", help="a table; CSV with a header")
+    parser.add_argument(
+        "--csv", "--parquet", dest="file", help="a table; a CSV file must have a header"
+    )
     parser.add_argument("--column", help="a column of numbers; cells may be missing")
     parser.add_argument(
-        "--bounds", nargs=2, type=float, metavar=("LO", "HI"), help="public; values are clamped"
+        "--bounds",
+        nargs=2,
+        type=float,
+        metavar=("LO", "HI"),
+        help="public bounds, to which values are clamped",
     )
     parser.add_argument(
-        "--contributions", type=int, metavar="K", help="the largest number of rows of a person; 1"
+        "--contributions",
+        type=int,
+        metavar="K",
+        help="the largest number of rows that one person has; the default is 1",
     )
     arguments = parser.parse_args()
     given = [arguments.file, arguments.column, arguments.bounds]

@@ -61,12 +61,12 @@ class Demonstration:
     def open_two(self) -> str:
         child = self.api.make_composition(*self.space, self.measure, self.d_in, [1 / 16, 1 / 8])
         self.two = self.root(child)
-        return "child A, a compositor for a count and a sum"
+        return "opened child A, a compositor for a count and a sum"
 
     def open_search(self) -> str:
         odometer = self.api.make_odometer(*self.space, self.measure)
         self.search = self.root(self.api.make_filter(odometer, self.d_in, 5 / 32))
-        return "child B, a filter for a binary search"
+        return "opened child B, a filter for a binary search"
 
     def count_rows(self) -> str:
         return f"about {self.root(self.count(1 / 8))} rows"
@@ -95,7 +95,7 @@ class Demonstration:
 
     def child_odometer(self) -> str:
         leaf = self.root(self.api.make_odometer(*self.space, self.measure))
-        return f"about {leaf(self.count(1 / 16))} rows, by a child odometer"
+        return f"about {leaf(self.count(1 / 16))} rows, from a child odometer"
 
     def chained_odometer(self) -> str:
         clamp = self.known >> dp.t.then_clamp(self.bounds)
@@ -109,7 +109,9 @@ class Demonstration:
         root = self.api.make_filter(odometer, self.d_in, (0.1, 1e-7))(self.values)
         child = root(self.api.make_composition(*self.space, measure, self.d_in, [(0.05, 0.0)]))
         count = self.space >> dp.t.then_count() >> dp.m.then_gaussian(scale=5.0 * self.d_in)
-        return f"about {child(dp.c.make_approximate(count))} rows, by a child under another measure"
+        return (
+            f"about {child(dp.c.make_approximate(count))} rows, from a child under another measure"
+        )
 
     def steps(self) -> list[tuple[Callable[[], str], float]]:
         """Each step, and the privacy loss that it asks of the filter."""
@@ -161,8 +163,8 @@ def show_own(
     rows = "1 row" if contributions == 1 else f"{contributions} rows"
     print(
         f"{title}: one filter, pure DP, epsilon = {EPSILON}\n"
-        f"for a person with at most {rows} (--contributions)\n"
-        "rows without a finite number are in no value, mean or median, and are not counted\n"
+        f"the budget protects a person with at most {rows} (--contributions)\n"
+        "rows without a finite number count as rows; the values, mean and median leave them out\n"
     )
     show(Demonstration(OURS, values, bounds, contributions))
 
@@ -173,9 +175,9 @@ def show_published(title: str, values: list[float], bounds: tuple[float, float])
     show(Demonstration(OURS, values, bounds))
     session = Demonstration(OPENDP, values, bounds)
     steps = [step for step, _ in session.steps() if step != session.child_odometer]
-    print("OpenDP's own constructors refuse these steps of the session:")
+    print("OpenDP's own constructors refuse these steps of the same session:")
     for step in (*steps, session.chained_odometer, session.approximate_zcdp):
         said, ran = attempt(step)
         if not ran and step != session.ask_too_much:
             print(f"{_named(step):<17}{said}")
-    print("a child odometer was not tried: it ends the process (opendp 0.16)\n")
+    print("a child odometer was not tried, because opendp 0.16 ends the process\n")
