@@ -61,10 +61,12 @@ def _checked(function: F, given: Mapping[str, Callable[..., Any]]) -> F:
 
     @wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        bound = parameters.bind(*args, **kwargs)
-        for name, guard in guards.items():
-            if name in bound.arguments:
-                bound.arguments[name] = guard(**{name: bound.arguments[name]})
+        try:
+            bound = parameters.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{function.__qualname__}() {error}") from None
+        for name in filter(bound.arguments.__contains__, guards):
+            bound.arguments[name] = guards[name](**{name: bound.arguments[name]})
         return function(*bound.args, **bound.kwargs)
 
     vars(guarded)["__signature__"] = parameters  # where OpenDP reads it

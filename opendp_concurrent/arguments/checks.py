@@ -162,7 +162,7 @@ def pair(name: str, value: Argument) -> tuple[Any, Any]:
     """Return the argument, a tuple of two, or raise; the two elements are not checked."""
     parts = two(value)
     if not parts:
-        raise InvalidTypeError(f"{name} must be a pair of numbers, found {shown(value)}")
+        raise InvalidTypeError(f"{name} must be a pair of numbers (a, b), found {shown(value)}")
     return parts[0], parts[1]
 
 
@@ -238,7 +238,7 @@ def sequence(of: str, **argument: Any) -> tuple[Any, ...]:
     ((name, values),) = argument.items()
     found = read(of, **argument) if _is_sequence(values) else ()
     if not found:
-        raise InvalidTypeError(f"{name} must be a nonempty sequence of {of}")
+        raise InvalidTypeError(f"{name} must be a nonempty sequence of {of}, such as a list")
     return found
 
 

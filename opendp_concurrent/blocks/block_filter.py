@@ -48,7 +48,7 @@ def make_block_filter(
     ledger: Ledger | None = None,
     opaque_errors: bool = False,
 ) -> ConcurrentMeasurement:
-    """Give each block of the data a budget of its own.
+    """Give each block of the data its own budget.
 
     A block is the records with one public key, such as a week. The returned measurement spawns a
     queryable whose launches name blocks: ``root(["W01", "W02"], measurement)`` runs the

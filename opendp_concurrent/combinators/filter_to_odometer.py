@@ -12,7 +12,7 @@ from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 
 
 def make_filter_to_odometer(measurement: ConcurrentMeasurement) -> ConcurrentOdometer:
-    """Return the odometer whose loss is the least d_out at which the filter would still continue.
+    """Turn a filter into an odometer, which reports the smallest budget that suffices so far.
 
     ``measurement`` must be made by :func:`.make_concurrent_filter`, or be a chain to such a filter.
     Its continuation rule is defined for every d_out. By Lemma 2.19 of [HSTVVXZ23] such a family is

@@ -63,7 +63,7 @@ def loss_of(
         return known.loss_of(**_checked(known, given))
     offered = sorted(" and ".join(known.keywords) for known in registered() if known.keywords)
     raise InvalidTypeError(
-        f"no measure has {', '.join(given) or 'no parameters'}; pass {', or '.join(offered)}"
+        f"a privacy loss must have {', or '.join(offered)}; found {', '.join(given) or 'none'}"
     )
 
 

@@ -157,7 +157,7 @@ def _with_margins(domain: Domain, margins: Any) -> Domain:
                 stacklevel=4,  # the caller of concurrent_context, which its guards surround
             )
             margins = [replace(margin, by=by) for by, margin in margins.items()]
-        for margin in checks.read("descriptors of groups", margins=margins):
+        for margin in checks.read("a list of dp.polars.Margin", margins=margins):
             domain = with_margin(domain, margin)
     except (ConcurrentError, Warning):  # a warning that the caller lets raise
         raise
@@ -211,6 +211,11 @@ class ConcurrentContext(Context):
         kwargs = guarded(**kwargs)
         if self.d_mids is not None and not self.d_mids:
             raise SharesUsedError
+        if self.d_mids is not None and kwargs:
+            raise InvalidValueError(
+                f"Expected no privacy arguments but got {', '.join(kwargs)}: the context is split, "
+                "and each query takes the next share; call context.query()"
+            )
         measure, d_out = self.accountant.output_measure, None
         if self.d_mids is None and kwargs:
             found, d_out = loss_of(**kwargs)
@@ -249,7 +254,7 @@ class ConcurrentContext(Context):
         accumulator: Accounting | None = None,
         orders: Sequence[float] | None = None,
     ) -> ConcurrentContext:
-        """Return a context with a limit of its own below this one; see :func:`.make_limited`.
+        """Return a context with its own limit below this one; see :func:`.make_limited`.
 
         This costs nothing. Its queries are charged there and here, and refused by whichever has no
         loss left. The same label gives a context on the same limit.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from difflib import get_close_matches
 from fractions import Fraction
 from functools import partial
 from inspect import signature
@@ -46,6 +47,11 @@ from .loss_under import loss_under
 from .named import NamedContexts
 from .summary import Summary, summarize
 
+_ADVICE = {
+    "Query is not yet a measurement": "add noise first, such as .laplace()",
+    "Unable to cast measure": "use .laplace(), or a context with rho, or with epsilon and delta",
+}
+
 
 class ConcurrentQuery(AsTransformation, Query):
     """A query whose children are contexts of this package."""
@@ -60,7 +66,13 @@ class ConcurrentQuery(AsTransformation, Query):
         measure = self.__dict__.get("_output_measure")
         if name in ("laplace", "gaussian") and is_extrinsic(measure):
             return partial(super().__getattr__(f"certified_{name}"), output_measure=measure)
-        add = super().__getattr__(name)
+        try:
+            add = super().__getattr__(name)
+        except AttributeError as error:
+            near = get_close_matches(name, [*constructors, *dir(type(self))], n=1, cutoff=0.75)
+            if name.startswith("_") or not near:
+                raise
+            raise AttributeError(f"{error} Or did you mean .{near[0]}(...)?") from None
         return partial(_added, name, add) if name in constructors else add
 
     def as_transformation(self) -> Transformation:
@@ -96,7 +108,13 @@ class ConcurrentQuery(AsTransformation, Query):
                 made = made if made.output_measure == measure else cast(made, measure)
             plain = super(ConcurrentQuery, self).new_with(chain=made)
             plain._d_out = d_out  # a cast fixes its δ
-            return plain.resolve(allow_transformations)
+            try:
+                return plain.resolve(allow_transformations)
+            except ValueError as error:
+                for text, advice in _ADVICE.items():
+                    if str(error).startswith(text):
+                        raise InvalidValueError(f"{str(error).rstrip('.')}; {advice}") from error
+                raise
 
         if not isinstance(chain, PartialChain):
             return under(chain)
@@ -188,7 +206,7 @@ class ConcurrentQuery(AsTransformation, Query):
         halt: bool = False,
         accumulator: Accounting | None = None,
     ) -> Query:
-        """Give each block of the data a budget of its own; see :func:`.make_block_filter`.
+        """Give each block of the data its own budget; see :func:`.make_block_filter`.
 
         The release is a :class:`.BlockFilterQueryable`, whose launches name their blocks. ``d_out``
         is charged once, at release.
@@ -221,7 +239,7 @@ class ConcurrentQuery(AsTransformation, Query):
         accumulator: Accounting | None = None,
         orders: Sequence[float] | None = None,
     ) -> Query:
-        """Cut the data into parts with a context each; see :func:`.make_parallel_composition`.
+        """Split the data into parts, one context each; see :func:`.make_parallel_composition`.
 
         The release maps a public key to the context of its part, ``parts["north"]``. The privacy
         loss of the query is charged once, whatever the number of parts. If k parts may differ

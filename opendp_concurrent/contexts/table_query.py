@@ -57,7 +57,7 @@ class TableQuery(ConcurrentQuery):
         return self._step(steps.then_with_columns(columns))
 
     def select(self, columns: Sequence[str] | None = None, **answers: TableAnswerQuery) -> Any:
-        """Keep some columns; see :func:`.make_table_select`. Or ask several answers in one launch.
+        """Keep some columns (:func:`.make_table_select`), or release several answers in one launch.
 
         Each answer has a name, and is a count, sum, mean, variance or deviation of this query, all
         of them by the same keys or by none: ``few.select(n=few.count(), age=few.mean("age", (0,

@@ -282,7 +282,7 @@ def _restore(parts: Parts, records: Any) -> None:
 def make_resumable(
     measurement: ConcurrentMeasurement, checkpoint: Checkpoint
 ) -> ConcurrentMeasurement:
-    """Make a continual mechanism that its data holder can stop and resume with a checkpoint.
+    """Make a continual mechanism that the owner of the data can stop and resume.
 
     A checkpoint keeps the noise that was drawn: answers after a restart equal those before it, and
     nothing is drawn twice. It also keeps the number of steps, the number of contributions of each

@@ -98,7 +98,7 @@ def make_parallel_continual(
     key: Callable[[Any], Hashable],
     measurements: Mapping[Hashable, Measurement],
 ) -> ConcurrentMeasurement:
-    """Cut a stream into parts, each with a continual mechanism of its own; for pure DP only.
+    """Split a stream into parts with one continual mechanism each; for pure DP only.
 
     ``queryable[part]``, or ``queryable(part)``, returns the handle of a part, which takes queries.
     Send updates to the queryable. Each item goes to the part that ``key`` returns; the other parts

@@ -89,7 +89,7 @@ def make_alarm(
     query_scale: Positive | None = None,
     refresh: bool = False,
 ) -> ConcurrentMeasurement:
-    """Tell whether the sum of a stream, or of its last steps, is above a threshold.
+    """Report whether the sum of a stream, or of its last steps, is above a threshold.
 
     This is :func:`.make_sparse_vector` on a stream. ``queryable.read()``, or ``queryable(None)``,
     compares the current sum with the threshold; ``queryable(number)`` compares it with ``number``.

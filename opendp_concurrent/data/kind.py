@@ -62,9 +62,9 @@ class Kind:
         except Exception:  # what it says may depend on rows
             pass
         raise InvalidTypeError(
-            f"data ({type(data).__name__}) must be one value, a list, an array or a column of "
-            "values of one type, or a Polars LazyFrame, for their domain to be inferred; or pass "
-            "domain"
+            f"data ({type(data).__name__}) must be a nonempty list, array or column of values of "
+            "one type, one value, or a Polars LazyFrame; else pass domain. For a file, pass "
+            "oc.tables.scan(path, schema, unit), or pl.scan_csv(path)"
         )
 
     def unit(self, data: Data, metric: Metric, distance: Distance) -> tuple[Metric, Any]:

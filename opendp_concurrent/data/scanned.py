@@ -46,7 +46,7 @@ class Uncollected:
 
 
 def uncollected(frame: Any) -> Uncollected:
-    """Let the plan of a LazyFrame run anew at each launch, for frames that do not fit in memory.
+    """Run the plan of a LazyFrame again at each launch, for frames that do not fit in memory.
 
     Without this, a LazyFrame is collected once, when it is passed to a measurement or a context.
 

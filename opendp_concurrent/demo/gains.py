@@ -100,32 +100,24 @@ def show(arrivals: int) -> None:
     judged, noised, rho = threshold_error()
     counter, each, fresh = counter_error(arrivals)
     seconds, native = launch_seconds()
-    rows = [
+    rows: list[tuple[str, ...]] = [
         ("with the same privacy budget", "here", "plain"),
         (f"queries of epsilon = {EACH} that fit in (1, 1e-6)", f"{best}", f"{basic}"),
-        (
-            f"  plain: OpenDP's filter. Its zCDP filter, converted at the end, admits {converted}",
-            "",
-            "",
-        ),
+        (f"  plain: OpenDP's filter. Its zCDP filter, converted at the end, admits {converted}",),
         (
             f"largest error of {QUERIES:,} comparisons with a threshold",
             f"{judged:.0f}",
             f"{noised:.0f}",
         ),
-        (f"  with probability {SURE}, at rho = {rho:g}. plain: noise on each count", "", ""),
+        (f"  with probability {SURE}, at rho = {rho:g}. plain: noise on each count",),
         (
             f"typical error of a count after each of {arrivals:,} arrivals",
             f"{counter:.1f}",
             f"{each:.1f}",
         ),
-        (
-            f"  at rho = {RHO}. plain: noise on each arrival; with noise on each count {fresh:.1f}",
-            "",
-            "",
-        ),
+        (f"  at rho = {RHO}. plain: noise on each arrival; with noise on each count {fresh:.1f}",),
         (f"seconds for {LAUNCHES:,} launches", f"{seconds:.2f}", f"{native:.2f}"),
-        ("  plain: OpenDP's filter", "", ""),
+        ("  plain: OpenDP's filter",),
     ]
-    for what, here, plain in rows:
-        print(f"{what:<54}{here:>9}{plain:>9}".rstrip())
+    for what, *figures in rows:
+        print(f"{what:<54}{''.join(f'{one:>9}' for one in figures)}".rstrip())

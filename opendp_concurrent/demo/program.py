@@ -22,22 +22,13 @@ MOST_CONTRIBUTIONS = 10**6
 def main() -> None:
     """Run the demonstration."""
     parser = argparse.ArgumentParser(prog="python -m opendp_concurrent", description=__doc__)
-    parser.add_argument(
-        "--csv", "--parquet", dest="file", help="a table; a CSV file must have a header"
-    )
+    parser.add_argument("--csv", "--parquet", dest="file", help="a table; CSV needs a header")
     parser.add_argument("--column", help="a column of numbers; cells may be missing")
     parser.add_argument(
-        "--bounds",
-        nargs=2,
-        type=float,
-        metavar=("LO", "HI"),
-        help="public bounds, to which values are clamped",
+        "--bounds", nargs=2, type=float, metavar=("LO", "HI"), help="public; values are clamped"
     )
     parser.add_argument(
-        "--contributions",
-        type=int,
-        metavar="K",
-        help="the largest number of rows that one person has; the default is 1",
+        "--contributions", type=int, metavar="K", help="most rows that one person has (default 1)"
     )
     arguments = parser.parse_args()
     given = [arguments.file, arguments.column, arguments.bounds]

@@ -109,9 +109,7 @@ class Demonstration:
         root = self.api.make_filter(odometer, self.d_in, (0.1, 1e-7))(self.values)
         child = root(self.api.make_composition(*self.space, measure, self.d_in, [(0.05, 0.0)]))
         count = self.space >> dp.t.then_count() >> dp.m.then_gaussian(scale=5.0 * self.d_in)
-        return (
-            f"about {child(dp.c.make_approximate(count))} rows, from a child under another measure"
-        )
+        return f"about {child(dp.c.make_approximate(count))} rows, from a child of another measure"
 
     def steps(self) -> list[tuple[Callable[[], str], float]]:
         """Each step, and the privacy loss that it asks of the filter."""

@@ -71,7 +71,7 @@ def registered() -> tuple[type[CompositionMeasure], ...]:
 
 
 def register(measure: C) -> C:
-    """Let a measure of your own be composed; also works as a decorator of the class.
+    """Register your own measure; also works as a decorator of the class.
 
     The class derives from :class:`CompositionMeasure`, or from :class:`NumberMeasure` if its
     distance is one number and losses add up. Its methods are trusted: the author has a proof that

@@ -75,7 +75,7 @@ class _Allowed(NamedTuple):
 
 
 def serialize(made: Any) -> str:
-    """Write what :func:`deserialize` and ``dp.deserialize`` read, shorter than ``dp.serialize``.
+    """Write a message for :func:`deserialize`; it is shorter than that of ``dp.serialize``.
 
     Each step of a chain is written once. ``dp.serialize`` writes the domain of a step as the output
     domain of all steps before it, and the metric as well, so that the length of its message triples
@@ -109,7 +109,7 @@ def deserialize(
     space: tuple[Domain, Metric] | None = None,
     output_measure: Measure | None = None,
 ) -> Any:
-    """Rebuild what :func:`serialize` or ``dp.serialize`` wrote for somebody who is not trusted.
+    """Rebuild an object from an untrusted message of :func:`serialize` or ``dp.serialize``.
 
     The message can call constructors of OpenDP and of this package only, with plain values and
     with what such constructors return. It cannot carry Python functions, Polars plans, handles or

@@ -22,6 +22,7 @@ MOST_ROWS = 2**36  # more than a machine holds
 
 def to_pointer(data: Data, carrier_type: Any) -> Any:
     """Convert ``data`` to OpenDP's representation, or raise; the message has no row of them."""
+    failure = ""
     try:
         if str(carrier_type).startswith("Vec<") and not len(data) <= MOST_ROWS:
             raise InvalidValueError(f"arg must have at most 2**36 rows, found {len(data)}")
@@ -31,18 +32,16 @@ def to_pointer(data: Data, carrier_type: Any) -> Any:
         raise
     except Exception as error:
         reason = str(error).partition(". ")[0] if isinstance(error, TypeError) else ""
-        known = reason.startswith(("inferred type is", "Expected"))
-        found = reason if known else f"found {type(data).__name__} ({type(error).__name__})"
-        failure = f"{carrier_type}: {found}"
+        if not reason.startswith(("inferred type is", "Expected")):
+            reason = f"found {type(data).__name__} that cannot be converted"
+        failure = f"{carrier_type}: {reason}"
         for rust, python in _WORDS.items():
             failure = failure.replace(rust, python)
-    else:
-        failure = ""
     if failure:  # raised out here, since the error and its frames hold data
         del data
         raise InvalidTypeError(
-            f"arg must be data of the input_domain, {failure}; convert the data, or build on their "
-            "domain, such as dp.vector_domain(dp.atom_domain(T=float))"
+            f"arg must be data of the input_domain, {failure}; convert data, fill missing values, "
+            "or build on the domain of the data, such as dp.vector_domain(dp.atom_domain(T=float))"
         )
     pointer.__opendp_dict__ = {}  # OpenDP keeps the rows here
     return pointer
@@ -77,5 +76,5 @@ def check_distance(metric: Metric, name: str, d_in: Distance) -> None:
     except Exception as error:  # OpenDP's, or the value's own
         raise InvalidTypeError(
             f"{name} ({shown(d_in)}) must be a distance of {metric}, "
-            f"of type {metric.distance_type}: {type(error).__name__}"
+            f"of type {metric.distance_type.replace('u32', 'int')}, found {type(d_in).__name__}"
         ) from error

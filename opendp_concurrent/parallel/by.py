@@ -16,7 +16,7 @@ _MOST_VALUES = 1_000_000
 
 
 def by_key(function: Callable[[Any], Any]) -> Partition:
-    """Cut a vector of records by a function from a record to its key.
+    """Split a vector of records by a function from a record to its key.
 
     A record is in the part of its key. It is in no part if the key is not a public key, if the key
     is not hashable, or if the function raises. An error would reveal something about the record.
@@ -34,7 +34,7 @@ def by_key(function: Callable[[Any], Any]) -> Partition:
 
 
 def by_column(*names: str) -> Partition:
-    """Cut a LazyFrame or a table in an engine by the values of a column, or of several.
+    """Split a LazyFrame or a table in an engine by the values of one or several columns.
 
     A row is in the part of its value. With several columns the keys are tuples. None stands for a
     missing value. A unit of a table may have rows in several parts: truncate first, or name the
@@ -60,7 +60,7 @@ def by_column(*names: str) -> Partition:
 def by_values(
     groups: Mapping[Any, Collection[Any]], of: Callable[[Any], Any] | str | None = None
 ) -> Partition:
-    """Cut a vector or a LazyFrame by explicit groups of values.
+    """Split a vector or a LazyFrame by explicit groups of values.
 
     The function raises if a value is in two groups. A record is in no part if its value is in no
     group, or if its group has no measurement.
@@ -89,7 +89,7 @@ def by_values(
 
 
 def by_split(function: Callable[[Any, tuple[Any, ...]], Mapping[Any, Any]]) -> Partition:
-    """Cut a whole dataset of any kind by a function that you vouch for.
+    """Split a dataset of any kind by a function, whose parts you promise to be disjoint.
 
     You promise that neighbours at distance d have parts whose distances add up to at most d, or 2 d
     for metrics with that factor. With your own metric, distances are integers and the parts have
@@ -109,7 +109,7 @@ def by_split(function: Callable[[Any, tuple[Any, ...]], Mapping[Any, Any]]) -> P
 
 
 def by_entry() -> Partition:
-    """Cut data of your own kind, which are a mapping from the key of each part to its content.
+    """Split data that are a mapping from the key of each part to its content.
 
     A mechanism gets the mapping with the entries of its parts; a part without an entry is empty.
     You promise that the distance of neighbours is the sum of the distances of their entries: an

@@ -23,7 +23,7 @@ def plot_accuracy(
     answers: int | None = None,
     ax: Ax | None = None,
 ) -> Axes:
-    """Draw what mechanisms say of their error: the bound at each probability of a larger error.
+    """Draw the error bounds of mechanisms: one bound for each probability of a larger error.
 
     The bound is ``mechanism.accuracy(beta, answers=answers)``, for β from 10^-6 to 1/2.
 

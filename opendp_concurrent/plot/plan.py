@@ -34,7 +34,7 @@ def accuracy_of_plan(
     answers: int | None = None,
     ax: Ax | None = None,
 ) -> Axes:
-    """Draw the error of each query, if so many queries share a budget evenly.
+    """Draw the error of each query against the number of queries that share a budget evenly.
 
     The scale of the noise is :func:`.smallest_scale` for the number of launches, and the error is
     that of ``mechanism.accuracy(beta)`` at this scale. Nothing is launched.

@@ -189,7 +189,7 @@ class Offers:
         if not is_a(query, Measurement) or not query:  # or a null pointer
             raise InvalidTypeError(
                 f"{name} must be a measurement, found {type(query).__name__}; "
-                "pass what a make_ or then_ constructor of measurements returns"
+                "pass a pipeline that ends with noise, or query.resolve() of a context's query"
             )
         return self._new(query)
 

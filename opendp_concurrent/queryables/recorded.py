@@ -15,7 +15,7 @@ def check_ledger(ledger: Any, measure: CompositionMeasure) -> None:
     """Raise unless ``ledger`` is a ledger, and the measure composes concurrently."""
     if not callable(getattr(type(ledger), "book", None)):
         raise InvalidTypeError(
-            f"ledger must be made by opendp_concurrent.ledger, found {type(ledger).__name__}"
+            f"ledger must be made by oc.ledger.open_ledger(...), found {type(ledger).__name__}"
         )
     if measure.composability is Composability.SEQUENTIAL:
         raise UnsupportedMeasureError(

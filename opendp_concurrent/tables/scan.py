@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from opendp.mod import assert_features
 
 from ..arguments import checks
+from ..errors import InvalidValueError
 from .domain import Tables
 from .engines.duckdb import FILES
 from .engines.known import engine_of, own_connection
@@ -99,6 +100,8 @@ def scan(
     if frame is not None or _are_paths(connection):  # the arguments are one place further left
         rest: list[Any] = [one for one in (table, schema, unit) if one is not None]
         schema, unit, *_ = *rest, None, None
+    elif _is_path(connection):
+        raise InvalidValueError(f"table ({connection}) must be the path of a .parquet or .csv file")
     known = stored_schema_of(schema, unit)
     scales = dict(known.scales)
     seconds = None if timeout is None else checks.positive(timeout=timeout)

@@ -130,6 +130,8 @@ def stored_schema_of(schema: Any, unit: Any) -> Schema:
 
 def schema_of(schema: Any, unit: Any) -> Schema:
     """Return a schema from a mapping of names to types and the unit's columns, or raise."""
+    if unit is None:
+        raise InvalidTypeError("unit must be given: the column that says to whom a row belongs")
     columns = []
     for name, kind in checks.mapping("names of columns to types", schema=schema).items():
         columns.append((column_name(schema=name), kind_of(name, kind)))

@@ -413,7 +413,7 @@ def test_ledger_and_d_in_go_together(store):
 
 @pytest.mark.parametrize("ledger", ["budget.db", 1, object()])
 def test_what_is_no_ledger_is_named(ledger):
-    with pytest.raises(InvalidTypeError, match=r"ledger must be made by opendp_concurrent.ledger"):
+    with pytest.raises(InvalidTypeError, match=r"ledger must be made by oc.ledger.open_ledger"):
         oc.make_concurrent_filter(odometer(), 1, 1.0, ledger=ledger)
 
 

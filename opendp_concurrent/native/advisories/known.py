@@ -112,7 +112,7 @@ ACCEPTED: set[int] = set()
 
 
 def accept_advisories(*references: str) -> None:
-    """Believe OpenDP's maps in spite of known faults, in this process, from now on.
+    """Use OpenDP's maps in this process in spite of known faults.
 
     The owner of the data calls this function, as for ``dp.enable_features``, if a fault does no
     harm in the owner's programs. No message can call it. Losses that were charged before do not
