@@ -64,8 +64,25 @@ def _then_is_short(app, what, name, obj, options, lines):
         ]
 
 
-def _handles_are_not_constructed(app, what, name, obj, options, signature, returned):
-    return ("", returned) if what == "class" and ".handles." in name else None
+def _signature(app, what, name, obj, options, signature, returned):
+    """Show types without the guards that check them, and no constructor of a handle."""
+    if what == "class" and ".handles." in name:
+        return "", returned
+    return signature and _without_guards(signature), returned
+
+
+def _without_guards(text):
+    """Replace each ``Annotated[x, ...]`` by x."""
+    begin = "~typing.Annotated["
+    while (start := text.find(begin)) >= 0:
+        depth, first, end = 1, None, start + len(begin)
+        while depth:
+            depth += (text[end] in "[(") - (text[end] in "])")
+            if depth == 1 and text[end] == "," and first is None:
+                first = text[start + len(begin) : end]
+            end += 1
+        text = text[:start] + first + text[end:]
+    return text
 
 
 _KEYS = re.compile(rf"\b({'|'.join(REFERENCES)})\b")
@@ -144,7 +161,7 @@ def _names_are_short(app, doctree):
 
 def setup(app):
     app.connect("autodoc-process-docstring", _then_is_short)
-    app.connect("autodoc-process-signature", _handles_are_not_constructed)
+    app.connect("autodoc-process-signature", _signature)
     app.connect("doctree-read", _link_papers)
     app.connect("doctree-read", _link_opendp)
     app.connect("missing-reference", _link_types)
