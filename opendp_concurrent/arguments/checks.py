@@ -162,7 +162,7 @@ def pair(name: str, value: Argument) -> tuple[Any, Any]:
     """Return the argument, a tuple of two, or raise; the two elements are not checked."""
     parts = two(value)
     if not parts:
-        raise InvalidTypeError(f"{name} must be a pair of numbers (a, b), found {shown(value)}")
+        raise InvalidTypeError(f"{name} must be a pair of numbers, found {shown(value)}")
     return parts[0], parts[1]
 
 

@@ -100,7 +100,7 @@ def scan(
     if frame is not None or _are_paths(connection):  # the arguments are one place further left
         rest: list[Any] = [one for one in (table, schema, unit) if one is not None]
         schema, unit, *_ = *rest, None, None
-    elif _is_path(connection):
+    elif _is_path(connection) and isinstance(table, Mapping):
         raise InvalidValueError(f"table ({connection}) must be the path of a .parquet or .csv file")
     known = stored_schema_of(schema, unit)
     scales = dict(known.scales)

@@ -28,6 +28,9 @@ def test_what_annotations_say_is_checked():
     for wrong in ({"scale": 0.0}, {"size": 0}, {"name": "c"}):
         with pytest.raises(InvalidValueError, match=f"^{next(iter(wrong))} "):
             made(**{"scale": 1.0} | wrong)
+    for wrong in ({}, {"scale": 1.0, "other": 2}):
+        with pytest.raises(TypeError, match=r"^made\(\) "):
+            made(**wrong)
     with pytest.raises(InvalidTypeError, match="^flat must be True or False"):
         made(1.0, flat=1)
 

@@ -370,3 +370,22 @@ def test_margins_as_a_dict_are_deprecated_and_a_margin_by_a_text_is_refused(make
     assert "margins=[{col" in str(made.accountant.input_domain)
     with pytest.raises(ValueError, match=r'Did you mean \["b"\]'):
         make(frame, unit, loss, split_evenly_over=1, margins=[dp.polars.Margin(by="b")])
+
+
+@pytest.mark.parametrize(
+    ("call", "advice", "shares"),
+    [
+        (lambda context: context.query(epsilon=0.1).cout(), r"did you mean \.count\(", None),
+        (lambda context: context.query(epsilon=0.1).count().release(), "add noise first", None),
+        (
+            lambda context: context.query(epsilon=0.1).count().gaussian().release(),
+            r"use \.laplace",
+            None,
+        ),
+        (lambda context: context.query(epsilon=0.1), r"call context\.query\(\)$", 2),
+    ],
+)
+def test_a_mistake_in_a_query_is_told_with_what_to_do(call, advice, shares):
+    context = oc.concurrent_context(DATA, UNIT, dp.loss_of(epsilon=1.0), split_evenly_over=shares)
+    with pytest.raises((AttributeError, ValueError), match=advice):
+        call(context)

@@ -158,7 +158,10 @@ def other(old, new):
         (other('"month"', '"moon"'), "line 12: every must be one of day, week"),
         (other("2026-11-30", '"soon"'), "line 13: every must be"),
         (other("2026-11-30", "3"), "line 13: every must be"),
-        (other("ann = { epsilon = 0.3,", "ann = { dose = 1, epsilon = 0.3,"), "line 12: no meas"),
+        (
+            other("ann = { epsilon = 0.3,", "ann = { dose = 1, epsilon = 0.3,"),
+            "line 12: a privacy loss must have",
+        ),
         (other("eva = {", "eva = 0.3 # {"), "line 13: limit of 'eva' must be a table"),
         (other("[limits]", "[limits"), "line 10"),
         ("x = " + "[" * 100_000, "recursion"),

@@ -323,6 +323,10 @@ def test_schemas_are_checked(connection, schema, unit, reason):
 def test_a_connection_of_another_kind_is_refused():
     with pytest.raises(InvalidTypeError, match="connection must be"):
         oc.tables.scan("survey.db", "notes", SCHEMA, "person")
+    with pytest.raises(InvalidValueError, match="must be the path of a .parquet or .csv file"):
+        oc.tables.scan("survey.xlsx", SCHEMA, unit="person")
+    with pytest.raises(InvalidTypeError, match="^unit must be given"):
+        oc.tables.scan("survey.csv", SCHEMA)
 
 
 def test_a_collation_that_is_not_binary_is_refused(connection):
