@@ -202,7 +202,7 @@ def main() -> None:
             "scale_builds_max": max(ours for _, (ours, _) in builds.values()),
         },
         {
-            "import_added_s": ("at most", 0.4),
+            "import_added_s": ("at most", 0.25),
             "ledger_show_s": ("at most", 1.0),
             "scale_builds_max": ("at most", 100),
         },
