@@ -382,8 +382,9 @@ def _added(name: str, add: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
             missing.append(one.name)
     names = ", ".join(missing[len(args) :])
     raise InvalidValueError(
-        f"{name} needs the parameters {names}; pass them as {name}(...). At most one parameter of "
-        "a query can be left out, which is then found from its privacy loss"
+        f"{name} needs the parameters {names}; pass them as {name}(...), or call release() if the "
+        "query has noise already. At most one parameter of a query can be left out, which is then "
+        "found from its privacy loss"
     )
 
 

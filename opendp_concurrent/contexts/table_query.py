@@ -632,8 +632,7 @@ class TableAnswerQuery(ConcurrentQuery):
         name, scale = self._noise or ("", None)
         if name not in ACCURACIES:
             raise InvalidTypeError(
-                f"{'frame is' if read is None else 'a statistic is'} for answers with "
-                "noise, one for each key: end the query with laplace() or gaussian()"
+                "add noise first: end the query with laplace() or gaussian(), before release(...)"
             )
         measurement = self.resolve(bounds=bounds, T=T)
         noise = Noise(name, measurement.param if scale is None else scale, alpha)
