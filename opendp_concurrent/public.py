@@ -18,7 +18,7 @@ def names_of(
     def unknown(name: str) -> NoReturn:
         places = {one: room for room, known in _ROOMS.items() for one in known}
         places |= dict.fromkeys(names, module)
-        near = get_close_matches(name, () if name.startswith("_") else places, n=1, cutoff=0.75)
+        near = get_close_matches(name, () if name.startswith("_") else places, n=1, cutoff=0.8)
         hint = f"; did you mean {places[near[0]]}.{near[0]}?" if near else ""
         raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
 

@@ -204,7 +204,7 @@ def read(of: str, **argument: Any) -> tuple[Any, ...]:
     except Exception as error:
         raise InvalidTypeError(
             f"{name} must be {of} that can be read, found {type(values).__name__}: "
-            f"{type(error).__name__}"
+            f"{type(error).__name__}; pass a list"
         ) from error
     if not len(found) <= MOST_ELEMENTS:
         raise InvalidValueError(

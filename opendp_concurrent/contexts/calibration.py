@@ -15,7 +15,7 @@ from ..arguments.checks import at_most, function, is_a, optional, pair, positive
 from ..arguments.weights import weights
 from ..combinators import guards, pairs
 from ..combinators.accounting import accounting_for, check_budget
-from ..errors import ConcurrentError, InvalidValueError
+from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError
 from ..exact.rounding import largest_double
 from ..exact.shortest import to_spend
 from ..measures import CompositionMeasure, composition_measure
@@ -206,6 +206,10 @@ def smallest_scale(
 
 
 def _made(make_measurement: Callable[[float], Measurement], scale: float) -> Measurement:
+    if is_a(make_measurement, Measurement):
+        raise InvalidTypeError(
+            "make_measurement must be a function of the scale, found a Measurement"
+        )
     return guards.check_measurement("what make_measurement returns", make_measurement(scale))
 
 
