@@ -28,14 +28,15 @@ FINEST = 2.0**20
 _AHEAD = 16  # draws of a rate in one batch
 
 
-def units_of(level: float) -> int:
+def units_of(level: float, name: str = "level") -> int:
     """Return a level in units of 2^-30, rounded down; this is exact.
 
+    :param name: of the argument, for the message
     :raises InvalidValueError: if it is not between 2^-30 and 2^20
     """
     if not 2.0**-BITS <= level <= FINEST:
         raise InvalidValueError(
-            f"level ({shown(level)}) must be from 2^-{BITS} to 2^20; pass the privacy loss that "
+            f"{name} ({shown(level)}) must be from 2^-{BITS} to 2^20; pass the privacy loss that "
             "this release may have per unit of sensitivity, such as 0.1"
         )
     return int(level * 2.0**BITS)

@@ -144,7 +144,7 @@ def make_shared_release(
         )
     if ceiling is None:
         return ConcurrentOdometer(space, measure, _Steps(), spawn_shared)
-    paid = units_of(ceiling)
+    paid = units_of(ceiling, "ceiling")
     level = level_of(paid)
 
     def spawn(data: Sealed) -> MachineQueryable:

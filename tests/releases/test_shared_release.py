@@ -107,7 +107,7 @@ def test_what_is_refused(space):
     with pytest.raises(UnsupportedMeasureError, match="composes sequentially"):
         oc.m.make_shared_release(*WHOLE, dp.approximate(ZCDP))
     for ceiling in (2.0**-31, 2.0**21):
-        with pytest.raises(InvalidValueError, match="2\\^-30"):
+        with pytest.raises(InvalidValueError, match="ceiling .* 2\\^-30"):
             oc.m.make_shared_release(*WHOLE, PURE, ceiling)
     for ceiling in (0.0, -1.0, math.nan):
         with pytest.raises(InvalidValueError, match="ceiling"):
