@@ -8,7 +8,7 @@ in parallel.
 from __future__ import annotations
 
 import gc
-from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -155,7 +155,13 @@ def _parts(one: Any) -> list[Any]:
         return [one.__closure__, one.__defaults__, one.__kwdefaults__, one.__dict__]
     if isinstance(one, np.ndarray):
         return one.ravel().tolist() if one.dtype.hasobject else []
-    return gc.get_referents(one)
+    parts = gc.get_referents(one)
+    if isinstance(one, GeneratorType) and any(part is one.gi_frame for part in parts):
+        shared = (one.gi_frame.f_globals, one.gi_frame.f_builtins)  # Python 3.10 keeps a frame
+        parts += [
+            part for part in gc.get_referents(one.gi_frame) if not any(part is x for x in shared)
+        ]
+    return parts
 
 
 def _become_child(queryable: Queryable, lifecycle: Lifecycle, lock: Lock) -> None:
