@@ -156,11 +156,9 @@ def _parts(one: Any) -> list[Any]:
     if isinstance(one, np.ndarray):
         return one.ravel().tolist() if one.dtype.hasobject else []
     parts = gc.get_referents(one)
-    if isinstance(one, GeneratorType) and any(part is one.gi_frame for part in parts):
-        shared = (one.gi_frame.f_globals, one.gi_frame.f_builtins)  # Python 3.10 keeps a frame
-        parts += [
-            part for part in gc.get_referents(one.gi_frame) if not any(part is x for x in shared)
-        ]
+    if isinstance(one, GeneratorType) and one.gi_frame:  # Python 3.10 keeps its values there
+        shared = {id(one.gi_frame.f_globals), id(one.gi_frame.f_builtins)}
+        parts += [part for part in gc.get_referents(one.gi_frame) if id(part) not in shared]
     return parts
 
 
