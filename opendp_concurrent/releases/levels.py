@@ -136,7 +136,8 @@ class GaussianLevels:
 
     def at(self, level: int) -> Answer:
         """Return the mean of the first releases, as many as a level admits."""
-        return self._means[max(one for one in self._means if one <= level)][1]
+        mean = self._means[max(one for one in self._means if one <= level)][1]
+        return [*mean] if isinstance(mean, list) else mean  # who gets a list may change it
 
     def accuracy(self, domain: Domain, level: float) -> Accuracy:
         """Return that of a mean, whose tails are at most those of a Gaussian [CKS20]."""

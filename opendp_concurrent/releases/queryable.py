@@ -11,7 +11,12 @@ from ..accounts.account import Account
 from ..accounts.reentry import check_not_held
 from ..arguments.checks import positive
 from ..arguments.provenance import written
-from ..errors import InvalidTypeError, UnsupportedMeasureError
+from ..errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    SpaceMismatchError,
+    UnsupportedMeasureError,
+)
 from ..interrupts import Lock, let_in
 from ..queryables.accuracy import Accuracy
 from ..queryables.data import Sealed, check_process, seal, unseal
@@ -125,8 +130,12 @@ def spawn_shared(
         return _open(odometer, token, parent)
     check_process(token)
     opened = parent.limits.shared
-    if known not in opened:  # if another thread stores one first, this one was never used
-        opened.setdefault(known, _open(odometer, token, parent))
+    if known not in opened:
+        rebuilt = _rebuilt(known, odometer)
+        if rebuilt is None:
+            return _open(odometer, token, parent)
+        # if another thread stores one first, this one was never used
+        opened.setdefault(known, _open(rebuilt, token, parent))
     handle: SharedReleaseQueryable = opened[known]
     return handle
 
@@ -137,6 +146,22 @@ def _made(odometer: ConcurrentOdometer) -> str | None:
         return str(serialize(written(odometer, "made")))
     except InvalidTypeError:
         return None
+
+
+def _rebuilt(known: str, odometer: ConcurrentOdometer) -> ConcurrentOdometer | None:
+    """Return the release that a record describes; None if the record does not describe one.
+
+    Others get its answers, too. So it is made of its record: OpenDP's record of an object is an
+    attribute that can be set, and has lists that can be changed.
+    """
+    from ..messages.serialization import deserialize  # its table has all constructors by now
+
+    space = odometer.input_domain, odometer.input_metric
+    try:
+        made = deserialize(known, space=space, output_measure=odometer.output_measure)
+    except (InvalidTypeError, InvalidValueError, SpaceMismatchError):
+        return None
+    return made if isinstance(made, ConcurrentOdometer) and made.spawn is spawn_shared else None
 
 
 def _open(
