@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 from opendp.mod import Queryable, serialize
 
@@ -33,14 +35,21 @@ from .chain import level_of, units_of
 from .levels import STEPPED, GaussianLevels, LaplaceLevels, Levels
 
 
+Keep = Callable[["SharedReleaseQueryable"], None]
+_OPENING = Lock()
+
+
 class SharedReleaseQueryable(Handle, Queryable):
     """Handle of a shared release. It returns the answer to one query, at any level of noise."""
 
     query_type = "f64"
 
-    def __init__(self, session: Launcher, levels: Levels, odometer: ConcurrentOdometer) -> None:
+    def __init__(
+        self, session: Launcher, levels: Levels, odometer: ConcurrentOdometer, keep: Keep
+    ) -> None:
         super().__init__(session, self._ask)
         self._levels, self._lock, self._odometer = seal(levels), Lock(), odometer
+        self._keep = keep
 
     def __call__(self, level: float) -> Answer:
         """Return the answer at a level. A level that was asked before has the same answer.
@@ -73,6 +82,7 @@ class SharedReleaseQueryable(Handle, Queryable):
             levels: Levels = unseal(self._levels)
             if asked > levels.finest:
                 levels.keep(asked, session.launch(levels.launch(asked, self._levels)))
+                self._keep(self)
             else:
                 session.account.check_open()
             levels.check(asked)
@@ -129,14 +139,16 @@ def spawn_shared(
     if parent is None or known is None:
         return _open(odometer, token, parent)
     check_process(token)
-    opened = parent.limits.shared
-    if known not in opened:
+    kept = parent.limits.shared
+    opened = kept.setdefault("", WeakValueDictionary())  # no charge bounds how many are opened
+    handle: SharedReleaseQueryable | None = opened.get(known)
+    if handle is None:
         rebuilt = _rebuilt(known, odometer)
         if rebuilt is None:
             return _open(odometer, token, parent)
-        # if another thread stores one first, this one was never used
-        opened.setdefault(known, _open(rebuilt, token, parent))
-    handle: SharedReleaseQueryable = opened[known]
+        handle = _open(rebuilt, token, parent, partial(kept.__setitem__, known))
+        with _OPENING:  # if another thread stores one first, this one was never used
+            handle = opened.setdefault(known, handle)
     return handle
 
 
@@ -165,7 +177,10 @@ def _rebuilt(known: str, odometer: ConcurrentOdometer) -> ConcurrentOdometer | N
 
 
 def _open(
-    odometer: ConcurrentOdometer, token: Sealed, parent: Launcher | None
+    odometer: ConcurrentOdometer,
+    token: Sealed,
+    parent: Launcher | None,
+    keep: Keep = lambda handle: None,
 ) -> SharedReleaseQueryable:
     measure, space = odometer.measure, odometer.query_space
     token, inward = head(odometer, token)
@@ -183,7 +198,7 @@ def _open(
     session = Launcher(
         account, space, odometer.input_metric, measure, token, parent.runner if parent else None
     )
-    return SharedReleaseQueryable(session, levels, odometer)
+    return SharedReleaseQueryable(session, levels, odometer, keep)
 
 
 def _check_sums(account: Account) -> None:

@@ -1,9 +1,11 @@
 """The handle of a shared release: what is charged, what is free, and who may ask when."""
 
+import gc
 import os
 import signal
 import sys
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -270,6 +272,22 @@ def test_two_threads_that_open_at_once_get_one_release(space, monkeypatch):
     with ThreadPoolExecutor(2) as pool:
         one, other = pool.map(lambda _: root(shared(space)), range(2))
     assert one is other
+
+
+def test_what_was_opened_and_never_answered_is_forgotten(space):
+    """To open a release is free, so that whoever opens many must not fill the memory."""
+    root, kept = filtered(space), filtered(space)
+    release = kept(shared(space))
+    release(0.25)
+    dropped = [weakref.ref(handle(shared(space))) for handle in (root, kept)]
+    waiting = root(shared(space))
+    assert root(shared(space)) is waiting
+    waiting = weakref.ref(waiting), release(0.25)
+    del release
+    gc.collect()
+    assert [one() is None for one in (*dropped, waiting[0])] == [True, False, True]
+    assert kept(shared(space))(0.25) == waiting[1]
+    assert kept.privacy_loss() == 0.25
 
 
 def failing_once(space):
