@@ -128,7 +128,7 @@ def _epsilon(rounds: Rounds, units: int | None) -> float:
     delta = rounds.delta * exp(-count * one) * (1 - _LEFT_OUT) * (1 - 16 * UNIT)
     found = rounds.session.power(units).epsilon(delta) + count * (one + other)
     found = nextafter(found * (1 + 4 * UNIT), inf)
-    lost = log(count) + found - LONG**2 / 2
+    lost = count * one + log(count) + found - LONG**2 / 2  # of J c e^(ε + Jh)
     return found if lost < log(rounds.delta * _LEFT_OUT / 2) else inf
 
 

@@ -131,7 +131,7 @@ class RoundLauncher(Launcher):
 
     def _release(self, gradient: Gradient, batch: Sealed) -> Vector:
         rows = unseal(self._rows)
-        return self._noisy.release(gradient, (rows[one].copy() for one in unseal(batch)))
+        return self._noisy.release(gradient, (rows[one] for one in unseal(batch)))
 
 
 @constructor

@@ -52,11 +52,15 @@ class NoisySum:
             ) from error
 
     def release(self, gradient: Gradient, rows: Iterable[Any]) -> Vector:
-        """Return the noisy sum over ``rows``. A row whose gradient cannot be used adds nothing."""
+        """Return the noisy sum over ``rows``. A row whose gradient cannot be used adds nothing.
+
+        The function gets a copy of a row. Rows that are no arrays are numbers or strings.
+        """
         total, failed = np.zeros(self.size, dtype=np.int64), 0
         for row in rows:
             try:
-                total += self._steps(gradient(row))
+                own = row.copy() if isinstance(row, np.ndarray) else row
+                total += self._steps(gradient(own))
             except BaseException as error:  # whether it fails may depend on the row
                 pass_interrupt(error)
                 failed += 1

@@ -105,6 +105,16 @@ def test_rows_of_vectors_are_numbers():
     assert training([1.0, 2.0, 3.0])(lambda row: row) == pytest.approx(6.0, abs=8.0)
 
 
+def test_rows_that_are_no_arrays_are_summed_too():
+    """A round that fails on rows, and not without, would tell whether there are any."""
+    space = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
+    measurement = space >> then_dp_sgd(
+        (500.0, 1e-5), size=1, max_grad_norm=10.0, noise_multiplier=0.1, sample_rate=1.0
+    )
+    assert measurement(["a", "bb"])(lambda row: [len(row)]) == pytest.approx(3.0, abs=8.0)
+    assert measurement([])(lambda row: [len(row)]) == pytest.approx(0.0, abs=8.0)
+
+
 # --- what it costs ----------------------------------------------------------------------------
 
 
@@ -230,19 +240,23 @@ def test_a_function_that_fails_counts_zero_and_an_example_tells_it_first(gradien
     assert tried(itself).shape == (3,)
 
 
-def test_a_gradient_cannot_use_the_handle():
-    sgd = training((500.0, 1e-5), sample_rate=1.0)(ROWS)
+@pytest.mark.parametrize(("plan", "rounds"), [({"sample_rate": 1.0}, 1), (EPOCHS, 4)])
+def test_a_gradient_cannot_use_the_handle(plan, rounds):
+    """Nor a round that is free: the next one of an epoch."""
+    sgd = training((500.0, 1e-5), **plan)(ROWS)
     kept = []
 
     def gradient(row):
-        try:
-            sgd(fair_count())
-        except ReentrantLaunchError as error:
-            kept.append(error)
+        for query in (fair_count(), itself):
+            try:
+                sgd(query)
+            except ReentrantLaunchError as error:
+                kept.append(error)
         return row
 
-    sgd(gradient)
-    assert len(kept) == 20
+    for _ in range(rounds):
+        sgd(gradient)
+    assert len(kept) == 40
 
 
 @pytest.mark.parametrize("query", [None, 3, "gradient", [itself]])
