@@ -120,7 +120,8 @@ class Policy:
 
     def _limits(self, name: str) -> list[tuple[str, PolicyLimit]]:
         """The limits that a name is below, and its own."""
-        team, other = self.above.get(name), self.limits.get(_ANYBODY)
+        team = self.above.get(name, self.above.get(_ANYBODY))
+        other = self.limits.get(_ANYBODY)
         names = (name,) if team is None else (team, name)
         is_team = name in self.above.values()
         own = {name: other} if other is not None and not is_team else {}
@@ -223,6 +224,8 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
         value = given.setdefault(key, None if key in _NEEDED else kind())
         if type(value) is not kind:
             file.fail(f"{key} must be given, as {kind.__name__}", key)
+    if given["d_in"] < 1:
+        file.fail(f"d_in ({given['d_in']}) must be at least 1, the change of one unit", "d_in")
     measure, d_out = _loss(file, "cap", given["cap"])
     above: dict[str, str | None] = {}
     members = [(None, given["people"]), (None, list(given["teams"])), *given["teams"].items()]
@@ -256,7 +259,8 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
 def _parsed(file: _File) -> dict[str, Any]:
     try:
         if not file.name.endswith(".toml"):
-            found = json.loads(file.text, parse_float=Decimal, object_pairs_hook=_once)
+            kinds = {"parse_float": Decimal, "parse_constant": Decimal}  # no infinite loss
+            found = json.loads(file.text, object_pairs_hook=_once, **kinds)
         elif sys.version_info >= (3, 11):
             found = tomllib.loads(file.text, parse_float=Decimal)
         else:
