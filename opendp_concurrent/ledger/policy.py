@@ -259,8 +259,9 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
 def _parsed(file: _File) -> dict[str, Any]:
     try:
         if not file.name.endswith(".toml"):
-            kinds = {"parse_float": Decimal, "parse_constant": Decimal}  # no infinite loss
-            found = json.loads(file.text, object_pairs_hook=_once, **kinds)
+            found = json.loads(  # no loss is infinite: loss_of refuses such decimals
+                file.text, parse_float=Decimal, parse_constant=Decimal, object_pairs_hook=_once
+            )
         elif sys.version_info >= (3, 11):
             found = tomllib.loads(file.text, parse_float=Decimal)
         else:
