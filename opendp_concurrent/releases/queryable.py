@@ -34,7 +34,6 @@ from ..types import Answer, Argument, Distance, Loss
 from .chain import level_of, units_of
 from .levels import STEPPED, GaussianLevels, LaplaceLevels, Levels
 
-
 Keep = Callable[["SharedReleaseQueryable"], None]
 _OPENING = Lock()
 
