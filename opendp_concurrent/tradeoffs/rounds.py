@@ -19,7 +19,7 @@ rs, which has probability c = Pr[χ_d > r - sqrt(d)/(2s)] under q. For r = sqrt(
 that is at most exp(-t²/2), by concentration of a Lipschitz function. These hold at each history. So
 for J rounds, however they are chosen, with the profile δ' of the continuous units,
 
-    δ(ε) <= e^(Jh) (δ'(ε - J(h + g)) + J c e^ε):
+    δ(ε) <= e^(Jh) δ'(ε - J(h + g)) + J c e^ε:
 
 replace the noise of all rounds on x; then on x', after setting aside that a round's is too long.
 J is fixed up front: it is the number of rounds in all K units that a bound is read for.
@@ -128,7 +128,7 @@ def _epsilon(rounds: Rounds, units: int | None) -> float:
     delta = rounds.delta * exp(-count * one) * (1 - _LEFT_OUT) * (1 - 16 * UNIT)
     found = rounds.session.power(units).epsilon(delta) + count * (one + other)
     found = nextafter(found * (1 + 4 * UNIT), inf)
-    lost = count * one + log(count) + found - LONG**2 / 2  # of J c e^(ε + Jh)
+    lost = log(count) + found - LONG**2 / 2
     return found if lost < log(rounds.delta * _LEFT_OUT / 2) else inf
 
 
