@@ -103,17 +103,18 @@ class SharedReleaseQueryable(Handle, Queryable):
     def accuracy(self, level: float, beta: float = 0.05, *, answers: int | None = None) -> float:
         """Return a bound on the error of the answers at a level; changes nothing.
 
-        With probability at least 1 - ``beta``, all ``answers`` are within it of the exact ones.
+        Under zCDP and its relatives, it is that of the coarser answer which this level has. With
+        probability at least 1 - ``beta``, all ``answers`` are within it of the exact ones.
 
         :param level: as for a query
         :param beta: probability of a larger error, from 1e-300 up to 1, exclusive
         :param answers: number of coordinates; it may be left out if the domain fixes it
         """
-        asked = level_of(units_of(positive(level=level)))
+        asked = units_of(positive(level=level))
         known: Accuracy = without_frames(self._accuracy, asked)
         return known.at(beta, answers)
 
-    def _accuracy(self, level: float) -> Accuracy:
+    def _accuracy(self, level: int) -> Accuracy:
         levels: Levels = unseal(self._levels)
         return levels.accuracy(self._odometer.query_space[0], level)
 
