@@ -43,7 +43,7 @@ class NoisySum:
     def tried(self, gradient: Gradient, row: Any) -> None:
         """Raise unless a gradient can be used at a public row."""
         try:
-            self._steps(gradient(row))
+            self._steps(gradient, row)
         except Exception as error:
             pass_interrupt(error)
             raise InvalidValueError(
@@ -52,15 +52,11 @@ class NoisySum:
             ) from error
 
     def release(self, gradient: Gradient, rows: Iterable[Any]) -> Vector:
-        """Return the noisy sum over ``rows``. A row whose gradient cannot be used adds nothing.
-
-        The function gets a copy of a row. Rows that are no arrays are numbers or strings.
-        """
+        """Return the noisy sum over ``rows``. A row whose gradient cannot be used adds nothing."""
         total, failed = np.zeros(self.size, dtype=np.int64), 0
         for row in rows:
             try:
-                own = row.copy() if isinstance(row, np.ndarray) else row
-                total += self._steps(gradient(own))
+                total += self._steps(gradient, row)
             except BaseException as error:  # whether it fails may depend on the row
                 pass_interrupt(error)
                 failed += 1
@@ -71,12 +67,14 @@ class NoisySum:
         pointer: Any = _native.to_pointer(total.tolist(), noisy.input_carrier_type)
         return np.array(_native.invoke(noisy, pointer), dtype=float) * (self.norm / _MOST)
 
-    def _steps(self, returned: Any) -> NDArray[np.int64]:
-        """Return a gradient in steps of the grid, of norm at most 2^FINE, or raise.
+    def _steps(self, gradient: Gradient, row: Any) -> NDArray[np.int64]:
+        """Return the gradient of a row in steps of the grid, of norm at most 2^FINE, or raise.
 
-        Numbers are rounded toward zero. The norm is compared exactly: squares are integers, and a
-        sum of at most 2^53 is exact.
+        The function gets a copy of an array; other rows are numbers or strings. Numbers are rounded
+        toward zero. The norm is compared exactly: squares are integers, and a sum of at most 2^53
+        is exact.
         """
+        returned = gradient(row.copy() if isinstance(row, np.ndarray) else row)
         if callable(getattr(type(returned), "detach", None)):  # of PyTorch, which asks for it
             returned = returned.detach()
         values = np.asarray(returned, dtype=float).ravel()

@@ -97,6 +97,20 @@ def test_a_function_gets_a_copy_of_one_row():
     assert all(copies)
 
 
+def test_an_example_is_not_changed_by_the_functions_that_are_tried_on_it():
+    def gradient(row):
+        row += 1.0
+        seen.append(row[0])
+        return row
+
+    seen, example = [], np.zeros(3)
+    sgd = training(example=example, sample_rate=2.0**-60)(ROWS)
+    for _ in range(2):
+        sgd(gradient)
+    assert seen == [1.0, 1.0]
+    assert not example.any()
+
+
 def test_rows_of_vectors_are_numbers():
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
     training = space >> then_dp_sgd(
