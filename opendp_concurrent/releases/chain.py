@@ -26,6 +26,7 @@ from ..measurements.noise import OneSidedNoise
 BITS = 30  # after the point: levels are multiples of 2^-30, and so are rates
 FINEST = 2.0**20
 _AHEAD = 16  # draws of a rate in one batch
+FEW, _NUMBERS = 64, 2**19  # levels that each chain keeps; beyond, levels times coordinates
 
 
 def units_of(level: float, name: str = "level") -> int:
@@ -77,6 +78,18 @@ class Chain:
     def __init__(self, exact: int | Sequence[int], draw: Callable[[int], int]) -> None:
         self._exact, self._draw = exact, draw
         self._noise: dict[int, list[int]] = {}  # by level: A of each coordinate, then B of each
+
+    def check(self, level: int) -> None:
+        """Raise if a level in units is a new one, and so many are kept that it would be too many.
+
+        No charge bounds the number of levels. The exact answer's length is known from the answers.
+        """
+        length = len(self._exact) if isinstance(self._exact, Sequence) else 1
+        if level not in self._noise and len(self._noise) >= max(FEW, _NUMBERS // max(1, length)):
+            raise InvalidValueError(
+                f"level ({level_of(level)}) is new, and this release keeps {len(self._noise)} "
+                "levels, which is the most; ask one of those that were answered"
+            )
 
     def at(self, level: int) -> int | list[int]:
         """Return the answer at a level in units, always the same one."""

@@ -62,7 +62,8 @@ class SharedReleaseQueryable(Handle, Queryable):
             2^20, rounded down to a multiple of 2^-30
         :return: an integer, or a list of integers; a mean of them under zCDP and its relatives
         :raises BudgetExceededError: a bound refused; nothing was charged
-        :raises InvalidTypeError, InvalidValueError: naming the argument
+        :raises InvalidTypeError, InvalidValueError: naming the argument; also for a new level if
+            the release keeps 64 levels and 2^19 numbers
         :raises HaltedError, ForkedError: the handle that this was opened on is closed
         """
         return without_frames(self._send, level)

@@ -25,7 +25,7 @@ from opendp_concurrent.errors import (
 )
 from opendp_concurrent.errors.data import ForkedError
 from opendp_concurrent.handles import SharedReleaseQueryable
-from opendp_concurrent.releases import queryable
+from opendp_concurrent.releases import chain, queryable
 from opendp_concurrent.releases.chain import Chain
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
@@ -288,6 +288,21 @@ def test_what_was_opened_and_never_answered_is_forgotten(space):
     assert [one() is None for one in (*dropped, waiting[0])] == [True, False, True]
     assert kept(shared(space))(0.25) == waiting[1]
     assert kept.privacy_loss() == 0.25
+
+
+@pytest.mark.parametrize("ceiling", [(), (4.0,)])
+def test_free_levels_do_not_fill_the_memory(space, monkeypatch, ceiling):
+    monkeypatch.setattr(chain, "_NUMBERS", 0)
+    monkeypatch.setattr(chain, "FEW", 3)
+    root = filtered(space, 9.0)
+    release = root(shared(space, PURE, *ceiling))
+    answers = [release(level) for level in (0.5, 1.0, 0.25)]
+    spent = root.privacy_loss()
+    for level in (0.75, 2.0, 0.125):
+        with pytest.raises(InvalidValueError, match="keeps 3 levels, which is the most"):
+            release(level)
+    assert [release(level) for level in (0.5, 1.0, 0.25)] == answers
+    assert root.privacy_loss() == spent
 
 
 def failing_once(space):
