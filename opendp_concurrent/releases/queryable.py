@@ -12,7 +12,7 @@ from opendp.mod import Queryable, serialize
 from ..accounts.account import Account
 from ..accounts.reentry import check_not_held
 from ..arguments.checks import positive
-from ..arguments.provenance import written
+from ..arguments.provenance import READERS, written
 from ..errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -167,10 +167,9 @@ def _rebuilt(known: str, odometer: ConcurrentOdometer) -> ConcurrentOdometer | N
     Others get its answers, too. So it is made of its record: OpenDP's record of an object is an
     attribute that can be set, and has lists that can be changed.
     """
-    from ..messages.serialization import deserialize  # its table has all constructors by now
-
     space = odometer.input_domain, odometer.input_metric
     try:
+        (deserialize,) = READERS
         made = deserialize(known, space=space, output_measure=odometer.output_measure)
     except (InvalidTypeError, InvalidValueError, SpaceMismatchError):
         return None
