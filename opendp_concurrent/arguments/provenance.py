@@ -25,9 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 MODULE = "opendp_concurrent"
 MOST_NUMBERS = 2**16
 CONSTRUCTORS: dict[str, Callable[..., Any]] = {}
-READERS: list[
-    Callable[..., Any]
-] = []  # what rebuilds an object: set once all constructors are made
+READERS: list[Callable[..., Any]] = []  # of messages; set once all constructors are known
 # how a value is written: the name in a message, and the arguments
 VALUES: dict[type, Callable[[Any], tuple[str, Mapping[str, Any]]]] = {}
 # for each of OpenDP's functions such as transformation_output_domain: a function from what it has
