@@ -7,7 +7,14 @@ from opendp.mod import Domain, Measurement, Metric
 from ..errors import InvalidTypeError, SpaceMismatchError
 from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement
 from ..queryables.stream_domain import is_stream
-from .guards import check_measurement
+from ..types import Argument
+from . import guards
+
+
+def check_measurement(name: str, value: Argument) -> Measurement:
+    """Return the measurement, or raise."""
+    found: Measurement = guards.measurement.check(name, value)
+    return found
 
 
 def check_static(input_domain: Domain) -> None:
