@@ -92,7 +92,9 @@ class LaplaceLevels:
         self.finest = level
 
     def check(self, level: int) -> None:
-        """There is one at any level up to the finest one."""
+        """Raise if too many levels up to the finest one were asked."""
+        assert self._chain is not None
+        self._chain.check(level)
 
     def at(self, level: int) -> Answer:
         """Return the answer at any level up to the finest one."""
@@ -136,7 +138,8 @@ class GaussianLevels:
 
     def at(self, level: int) -> Answer:
         """Return the mean of the first releases, as many as a level admits."""
-        return self._means[max(one for one in self._means if one <= level)][1]
+        mean = self._means[max(one for one in self._means if one <= level)][1]
+        return list(mean) if isinstance(mean, list) else mean  # the caller may change its own
 
     def accuracy(self, domain: Domain, level: float) -> Accuracy:
         """Return that of a mean, whose tails are at most those of a Gaussian [CKS20]."""

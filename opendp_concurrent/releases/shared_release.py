@@ -58,6 +58,7 @@ class _Below:
                 f"level ({shown(message)}) must be at most {level_of(self._ceiling)}, the ceiling "
                 "that was paid; launch a release with a higher one"
             )
+        self._chain.check(level)
         return level
 
     def __call__(self, message: Argument) -> Answer:
