@@ -26,7 +26,7 @@ from ..measurements.noise import OneSidedNoise
 BITS = 30  # after the point: levels are multiples of 2^-30, and so are rates
 FINEST = 2.0**20
 _AHEAD = 16  # draws of a rate in one batch
-FEW, _NUMBERS = 64, 2**19  # levels that each chain keeps; beyond, levels times coordinates
+MOST = 1000  # levels that are free: each keeps two numbers for each coordinate
 
 
 def units_of(level: float, name: str = "level") -> int:
@@ -80,15 +80,11 @@ class Chain:
         self._noise: dict[int, list[int]] = {}  # by level: A of each coordinate, then B of each
 
     def check(self, level: int) -> None:
-        """Raise if a level in units is a new one, and so many are kept that it would be too many.
-
-        No charge bounds the number of levels. The exact answer's length is known from the answers.
-        """
-        length = len(self._exact) if isinstance(self._exact, Sequence) else 1
-        if level not in self._noise and len(self._noise) >= max(FEW, _NUMBERS // max(1, length)):
+        """Raise, for public reasons, if a level would be one too many."""
+        if level not in self._noise and len(self._noise) >= MOST:
             raise InvalidValueError(
-                f"level ({level_of(level)}) is new, and this release keeps {len(self._noise)} "
-                "levels, which is the most; ask one of those that were answered"
+                f"level ({level_of(level)}) must be one that was answered, since {MOST} were: the "
+                f"next one is {level_of(min(self._noise, key=lambda one: abs(one - level)))}"
             )
 
     def at(self, level: int) -> int | list[int]:

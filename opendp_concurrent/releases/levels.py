@@ -65,7 +65,6 @@ class LaplaceLevels:
 
     def launch(self, level: int, own: Sealed) -> Measurement:
         """Return the refinement by a level's distance from the finest one."""
-        self.check(level)
         step, pure = level_of(level - self.finest), self._measure.kind == PURE
 
         def privacy_map(d_in: Distance) -> Loss:
@@ -93,9 +92,9 @@ class LaplaceLevels:
         self.finest = level
 
     def check(self, level: int) -> None:
-        """Raise if there are too many levels."""
-        if self._chain is not None:
-            self._chain.check(level)
+        """Raise if too many levels up to the finest one were asked."""
+        assert self._chain is not None
+        self._chain.check(level)
 
     def at(self, level: int) -> Answer:
         """Return the answer at any level up to the finest one."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 from opendp.mod import Queryable, serialize
 
@@ -18,12 +17,13 @@ from ..errors import (
     InvalidValueError,
     SpaceMismatchError,
     UnsupportedMeasureError,
+    uncharged,
 )
 from ..interrupts import Lock, let_in
 from ..queryables.accuracy import Accuracy
 from ..queryables.data import Sealed, check_process, seal, unseal
 from ..queryables.handle import Handle
-from ..queryables.machine import forget_frames
+from ..queryables.machine import without_frames
 from ..queryables.mechanism import ConcurrentOdometer
 from ..queryables.opaque import hide_errors
 from ..queryables.session import Launcher
@@ -34,8 +34,20 @@ from ..types import Answer, Argument, Distance, Loss
 from .chain import level_of, units_of
 from .levels import STEPPED, GaussianLevels, LaplaceLevels, Levels
 
-Keep = Callable[["SharedReleaseQueryable"], None]
-_OPENING = Lock()
+
+class Opened:
+    """The shared releases that were opened on one handle.
+
+    :ivar by_making: by how they were made; one that nobody holds is forgotten, unless it was paid
+    :ivar paid: those that have answered
+    :ivar lock: while one is stored
+    """
+
+    __slots__ = ("__weakref__", "by_making", "lock", "paid")
+
+    def __init__(self) -> None:
+        self.by_making: WeakValueDictionary[str, Any] = WeakValueDictionary()
+        self.paid, self.lock = set[Any](), Lock()
 
 
 class SharedReleaseQueryable(Handle, Queryable):
@@ -43,33 +55,31 @@ class SharedReleaseQueryable(Handle, Queryable):
 
     query_type = "f64"
 
-    def __init__(
-        self, session: Launcher, levels: Levels, odometer: ConcurrentOdometer, keep: Keep
-    ) -> None:
+    def __init__(self, session: Launcher, levels: Levels, odometer: ConcurrentOdometer) -> None:
         super().__init__(session, self._ask)
         self._levels, self._lock, self._odometer = seal(levels), Lock(), odometer
-        self._keep = keep
+        self._opened: Callable[[], Opened | None] = lambda: None
 
     def __call__(self, level: float) -> Answer:
         """Return the answer at a level. A level that was asked before has the same answer.
 
         A level that is finer than all before is charged for its distance from the finest one, to
         the handle that this was opened on and its ancestors. Any other level is free, also when no
-        budget is left. Under zCDP and its relatives, the answer to a level between two that were
-        charged is the coarser one's, and a level below the first one is refused.
+        budget is left, until 1,000 levels were answered. Under zCDP and its relatives, the answer
+        to a level between two that were charged is the coarser one's, and a level below the first
+        one is refused.
 
         :param level: privacy loss per unit of sensitivity (ε), or per its square (ρ), from 2^-30 to
             2^20, rounded down to a multiple of 2^-30
         :return: an integer, or a list of integers; a mean of them under zCDP and its relatives
         :raises BudgetExceededError: a bound refused; nothing was charged
-        :raises InvalidTypeError, InvalidValueError: naming the argument; also for a new level if
-            the release keeps 64 levels and 2^19 numbers
+        :raises InvalidTypeError, InvalidValueError: naming the argument
         :raises HaltedError, ForkedError: the handle that this was opened on is closed
         """
         return without_frames(self._send, level)
 
     def _ask(self, level: Argument) -> Answer:
-        answer = self._at(units_of(positive(level=level)))
+        answer = self._at(uncharged(_units, level))
         for postprocessor in self._odometer.postprocessors:
             answer = let_in(postprocessor, answer)
         return answer
@@ -82,11 +92,22 @@ class SharedReleaseQueryable(Handle, Queryable):
             levels: Levels = unseal(self._levels)
             if asked > levels.finest:
                 levels.keep(asked, session.launch(levels.launch(asked, self._levels)))
-                self._keep(self)
-            else:
-                session.account.check_open()
-            levels.check(asked)
-            return hide_errors(session.account.lifecycle.opaque, levels.at, asked)
+                self._keep()
+                return levels.at(asked)
+            return uncharged(self._known, levels, asked)
+
+    def _keep(self) -> None:
+        """Let the handle that this was opened on have it for good, since it was paid."""
+        opened = self._opened()
+        if opened is not None:
+            opened.paid.add(self)
+
+    def _known(self, levels: Levels, asked: int) -> Answer:
+        """Return the answer at a level that needs no launch."""
+        account = self._session.account
+        account.check_open()
+        levels.check(asked)
+        return hide_errors(account.lifecycle.opaque, levels.at, asked)
 
     @property
     def finest(self) -> float:
@@ -111,7 +132,7 @@ class SharedReleaseQueryable(Handle, Queryable):
         :param beta: probability of a larger error, from 1e-300 up to 1, exclusive
         :param answers: number of coordinates; it may be left out if the domain fixes it
         """
-        asked = units_of(positive(level=level))
+        asked = _units(level)
         known: Accuracy = without_frames(self._accuracy, asked)
         return known.at(beta, answers)
 
@@ -123,13 +144,8 @@ class SharedReleaseQueryable(Handle, Queryable):
         return f"SharedReleaseQueryable({self._odometer.measure.name}, finest={self.finest})"
 
 
-def without_frames(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return ``function(*arguments)``. The frames of what it raises are removed: they have data."""
-    try:
-        return function(*arguments)
-    except BaseException as error:
-        forget_frames(error)
-        raise error from error.__cause__
+def _units(level: Argument) -> int:
+    return units_of(positive(level=level))
 
 
 def spawn_shared(
@@ -140,16 +156,16 @@ def spawn_shared(
     if parent is None or known is None:
         return _open(odometer, token, parent)
     check_process(token)
-    kept = parent.limits.shared
-    opened = kept.setdefault("", WeakValueDictionary())  # no charge bounds how many are opened
-    handle: SharedReleaseQueryable | None = opened.get(known)
+    opened: Opened = parent.limits.shared.setdefault("releases", Opened())
+    handle: SharedReleaseQueryable | None = opened.by_making.get(known)
     if handle is None:
         rebuilt = _rebuilt(known, odometer)
         if rebuilt is None:
             return _open(odometer, token, parent)
-        handle = _open(rebuilt, token, parent, partial(kept.__setitem__, known))
-        with _OPENING:  # if another thread stores one first, this one was never used
-            handle = opened.setdefault(known, handle)
+        made = _open(rebuilt, token, parent)
+        made._opened = ref(opened)
+        with opened.lock:  # if another thread stores one first, this one was never used
+            handle = opened.by_making.setdefault(known, made)
     return handle
 
 
@@ -177,10 +193,7 @@ def _rebuilt(known: str, odometer: ConcurrentOdometer) -> ConcurrentOdometer | N
 
 
 def _open(
-    odometer: ConcurrentOdometer,
-    token: Sealed,
-    parent: Launcher | None,
-    keep: Keep = lambda handle: None,
+    odometer: ConcurrentOdometer, token: Sealed, parent: Launcher | None
 ) -> SharedReleaseQueryable:
     measure, space = odometer.measure, odometer.query_space
     token, inward = head(odometer, token)
@@ -198,7 +211,7 @@ def _open(
     session = Launcher(
         account, space, odometer.input_metric, measure, token, parent.runner if parent else None
     )
-    return SharedReleaseQueryable(session, levels, odometer, keep)
+    return SharedReleaseQueryable(session, levels, odometer)
 
 
 def _check_sums(account: Account) -> None:

@@ -3,14 +3,19 @@
 import json
 import math
 import sys
-from datetime import date
+from datetime import date, datetime
 from functools import partial
 
 import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import BudgetExceededError, InvalidValueError, LedgerError
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    LedgerError,
+)
 from opendp_concurrent.errors.ledger import LedgerMismatchError
 from opendp_concurrent.ledger import apply_policy, policy, read_policy
 from opendp_concurrent.ledger.command import main
@@ -188,6 +193,8 @@ def other(old, new):
         (other("ann = { epsilon", "ann = { rho"), "line 13: a limit must have the keywords"),
         (other("ann = { epsilon = 0.3,", "ann = { "), "line 13: no measure has no parameters"),
         (other('"month"', '"moon"'), "line 13: every must be one of day, week"),
+        (other('"month"', '["month"]'), "line 13: every must be one of day, week"),
+        (other('"month"', "{}"), "line 13: every must be one of day, week"),
         (other("2026-11-30", '"soon"'), "line 14: every must be"),
         (other("2026-11-30", "3"), "line 14: every must be"),
         (other("ann = { epsilon = 0.3,", "ann = { dose = 1, epsilon = 0.3,"), "line 13: no meas"),
@@ -219,6 +226,19 @@ def test_a_file_that_is_no_policy_is_refused(tmp_path, text):
     path.write_text(text)
     with pytest.raises(InvalidValueError, match=r"^policy.json"):
         read_policy(path)
+
+
+def test_a_file_that_is_not_in_utf_8_is_refused(tmp_path):
+    path = tmp_path / "policy.json"
+    path.write_bytes(b'{"dataset": "\xff"}')
+    with pytest.raises(InvalidValueError, match=r"^policy.json: .*utf-8"):
+        read_policy(path)
+
+
+@pytest.mark.parametrize("day", [datetime(2026, 11, 24), "2026-11-24", 3])
+def test_a_day_is_a_date(written, day):
+    with pytest.raises(InvalidTypeError, match="day must be a datetime.date"):
+        read_policy(written(SITES)).path("anybody", day)
 
 
 def test_a_key_that_is_there_twice_is_refused(tmp_path):

@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import time
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -274,37 +273,6 @@ def test_two_threads_that_open_at_once_get_one_release(space, monkeypatch):
     assert one is other
 
 
-def test_what_was_opened_and_never_answered_is_forgotten(space):
-    """To open a release is free, so that whoever opens many must not fill the memory."""
-    root, kept = filtered(space), filtered(space)
-    release = kept(shared(space))
-    release(0.25)
-    dropped = [weakref.ref(handle(shared(space))) for handle in (root, kept)]
-    waiting = root(shared(space))
-    assert root(shared(space)) is waiting
-    waiting = weakref.ref(waiting), release(0.25)
-    del release
-    gc.collect()
-    assert [one() is None for one in (*dropped, waiting[0])] == [True, False, True]
-    assert kept(shared(space))(0.25) == waiting[1]
-    assert kept.privacy_loss() == 0.25
-
-
-@pytest.mark.parametrize("ceiling", [(), (4.0,)])
-def test_free_levels_do_not_fill_the_memory(space, monkeypatch, ceiling):
-    monkeypatch.setattr(chain, "_NUMBERS", 0)
-    monkeypatch.setattr(chain, "FEW", 3)
-    root = filtered(space, 9.0)
-    release = root(shared(space, PURE, *ceiling))
-    answers = [release(level) for level in (0.5, 1.0, 0.25)]
-    spent = root.privacy_loss()
-    for level in (0.75, 2.0, 0.125):
-        with pytest.raises(InvalidValueError, match="keeps 3 levels, which is the most"):
-            release(level)
-    assert [release(level) for level in (0.5, 1.0, 0.25)] == answers
-    assert root.privacy_loss() == spent
-
-
 def failing_once(space):
     """A count that fails at its first run."""
     runs = []
@@ -423,6 +391,58 @@ def test_in_a_context(space):
     release(0.25)
     release(0.5)
     assert context.queryable.privacy_loss() == 0.5
+
+
+@pytest.mark.parametrize("measure", [PURE, ZCDP])
+def test_the_answer_of_one_analyst_is_not_that_of_another(measure):
+    """A list that is returned may be changed."""
+    vectors = dp.vector_domain(dp.atom_domain(T=int), size=2)
+    metric = dp.l1_distance(T=int) if measure == PURE else dp.l2_distance(T=float)
+    release = filtered((vectors, metric), 5.0, measure, rows=[5, 6])(
+        oc.m.make_shared_release(vectors, metric, measure)
+    )
+    first = release(0.5)
+    before = list(first)
+    first[0] = 10**9
+    assert release(0.5) == before
+
+
+@pytest.mark.parametrize("level", [0.1, -1.0, 2.0**-31, "0.5", None])
+def test_a_level_that_is_refused_says_that_nothing_is_charged(space, level):
+    release = filtered(space, measure=ZCDP)(shared(space, ZCDP))
+    release(0.25)
+    with pytest.raises((InvalidTypeError, InvalidValueError)) as refused:
+        release(level)
+    assert refused.value.charged is False
+
+
+@pytest.mark.parametrize("ceiling", [(), (1.0,)])
+def test_levels_that_are_free_are_limited(space, ceiling, monkeypatch):
+    """Each of them keeps noise for each coordinate, and costs nothing."""
+    monkeypatch.setattr(chain, "MOST", 3)
+    release = filtered(space, 2.0)(shared(space, PURE, *ceiling))
+    known = {level: release(level) for level in (1.0, 0.25, 0.5)}
+    with pytest.raises(InvalidValueError, match=r"level \(0.625\) must be .* one is 0.5"):
+        release(0.625)
+    assert {level: release(level) for level in known} == known
+    if not ceiling:  # a finer level is paid
+        release(1.5)
+        assert release.finest == 1.5
+
+
+def test_a_release_that_nobody_holds_is_forgotten_unless_it_was_paid(space):
+    """It costs nothing to open one, so any number could be opened."""
+    root = filtered(space)
+    for refused in (2.0, 3.0):
+        with pytest.raises(BudgetExceededError):
+            root(shared(space))(refused)
+    opened = root._session.limits.shared["releases"]
+    gc.collect()  # a handle refers to itself
+    assert len(opened.by_making) == 0
+    answer = root(shared(space))(0.5)
+    assert len(opened.by_making) == len(opened.paid) == 1
+    assert root(shared(space))(0.5) == answer
+    assert root.privacy_loss() == 0.5
 
 
 def locals_of(error):

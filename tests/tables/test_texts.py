@@ -4,7 +4,7 @@ from datetime import date
 from math import inf
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from opendp_concurrent.tables.texts import READ
@@ -18,6 +18,10 @@ def test_each_integer_has_one_text(value):
 
 
 @given(st.text(max_size=8) | st.from_regex(r"[-+0-9eE. _x]{1,24}", fullmatch=True))
+@example("+1")
+@example("01")
+@example("-0")
+@example("1_0")
 def test_a_text_that_is_an_integer_is_the_one_that_python_writes(text):
     found = READ[int](text)
     assert found is None or str(found) == text

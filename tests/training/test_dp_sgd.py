@@ -4,7 +4,7 @@ import copy
 import gc
 import pickle
 import threading
-from types import FunctionType, ModuleType
+from types import FunctionType, GeneratorType, ModuleType
 
 import numpy as np
 import opendp.prelude as dp
@@ -18,6 +18,7 @@ from opendp_concurrent.errors import (
     LedgerError,
     PrivacyMapError,
     ReentrantLaunchError,
+    charged,
 )
 from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.training.dp_sgd import make_dp_sgd, then_dp_sgd
@@ -271,6 +272,21 @@ def test_a_gradient_cannot_use_the_handle(plan, rounds):
     for _ in range(rounds):
         sgd(gradient)
     assert len(kept) == 40
+
+
+def test_the_frames_of_an_interrupt_have_no_rows():
+    def interrupted(row):
+        raise KeyboardInterrupt("a row")
+
+    with pytest.raises(KeyboardInterrupt) as told:
+        training((500.0, 1e-5), sample_rate=1.0)(ROWS)(interrupted)
+    assert charged(told.value) is True
+    assert told.value.args == ()
+    where = told.value.__traceback__.tb_next  # the first frame is this one
+    while where is not None:
+        values = where.tb_frame.f_locals.values()
+        assert not any(isinstance(one, np.ndarray | GeneratorType) for one in values)
+        where = where.tb_next
 
 
 @pytest.mark.parametrize("query", [None, 3, "gradient", [itself]])
