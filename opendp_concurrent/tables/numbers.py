@@ -16,7 +16,7 @@ from ..native import opendp as _native
 from ..types import Argument
 from .domain import Contribution, Tables, root_above, table_domain, units, units_in
 from .engines.engine import Rows
-from .plan import Aggregate
+from .plan import Aggregate, Sums
 from .schema import LARGEST
 from .steps import table_given
 
@@ -121,10 +121,36 @@ def one_integer(rows: Rows) -> int:
 def placed(size: int) -> Decode:
     """Return a function from pairs of a place and an integer to a list; others are 0."""
 
-    def decode(rows: Sequence[tuple[int, ...]]) -> list[int]:
+    def decode(rows: Rows) -> list[int]:
         found = [0] * size
         for place, value in rows:
             found[place] = saturated(value)
         return found
 
     return decode
+
+
+def make_sums(
+    tables: Tables,
+    sums: Sums,
+    norm: str,
+    of: Contribution,
+    per_row: Sequence[int],
+    read: Callable[..., Sequence[int]] = lambda *sums: sums,
+) -> Transformation:
+    """Make a transformation that asks for sums, of all rows or of groups.
+
+    :param of: what one unit contributes to the groups
+    :param per_row: largest absolute value that a row adds to each integer of its group
+    :param read: returns the integers of a group from its sums
+    """
+    size = len(per_row)
+
+    def decode(rows: Rows) -> list[int]:
+        found = [0] * (size * len(sums.keys))
+        for row in rows:
+            place, values = (row[0], row[1:]) if sums.by else (0, row)
+            found[size * place : size * (place + 1)] = map(saturated, read(*values))
+        return found
+
+    return make_answer(tables, sums, vector(len(sums.keys), norm, of, per_row), decode)

@@ -289,8 +289,6 @@ class Renderer:
     def _aggregate(
         self, one: nodes.Aggregate, query: exp.Expression, names: dict[str, str], schema: Schema
     ) -> Any:
-        if isinstance(one, nodes.Count):
-            return sql.select([exp.Count(this=exp.Star())], query)
         if isinstance(one, nodes.DistinctUnits):
             return self._distinct(query, _of(names, schema))
         if isinstance(one, nodes.DistinctValues):
@@ -307,19 +305,22 @@ class Renderer:
                 return search.counted()
             count = exp.Count(this=exp.Star())
             return self._groups(one, [count], search.located(), names, schema, "b")
-        values = self._values(one, names)
-        if isinstance(one, nodes.Grouped) or (not isinstance(one, nodes.Sum) and one.by):
+        values = [self._term(each, names) for each in one.of]
+        if one.by:
             return self._groups(one, values, query, names, schema)
         return sql.select(values, query)
 
-    def _values(self, one: nodes.Aggregate, names: dict[str, str]) -> list[Any]:
-        """Return the integers of rows that are added up."""
-        if isinstance(one, nodes.Powers):
-            return self._powers(one, names)
-        if isinstance(one, nodes.Several):
-            return [value for part in one.of for value in self._values(part, names)]
-        value = one.value if isinstance(one, nodes.Sum | nodes.Grouped) else None
-        return [exp.Count(this=exp.Star()) if value is None else self._sum(value, names)]
+    def _term(self, one: nodes.Term, names: dict[str, str]) -> Any:
+        """Return the sum of a term over rows. Squares fit 64 bits."""
+        if one.value is None:
+            return exp.Count(this=exp.Star())
+        if one.power == 0:
+            return exp.Count(this=sql.column(names[one.value.column]))
+        steps = self._quantised(one.value, names)
+        if one.power == 2:
+            steps = exp.Paren(this=exp.Mul(this=steps, expression=steps.copy()))
+        total = exp.Sum(this=self._dialect.wide(steps))
+        return exp.Coalesce(this=total, expressions=[exp.Literal.number(0)])
 
     @staticmethod
     def _distinct(query: Any, names: list[str]) -> Any:
@@ -335,7 +336,7 @@ class Renderer:
 
     def _groups(
         self,
-        one: nodes.Grouped | nodes.Powers | nodes.Several | nodes.Bins,
+        one: nodes.Sums | nodes.Bins,
         values: list[Any],
         query: exp.Expression,
         names: dict[str, str],
@@ -392,32 +393,15 @@ class Renderer:
         self, value: nodes.Quantised | None, query: exp.Expression, names: dict[str, str], unit: str
     ) -> Any:
         """Return a query of each unit ``u`` and its integer ``n``, which is not clipped."""
-        number = exp.Count(this=exp.Star()) if value is None else self._sum(value, names)
-        own = sql.column(names[unit])
+        number, own = self._term(nodes.Term(value), names), sql.column(names[unit])
         found = sql.select([exp.alias_(own, "u"), exp.alias_(number, "n")], query)
         return found.group_by(own.copy(), copy=False)
-
-    def _sum(self, value: nodes.Quantised, names: dict[str, str]) -> Any:
-        return self._total(self._dialect.wide(self._quantised(value, names)))
-
-    def _powers(self, one: nodes.Powers, names: dict[str, str]) -> list[Any]:
-        """Return the number of values, their sum, and that of their squares, which fit 64 bits."""
-        steps = self._quantised(one.value, names)
-        found = [exp.Count(this=sql.column(names[one.value.column])), steps]
-        if one.order == 2:
-            found.append(exp.Paren(this=exp.Mul(this=steps.copy(), expression=steps.copy())))
-        return [found[0], *(self._total(self._dialect.wide(each)) for each in found[1:])]
 
     def _quantised(self, value: nodes.Quantised, names: dict[str, str]) -> Any:
         own = names[value.column]
         if value.factor is None:
             return self._clamped(own, value.lower, value.upper, int)
         return self._steps(value, own, value.factor)
-
-    @staticmethod
-    def _total(number: Any) -> Any:
-        """Return the sum of a number over rows; 0 of none."""
-        return exp.Coalesce(this=exp.Sum(this=number), expressions=[exp.Literal.number(0)])
 
     def _clamped(self, own: str, lower: Any, upper: Any, kind: type) -> Any:
         """Return the value between two bounds; NULL of NULL."""
