@@ -129,7 +129,7 @@ class Renderer:
 
     def _scan(self, scan: nodes.Scan) -> tuple[Any, dict[str, str]]:
         names = {name: f"c{place}" for place, name in enumerate(scan.schema.names)}
-        columns, condition, scales = [], None, dict(scan.scales)
+        columns, conditions, scales = [], list[Any](), dict(scan.scales)
         for name, kind in scan.schema.columns:
             stored = exp.column(name, "t", quoted=True)
             if name in scales:
@@ -138,11 +138,10 @@ class Renderer:
                 found = self._dialect.stored(stored, kind)
             columns.append(exp.alias_(found, names[name]))
             if name in scan.schema.unit:
-                known = exp.Not(this=exp.Paren(this=sql.is_null(found.copy())))
-                condition = known if condition is None else sql.conjunction(condition, known)
+                conditions.append(sql.inverted(sql.is_null(found)))
         source = self._dialect.source(scan.reference)
         query = exp.select(*columns, copy=False).from_(source, copy=False)
-        return query.where(condition, copy=False), names
+        return query.where(sql.conjunction(*conditions), copy=False), names
 
     def _with_columns(
         self, relation: nodes.WithColumns, query: Any, names: dict[str, str]
@@ -214,7 +213,7 @@ class Renderer:
             text = self._dialect.text_value(self._parameter(f"{len(of)}:{key}"))
             for part in parts:
                 for right in (exp.Literal.string("|"), part):
-                    text = exp.Paren(this=exp.DPipe(this=text, expression=right, safe=True))
+                    text = sql.binary(exp.DPipe, text, right, safe=True)
             hashed.append(exp.alias_(self._dialect.by_bytes(exp.MD5(this=text)), name))
         made = sql.select([*columns, *numbers, *hashed], query)
         return sql.select([*columns, *(exp.alias_(one, of) for of, one in again.items())], made)
@@ -316,11 +315,10 @@ class Renderer:
             return exp.Count(this=exp.Star())
         if one.power == 0:
             return exp.Count(this=sql.column(names[one.value.column]))
-        steps = self._quantised(one.value, names)
+        steps = self._quantised(one.value, sql.column(names[one.value.column]))
         if one.power == 2:
-            steps = exp.Paren(this=exp.Mul(this=steps, expression=steps.copy()))
-        total = exp.Sum(this=self._dialect.wide(steps))
-        return exp.Coalesce(this=total, expressions=[exp.Literal.number(0)])
+            steps = sql.binary(exp.Mul, steps, steps.copy())
+        return sql.or_else(exp.Sum(this=self._dialect.wide(steps)), sql.number(0))
 
     @staticmethod
     def _distinct(query: Any, names: list[str]) -> Any:
@@ -328,9 +326,7 @@ class Renderer:
         if len(names) == 1:
             distinct = exp.Distinct(expressions=[sql.column(names[0])])
             return sql.select([exp.Count(this=distinct)], query)
-        columns, known = [sql.column(of) for of in names], sql.not_null(names[0])
-        for of in names[1:]:
-            known = sql.conjunction(known, sql.not_null(of))
+        columns, known = list(map(sql.column, names)), sql.conjunction(*map(sql.not_null, names))
         distinct = sql.select(columns, query, known).group_by(*columns, copy=False)
         return sql.select([exp.Count(this=exp.Star())], distinct)
 
@@ -364,20 +360,16 @@ class Renderer:
     ) -> Any:
         """Count distinct pairs of a unit and a key, apart by the number of keys of the unit."""
         by, unit = [names[name] for name in one.by], _of(names, schema)
-        found = None
+        conditions = []
         for name, own in zip(one.by, by, strict=True):
-            conditions = [sql.not_null(own)]
+            conditions.append(sql.not_null(own))
             kind = schema.kind(name)
             if kind in (date, datetime):  # others cannot be handed out by drivers
-                conditions += [
-                    sql.known(
-                        order(this=sql.column(own), expression=self._dialect.constant(end, kind))
-                    )
-                    for order, end in ((exp.GTE, kind.min), (exp.LTE, kind.max))
-                ]
-            for condition in conditions:
-                found = condition if found is None else sql.conjunction(found, condition)
+                for sign, end in ((">=", kind.min), ("<=", kind.max)):
+                    ends = self._dialect.constant(end, kind)
+                    conditions.append(sql.known(sql.compare(sql.column(own), sign, ends)))
         both = list(map(sql.column, dict.fromkeys([*unit, *by])))
+        found = sql.conjunction(*conditions)
         pairs = sql.select(both, query, found).group_by(*both, copy=False)
         of_unit = exp.alias_(sql.window(exp.Count(this=exp.Star()), unit, []), "j")
         columns = [*map(sql.column, by), sql.column("j")]
@@ -397,36 +389,23 @@ class Renderer:
         found = sql.select([exp.alias_(own, "u"), exp.alias_(number, "n")], query)
         return found.group_by(own.copy(), copy=False)
 
-    def _quantised(self, value: nodes.Quantised, names: dict[str, str]) -> Any:
-        own = names[value.column]
-        if value.factor is None:
-            return self._clamped(own, value.lower, value.upper, int)
-        return self._steps(value, own, value.factor)
-
-    def _clamped(self, own: str, lower: Any, upper: Any, kind: type) -> Any:
-        """Return the value between two bounds; NULL of NULL."""
-        low, high = self._dialect.constant(lower, kind), self._dialect.constant(upper, kind)
-        cases = [
-            (exp.LTE(this=sql.column(own), expression=low), low.copy()),
-            (exp.GTE(this=sql.column(own), expression=high), high.copy()),
-        ]
-        return exp.Paren(this=sql.case(cases, sql.column(own)))
-
-    def _steps(self, value: nodes.Quantised, own: str, factor: float) -> Any:
-        """Return ``floor(x * factor + 0.5)`` of the clamped value x.
+    def _quantised(self, value: nodes.Quantised, own: Any) -> Any:
+        """Return the integer of a value x: clamped, or ``floor(x * factor + 0.5)`` of that.
 
         Of tiny values this is 0. Where underflow is an error, the product is not computed of them.
         """
-        constant, tiny = self._dialect.constant, SMALLEST / factor
-        clamped = self._clamped(own, value.lower, value.upper, float)
-        product = exp.Mul(this=clamped.copy(), expression=constant(factor, float))
-        half = exp.Add(this=exp.Paren(this=product), expression=constant(0.5, float))
+        kind, factor = int if value.factor is None else float, value.factor
+        constant = self._dialect.constant
+        ends = constant(value.lower, kind), constant(value.upper, kind)
+        clamped = sql.clamped(own, *ends)
+        if factor is None:
+            return clamped
+        product = sql.binary(exp.Mul, clamped.copy(), constant(factor, float))
+        half = exp.Add(this=product, expression=constant(0.5, float))
         steps = self._dialect.whole(exp.Floor(this=half))
         if not self._dialect.underflows:
             return steps
-        small = sql.conjunction(
-            exp.GT(this=clamped.copy(), expression=constant(-tiny, float)),
-            exp.LT(this=clamped, expression=constant(tiny, float)),
-        )
-        cases = [(sql.is_null(sql.column(own)), exp.Null()), (small, exp.Literal.number(0))]
-        return exp.Paren(this=sql.case(cases, steps))
+        tiny = SMALLEST / factor
+        above = sql.compare(clamped, ">", constant(-tiny, float))
+        small = sql.conjunction(above, sql.compare(clamped, "<", constant(tiny, float)))
+        return sql.case([(sql.is_null(own), exp.Null()), (small, sql.number(0))], steps)
