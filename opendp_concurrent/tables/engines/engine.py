@@ -264,6 +264,11 @@ class Engine(ABC):
         """
 
 
+def quoted(*names: str) -> str:
+    """Return a name in standard SQL, with what it is part of before it."""
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
 @whole
 def opaque(function: Callable[[], Any]) -> Any:
     """Return ``function()``; log an error, and raise one that does not tell of the data."""
