@@ -217,12 +217,10 @@ def row_of(kinds: Sequence[type], *, null: bool = False, **argument: Any) -> tup
     :param null: whether None stands for a missing value
     """
     ((name, row),) = argument.items()
-    parts = (row,) if len(kinds) == 1 else tuple(checks.elements("values", **argument))
+    wanted = f"{len(kinds)} values, one for each column"
+    parts = (row,) if len(kinds) == 1 else tuple(checks.elements(wanted, **argument))
     if len(parts) != len(kinds):
-        raise InvalidValueError(
-            f"{name} has {checks.shown(row)}, which must have {len(kinds)} values, one for each "
-            "column"
-        )
+        raise InvalidValueError(f"{name} has {checks.shown(row)}, which must have {wanted}")
     return tuple(
         None if null and one is None else value_of(kind, **{name: one})
         for kind, one in zip(kinds, parts, strict=True)
