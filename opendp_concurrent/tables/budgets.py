@@ -120,7 +120,7 @@ class Budgets:
         """
         own, prices = self._own, (price.reach, price.power, price.rate, price.most)
         charge = Charge(value, *prices, budget, own.reference())
-        text, parameters = own.engine.charging(relation, charge)
+        text, parameters = own.engine.query(relation, charge)
         now, after = own.place(), own.place("_next")
 
         def work(run: Run, _: int) -> int:

@@ -220,7 +220,7 @@ class _Seals:
         for key, value in zip(given, values, strict=True):
             block = TABLES.cutter(domain, terms.by, {key: True}, (True,))(table)[True]
             first = Truncate(block.relation, terms.rows)
-            inserts.append((value, *table.engine().selecting(first)))
+            inserts.append((value, *table.engine().query(first)))
         known = [self._is_known(terms, value) for value in values]
 
         def work(run: Run, after: int) -> list[int]:

@@ -41,7 +41,7 @@ SCHEMA |= {"coarse": datetime, "zoned": datetime, "eur": oc.tables.Decimal(2)}
 
 def values(table):
     """The columns as they are read."""
-    text, parameters = table.engine().selecting(table.relation)
+    text, parameters = table.engine().query(table.relation)
     return sorted(map(repr, table.engine().run(text, parameters, None)))
 
 
