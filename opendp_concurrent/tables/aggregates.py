@@ -20,7 +20,7 @@ from ..combinators.constructor import constructor
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from . import plan as nodes
-from .domain import Contribution, Tables, tables_of
+from .domain import Norms, Tables, tables_of
 from .engines.engine import Rows
 from .moments import MOST_STEPS as MOST_SQUARED
 from .moments import Moments
@@ -178,7 +178,7 @@ def make_table_counts(
     return make_sums(tables, sums, norm, contribution, [1])
 
 
-Groups: TypeAlias = tuple[tuple[str, ...], nodes.Values, Contribution]
+Groups: TypeAlias = tuple[tuple[str, ...], nodes.Values, Norms]
 
 
 def _groups(tables: Tables, by: Any, keys: Any) -> Groups:
@@ -505,13 +505,13 @@ def binned(groups: Groups, bins: int) -> Callable[[Rows], list[list[int]]]:
     return counts
 
 
-def _anywhere(tables: Tables) -> Contribution:
+def _anywhere(tables: Tables) -> Norms:
     """Return the norms of what a unit contributes if all of its rows may be in one bin.
 
     A bound on the groups by the column's values does not help: a bin has many values.
     """
     rows = tables.bounded_rows()
-    return Contribution(rows, rows**2, rows)
+    return Norms(rows, rows**2, rows)
 
 
 def edges_of(

@@ -378,7 +378,7 @@ def make_public_join(
     return _step(tables, tables.on(after), lambda of: nodes.PublicJoin(of, names, added, *public))
 
 
-@constructor
+@constructor(how=checks.one_of("inner", "left", "semi", "anti"))
 def make_private_join(
     input_domain: Domain,
     input_metric: Metric,
@@ -434,8 +434,6 @@ def make_private_join(
             f"table ({checks.shown(name)}) must be the name of a table that with_tables(...) has "
             f"added; there are: {', '.join(known) or 'none'}"
         )
-    if type(how) is not str or how not in ("inner", "left", "semi", "anti"):
-        raise InvalidValueError(f"how ({checks.shown(how)}) must be inner, left, semi or anti")
     schema, other = tables.schema, known[name]
     both = _common(schema, other.schema, on)
     whole = how in ("inner", "left")
