@@ -29,7 +29,7 @@ from ..arguments.provenance import MODULE, READERS, written
 from ..combinators import guards, pairs
 from ..errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
 from ..native.opendp import VERSION
-from ..tables.budgets import budgets_name
+from ..tables.own_tables import budgets_name
 from ..types import Argument
 from .calls import TABLE, Key, call, key_of, signature_of
 from .values import READ

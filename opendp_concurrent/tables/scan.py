@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from opendp.mod import assert_features
 
 from ..arguments import checks
+from ..errors import InvalidTypeError
 from .domain import Tables
 from .engines.duckdb import FILES
 from .engines.known import engine_of, own_connection
@@ -96,10 +97,15 @@ def scan(
     """
     assert_features("honest-but-curious")
     frame = plan_given(connection)
-    if frame is not None or _are_paths(connection):  # the arguments are one place further left
-        rest: list[Any] = [one for one in (table, schema, unit) if one is not None]
-        schema, unit, *_ = *rest, None, None
-    known = stored_schema_of(schema, unit)
+    given: Any = schema
+    of: Any = unit
+    if table is not None and (frame is not None or _are_paths(connection)):
+        given, of = table, schema if unit is None else unit  # one place further left
+    if given is None:
+        raise InvalidTypeError(
+            "schema must be given; oc.tables.describe_schema proposes one, from what is stored"
+        )
+    known = stored_schema_of(given, of)
     scales = dict(known.scales)
     seconds = None if timeout is None else checks.positive(timeout=timeout)
     keep = checks.flag(snapshot=snapshot)

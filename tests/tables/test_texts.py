@@ -1,6 +1,6 @@
 """What a text of a file stands for: a value of Python, or nothing."""
 
-from datetime import date
+from datetime import date, datetime, time
 from math import inf
 
 import pytest
@@ -35,6 +35,18 @@ def test_each_double_is_read_from_the_text_that_python_writes(value):
 @given(st.dates())
 def test_each_day_has_one_text(value):
     assert READ[date](value.isoformat()) == value
+
+
+@given(st.datetimes())
+def test_each_timestamp_is_read_from_the_text_that_python_writes(value):
+    assert READ[datetime](value.isoformat()) == READ[datetime](str(value)) == value
+    minute = datetime.combine(value.date(), time(value.hour, value.minute))
+    assert READ[datetime](minute.isoformat(" ", "minutes")) == minute
+
+
+@pytest.mark.parametrize("text", ["2024-01-01", "2024-01-01 5:00", "2024-01-01 24:00", "5:00"])
+def test_half_a_timestamp_is_missing(text):
+    assert READ[datetime](text) is None
 
 
 @given(st.text(max_size=12))
