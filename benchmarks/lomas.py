@@ -97,7 +97,8 @@ def settings(folder: Path) -> None:
         },
     }
     for name, content in files.items():
-        (folder / name).write_text(json.dumps(content))
+        text = json.dumps(content).replace("1e-06", "1.0e-06")  # YAML takes the first for text
+        (folder / name).write_text(text)
     data[0].write_text("age\n" + "\n".join(map(str, ROWS)) + "\n")
 
 
