@@ -34,7 +34,7 @@ import opendp_concurrent as oc
 dp.enable_features("contrib", "honest-but-curious")
 ROWS = [18 + (7 * number) % 60 for number in range(10_000)]
 NAMES = [f"analyst {number}" for number in range(100)]
-EPSILON, DELTA = 5.22, 1e-6
+EPSILON, DELTA = 5.222, 1e-6
 EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "server.py"
 
 LOMAS = """
