@@ -50,13 +50,7 @@ class SqlBook:
     """
 
     def __init__(
-        self,
-        store: Store,
-        dataset: str,
-        terms: Terms,
-        known: Known,
-        seen: Seen,
-        kept: KeptState,
+        self, store: Store, dataset: str, terms: Terms, known: Known, seen: Seen, kept: KeptState
     ) -> None:
         self._store, self.dataset, self._terms, self._seen = store, dataset, terms, seen
         self._known, self._lock, self._process = known, Lock(), os.getpid()

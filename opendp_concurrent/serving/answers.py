@@ -171,12 +171,7 @@ class AnswerStore:
                 self._here.runs = False
 
     def _once(
-        self,
-        name: str,
-        digest: str,
-        run: Callable[[], Any],
-        charged: Callable[[], bool],
-        lost: str,
+        self, name: str, digest: str, run: Callable[[], Any], charged: Callable[[], bool], lost: str
     ) -> Any:
         found = self._run("SELECT digest, answer FROM answers WHERE name = ?", name)
         for known, answer in found:

@@ -144,11 +144,7 @@ class File:
 
     def _configured(self, uri: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            uri,
-            uri=True,
-            timeout=self._wait,
-            isolation_level=None,
-            check_same_thread=False,
+            uri, uri=True, timeout=self._wait, isolation_level=None, check_same_thread=False
         )
         try:
             connection.text_factory = _text
