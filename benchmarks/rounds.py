@@ -108,8 +108,8 @@ def rounds_within(epsilon: float) -> int:
         return count
 
 
-def stopped_early(rows: np.ndarray, planned: float, rounds: int) -> tuple[float, int, float]:
-    """ε of a plan that is not spent, counts of ε = 0.1 that fit into it, and the accuracy."""
+def stopped_early(rows: np.ndarray, planned: float, rounds: int):
+    """ε of a plan that is not spent, counts of ε = 0.1 that fit into it, and the weights."""
     sgd = handle(rows, planned)
     weights = trained(sgd, rows, rounds)
     saved, counts = planned - sgd.privacy_loss()[0], 0
@@ -126,13 +126,19 @@ def stopped_early(rows: np.ndarray, planned: float, rounds: int) -> tuple[float,
     return saved, counts, weights
 
 
-def main() -> None:
-    options = parser(__doc__).parse_args()
-    train, test = survey()
+def counted(train: np.ndarray) -> tuple[dict[str, float], np.ndarray]:
+    """How many rounds fit, what stopping early saves, and the weights of the model by then."""
     figures = {f"sgd_rounds_{epsilon}": float(rounds_within(epsilon)) for epsilon in (1, 2, 3)}
     saved, counts, weights = stopped_early(train, 2.0, 254)
     figures["sgd_rounds_early_stop_saved"] = saved
     figures["sgd_rounds_early_stop_counts"] = float(counts)
+    return figures, weights
+
+
+def main() -> None:
+    options = parser(__doc__).parse_args()
+    train, test = survey()
+    figures, weights = counted(train)
     figures["sgd_accuracy_stopped_early"] = accuracy(weights, test)
     figures["sgd_accuracy_without_privacy"] = accuracy(without_privacy(train), test)
     figures["sgd_accuracy_most_common"] = accuracy(-np.eye(1, 9)[0], test)

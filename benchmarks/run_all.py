@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-NO_RESULTS = {"design_buffers", "run_all"}
+NO_RESULTS = {"design_buffers", "lomas", "run_all"}
 OTHERS = {"counters_jax_privacy": FOLDER.parent / ".venv-jax" / "bin" / "python"}  # where it is
 NAMES = sorted(one.stem for one in FOLDER.glob("[a-z]*.py") if one.stem not in NO_RESULTS)
 

@@ -39,6 +39,7 @@ dp.enable_features("contrib", "honest-but-curious")
 ROWS, QUICK_ROWS, SPARK_ROWS, QUICK_SPARK_ROWS = 10_000_000, 1_000_000, 2_000_000, 200_000
 LIMIT = "256MB"  # of DuckDB's memory; what is larger goes to a file beside the database
 REGIONS = [f"region {number:02}" for number in range(50)]
+COUNT = plan.Sums((plan.ROW,))  # of all rows
 SCHEMA = {"person": int, "region": str, "week": int, "hours": float}
 TARGETS = {
     "count_over_engine": ("at most", 1.15),
@@ -114,18 +115,18 @@ def on_duckdb(path: str, rounds: int) -> tuple[dict[str, float], list[list[objec
     some = oc.t.make_where(*space, oc.tables.column("hours") >= 1.0)
     subjects = {
         # DuckDB answers a bare count from its statistics, in less than a millisecond
-        "bare_count": (on_stored, asked(space, oc.t.then_table_count()), stored, plan.Count()),
+        "bare_count": (on_stored, asked(space, oc.t.then_table_count()), stored, COUNT),
         "count": (
             on_stored,
             asked(some, oc.t.then_table_count()),
             some(stored),
-            plan.Count(),
+            COUNT,
         ),
         "groups": (
             on_stored,
             asked(space, oc.t.then_table_counts("region", REGIONS)),
             stored,
-            plan.Grouped(("region",), plan.Values((one,) for one in REGIONS)),
+            plan.Sums(COUNT.of, ("region",), plan.Values((one,) for one in REGIONS)),
         ),
         "units": (whole, persons, visits, plan.DistinctUnits()),
     }
@@ -179,8 +180,8 @@ def answers(connection, space, stored, queryable, rounds: int) -> dict[str, tupl
     binned = statement("duckdb", stored.relation, plan.Bins("hours", tuple(edges)))
     schema = stored.tables.schema
     keys = plan.Values((one,) for one in REGIONS)
-    parts = tuple(part.node for part in Joint.of(schema, five, "l1").parts)
-    rendered = statement("duckdb", stored.relation, plan.Several(parts, ("region",), keys))
+    terms = Joint.of(schema, five, "l1").terms
+    rendered = statement("duckdb", stored.relation, plan.Sums(terms, ("region",), keys))
     texts = {
         "edges_10000": (
             asked(space, oc.t.then_table_histogram("hours", edges)),

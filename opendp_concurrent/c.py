@@ -3,7 +3,7 @@
 from .blocks.block_filter import make_block_filter
 from .combinators.bounded import make_bounded_interactive
 from .combinators.cast import cast
-from .combinators.chain import make_chain_ot, make_chain_po
+from .combinators.chain import make_chain_ot
 from .combinators.concurrent_composition import (
     make_concurrent_composition,
     then_concurrent_composition,
@@ -43,7 +43,12 @@ from .combinators.named_casts import (
     make_zCDP_to_RDP,
     make_zCDP_to_tCDP,
 )
-from .combinators.postprocessing import ANSWER, QUERY, make_interactive_postprocessing
+from .combinators.postprocessing import (
+    ANSWER,
+    QUERY,
+    make_chain_po,
+    make_interactive_postprocessing,
+)
 from .combinators.wrap import make_interactive
 from .contexts.calibration import largest_share, smallest_scale
 from .continual.checkpoint import Checkpoint, make_resumable

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import shlex
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,13 +28,22 @@ def make_private(path: str | os.PathLike[str]) -> bool:
     return True
 
 
-def open_to_others(*paths: str | os.PathLike[str]) -> list[str]:
-    """Return those of some files that every user of the computer may read or write."""
+def warn_if_open(logger: logging.Logger, what: str, *paths: str | os.PathLike[str]) -> None:
+    """Log those of some files that every user of the computer may read or write.
+
+    Their modes are the owner's to choose.
+
+    :param what: what they have
+    """
     if os.name != "posix":
-        return []
+        return
     found = []
     for path in map(Path, paths):
         with suppress(OSError):
             if path.stat().st_mode & _OTHERS:
-                found.append(str(path))
-    return found
+                found.append(shlex.quote(str(path)))
+    if found:
+        close = f"chmod o-rwx {' '.join(found)}"
+        logger.warning(
+            "every user of this computer may read %s; unless you want this, run: %s", what, close
+        )

@@ -177,7 +177,7 @@ class Lock:
     :ivar held: returns whether this thread holds it
     """
 
-    __slots__ = ("_acquire", "_release", "held")
+    __slots__ = ("__weakref__", "_acquire", "_release", "held")
 
     def __init__(self) -> None:
         lock: Any = RLock()

@@ -10,7 +10,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.files import make_private, open_to_others
+from opendp_concurrent.files import make_private, warn_if_open
 from opendp_concurrent.ledger.command import main
 
 pytest.importorskip("sqlalchemy")
@@ -109,14 +109,15 @@ def test_nothing_is_told_of_private_files(tmp_path, caplog):
     assert [one for one in caplog.records if "every user" in one.getMessage()] == []
 
 
-def test_a_file_that_is_there_is_neither_opened_nor_changed(tmp_path):
+def test_a_file_that_is_there_is_neither_opened_nor_changed(tmp_path, caplog):
     path = tmp_path / "a"
     path.write_text("kept")
     path.chmod(0o640)
     make_private(path)
     make_private(tmp_path / "no folder" / "b")
     assert (path.read_text(), modes(tmp_path)) == ("kept", {"a": "0o640"})
-    assert open_to_others(path, tmp_path / "none") == []
+    warn_if_open(logging.getLogger("files"), "it", path, tmp_path / "none")
+    assert caplog.records == []
 
 
 def test_the_folder_of_the_server_is_private(tmp_path, monkeypatch):

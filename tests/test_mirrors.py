@@ -114,6 +114,7 @@ ELSEWHERE = {
     "tables/test_budgets.py": [
         "individual/table_filter.py",
         "tables/rendering/charging.py",
+        "tables/own_tables.py",
     ],
     "tables/test_engine.py": ["tables/engines/engine.py"],
     "tables/test_keys.py": ["measurements/table_keys.py"],

@@ -558,6 +558,7 @@ def test_bad_queries_of_a_child_change_nothing(start):
         json.dumps({"key": "one", "query": "x", "purpose": "a" * 101}).encode(),
         json.dumps({"key": "one", "query": "x", "analyst": "bob"}).encode(),
         b'{"key": "one", "query": ' + b"[" * 50_000,
+        json.dumps({f"{number}": "x" * 50 for number in range(10_000)}).encode(),
     ],
 )
 def test_malformed_bodies(hostile, body):

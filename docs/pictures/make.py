@@ -26,8 +26,10 @@ from opendp_concurrent import verify
 from opendp_concurrent.errors import BudgetExceededError
 from opendp_concurrent.plot import (
     accuracy_of_plan,
+    plot_accuracy,
     plot_budgets,
     plot_counter_error,
+    plot_estimates,
     plot_profile,
     plot_session,
     plot_strategy,
@@ -327,6 +329,32 @@ def plan(plain):
     )
 
 
+def accuracy(plain):
+    """The largest error of 100 prefix counts, by which combinations get the noise."""
+    dp.enable_features("contrib", "honest-but-curious")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    measure, batch = dp.zero_concentrated_divergence(), np.tri(100).tolist()
+    names = {"histogram": "on the cells", "queries": "on each count", "optimum": "optimum"}
+    mechanisms = {
+        name: oc.m.make_linear_queries(
+            *space, measure, 1, 0.5, 100, batch, method=method, minimize="largest"
+        )
+        for method, name in names.items()
+    }
+    plot_accuracy(mechanisms, answers=100, ax=plain)
+    plain.set_ylim(0.0, 80.0)
+
+
+def estimates(plain):
+    """Means of three regions as a table releases them: values that are drawn here by hand."""
+    found = {
+        "north": oc.tables.Estimate(44.46, 44.09, 44.83),
+        "south": oc.tables.Estimate(45.12, 44.72, 45.52),
+        "west": oc.tables.Estimate(43.80, 42.58, 45.02),
+    }
+    plot_estimates(found, ylabel="mean age, with probability 0.95", ax=plain)
+
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 PLOTS = {
     interleaved: (4.0, 3.4),
@@ -338,6 +366,8 @@ PLOTS = {
     ledger_week: (7.5, 4.0),
     ledger_blocks: (7.5, 4.0),
     plan: (6.0, 4.0),
+    accuracy: (6.0, 4.0),
+    estimates: (4.0, 3.0),
     sampled_steps: (6.0, 4.0),
 }
 TREES = natural, best_order, least_slack, adaptive_parts

@@ -46,23 +46,14 @@ class Event(Enum):
     ENDED = "it was one run of a private selection, and this run is over"
 
 
+_STAY = (State.HALTED, State.INTERRUPTED, State.CLOSED)
 TRANSITIONS: dict[tuple[State, Event], State] = {
     (State.OPEN, Event.REFUSED_WITH_HALT): State.HALTED,
     (State.OPEN, Event.INTERRUPTED): State.INTERRUPTED,
-    (State.OPEN, Event.SUPERSEDED): State.CLOSED,
-    (State.HALTED, Event.REFUSED_WITH_HALT): State.HALTED,
-    (State.HALTED, Event.INTERRUPTED): State.HALTED,
-    (State.HALTED, Event.SUPERSEDED): State.CLOSED,
-    (State.INTERRUPTED, Event.REFUSED_WITH_HALT): State.INTERRUPTED,
-    (State.INTERRUPTED, Event.INTERRUPTED): State.INTERRUPTED,
-    (State.INTERRUPTED, Event.SUPERSEDED): State.CLOSED,
-    (State.CLOSED, Event.REFUSED_WITH_HALT): State.CLOSED,
-    (State.CLOSED, Event.INTERRUPTED): State.CLOSED,
-    (State.CLOSED, Event.SUPERSEDED): State.CLOSED,
-    (State.ENDED, Event.REFUSED_WITH_HALT): State.ENDED,
-    (State.ENDED, Event.INTERRUPTED): State.ENDED,
-    (State.ENDED, Event.SUPERSEDED): State.ENDED,
+    **{(state, event): state for state in _STAY for event in Event},  # unless a line below says
+    **{(state, Event.SUPERSEDED): State.CLOSED for state in State},
     **{(state, Event.ENDED): State.ENDED for state in State},
+    **{(State.ENDED, event): State.ENDED for event in Event},
 }
 
 _FOREIGN = (

@@ -24,6 +24,7 @@ from ..types import Argument
 
 T = TypeVar("T")
 MOST_ELEMENTS = 10**6
+MOST_BITS = 2**13
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -153,8 +154,7 @@ def orders(name: str, values: Argument) -> tuple[float, ...]:
 
 def two(value: Argument) -> tuple[Any, ...]:
     """Return the elements of a tuple of two; nothing for all else."""
-    parts = tuple(tuple.__iter__(value)) if is_a(value, tuple) else ()
-    return parts if len(parts) == 2 else ()
+    return tuple(tuple.__iter__(value)) if is_a(value, tuple) and tuple.__len__(value) == 2 else ()
 
 
 @guard("pair", None, 0.5, [0.5, 0.0], (0.5,), (0.5, 0.0, 0.0), "ab")
@@ -173,11 +173,13 @@ def epsilon_delta(name: str, value: Argument) -> tuple[float, float]:
     return non_negative.check(f"{name}[0]", epsilon), probability.check(f"{name}[1]", delta)
 
 
-@guard("integer", True, 1.0, "1", None)
+@guard("integer", True, 1.0, "1", None, 2**MOST_BITS)
 def integer(name: str, value: Argument) -> int:
     """Return the argument, an integer but not True or False, or raise."""
     if is_a(value, bool) or not is_a(value, int):
         raise InvalidTypeError(f"{name} must be an integer, found {type(value).__name__}")
+    if int.bit_length(value) > MOST_BITS:  # Python writes no text of 4300 digits
+        raise InvalidValueError(f"{name} must have at most {MOST_BITS} bits")
     return int.__int__(value)
 
 

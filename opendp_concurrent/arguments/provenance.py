@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter, signature
 from math import isfinite
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
 import numpy as np
 
@@ -25,6 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 MODULE = "opendp_concurrent"
 MOST_NUMBERS = 2**16
 CONSTRUCTORS: dict[str, Callable[..., Any]] = {}
+READERS: list[Callable[..., Any]] = []  # of messages; set once all constructors are known
 # how a value is written: the name in a message, and the arguments
 VALUES: dict[type, Callable[[Any], tuple[str, Mapping[str, Any]]]] = {}
 # for each of OpenDP's functions such as transformation_output_domain: a function from what it has
@@ -40,9 +41,6 @@ class Unrecorded(dict[str, Any]):
     ``dp.serialize`` takes a record that is merely empty for an object without content.
     """
 
-    def __iter__(self) -> NoReturn:
-        self.keys()
-
     def keys(self) -> NoReturn:
         """Raise: only ``dp.serialize`` calls this method."""
         raise _refusal(
@@ -50,14 +48,15 @@ class Unrecorded(dict[str, Any]):
             "constructor in the process that receives them"
         )
 
+    __iter__ = keys
+
 
 class Record(dict[str, Any]):
     """The record of an object that can be rebuilt. Only ``dp.serialize`` sees its entries."""
 
     def __init__(self, name: str, arguments: Mapping[str, Any]) -> None:
         super().__init__()
-        left = [MOST_NUMBERS]
-        self._name = name
+        self._name, left = name, [MOST_NUMBERS]
         self._arguments = {key: _kept(one, left) for key, one in arguments.items()}
 
     def __iter__(self) -> Any:
@@ -78,14 +77,13 @@ class Record(dict[str, Any]):
         }
 
 
-class Missing:
+class Missing(NamedTuple):
     """An argument that cannot be written.
 
     :ivar what: what it is, without its value
     """
 
-    def __init__(self, what: str) -> None:
-        self.what = what
+    what: str
 
 
 class Written:
@@ -109,8 +107,7 @@ def recorded(make: F, before: Callable[[], object] | None = None) -> F:
         if before is not None:
             before()
         made = make(*args, **kwargs)
-        given = parameters.bind(*args, **kwargs).arguments
-        made.__opendp_dict__ = Record(name, given)
+        made.__opendp_dict__ = Record(name, parameters.bind(*args, **kwargs).arguments)
         return made
 
     vars(making)["__signature__"] = parameters  # where OpenDP reads it
@@ -146,8 +143,21 @@ def _kept(value: Argument, left: list[int]) -> Any:
         return value.item()
     package = kind.__module__.partition(".")[0]
     if package in ("opendp", MODULE) and ("__opendp_dict__" in _attributes(value)):
+        _keep_lists(value)
         return value
     return Missing(f"is a {kind.__name__}")
+
+
+def _keep_lists(value: object) -> None:
+    """Copy the lists in OpenDP's records of an object, which are those that the caller passed."""
+    seen, waiting = set[int](), [value]
+    while waiting:
+        record = _attributes(waiting.pop()).get("__opendp_dict__")
+        if type(record) is dict and id(record) not in seen:
+            seen.add(id(record))
+            given = record.get("__kwargs__", {})
+            given |= {name: [*one] for name, one in given.items() if type(one) is list}
+            waiting += given.values()
 
 
 def _attributes(value: object) -> dict[str, Any]:
@@ -173,6 +183,8 @@ def written(value: Argument, what: str, depth: int = 0) -> Any:
         return value
     if kind is list or kind is tuple:
         return kind(written(one, what, depth + 1) for one in value)
+    if (kind.__module__, kind.__name__) == ("opendp.typing", "RuntimeType"):
+        return str(value)
     found: Any = _attributes(value).get("__opendp_dict__")
     if found is None:
         raise _refusal(f"{what} is a {kind.__name__}")

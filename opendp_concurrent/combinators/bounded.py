@@ -7,8 +7,7 @@ from opendp.mod import Measurement
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.stream_domain import MESSAGES
 from .constructor import constructor
-from .guards import check_measurement
-from .inside import check_inside
+from .inside import check_inside, check_measurement
 from .wrap import unchanged, wrap_queries
 
 

@@ -1,4 +1,4 @@
-"""The chains ``transformation >> odometer`` and ``odometer >> postprocessor``."""
+"""The chain ``transformation >> odometer``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from opendp.mod import Transformation
 
 from ..errors import InvalidTypeError, SpaceMismatchError
 from ..native import opendp as _native
-from ..queryables.mechanism import ConcurrentOdometer, postprocess, replace
+from ..queryables.mechanism import ConcurrentOdometer, replace
 from ..queryables.stream_domain import is_stream
-from ..types import Argument
-from . import guards
 from .constructor import constructor
 from .guards import check_odometer
 
@@ -65,26 +63,3 @@ def make_chain_ot(
         transformation if inner.transformation is None else transformation >> inner.transformation
     )
     return replace(inner, transformation=head)
-
-
-@constructor(features=("contrib",))
-def make_chain_po(postprocessor: Argument, odometer: ConcurrentOdometer) -> ConcurrentOdometer:
-    """Return ``odometer >> postprocessor``: every answer is postprocessed, losses are the same.
-
-    Required features: `contrib`
-
-    :param postprocessor: applied to each answer of a launch: a callable, an OpenDP function, or
-        the function of a transformation
-    :param odometer: made by :func:`.make_concurrent_odometer`
-    :return: an odometer with the same space and measure
-    :raises InvalidTypeError: naming the argument
-
-    :example:
-
-    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    >>> odometer = space >> oc.then_concurrent_odometer(dp.max_divergence())
-    >>> root = (odometer >> str)([1, 2, 3])
-    >>> type(root(space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)))
-    <class 'str'>
-    """
-    return postprocess(guards.odometer(odometer=odometer), postprocessor)

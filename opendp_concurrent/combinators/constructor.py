@@ -22,11 +22,7 @@ def constructor(
     *, features: tuple[str, ...] = FEATURES, **given: Callable[..., Any]
 ) -> Callable[[F], F]: ...
 def constructor(
-    make: Any = None,
-    /,
-    *,
-    features: tuple[str, ...] = FEATURES,
-    **given: Callable[..., Any],
+    make: Any = None, /, *, features: tuple[str, ...] = FEATURES, **given: Callable[..., Any]
 ) -> Any:
     """Make a constructor that needs features, checks its arguments, and records its call.
 

@@ -46,12 +46,6 @@ transformation = _native_kind(
 )
 
 
-def check_measurement(name: str, value: Argument) -> Measurement:
-    """Return the measurement, or raise."""
-    found: Measurement = measurement.check(name, value)
-    return found
-
-
 @guard("odometer", None, 3, "text")
 def odometer(name: str, value: Argument) -> ConcurrentOdometer:
     """Return the argument if it is an odometer of this package, or raise naming the argument."""

@@ -1,4 +1,4 @@
-"""What may stand inside of another measurement."""
+"""What may stand inside of another measurement, and on which data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,23 @@ from opendp.mod import Domain, Measurement, Metric
 from ..errors import InvalidTypeError, SpaceMismatchError
 from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement
 from ..queryables.stream_domain import is_stream
-from .guards import check_measurement
+from ..types import Argument
+from . import guards
+
+
+def check_measurement(name: str, value: Argument) -> Measurement:
+    """Return the measurement, or raise."""
+    found: Measurement = guards.measurement.check(name, value)
+    return found
+
+
+def check_static(input_domain: Domain) -> None:
+    """Raise for a stream: what comes later would never reach a mechanism on data as they are."""
+    if is_stream(input_domain):
+        raise InvalidTypeError(
+            f"input_domain ({input_domain}) is a stream, whose items come later and would never "
+            "reach this mechanism; use a continual one, such as make_counter or make_alarm"
+        )
 
 
 def check_inside(name: str, measurement: Measurement) -> None:

@@ -6,14 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
-from opendp.mod import (
-    Domain,
-    Measure,
-    Measurement,
-    Metric,
-    OpenDPException,
-    Transformation,
-)
+from opendp.mod import Domain, Measure, Measurement, Metric, OpenDPException, Transformation
 
 from ..accounts.lifecycle import housed
 from ..accounts.price import same_distance

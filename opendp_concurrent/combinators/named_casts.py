@@ -35,7 +35,7 @@ from ..tradeoffs.tradeoff import tradeoff
 from ..truncated.fixed_renyi_divergence import fixed_renyi_divergence
 from ..truncated.truncated_concentrated_divergence import truncated_concentrated_divergence
 from .cast import cast
-from .guards import check_measurement
+from .inside import check_measurement
 
 _SOURCES = {  # name of a source measure, and a measurement under it for the example
     PURE: ("ε-DP", "dp.m.make_laplace(*space, scale=1.0)"),

@@ -1,4 +1,4 @@
-"""Interactive postprocessing: a state machine between an analyst and an interactive mechanism."""
+"""Postprocessing: of each answer, or by a state machine between an analyst and a mechanism."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from ..errors import InvalidTypeError
 from ..errors.streams import PostprocessorError
 from ..interrupts import let_in
 from ..queryables.accuracy import Accuracy
-from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, postprocess
 from ..queryables.named_queries import NONE, Queries
-from ..types import Answer, Query, State
+from ..types import Answer, Argument, Query, State
+from . import guards
 from .constructor import constructor
 from .wrap import Ask, wrap
 
@@ -156,3 +157,26 @@ def _step(
             f"found {type(found).__name__}"
         )
     return parts
+
+
+@constructor(features=("contrib",))
+def make_chain_po(postprocessor: Argument, odometer: ConcurrentOdometer) -> ConcurrentOdometer:
+    """Return ``odometer >> postprocessor``: every answer is postprocessed, losses are the same.
+
+    Required features: `contrib`
+
+    :param postprocessor: applied to each answer of a launch: a callable, an OpenDP function, or
+        the function of a transformation
+    :param odometer: made by :func:`.make_concurrent_odometer`
+    :return: an odometer with the same space and measure
+    :raises InvalidTypeError: naming the argument
+
+    :example:
+
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> odometer = space >> oc.then_concurrent_odometer(dp.max_divergence())
+    >>> root = (odometer >> str)([1, 2, 3])
+    >>> type(root(space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)))
+    <class 'str'>
+    """
+    return postprocess(guards.odometer(odometer=odometer), postprocessor)

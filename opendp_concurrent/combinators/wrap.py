@@ -30,8 +30,7 @@ from ..queryables.stream_domain import is_stream
 from ..queryables.stream_handles import OwnStreamQueryable, QueryOnlyQueryable, query_side
 from ..types import Answer, Query
 from .constructor import constructor
-from .guards import check_measurement
-from .inside import check_inside
+from .inside import check_inside, check_measurement
 from .interactive_measurement import make_measurement, never
 
 Ask = Callable[[Query], Answer]

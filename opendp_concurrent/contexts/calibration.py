@@ -13,7 +13,7 @@ from opendp.mod import Measure, Measurement, OpenDPException, assert_features
 from ..arguments.checked import Probability, checked
 from ..arguments.checks import at_most, function, is_a, optional, pair, positive, shown
 from ..arguments.weights import weights
-from ..combinators import guards, pairs
+from ..combinators import inside, pairs
 from ..combinators.accounting import accounting_for, check_budget
 from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError
 from ..exact.rounding import largest_double
@@ -210,7 +210,7 @@ def _made(make_measurement: Callable[[float], Measurement], scale: float) -> Mea
         raise InvalidTypeError(
             "make_measurement must be a function of the scale, found a Measurement"
         )
-    return guards.check_measurement("what make_measurement returns", make_measurement(scale))
+    return inside.check_measurement("what make_measurement returns", make_measurement(scale))
 
 
 def _measure_and_bound(privacy_loss: Any) -> tuple[Any, Any]:

@@ -325,10 +325,10 @@ class TableQuery(ConcurrentQuery):
         """Return one of the candidates, near a quantile.
 
         Without keys, it is chosen by a noisy maximum; see :func:`.make_quantile_scores` and
-        :func:`opendp.measurements.make_noisy_max`. With keys, end the query with ``laplace()`` or
-        ``gaussian()``: the answer is an :class:`.Estimate` for each key, whose value is the last
-        candidate below which at most a share ``alpha`` of the rows is, with an interval. All come
-        from one release; see :func:`.make_table_prefixes`.
+        :func:`opendp.measurements.make_noisy_max`. With keys, or if an interval is wanted, end the
+        query with ``laplace()`` or ``gaussian()``: the answer is an :class:`.Estimate`, one for
+        each key, whose value is the last candidate below which at most a share ``alpha`` of the
+        rows is, with an interval. All come from one release; see :func:`.make_table_prefixes`.
 
         :param alpha: which quantile, in [0, 1]
         :param by: names of columns
@@ -337,8 +337,9 @@ class TableQuery(ConcurrentQuery):
             query if left out
         :param norm: with keys only; if left out, that of the noise that follows
         """
+        prefixes = partial(self._prefixes, column, candidates, alpha, by, keys, norm)
         if by is not None or keys is not None:
-            return self._prefixes(column, candidates, alpha, by, keys, norm)
+            return prefixes()
         scores, measure = self.quantile_scores(column, candidates, alpha), self._measure_of_noise()
         public = [one for (one,) in scores._labels.keys]
 
@@ -346,7 +347,10 @@ class TableQuery(ConcurrentQuery):
             return query_parts(scores).chain >> then_noisy_max(measure, scale, negate=True)
 
         chain = PartialChain(noisy) if scale is None else noisy(scale)
-        return self.new_with(chain=chain, wrap_release=lambda place: public[place])
+        made = self.new_with(chain=chain, wrap_release=lambda place: public[place])
+        chosen = TableQuantileQuery(*query_parts(made))
+        chosen._prefixes = prefixes
+        return chosen
 
     def median(
         self,
@@ -645,6 +649,16 @@ class TableAnswerQuery(ConcurrentQuery):
             for name, found in read(values, noise).items()
         }
         return statistics.get("", statistics)
+
+
+class TableQuantileQuery(ConcurrentQuery):
+    """A query for a candidate near a quantile; with noise behind it, for one with an interval."""
+
+    _prefixes: Callable[[], TableAnswerQuery]
+
+    def __getattr__(self, name: str) -> Any:
+        """Add noise to the numbers of values below candidates, or another constructor."""
+        return getattr(self._prefixes() if name in ACCURACIES else super(), name)
 
 
 class TableKeysQuery(ConcurrentQuery):

@@ -17,8 +17,7 @@ from opendp.mod import Domain, Measurement, Metric
 from ..accounts.lifecycle import Lifecycle, innermost_running
 from ..arguments.checks import function
 from ..combinators.constructor import constructor
-from ..combinators.guards import check_measurement
-from ..combinators.inside import check_inside, check_measurement_on
+from ..combinators.inside import check_inside, check_measurement, check_measurement_on
 from ..combinators.interactive_measurement import make_measurement, never
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..failures import pass_interrupt

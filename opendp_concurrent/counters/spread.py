@@ -254,7 +254,7 @@ def of_window_trees(scale: float, window: int) -> SpreadOf:
             return Spread.of([scale], {(2 * window.bit_length(),): answers})
         places = np.arange(1, min(answers, window) + 1)
         left = window - places if answers > window else np.zeros_like(places)
-        bits = np.bitwise_count(places) + np.bitwise_count(left)
+        bits = sum((places >> bit & 1) + (left >> bit & 1) for bit in range(window.bit_length()))
         nodes, many = np.unique(bits, return_counts=True)
         blocks = -(-answers // window)
         pairs = zip(nodes.tolist(), many.tolist(), strict=True)

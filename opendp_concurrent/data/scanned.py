@@ -155,7 +155,7 @@ def is_frame(data: Data) -> bool:
     return _package(data) in _REFUSED and not is_column(data)
 
 
-def as_lazyframe(data: Data) -> Any:
+def as_lazyframe(data: Data, name: str = "data") -> Any:
     """Return a LazyFrame for a Polars DataFrame, and other data unchanged; refuse other tables."""
     if pl is not None and is_a(data, pl.DataFrame):
         return data.lazy()
@@ -163,7 +163,7 @@ def as_lazyframe(data: Data) -> Any:
     if package in _REFUSED:
         convert = _REFUSED[package]
         raise InvalidTypeError(
-            f"data ({type(data).__name__} of {package}) must be a Polars LazyFrame; "
+            f"{name} ({type(data).__name__} of {package}) must be a Polars LazyFrame; "
             f"pass pl.{convert}(frame).lazy()"
         )
     return data

@@ -21,8 +21,9 @@ from ..native import opendp as _native
 from ..queryables.data import Sealed, in_python
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
-from ..tables.budgets import Budgets, budgets_name
+from ..tables.budgets import Budgets
 from ..tables.domain import tables_of, units_in
+from ..tables.own_tables import budgets_name
 from ..tables.plan import Where
 from ..tables.steps import table_given
 from ..tables.table import Table

@@ -50,13 +50,7 @@ class SqlBook:
     """
 
     def __init__(
-        self,
-        store: Store,
-        dataset: str,
-        terms: Terms,
-        known: Known,
-        seen: Seen,
-        kept: KeptState,
+        self, store: Store, dataset: str, terms: Terms, known: Known, seen: Seen, kept: KeptState
     ) -> None:
         self._store, self.dataset, self._terms, self._seen = store, dataset, terms, seen
         self._known, self._lock, self._process = known, Lock(), os.getpid()
@@ -163,14 +157,6 @@ class SqlBook:
             )
         check_kept(terms)
         return LimitBook(self, path, terms)
-
-    def total(self, path: Path, terms: Terms) -> Accumulator:
-        """Return the sum of a limit's charges at the last turn or read."""
-        return self._known.limits.total(path, terms)
-
-    def launches_below(self, path: Path) -> int:
-        """Return the number of launches below a limit at the last turn or read."""
-        return self._known.limits.launches(path)
 
     def text(self, d_mid: Loss) -> str:
         """Encode a d_mid, and keep the text: consecutive launches often have the same d_mid."""
@@ -286,7 +272,7 @@ class LimitBook:
     @property
     def launches(self) -> int:
         """Number of launches below the limit at the last turn or read."""
-        return self._book.launches_below(self.path)
+        return self._book._known.limits.launches(self.path)
 
     def check_process(self) -> None:
         """Check that this process opened the book.
@@ -301,4 +287,4 @@ class LimitBook:
         :raises LimitMismatchError: if its terms in the ledger are others
         """
         self._book.read()
-        return self._book.total(self.path, self.terms)
+        return self._book._known.limits.total(self.path, self.terms)

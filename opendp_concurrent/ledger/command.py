@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from math import isfinite
 from pathlib import Path
@@ -112,40 +112,35 @@ def _dataset(options: argparse.Namespace) -> str:
 def _show(ledger: SqlLedger, options: argparse.Namespace) -> None:
     summary, entries = ledger.read(options.anchor)
     if options.json:
-        print(json.dumps(_facts(summary), allow_nan=False)[:-1], end=', "charges": [')
+        print(_json(_facts(summary))[:-1], end=', "charges": [')
         for entry in entries:  # a ledger may have millions
-            print(", " * (entry.sequence > 1), json.dumps(_charge(entry), allow_nan=False), end="")
+            print(", " * (entry.sequence > 1), _json(_charge(entry)), end="")
         print("]}")
         return
-    for line in _table(("", "time (UTC)", "label", "mechanism", "d_mid", "loss"), _Rows(entries)):
-        print(line)
+    columns = "", "time (UTC)", "label", "mechanism", "d_mid", "loss"
+    _print_table(columns, lambda: map(_row, entries))
     print()
-    for name, value in _facts(summary).items():
-        if name != "limits":
-            print(f"{name + ':':<13}{_text(value)}")
-    if summary.limits:
+    facts = _facts(summary)
+    limits = facts.pop("limits", ())
+    for name, value in facts.items():
+        print(f"{name + ':':<13}{_text(value)}")
+    if limits:
         print()
-    for line in _limits(summary):
-        print(line)
+        names = "launches", "spent", "remaining", "d_out"
+        rows = [(" > ".join(one["path"]), *(_text(one[name]) for name in names)) for one in limits]
+        _print_table(("limit", *names), lambda: rows)
 
 
-class _Rows:
-    """The rows of a table of charges, which are read whenever they are used."""
-
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        self._entries = entries
-
-    def __iter__(self) -> Iterator[Sequence[str]]:
-        for entry in self._entries:
-            time = entry.time.isoformat(sep=" ", timespec="seconds")[:19]
-            losses = _text(entry.d_mid), _text(entry.loss)
-            yield str(entry.sequence), time, entry.label, entry.mechanism, *losses
+def _row(entry: Entry) -> Sequence[str]:
+    time = entry.time.isoformat(sep=" ", timespec="seconds")[:19]
+    losses = _text(entry.d_mid), _text(entry.loss)
+    return str(entry.sequence), time, entry.label, entry.mechanism, *losses
 
 
 def _verify(ledger: SqlLedger, options: argparse.Namespace) -> None:
     summary = ledger.summary(options.anchor, progress=options.progress)
     if options.json:
-        print(json.dumps({"fits": True, **_facts(summary)}, allow_nan=False))
+        print(_json({"fits": True, **_facts(summary)}))
     else:
         print(f"{summary.launches} charges are consistent; anchor {summary.anchor}")
 
@@ -176,8 +171,7 @@ def _policy(ledger: SqlLedger, options: argparse.Namespace) -> None:
         shown = name if team is None else f"{team} > {name}"
         ends = limit.every or "-", str(limit.until or "-")
         rows.append((shown, rounded(limit.d_out), *ends, spent))
-    for line in _table(("limit", "d_out", "every", "until", "spent"), rows):
-        print(line)
+    _print_table(("limit", "d_out", "every", "until", "spent"), lambda: rows)
 
 
 def _backup(ledger: SqlLedger, options: argparse.Namespace) -> None:
@@ -196,63 +190,38 @@ def _facts(summary: Summary) -> dict[str, Any]:
     terms = summary.terms
     facts = {"dataset": summary.dataset, "created": summary.created}
     if terms is not None:
-        facts |= {
-            "measure": terms.measure,
-            "accumulator": repr(terms.accumulator),
-            "metric": terms.metric,
-            "d_in": _plain(terms.d_in),
-            "d_out": _plain(terms.d_out),
-        }
-    return facts | {
-        "launches": summary.launches,
-        "spent": _plain(summary.spent),
-        "remaining": _plain(summary.remaining),
-        "anchor": summary.anchor,
-        **({"limits": list(map(_limit, summary.limits))} if summary.limits else {}),
-    }
+        facts |= {"measure": terms.measure, "metric": terms.metric}
+    facts |= {**_state(summary), "anchor": summary.anchor}
+    limits = [{"path": list(one.path), **_state(one)} for one in summary.limits]
+    return {**facts, "limits": limits} if limits else facts
 
 
-def _limits(summary: Summary) -> Iterable[str]:
-    if not summary.limits:
-        return ()
-    rows = [
-        (
-            " > ".join(one.path),
-            str(one.launches),
-            *(_text(_plain(value)) for value in (one.spent, one.remaining, one.terms.d_out)),
-        )
-        for one in summary.limits
-    ]
-    return _table(("limit", "launches", "spent", "remaining", "d_out"), rows)
-
-
-def _limit(limit: LimitSummary) -> dict[str, Any]:
-    return {
-        "path": list(limit.path),
-        "accumulator": repr(limit.terms.accumulator),
-        "d_in": _plain(limit.terms.d_in),
-        "d_out": _plain(limit.terms.d_out),
-        "launches": limit.launches,
-        "spent": _plain(limit.spent),
-        "remaining": _plain(limit.remaining),
-    }
+def _state(of: Summary | LimitSummary) -> dict[str, Any]:
+    terms, known = of.terms, {}
+    if terms is not None:
+        known = {"accumulator": repr(terms.accumulator), "d_in": terms.d_in, "d_out": terms.d_out}
+    known |= {"launches": of.launches, "spent": of.spent, "remaining": of.remaining}
+    return known
 
 
 def _charge(entry: Entry) -> dict[str, Any]:
     return {
-        "sequence": entry.sequence,
+        **{name: getattr(entry, name) for name in ("sequence", "label", "mechanism", "hash")},
         "time": entry.time.isoformat(),
-        "label": entry.label,
-        "mechanism": entry.mechanism,
-        "d_mid": _plain(entry.d_mid),
-        "loss": _plain(entry.loss),
-        "hash": entry.hash,
+        "d_mid": entry.d_mid,
+        "loss": entry.loss,
         **({"limit": list(entry.limit)} if entry.limit else {}),
     }
 
 
+def _json(facts: dict[str, Any]) -> str:
+    """Return facts as JSON. A value that JSON does not have is text."""
+    return json.dumps(_plain(facts), allow_nan=False)
+
+
 def _plain(value: Json) -> Json:
-    """Return a JSON value. A value that JSON does not have is returned as text."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
     if isinstance(value, (tuple, list)):
         return [_plain(one) for one in value]
     number = isinstance(value, float) and isfinite(value)
@@ -260,22 +229,16 @@ def _plain(value: Json) -> Json:
 
 
 def _text(value: Json) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, (tuple, list)):
-        return f"({', '.join(map(_text, value))})"
-    return str(value)
+    """Return a value for people: numbers have six digits, and ``--json`` has all of them."""
+    return value or "-" if value is None or isinstance(value, str) else rounded(value)
 
 
-def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table. The rows are read twice."""
+def _print_table(names: Sequence[str], rows: Callable[[], Iterable[Sequence[str]]]) -> None:
+    """Print a table. The rows are asked for twice, so that millions of them take no memory."""
     widths = [0] * len(names)
-    for row in chain((names,), rows):
-        widths = [
-            max(width, len(one_line(text, _SHOWN))) for text, width in zip(row, widths, strict=True)
-        ]
-    for row in chain((names,), rows):
-        cells = [
-            one_line(text, _SHOWN).ljust(width) for text, width in zip(row, widths, strict=True)
-        ]
-        yield "  ".join(cells).rstrip()
+    for row in chain((names,), rows()):
+        sizes = [len(one_line(text, _SHOWN)) for text in row]
+        widths = list(map(max, widths, sizes))
+    for row in chain((names,), rows()):
+        cells = map(str.ljust, [one_line(text, _SHOWN) for text in row], widths)
+        print("  ".join(cells).rstrip())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from html import escape
+from threading import Thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +38,7 @@ from .report import report_of
 from .seen import Seen
 from .storage import tables
 from .storage.anchors import Anchor
+from .storage.backends import LOGGER
 from .storage.schema import index_labels
 from .storage.store import Store
 
@@ -132,6 +135,31 @@ class SqlLedger:
         :raises InvalidValueError: if ``anchor`` is not an anchor
         """
         return self._audit(anchor, progress).summary()
+
+    @checked
+    def verify_in_background(self, anchor: Text | None = None) -> Future[Summary]:
+        """Start :meth:`summary` in a thread, while others launch.
+
+        If the ledger is inconsistent, it is closed, so that launches are refused, and the logger
+        ``opendp_concurrent.ledger`` says why. What was launched before stays charged.
+
+        :param anchor: anchor of an earlier summary; the ledger must contain its charge
+        :return: a future; its ``result()`` is the summary, or raises what :meth:`summary` raises
+        :raises InvalidTypeError: if ``anchor`` is not text
+        """
+        found: Future[Summary] = Future()
+
+        def run() -> None:
+            try:
+                found.set_result(self.summary(anchor))
+            except BaseException as error:
+                if isinstance(error, LedgerDamagedError):
+                    LOGGER.critical("%r is closed: %s", self, error)
+                    self.close()
+                found.set_exception(error)
+
+        Thread(target=run, name=f"verify {self.dataset}", daemon=True).start()
+        return found
 
     @checked(limit=optional(path_of))
     def entries(

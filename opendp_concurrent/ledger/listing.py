@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, overload
+from typing import Any
 
 from ..errors.ledger import LedgerDamagedError
 from ..interrupts import whole
@@ -59,13 +59,7 @@ class Entries(Sequence[Entry]):
     def __len__(self) -> int:
         return self._newest.sequence if self._wanted is None else sum(1 for _ in self)
 
-    @overload
-    def __getitem__(self, index: int) -> Entry: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Entry]: ...
-
-    def __getitem__(self, index: int | slice) -> Entry | list[Entry]:
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return list(self)[index]
         if index < 0:

@@ -26,11 +26,11 @@ from ..arguments.abilities import instance
 from ..arguments.checked import Text, checked
 from ..arguments.checks import function, optional, shown
 from ..combinators.loss_of import loss_of
-from ..errors import ConcurrentError, InvalidValueError
+from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError
 from ..errors.ledger import LedgerMismatchError
 from ..exact.decimals import down
 from ..shown import rounded
-from ..types import Answer, Json, Loss
+from ..types import Answer, Argument, Json, Loss
 from .audit import Summary
 from .ledger import SqlLedger
 from .opening import create_ledger, datasets, open_ledger
@@ -43,6 +43,13 @@ _KEYS = {"dataset": str, "d_in": int, "cap": dict, "teams": dict, "people": list
 _NEEDED = "dataset", "d_in", "cap"
 _EVERY = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m", "year": "%Y"}
 _ANYBODY = "*"
+
+
+def _day(**argument: Argument) -> date:
+    ((name, day),) = argument.items()
+    if type(day) is not date:  # a datetime is none: its day depends on the time zone
+        raise InvalidTypeError(f"{name} must be a datetime.date, found {type(day).__name__}")
+    return day
 
 
 class _File(NamedTuple):
@@ -101,7 +108,7 @@ class Policy:
     limits: Mapping[str, PolicyLimit]
     file: _File
 
-    @checked(day=optional(instance(date)))
+    @checked(day=optional(_day))
     def path(self, name: Text, day: date | None = None) -> list[tuple[str, Loss]]:
         """Return the labels and bounds of a person's or a team's limits, the outermost one first.
 
@@ -120,7 +127,8 @@ class Policy:
 
     def _limits(self, name: str) -> list[tuple[str, PolicyLimit]]:
         """The limits that a name is below, and its own."""
-        team, other = self.above.get(name), self.limits.get(_ANYBODY)
+        team = self.above.get(name, self.above.get(_ANYBODY))
+        other = self.limits.get(_ANYBODY)
         names = (name,) if team is None else (team, name)
         is_team = name in self.above.values()
         own = {name: other} if other is not None and not is_team else {}
@@ -214,7 +222,10 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
     >>> folder.cleanup()
     """
     source = Path(path)
-    file = _File(source.name, source.read_text(encoding="utf-8"))
+    try:
+        file = _File(source.name, source.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise InvalidValueError(f"{source.name}: {error}") from None
     given = _parsed(file)
     for key in given:
         if key not in _KEYS:
@@ -223,6 +234,8 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
         value = given.setdefault(key, None if key in _NEEDED else kind())
         if type(value) is not kind:
             file.fail(f"{key} must be given, as {kind.__name__}", key)
+    if given["d_in"] < 1:
+        file.fail(f"d_in ({given['d_in']}) must be at least 1, the change of one unit", "d_in")
     measure, d_out = _loss(file, "cap", given["cap"])
     above: dict[str, str | None] = {}
     members = [(None, given["people"]), (None, list(given["teams"])), *given["teams"].items()]
@@ -240,11 +253,12 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
         if type(limit) is not dict:
             file.fail(f"limit of {name!r} must be a table, such as {{epsilon = 0.5}}", name, -1)
         every, until = limit.pop("every", None), limit.pop("until", None)
+        known = every is None or (type(every) is str and every in _EVERY)
         try:
             until = date.fromisoformat(until) if type(until) is str else until
         except ValueError:
             until = 0
-        if not (every is None or every in _EVERY) or not (until is None or type(until) is date):
+        if not known or not (until is None or type(until) is date):
             file.fail(f"every must be one of {', '.join(_EVERY)}, and until a day", name, -1)
         found, loss = _loss(file, name, limit)
         if found != measure:
@@ -256,7 +270,9 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
 def _parsed(file: _File) -> dict[str, Any]:
     try:
         if not file.name.endswith(".toml"):
-            found = json.loads(file.text, parse_float=Decimal, object_pairs_hook=_once)
+            found = json.loads(  # no loss is infinite: loss_of refuses such decimals
+                file.text, parse_float=Decimal, parse_constant=Decimal, object_pairs_hook=_once
+            )
         elif sys.version_info >= (3, 11):
             found = tomllib.loads(file.text, parse_float=Decimal)
         else:

@@ -32,7 +32,7 @@ _DAY = timedelta(days=1)
 _LAST = datetime.max.replace(tzinfo=timezone.utc, microsecond=0).timestamp()
 _NONE = "–"
 _Path = tuple[str, ...]
-_Cell = tuple[str, str]  # its class, and HTML
+_Cell = str | tuple[str, str]  # HTML of a number; else its class, and HTML
 
 
 def report_of(audited: Audited, entries: Sequence[Entry], refused: Mapping[str, int]) -> str:
@@ -53,7 +53,7 @@ def report_of(audited: Audited, entries: Sequence[Entry], refused: Mapping[str, 
         facts["neighbours"] = f"{terms.metric}, d_in = {shown(terms.d_in)}"
     facts["anchor"] = summary.anchor
     most = sorted(refused.items(), key=lambda one: one[1], reverse=True)[:_ROWS]
-    counts = [(_text(name), _number(f"{count:,}")) for name, count in most]
+    counts = [(_text(name), f"{count:,}") for name, count in most]
     sections.append(_table("Refused requests", ("who", "requests"), counts, len(refused)))
     sections.append(_charges(entries))
     pairs = "".join(f"<dt>{name}</dt><dd>{_escaped(text)}</dd>" for name, text in facts.items())
@@ -173,7 +173,7 @@ class _Budget:
             one = chain[-1]
             losses = map(_loss, (one.total.loss, one.terms.d_out, one.left))
             cells = f"{one.launches:,}", *losses, self._after(*chain), _moment(one.last)
-            rows.append([_text(one.name), ("bars", one.bar), *map(_number, cells)])
+            rows.append([_text(one.name), ("bars", one.bar), *cells])
         return _table(title, _COLUMNS, rows, len(chains))
 
 
@@ -188,26 +188,19 @@ _COLUMNS = (
 
 def _labels(summary: Summary, entries: Sequence[Entry]) -> str:
     lines, number = spending(summary, entries, "label", _LINES)
-    rows = [
-        (
-            _text(line.name),
-            *map(_number, (f"{line.launches:,}", f"{line.heights[-1]:.6g}")),
-            _number(_moment(line.entries[-1].time)),
-        )
-        for line in lines
-    ]
+    rows = []
+    for line in lines:
+        cells = f"{line.launches:,}", f"{line.heights[-1]:.6g}", _moment(line.entries[-1].time)
+        rows.append((_text(line.name), *cells))
     return _table("Labels", ("label", "charges", "spent alone", "last charge"), rows, number)
 
 
 def _charges(entries: Sequence[Entry]) -> str:
-    rows = [
-        (
-            *map(_number, (f"{one.sequence:,}", _moment(one.time))),
-            *map(_text, (" > ".join(one.limit) or _NONE, one.label or _NONE, one.mechanism)),
-            _number(_loss(_price(one))),
-        )
-        for one in reversed(entries[-_ROWS:])
-    ]
+    rows = []
+    for one in reversed(entries[-_ROWS:]):
+        told = " > ".join(one.limit) or _NONE, one.label or _NONE, one.mechanism
+        price = _loss(_price(one))
+        rows.append((f"{one.sequence:,}", _moment(one.time), *map(_text, told), price))
     columns = "", "time (UTC)", "limit", "label", "mechanism", "price"
     return _table("Last charges", columns, rows, len(entries)) or _section(
         "Last charges", "<p>Nothing was charged yet.</p>"
@@ -221,7 +214,7 @@ def _picture(summary: Summary, terms: Terms, entries: Sequence[Entry]) -> str:
     whole, _ = spending(summary, entries, "time")
     by = "limit" if summary.limits else "block"
     parts, number = spending(summary, entries, by, _LINES)
-    lines = [whole[0]._replace(name="the budget"), *parts]
+    lines = [Line("the budget", *whole[0][1:]), *parts]
     times = [one.time.timestamp() for one in entries]
     day = _DAY.total_seconds()
     start, end = min(times) // day * day, min((max(times) // day + 1) * day, _LAST)
@@ -239,7 +232,8 @@ def _picture(summary: Summary, terms: Terms, entries: Sequence[Entry]) -> str:
     if number > len(parts):
         names.append(f"<li>{len(parts)} of {number:,} {by}s, the largest losses</li>")
     parts_of_axis = _PARTS if (end - start) / day % 2 == 0 else _PARTS[::2]
-    dates = [_day(start + part * (end - start)) for part in parts_of_axis]
+    days = (start + part * (end - start) for part in parts_of_axis)
+    dates = [f"<span>{datetime.fromtimestamp(day, timezone.utc).date()}</span>" for day in days]
     heights = "".join(f"<span>{top * part:.3g}</span>" for part in reversed(_PARTS))
     chart = (
         f'<div class="chart"><div class="heights">{heights}</div>'
@@ -265,20 +259,18 @@ def _steps(line: Line, ends: tuple[float, float, float], top: float, color: str)
     return f'<path style="stroke:var(--{color})" d="{"".join(path)}"/>'
 
 
-def _day(seconds: float) -> str:
-    return f"<span>{datetime.fromtimestamp(seconds, timezone.utc).date()}</span>"
-
-
 def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[_Cell]], number: int) -> str:
     """A section with a table; nothing, if it has no rows. Each cell knows its column on a phone."""
     if not rows:
         return ""
     head = "".join(f"<th>{name}</th>" for name in columns)
-    names = {index: f' data-name="{name}"' for index, name in enumerate(columns)}
     body = ""
     for cells in rows:
-        made = [f'<td class="{kind}"{names[n]}>{one}</td>' for n, (kind, one) in enumerate(cells)]
-        body += f"<tr>{''.join(made)}</tr>"
+        body += "<tr>"
+        for name, cell in zip(columns, cells, strict=True):
+            kind, content = ("number", cell) if isinstance(cell, str) else cell
+            body += f'<td class="{kind}" data-name="{name}">{content}</td>'
+        body += "</tr>"
     more = f"<p>{len(rows)} of {number:,}.</p>" if number > len(rows) else ""
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return _section(title, f'{more}<div class="wide">{table}</div>')
@@ -295,11 +287,6 @@ def _escaped(text: str) -> str:
 
 def _text(text: str) -> _Cell:
     return "text", f"<bdi>{_escaped(text)}</bdi>"
-
-
-def _number(text: str) -> _Cell:
-    """A cell of a number, or of HTML that was made here."""
-    return "number", text
 
 
 def _loss(loss: Loss) -> str:

@@ -16,6 +16,7 @@ from ..arguments.checks import at_most, is_a
 from ..arguments.owned import plain
 from ..arguments.provenance import recorded
 from ..combinators.constructor import constructor
+from ..combinators.inside import check_static
 from ..combinators.interactive_measurement import constant_map, make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import composition_measure
@@ -25,7 +26,6 @@ from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.session import validate_d_in
-from ..queryables.stream_domain import check_static
 from ..types import Distance, Query
 from .checked_queries import CheckedQueries, sensitivity_at
 from .grid import known_size

@@ -25,11 +25,11 @@ from opendp import mod
 from opendp.mod import Domain, Measure, Metric
 
 from ..arguments import checks
-from ..arguments.provenance import MODULE, written
+from ..arguments.provenance import MODULE, READERS, written
 from ..combinators import guards, pairs
 from ..errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
 from ..native.opendp import VERSION
-from ..tables.budgets import budgets_name
+from ..tables.own_tables import budgets_name
 from ..types import Argument
 from .calls import TABLE, Key, call, key_of, signature_of
 from .values import READ
@@ -174,6 +174,9 @@ def deserialize(
         if wanted is not None and name != "to_measure":
             _require_equal(name, wanted, getattr(made, name, None))
     return made
+
+
+READERS[:] = [deserialize]
 
 
 def _expected(space: Any, output_measure: Argument) -> _Expected:

@@ -13,6 +13,7 @@ from ..combinators.concurrent_composition import make_concurrent_composition
 from ..combinators.concurrent_filter import make_concurrent_filter
 from ..combinators.constructor import constructor
 from ..combinators.guards import check_odometer, check_orders
+from ..combinators.inside import check_static
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import Composability
@@ -22,7 +23,6 @@ from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, run
 from ..queryables.named_queries import PARTS, answering
 from ..queryables.session import validate_d_in
-from ..queryables.stream_domain import check_static
 from ..queryables.turn import in_turn, lock_for_turns
 from ..types import Distance
 

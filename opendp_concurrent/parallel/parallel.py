@@ -17,8 +17,7 @@ from ..accounts.lifecycle import Lifecycle, innermost_running, outside
 from ..arguments.checks import shown
 from ..arguments.keys import check_key
 from ..combinators.constructor import constructor
-from ..combinators.guards import check_measurement
-from ..combinators.inside import check_measurement_on
+from ..combinators.inside import check_measurement, check_measurement_on
 from ..combinators.interactive_measurement import make_measurement
 from ..data.kind import kind_of
 from ..errors import InvalidTypeError, InvalidValueError, RefusalError, SpaceMismatchError

@@ -18,10 +18,7 @@ _MOST = at_most(2**62, "there are no more in a lifetime")
 
 @checked(mechanisms=named("measurements"), answers=optional(_MOST))
 def plot_accuracy(
-    mechanisms: Mapping[str, Measurement],
-    *,
-    answers: int | None = None,
-    ax: Ax | None = None,
+    mechanisms: Mapping[str, Measurement], *, answers: int | None = None, ax: Ax | None = None
 ) -> Axes:
     """Draw the error bounds of mechanisms: one bound for each probability of a larger error.
 

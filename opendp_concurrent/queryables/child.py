@@ -8,7 +8,7 @@ in parallel.
 from __future__ import annotations
 
 import gc
-from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -155,7 +155,11 @@ def _parts(one: Any) -> list[Any]:
         return [one.__closure__, one.__defaults__, one.__kwdefaults__, one.__dict__]
     if isinstance(one, np.ndarray):
         return one.ravel().tolist() if one.dtype.hasobject else []
-    return gc.get_referents(one)
+    parts = gc.get_referents(one)
+    if isinstance(one, GeneratorType) and one.gi_frame:  # Python 3.10 keeps its values there
+        shared = {id(one.gi_frame.f_globals), id(one.gi_frame.f_builtins)}
+        parts += [part for part in gc.get_referents(one.gi_frame) if id(part) not in shared]
+    return parts
 
 
 def _become_child(queryable: Queryable, lifecycle: Lifecycle, lock: Lock) -> None:

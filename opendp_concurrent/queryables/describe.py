@@ -32,7 +32,7 @@ def _text(one: Argument) -> str:
     if "measurement" in arguments:
         return f"{name}({_text(arguments['measurement'])})"
     numbers = [
-        f"{key}={value!r}"
+        f"{key}={(float if isinstance(value, float) else int).__repr__(value)}"
         for key, value in arguments.items()
         if isinstance(value, (int, float)) and not isinstance(value, bool)
     ]

@@ -20,7 +20,7 @@ class Limits:
     """The limits of one handle. A label names one limit, which several threads may open at once.
 
     :ivar path: labels of the limits from the outermost one to this handle
-    :ivar shared: the shared releases that were opened on this handle, by how they were made
+    :ivar shared: what the shared releases of this handle have in common, by their room
     """
 
     __slots__ = ("_known", "path", "shared")

@@ -34,6 +34,15 @@ def forget_frames(error: BaseException) -> None:
             left += [one.__cause__, one.__context__]
 
 
+def without_frames(function: Callable[..., Answer], *arguments: Query) -> Answer:
+    """Return ``function(*arguments)``. The frames of what it raises are removed: they have data."""
+    try:
+        return function(*arguments)
+    except BaseException as error:
+        forget_frames(error)
+        raise error from error.__cause__
+
+
 def check_message(machine: Callable[[Query], Answer], message: Query) -> None:
     """Let a machine refuse a message for reasons that are public, before it uses the data.
 
@@ -83,11 +92,7 @@ class MachineQueryable(SealedHandle, Queryable):
     def __call__(self, query: Query) -> Answer:
         """Query the mechanism. Wait while another thread queries it."""
         check_process(self._machine)  # before a lock, which a thread may have held at a fork
-        try:
-            return _native.typed(self._take_turn, query)
-        except BaseException as error:
-            forget_frames(error)
-            raise error from error.__cause__
+        return without_frames(_native.typed, self._take_turn, query)
 
     def _take_turn(self, query: Query) -> Answer:
         if self._shared:

@@ -392,10 +392,7 @@ def replace(odometer: ConcurrentOdometer, **changes: Any) -> ConcurrentOdometer:
         for name in ("spawn", "transformation", "postprocessors", "record", "opaque", "limit")
     }
     return ConcurrentOdometer(
-        odometer.query_space,
-        odometer.measure,
-        odometer.accumulator,
-        **{**kept, **changes},
+        odometer.query_space, odometer.measure, odometer.accumulator, **{**kept, **changes}
     )
 
 

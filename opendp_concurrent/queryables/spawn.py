@@ -179,11 +179,7 @@ def _open_limit(
 
 
 def spawn_composition(
-    space: Any,
-    measure: CompositionMeasure,
-    token: Sealed,
-    bound: Bound,
-    opaque: bool,
+    space: Any, measure: CompositionMeasure, token: Sealed, bound: Bound, opaque: bool
 ) -> ConcurrentCompositionQueryable:
     """Return the handle of a compositor."""
     account = Account(None, bound=bound, sequential_reason=_reason(measure), opaque=opaque)

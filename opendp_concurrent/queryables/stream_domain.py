@@ -10,7 +10,6 @@ from opendp.measures import max_divergence
 from opendp.mod import Domain, Measure
 
 from ..arguments.checks import at_most
-from ..errors import InvalidTypeError
 from ..native import opendp as _native
 
 MESSAGES = at_most(2**63 - 1, "no session has more")
@@ -23,15 +22,6 @@ class StreamItems:
 def is_stream(domain: Domain) -> bool:
     """Whether the datasets of a domain are streams."""
     return isinstance(_native.descriptor(domain), StreamItems)
-
-
-def check_static(input_domain: Domain) -> None:
-    """Raise for a stream: what comes later would never reach a mechanism on data as they are."""
-    if is_stream(input_domain):
-        raise InvalidTypeError(
-            f"input_domain ({input_domain}) is a stream, whose items come later and would never "
-            "reach this mechanism; use a continual one, such as make_counter or make_alarm"
-        )
 
 
 def feeds_many(measure: Measure) -> bool:

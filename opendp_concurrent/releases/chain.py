@@ -26,16 +26,18 @@ from ..measurements.noise import OneSidedNoise
 BITS = 30  # after the point: levels are multiples of 2^-30, and so are rates
 FINEST = 2.0**20
 _AHEAD = 16  # draws of a rate in one batch
+MOST = 1000  # levels that are free: each keeps two numbers for each coordinate
 
 
-def units_of(level: float) -> int:
+def units_of(level: float, name: str = "level") -> int:
     """Return a level in units of 2^-30, rounded down; this is exact.
 
+    :param name: of the argument, for the message
     :raises InvalidValueError: if it is not between 2^-30 and 2^20
     """
     if not 2.0**-BITS <= level <= FINEST:
         raise InvalidValueError(
-            f"level ({shown(level)}) must be from 2^-{BITS} to 2^20; pass the privacy loss that "
+            f"{name} ({shown(level)}) must be from 2^-{BITS} to 2^20; pass the privacy loss that "
             "this release may have per unit of sensitivity, such as 0.1"
         )
     return int(level * 2.0**BITS)
@@ -76,6 +78,14 @@ class Chain:
     def __init__(self, exact: int | Sequence[int], draw: Callable[[int], int]) -> None:
         self._exact, self._draw = exact, draw
         self._noise: dict[int, list[int]] = {}  # by level: A of each coordinate, then B of each
+
+    def check(self, level: int) -> None:
+        """Raise, for public reasons, if a level would be one too many."""
+        if level not in self._noise and len(self._noise) >= MOST:
+            raise InvalidValueError(
+                f"level ({level_of(level)}) must be one that was answered, since {MOST} were: the "
+                f"next one is {level_of(min(self._noise, key=lambda one: abs(one - level)))}"
+            )
 
     def at(self, level: int) -> int | list[int]:
         """Return the answer at a level in units, always the same one."""

@@ -51,8 +51,8 @@ class Levels(Protocol):
     def at(self, level: int) -> Answer:
         """Return the answer at a level that needs no launch."""
 
-    def accuracy(self, domain: Domain, level: float) -> Accuracy:
-        """Return the error of the answers at a level."""
+    def accuracy(self, domain: Domain, level: int) -> Accuracy:
+        """Return the error of the answers at a level, or that a launch of it would have."""
 
 
 class LaplaceLevels:
@@ -92,16 +92,18 @@ class LaplaceLevels:
         self.finest = level
 
     def check(self, level: int) -> None:
-        """There is one at any level up to the finest one."""
+        """Raise if too many levels up to the finest one were asked."""
+        assert self._chain is not None
+        self._chain.check(level)
 
     def at(self, level: int) -> Answer:
         """Return the answer at any level up to the finest one."""
         assert self._chain is not None
         return self._chain.at(level)
 
-    def accuracy(self, domain: Domain, level: float) -> Accuracy:
+    def accuracy(self, domain: Domain, level: int) -> Accuracy:
         """Return that of Laplace noise."""
-        return laplace_accuracy(domain, 1 / level, None)
+        return laplace_accuracy(domain, 1 / level_of(level), None)
 
 
 class GaussianLevels:
@@ -136,11 +138,18 @@ class GaussianLevels:
 
     def at(self, level: int) -> Answer:
         """Return the mean of the first releases, as many as a level admits."""
-        return self._means[max(one for one in self._means if one <= level)][1]
+        mean = self._means[self._launched(level)][1]
+        return [*mean] if isinstance(mean, list) else mean  # who gets a list may change it
 
-    def accuracy(self, domain: Domain, level: float) -> Accuracy:
+    def _launched(self, level: int) -> int:
+        """Return the finest level up to ``level`` that was launched."""
+        self.check(level)
+        return max(one for one in self._means if one <= level)
+
+    def accuracy(self, domain: Domain, level: int) -> Accuracy:
         """Return that of a mean, whose tails are at most those of a Gaussian [CKS20]."""
-        scale = sqrt(0.5 / level) * _ABOVE
+        answered = level if level > self.finest else self._launched(level)
+        scale = sqrt(0.5 / level_of(answered)) * _ABOVE
         bound = of_one(lambda failing: scale * sqrt(2 * log(2 / failing)) * UP)
         return Accuracy("Gaussian", scale, bound, known_size(domain) if is_vector(domain) else 1)
 

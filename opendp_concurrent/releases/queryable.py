@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakValueDictionary, ref
 
 from opendp.mod import Queryable, serialize
 
 from ..accounts.account import Account
 from ..accounts.reentry import check_not_held
 from ..arguments.checks import positive
-from ..arguments.provenance import written
-from ..errors import InvalidTypeError, UnsupportedMeasureError
+from ..arguments.provenance import READERS, written
+from ..errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    SpaceMismatchError,
+    UnsupportedMeasureError,
+    uncharged,
+)
 from ..interrupts import Lock, let_in
 from ..queryables.accuracy import Accuracy
 from ..queryables.data import Sealed, check_process, seal, unseal
 from ..queryables.handle import Handle
-from ..queryables.machine import forget_frames
+from ..queryables.machine import without_frames
 from ..queryables.mechanism import ConcurrentOdometer
 from ..queryables.opaque import hide_errors
 from ..queryables.session import Launcher
@@ -28,6 +35,21 @@ from .chain import level_of, units_of
 from .levels import STEPPED, GaussianLevels, LaplaceLevels, Levels
 
 
+class Opened:
+    """The shared releases that were opened on one handle.
+
+    :ivar by_making: by how they were made; one that nobody holds is forgotten, unless it was paid
+    :ivar paid: those that have answered
+    :ivar lock: while one is stored
+    """
+
+    __slots__ = ("__weakref__", "by_making", "lock", "paid")
+
+    def __init__(self) -> None:
+        self.by_making: WeakValueDictionary[str, Any] = WeakValueDictionary()
+        self.paid, self.lock = set[Any](), Lock()
+
+
 class SharedReleaseQueryable(Handle, Queryable):
     """Handle of a shared release. It returns the answer to one query, at any level of noise."""
 
@@ -36,14 +58,16 @@ class SharedReleaseQueryable(Handle, Queryable):
     def __init__(self, session: Launcher, levels: Levels, odometer: ConcurrentOdometer) -> None:
         super().__init__(session, self._ask)
         self._levels, self._lock, self._odometer = seal(levels), Lock(), odometer
+        self._opened: Callable[[], Opened | None] = lambda: None
 
     def __call__(self, level: float) -> Answer:
         """Return the answer at a level. A level that was asked before has the same answer.
 
         A level that is finer than all before is charged for its distance from the finest one, to
         the handle that this was opened on and its ancestors. Any other level is free, also when no
-        budget is left. Under zCDP and its relatives, the answer to a level between two that were
-        charged is the coarser one's, and a level below the first one is refused.
+        budget is left, until 1,000 levels were answered. Under zCDP and its relatives, the answer
+        to a level between two that were charged is the coarser one's, and a level below the first
+        one is refused.
 
         :param level: privacy loss per unit of sensitivity (ε), or per its square (ρ), from 2^-30 to
             2^20, rounded down to a multiple of 2^-30
@@ -55,7 +79,7 @@ class SharedReleaseQueryable(Handle, Queryable):
         return without_frames(self._send, level)
 
     def _ask(self, level: Argument) -> Answer:
-        answer = self._at(units_of(positive(level=level)))
+        answer = self._at(uncharged(_units, level))
         for postprocessor in self._odometer.postprocessors:
             answer = let_in(postprocessor, answer)
         return answer
@@ -68,10 +92,22 @@ class SharedReleaseQueryable(Handle, Queryable):
             levels: Levels = unseal(self._levels)
             if asked > levels.finest:
                 levels.keep(asked, session.launch(levels.launch(asked, self._levels)))
-            else:
-                session.account.check_open()
-            levels.check(asked)
-            return hide_errors(session.account.lifecycle.opaque, levels.at, asked)
+                self._keep()
+                return levels.at(asked)
+            return uncharged(self._known, levels, asked)
+
+    def _keep(self) -> None:
+        """Let the handle that this was opened on have it for good, since it was paid."""
+        opened = self._opened()
+        if opened is not None:
+            opened.paid.add(self)
+
+    def _known(self, levels: Levels, asked: int) -> Answer:
+        """Return the answer at a level that needs no launch."""
+        account = self._session.account
+        account.check_open()
+        levels.check(asked)
+        return hide_errors(account.lifecycle.opaque, levels.at, asked)
 
     @property
     def finest(self) -> float:
@@ -89,17 +125,18 @@ class SharedReleaseQueryable(Handle, Queryable):
     def accuracy(self, level: float, beta: float = 0.05, *, answers: int | None = None) -> float:
         """Return a bound on the error of the answers at a level; changes nothing.
 
-        With probability at least 1 - ``beta``, all ``answers`` are within it of the exact ones.
+        Under zCDP and its relatives, it is that of the coarser answer which this level has. With
+        probability at least 1 - ``beta``, all ``answers`` are within it of the exact ones.
 
         :param level: as for a query
         :param beta: probability of a larger error, from 1e-300 up to 1, exclusive
         :param answers: number of coordinates; it may be left out if the domain fixes it
         """
-        asked = level_of(units_of(positive(level=level)))
+        asked = _units(level)
         known: Accuracy = without_frames(self._accuracy, asked)
         return known.at(beta, answers)
 
-    def _accuracy(self, level: float) -> Accuracy:
+    def _accuracy(self, level: int) -> Accuracy:
         levels: Levels = unseal(self._levels)
         return levels.accuracy(self._odometer.query_space[0], level)
 
@@ -107,13 +144,8 @@ class SharedReleaseQueryable(Handle, Queryable):
         return f"SharedReleaseQueryable({self._odometer.measure.name}, finest={self.finest})"
 
 
-def without_frames(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return ``function(*arguments)``. The frames of what it raises are removed: they have data."""
-    try:
-        return function(*arguments)
-    except BaseException as error:
-        forget_frames(error)
-        raise error from error.__cause__
+def _units(level: Argument) -> int:
+    return units_of(positive(level=level))
 
 
 def spawn_shared(
@@ -124,10 +156,16 @@ def spawn_shared(
     if parent is None or known is None:
         return _open(odometer, token, parent)
     check_process(token)
-    opened = parent.limits.shared
-    if known not in opened:  # if another thread stores one first, this one was never used
-        opened.setdefault(known, _open(odometer, token, parent))
-    handle: SharedReleaseQueryable = opened[known]
+    opened: Opened = parent.limits.shared.setdefault("releases", Opened())
+    handle: SharedReleaseQueryable | None = opened.by_making.get(known)
+    if handle is None:
+        rebuilt = _rebuilt(known, odometer)
+        if rebuilt is None:
+            return _open(odometer, token, parent)
+        made = _open(rebuilt, token, parent)
+        made._opened = ref(opened)
+        with opened.lock:  # if another thread stores one first, this one was never used
+            handle = opened.by_making.setdefault(known, made)
     return handle
 
 
@@ -137,6 +175,21 @@ def _made(odometer: ConcurrentOdometer) -> str | None:
         return str(serialize(written(odometer, "made")))
     except InvalidTypeError:
         return None
+
+
+def _rebuilt(known: str, odometer: ConcurrentOdometer) -> ConcurrentOdometer | None:
+    """Return the release that a record describes; None if the record does not describe one.
+
+    Others get its answers, too. So it is made of its record: OpenDP's record of an object is an
+    attribute that can be set, and has lists that can be changed.
+    """
+    space = odometer.input_domain, odometer.input_metric
+    try:
+        (deserialize,) = READERS
+        made = deserialize(known, space=space, output_measure=odometer.output_measure)
+    except (InvalidTypeError, InvalidValueError, SpaceMismatchError):
+        return None
+    return made if isinstance(made, ConcurrentOdometer) and made.spawn is spawn_shared else None
 
 
 def _open(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from opendp.measurements import make_gaussian, make_laplace
+from opendp.measurements import make_laplace
 from opendp.measures import max_divergence
 from opendp.mod import Domain, Measure, Metric
 
@@ -15,10 +15,12 @@ from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..exact.bracket import upper
 from ..measurements.certify import built, certify
+from ..measurements.gaussian import make_certified_gaussian
 from ..measurements.grid import FINEST, atom_type
 from ..measurements.laplace import laplace_losses
 from ..measurements.noise_accuracy import laplace_accuracy
 from ..measures import Composability, composition_measure
+from ..measures.kinds import TRADEOFF
 from ..native import opendp as _native
 from ..queryables.data import Sealed, in_python
 from ..queryables.machine import MachineQueryable
@@ -58,6 +60,7 @@ class _Below:
                 f"level ({shown(message)}) must be at most {level_of(self._ceiling)}, the ceiling "
                 "that was paid; launch a release with a higher one"
             )
+        self._chain.check(level)
         return level
 
     def __call__(self, message: Argument) -> Answer:
@@ -88,7 +91,7 @@ def make_shared_release(
 
     The noise at each level is discrete Laplace noise, of scale 1/level, and levels are drawn such
     that the finest one tells all about the data that the others tell (derived; levels in any order
-    after [ARNP25]). Under zCDP, Rényi DP, Gaussian DP and f-DP without ``ceiling`` an answer is the
+    after [ARNP25]). Under zCDP, Rényi DP, tCDP and Gaussian DP without ``ceiling`` an answer is the
     mean of independent discrete Gaussian releases, weighted by their precision. Its variance is at
     most 1/(2 level).
 
@@ -107,7 +110,8 @@ def make_shared_release(
         if left out
     :return: without ``ceiling``, an odometer that is launched on a handle, and gives a
         :class:`.SharedReleaseQueryable`; else a measurement whose queryable takes levels
-    :raises UnsupportedMeasureError: for approximate zCDP, and for measures without a conversion
+    :raises UnsupportedMeasureError: for approximate zCDP, and for measures without a conversion;
+        without ``ceiling``, for f-DP, and for vectors under Gaussian DP
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises NativeConstructorError: if OpenDP's noise is not for this domain and metric
 
@@ -134,9 +138,15 @@ def make_shared_release(
             f"output_measure ({measure.name}) composes sequentially, and a shared release stays "
             "open beside other launches; use zCDP"
         )
-    stepped = ceiling is not None or measure.kind in STEPPED
-    make = make_laplace if stepped else make_gaussian
-    built(make, input_domain=input_domain, input_metric=input_metric, scale=1.0)
+    if ceiling is None and measure.kind == TRADEOFF:
+        raise UnsupportedMeasureError(
+            "ceiling must be given under f-DP, where the losses of steps have no sum; or use "
+            "zCDP, or Gaussian DP"
+        )
+    if ceiling is not None or measure.kind in STEPPED:
+        built(make_laplace, input_domain=input_domain, input_metric=input_metric, scale=1.0)
+    else:
+        make_certified_gaussian(input_domain, input_metric, 1.0, output_measure)
     if atom_type(input_domain) in FINEST:
         raise InvalidTypeError(
             f"input_domain ({input_domain}) must be of integers; count, or sum integers, such as "
@@ -144,7 +154,7 @@ def make_shared_release(
         )
     if ceiling is None:
         return ConcurrentOdometer(space, measure, _Steps(), spawn_shared)
-    paid = units_of(ceiling)
+    paid = units_of(ceiling, "ceiling")
     level = level_of(paid)
 
     def spawn(data: Sealed) -> MachineQueryable:

@@ -16,7 +16,7 @@ from ..arguments.checked import Positive, Probability
 from ..arguments.checks import at_most, function, is_a, optional, shown
 from ..combinators.cast import conversion
 from ..combinators.constructor import constructor
-from ..combinators.inside import check_inside
+from ..combinators.inside import check_inside, check_static
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..fdp.function import TradeoffFunction
@@ -25,7 +25,6 @@ from ..measures.kinds import APPROXIMATE, FIXED, GAUSSIAN, PURE, RENYI, TRADEOFF
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.mechanism import ConcurrentMeasurement, pinned, read_map, run
-from ..queryables.stream_domain import check_static
 from ..tradeoffs.tradeoff import tradeoff
 from ..types import Answer, Argument
 from .loss import SelectionCurve, fixed_selection, pure_selection

@@ -7,7 +7,6 @@ import hashlib
 import json
 import logging
 import os
-import shlex
 import sqlite3
 from collections import deque
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from ..arguments.owned import plain
 from ..errors import InvalidTypeError, InvalidValueError, KeyReusedError, uncharged
 from ..errors import charged as charged_by
 from ..errors.ledger import LedgerError
-from ..files import make_private, open_to_others
+from ..files import make_private, warn_if_open
 from ..interrupts import Lock, let_in, whole
 from ..native.outside import outside_only
 
@@ -72,7 +71,7 @@ class AnswerStore:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._lock, self._process, self._here = Lock(), os.getpid(), local()
         self._waiting: deque[_Write] = deque()
-        self._busy: WeakValueDictionary[str, _Busy] = WeakValueDictionary()
+        self._busy: WeakValueDictionary[str, Lock] = WeakValueDictionary()
         try:
             path = plain(os.fspath(path))
             if not checks.is_a(path, str):
@@ -115,14 +114,7 @@ class AnswerStore:
         run("SELECT name, digest, answer FROM answers LIMIT 0")
         run("COMMIT")
         files = [file, f"{file}-wal"]
-        found = open_to_others(*files)
-        if found:
-            LOGGER.warning(
-                "every user of this computer may read the answers in %s; unless you want this, "
-                "run: chmod o-rwx %s",
-                file,
-                " ".join(map(shlex.quote, found)),
-            )
+        warn_if_open(LOGGER, f"the answers in {file}", *files)
         return [(one, os.stat(one)) for one in files]
 
     @whole
@@ -168,10 +160,10 @@ class AnswerStore:
         digest = hashlib.sha256(_json(request=request).encode()).hexdigest()
         otherwise = _json(lost=lost)
         with self._lock:
-            busy = self._busy.setdefault(name, _Busy())
+            busy = self._busy.setdefault(name, Lock())
         if getattr(self._here, "runs", False):
             raise InvalidValueError("run and charged must not call once of the same AnswerStore")
-        with busy.lock:
+        with busy:
             try:
                 self._here.runs = True
                 return self._once(name, digest, run, charged, otherwise)
@@ -179,12 +171,7 @@ class AnswerStore:
                 self._here.runs = False
 
     def _once(
-        self,
-        name: str,
-        digest: str,
-        run: Callable[[], Any],
-        charged: Callable[[], bool],
-        lost: str,
+        self, name: str, digest: str, run: Callable[[], Any], charged: Callable[[], bool], lost: str
     ) -> Any:
         found = self._run("SELECT digest, answer FROM answers WHERE name = ?", name)
         for known, answer in found:
@@ -303,13 +290,6 @@ class _Write:
     values: tuple[Any, ...]
     done: bool = False
     error: Exception | None = None
-
-
-class _Busy:
-    """A key whose request is running."""
-
-    def __init__(self) -> None:
-        self.lock = Lock()
 
 
 # --- forked processes: a connection belongs to the process that opened it -----------------------

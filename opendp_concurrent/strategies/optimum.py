@@ -15,12 +15,15 @@ If G = BᵀB and B V Bᵀ = L s² Lᵀ, then tr S = Σ s, and A = s^-½ Lᵀ B h
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .sums_of_cells import ANY_NUMBER
 
 Array = NDArray[np.float64]
 CLOSE = 1.005  # bounds on the root of the error: closer is not worth more steps
@@ -53,14 +56,15 @@ def root_of(work: Array) -> Array:
     return root
 
 
-def optimum(work: Array, close: float = CLOSE) -> Optimum:
+def optimum(work: Array, close: float = CLOSE, steps: Iterator[object] = ANY_NUMBER) -> Optimum:
     """Return a strategy for Gaussian noise whose error is at most ``close`` times the least.
 
     :param work: shape (queries, cells), without columns of zeros
+    :param steps: one item is taken for each step of the fixed point
     """
     root = root_of(work)
     v, least, reached, best = np.ones(root.shape[1]), 0.0, inf, root
-    for _ in range(MOST_STEPS):
+    for _ in zip(range(MOST_STEPS), steps, strict=False):
         values, vectors = np.linalg.eigh(root * v @ root.T)
         kept = values > NOTHING * values[-1]
         s = np.sqrt(values[kept])

@@ -20,11 +20,11 @@ from ..combinators.constructor import constructor
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from . import plan as nodes
-from .domain import Contribution, Tables, tables_of
+from .domain import Norms, Tables, tables_of
 from .engines.engine import Rows
 from .moments import MOST_STEPS as MOST_SQUARED
 from .moments import Moments
-from .numbers import make_answer, norm_of, one_integer, placed, saturated, scalar, vector
+from .numbers import make_answer, make_sums, norm_of, one_integer, placed, saturated, scalar, vector
 from .schema import KEYS, LARGEST, Schema, keys_of, name_of, names_of, value_of
 
 MOST_STEPS = 2**52  # of a quantised value, so that doubles hold it
@@ -61,7 +61,7 @@ def make_table_count(input_domain: Domain, input_metric: Metric) -> Transformati
     (6, 2)
     """
     tables = tables_of(input_domain, input_metric)
-    return make_answer(tables, nodes.Count(), scalar(tables.bounded_rows()), one_integer)
+    return make_answer(tables, nodes.Sums((nodes.ROW,)), scalar(tables.bounded_rows()), one_integer)
 
 
 @constructor
@@ -174,11 +174,11 @@ def make_table_counts(
     """
     tables = tables_of(input_domain, input_metric)
     names, public, contribution = _groups(tables, by, keys)
-    output = vector(len(public), norm, contribution)
-    return make_answer(tables, nodes.Grouped(names, public), output, placed(len(public)))
+    sums = nodes.Sums((nodes.ROW,), names, public)
+    return make_sums(tables, sums, norm, contribution, [1])
 
 
-Groups: TypeAlias = tuple[tuple[str, ...], nodes.Values, Contribution]
+Groups: TypeAlias = tuple[tuple[str, ...], nodes.Values, Norms]
 
 
 def _groups(tables: Tables, by: Any, keys: Any) -> Groups:
@@ -241,9 +241,8 @@ def make_table_sum(
     """
     tables = tables_of(input_domain, input_metric)
     value, largest = quantised(tables.schema, column, bounds, quantum)
-    return make_answer(
-        tables, nodes.Sum(value), scalar(tables.bounded_rows() * largest), one_integer
-    )
+    output = scalar(tables.bounded_rows() * largest)
+    return make_answer(tables, nodes.Sums((nodes.Term(value),)), output, one_integer)
 
 
 @constructor(norm=norm_of)
@@ -295,8 +294,8 @@ def make_table_sums(
     tables = tables_of(input_domain, input_metric)
     names, public, contribution = _groups(tables, by, keys)
     value, largest = quantised(tables.schema, column, bounds, quantum)
-    output = vector(len(public), norm, contribution, [largest])
-    return make_answer(tables, nodes.Grouped(names, public, value), output, placed(len(public)))
+    sums = nodes.Sums((nodes.Term(value),), names, public)
+    return make_sums(tables, sums, norm, contribution, [largest])
 
 
 _ORDER = checks.count.narrowed(lambda order: order <= 2, "be 1 for means, or 2 for variances", 3)
@@ -360,18 +359,13 @@ def make_table_moments(
     tables = tables_of(input_domain, input_metric)
     value, known = moments_of(tables.schema, column, bounds, quantum, order, norm)
     names, public, contribution = groups_or_one(tables, by, keys)
-    answer = nodes.Powers(value, order, names, public)
-    output = vector(len(public), norm, contribution, known.per_row)
+    sums = nodes.Sums(powers(value, order), names, public)
+    return make_sums(tables, sums, norm, contribution, known.per_row, known.integers)
 
-    def decode(rows: Rows) -> list[int]:
-        found = [0] * (known.parts * len(public))
-        for row in rows:
-            place, sums = (row[0], row[1:]) if by is not None else (0, row)
-            own = slice(known.parts * place, known.parts * (place + 1))
-            found[own] = map(saturated, known.integers(*sums))
-        return found
 
-    return make_answer(tables, answer, output, decode)
+def powers(value: nodes.Quantised, order: int) -> tuple[nodes.Term, ...]:
+    """Return the terms of moments: the number of values, and the sums of their powers."""
+    return tuple(nodes.Term(value, power) for power in range(order + 1))
 
 
 def moments_of(
@@ -511,13 +505,13 @@ def binned(groups: Groups, bins: int) -> Callable[[Rows], list[list[int]]]:
     return counts
 
 
-def _anywhere(tables: Tables) -> Contribution:
+def _anywhere(tables: Tables) -> Norms:
     """Return the norms of what a unit contributes if all of its rows may be in one bin.
 
     A bound on the groups by the column's values does not help: a bin has many values.
     """
     rows = tables.bounded_rows()
-    return Contribution(rows, rows**2, rows)
+    return Norms(rows, rows**2, rows)
 
 
 def edges_of(

@@ -40,8 +40,8 @@ class GroupBound:
 
 
 @dataclass(frozen=True)
-class Contribution:
-    """Norms of what one unit contributes to counts of groups: exact integers, L2 squared."""
+class Norms:
+    """Norms of what one unit, or one row, adds to integers: exact, and L2 squared."""
 
     l1: int
     l2_squared: int
@@ -115,7 +115,7 @@ class Tables:
         """
         return self.sealed or by <= set(self.schema.unit)
 
-    def contribution(self, by: frozenset[str], groups: int | None = None) -> Contribution:
+    def contribution(self, by: frozenset[str], groups: int | None = None) -> Norms:
         """Return the norms of what a unit contributes to the counts of groups by these columns.
 
         :param groups: number of all groups, if it is known
@@ -130,7 +130,7 @@ class Tables:
         # as many full groups as possible, since squares are convex
         full = min(count, total // each) if each else 0
         rest = min(each, total - full * each) if full < count else 0
-        return Contribution(full * each + rest, full * each**2 + rest**2, each if count else 0)
+        return Norms(full * each + rest, full * each**2 + rest**2, each if count else 0)
 
     def __str__(self) -> str:
         parts = [str(self.schema)]

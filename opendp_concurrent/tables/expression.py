@@ -7,7 +7,7 @@ error. NaN is read as NULL.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from datetime import date
 from typing import Any, NoReturn
 
@@ -18,6 +18,20 @@ from .schema import column_name
 
 MOST_VALUES = 1000  # of is_in, and of the bins of cut
 PARTS = ("year", "month", "day", "week", "weekday", "hour", "minute")
+
+
+def _operator(operation: str) -> Callable[[Expression, Any], Expression]:
+    def method(self: Expression, other: Any) -> Expression:
+        return Expression(operation, (self, expression(other)))
+
+    return method
+
+
+def _reflected(operation: str) -> Callable[[Expression, Any], Expression]:
+    def method(self: Expression, other: Any) -> Expression:
+        return Expression(operation, (expression(other), self))
+
+    return method
 
 
 class Expression:
@@ -63,24 +77,9 @@ class Expression:
 
     # --- comparisons and conditions ------------------------------------------------------------
 
-    def __eq__(self, other: object) -> Expression:  # type: ignore[override]
-        return self._with("==", other)
-
-    def __ne__(self, other: object) -> Expression:  # type: ignore[override]
-        return self._with("!=", other)
-
-    def __lt__(self, other: Any) -> Expression:
-        return self._with("<", other)
-
-    def __le__(self, other: Any) -> Expression:
-        return self._with("<=", other)
-
-    def __gt__(self, other: Any) -> Expression:
-        return self._with(">", other)
-
-    def __ge__(self, other: Any) -> Expression:
-        return self._with(">=", other)
-
+    __eq__ = _operator("==")  # type: ignore[assignment]
+    __ne__ = _operator("!=")  # type: ignore[assignment]
+    __lt__, __le__, __gt__, __ge__ = map(_operator, ("<", "<=", ">", ">="))
     __hash__ = object.__hash__
 
     def __and__(self, other: Any) -> Expression:
@@ -108,35 +107,13 @@ class Expression:
 
     # --- numbers -------------------------------------------------------------------------------
 
-    def __add__(self, other: Any) -> Expression:
-        return self._with("+", other)
-
-    def __radd__(self, other: Any) -> Expression:
-        return expression(other)._with("+", self)
-
-    def __sub__(self, other: Any) -> Expression:
-        return self._with("-", other)
-
-    def __rsub__(self, other: Any) -> Expression:
-        return expression(other)._with("-", self)
-
-    def __mul__(self, other: Any) -> Expression:
-        return self._with("*", other)
-
-    def __rmul__(self, other: Any) -> Expression:
-        return expression(other)._with("*", self)
+    __add__, __sub__, __mul__, __truediv__, __floordiv__ = map(
+        _operator, ("+", "-", "*", "/", "//")
+    )
+    __radd__, __rsub__, __rmul__, __rtruediv__ = map(_reflected, ("+", "-", "*", "/"))
 
     def __neg__(self) -> Expression:
-        return lit(0)._with("-", self)
-
-    def __truediv__(self, other: Any) -> Expression:
-        return self._with("/", other)
-
-    def __rtruediv__(self, other: Any) -> Expression:
-        return expression(other)._with("/", self)
-
-    def __floordiv__(self, other: Any) -> Expression:
-        return self._with("//", other)
+        return 0 - self
 
     def clip(self, lower: Any, upper: Any) -> Expression:
         """Return the value, or the bound that is next to it. Bounds are public constants."""
@@ -171,9 +148,6 @@ class Expression:
     def dt(self) -> DateParts:
         """Parts of a date or a timestamp."""
         return DateParts(self)
-
-    def _with(self, operation: str, other: object) -> Expression:
-        return Expression(operation, (self, expression(other)))
 
 
 class DateParts:

@@ -41,7 +41,7 @@ def plan_given(value: Data) -> Any:
     """Return the LazyFrame that a value is; None if it is no frame; or raise."""
     if not is_frame(value):
         return None
-    frame = as_lazyframe(value)
+    frame = as_lazyframe(value, "connection")
     if is_a(frame, Uncollected):
         raise InvalidTypeError(
             "connection must be a LazyFrame that is collected: a table has a copy of its rows; "

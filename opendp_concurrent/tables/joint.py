@@ -15,12 +15,12 @@ from ..combinators.constructor import constructor
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from . import plan as nodes
-from .aggregates import binned, edges_of, groups_or_one, moments_of, quantised
+from .aggregates import binned, edges_of, groups_or_one, moments_of, powers, quantised
 from .domain import tables_of
 from .engines.engine import Rows
 from .moments import Estimate, Moments
 from .moments import Statistic as OfMoments
-from .numbers import combined, make_answer, norm_of, saturated, vector
+from .numbers import combined, make_answer, make_sums, norm_of, saturated
 from .prefixes import MOST_CELLS, strategy_for
 from .schema import Schema
 
@@ -53,7 +53,7 @@ sent(Answer, "table_answer")(Answer)  # what it is made of is checked where it i
 class _Part:
     """An answer among others: what is asked of the engine, and how its integers are read."""
 
-    node: nodes.Count | nodes.Sum | nodes.Powers
+    terms: tuple[nodes.Term, ...]
     per_row: tuple[int, ...]
     step: float
     moments: tuple[Moments, OfMoments] | None = None
@@ -81,16 +81,15 @@ def _part(schema: Schema, answer: Any, norm: str) -> _Part:
     if statistic == "count":
         if given != (None, None, None):
             raise InvalidTypeError("answers has a count of rows, which takes no column")
-        return _Part(nodes.Count(), (1,), 1)
+        return _Part((nodes.ROW,), (1,), 1)
     if answer.quantum is not None:
         checks.positive(quantum=answer.quantum)
     if statistic == "sum":
         value, largest = quantised(schema, *given)
-        return _Part(nodes.Sum(value), (largest,), answer.quantum or 1)
+        return _Part((nodes.Term(value),), (largest,), answer.quantum or 1)
     order = 1 if statistic == "mean" else 2
     value, known = moments_of(schema, *given, order, norm)
-    node = nodes.Powers(value, order, (), nodes.Values(((),)))
-    return _Part(node, known.per_row, known.step, (known, statistic))
+    return _Part(powers(value, order), known.per_row, known.step, (known, statistic))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +123,19 @@ class Joint:
         pairs = zip(self.parts, self.weights, strict=True)
         return tuple(weight * one for part, weight in pairs for one in part.per_row)
 
-    def integers(self, values: Sequence[int]) -> list[int]:
+    @property
+    def terms(self) -> tuple[nodes.Term, ...]:
+        """What the engine adds up, answer by answer."""
+        return tuple(term for part in self.parts for term in part.terms)
+
+    def integers(self, *values: int) -> list[int]:
         """Return the integers of a group, from those of the engine."""
         found, at = list[int](), 0
         for part, weight in zip(self.parts, self.weights, strict=True):
             size = len(part.per_row)
             found += (weight * one for one in part.integers(values[at : at + size]))
             at += size
-        return list(map(saturated, found))
+        return found
 
     def estimates(self, noisy: Sequence[int], accuracies: Sequence[float]) -> list[list[Estimate]]:
         """Return the estimates of each answer, in the order of the groups.
@@ -200,17 +204,8 @@ def make_table_answers(
     tables = tables_of(input_domain, input_metric)
     joint = Joint.of(tables.schema, answers, norm)
     names, public, contribution = groups_or_one(tables, by, keys)
-    node = nodes.Several(tuple(part.node for part in joint.parts), names, public)
-    size = len(joint.per_row)
-
-    def decode(rows: Rows) -> list[int]:
-        found = [0] * (size * len(public))
-        for row in rows:
-            place, values = (row[0], row[1:]) if names else (0, row)
-            found[size * place : size * (place + 1)] = joint.integers(values)
-        return found
-
-    return make_answer(tables, node, vector(len(public), norm, contribution, joint.per_row), decode)
+    sums = nodes.Sums(joint.terms, names, public)
+    return make_sums(tables, sums, norm, contribution, joint.per_row, joint.integers)
 
 
 @constructor(norm=norm_of)

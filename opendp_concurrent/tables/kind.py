@@ -11,13 +11,13 @@ from opendp.mod import Domain, Metric
 
 from ..arguments import checks
 from ..data.kind import Cut, Kind, Of, Owners, columns_in, register
-from ..errors import InvalidTypeError, InvalidValueError
+from ..errors import InvalidValueError
 from ..native import opendp as _native
 from ..types import Data, Distance
 from .domain import Tables, tables_of, units
 from .expression import MOST_VALUES, Expression, col
 from .plan import Where
-from .schema import KEYS, names_of, value_of
+from .schema import KEYS, names_of, row_of
 from .steps import table_given
 from .table import Table
 from .typed import checked
@@ -127,16 +127,7 @@ def _row(
     tables: Tables, names: tuple[str, ...], value: Any, argument: str = "measurements"
 ) -> tuple[Any, ...]:
     """Return public values of the columns; None stands for a missing value."""
-    parts = (value,) if len(names) == 1 else value
-    if not checks.is_a(parts, tuple) or len(parts) != len(names):
-        raise InvalidTypeError(
-            f"{argument} has the key {checks.shown(value)}, which must be a tuple of "
-            f"{len(names)} values, one for each of {', '.join(names)}"
-        )
-    return tuple(
-        None if one is None else value_of(tables.schema.kind(name), **{argument: one})
-        for one, name in zip(parts, names, strict=True)
-    )
+    return row_of(list(map(tables.schema.kind, names)), null=True, **{argument: value})
 
 
 def _any_of(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Expression:

@@ -10,18 +10,17 @@ from opendp.domains import atom_domain, vector_domain
 from opendp.metrics import absolute_distance, l1_distance, l2_distance, linf_distance
 from opendp.mod import Domain, Metric, Transformation
 
-from ..arguments.checks import shown
+from ..arguments.checks import one_of
 from ..errors import InvalidValueError
 from ..native import opendp as _native
-from ..types import Argument
-from .domain import Contribution, Tables, root_above, table_domain, units, units_in
+from .domain import Norms, Tables, root_above, table_domain, units, units_in
 from .engines.engine import Rows
-from .plan import Aggregate
+from .plan import Aggregate, Sums
 from .schema import LARGEST
 from .steps import table_given
 
 INTEGER = "i64"
-NORMS = ("l1", "l2", "linf")
+norm_of = one_of("l1", "l2", "linf")
 Decode = Callable[[Rows], Any]
 
 
@@ -47,19 +46,12 @@ class Output:
         return found
 
 
-def norm_of(*, norm: Argument) -> str:
-    """Return the name of a norm, or raise."""
-    if type(norm) is str and norm in NORMS:
-        return norm
-    raise InvalidValueError(f"norm ({shown(norm)}) must be one of {', '.join(map(repr, NORMS))}")
-
-
 def scalar(per_unit: int) -> Output:
     """Return the output of one integer."""
     return Output(atom_domain(T=INTEGER), absolute_distance(T=INTEGER), per_unit)
 
 
-def vector(size: int, norm: str, of: Contribution, per_row: Sequence[int] = (1,)) -> Output:
+def vector(size: int, norm: str, of: Norms, per_row: Sequence[int] = (1,)) -> Output:
     """Return the output of integers, one or several for each group.
 
     :param of: norms of what one unit contributes
@@ -69,16 +61,7 @@ def vector(size: int, norm: str, of: Contribution, per_row: Sequence[int] = (1,)
     return combined(size * len(per_row), norm, of, norms)
 
 
-@dataclass(frozen=True, slots=True)
-class Norms:
-    """The largest norms of what one row adds to the integers of its group."""
-
-    l1: int
-    l2_squared: int
-    linf: int
-
-
-def combined(size: int, norm: str, of: Contribution, per_row: Norms) -> Output:
+def combined(size: int, norm: str, of: Norms, per_row: Norms) -> Output:
     """Return the output of so many integers, of which a row adds to those of its group only."""
     domain = vector_domain(atom_domain(T=INTEGER), size=size)
     if norm == "l1":
@@ -121,10 +104,36 @@ def one_integer(rows: Rows) -> int:
 def placed(size: int) -> Decode:
     """Return a function from pairs of a place and an integer to a list; others are 0."""
 
-    def decode(rows: Sequence[tuple[int, ...]]) -> list[int]:
+    def decode(rows: Rows) -> list[int]:
         found = [0] * size
         for place, value in rows:
             found[place] = saturated(value)
         return found
 
     return decode
+
+
+def make_sums(
+    tables: Tables,
+    sums: Sums,
+    norm: str,
+    of: Norms,
+    per_row: Sequence[int],
+    read: Callable[..., Sequence[int]] = lambda *sums: sums,
+) -> Transformation:
+    """Make a transformation that asks for sums, of all rows or of groups.
+
+    :param of: what one unit contributes to the groups
+    :param per_row: largest absolute value that a row adds to each integer of its group
+    :param read: returns the integers of a group from its sums
+    """
+    size = len(per_row)
+
+    def decode(rows: Rows) -> list[int]:
+        found = [0] * (size * len(sums.keys))
+        for row in rows:
+            place, values = (row[0], row[1:]) if sums.by else (0, row)
+            found[size * place : size * (place + 1)] = map(saturated, read(*values))
+        return found
+
+    return make_answer(tables, sums, vector(len(sums.keys), norm, of, per_row), decode)

@@ -193,11 +193,6 @@ class Quantised:
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
-    """The number of rows."""
-
-
-@dataclass(frozen=True, slots=True)
 class DistinctUnits:
     """The number of units that have a row."""
 
@@ -210,22 +205,32 @@ class DistinctValues:
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
-    """The sum of integers over rows."""
+class Term:
+    """An integer of each row, which is added up: a power of a value, or 1 of each row.
 
-    value: Quantised
+    :ivar value: None is 1 of each row
+    :ivar power: 0, 1 or 2; at 0 it is 1 of each row that has a value
+    """
+
+    value: Quantised | None = None
+    power: int = 1
+
+
+ROW = Term()
 
 
 @dataclass(frozen=True, slots=True)
-class Grouped:
-    """For each public key, the number of its rows, or the sum of a value over them.
+class Sums:
+    """The sums of terms over all rows; or for each public key, over its rows.
 
     A row whose value in a column of ``by`` is NULL, or no part of a key, is in no group.
+
+    :ivar by: columns of the keys; empty for all rows
     """
 
-    by: tuple[str, ...]
-    keys: Values
-    value: Quantised | None = None
+    of: tuple[Term, ...]
+    by: tuple[str, ...] = ()
+    keys: Values = Values(((),))  # noqa: RUF009
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,37 +246,10 @@ class FoundKeys:
 
 
 @dataclass(frozen=True, slots=True)
-class Powers:
-    """Over the rows with a value: their number, the sum of the value, and of its square.
-
-    For each public key, as in :class:`Grouped`; for all rows if ``by`` is empty.
-
-    :ivar order: 1 without squares, else 2
-    """
-
-    value: Quantised
-    order: int
-    by: tuple[str, ...]
-    keys: Values
-
-
-@dataclass(frozen=True, slots=True)
-class Several:
-    """The numbers of several aggregates over the same rows, one after the other.
-
-    For each public key, as in :class:`Grouped`; for all rows if ``by`` is empty.
-    """
-
-    of: tuple[Count | Sum | Powers, ...]
-    by: tuple[str, ...]
-    keys: Values
-
-
-@dataclass(frozen=True, slots=True)
 class Bins:
     """The number of rows in each bin between edges; NULL is in no bin.
 
-    For each public key, as in :class:`Grouped`; for all rows if ``by`` is empty. Bin i is below
+    For each public key, as in :class:`Sums`; for all rows if ``by`` is empty. Bin i is below
     edge i and at least the edge before.
 
     :ivar edges: increasing
@@ -306,6 +284,4 @@ class Charge:
     budgets: tuple[str, ...]
 
 
-Aggregate: TypeAlias = (
-    Count | DistinctUnits | DistinctValues | Sum | Grouped | FoundKeys | Powers | Several | Bins
-)
+Aggregate: TypeAlias = DistinctUnits | DistinctValues | Sums | FoundKeys | Bins

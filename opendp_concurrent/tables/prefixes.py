@@ -22,8 +22,8 @@ from ..arguments import checks
 from ..errors import InvalidValueError
 from ..strategies.optimum import optimum
 from ..strategies.sums_of_cells import BRANCHES, tree
+from .domain import Norms
 from .moments import Estimate
-from .numbers import Norms
 
 MOST_CELLS = 1001
 OPTIMISED = 256  # cells up to which the optimum is computed

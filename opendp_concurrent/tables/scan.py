@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from opendp.mod import assert_features
 
 from ..arguments import checks
-from ..errors import InvalidValueError
+from ..errors import InvalidTypeError, InvalidValueError
 from .domain import Tables
 from .engines.duckdb import FILES
 from .engines.known import engine_of, own_connection
@@ -97,12 +97,17 @@ def scan(
     """
     assert_features("honest-but-curious")
     frame = plan_given(connection)
-    if frame is not None or _are_paths(connection):  # the arguments are one place further left
-        rest: list[Any] = [one for one in (table, schema, unit) if one is not None]
-        schema, unit, *_ = *rest, None, None
+    given: Any = schema
+    of: Any = unit
+    if table is not None and (frame is not None or _are_paths(connection)):
+        given, of = table, schema if unit is None else unit  # one place further left
     elif _is_path(connection) and isinstance(table, Mapping):
         raise InvalidValueError(f"table ({connection}) must be the path of a .parquet or .csv file")
-    known = stored_schema_of(schema, unit)
+    if given is None:
+        raise InvalidTypeError(
+            "schema must be given; oc.tables.describe_schema proposes one, from what is stored"
+        )
+    known = stored_schema_of(given, of)
     scales = dict(known.scales)
     seconds = None if timeout is None else checks.positive(timeout=timeout)
     keep = checks.flag(snapshot=snapshot)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
@@ -20,13 +20,7 @@ KINDS: dict[type, str] = {
     date: "date",
     datetime: "datetime",
 }
-KEYS = (
-    int,
-    str,
-    bool,
-    date,
-    datetime,
-)  # types whose values can be keys of groups: equality is exact
+KEYS = tuple(kind for kind in KINDS if kind is not float)  # whose equality is exact
 UNITS = (int, str)
 DIGITS = checks.at_most(18, "64 bits have 18 digits", checks.whole)
 LARGEST = 2**63 - 1  # of an integer in each engine
@@ -132,18 +126,22 @@ def schema_of(schema: Any, unit: Any) -> Schema:
     """Return a schema from a mapping of names to types and the unit's columns, or raise."""
     if unit is None:
         raise InvalidTypeError("unit must be given: the column that says to whom a row belongs")
-    columns = []
-    for name, kind in checks.mapping("names of columns to types", schema=schema).items():
-        columns.append((column_name(schema=name), kind_of(name, kind)))
+    columns = columns_of(schema)
     given = (unit,) if checks.is_a(unit, str) else checks.sequence("columns", unit=unit)
-    found = Schema(tuple(columns), tuple(column_name(unit=one) for one in given))
+    found = Schema(columns, tuple(column_name(unit=one) for one in given))
     check_distinct("schema", found.names)
     if not found.unit or found.kind(found.unit[0], "unit") not in UNITS:
         raise InvalidTypeError(f"unit ({checks.shown(unit)}) must be a column of integers or texts")
     return Schema(found.columns, names_of("unit", found, found.unit, KEYS))
 
 
-def kind_of(name: Any, kind: Any) -> type:
+def columns_of(schema: Any) -> tuple[tuple[str, type], ...]:
+    """Return names and types of columns, or raise."""
+    given = checks.mapping("names of columns to types", schema=schema)
+    return tuple((column_name(schema=name), _kind_of(name, kind)) for name, kind in given.items())
+
+
+def _kind_of(name: Any, kind: Any) -> type:
     """Return the type of a column, or raise."""
     if type(kind) is type and kind in KINDS:
         return kind
@@ -215,28 +213,40 @@ def value_of(kind: type, **argument: Any) -> Any:
     return plain(value)
 
 
-def keys_of(kinds: tuple[type, ...], **argument: Any) -> tuple[tuple[Any, ...], ...]:
+def row_of(kinds: Sequence[type], *, null: bool = False, **argument: Any) -> tuple[Any, ...]:
+    """Return public values of columns as a tuple, or raise; of one column, a value is enough.
+
+    :param null: whether None stands for a missing value
+    """
+    ((name, row),) = argument.items()
+    wanted = f"{len(kinds)} values, one for each column"
+    parts = (row,) if len(kinds) == 1 else tuple(checks.elements(wanted, **argument))
+    if len(parts) != len(kinds):
+        raise InvalidValueError(f"{name} has {checks.shown(row)}, which must have {wanted}")
+    return tuple(
+        None if null and one is None else value_of(kind, **{name: one})
+        for kind, one in zip(kinds, parts, strict=True)
+    )
+
+
+def keys_of(kinds: Sequence[type], **argument: Any) -> tuple[tuple[Any, ...], ...]:
     """Return distinct public keys as tuples with a value for each column, or raise."""
-    ((name, keys),) = argument.items()
-    found = []
-    for key in checks.sequence("keys", **{name: keys}):
-        parts = (key,) if len(kinds) == 1 else tuple(checks.elements("values", **{name: key}))
-        if len(parts) != len(kinds):
-            raise InvalidValueError(
-                f"{name} has {checks.shown(key)}, which must have {len(kinds)} values, one for "
-                "each column"
-            )
-        found.append(
-            tuple(value_of(kind, **{name: one}) for kind, one in zip(kinds, parts, strict=True))
-        )
+    ((name, _),) = argument.items()
+    found = tuple(row_of(kinds, **{name: one}) for one in checks.sequence("keys", **argument))
     if len(set(found)) != len(found):
         raise InvalidValueError(f"{name} must have distinct keys")
-    return tuple(found)
+    return found
 
 
-def names_of(place: str, schema: Schema, names: Any, kinds: tuple[type, ...]) -> tuple[str, ...]:
-    """Return names of distinct columns whose types are among ``kinds``, or raise."""
-    given = (names,) if checks.is_a(names, str) else checks.sequence("columns", **{place: names})
+def names_of(
+    place: str, schema: Schema, names: Any, kinds: tuple[type, ...], *, none: bool = False
+) -> tuple[str, ...]:
+    """Return names of distinct columns whose types are among ``kinds``, or raise.
+
+    :param none: whether there may be no name
+    """
+    many = checks.elements if none else checks.sequence
+    given = (names,) if checks.is_a(names, str) else many("columns", **{place: names})
     found = []
     for each in given:
         one = str.__str__(each) if checks.is_a(each, str) else each

@@ -20,18 +20,16 @@ from opendp.mod import assert_features
 
 from ..arguments import checks
 from ..arguments.checked import checked
-from ..errors import InvalidTypeError, InvalidValueError
-from ..errors.data import TableError
-from .budgets import budgets_name, quoted
+from ..errors import InvalidValueError
 from .domain import GroupBound, Tables, record_of
-from .engines.engine import Run
+from .engines.engine import Run, quoted
 from .kind import TABLES
+from .own_tables import VERSION, OwnTables, budgets_name, scanned
 from .plan import Scan, Truncate, moving
 from .schema import KEYS, Schema, names_of
 from .steps import MOST_ROWS
 from .table import Table
 
-VERSION = 1
 NUMBER = "oc_seal"  # the column of the number of a seal
 _TYPES = {
     int: "BIGINT",
@@ -43,16 +41,7 @@ _TYPES = {
 }
 
 
-def _table(**argument: Any) -> Table:
-    ((name, table),) = argument.items()
-    if type(table) is not Table:
-        raise InvalidTypeError(
-            f"{name} must be of oc.tables.scan(...), found {type(table).__name__}"
-        )
-    return table
-
-
-@checked(table=_table, seals=budgets_name, groups=MOST_ROWS, rows=MOST_ROWS)
+@checked(table=scanned, seals=budgets_name, groups=MOST_ROWS, rows=MOST_ROWS)
 def create_seals(
     table: Table,
     seals: str | Sequence[str],
@@ -88,7 +77,7 @@ def create_seals(
     _Seals(table, seals).create(_Terms(schema, names, groups, rows))
 
 
-@checked(table=_table, seals=budgets_name)
+@checked(table=scanned, seals=budgets_name)
 def seal(table: Table, seals: str | Sequence[str], keys: Sequence[Any]) -> None:
     """Seal blocks: decide once which rows of each unit are kept in them.
 
@@ -135,7 +124,7 @@ def seal(table: Table, seals: str | Sequence[str], keys: Sequence[Any]) -> None:
     _Seals(table, seals).seal(keys)
 
 
-@checked(table=_table, seals=budgets_name)
+@checked(table=scanned, seals=budgets_name)
 def sealed(table: Table, seals: str | Sequence[str]) -> Table:
     """Return the table of the rows that are kept in sealed blocks.
 
@@ -180,60 +169,34 @@ class _Terms:
 class _Seals:
     """The tables of seals of one name, in the engine of a table."""
 
-    __slots__ = ("_blocks", "_kept", "_name", "_table", "_terms")
+    __slots__ = ("_own", "_table")
 
     def __init__(self, table: Table, name: Any) -> None:
-        engine = table.engine()
-        engine.check_writable()
-        self._table, self._name, self._kept = table, ".".join(name), engine.place_of(name)
-        self._terms, self._blocks = (
-            (*self._kept[:-1], f"{self._kept[-1]}_{suffix}") for suffix in ("terms", "blocks")
-        )
+        self._table, self._own = table, OwnTables(table, name, "seals")
 
     def create(self, terms: _Terms) -> None:
         """Create the tables, or raise."""
-        schema, engine = terms.schema, self._table.engine()
-        number = f"{_name(NUMBER)} BIGINT"
-
-        def work(run: Run) -> None:
-            run(
-                f"CREATE TABLE {quoted(self._terms)} (version INTEGER, terms TEXT, sealed BIGINT)",
-                (),
-            )
-            run(f"INSERT INTO {quoted(self._terms)} VALUES ({VERSION}, $1, 0)", (terms.text(),))
-            for place, names in ((self._kept, schema.names), (self._blocks, terms.by)):
-                columns = [f"{_name(name)} {_TYPES[schema.kind(name)]}" for name in names]
-                run(f"CREATE TABLE {quoted(place)} ({', '.join(columns)}, {number})", ())
-            for place in (self._terms, self._kept, self._blocks):
-                engine.close_off(run, place)
-
-        try:
-            engine.transact(work, self._table.timeout)
-        except TableError:
-            raise InvalidValueError(
-                f"seals ({self._name}) must be the name of new tables in a schema where the "
-                "connection may create tables; why it could not is in the log "
-                "(opendp_concurrent.tables)"
-            ) from None
+        schema, own, number = terms.schema, self._own, f"{quoted(NUMBER)} BIGINT"
+        place = own.place("_terms")
+        statements: list[tuple[str, tuple[Any, ...]]] = [
+            (f"CREATE TABLE {place} (version INTEGER, terms TEXT, sealed BIGINT)", ()),
+            (f"INSERT INTO {place} VALUES ({VERSION}, $1, 0)", (terms.text(),)),
+        ]
+        for suffix, names in (("", schema.names), ("_blocks", terms.by)):
+            columns = [f"{quoted(name)} {_TYPES[schema.kind(name)]}" for name in names]
+            columns.append(number)
+            statements.append((f"CREATE TABLE {own.place(suffix)} ({', '.join(columns)})", ()))
+        own.create(statements, "_terms", "", "_blocks")
 
     def terms(self) -> _Terms:
         """Return what is sealed, or raise unless it has the columns of the table."""
-        text = f"SELECT version, terms FROM {quoted(self._terms)}"
-        try:
-            found = self._table.engine().transact(lambda run: run(text, ()), self._table.timeout)
-        except TableError:
-            found = []
-        if len(found) != 1 or found[0][0] != VERSION:
-            raise InvalidValueError(
-                f"seals ({self._name}) must be made by oc.tables.create_seals, in the database of "
-                "the table"
-            )
-        schema, known = self._table.tables.schema, json.loads(found[0][1])
+        (found,) = self._own.terms("terms")
+        schema, known = self._table.tables.schema, json.loads(found)
         made = _Terms(schema, tuple(known["by"]), *known["most"])
-        if made.text() != found[0][1]:
+        if made.text() != found:
             raise InvalidValueError(
-                f"seals ({self._name}) must be of a table with these columns and this unit: "
-                f"they are of {found[0][1]}, found {schema}"
+                f"seals ({self._own.shown}) must be of a table with these columns and this unit: "
+                f"they are of {found}, found {schema}"
             )
         return made
 
@@ -242,8 +205,8 @@ class _Seals:
         terms = self.terms()
         bound = GroupBound(frozenset(terms.by), terms.groups, terms.rows)
         tables = Tables(terms.schema).at_most(terms.groups * terms.rows, bound).which_are_sealed()
-        engine = self._table.engine()
-        return Table(engine, Scan(self._kept, terms.schema), tables, self._table.timeout)
+        scan, engine = Scan(self._own.reference(), terms.schema), self._own.engine
+        return Table(engine, scan, tables, self._table.timeout)
 
     def seal(self, keys: Any) -> None:
         """Seal blocks in one transaction, or raise."""
@@ -257,26 +220,23 @@ class _Seals:
         for key, value in zip(given, values, strict=True):
             block = TABLES.cutter(domain, terms.by, {key: True}, (True,))(table)[True]
             first = Truncate(block.relation, terms.rows)
-            inserts.append((value, *table.engine().selecting(first)))
+            inserts.append((value, *table.engine().query(first)))
         known = [self._is_known(terms, value) for value in values]
 
-        def work(run: Run) -> list[int]:
-            numbers = run(  # a lock: another seal waits here, or fails
-                f"UPDATE {quoted(self._terms)} SET sealed = sealed + {len(values)} "
-                f"WHERE version = {VERSION} AND terms = $1 RETURNING sealed",
-                (terms.text(),),
-            )
-            if len(numbers) != 1:
-                raise ValueError("the tables of seals have changed")
+        def work(run: Run, after: int) -> list[int]:
             old = [at for at, (text, key) in enumerate(known) if run(text, key) != [(0,)]]
-            start = numbers[0][0] - len(values)
+            start = after - len(values)
             for number, (value, text, parameters) in enumerate(inserts if not old else (), start):
                 run(*self._new_block(terms, value, number))
                 run(self._rows(terms, text, number), parameters)
                 table.engine().check(run, moving(table.relation))
             return old
 
-        if sealed_before := table.engine().transact(work, table.timeout):
+        update = (
+            f"sealed = sealed + {len(values)} "
+            f"WHERE version = {VERSION} AND terms = $1 RETURNING sealed"
+        )
+        if sealed_before := self._own.transact(work, update, (terms.text(),)):
             raise InvalidValueError(
                 f"keys has {checks.shown(given[sealed_before[0]])}, which is sealed already: its "
                 "rows are fixed, and those that arrived later are dropped"
@@ -285,41 +245,40 @@ class _Seals:
     def _is_known(self, terms: _Terms, value: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
         """Return a statement that counts the seals of a block."""
         same = " AND ".join(
-            f"{_name(name)} IS NOT DISTINCT FROM {_parameter(terms, name, place)}"
+            f"{quoted(name)} IS NOT DISTINCT FROM {_parameter(terms, name, place)}"
             for place, name in enumerate(terms.by, 1)
         )
-        return f"SELECT COUNT(*) FROM {quoted(self._blocks)} WHERE {same}", value
+        return f"SELECT COUNT(*) FROM {self._own.place('_blocks')} WHERE {same}", value
 
     def _new_block(
         self, terms: _Terms, value: tuple[Any, ...], number: int
     ) -> tuple[str, tuple[Any, ...]]:
         cells = [_parameter(terms, name, place) for place, name in enumerate(terms.by, 1)]
-        return f"INSERT INTO {quoted(self._blocks)} VALUES ({', '.join(cells)}, {number})", value
+        return (
+            f"INSERT INTO {self._own.place('_blocks')} VALUES ({', '.join(cells)}, {number})",
+            value,
+        )
 
     def _rows(self, terms: _Terms, text: str, number: int) -> str:
         """Return the statement that keeps rows of a block.
 
         :param text: a query of the first rows of each unit in the block
         """
-        kept, seals = quoted(self._kept), _name(NUMBER)
-        columns = ", ".join(map(_name, terms.schema.names))
-        own = [f"t.{_name(name)}" for name in terms.schema.names]
-        units = [_name(name) for name in terms.schema.unit]
+        kept, seals = self._own.place(), quoted(NUMBER)
+        columns = ", ".join(map(quoted, terms.schema.names))
+        own = [f"t.{quoted(name)}" for name in terms.schema.names]
+        units = [quoted(name) for name in terms.schema.unit]
         unit = ", ".join(units)
         same = " AND ".join(f"t.{name} = k.{name}" for name in units)
         counts = (
-            f"SELECT {unit}, COUNT(*) AS {_name(NUMBER + 's')} "
+            f"SELECT {unit}, COUNT(*) AS {quoted(NUMBER + 's')} "
             f"FROM (SELECT DISTINCT {unit}, {seals} FROM {kept}) AS d GROUP BY {unit}"
         )
         return (
             f"INSERT INTO {kept} ({columns}, {seals}) SELECT {', '.join(own)}, {number} "
             f"FROM ({text}) AS t LEFT JOIN ({counts}) AS k ON {same} "
-            f"WHERE COALESCE(k.{_name(NUMBER + 's')}, 0) < {terms.groups}"
+            f"WHERE COALESCE(k.{quoted(NUMBER + 's')}, 0) < {terms.groups}"
         )
-
-
-def _name(column: str) -> str:
-    return quoted(("", column))
 
 
 def _parameter(terms: _Terms, name: str, place: int) -> str:

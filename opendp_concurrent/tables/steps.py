@@ -27,9 +27,10 @@ from .schema import (
     Schema,
     check_distinct,
     column_name,
+    columns_of,
     keys_of,
-    kind_of,
     names_of,
+    row_of,
     value_of,
 )
 from .table import Table
@@ -241,11 +242,7 @@ def make_truncate(
     (3, 6)
     """
     tables, key = tables_of(input_domain, input_metric), _key_of(fair=fair)
-    first = (
-        names_of("order_by", tables.schema, order_by, tuple(KINDS))
-        if checks.is_a(order_by, str) or len(checks.elements("columns", order_by=order_by))
-        else ()
-    )
+    first = names_of("order_by", tables.schema, order_by, tuple(KINDS), none=True)
     return _step(
         tables,
         tables.at_most(per_unit),
@@ -374,14 +371,14 @@ def make_public_join(
     names = names_of("on", tables.schema, on, KEYS)
     added = _added(tables.schema, schema)
     given = checks.mapping("keys to values", rows=rows)
-    keys = keys_of(tuple(tables.schema.kind(name) for name in names), rows=list(given))
-    values = [_row(added, one) for one in given.values()]
+    keys = keys_of([tables.schema.kind(name) for name in names], rows=list(given))
+    values = [row_of([kind for _, kind in added], null=True, rows=one) for one in given.values()]
     after = tables.schema.with_more(added)
     public = nodes.Values(keys), nodes.Values(values)
     return _step(tables, tables.on(after), lambda of: nodes.PublicJoin(of, names, added, *public))
 
 
-@constructor
+@constructor(how=checks.one_of("inner", "left", "semi", "anti"))
 def make_private_join(
     input_domain: Domain,
     input_metric: Metric,
@@ -437,8 +434,6 @@ def make_private_join(
             f"table ({checks.shown(name)}) must be the name of a table that with_tables(...) has "
             f"added; there are: {', '.join(known) or 'none'}"
         )
-    if type(how) is not str or how not in ("inner", "left", "semi", "anti"):
-        raise InvalidValueError(f"how ({checks.shown(how)}) must be inner, left, semi or anti")
     schema, other = tables.schema, known[name]
     both = _common(schema, other.schema, on)
     whole = how in ("inner", "left")
@@ -459,9 +454,7 @@ def make_private_join(
 
 def _common(schema: Schema, other: Schema, on: Any) -> tuple[str, ...]:
     """Return the names of columns of both tables, or raise."""
-    if not checks.is_a(on, str) and not len(checks.elements("columns", on=on)):
-        return ()
-    names = names_of("on", schema, on, KEYS)
+    names = names_of("on", schema, on, KEYS, none=True)
     for name in names:
         other.kind(name, "on")
         own, theirs = schema.spelled(name), other.spelled(name)
@@ -489,26 +482,11 @@ def _renamed(other: Schema, columns: Any, on: tuple[str, ...]) -> tuple[tuple[st
 
 def _added(before: Schema, schema: Any) -> tuple[tuple[str, type], ...]:
     """Return the columns that a join adds, or raise."""
-    found = []
-    for name, kind in checks.mapping("names of columns to types", schema=schema).items():
-        found.append((column_name(schema=name), kind_of(name, kind)))
+    found = columns_of(schema)
     if not found:
         raise InvalidValueError("schema must have at least one column to add; use make_where")
     check_distinct("schema", (*before.names, *(name for name, _ in found)))
-    return tuple(found)
-
-
-def _row(added: tuple[tuple[str, type], ...], values: Any) -> tuple[Any, ...]:
-    parts = (values,) if len(added) == 1 else tuple(checks.elements("values", rows=values))
-    if len(parts) != len(added):
-        raise InvalidValueError(
-            f"rows has {checks.shown(values)}, which must have {len(added)} values, one for each "
-            "added column"
-        )
-    return tuple(
-        None if one is None else value_of(kind, rows=one)
-        for one, (_, kind) in zip(parts, added, strict=True)
-    )
+    return found
 
 
 then_where = _native.to_then(make_where)

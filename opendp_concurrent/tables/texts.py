@@ -5,7 +5,7 @@ int   ``0``, or a digit from 1 to 9 and more digits, with ``-`` or without; 64 b
 float an integer or decimal number, with an exponent or without; ``inf``, ``Infinity``
 bool  ``true``, ``True``, ``TRUE``, ``t``; ``false``, ``False``, ``FALSE``, ``f``
 date  ``YYYY-MM-DD``, a day of the calendar from year 1 on
-datetime  ``YYYY-MM-DD HH:MM:SS``, with up to 6 digits of a second, ``T`` and ``Z`` or not
+datetime  ``YYYY-MM-DD HH:MM``, or ``HH:MM:SS`` with up to 6 digits after the point; ``T``, ``Z``
 decimal ``12.5``: a number with at most as many digits after the point as its scale
 str   every text but the empty one
 ===== ===============================================================================
@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?
 _INFINITE = re.compile(r"([+-]?)(?:inf|Inf|INF|infinity|Infinity|INFINITY)")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MOMENT = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,6}))?Z?"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?Z?"
 )
 _DECIMAL = re.compile(r"(-?)(0|[1-9][0-9]{0,18})(?:\.([0-9]{1,18}))?")
 _TRUTH = {
@@ -71,7 +71,8 @@ def moment(text: str) -> datetime | None:
     if found is None:
         return None
     try:
-        return datetime.fromisoformat(f"{found[1]} {found[2]}.{(found[3] or '').ljust(6, '0')}")
+        seconds = f"{found[3] or '00'}.{(found[4] or '').ljust(6, '0')}"
+        return datetime.fromisoformat(f"{found[1]} {found[2]}:{seconds}")
     except ValueError:
         return None
 

@@ -157,9 +157,8 @@ class _Checker:
 
     def connective(self, one: Expression, depth: int) -> Node:
         """Return a conjunction, a disjunction or a negation of conditions."""
-        return Node(
-            one.operation, bool, tuple(self._condition(each, depth) for each in one.operands)
-        )
+        found = tuple(self._condition(each, depth) for each in one.operands)
+        return Node(one.operation, bool, found)
 
     def is_null(self, one: Expression, depth: int) -> Node:
         """Return whether a value is NULL."""
@@ -172,39 +171,33 @@ class _Checker:
 
     def arithmetic(self, one: Expression, depth: int) -> Node:
         """Return a sum, a difference or a product."""
-        left, right = self._alike(one.operands, depth, numbers=True)
+        left, right = pair = tuple(self._alike(one.operands, depth, numbers=True))
         if left.kind is float:
-            return Node(one.operation, float, (left, right), None, _reach(float))
-        return Node(
-            one.operation, int, (left, right), None, within(exact_reach(one.operation, left, right))
-        )
+            return Node(one.operation, float, pair, None, _reach(float))
+        return Node(one.operation, int, pair, None, within(exact_reach(one.operation, left, right)))
 
     def quotient(self, one: Expression, depth: int) -> Node:
         """Return a quotient of floats, or an integer: the quotient rounded down."""
+        pair = tuple(self._alike(one.operands, depth, numbers=True))
         if one.operation == "/":
-            left, right = (
-                as_kind(each, float) for each in self._alike(one.operands, depth, numbers=True)
-            )
-            low, high = right.reach or (0, 0)
+            pair = tuple(as_kind(each, float) for each in pair)
+            low, high = pair[1].reach or (0, 0)
             if not (low >= LEAST_FLOAT or high <= -LEAST_FLOAT):
-                raise self._no_divisor(
-                    "be 0; clip it, as in col('distance') / col('minutes').clip(1, 1000)"
-                )
-            return Node("/", float, (left, right), None, _reach(float))
-        left, right = self._alike(one.operands, depth, numbers=True)
+                raise self._no_divisor("0; clip it, as in col('km') / col('minutes').clip(1, 1000)")
+            return Node("/", float, pair, None, _reach(float))
+        left, right = pair
         if left.kind is not int:
             raise InvalidTypeError(f"{self._name} has //, which is for integers; use / for floats")
         low, high = right.reach or (0, 0)
         if low < 1:
             raise self._no_divisor(
-                "be below 1; clip it, as in col('cents') // col('pieces').clip(1, 100)"
+                "below 1; clip it, as in col('cents') // col('pieces').clip(1, 100)"
             )
-        least, most = left.reach or WHOLE
-        ends = [int(end) // int(by) for end in (least, most) for by in (low, high)]
-        return Node("//", int, (left, right), None, (min(ends), max(ends)))
+        ends = [int(end) // int(by) for end in left.reach or WHOLE for by in (low, high)]
+        return Node("//", int, pair, None, (min(ends), max(ends)))
 
     def _no_divisor(self, reason: str) -> InvalidValueError:
-        return InvalidValueError(f"{self._name} has a division by what can {reason}")
+        return InvalidValueError(f"{self._name} has a division by what can be {reason}")
 
     def case(self, one: Expression, depth: int) -> Node:
         """Return the value of the first condition that holds."""
@@ -242,24 +235,21 @@ class _Checker:
             raise InvalidValueError(
                 f"{self._name} has a cut, whose breaks must increase, at least one"
             )
+        bins = len(edges) + 1
         if labels is None:
-            return Node(
-                "cut", int, (own,), (edges, tuple(range(len(edges) + 1)), closed), (0, len(edges))
-            )
+            return Node("cut", int, (own,), (edges, tuple(range(bins)), closed), (0, len(edges)))
         names = self._constants(str, labels)
-        if len(names) != len(edges) + 1:
+        if len(names) != bins:
             raise InvalidValueError(
-                f"{self._name} has a cut, which needs {len(edges) + 1} labels, one more than breaks"
+                f"{self._name} has a cut, which needs {bins} labels, one more than breaks"
             )
         return Node("cut", str, (own,), (edges, names, closed))
 
     def part(self, one: Expression, depth: int) -> Node:
         """Return a part of a date or timestamp."""
         own = self.node(one.operands[0], depth)
-        timed = ("hour", "minute")
-        if one.given not in PARTS or own.kind not in (
-            (datetime,) if one.given in timed else (date, datetime)
-        ):
+        kinds = (datetime,) if one.given in ("hour", "minute") else (date, datetime)
+        if one.given not in PARTS or own.kind not in kinds:
             raise InvalidTypeError(
                 f"{self._name} has a {one.given} of a column of type {KINDS[own.kind]}: parts are "
                 "of dates and timestamps, those of a time of timestamps only"

@@ -19,7 +19,7 @@ rs, which has probability c = Pr[χ_d > r - sqrt(d)/(2s)] under q. For r = sqrt(
 that is at most exp(-t²/2), by concentration of a Lipschitz function. These hold at each history. So
 for J rounds, however they are chosen, with the profile δ' of the continuous units,
 
-    δ(ε) <= e^(Jh) (δ'(ε - J(h + g)) + J c e^ε):
+    δ(ε) <= e^(Jh) δ'(ε - J(h + g)) + J c e^ε:
 
 replace the noise of all rounds on x; then on x', after setting aside that a round's is too long.
 J is fixed up front: it is the number of rounds in all K units that a bound is read for.

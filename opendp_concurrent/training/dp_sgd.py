@@ -25,6 +25,7 @@ from ..interrupts import Lock
 from ..measures import composition_measure
 from ..native import opendp as _native
 from ..queryables.data import Sealed, check_sources, seal, unseal
+from ..queryables.machine import without_frames
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
 from ..queryables.recorded import check_ledger, open_book
 from ..queryables.root import ConcurrentFilterQueryable
@@ -107,7 +108,7 @@ class RoundLauncher(Launcher):
         if self._example is not None:
             self._noisy.tried(gradient, self._example)
         permit, batch = self._next(charged)
-        answer: Vector = permit.run(self._release, gradient, batch)
+        answer: Vector = without_frames(permit.run, self._release, gradient, batch)
         return answer
 
     def _next(self, charged: list[bool | None]) -> tuple[Lifecycle, Sealed]:
@@ -131,7 +132,7 @@ class RoundLauncher(Launcher):
 
     def _release(self, gradient: Gradient, batch: Sealed) -> Vector:
         rows = unseal(self._rows)
-        return self._noisy.release(gradient, (rows[one].copy() for one in unseal(batch)))
+        return self._noisy.release(gradient, (rows[one] for one in unseal(batch)))
 
 
 @constructor

@@ -24,17 +24,8 @@ TAGS = {
         "laplace",
     ),
     *("least-omega", "limit", "limited", "on-blocks", "on-each-block", "orders", "pair", "renyi"),
-    *(
-        "residue",
-        "round",
-        "rounds",
-        "squares",
-        "subsampled",
-        "tcdp",
-        "truncated-gaussian",
-        "truncated-laplace",
-    ),
-    "zcdp",
+    *("residue", "round", "rounds", "squares", "subsampled", "tcdp", "truncated-gaussian"),
+    *("truncated-laplace", "zcdp"),
 }
 SENT = {
     "TruncatedConcentrated",

@@ -165,6 +165,7 @@ KINDS["finite number"] = lambda value: (
     KINDS["finite real"](value)
     or (is_kind(value, Decimal, Fraction) and value == value and abs(value) < inf)
 )
+KINDS["typed"] = lambda value: is_kind(value, Decimal, Fraction) and 0 <= value < inf
 KINDS["wholes"] = each("whole", 0)
 KINDS["plan"] = of_class(pl.LazyFrame)
 KINDS["partition"] = of_class(Partition)
@@ -433,7 +434,7 @@ BY_NAME: dict[str, tuple[Any, str]] = {
     "categories": (3, "count"),
     "column": ("hours", "text"),
     "d_in": (1, "d_in"),
-    "d_out": (1.0, "finite"),
+    "d_out": (1.0, "finite or typed"),
     "debug": (False, "anything"),
     "delta": (1e-3, "probability"),
     "delta_slack": (1e-6, "probability"),
@@ -564,19 +565,23 @@ case(
 )
 case(
     "loss_of",
-    epsilon=(1.0,),
-    delta=(None, "None or probability"),
+    epsilon=(1.0, "non_negative or typed"),
+    delta=(None, "None or probability or typed"),
     rho=(None, "None"),
     alpha=(None, "None or order"),
     omega=(None, "None"),
     mu=(None, "None"),
     tradeoff=(None, "None"),
 )
-case("loss_of, rho", rho=(1.0,), omega=(8.0, "None or above 1"))
-case("loss_of, rho and delta", rho=(1.0,), delta=(1e-6, "None or probability"))
-case("loss_of, mu", mu=(1.0,))
+case("loss_of, rho", rho=(1.0, "non_negative or typed"), omega=(8.0, "None or above 1"))
+case(
+    "loss_of, rho and delta",
+    rho=(1.0, "non_negative or typed"),
+    delta=(1e-6, "None or probability or typed"),
+)
+case("loss_of, mu", mu=(1.0, "non_negative or typed"))
 case("loss_of, tradeoff", tradeoff=(F, "function"))
-case("loss_of, alpha", epsilon=(1.0,), alpha=(8.0, "None or order"))
+case("loss_of, alpha", epsilon=(1.0, "non_negative or typed"), alpha=(8.0, "None or order"))
 
 # values, measures, domains
 
@@ -903,7 +908,7 @@ case(
 )
 for title, measure, d_out, kind in (
     ("approximate", APPROXIMATE, (1.0, 1e-6), "pair"),
-    ("tradeoff", oc.gaussian_tradeoff(), 1.0, "finite"),
+    ("tradeoff", oc.gaussian_tradeoff(), 1.0, "finite or typed"),
     ("tCDP", oc.truncated_concentrated_divergence(8.0), LOSS, "tcdp or finite"),
 ):
     case(
@@ -1145,12 +1150,12 @@ QUERY = VECTOR >> dp.t.then_count()
 maker("above_threshold", VECTOR, query_scale=(4.0, "None or positive"), **SPARSE)
 maker("sparse_vector", VECTOR, **SPARSE)
 maker("guess_and_check", VECTOR, tolerance=(5.0, "finite real"))
-maker("private_multiplicative_weights", VECTOR, d_out=(50.0, "positive"), size=(10_000,))
+maker("private_multiplicative_weights", VECTOR, d_out=(50.0, "positive or typed"), size=(10_000,))
 maker("projected_queries", VECTOR, output_measure=(ZCDP,), d_mids=([0.25, 0.25],))
 maker(
     "linear_queries",
     VECTOR,
-    d_out=(0.5, "positive"),
+    d_out=(0.5, "positive or typed"),
     queries=([lambda value: 1.0], "sequence"),
     method=(None, "None"),
 )
@@ -1539,6 +1544,12 @@ def an_open_ledger() -> Any:
 
 on_handle("ledger.SqlLedger.summary", an_open_ledger, anchor=(None, "None"))
 on_handle(
+    "ledger.SqlLedger.verify_in_background",
+    an_open_ledger,
+    lambda opened, **given: opened.verify_in_background(**given).result(30.0),
+    anchor=(None, "None"),
+)
+on_handle(
     "ledger.SqlLedger.entries",
     an_open_ledger,
     lambda opened, **given: len(opened.entries(**given)),
@@ -1633,7 +1644,7 @@ case(
         "callable",
     ),
     d_in=(1.0, "non_negative"),
-    d_out=(0.5, "non_negative"),
+    d_out=(0.5, "non_negative or typed"),
     launches=([1, 10],),
     accumulators=(None, "None"),
     beta=(0.05,),
@@ -2386,6 +2397,7 @@ on_handle(
     lambda: oc.concurrent_context([1, 2, 3], dp.unit_of(contributions=1), dp.loss_of(epsilon=1e6)),
     lambda context, epsilon: context.query(epsilon=epsilon).count().laplace().release(),
     lambda context: context.current_privacy_loss(),
+    epsilon=(0.5, "non_negative or typed"),
 )
 on_handle(
     "context.limited",
@@ -2481,7 +2493,8 @@ NO_ARGUMENTS = {
     "verify.ContinualLaw", "verify.ContinualLaw.update", "verify.ContinualLaw.answers",
     "verify.Item", "verify.Launch", "verify.Launch.lines",
     "verify.Simulation", "verify.Reached", "verify.Stop", "verify.Tape", "verify.Worst",
-    "verify.Limited.admits", "verify.Replayed.update", "verify.Replayed.answers",
+    "verify.Limited.admits", "verify.Within", "verify.Within.admits", "verify.Within.remaining",
+    "verify.Replayed.update", "verify.Replayed.answers",
 }  # fmt: skip
 
 

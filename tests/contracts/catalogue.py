@@ -698,7 +698,7 @@ SUBJECTS: tuple[Subject, ...] = (
         **COUNTER,
     ),
     Subject(
-        "banded counter",
+        "banded counter of users",
         covers=_both("counter"),
         make=lambda seen: Built("counter", (stream()[0], oc.user_presence(2, 3)))(
             dp.zero_concentrated_divergence(), scale=2.0**23, horizon=100

@@ -87,8 +87,9 @@ def test_the_spread_covers_the_noise_of_each_step(steps):
         nodes = max(one.digits.nodes(at) for at in range(1, count + 1))
         largest = max(largest, before + square * nodes)
         before += square * one.digits.nodes(one.length)
-    assert largest <= found.square <= 4 * largest
-    assert found.top >= one.digits.height
+    assert largest <= max(found.squares) * (1 + 1e-12) <= 4 * largest
+    assert found.scales[-1] >= one.digits.height
+    assert sum(found.sums) == steps
 
 
 def test_the_loss_is_that_of_one_release(bits):

@@ -69,7 +69,7 @@ def laplace_sum_delta(count, loss, epsilon):
             if least > m:
                 continue
             start = ((2 * least - m + j) * e0 - x) / 2  # X up to here has a loss above ε
-            shifts = int(start // e0)
+            shifts = int(mp.floor(start / e0))
             start -= shifts * e0
             low, high = _integrals(j, start, e0)
             inner = mpf(0)

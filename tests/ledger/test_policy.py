@@ -1,15 +1,21 @@
 """A policy as data: what it says, what it refuses with which line, and what it never changes."""
 
 import json
+import math
 import sys
-from datetime import date
+from datetime import date, datetime
 from functools import partial
 
 import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import BudgetExceededError, InvalidValueError, LedgerError
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    LedgerError,
+)
 from opendp_concurrent.errors.ledger import LedgerMismatchError
 from opendp_concurrent.ledger import apply_policy, policy, read_policy
 from opendp_concurrent.ledger.command import main
@@ -29,6 +35,7 @@ people = ["kim"]
 [teams]
 cardiology = ["ann", "tom"]
 oncology = ["eva"]
+surgery = ["lee"]
 
 [limits]
 cardiology = { epsilon = 0.5 }
@@ -87,6 +94,7 @@ def test_a_clinic_with_three_teams(written, tmp_path, tools, day, capsys):
         tom(tools.count(0.125))
         with pytest.raises(BudgetExceededError, match="limit 'cardiology'"):
             tom(tools.count(0.25))
+        assert found.handle(root, "lee", LIMITED) is root  # a team without a limit has the cap
         day[0] = DECEMBER
         found.handle(root, "ann", LIMITED)(tools.count(0.0625))
         with pytest.raises(InvalidValueError, match="limit of 'eva' ended on 2026-11-30"):
@@ -128,6 +136,35 @@ def test_quotas_of_sites_within_a_budget_of_each_week(written, tmp_path, tools):
         )
 
 
+def test_all_others_may_be_a_team(written):
+    """A limit of this team is above that of each person."""
+    given = {"teams": {"all": ["*", "shop.example"]}, "people": []}
+    found = read_policy(written({**SITES, **given, "limits": {**SITES["limits"], "all": ONE}}))
+    assert found.path("news") == [("all", 1.0), ("news", 0.25)]
+    assert found.path("shop.example") == [("all", 1.0), ("shop.example", 0.5)]
+
+
+def test_a_later_period_may_have_another_limit(written, tmp_path, tools, day):
+    """What was promised is the limit of a period that has charges; the cap bounds all of them."""
+
+    def monthly(epsilon):
+        limits = {"shop.example": {"epsilon": epsilon, "every": "month"}}
+        return read_policy(written({**SITES, "limits": limits}))
+
+    path = tmp_path / "budget.db"
+    ledger, made = apply_policy(monthly(0.5), path, filters(), create=True)
+    with ledger:
+        monthly(0.5).handle(made([1]), "shop.example", LIMITED)(tools.count(0.5))
+    with pytest.raises(InvalidValueError, match="is not what was promised"):
+        apply_policy(monthly(0.25), path, filters())
+    day[0] = DECEMBER
+    ledger, made = apply_policy(monthly(0.25), path, filters())
+    with ledger:
+        root = made([1])
+        assert monthly(0.25).handle(root, "shop.example", LIMITED).remaining() == 0.25
+        assert root.remaining() == 0.5
+
+
 def other(old, new):
     assert old in CLINIC
     return CLINIC.replace(old, new)
@@ -140,30 +177,35 @@ def other(old, new):
         (other("d_in = 1", "d_in = 1\nbudget = 3"), "line 3: budget is unknown"),
         (other("d_in = 1\n", ""), "d_in must be given, as int"),
         (other("d_in = 1", 'd_in = "1"'), "line 2: d_in must be given, as int"),
+        (other("d_in = 1", "d_in = 0"), r"line 2: d_in \(0\) must be at least 1"),
+        (other("epsilon = 1.0", "epsilon = inf"), "line 3: epsilon must be"),
+        (other("epsilon = 1.0", "epsilon = 1e400"), "line 3: epsilon must be"),
         (other("d_in = 1", "d_in = true"), "line 2: d_in must be given, as int"),
         (other("d_in = 1", "d_in = 1\nd_in = 2"), "line 3"),
         (other("epsilon = 1.0", "epsilon = -1.0"), r"line 3: epsilon \(-1.0\) must be"),
         (other("epsilon = 1.0", "epsilon = nan"), r"line 3: epsilon"),
         (other("epsilon = 1.0", "sigma = 1.0"), "line 3: a privacy loss must have .*; found sigma"),
-        (other("ann = {", "ghost = {"), "line 12: limit of 'ghost', who is neither"),
+        (other("ann = {", "ghost = {"), "line 13: limit of 'ghost', who is neither"),
         (other('["kim"]', '["kim", "ann"]'), "line 7: 'ann' must be"),
         (other('["kim"]', '["kim", 3]'), "3 must be a name"),
         (other('["kim"]', '["kim", ""]'), "'' must be a name"),
         (other('["eva"]', '"eva"'), "oncology must be a list of names"),
-        (other("ann = { epsilon", "ann = { rho"), "line 12: a limit must have the keywords"),
+        (other("ann = { epsilon", "ann = { rho"), "line 13: a limit must have the keywords"),
         (
             other("ann = { epsilon = 0.3,", "ann = { "),
-            "line 12: a privacy loss must have .*; found none",
+            "line 13: a privacy loss must have .*; found none",
         ),
-        (other('"month"', '"moon"'), "line 12: every must be one of day, week"),
-        (other("2026-11-30", '"soon"'), "line 13: every must be"),
-        (other("2026-11-30", "3"), "line 13: every must be"),
+        (other('"month"', '"moon"'), "line 13: every must be one of day, week"),
+        (other('"month"', '["month"]'), "line 13: every must be one of day, week"),
+        (other('"month"', "{}"), "line 13: every must be one of day, week"),
+        (other("2026-11-30", '"soon"'), "line 14: every must be"),
+        (other("2026-11-30", "3"), "line 14: every must be"),
         (
             other("ann = { epsilon = 0.3,", "ann = { dose = 1, epsilon = 0.3,"),
-            "line 12: a privacy loss must have",
+            "line 13: a privacy loss must have",
         ),
-        (other("eva = {", "eva = 0.3 # {"), "line 13: limit of 'eva' must be a table"),
-        (other("[limits]", "[limits"), "line 10"),
+        (other("eva = {", "eva = 0.3 # {"), "line 14: limit of 'eva' must be a table"),
+        (other("[limits]", "[limits"), "line 11"),
         ("x = " + "[" * 100_000, "recursion"),
     ],
 )
@@ -173,13 +215,36 @@ def test_what_is_wrong_is_named_with_its_line_and_nothing_is_made(written, text,
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "3", '{"dataset": "a", "dataset": "b"}', '{"cap": NaN}', "[" * 10**5, "\0"]
+    "text",
+    [
+        "",
+        "[]",
+        "3",
+        '{"dataset": "a", "dataset": "b"}',
+        '{"cap": NaN}',
+        json.dumps({**SITES, "cap": {"epsilon": math.inf}}),
+        "[" * 10**5,
+        "\0",
+    ],
 )
 def test_a_file_that_is_no_policy_is_refused(tmp_path, text):
     path = tmp_path / "policy.json"
     path.write_text(text)
     with pytest.raises(InvalidValueError, match=r"^policy.json"):
         read_policy(path)
+
+
+def test_a_file_that_is_not_in_utf_8_is_refused(tmp_path):
+    path = tmp_path / "policy.json"
+    path.write_bytes(b'{"dataset": "\xff"}')
+    with pytest.raises(InvalidValueError, match=r"^policy.json: .*utf-8"):
+        read_policy(path)
+
+
+@pytest.mark.parametrize("day", [datetime(2026, 11, 24), "2026-11-24", 3])
+def test_a_day_is_a_date(written, day):
+    with pytest.raises(InvalidTypeError, match="day must be a datetime.date"):
+        read_policy(written(SITES)).path("anybody", day)
 
 
 def test_a_key_that_is_there_twice_is_refused(tmp_path):

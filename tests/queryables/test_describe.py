@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import opendp.prelude as dp
 
 import opendp_concurrent as oc
@@ -10,6 +11,11 @@ from opendp_concurrent.queryables.describe import describe
 
 def test_a_chain_is_told_from_its_first_part_to_its_last(space):
     count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    assert describe(count) == "count >> laplace(scale=2.0)"
+
+
+def test_numbers_of_numpy_are_shown_as_numbers(space):
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=np.float64(2.0))
     assert describe(count) == "count >> laplace(scale=2.0)"
 
 

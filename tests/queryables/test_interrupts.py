@@ -169,6 +169,8 @@ KINDS = (
     "blocks",
     "lease",
     "user's function",
+    "shared release",
+    "training",
     "constructors",
 )
 ON_LEDGER = ("single", "limits", "blocks", "prepaid", "limits on blocks", "answers")

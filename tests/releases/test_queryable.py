@@ -1,5 +1,6 @@
 """The handle of a shared release: what is charged, what is free, and who may ask when."""
 
+import gc
 import os
 import signal
 import sys
@@ -23,7 +24,7 @@ from opendp_concurrent.errors import (
 )
 from opendp_concurrent.errors.data import ForkedError
 from opendp_concurrent.handles import SharedReleaseQueryable
-from opendp_concurrent.releases import queryable
+from opendp_concurrent.releases import chain, queryable
 from opendp_concurrent.releases.chain import Chain
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
@@ -94,6 +95,47 @@ def test_others_of_the_same_query_get_the_same_release(space):
     )
     unknown = mine >> oc.m.then_shared_release(PURE)
     assert root(unknown) is not root(unknown)
+
+
+def test_a_list_that_is_changed_later_makes_no_other_query_equal(space):
+    """OpenDP's record of a query has the list that was passed, not a copy."""
+    edges, made = [0, 9], []
+    for more in ([], [3], [2]):
+        edges[1:1] = more
+        bins = space >> dp.t.then_find_bin(edges) >> dp.t.then_count_distinct()
+        made.append(bins >> oc.m.then_shared_release(PURE))
+    asked = list(map(filtered(space, 99.0), made))
+    assert len(set(map(id, asked))) == 3
+    assert [release(30.0) for release in asked] == [1, 2, 3]
+
+
+def test_a_record_that_was_set_by_hand_gives_others_no_false_answer(space):
+    root, count = filtered(space, 999.0), space >> dp.t.then_count()
+    number = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+    false = dp.t.make_user_transformation(*space, *number, lambda rows: -77, lambda d_in: d_in)
+    false.__opendp_dict__ = count.__opendp_dict__
+    mine = root(false >> oc.m.then_shared_release(PURE))
+    assert mine is root(shared(space))
+    assert mine(30.0) == 3
+    false = dp.t.make_user_transformation(*space, *number, lambda rows: -77, lambda d_in: d_in)
+    for record in (  # of another space, of another kind, and no record
+        (number >> dp.m.then_laplace(1.0)).__opendp_dict__,
+        (space >> dp.t.then_clamp((0, 1))).__opendp_dict__,
+        {"__function__": "make_count", "__kwargs__": {"input_domain": 3}},
+    ):
+        false.__opendp_dict__ = record
+        assert root(false >> oc.m.then_shared_release(PURE))(30.0) == -77
+
+
+def test_histograms_of_equal_categories_are_equal(space):
+    def cells(categories):
+        counts = space >> dp.t.then_count_by_categories(categories)
+        return counts >> oc.m.then_shared_release(PURE)
+
+    root = filtered(space, 99.0)
+    release = root(cells([1, 2]))
+    assert root(cells([1, 2])) is root(oc.deserialize(oc.serialize(cells([1, 2])))) is release
+    assert root(cells([1, 3])) is not release
 
 
 def test_a_limit_pays_for_what_is_opened_on_it(space):
@@ -349,6 +391,58 @@ def test_in_a_context(space):
     release(0.25)
     release(0.5)
     assert context.queryable.privacy_loss() == 0.5
+
+
+@pytest.mark.parametrize("measure", [PURE, ZCDP])
+def test_the_answer_of_one_analyst_is_not_that_of_another(measure):
+    """A list that is returned may be changed."""
+    vectors = dp.vector_domain(dp.atom_domain(T=int), size=2)
+    metric = dp.l1_distance(T=int) if measure == PURE else dp.l2_distance(T=float)
+    release = filtered((vectors, metric), 5.0, measure, rows=[5, 6])(
+        oc.m.make_shared_release(vectors, metric, measure)
+    )
+    first = release(0.5)
+    before = list(first)
+    first[0] = 10**9
+    assert release(0.5) == before
+
+
+@pytest.mark.parametrize("level", [0.1, -1.0, 2.0**-31, "0.5", None])
+def test_a_level_that_is_refused_says_that_nothing_is_charged(space, level):
+    release = filtered(space, measure=ZCDP)(shared(space, ZCDP))
+    release(0.25)
+    with pytest.raises((InvalidTypeError, InvalidValueError)) as refused:
+        release(level)
+    assert refused.value.charged is False
+
+
+@pytest.mark.parametrize("ceiling", [(), (1.0,)])
+def test_levels_that_are_free_are_limited(space, ceiling, monkeypatch):
+    """Each of them keeps noise for each coordinate, and costs nothing."""
+    monkeypatch.setattr(chain, "MOST", 3)
+    release = filtered(space, 2.0)(shared(space, PURE, *ceiling))
+    known = {level: release(level) for level in (1.0, 0.25, 0.5)}
+    with pytest.raises(InvalidValueError, match=r"level \(0.625\) must be .* one is 0.5"):
+        release(0.625)
+    assert {level: release(level) for level in known} == known
+    if not ceiling:  # a finer level is paid
+        release(1.5)
+        assert release.finest == 1.5
+
+
+def test_a_release_that_nobody_holds_is_forgotten_unless_it_was_paid(space):
+    """It costs nothing to open one, so any number could be opened."""
+    root = filtered(space)
+    for refused in (2.0, 3.0):
+        with pytest.raises(BudgetExceededError):
+            root(shared(space))(refused)
+    opened = root._session.limits.shared["releases"]
+    gc.collect()  # a handle refers to itself
+    assert len(opened.by_making) == 0
+    answer = root(shared(space))(0.5)
+    assert len(opened.by_making) == len(opened.paid) == 1
+    assert root(shared(space))(0.5) == answer
+    assert root.privacy_loss() == 0.5
 
 
 def locals_of(error):

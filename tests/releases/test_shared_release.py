@@ -106,8 +106,12 @@ def test_what_is_refused(space):
         oc.m.make_shared_release(*space, PURE)  # rows are no query
     with pytest.raises(UnsupportedMeasureError, match="composes sequentially"):
         oc.m.make_shared_release(*WHOLE, dp.approximate(ZCDP))
+    with pytest.raises(UnsupportedMeasureError, match="ceiling must be given under f-DP"):
+        oc.m.make_shared_release(*WHOLE, oc.tradeoff())
+    with pytest.raises(UnsupportedMeasureError, match="not offered for vectors of integers"):
+        oc.m.make_shared_release(INTEGERS, dp.l2_distance(T=float), oc.gaussian_tradeoff())
     for ceiling in (2.0**-31, 2.0**21):
-        with pytest.raises(InvalidValueError, match="2\\^-30"):
+        with pytest.raises(InvalidValueError, match="ceiling .* 2\\^-30"):
             oc.m.make_shared_release(*WHOLE, PURE, ceiling)
     for ceiling in (0.0, -1.0, math.nan):
         with pytest.raises(InvalidValueError, match="ceiling"):

@@ -10,6 +10,8 @@ from mpmath import mp
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.errors.ledger import LedgerMismatchError
+from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.stopping.any_time import _reading, _scale
 
 EITHER = oc.accumulators.either(oc.accumulators.basic(), oc.accumulators.any_time(1e-6))
@@ -192,3 +194,24 @@ def test_the_decimals_of_the_caller_do_not_matter(trap):
         context.traps[trap], context.prec = True, 3
         scale = oc.accumulators.any_time(slack).scale
     assert scale == _scale.__wrapped__(slack, 1.0)
+
+
+def test_what_was_begun_without_it_is_not_read_at_any_time(tmp_path):
+    """The mixture must be fixed before the first launch, and so are its arguments."""
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    measure, d_out = dp.approximate(dp.max_divergence()), (1.0, 1e-5)
+
+    def opened(accumulator, how):
+        odometer = oc.make_concurrent_odometer(*space, measure, accumulator=accumulator)
+        with how(tmp_path / "budget.db", dataset="rows") as ledger:
+            oc.make_concurrent_filter(odometer, 1, d_out, ledger=ledger)([1, 2, 3])
+
+    opened(oc.accumulators.any_time(1e-6), create_ledger)
+    opened(oc.accumulators.any_time(1e-6), open_ledger)
+    for other in (
+        oc.accumulators.zcdp(1e-6),
+        oc.accumulators.any_time(1e-7),
+        oc.accumulators.any_time(1e-6, planned=2.0),
+    ):
+        with pytest.raises(LedgerMismatchError, match="accumulator"):
+            opened(other, open_ledger)

@@ -253,7 +253,7 @@ def test_the_loss_of_units_and_groups():
     assert [made.map(k) for k in (0, 1, 2, 3)] == [0.0, 0.5, 2.0, 4.5]
     pure = make_individual_table_filter(*table.space, PURE, 0.5, ["main", "spent"])
     assert [pure.map(k) for k in (0, 1, 2, 3)] == [0.0, 0.5, 1.0, 1.5]
-    with pytest.raises(InvalidValueError, match=r"budgets \(spent\) must be a table of oc.tables"):
+    with pytest.raises(InvalidValueError, match=r"budgets \(spent\) must be made by oc.tables"):
         made(table)
     with pytest.raises(InvalidValueError, match="at most 50 bytes"):
         make_individual_table_filter(*table.space, ZCDP, 0.5, "s" * 51)
@@ -270,7 +270,9 @@ def test_the_loss_of_units_and_groups():
 def test_budgets_of_other_terms_or_units_are_refused(engine):
     table = engine.load(people((1, 4)))
     fresh(engine, table)
-    with pytest.raises(InvalidValueError, match=r"budgets \(spent\) must be the name of a new"):
+    with pytest.raises(
+        InvalidValueError, match=r"budgets \(spent\) must be the name of new tables"
+    ):
         create_budgets(table, "spent")
     queryable = opened(engine, table, d_out=10 * ONE)
     opened(engine, table, d_out=5.0)  # nothing was charged yet, so both are possible

@@ -1,4 +1,4 @@
-"""27 everyday tasks on flights, planes and weather: one line each, compared with plain Python.
+"""27 everyday tasks on flights, planes and weather: one line each, on each engine.
 
 docs/everyday.rst has the same lines. The columns are those of nycflights13; the rows are made up.
 Noise is negligible, and no plane has more flights than are kept.
@@ -171,25 +171,59 @@ def tasks():
     return dict(rows)
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    """Several Parquet files of flights, with planes beside them; no connection."""
-    folder = tmp_path_factory.mktemp("flights")
+def stored(folder):
+    """Several Parquet files of flights, and one of planes."""
     connection = duckdb.connect()
     kinds = ("TEXT", "TEXT", "TEXT", "TEXT", "INT", "DOUBLE", "INT", "INT", "TIMESTAMP")
     pairs = zip(NAMES, (*kinds, "DECIMAL(9, 2)"), strict=True)
     connection.execute(f"CREATE TABLE f ({', '.join(' '.join(one) for one in pairs)})")
-    rows = [(*row[:-1], f"{row[-1] // 100}.{row[-1] % 100:02}") for row in FLIGHTS]
-    connection.executemany(f"INSERT INTO f VALUES ({', '.join('?' * 10)})", rows)
+    connection.executemany(f"INSERT INTO f VALUES ({', '.join('?' * 10)})", with_points())
     connection.execute("CREATE TABLE p (tailnum TEXT, year INT, seats INT)")
     connection.executemany("INSERT INTO p VALUES (?, ?, ?)", PLANES)
     for part in (0, 1):
         path = folder / f"flights-{part}.parquet"
         connection.execute(f"COPY (SELECT * FROM f WHERE rowid % 2 = {part}) TO '{path}'")
     connection.execute(f"COPY p TO '{folder / 'planes.parquet'}'")
+
+
+def with_points():
+    return [(*row[:-1], f"{row[-1] // 100}.{row[-1] % 100:02}") for row in FLIGHTS]
+
+
+def store_on(connection):
+    """The same tables on a server."""
+    kinds = ("TEXT", "TEXT", "CHAR(3)", "VARCHAR", "INT", "REAL", "SMALLINT", "INT", "TIMESTAMPTZ")
+    pairs = zip(NAMES, (*kinds, "NUMERIC(9, 2)"), strict=True)
+    tables = {"f": with_points(), "p": PLANES}
+    kinds = {"f": ", ".join(map(" ".join, pairs)), "p": "tailnum TEXT, year INT, seats INT"}
+    connection.execute("SET TIME ZONE 'UTC'")
+    for name, rows in tables.items():
+        connection.execute(f"DROP TABLE IF EXISTS everyday_{name}")
+        connection.execute(f"CREATE TABLE everyday_{name} ({kinds[name]})")
+        with connection.cursor().copy(f"COPY everyday_{name} FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+
+
+@pytest.fixture(scope="module", params=["files", "postgres", "spark"])
+def data(request, tmp_path_factory):
+    """Flights with planes beside them: Parquet files without a connection, a server, or Spark."""
     schema = dict.fromkeys(NAMES[:4], str) | dict.fromkeys(NAMES[4:8], int)
     schema |= {"air_time": float, "time_hour": datetime, "fare": oc.tables.Decimal(2)}
     planes = {"tailnum": str, "year": int, "seats": int}
+    if request.param == "postgres":
+        connection = request.getfixturevalue("on_postgres").connection
+        store_on(connection)
+        flights = oc.tables.scan(connection, "everyday_f", schema, "tailnum")
+        beside = oc.tables.scan(connection, "everyday_p", planes, "tailnum")
+        return flights.with_tables(planes=beside)
+    folder = tmp_path_factory.mktemp("flights")
+    stored(folder)
+    if request.param == "spark":
+        session, parts = request.getfixturevalue("spark"), sorted(folder.glob("flights-*"))
+        flights = oc.tables.scan(session, parts, schema, "tailnum")
+        beside = oc.tables.scan(session, folder / "planes.parquet", planes, "tailnum")
+        return flights.with_tables(planes=beside)
     flights = oc.tables.scan(folder / "flights-*.parquet", schema, "tailnum")
     beside = oc.tables.scan(folder / "planes.parquet", planes, "tailnum")
     return flights.with_tables(planes=beside)

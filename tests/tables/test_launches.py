@@ -238,7 +238,7 @@ def test_parts_by_groups_of_values(visits, bounded):
 BAD_PARTS = {
     "a text of an integer column": (oc.c.by_column("week"), ["1"], "integer"),
     "no such column": (oc.c.by_column("x"), [1], "must be a column"),
-    "one value of two columns": (oc.c.by_column("zone", "week"), ["a"], "tuple of 2"),
+    "one value of two columns": (oc.c.by_column("zone", "week"), ["a"], "2 values"),
     "a function": (oc.c.by_key(lambda row: row), [1], "does not add up"),
     "many values": (oc.c.by_values({"all": range(2000)}, of="week"), ["all"], "at most 1000"),
 }

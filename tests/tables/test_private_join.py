@@ -261,7 +261,7 @@ REFUSED = {
     "another type": ({"on": "hour"}, "must be a column"),
     "a float": ({"on": "price"}, "found float"),
     "columns of half a join": ({"columns": ["seats"], "how": "semi"}, "left out"),
-    "another join": ({"how": "full"}, "inner, left, semi or anti"),
+    "another join": ({"how": "full"}, "must be one of .inner., .left."),
 }
 
 

@@ -320,6 +320,13 @@ def test_schemas_are_checked(connection, schema, unit, reason):
         oc.tables.scan(connection, "notes", schema, unit)
 
 
+@pytest.mark.parametrize("unit", [{}, {"unit": "person"}])
+def test_a_missing_schema_is_named_and_where_to_get_one(unit):
+    for connection in ("notes.csv", duckdb.connect()):
+        with pytest.raises(InvalidTypeError, match=r"schema must be given; .*describe_schema"):
+            oc.tables.scan(connection, **unit)
+
+
 def test_a_connection_of_another_kind_is_refused():
     with pytest.raises(InvalidTypeError, match="connection must be"):
         oc.tables.scan("survey.db", "notes", SCHEMA, "person")

@@ -36,7 +36,7 @@ def name(where):
 def rows_of(table):
     """All rows that are kept, by an engine's own statement."""
     engine = table.engine()
-    text, parameters = engine.selecting(table.relation)
+    text, parameters = engine.query(table.relation)
     return sorted(engine.run(text, parameters, None), key=str)
 
 

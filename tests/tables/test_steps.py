@@ -5,7 +5,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.tables.domain import Contribution, GroupBound, Tables
+from opendp_concurrent.tables.domain import GroupBound, Norms, Tables
 from opendp_concurrent.tables.schema import schema_of
 
 column = oc.tables.column
@@ -56,14 +56,14 @@ def norms(tables, by, groups=None):
 def test_bounds_of_groups_by_hand():
     schema = schema_of(SCHEMA, "person")
     rows = Tables(schema).at_most(5)
-    assert norms(rows, {"zone"}) == Contribution(5, 25, 5)
+    assert norms(rows, {"zone"}) == Norms(5, 25, 5)
     grouped = rows.at_most(6, GroupBound(frozenset({"zone"}), 3, 2))
-    assert norms(grouped, {"zone"}) == Contribution(5, 4 + 4 + 1, 2)  # 2 + 2 + 1 rows
-    assert norms(grouped, {"zone"}, 2) == Contribution(4, 8, 2)
-    assert norms(grouped, {"zone", "day"}) == Contribution(5, 9, 2)  # finer: at most 2 in each
-    assert norms(grouped, {"day"}) == Contribution(5, 25, 5)  # another column: nothing is known
+    assert norms(grouped, {"zone"}) == Norms(5, 4 + 4 + 1, 2)  # 2 + 2 + 1 rows
+    assert norms(grouped, {"zone"}, 2) == Norms(4, 8, 2)
+    assert norms(grouped, {"zone", "day"}) == Norms(5, 9, 2)  # finer: at most 2 in each
+    assert norms(grouped, {"day"}) == Norms(5, 25, 5)  # another column: nothing is known
     finer = Tables(schema).at_most(6, GroupBound(frozenset({"zone", "day"}), 3, 2))
-    assert norms(finer, {"zone"}) == Contribution(6, 36, 6)  # all groups may be in one zone
+    assert norms(finer, {"zone"}) == Norms(6, 36, 6)  # all groups may be in one zone
     assert finer.groups_at_most(frozenset({"zone"})) == 3
     assert grouped.groups_at_most(frozenset({"zone", "day"})) == 5
 

@@ -51,7 +51,7 @@ def values(table, columns):
     """The values of columns that are added, row by row."""
     schema = table.tables.schema
     nodes = tuple((name, checked_value(schema, one, name)) for name, one in columns.items())
-    text, parameters = table.engine().selecting(WithColumns(table.relation, nodes))
+    text, parameters = table.engine().query(WithColumns(table.relation, nodes))
     found = table.engine().run(text, parameters, None)
     return {row[0]: list(row[len(SCHEMA) :]) for row in found}
 
@@ -164,7 +164,7 @@ def test_the_text_and_the_time_grow_with_the_expression(engine):
         speed = speed / col("g").clip(0.5, 2.0) * 1.5
     assert len(values(table, {"speed": speed})) == ROWS
     nodes = (("x", checked_value(table.tables.schema, speed, "x")),)
-    text, _ = table.engine().selecting(WithColumns(table.relation, nodes))
+    text, _ = table.engine().query(WithColumns(table.relation, nodes))
     assert len(text) < 50_000
 
 
@@ -180,7 +180,7 @@ def test_the_parts_of_each_day_are_those_of_python(name, request):
     nodes = tuple(
         (part, checked_value(table.tables.schema, one, part)) for part, one in columns.items()
     )
-    text, parameters = table.engine().selecting(WithColumns(table.relation, nodes))
+    text, parameters = table.engine().query(WithColumns(table.relation, nodes))
     for _, day, *found in table.engine().run(text, parameters, None):
         assert found == [reference.PARTS[part](day) for part in parts]
 
@@ -203,7 +203,7 @@ def test_what_is_beyond_the_years_1_to_9999_has_no_parts_and_no_casts(name, requ
     nodes = tuple(
         (f"x{at}", checked_value(table.tables.schema, one, "x")) for at, one in enumerate(columns)
     )
-    text, parameters = table.engine().selecting(WithColumns(table.relation, nodes))
+    text, parameters = table.engine().query(WithColumns(table.relation, nodes))
     names = ", ".join(f'"x{at}"' for at in range(len(columns)))
     rows = table.engine().run(f"SELECT {names} FROM ({text}) AS t", parameters, None)
     assert rows == [(None,) * (len(columns) - 1) + (0,)] * len(rows)

@@ -4,7 +4,7 @@ import copy
 import gc
 import pickle
 import threading
-from types import FunctionType, ModuleType
+from types import FunctionType, GeneratorType, ModuleType
 
 import numpy as np
 import opendp.prelude as dp
@@ -18,6 +18,7 @@ from opendp_concurrent.errors import (
     LedgerError,
     PrivacyMapError,
     ReentrantLaunchError,
+    charged,
 )
 from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.training.dp_sgd import make_dp_sgd, then_dp_sgd
@@ -97,12 +98,36 @@ def test_a_function_gets_a_copy_of_one_row():
     assert all(copies)
 
 
+def test_an_example_is_not_changed_by_the_functions_that_are_tried_on_it():
+    def gradient(row):
+        row += 1.0
+        seen.append(row[0])
+        return row
+
+    seen, example = [], np.zeros(3)
+    sgd = training(example=example, sample_rate=2.0**-60)(ROWS)
+    for _ in range(2):
+        sgd(gradient)
+    assert seen == [1.0, 1.0]
+    assert not example.any()
+
+
 def test_rows_of_vectors_are_numbers():
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
     training = space >> then_dp_sgd(
         (500.0, 1e-5), size=1, max_grad_norm=10.0, noise_multiplier=0.1, sample_rate=1.0
     )
     assert training([1.0, 2.0, 3.0])(lambda row: row) == pytest.approx(6.0, abs=8.0)
+
+
+def test_rows_that_are_no_arrays_are_summed_too():
+    """A round that fails on rows, and not without, would tell whether there are any."""
+    space = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
+    measurement = space >> then_dp_sgd(
+        (500.0, 1e-5), size=1, max_grad_norm=10.0, noise_multiplier=0.1, sample_rate=1.0
+    )
+    assert measurement(["a", "bb"])(lambda row: [len(row)]) == pytest.approx(3.0, abs=8.0)
+    assert measurement([])(lambda row: [len(row)]) == pytest.approx(0.0, abs=8.0)
 
 
 # --- what it costs ----------------------------------------------------------------------------
@@ -230,19 +255,38 @@ def test_a_function_that_fails_counts_zero_and_an_example_tells_it_first(gradien
     assert tried(itself).shape == (3,)
 
 
-def test_a_gradient_cannot_use_the_handle():
-    sgd = training((500.0, 1e-5), sample_rate=1.0)(ROWS)
+@pytest.mark.parametrize(("plan", "rounds"), [({"sample_rate": 1.0}, 1), (EPOCHS, 4)])
+def test_a_gradient_cannot_use_the_handle(plan, rounds):
+    """Nor a round that is free: the next one of an epoch."""
+    sgd = training((500.0, 1e-5), **plan)(ROWS)
     kept = []
 
     def gradient(row):
-        try:
-            sgd(fair_count())
-        except ReentrantLaunchError as error:
-            kept.append(error)
+        for query in (fair_count(), itself):
+            try:
+                sgd(query)
+            except ReentrantLaunchError as error:
+                kept.append(error)
         return row
 
-    sgd(gradient)
-    assert len(kept) == 20
+    for _ in range(rounds):
+        sgd(gradient)
+    assert len(kept) == 40
+
+
+def test_the_frames_of_an_interrupt_have_no_rows():
+    def interrupted(row):
+        raise KeyboardInterrupt("a row")
+
+    with pytest.raises(KeyboardInterrupt) as told:
+        training((500.0, 1e-5), sample_rate=1.0)(ROWS)(interrupted)
+    assert charged(told.value) is True
+    assert told.value.args == ()
+    where = told.value.__traceback__.tb_next  # the first frame is this one
+    while where is not None:
+        values = where.tb_frame.f_locals.values()
+        assert not any(isinstance(one, np.ndarray | GeneratorType) for one in values)
+        where = where.tb_next
 
 
 @pytest.mark.parametrize("query", [None, 3, "gradient", [itself]])

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import warnings
 
 import numpy as np
 import opendp.prelude as dp
@@ -18,7 +19,7 @@ STEPS = 2**24
 
 
 def steps(noisy, returned):
-    return noisy._steps(returned)
+    return noisy._steps(lambda row: returned, None)
 
 
 @given(
@@ -79,6 +80,29 @@ def test_whatever_a_gradient_raises_is_nothing_but_an_interrupt():
     assert np.allclose(noisy.release(gradient, [ValueError("x"), SystemExit(2)]), 0, atol=0.05)
     with pytest.raises(KeyboardInterrupt):
         noisy.release(gradient, [KeyboardInterrupt("a row")])
+
+
+def test_a_gradient_is_clipped_as_a_copy(monkeypatch):
+    """Not in the memory of the function, which another thread may fill for its own row."""
+    largest, memory = np.max, np.ones(2)
+
+    def changed(values):
+        found = largest(values)
+        memory[:] = 1e9, math.nan
+        return found
+
+    monkeypatch.setattr(np, "max", changed)
+    total = steps(NoisySum(2, 1.0, 1.0), memory)
+    assert math.isnan(memory[1])
+    assert sum(int(one) ** 2 for one in total) <= STEPS**2
+
+
+def test_no_warning_tells_of_a_row():
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        NoisySum(1, 1.0, 1.0).release(lambda row: [np.log(row)], [np.float64(0.0), np.float64(2.0)])
+        NoisySum(1, 1.0, 1.0).release(lambda row: [row], [1 + 2j])
+    assert told == []
 
 
 class Tensor:

@@ -24,11 +24,7 @@ _LOCK = Lock()
 
 @checked
 def register(
-    tag: Text,
-    cls: type,
-    fields: Mapping[str, str],
-    *,
-    make: Callable[..., Any] | None = None,
+    tag: Text, cls: type, fields: Mapping[str, str], *, make: Callable[..., Any] | None = None
 ) -> None:
     """Let ledgers keep the values of a class of your own: accumulators and distances.
 

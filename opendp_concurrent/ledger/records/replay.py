@@ -84,7 +84,8 @@ def replay(
             what = f"charge {sequence}"
             require_text(what, dataset=dataset, label=label, mechanism=mechanism, d_mid=text)
         try:
-            time = _START if timed and tell is None else _time(microseconds)
+            if not timed:
+                raise InvalidValueError(f"its time ({microseconds!r}) is not in years 1 to 9999")
             found = decode_charge(text, form)
             sums.add(found)
         except UNREADABLE as error:
@@ -98,7 +99,7 @@ def replay(
         if isinstance(found, LimitedCharge):
             path, d_mid = sums.limits.path(found.limit), found.d_mid
             losses = sums.limits.losses(found.limit)
-        loss = sums.total().loss
+        loss, time = sums.total().loss, _START + timedelta(microseconds=microseconds)
         tell(Entry(sequence, time, label, mechanism, d_mid, loss, head, path, losses))
     sums.settle()
     return Known(sequence, head, sums.total(), form, sums.limits)
@@ -163,16 +164,3 @@ class _Sums:
         if self.limits is self._before:
             self.limits = Limits(self._before)  # the only copy, to which all are added
         self.limits.replay(charge, count)
-
-
-def _time(microseconds: Any) -> datetime:
-    """Return a time.
-
-    :raises InvalidValueError: if the number is not the time of a year from 1 to 9999
-    """
-    if type(microseconds) is not int:
-        raise InvalidValueError("its time is not an integer")
-    try:
-        return _START + timedelta(microseconds=microseconds)
-    except OverflowError:
-        raise InvalidValueError(f"its time ({microseconds}) is not in years 1 to 9999") from None

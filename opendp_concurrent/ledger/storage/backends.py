@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shlex
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ from sqlalchemy.pool import QueuePool
 
 from ...errors import InvalidValueError
 from ...errors.ledger import LedgerDamagedError, LedgerError
-from ...files import make_private, open_to_others
+from ...files import make_private, warn_if_open
 from .anchors import Anchors
 from .still import Still
 from .timeouts import connect_within
@@ -51,7 +50,9 @@ class File:
         self.identity: Identity | None = None
         self.anchors = Anchors(self.path)
         self._made = create and make_private(self.path)
-        _tell_if_open_to_others(self.path, self.anchors.path)
+        sides = (beside(self.path, end) for end in ("-wal", "-shm"))
+        what = f"what the ledger {self.path} has spent, and on what"
+        warn_if_open(LOGGER, what, self.path, *sides, self.anchors.path)
         self.keeper: list[sqlite3.Connection] = []  # at most one connection, which stays open
         self._watch: Watch | None = None
 
@@ -143,11 +144,7 @@ class File:
 
     def _configured(self, uri: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            uri,
-            uri=True,
-            timeout=self._wait,
-            isolation_level=None,
-            check_same_thread=False,
+            uri, uri=True, timeout=self._wait, isolation_level=None, check_same_thread=False
         )
         try:
             connection.text_factory = _text
@@ -159,18 +156,6 @@ class File:
             connection.close()
             raise
         return connection
-
-
-def _tell_if_open_to_others(path: Path, anchors: Path) -> None:
-    """Log which files of a ledger others may read. Their modes are the owner's to choose."""
-    found = open_to_others(path, beside(path, "-wal"), beside(path, "-shm"), anchors)
-    if found:
-        LOGGER.warning(
-            "every user of this computer may read what the ledger %s has spent, and on what; "
-            "unless you want this, run: chmod o-rwx %s",
-            path,
-            " ".join(map(shlex.quote, found)),
-        )
 
 
 def _text(written: bytes) -> str:

@@ -45,6 +45,7 @@ _FLUSH = (
     "pg_logical_emit_message(true, 'opendp_concurrent', '')"
 )
 
+Begun = tuple[DriverConnection, list[list[Any]]]  # a write transaction, and what was read
 _PAUSES = 0.0005, 0.008  # first and longest pause between attempts to lock a file, in seconds
 
 NOTHING = "nothing was charged, and no mechanism ran"
@@ -174,9 +175,7 @@ class Store:
                     connection.exec_driver_sql("COMMIT")
 
     @contextmanager
-    def writing(
-        self, values: dict[str, Any], *statements: Executable
-    ) -> Iterator[tuple[DriverConnection, list[list[Any]]]]:
+    def writing(self, values: dict[str, Any], *statements: Executable) -> Iterator[Begun]:
         """Yield a write transaction, which is durable after the block. An exception undoes it.
 
         :param statements: executed with ``values`` at the beginning; their rows are yielded too
@@ -191,21 +190,15 @@ class Store:
                 raise
             self.commit(driver)
 
-    def begin(
-        self, values: dict[str, Any], *statements: Executable
-    ) -> tuple[DriverConnection, list[list[Any]]]:
+    def begin(self, values: dict[str, Any], *statements: Executable) -> Begun:
         """Begin a write transaction. If an idle connection was lost, use another connection.
 
         :raises LedgerError: if the database fails
         """
-        begun: tuple[DriverConnection, list[list[Any]]] = uncharged(
-            self._begin, values, *statements
-        )
+        begun: Begun = uncharged(self._begin, values, *statements)
         return begun
 
-    def _begin(
-        self, values: dict[str, Any], *statements: Executable
-    ) -> tuple[DriverConnection, list[list[Any]]]:
+    def _begin(self, values: dict[str, Any], *statements: Executable) -> Begun:
         self._check_open()
         patience, pause = monotonic() + self._wait, _PAUSES[0]
         while True:

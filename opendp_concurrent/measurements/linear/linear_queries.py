@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from ...combinators.interactive_measurement import make_measurement
 from ...errors import InvalidValueError, UnsupportedMeasureError
 from ...measures import CompositionMeasure, composition_measure
 from ...native import opendp as _native
+from ...progress import Progress, counted
 from ...queryables.accuracy import Accuracy
 from ...queryables.data import Sealed
 from ...queryables.mechanism import ConcurrentMeasurement, read_map, run
@@ -159,7 +162,7 @@ def _projected(
 
 
 def _strategies(
-    queries: Any, universe: Universe, change: Change, *, sized: bool
+    queries: Any, universe: Universe, change: Change, steps: Iterator[object], *, sized: bool
 ) -> DenseStrategies | MarginalStrategies | ProductStrategies:
     """Return the strategies for queries in any of their forms."""
     if type(queries) in (Marginals, Products):
@@ -169,14 +172,14 @@ def _strategies(
             )
         if type(queries) is Marginals:
             return MarginalStrategies(queries, change)
-        return ProductStrategies(queries, change)
+        return ProductStrategies(queries, change, steps)
     matrix = Batch(queries, universe, "queries").matrix
     if not matrix.size <= MOST_VALUES:
         raise InvalidValueError(
             f"queries ({len(matrix)}) times cells ({universe.cells}) must be at most 2^27; pass "
             "Marginals or Products, or answer them from a noisy histogram"
         )
-    return DenseStrategies(matrix, change, sized=sized)
+    return DenseStrategies(matrix, change, sized=sized, steps=steps)
 
 
 @constructor(minimize=one_of(*CRITERIA), method=optional(one_of(*METHODS)))
@@ -193,6 +196,7 @@ def make_linear_queries(
     beta: Probability = 0.05,
     minimize: str = "root_mean_square",
     method: str | None = None,
+    progress: Progress = None,
 ) -> ConcurrentMeasurement:
     """Answer a batch of linear queries by the strategy that promises the least error.
 
@@ -240,6 +244,8 @@ def make_linear_queries(
     :param minimize: the error to minimize: ``"root_mean_square"`` over the queries, or the
         ``"largest"``, which is not projected
     :param method: use this strategy, and do not choose
+    :param progress: called with the number of steps of the searches for strategies, and None; True
+        shows a bar (extra ``progress``)
     :return: a measurement that releases :class:`.LinearAnswers`
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: for other measures; build for zCDP, and use :func:`.cast`
@@ -282,8 +288,9 @@ def make_linear_queries(
     size = size_if_public(input_domain, input_metric, size)
     space = histogram.output_domain, histogram.output_metric
     change = Change.of(planned, space[1])
-    strategies = _strategies(queries, known, change, sized=size is not None)
-    inner = _Planner(strategies, space, distance, planned, bound, size)(beta, minimize, method)
+    with closing(counted(count(), progress)) as steps:
+        strategies = _strategies(queries, known, change, steps, sized=size is not None)
+        inner = _Planner(strategies, space, distance, planned, bound, size)(beta, minimize, method)
     mechanism: Any = histogram >> inner
     if planned != measure:
         mechanism = cast(mechanism, output_measure, delta=delta)

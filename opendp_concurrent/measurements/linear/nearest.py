@@ -96,6 +96,8 @@ def _polish(histogram: Array, answers: Array, queries: Array, size: int | None) 
         columns = columns - queries[:, [rest]]
         kept = cells != rest
         cells, columns = cells[kept], columns[:, kept]
+    if len(cells) == 0:  # one cell has the whole sum
+        return histogram
     residual = answers - queries @ histogram
     try:
         step = scipy.linalg.cho_solve(

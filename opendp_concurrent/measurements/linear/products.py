@@ -8,7 +8,7 @@ optimum: the product of the multipliers that certify the factors gives the produ
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from ...arguments import checks, owned
 from ...errors import InvalidTypeError, InvalidValueError
+from ...strategies.sums_of_cells import ANY_NUMBER
 from .histogram import BITS, MOST_CELLS, Array, Universe, exact
 from .linear_answers import Batch
 from .strategy import DENSE_CELLS, HISTOGRAM, MANY, METHODS, Change, DenseStrategies, Strategy
@@ -92,7 +93,9 @@ class ProductStrategies:
 
     work: Array | None = None
 
-    def __init__(self, products: Products, change: Change) -> None:
+    def __init__(
+        self, products: Products, change: Change, steps: Iterator[object] = ANY_NUMBER
+    ) -> None:
         self._change, self.count, self._bits = (
             change,
             products.queries,
@@ -100,7 +103,7 @@ class ProductStrategies:
         )
         self._shape = tuple(matrix.shape[1] for matrix in products.matrices)
         self._factors = [
-            DenseStrategies(matrix, change, sized=False, bits=self._bits, merged=False)
+            DenseStrategies(matrix, change, sized=False, bits=self._bits, merged=False, steps=steps)
             for matrix in products.matrices
         ]
 

@@ -9,7 +9,7 @@ covariance is known, whatever rounding did to A.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from ...exact.bracket import upper
 from ...measures import CompositionMeasure
 from ...native import opendp as _native
 from ...strategies.optimum import determined, optimum
-from ...strategies.sums_of_cells import BRANCHES, p_identity, tree
+from ...strategies.sums_of_cells import ANY_NUMBER, BRANCHES, p_identity, tree
 from ..gaussian import make_certified_gaussian
 from ..laplace import make_certified_laplace
 from .histogram import BITS, Array, exact, records_changed
@@ -180,14 +180,23 @@ class Matrix:
 class DenseStrategies:
     """The strategies for a matrix of queries by cells.
 
+    :param steps: one item is taken for each step of a search
     :ivar count: number of answers
     :ivar work: the queries on the cells that they tell apart, shape (queries, distinct cells)
     """
 
     def __init__(
-        self, matrix: Array, change: Change, *, sized: bool, bits: int = BITS, merged: bool = True
+        self,
+        matrix: Array,
+        change: Change,
+        *,
+        sized: bool,
+        bits: int = BITS,
+        merged: bool = True,
+        steps: Iterator[object] = ANY_NUMBER,
     ) -> None:
         self.count, self._change, self._sized, self._bits = len(matrix), change, sized, bits
+        self._steps = steps
         first, place = np.arange(matrix.shape[1]), np.arange(matrix.shape[1])
         if merged and matrix.size <= MANY:
             _, first, place = np.unique(matrix, axis=1, return_index=True, return_inverse=True)
@@ -239,12 +248,13 @@ class DenseStrategies:
 
     def matrix(self, name: str) -> Matrix:
         """Return a strategy as a matrix on the cells that the workload tells apart."""
+        work, steps = self._work, self._steps
         builders: dict[str, Callable[[], Matrix]] = {
             HISTOGRAM: self._histogram,
             QUERIES: self._queries,
             TREE: self._tree,
-            IDENTITY: lambda: self._inverted(p_identity(self._work.T @ self._work)),
-            OPTIMUM: lambda: self._inverted(determined(optimum(self._work).matrix)),
+            IDENTITY: lambda: self._inverted(p_identity(work.T @ work, steps)),
+            OPTIMUM: lambda: self._inverted(determined(optimum(work, steps=steps).matrix)),
         }
         return builders[name]()
 

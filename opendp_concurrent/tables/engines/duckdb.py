@@ -22,7 +22,7 @@ from ...errors.data import TableError
 from ...interrupts import Lock, let_in, whole
 from ..csv_file import Chunk, NoCsvError, columns_of, kinds_of
 from ..schema import Scales, Schema
-from .engine import Engine, Run, Scans, Stored, check_folders, listed, opaque
+from .engine import Engine, Run, Scans, Stored, check_folders, listed, opaque, quoted
 
 FILES = {".parquet": "parquet", ".csv": "csv"}
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -122,7 +122,7 @@ class DuckDB(Engine):
         self._files = frozenset((path, _state(path)) for path in paths)
         found = super().open(tuple(paths), schema, scales)
         # each value is read once: a text that is not in UTF-8 is an error of the reader
-        values = ", ".join(map(_quoted, schema.names))
+        values = ", ".join(map(quoted, schema.names))
         self._of_parquet(f"SELECT bit_xor(hash({values}))", paths)
         return found
 
@@ -164,10 +164,10 @@ class DuckDB(Engine):
         """
         self._check_collation()
         kinds = [_STORED[kind] for _, kind in schema.columns]
-        columns = ", ".join(map("{} {}".format, map(_quoted, schema.names), kinds))
+        columns = ", ".join(map("{} {}".format, map(quoted, schema.names), kinds))
         stored: Stored = opaque(lambda: self._create(f"({columns})", (), None))
         lists = ", ".join(f"unnest(${place}::{kind}[])" for place, kind in enumerate(kinds, 1))
-        insert = f"INSERT INTO {'.'.join(map(_quoted, stored.reference[1:]))} SELECT {lists}"
+        insert = f"INSERT INTO {quoted(*stored.reference[1:])} SELECT {lists}"
         try:
             for chunk in chunks:
                 opaque(partial(self.run, insert, tuple(chunk), None))
@@ -228,7 +228,7 @@ class DuckDB(Engine):
 
     def _columns(self, run: Run, parts: list[str]) -> dict[str, str]:
         """Return the types of the columns of a stored table, or raise."""
-        table = ".".join(map(_quoted, parts))
+        table = quoted(*parts)
         plain = '""' not in table  # which DuckDB 1.4 reads as another name
         if plain:
             rows = run(_PLAIN_COLUMNS.format(table), (table, parts[0]))
@@ -417,7 +417,3 @@ def _is_file(path: str) -> bool:
 
 def _matching(path: str) -> list[str]:
     return sorted(glob(path)) if _is_pattern(path) else [path]
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

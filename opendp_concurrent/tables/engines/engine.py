@@ -75,9 +75,7 @@ class Engine(ABC):
 
         :raises TableError: always the same, if the engine fails or ``timeout`` seconds have passed
         """
-        found = rendering().statement(self.dialect, relation, aggregate)
-        of = moving(relation)
-        rows: Rows = opaque(lambda: integers(self.run(found.text, found.parameters, timeout, of)))
+        rows: Rows = self._asked(relation, aggregate, timeout, integers)
         return rows
 
     def keys(self, relation: Relation, found: FoundKeys, timeout: float | None) -> KeyRows:
@@ -85,11 +83,21 @@ class Engine(ABC):
 
         :raises TableError: always the same, if the engine fails or ``timeout`` seconds have passed
         """
-        made, of = rendering().statement(self.dialect, relation, found), moving(relation)
-        rows: KeyRows = opaque(
-            lambda: list(map(tuple, self.run(made.text, made.parameters, timeout, of)))
-        )
+        rows: KeyRows = self._asked(relation, found, timeout, lambda rows: list(map(tuple, rows)))
         return rows
+
+    def _asked(
+        self, relation: Relation, of: Aggregate, timeout: float | None, read: Callable[..., Any]
+    ) -> Any:
+        query, scans = self.query(relation, of), moving(relation)
+        return opaque(lambda: read(self.run(*query, timeout, scans)))
+
+    def query(
+        self, relation: Relation, of: Aggregate | Charge | None = None
+    ) -> tuple[str, tuple[Any, ...]]:
+        """Return the query of an aggregate or a charge, or of all rows, and its parameters."""
+        found = rendering().statement(self.dialect, relation, of)
+        return found.text, found.parameters
 
     def store(self, relation: Relation, timeout: float | None) -> Stored:
         """Store the rows of a relation until they are dropped.
@@ -98,9 +106,8 @@ class Engine(ABC):
         :raises TableError: always the same
         """
         self.check_storing()
-        found = rendering().materialization(self.dialect, relation)
-        of = moving(relation)
-        stored: Stored = opaque(lambda: self.materialize(found.text, found.parameters, timeout, of))
+        query, of = self.query(relation), moving(relation)
+        stored: Stored = opaque(lambda: self.materialize(*query, timeout, of))
         return stored
 
     def fix(self, scan: Scan, timeout: float | None) -> Stored:
@@ -174,16 +181,6 @@ class Engine(ABC):
         """
         found: tuple[str, ...] = opaque(lambda: self.place(table))
         return found
-
-    def selecting(self, relation: Relation) -> tuple[str, tuple[Any, ...]]:
-        """Return the query of all rows of a relation, and its parameters."""
-        found = rendering().materialization(self.dialect, relation)
-        return found.text, found.parameters
-
-    def charging(self, relation: Relation, charge: Charge) -> tuple[str, tuple[Any, ...]]:
-        """Return the query of a charge, and its parameters."""
-        found = rendering().charging(self.dialect, relation, charge)
-        return found.text, found.parameters
 
     def transact(self, work: Callable[[Run], Any], timeout: float | None) -> Any:
         """Return ``work(run)``, whose statements are one transaction: all are durable, or none.
@@ -262,6 +259,11 @@ class Engine(ABC):
 
         :param of: what :meth:`check` is about
         """
+
+
+def quoted(*names: str) -> str:
+    """Return a name in standard SQL, with what it is part of before it."""
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
 
 
 @whole

@@ -15,7 +15,7 @@ from ...errors import InvalidTypeError, InvalidValueError
 from ...interrupts import let_in
 from ..plan import Scan
 from .connections import Connected, Connections, Kept, Login
-from .engine import Engine, Run, Scans, Stored, listed, opaque
+from .engine import Engine, Run, Scans, Stored, listed, opaque, quoted
 
 LONGEST = 2**31 - 1  # milliseconds
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
@@ -176,7 +176,7 @@ class PostgreSQL(Engine):
         """Revoke what default privileges have granted to others on a new table."""
         _, *names = table
         for (grantee,) in run(_GRANTED, tuple(names[-2:])):
-            run(f"REVOKE ALL ON {'.'.join(map(_quoted, names))} FROM {grantee}", ())
+            run(f"REVOKE ALL ON {quoted(*names)} FROM {grantee}", ())
 
     def transaction(self, work: Callable[[Run], Any], timeout: float | None) -> Any:
         """Return ``work(run)``; commit, or roll back if it raises.
@@ -233,7 +233,7 @@ class PostgreSQL(Engine):
         holder = self._connections.open()
         try:
             _run(holder, begin, (), timeout)  # its snapshot is that of the first query in it,
-            locked = ".".join(_quoted(name) for name in names)  # which is after the lock
+            locked = quoted(*names)  # which is after the lock
             _run(holder, f"LOCK TABLE {locked} IN ACCESS SHARE MODE", (), timeout)
             self.check(partial(_let_in, holder), (scan,))
             if _run(holder, _PARTS, tuple(names), timeout):
@@ -261,10 +261,6 @@ def _types(rows: list[Any]) -> dict[str, str]:
             "deterministic; store them"
         )
     return {row[0]: row[1] for row in rows}
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _run(

@@ -71,7 +71,7 @@ class Search:
         values = exp.Anonymous(this="MAP_VALUES", expressions=[sql.column("h")])
         pairs = {"b": self.array(places, int), "n": values}
         columns = [exp.alias_(exp.Unnest(expressions=[one]), name) for name, one in pairs.items()]
-        some = exp.GT(this=sql.column("n"), expression=exp.Literal.number(0))  # not NULL, either
+        some = sql.compare(sql.column("n"), ">", sql.number(0))  # not NULL, either
         return sql.select([sql.column("b"), sql.column("n")], sql.select(columns, found), some)
 
     def _bisected(self, edges: Sequence[Any]) -> Any:
@@ -79,12 +79,11 @@ class Search:
 
         def between(low: int, high: int) -> Any:  # the value is in one of the bins low..high
             if low == high:
-                return exp.Literal.number(low)
+                return sql.number(low)
             middle = (low + high) // 2
             edge = self.dialect.constant(edges[middle], self.kind)
-            below = exp.LT(this=sql.column(self.own), expression=edge)
-            found = sql.case([(below, between(low, middle))], between(middle + 1, high))
-            return exp.Paren(this=found)
+            below = sql.compare(sql.column(self.own), "<", edge)
+            return sql.case([(below, between(low, middle))], between(middle + 1, high))
 
         return between(0, len(edges))
 
@@ -99,14 +98,14 @@ class Search:
         return self.dialect.rows(arrays, list(every), [kind for _, kind in every.values()])
 
     def _joined(self, query: Any, public: Any, on: Any, **how: Any) -> Any:
-        place = exp.Coalesce(this=exp.column("b", "k"), expressions=[exp.Literal.number(0)])
+        place = sql.or_else(exp.column("b", "k"), sql.number(0))
         columns = [*(exp.column(name, "t") for name in self.kept), exp.alias_(place, "b")]
         made = exp.select(*columns, copy=False).from_(sql.subquery(query, "t"), copy=False)
         join = exp.Join(this=sql.subquery(public, "k"), on=on, side="LEFT", **how)
         return made.join(join, copy=False)
 
     def _by_asof(self) -> Any:
-        on = exp.GTE(this=exp.column(self.own, "t"), expression=exp.column("e", "k"))
+        on = sql.compare(exp.column(self.own, "t"), ">=", exp.column("e", "k"))
         return self._joined(self.query, self._public({}), on, method="ASOF")
 
     def _by_parts(self) -> Any:
@@ -122,12 +121,8 @@ class Search:
         nexts = [*self.edges[1:], last]  # the last bin has no end, and its row has another rule
         public = self._public({"p": (parts, int), "n": (nexts, self.kind)})
         value, begin, end = exp.column(self.own, "t"), exp.column("e", "k"), exp.column("n", "k")
-        within = sql.disjunction(
-            exp.LT(this=value, expression=end),
-            exp.GTE(this=begin.copy(), expression=self.dialect.constant(last, self.kind)),
-        )
-        on = sql.conjunction(
-            exp.EQ(this=exp.column("p", "t"), expression=exp.column("p", "k")),
-            sql.conjunction(exp.GTE(this=value.copy(), expression=begin), within),
-        )
+        is_last = sql.compare(begin, ">=", self.dialect.constant(last, self.kind))
+        within = sql.disjunction(sql.compare(value, "<", end), is_last)
+        within = sql.conjunction(sql.compare(value, ">=", begin), within)
+        on = sql.conjunction(sql.equal(["p"], ["p"]), within)
         return self._joined(sql.select(columns, self.query), public, on)

@@ -22,9 +22,9 @@ def charged(dialect: Dialect, charge: nodes.Charge, per_unit: Any, kind: type) -
     """
     prices = _prices(dialect, charge, per_unit)
     together = _together(dialect, prices, _before(dialect, charge.budgets, kind))
-    pays = exp.LTE(this=sql.column("a"), expression=_exact(dialect, charge.budget))
+    pays = sql.compare(sql.column("a"), "<=", _exact(dialect, charge.budget))
     spent = sql.case([(pays, sql.column("a"))], sql.column("s"))
-    taken = sql.case([(pays.copy(), sql.column("w"))], _integer(0))
+    taken = sql.case([(pays, sql.column("w"))], _integer(0))
     found = {"unit": sql.column("u"), "spent": spent, "taken": taken}
     columns = [exp.alias_(one, name, quoted=True) for name, one in found.items()]
     return sql.select(columns, together)
@@ -33,27 +33,19 @@ def charged(dialect: Dialect, charge: nodes.Charge, per_unit: Any, kind: type) -
 def _prices(dialect: Dialect, charge: nodes.Charge, per_unit: Any) -> Any:
     """Return a query of ``u``, ``w`` and ``p``."""
     reach, number = charge.reach, sql.column("n")
-    clipped = sql.case(
-        [
-            (exp.LTE(this=number, expression=_integer(-reach)), _integer(-reach)),
-            (exp.GTE(this=number.copy(), expression=_integer(reach)), _integer(reach)),
-        ],
-        number.copy(),
-    )
-    columns = [sql.column("u"), exp.alias_(cast(exp.Paren(this=clipped), int), "w")]
+    clipped = sql.clamped(number, _integer(-reach), _integer(reach))
+    columns = [sql.column("u"), exp.alias_(cast(clipped, int), "w")]
     numbers = sql.select(columns, per_unit)
 
     own = sql.column("w")
-    below = exp.LT(this=own, expression=_integer(0))
-    size = sql.case([(below, exp.Neg(this=own.copy()))], own.copy())
+    size = sql.case([(sql.compare(own, "<", _integer(0)), exp.Neg(this=own.copy()))], own)
     columns = [sql.column("u"), sql.column("w"), exp.alias_(size, "m")]
     sizes = sql.select(columns, numbers)
 
     product = _exact(dialect, charge.rate)
     for _ in range(charge.power):
-        by = dialect.exact(sql.column("m"))
-        product = exp.Paren(this=exp.Mul(this=product, expression=by))
-    at_bound = exp.GTE(this=sql.column("m"), expression=_integer(reach))
+        product = sql.binary(exp.Mul, product, dialect.exact(sql.column("m")))
+    at_bound = sql.compare(sql.column("m"), ">=", _integer(reach))
     price = sql.case([(at_bound, _exact(dialect, charge.most))], product)
     columns = [sql.column("u"), sql.column("w"), exp.alias_(price, "p")]
     return sql.select(columns, sizes)
@@ -69,23 +61,18 @@ def _before(dialect: Dialect, budgets: tuple[str, ...], kind: type) -> Any:
 
 def _together(dialect: Dialect, prices: Any, before: Any) -> Any:
     """Return a query of ``u``, ``w``, ``s`` and ``a``, of all units that have rows or budgets."""
-    spent = _or_zero(exp.column("s", "k"), _exact(dialect, 0))
-    price = _or_zero(exp.column("p", "t"), _exact(dialect, 0))
-    after = exp.Paren(this=exp.Add(this=spent.copy(), expression=price))
+    spent = sql.or_else(exp.column("s", "k"), _exact(dialect, 0))
+    price = sql.or_else(exp.column("p", "t"), _exact(dialect, 0))
     columns = {
-        "u": _or_zero(exp.column("u", "t"), exp.column("u", "k")),
-        "w": _or_zero(exp.column("w", "t"), _integer(0)),
+        "u": sql.or_else(exp.column("u", "t"), exp.column("u", "k")),
+        "w": sql.or_else(exp.column("w", "t"), _integer(0)),
         "s": spent,
-        "a": after,
+        "a": sql.binary(exp.Add, spent.copy(), price),
     }
     named = [exp.alias_(one, name) for name, one in columns.items()]
     made = exp.select(*named, copy=False).from_(sql.subquery(prices, "t"), copy=False)
-    same = exp.EQ(this=exp.column("u", "t"), expression=exp.column("u", "k"))
+    same = sql.equal(["u"], ["u"])
     return made.join(sql.subquery(before, "k"), on=same, join_type="full", copy=False)
-
-
-def _or_zero(one: exp.Expression, otherwise: Any) -> Any:
-    return exp.Coalesce(this=one, expressions=[otherwise])
 
 
 def _integer(value: int) -> Any:

@@ -41,6 +41,12 @@ def cast(one: exp.Expression, kind: type) -> Any:
     return exp.Cast(this=one, to=typed(kind))
 
 
+def decimal(digits: int, scale: int) -> Any:
+    """Return the type of a decimal number."""
+    numbers = [exp.DataTypeParam(this=exp.Literal.number(one)) for one in (digits, scale)]
+    return exp.DataType(this=Type.DECIMAL, expressions=numbers)
+
+
 def array_of(kind: type) -> Any:
     """Return the type of an array of a column's type."""
     return exp.DataType(this=Type.ARRAY, expressions=[typed(kind)], nested=True)
@@ -87,9 +93,7 @@ class Dialect:
 
     def decimal(self, column: exp.Expression, scale: int) -> Any:
         """Return a stored decimal of at most 18 digits, times 10^scale, as an integer."""
-        digits = [exp.DataTypeParam(this=exp.Literal.number(one)) for one in (scale + 1, 0)]
-        kind = exp.DataType(this=Type.DECIMAL, expressions=digits)
-        factor = exp.Cast(this=exp.Literal.string(str(10**scale)), to=kind)
+        factor = exp.Cast(this=exp.Literal.string(str(10**scale)), to=decimal(scale + 1, 0))
         return cast(exp.Paren(this=exp.Mul(this=column, expression=factor)), int)
 
     def by_bytes(self, one: exp.Expression) -> Any:
@@ -122,13 +126,21 @@ class Dialect:
             exp.alias_(exp.Unnest(expressions=[one]), name)
             for one, name in zip(arrays, names, strict=True)
         ]
-        public = exp.select(*columns, copy=False)
+        return self._read(exp.select(*columns, copy=False), names, kinds)
+
+    def _read(self, public: Any, names: Sequence[str], kinds: Sequence[type]) -> Any:
+        """Return a query of columns as the plan means them."""
         read = [
-            exp.alias_(self.read(exp.column(name), kind), name)
+            exp.alias_(self.read(self.element(exp.column(name), kind), kind), name)
             for name, kind in zip(names, kinds, strict=True)
         ]
         inner = exp.Subquery(this=public, alias=exp.TableAlias(this=exp.to_identifier("p")))
         return exp.select(*read, copy=False).from_(inner, copy=False)
+
+    def element(self, one: exp.Expression, kind: type) -> Any:
+        """Return an element of an array in a column's type."""
+        del kind
+        return one
 
     def constant(self, value: Any, kind: type) -> Any:
         """Return a number, a Boolean, a date or a timestamp, in a column's type."""
@@ -143,8 +155,7 @@ class Dialect:
 
     def exact(self, one: exp.Expression) -> Any:
         """Return an integer in a type of at least 2^124, whose products and sums are exact."""
-        digits = [exp.DataTypeParam(this=exp.Literal.number(digit)) for digit in (38, 0)]
-        return exp.Cast(this=one, to=exp.DataType(this=Type.DECIMAL, expressions=digits))
+        return exp.Cast(this=one, to=decimal(38, 0))
 
     def narrow(self, one: exp.Expression) -> Any:
         """Return an exact integer in 64 bits; NULL if it does not fit. It is computed once."""
@@ -184,9 +195,7 @@ class DuckDB(Dialect):
 
     def decimal(self, column: exp.Expression, scale: int) -> Any:
         """Return a stored decimal as an integer. DuckDB would multiply in 18 digits."""
-        digits = [exp.DataTypeParam(this=exp.Literal.number(one)) for one in (38, scale)]
-        wide = exp.DataType(this=Type.DECIMAL, expressions=digits)
-        return super().decimal(exp.Cast(this=column, to=wide), scale)
+        return super().decimal(exp.Cast(this=column, to=decimal(38, scale)), scale)
 
     def exact(self, one: exp.Expression) -> Any:
         """Return an integer in 128 bits; an overflow is an error."""
@@ -267,12 +276,11 @@ class Spark(Dialect):
         inline = exp.Inline(this=exp.ArraysZip(expressions=list(arrays)))
         identifiers = [exp.to_identifier(name) for name in names]
         public = exp.select(exp.Aliases(this=inline, expressions=identifiers), copy=False)
-        read = [
-            exp.alias_(self.read(cast(exp.column(name), kind), kind), name)
-            for name, kind in zip(names, kinds, strict=True)
-        ]
-        inner = exp.Subquery(this=public, alias=exp.TableAlias(this=exp.to_identifier("p")))
-        return exp.select(*read, copy=False).from_(inner, copy=False)
+        return self._read(public, names, kinds)
+
+    def element(self, one: exp.Expression, kind: type) -> Any:
+        """Return an element, which is a text, in a column's type: a cast that cannot fail."""
+        return cast(one, kind)
 
     def wide(self, one: exp.Expression) -> Any:
         """Return 64-bit integers as decimals of 38 digits."""

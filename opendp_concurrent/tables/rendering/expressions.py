@@ -34,53 +34,90 @@ def select(columns: Iterable[Any], query: exp.Expression, condition: Any = None)
     return made if condition is None else made.where(condition, copy=False)
 
 
-def is_null(one: exp.Expression) -> Any:
+def fresh(one: Any) -> Any:
+    """Return an expression that is part of no other one: itself, or a copy."""
+    return one if one.parent is None else one.copy()
+
+
+def number(value: int) -> Any:
+    """Return an integer as it is written."""
+    return exp.Literal.number(value)
+
+
+def paren(one: Any) -> Any:
+    """Return an expression in parentheses."""
+    return exp.Paren(this=fresh(one))
+
+
+def binary(make: Any, left: Any, right: Any, **options: Any) -> Any:
+    """Return an operation on two expressions, in parentheses."""
+    return paren(make(this=fresh(left), expression=fresh(right), **options))
+
+
+def compare(left: Any, sign: str, right: Any) -> Any:
+    """Return a comparison."""
+    return COMPARISONS[sign](this=fresh(left), expression=fresh(right))
+
+
+def is_null(one: Any) -> Any:
     """Return whether an expression is NULL."""
-    return exp.Is(this=one, expression=exp.Null())
+    return exp.Is(this=fresh(one), expression=exp.Null())
+
+
+def inverted(condition: Any) -> Any:
+    """Return the negation of a condition."""
+    return exp.Not(this=paren(condition))
 
 
 def not_null(name: str) -> Any:
     """Return whether a column is not NULL."""
-    return exp.Not(this=exp.Paren(this=is_null(column(name))))
+    return inverted(is_null(column(name)))
 
 
 def known(comparison: Any) -> Any:
     """Return a comparison that is false where SQL does not know it."""
-    return exp.Coalesce(this=exp.Paren(this=comparison), expressions=[exp.false()])
+    return or_else(paren(comparison), exp.false())
 
 
-def conjunction(left: Any, right: Any) -> Any:
+def or_else(one: Any, other: Any) -> Any:
+    """Return an expression, or another one where it is NULL."""
+    return exp.Coalesce(this=fresh(one), expressions=[fresh(other)])
+
+
+def conjunction(left: Any, *others: Any) -> Any:
     """Return a conjunction."""
-    made = exp.And(this=exp.Paren(this=left), expression=exp.Paren(this=right))
-    return exp.Paren(this=made)
+    for right in others:
+        left = binary(exp.And, paren(left), paren(right))
+    return left
 
 
 def disjunction(left: Any, right: Any) -> Any:
     """Return a disjunction."""
-    return exp.Paren(this=exp.Or(this=exp.Paren(this=left), expression=exp.Paren(this=right)))
+    return binary(exp.Or, paren(left), paren(right))
 
 
 def equal(names: list[str], keys: list[str]) -> Any:
     """Return whether columns of ``t`` are equal to columns of ``k``."""
-    pairs = [
-        exp.EQ(this=exp.column(name, "t"), expression=exp.column(key, "k"))
-        for name, key in zip(names, keys, strict=True)
-    ]
-    made = pairs[0]
-    for one in pairs[1:]:
-        made = conjunction(made, one)
-    return made
+    pairs = zip(names, keys, strict=True)
+    return conjunction(
+        *(compare(exp.column(one, "t"), "==", exp.column(key, "k")) for one, key in pairs)
+    )
 
 
 def at_most(name: str, most: int) -> Any:
     """Return whether a column is at most a public number."""
-    return exp.LTE(this=column(name), expression=exp.Literal.number(most))
+    return compare(column(name), "<=", number(most))
 
 
 def case(cases: list[tuple[Any, Any]], otherwise: Any) -> Any:
-    """Return the value of the first condition that holds."""
-    ifs = [exp.If(this=condition, true=value) for condition, value in cases]
-    return exp.Case(ifs=ifs, default=otherwise)
+    """Return the value of the first condition that holds, in parentheses."""
+    ifs = [exp.If(this=fresh(condition), true=fresh(value)) for condition, value in cases]
+    return paren(exp.Case(ifs=ifs, default=fresh(otherwise)))
+
+
+def clamped(own: Any, low: Any, high: Any) -> Any:
+    """Return a value between two bounds; NULL of NULL."""
+    return case([(compare(own, "<=", low), low), (compare(own, ">=", high), high)], own)
 
 
 def window(function: Any, by: list[str], order: list[str]) -> Any:

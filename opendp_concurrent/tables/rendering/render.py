@@ -8,7 +8,7 @@ case and duplicates matter there only. The tree is made of few kinds of nodes, w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -45,36 +45,58 @@ def prepare(dialect: str) -> None:
     DIALECTS[dialect].text(exp.select("1"))
 
 
-def statement(dialect: str, relation: nodes.Relation, aggregate: nodes.Aggregate) -> Statement:
-    """Return the statement for an aggregate of a relation.
+def statement(
+    dialect: str, relation: nodes.Relation, of: nodes.Aggregate | nodes.Charge | None = None
+) -> Statement:
+    """Return the statement of an aggregate or a charge of a relation, or of all of its rows.
 
-    It returns one integer, or for groups and bins rows of a position and an integer.
+    An aggregate returns one row of integers, or rows of a position and integers. A charge returns
+    each unit, what it has spent afterwards, and what it adds. Rows have the columns' own names.
     """
-    return _cached((dialect, relation, aggregate))
-
-
-def materialization(dialect: str, relation: nodes.Relation) -> Statement:
-    """Return a query of all rows of a relation, whose columns have their own names."""
-    return _cached((dialect, relation, None))
-
-
-def charging(dialect: str, relation: nodes.Relation, charge: nodes.Charge) -> Statement:
-    """Return a query of each unit, of what it has spent after a charge, and of what it adds."""
-    return _cached((dialect, relation, charge))
-
-
-def _cached(key: tuple[Any, ...]) -> Statement:
+    key = dialect, relation, of
     found = _STATEMENTS.get(key)
     if found is None:
         if len(_STATEMENTS) >= MOST_STATEMENTS:
             _STATEMENTS.clear()
-        found = _STATEMENTS[key] = Renderer(DIALECTS[key[0]]).statement(*key[1:])
+        found = _STATEMENTS[key] = Renderer(DIALECTS[dialect]).statement(relation, of)
     return found
 
 
-def _of(names: dict[str, str], schema: Schema) -> list[str]:
-    """Return the short names of the unit's columns."""
-    return [names[name] for name in schema.unit]
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query of a relation.
+
+    :ivar tree: its syntax
+    :ivar names: the short name of each column, ``c0``, ``c1`` and so on
+    :ivar schema: the columns
+    """
+
+    tree: Any
+    names: dict[str, str]
+    schema: Schema
+
+    @property
+    def columns(self) -> list[Any]:
+        """All columns."""
+        return list(map(sql.column, self.names.values()))
+
+    @property
+    def unit(self) -> list[str]:
+        """Short names of the unit's columns."""
+        return self.short(self.schema.unit)
+
+    @property
+    def free(self) -> int:
+        """The first number of a short name that is free."""
+        return 1 + max(int(of[1:]) for of in self.names.values())
+
+    def short(self, names: Iterable[str]) -> list[str]:
+        """Return short names."""
+        return [self.names[name] for name in names]
+
+    def kinds(self, names: Iterable[str]) -> list[type]:
+        """Return types."""
+        return list(map(self.schema.kind, names))
 
 
 class Renderer:
@@ -84,52 +106,50 @@ class Renderer:
         self._dialect, self._parameters = dialect, list[Any]()
 
     def statement(
-        self, relation: nodes.Relation, aggregate: nodes.Aggregate | nodes.Charge | None
+        self, relation: nodes.Relation, of: nodes.Aggregate | nodes.Charge | None
     ) -> Statement:
         """Return the statement of an aggregate, of a charge, or of all rows."""
-        query, names = self._relation(relation)
-        if isinstance(aggregate, nodes.Charge):
-            schema = nodes.schema_after(relation)
-            (unit,) = schema.unit  # others have no budgets
-            per_unit = self._per_unit(aggregate.value, query, names, unit)
-            tree = charged(self._dialect, aggregate, per_unit, schema.kind(unit))
-        elif aggregate is None:
-            columns = [exp.alias_(sql.column(of), name, quoted=True) for name, of in names.items()]
-            tree = sql.select(columns, query)
+        rows = self._relation(relation)
+        if isinstance(of, nodes.Charge):
+            (unit,) = rows.schema.unit_kinds  # others have no budgets
+            tree = charged(self._dialect, of, self._per_unit(of.value, rows), unit)
+        elif of is None:
+            own = rows.names.items()
+            columns = [exp.alias_(sql.column(short), name, quoted=True) for name, short in own]
+            tree = sql.select(columns, rows.tree)
         else:
-            tree = self._aggregate(aggregate, query, names, nodes.schema_after(relation))
+            tree = self._aggregate(of, rows)
         check_syntax(tree)
         return Statement(self._dialect.text(tree), tuple(self._parameters))
 
     # --- relations ---------------------------------------------------------------------------
 
-    def _relation(self, relation: nodes.Relation) -> tuple[Any, dict[str, str]]:
-        """Return a query for the relation, and the short name of each of its columns."""
+    def _relation(self, relation: nodes.Relation) -> Query:
         if isinstance(relation, nodes.Scan):
             return self._scan(relation)
-        query, names = self._relation(relation.of)
-        schema = nodes.schema_after(relation.of)
+        of, schema = self._relation(relation.of), nodes.schema_after(relation)
         if isinstance(relation, nodes.Where):
-            values = Values(self._dialect, names, self._parameter)
+            values = Values(self._dialect, of.names, self._parameter)
             condition = values.value(relation.predicate)
-            columns = [sql.column(of) for of in names.values()]
-            return sql.select(columns, values.query(query), condition), names
-        if isinstance(relation, nodes.WithColumns):
-            return self._with_columns(relation, query, names)
-        if isinstance(relation, nodes.Select):
-            kept = {name: names[name] for name in relation.schema.names}
-            return sql.select(map(sql.column, kept.values()), query), kept
-        if isinstance(relation, nodes.Truncate):
-            return self._truncate(relation, query, names, _of(names, schema)), names
-        if isinstance(relation, nodes.GroupTruncate):
-            return self._group_truncate(relation, query, names, _of(names, schema)), names
-        if isinstance(relation, nodes.PrivateJoin):
-            return self._private_join(relation, query, names, schema)
-        return self._join(relation, query, names, schema)
+            tree, names = sql.select(of.columns, values.query(of.tree), condition), of.names
+        elif isinstance(relation, nodes.WithColumns):
+            tree, names = self._with_columns(relation, of)
+        elif isinstance(relation, nodes.Select):
+            names = {name: of.names[name] for name in schema.names}
+            tree = sql.select(map(sql.column, names.values()), of.tree)
+        elif isinstance(relation, nodes.Truncate):
+            tree, names = self._truncate(relation, of), of.names
+        elif isinstance(relation, nodes.GroupTruncate):
+            tree, names = self._group_truncate(relation, of), of.names
+        elif isinstance(relation, nodes.PrivateJoin):
+            tree, names = self._private_join(relation, of)
+        else:
+            tree, names = self._join(relation, of)
+        return Query(tree, names, schema)
 
-    def _scan(self, scan: nodes.Scan) -> tuple[Any, dict[str, str]]:
+    def _scan(self, scan: nodes.Scan) -> Query:
         names = {name: f"c{place}" for place, name in enumerate(scan.schema.names)}
-        columns, condition, scales = [], None, dict(scan.scales)
+        columns, conditions, scales = [], list[Any](), dict(scan.scales)
         for name, kind in scan.schema.columns:
             stored = exp.column(name, "t", quoted=True)
             if name in scales:
@@ -138,138 +158,98 @@ class Renderer:
                 found = self._dialect.stored(stored, kind)
             columns.append(exp.alias_(found, names[name]))
             if name in scan.schema.unit:
-                known = exp.Not(this=exp.Paren(this=sql.is_null(found.copy())))
-                condition = known if condition is None else sql.conjunction(condition, known)
+                conditions.append(sql.inverted(sql.is_null(found)))
         source = self._dialect.source(scan.reference)
         query = exp.select(*columns, copy=False).from_(source, copy=False)
-        return query.where(condition, copy=False), names
+        return Query(query.where(sql.conjunction(*conditions), copy=False), names, scan.schema)
 
-    def _with_columns(
-        self, relation: nodes.WithColumns, query: Any, names: dict[str, str]
-    ) -> tuple[Any, dict[str, str]]:
-        values, first = Values(self._dialect, names, self._parameter), self._fresh(names)
-        fresh = {name: f"c{first + at}" for at, (name, _) in enumerate(relation.columns)}
+    def _with_columns(self, relation: nodes.WithColumns, of: Query) -> tuple[Any, dict[str, str]]:
+        values = Values(self._dialect, of.names, self._parameter)
+        fresh = {name: f"c{at}" for at, (name, _) in enumerate(relation.columns, of.free)}
         trees = [values.value(one) for _, one in relation.columns]
-        named = [exp.alias_(one, of) for one, of in zip(trees, fresh.values(), strict=True)]
-        kept = [sql.column(of) for name, of in names.items() if name not in fresh]
-        return sql.select([*kept, *named], values.query(query)), {**names, **fresh}
+        named = [exp.alias_(one, short) for one, short in zip(trees, fresh.values(), strict=True)]
+        kept = [sql.column(short) for name, short in of.names.items() if name not in fresh]
+        return sql.select([*kept, *named], values.query(of.tree)), {**of.names, **fresh}
 
-    def _truncate(
-        self,
-        relation: nodes.Truncate,
-        query: exp.Expression,
-        names: dict[str, str],
-        unit: list[str],
-    ) -> Any:
-        first = [names[name] for name in relation.order_by]
-        rest = [of for of in names.values() if of not in first and of not in unit]
+    def _truncate(self, relation: nodes.Truncate, of: Query) -> Any:
+        first, unit = of.short(relation.order_by), of.unit
+        rest = [one for one in of.names.values() if one not in first and one not in unit]
         number = sql.window(exp.RowNumber(), unit, [*first, *rest])
-        columns = [sql.column(of) for of in names.values()]
-        numbered = sql.select([*columns, exp.alias_(number, "r")], query)
+        numbered = sql.select([*of.columns, exp.alias_(number, "r")], of.tree)
         if relation.key is not None:
-            again = sql.window(exp.RowNumber(), unit, ["h", "r"])
-            numbered = self._rehashed(
-                numbered, names, unit, relation.key, {"h": ("r",)}, {"r": again}
-            )
-        return sql.select(columns, numbered, sql.at_most("r", relation.rows))
+            again = {"r": sql.window(exp.RowNumber(), unit, ["h", "r"])}
+            numbered = self._rehashed(numbered, of, relation.key, {"h": ("r",)}, again)
+        return sql.select(of.columns, numbered, sql.at_most("r", relation.rows))
 
-    def _group_truncate(
-        self,
-        relation: nodes.GroupTruncate,
-        query: exp.Expression,
-        names: dict[str, str],
-        unit: list[str],
-    ) -> Any:
-        by = [names[name] for name in relation.by]
-        rest = [of for of in names.values() if of not in by and of not in unit]
+    def _group_truncate(self, relation: nodes.GroupTruncate, of: Query) -> Any:
+        by, unit = of.short(relation.by), of.unit
+        rest = [one for one in of.names.values() if one not in by and one not in unit]
         group = sql.window(exp.DenseRank(), unit, by)
         row = sql.window(exp.RowNumber(), [*unit, *by], rest)
-        columns = [sql.column(of) for of in names.values()]
-        numbered = sql.select([*columns, exp.alias_(group, "g"), exp.alias_(row, "r")], query)
+        numbers = [exp.alias_(group, "g"), exp.alias_(row, "r")]
+        numbered = sql.select([*of.columns, *numbers], of.tree)
         if relation.key is not None:
             again = {
                 "g": sql.window(exp.DenseRank(), unit, ["hg", "g"]),
                 "r": sql.window(exp.RowNumber(), [*unit, *by], ["hr", "r"]),
             }
             hashes = {"hg": ("g",), "hr": ("g", "r")}
-            numbered = self._rehashed(numbered, names, unit, relation.key, hashes, again)
+            numbered = self._rehashed(numbered, of, relation.key, hashes, again)
         both = sql.conjunction(sql.at_most("g", relation.groups), sql.at_most("r", relation.rows))
-        return sql.select(columns, numbered, both)
+        return sql.select(of.columns, numbered, both)
 
     def _rehashed(
         self,
-        query: Any,
-        names: dict[str, str],
-        unit: list[str],
+        numbered: Any,
+        of: Query,
         key: str,
         hashes: Mapping[str, tuple[str, ...]],
         again: Mapping[str, Any],
     ) -> Any:
         """Number rows anew, in the order of hashes of a key, of numbers, and of the unit."""
-        columns = [sql.column(of) for of in names.values()]
-        numbers = [sql.column(of) for of in again]
         hashed = []
-        for name, of in hashes.items():
-            parts = [cast(sql.column(each), str) for each in (*of, *unit)]
-            text = self._dialect.text_value(self._parameter(f"{len(of)}:{key}"))
-            for part in parts:
-                for right in (exp.Literal.string("|"), part):
-                    text = exp.Paren(this=exp.DPipe(this=text, expression=right, safe=True))
+        for name, numbers in hashes.items():
+            text = self._dialect.text_value(self._parameter(f"{len(numbers)}:{key}"))
+            for each in (*numbers, *of.unit):
+                for right in (exp.Literal.string("|"), cast(sql.column(each), str)):
+                    text = sql.binary(exp.DPipe, text, right, safe=True)
             hashed.append(exp.alias_(self._dialect.by_bytes(exp.MD5(this=text)), name))
-        made = sql.select([*columns, *numbers, *hashed], query)
-        return sql.select([*columns, *(exp.alias_(one, of) for of, one in again.items())], made)
+        made = sql.select([*of.columns, *map(sql.column, again), *hashed], numbered)
+        return sql.select([*of.columns, *(exp.alias_(one, to) for to, one in again.items())], made)
 
-    def _join(
-        self, relation: nodes.PublicJoin, query: Any, names: dict[str, str], schema: Schema
-    ) -> tuple[Any, dict[str, str]]:
-        on = [(name, schema.kind(name)) for name in relation.on]
-        keys = [f"k{place}" for place in range(len(on))]
+    def _join(self, relation: nodes.PublicJoin, of: Query) -> tuple[Any, dict[str, str]]:
+        keys = [f"k{place}" for place in range(len(relation.on))]
         added = {name: f"v{place}" for place, (name, _) in enumerate(relation.added)}
         rows = [(*key, *row) for key, row in zip(relation.keys, relation.rows, strict=True)]
-        kinds = [kind for _, kind in (*on, *relation.added)]
+        kinds = [*of.kinds(relation.on), *(kind for _, kind in relation.added)]
         public = self._public(rows, [*keys, *added.values()], kinds)
-        matches = sql.equal([names[name] for name in relation.on], keys)
-        return self._paired(query, names, public, added, matches)
+        return self._paired(of, public, added, sql.equal(of.short(relation.on), keys))
 
-    def _private_join(
-        self, relation: nodes.PrivateJoin, query: Any, names: dict[str, str], schema: Schema
-    ) -> tuple[Any, dict[str, str]]:
-        other, own = self._relation(relation.other)
-        units = _of(own, nodes.schema_after(relation.other))
-        keys = [*units, *(own[name] for name in relation.on)]
+    def _private_join(self, relation: nodes.PrivateJoin, of: Query) -> tuple[Any, dict[str, str]]:
+        partners = self._relation(relation.other)
+        other, keys = partners.tree, [*partners.unit, *partners.short(relation.on)]
         if relation.how in ("semi", "anti"):  # one partner at most
             distinct = list(map(sql.column, dict.fromkeys(keys)))
             other = sql.select(distinct, other).group_by(*distinct, copy=False)
-        matches = sql.equal([*_of(names, schema), *(names[name] for name in relation.on)], keys)
-        added = {name: own[of] for name, of in relation.added}
+        matches = sql.equal([*of.unit, *of.short(relation.on)], keys)
+        added = {name: partners.names[one] for name, one in relation.added}
         kind = "left" if relation.how in ("left", "anti") else "inner"
-        joined, together = self._paired(query, names, other, added, matches, kind)
+        joined, together = self._paired(of, other, added, matches, kind)
         if relation.how == "anti":
-            joined = joined.where(sql.is_null(exp.column(units[0], "k")), copy=False)
+            joined = joined.where(sql.is_null(exp.column(keys[0], "k")), copy=False)
         return joined, together
 
+    @staticmethod
     def _paired(
-        self,
-        query: Any,
-        names: dict[str, str],
-        other: Any,
-        added: dict[str, str],
-        matches: Any,
-        kind: str = "inner",
+        of: Query, other: Any, added: dict[str, str], matches: Any, kind: str = "inner"
     ) -> tuple[Any, dict[str, str]]:
         """Return a join of two queries, with some columns of the other one under fresh names."""
-        first = self._fresh(names)
-        fresh = {name: f"c{first + at}" for at, name in enumerate(added)}
-        columns: list[Any] = [exp.column(of, "t") for of in names.values()]
-        for name, of in added.items():
-            columns.append(exp.alias_(exp.column(of, "k"), fresh[name]))
-        joined = exp.select(*columns, copy=False).from_(sql.subquery(query, "t"), copy=False)
+        fresh = {name: f"c{at}" for at, name in enumerate(added, of.free)}
+        columns: list[Any] = [exp.column(one, "t") for one in of.names.values()]
+        columns += [exp.alias_(exp.column(one, "k"), fresh[name]) for name, one in added.items()]
+        joined = exp.select(*columns, copy=False).from_(sql.subquery(of.tree, "t"), copy=False)
         joined = joined.join(sql.subquery(other, "k"), on=matches, join_type=kind, copy=False)
-        return joined, {**names, **fresh}
-
-    @staticmethod
-    def _fresh(names: dict[str, str]) -> int:
-        return 1 + max(int(of[1:]) for of in names.values())
+        return joined, {**of.names, **fresh}
 
     def _public(self, rows: list[Any], names: list[str], kinds: list[type]) -> Any:
         """Return a query of public rows, which go to the engine as one array for each column."""
@@ -286,40 +266,40 @@ class Renderer:
 
     # --- aggregates --------------------------------------------------------------------------
 
-    def _aggregate(
-        self, one: nodes.Aggregate, query: exp.Expression, names: dict[str, str], schema: Schema
-    ) -> Any:
-        if isinstance(one, nodes.Count):
-            return sql.select([exp.Count(this=exp.Star())], query)
+    def _aggregate(self, one: nodes.Aggregate, rows: Query) -> Any:
         if isinstance(one, nodes.DistinctUnits):
-            return self._distinct(query, _of(names, schema))
+            return self._distinct(rows.tree, rows.unit)
         if isinstance(one, nodes.DistinctValues):
-            return self._distinct(query, [names[name] for name in one.by])
+            return self._distinct(rows.tree, rows.short(one.by))
         if isinstance(one, nodes.FoundKeys):
-            return self._found_keys(one, query, names, schema)
+            return self._found_keys(one, rows)
         if isinstance(one, nodes.Bins):
-            own, kind = names[one.column], schema.kind(one.column)
-            kept = [names[name] for name in one.by]
+            own, kept = rows.names[one.column], rows.short(one.by)
             both = [sql.column(name) for name in dict.fromkeys([*kept, own])]
-            known = sql.select(both, query, sql.not_null(own))
+            known, kind = (
+                sql.select(both, rows.tree, sql.not_null(own)),
+                rows.schema.kind(one.column),
+            )
             search = Search(self._dialect, self._array, known, kept, own, kind, one.edges)
             if not one.by:
                 return search.counted()
-            count = exp.Count(this=exp.Star())
-            return self._groups(one, [count], search.located(), names, schema, "b")
-        values = self._values(one, names)
-        if isinstance(one, nodes.Grouped) or (not isinstance(one, nodes.Sum) and one.by):
-            return self._groups(one, values, query, names, schema)
-        return sql.select(values, query)
+            return self._groups(one, [exp.Count(this=exp.Star())], rows, search.located(), "b")
+        values = [self._term(each, rows) for each in one.of]
+        return (
+            self._groups(one, values, rows, rows.tree) if one.by else sql.select(values, rows.tree)
+        )
 
-    def _values(self, one: nodes.Aggregate, names: dict[str, str]) -> list[Any]:
-        """Return the integers of rows that are added up."""
-        if isinstance(one, nodes.Powers):
-            return self._powers(one, names)
-        if isinstance(one, nodes.Several):
-            return [value for part in one.of for value in self._values(part, names)]
-        value = one.value if isinstance(one, nodes.Sum | nodes.Grouped) else None
-        return [exp.Count(this=exp.Star()) if value is None else self._sum(value, names)]
+    def _term(self, one: nodes.Term, rows: Query) -> Any:
+        """Return the sum of a term over rows. Squares fit 64 bits."""
+        if one.value is None:
+            return exp.Count(this=exp.Star())
+        own = sql.column(rows.names[one.value.column])
+        if one.power == 0:
+            return exp.Count(this=own)
+        steps = self._quantised(one.value, own)
+        if one.power == 2:
+            steps = sql.binary(exp.Mul, steps, steps.copy())
+        return sql.or_else(exp.Sum(this=self._dialect.wide(steps)), sql.number(0))
 
     @staticmethod
     def _distinct(query: Any, names: list[str]) -> Any:
@@ -327,122 +307,75 @@ class Renderer:
         if len(names) == 1:
             distinct = exp.Distinct(expressions=[sql.column(names[0])])
             return sql.select([exp.Count(this=distinct)], query)
-        columns, known = [sql.column(of) for of in names], sql.not_null(names[0])
-        for of in names[1:]:
-            known = sql.conjunction(known, sql.not_null(of))
+        columns, known = list(map(sql.column, names)), sql.conjunction(*map(sql.not_null, names))
         distinct = sql.select(columns, query, known).group_by(*columns, copy=False)
         return sql.select([exp.Count(this=exp.Star())], distinct)
 
     def _groups(
         self,
-        one: nodes.Grouped | nodes.Powers | nodes.Several | nodes.Bins,
+        one: nodes.Sums | nodes.Bins,
         values: list[Any],
-        query: exp.Expression,
-        names: dict[str, str],
-        schema: Schema,
+        rows: Query,
+        query: Any,
         *within: str,
     ) -> Any:
         """Aggregate first and join with the public keys then: a join of groups, not of rows."""
-        by = [names[name] for name in one.by]
-        short = [f"n{place}" for place in range(len(values))]
+        by, short = rows.short(one.by), [f"n{place}" for place in range(len(values))]
         named = [exp.alias_(each, name) for each, name in zip(values, short, strict=True)]
         groups = [sql.column(name) for name in (*by, *within)]
         grouped = sql.select([*groups, *named], query).group_by(*groups, copy=False)
         keys = [f"k{place}" for place in range(len(by))]
-        rows = [(*key, place) for place, key in enumerate(one.keys)]
-        kinds = [schema.kind(name) for name in one.by]
-        public = self._public(rows, [*keys, "i"], [*kinds, int])
+        placed = [(*key, place) for place, key in enumerate(one.keys)]
+        public = sql.subquery(self._public(placed, [*keys, "i"], [*rows.kinds(one.by), int]), "k")
         columns = [exp.column("i", "k"), *(exp.column(name, "t") for name in (*within, *short))]
         joined = exp.select(*columns, copy=False).from_(sql.subquery(grouped, "t"), copy=False)
-        return joined.join(
-            sql.subquery(public, "k"), on=sql.equal(by, keys), join_type="inner", copy=False
-        )
+        return joined.join(public, on=sql.equal(by, keys), join_type="inner", copy=False)
 
-    def _found_keys(
-        self, one: nodes.FoundKeys, query: Any, names: dict[str, str], schema: Schema
-    ) -> Any:
+    def _found_keys(self, one: nodes.FoundKeys, rows: Query) -> Any:
         """Count distinct pairs of a unit and a key, apart by the number of keys of the unit."""
-        by, unit = [names[name] for name in one.by], _of(names, schema)
-        found = None
-        for name, own in zip(one.by, by, strict=True):
-            conditions = [sql.not_null(own)]
-            kind = schema.kind(name)
+        by, kinds, conditions = rows.short(one.by), rows.kinds(one.by), []
+        for own, kind in zip(by, kinds, strict=True):
+            conditions.append(sql.not_null(own))
             if kind in (date, datetime):  # others cannot be handed out by drivers
-                conditions += [
-                    sql.known(
-                        order(this=sql.column(own), expression=self._dialect.constant(end, kind))
-                    )
-                    for order, end in ((exp.GTE, kind.min), (exp.LTE, kind.max))
-                ]
-            for condition in conditions:
-                found = condition if found is None else sql.conjunction(found, condition)
-        both = list(map(sql.column, dict.fromkeys([*unit, *by])))
-        pairs = sql.select(both, query, found).group_by(*both, copy=False)
-        of_unit = exp.alias_(sql.window(exp.Count(this=exp.Star()), unit, []), "j")
+                for sign, end in ((">=", kind.min), ("<=", kind.max)):
+                    ends = self._dialect.constant(end, kind)
+                    conditions.append(sql.known(sql.compare(sql.column(own), sign, ends)))
+        both = list(map(sql.column, dict.fromkeys([*rows.unit, *by])))
+        pairs = sql.select(both, rows.tree, sql.conjunction(*conditions))
+        pairs = pairs.group_by(*both, copy=False)
+        of_unit = exp.alias_(sql.window(exp.Count(this=exp.Star()), rows.unit, []), "j")
         columns = [*map(sql.column, by), sql.column("j")]
         numbered = sql.select([*columns[:-1], of_unit], pairs)
         told = [  # drivers hand out timestamps differently, and all engines write the same text
-            cast(own.copy(), str) if schema.kind(name) is datetime else own
-            for name, own in zip(one.by, columns, strict=False)
+            cast(own.copy(), str) if kind is datetime else own
+            for own, kind in zip(columns, kinds, strict=False)
         ]
         counted = sql.select([*told, columns[-1], exp.Count(this=exp.Star())], numbered)
         return counted.group_by(*(each.copy() for each in columns), copy=False)
 
-    def _per_unit(
-        self, value: nodes.Quantised | None, query: exp.Expression, names: dict[str, str], unit: str
-    ) -> Any:
+    def _per_unit(self, value: nodes.Quantised | None, rows: Query) -> Any:
         """Return a query of each unit ``u`` and its integer ``n``, which is not clipped."""
-        number = exp.Count(this=exp.Star()) if value is None else self._sum(value, names)
-        own = sql.column(names[unit])
-        found = sql.select([exp.alias_(own, "u"), exp.alias_(number, "n")], query)
+        number, own = self._term(nodes.Term(value), rows), sql.column(*rows.unit)
+        found = sql.select([exp.alias_(own, "u"), exp.alias_(number, "n")], rows.tree)
         return found.group_by(own.copy(), copy=False)
 
-    def _sum(self, value: nodes.Quantised, names: dict[str, str]) -> Any:
-        return self._total(self._dialect.wide(self._quantised(value, names)))
-
-    def _powers(self, one: nodes.Powers, names: dict[str, str]) -> list[Any]:
-        """Return the number of values, their sum, and that of their squares, which fit 64 bits."""
-        steps = self._quantised(one.value, names)
-        found = [exp.Count(this=sql.column(names[one.value.column])), steps]
-        if one.order == 2:
-            found.append(exp.Paren(this=exp.Mul(this=steps.copy(), expression=steps.copy())))
-        return [found[0], *(self._total(self._dialect.wide(each)) for each in found[1:])]
-
-    def _quantised(self, value: nodes.Quantised, names: dict[str, str]) -> Any:
-        own = names[value.column]
-        if value.factor is None:
-            return self._clamped(own, value.lower, value.upper, int)
-        return self._steps(value, own, value.factor)
-
-    @staticmethod
-    def _total(number: Any) -> Any:
-        """Return the sum of a number over rows; 0 of none."""
-        return exp.Coalesce(this=exp.Sum(this=number), expressions=[exp.Literal.number(0)])
-
-    def _clamped(self, own: str, lower: Any, upper: Any, kind: type) -> Any:
-        """Return the value between two bounds; NULL of NULL."""
-        low, high = self._dialect.constant(lower, kind), self._dialect.constant(upper, kind)
-        cases = [
-            (exp.LTE(this=sql.column(own), expression=low), low.copy()),
-            (exp.GTE(this=sql.column(own), expression=high), high.copy()),
-        ]
-        return exp.Paren(this=sql.case(cases, sql.column(own)))
-
-    def _steps(self, value: nodes.Quantised, own: str, factor: float) -> Any:
-        """Return ``floor(x * factor + 0.5)`` of the clamped value x.
+    def _quantised(self, value: nodes.Quantised, own: Any) -> Any:
+        """Return the integer of a value x: clamped, or ``floor(x * factor + 0.5)`` of that.
 
         Of tiny values this is 0. Where underflow is an error, the product is not computed of them.
         """
-        constant, tiny = self._dialect.constant, SMALLEST / factor
-        clamped = self._clamped(own, value.lower, value.upper, float)
-        product = exp.Mul(this=clamped.copy(), expression=constant(factor, float))
-        half = exp.Add(this=exp.Paren(this=product), expression=constant(0.5, float))
+        kind, factor = int if value.factor is None else float, value.factor
+        constant = self._dialect.constant
+        ends = constant(value.lower, kind), constant(value.upper, kind)
+        clamped = sql.clamped(own, *ends)
+        if factor is None:
+            return clamped
+        product = sql.binary(exp.Mul, clamped.copy(), constant(factor, float))
+        half = exp.Add(this=product, expression=constant(0.5, float))
         steps = self._dialect.whole(exp.Floor(this=half))
         if not self._dialect.underflows:
             return steps
-        small = sql.conjunction(
-            exp.GT(this=clamped.copy(), expression=constant(-tiny, float)),
-            exp.LT(this=clamped, expression=constant(tiny, float)),
-        )
-        cases = [(sql.is_null(sql.column(own)), exp.Null()), (small, exp.Literal.number(0))]
-        return exp.Paren(this=sql.case(cases, steps))
+        tiny = SMALLEST / factor
+        above = sql.compare(clamped, ">", constant(-tiny, float))
+        small = sql.conjunction(above, sql.compare(clamped, "<", constant(tiny, float)))
+        return sql.case([(sql.is_null(own), exp.Null()), (small, sql.number(0))], steps)

@@ -11,96 +11,20 @@ from typing import Any
 
 from .dialects import exp
 
-ALLOWED = frozenset(
-    {
-        # queries
-        exp.Select,
-        exp.From,
-        exp.Offset,  # of 0 rows, which PostgreSQL does not merge with the query around it
-        exp.Where,
-        exp.Group,
-        exp.Join,
-        exp.Subquery,
-        exp.Table,
-        exp.TableAlias,
-        exp.Alias,
-        exp.Aliases,
-        exp.Column,
-        exp.Identifier,
-        # values
-        exp.Literal,
-        exp.Boolean,
-        exp.Null,
-        exp.Neg,
-        exp.Parameter,
-        exp.Placeholder,
-        exp.Cast,
-        exp.DataType,
-        exp.DataTypeParam,
-        exp.Collate,
-        exp.Unnest,
-        exp.Inline,
-        exp.ArraysZip,
-        exp.VarMap,
-        exp.Array,
-        # conditions
-        exp.And,
-        exp.Or,
-        exp.Not,
-        exp.Paren,
-        exp.EQ,
-        exp.NEQ,
-        exp.LT,
-        exp.LTE,
-        exp.GT,
-        exp.GTE,
-        exp.In,
-        exp.Is,
-        exp.Case,
-        exp.If,
-        exp.Coalesce,
-        exp.Nullif,
-        # arithmetic of one row
-        exp.Add,
-        exp.Sub,
-        exp.Mul,
-        exp.Div,
-        exp.IntDiv,
-        exp.Floor,
-        exp.Greatest,
-        exp.Least,
-        exp.TryCast,
-        exp.Extract,
-        exp.Var,
-        exp.RegexpLike,
-        exp.DPipe,
-        exp.MD5,
-        exp.WidthBucket,  # which only PostgreSQL searches with
-        # aggregates and windows
-        exp.Count,
-        exp.Distinct,
-        exp.Star,
-        exp.Sum,
-        exp.Window,
-        exp.RowNumber,
-        exp.DenseRank,
-        exp.Order,
-        exp.Ordered,
-        exp.ReadParquet,  # which only DuckDB reads
-    }
-)
+_NAMES = """
+    Select From Where Group Join Subquery Table TableAlias Alias Aliases Column Identifier
+    Literal Boolean Null Parameter Placeholder Cast TryCast DataType DataTypeParam Collate
+    Array Unnest Inline ArraysZip VarMap
+    And Or Not Paren EQ NEQ LT LTE GT GTE In Is Case If Coalesce Nullif RegexpLike
+    Neg Add Sub Mul Div IntDiv Floor Greatest Least Extract Var DPipe MD5
+    Count Distinct Star Sum Window RowNumber DenseRank Order Ordered
+    ReadParquet WidthBucket Offset
+"""  # the last ones: of DuckDB, of PostgreSQL, and of 0 rows, which PostgreSQL does not merge
+ALLOWED = frozenset(getattr(exp, name) for name in _NAMES.split())
 CALLED = frozenset({"FROM_JSON", "MAKE_TIMESTAMP", "EPOCH_US", "HISTOGRAM", "MAP_VALUES"})
-COMPOUND = (  # their operands have parentheses, or the text would be read as another tree
-    exp.And,
-    exp.Or,
-    exp.Not,
-    exp.Add,
-    exp.Sub,
-    exp.Mul,
-    exp.Div,
-    exp.IntDiv,
-    exp.DPipe,
-)
+# their operands have parentheses, or the text would be read as another tree
+_OPERATIONS = "And Or Not Add Sub Mul Div IntDiv DPipe"
+COMPOUND = tuple(getattr(exp, name) for name in _OPERATIONS.split())
 
 
 def check_syntax(tree: exp.Expression) -> None:

@@ -88,7 +88,7 @@ class Values:
     def comparison(self, one: Node) -> Any:
         """Return a comparison, which is false on NULL."""
         left, right = map(self.value, one.of)
-        return sql.known(sql.COMPARISONS[one.operation](this=left, expression=right))
+        return sql.known(sql.compare(left, one.operation, right))
 
     def connective(self, one: Node) -> Any:
         """Return a conjunction or a disjunction."""
@@ -97,7 +97,7 @@ class Values:
 
     def negation(self, one: Node) -> Any:
         """Return a negation."""
-        return exp.Paren(this=exp.Not(this=exp.Paren(this=self.value(*one.of))))
+        return sql.paren(sql.inverted(self.value(*one.of)))
 
     def holds(self, one: Node) -> Any:
         """Return a Boolean, false on NULL."""
@@ -105,7 +105,7 @@ class Values:
 
     def is_null(self, one: Node) -> Any:
         """Return whether a value is NULL."""
-        return exp.Paren(this=sql.is_null(self.value(*one.of)))
+        return sql.paren(sql.is_null(self.value(*one.of)))
 
     def is_in(self, one: Node) -> Any:
         """Return whether a value is one of some constants."""
@@ -119,19 +119,19 @@ class Values:
 
     def arithmetic(self, one: Node) -> Any:
         """Return a sum, difference, product or quotient."""
-        make, options = _ARITHMETIC[one.operation], {}
+        make = _ARITHMETIC[one.operation]
         if one.kind is float:
             scaled = one.operation in "*/"
-            left, right = (self._tame(each, scaled=scaled) for each in one.of)
-            if make is exp.Div:
-                options = {"typed": True, "safe": False}
-            return exp.Paren(this=make(this=left, expression=right, **options))
+            options = {"typed": True, "safe": False} if make is exp.Div else {}
+            return sql.binary(
+                make, *(self._tame(each, scaled=scaled) for each in one.of), **options
+            )
         left, right = map(self.value, one.of)
         low, high = exact_reach(one.operation, *one.of)
         if WHOLE[0] <= low and high <= WHOLE[1]:
-            return exp.Paren(this=make(this=left, expression=right))
-        wide = make(this=self._dialect.exact(left), expression=self._dialect.exact(right))
-        return self._dialect.narrow(exp.Paren(this=wide))
+            return sql.binary(make, left, right)
+        exact = self._dialect.exact
+        return self._dialect.narrow(sql.binary(make, exact(left), exact(right)))
 
     def _tame(self, one: Node, *, scaled: bool) -> Any:
         """Return an operand of float arithmetic, which then cannot overflow.
@@ -149,18 +149,14 @@ class Values:
             return self.value(one)
         own, cases = self._named(one), []
         if large:
-            beyond = sql.disjunction(
-                exp.LT(this=own, expression=self._float(-MOST_FLOAT)),
-                exp.GT(this=own.copy(), expression=self._float(MOST_FLOAT)),
-            )
-            cases.append((beyond, exp.Null()))
+            below = sql.compare(own, "<", self._float(-MOST_FLOAT))
+            above = sql.compare(own, ">", self._float(MOST_FLOAT))
+            cases.append((sql.disjunction(below, above), exp.Null()))
         if small:
-            tiny = sql.conjunction(
-                exp.GT(this=own.copy(), expression=self._float(-LEAST_FLOAT)),
-                exp.LT(this=own.copy(), expression=self._float(LEAST_FLOAT)),
-            )
-            cases.append((tiny, self._float(0.0)))
-        return exp.Paren(this=sql.case(cases, own.copy()))
+            above = sql.compare(own, ">", self._float(-LEAST_FLOAT))
+            below = sql.compare(own, "<", self._float(LEAST_FLOAT))
+            cases.append((sql.conjunction(above, below), self._float(0.0)))
+        return sql.case(cases, own)
 
     def _float(self, value: float) -> Any:
         return self._dialect.constant(value, float)
@@ -175,47 +171,35 @@ class Values:
         if low >= 0:
             return self._quotient(self.value(left), self.value(right))
         own, by = self._named(left), self._named(right)
-        mirrored = exp.Neg(this=exp.Paren(this=exp.Add(this=own, expression=exp.Literal.number(1))))
-        below = exp.Neg(this=self._quotient(exp.Paren(this=mirrored), by))
-        shifted = exp.Paren(
-            this=exp.Sub(this=exp.Paren(this=below), expression=exp.Literal.number(1))
-        )
-        positive = exp.GTE(this=own.copy(), expression=exp.Literal.number(0))
-        return exp.Paren(
-            this=sql.case([(positive, self._quotient(own.copy(), by.copy()))], shifted)
-        )
+        mirrored = exp.Neg(this=sql.binary(exp.Add, own, sql.number(1)))
+        below = exp.Neg(this=self._quotient(sql.paren(mirrored), by))
+        shifted = sql.binary(exp.Sub, sql.paren(below), sql.number(1))
+        positive = sql.compare(own, ">=", sql.number(0))
+        return sql.case([(positive, self._quotient(own.copy(), by.copy()))], shifted)
 
     def _quotient(self, left: Any, right: Any) -> Any:
-        return exp.Paren(this=self._dialect.quotient(left, right))
+        return sql.paren(self._dialect.quotient(left, right))
 
     def clip(self, one: Node) -> Any:
         """Return a value between two bounds; NULL of NULL."""
         (of,) = one.of
-        own, (low, high) = self._named(of), (self.constant(each, of.kind) for each in one.given)
-        cases = [
-            (exp.LTE(this=own, expression=low), low.copy()),
-            (exp.GTE(this=own.copy(), expression=high), high.copy()),
-        ]
-        return exp.Paren(this=sql.case(cases, own.copy()))
+        return sql.clamped(self._named(of), *(self.constant(each, of.kind) for each in one.given))
 
     def cut(self, one: Node) -> Any:
         """Return the label of a value's bin, by bisection."""
         (of,) = one.of
         edges, labels, closed = one.given
-        own, compare = self._named(of), exp.LT if closed else exp.LTE
+        own, sign = self._named(of), "<" if closed else "<="
 
         def between(low: int, high: int) -> Any:  # the value is in one of the bins low..high
             if low == high:
                 return self.constant(labels[low], one.kind)
             middle = (low + high) // 2
-            edge = self.constant(edges[middle], of.kind)
-            below = compare(this=own.copy(), expression=edge)
-            return exp.Paren(
-                this=sql.case([(below, between(low, middle))], between(middle + 1, high))
-            )
+            below = sql.compare(own, sign, self.constant(edges[middle], of.kind))
+            return sql.case([(below, between(low, middle))], between(middle + 1, high))
 
         found = between(0, len(edges))
-        return exp.Paren(this=sql.case([(sql.is_null(own), exp.Null())], found))
+        return sql.case([(sql.is_null(own), exp.Null())], found)
 
     # --- choices -------------------------------------------------------------------------------
 
@@ -224,21 +208,19 @@ class Values:
         trees = [self.value(each) for each in one.of]
         pairs = len(trees) // 2
         cases = list(zip(trees[: 2 * pairs : 2], trees[1 : 2 * pairs : 2], strict=True))
-        return exp.Paren(this=sql.case(cases, trees[-1] if len(trees) % 2 else exp.Null()))
+        return sql.case(cases, trees[-1] if len(trees) % 2 else exp.Null())
 
     def fill_null(self, one: Node) -> Any:
         """Return the first value that is not NULL."""
-        own, other = map(self.value, one.of)
-        return exp.Coalesce(this=own, expressions=[other])
+        return sql.or_else(*map(self.value, one.of))
 
     # --- dates and casts -----------------------------------------------------------------------
 
     def part(self, one: Node) -> Any:
         """Return a part of a date or timestamp."""
         (of,) = one.of
-        own = self._named(of)
-        found = exp.Extract(this=exp.var(self._dialect.parts[str(one.given)]), expression=own)
-        return self._if_known(of, cast(found, int))
+        part = exp.var(self._dialect.parts[str(one.given)])
+        return self._if_known(of, cast(exp.Extract(this=part, expression=self._named(of)), int))
 
     def cast(self, one: Node) -> Any:
         """Return a value in another type; NULL if it has none."""
@@ -249,40 +231,37 @@ class Values:
         if of.kind in _FIRST:
             return self._if_known(of, self._dialect.read(cast(own, one.kind), one.kind))
         if of.kind is bool:
-            cases = [(sql.is_null(own), exp.Null()), (own.copy(), exp.Literal.number(1))]
-            return exp.Paren(this=sql.case(cases, exp.Literal.number(0)))
+            cases = [(sql.is_null(own), exp.Null()), (own, sql.number(1))]
+            return sql.case(cases, sql.number(0))
         if of.kind is str:
             matches = self._dialect.matches(own, _INTEGER if one.kind is int else _DAY)
             if one.kind is int:
                 found = self._dialect.narrow(self._dialect.exact(own.copy()))
             else:
-                year = exp.GTE(this=own.copy(), expression=self.constant("0001", str))
+                year = sql.compare(own, ">=", self.constant("0001", str))
                 matches, found = sql.conjunction(matches, year), cast(own.copy(), date)
-            return exp.Paren(this=sql.case([(matches, found)], exp.Null()))
+            return sql.case([(matches, found)], exp.Null())
         return self._whole(own)
 
     def _whole(self, own: Any) -> Any:
         """Return a float without its fraction, as an integer."""
-        inside = sql.conjunction(
-            exp.GT(this=own, expression=self._float(float(-_BEYOND))),
-            exp.LT(this=own.copy(), expression=self._float(float(_BEYOND))),
-        )
-        below = exp.LT(this=own.copy(), expression=self._float(0.0))
-        up = exp.Neg(this=exp.Floor(this=exp.Paren(this=exp.Neg(this=own.copy()))))
+        above = sql.compare(own, ">", self._float(float(-_BEYOND)))
+        inside = sql.conjunction(above, sql.compare(own, "<", self._float(float(_BEYOND))))
+        up = exp.Neg(this=exp.Floor(this=sql.paren(exp.Neg(this=own.copy()))))
         cases = [
-            (exp.Paren(this=exp.Not(this=exp.Paren(this=sql.known(inside)))), exp.Null()),
-            (below, cast(exp.Paren(this=up), int)),
+            (sql.paren(sql.inverted(sql.known(inside))), exp.Null()),
+            (sql.compare(own, "<", self._float(0.0)), cast(sql.paren(up), int)),
         ]
-        return exp.Paren(this=sql.case(cases, cast(exp.Floor(this=own.copy()), int)))
+        return sql.case(cases, cast(exp.Floor(this=own.copy()), int))
 
     def _if_known(self, of: Node, found: Any) -> Any:
         """Return what is found of a date or timestamp of the years 1 to 9999, else NULL."""
         own = self._named(of)
+        after = sql.compare(own, ">=", self.constant(_FIRST[of.kind], of.kind))
         inside = sql.conjunction(
-            exp.GTE(this=own, expression=self.constant(_FIRST[of.kind], of.kind)),
-            exp.LTE(this=own.copy(), expression=self.constant(_LAST[of.kind], of.kind)),
+            after, sql.compare(own, "<=", self.constant(_LAST[of.kind], of.kind))
         )
-        return exp.Paren(this=sql.case([(inside, found)], exp.Null()))
+        return sql.case([(inside, found)], exp.Null())
 
 
 def _is_whole(one: Node) -> bool:

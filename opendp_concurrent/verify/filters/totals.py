@@ -52,11 +52,10 @@ def worst_loss(
     :example:
 
     >>> from fractions import Fraction
-    >>> from opendp_concurrent.accounts.rule import Within
     >>> menu = [oc.verify.Item("response", 0.1, oc.verify.randomized_response(0.1))]
     >>> measure = oc.measures.composition_measure(dp.max_divergence())
     >>> start = oc.accumulators.basic().start(measure)
-    >>> worst = oc.verify.worst_loss(menu, start, Within(0.3), losses=[Fraction(0.1)])
+    >>> worst = oc.verify.worst_loss(menu, start, oc.verify.Within(0.3), losses=[Fraction(0.1)])
     >>> worst == 2 * Fraction(0.1)  # three times the double 0.1 is more than the double 0.3
     True
     """
@@ -82,11 +81,10 @@ def worst_mean_loss(
 
     :example:
 
-    >>> from opendp_concurrent.accounts.rule import Within
     >>> menu = [oc.verify.Item("response", 0.5, oc.verify.randomized_response(0.5))]
     >>> measure = oc.measures.composition_measure(dp.max_divergence())
     >>> start = oc.accumulators.basic().start(measure)
-    >>> oc.verify.worst_mean_loss(menu, start, Within(1.0))  # 2 * 0.5 * tanh(0.25)
+    >>> oc.verify.worst_mean_loss(menu, start, oc.verify.Within(1.0))  # 2 * 0.5 * tanh(0.25)
     0.24491...
     """
     return _worse_order(mean_loss, menu, accumulator, rule, most)
@@ -105,11 +103,10 @@ def worst_renyi(
 
     :example:
 
-    >>> from opendp_concurrent.accounts.rule import Within
     >>> menu = [oc.verify.Item("response", 0.5, oc.verify.randomized_response(0.5))]
     >>> measure = oc.measures.composition_measure(dp.max_divergence())
     >>> start = oc.accumulators.basic().start(measure)
-    >>> oc.verify.worst_renyi(menu, start, Within(1.0), order=2.0)
+    >>> oc.verify.worst_renyi(menu, start, oc.verify.Within(1.0), order=2.0)
     0.45467...
     >>> 2 * oc.verify.randomized_response(0.5).renyi(2.0)
     0.45467...

@@ -356,7 +356,7 @@ def charge_anew(store, name, column, value):
     [
         ("time", 9 * 10**17, r"its time \(900000000000000000\) is not in years 1"),
         ("time", -(2**63), "is not in years 1"),
-        ("time", 1.5, "its time is not an integer"),
+        ("time", 1.5, r"its time \(1.5\) is not in years 1"),
         ("label", "\0", "its label is not text"),
         ("mechanism", "a\0b", "its mechanism is not text"),
         ("d_mid", deep(200_000), "not an exact record"),

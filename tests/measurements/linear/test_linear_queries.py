@@ -12,7 +12,7 @@ import opendp.prelude as dp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import eye_array
+from scipy.sparse import csr_array
 from scipy.stats import binom, norm
 
 import opendp_concurrent as oc
@@ -313,7 +313,7 @@ def test_an_audit_finds_no_more_than_the_loss(method):
         ((PURE, 1.0), {"method": "optimum"}, InvalidValueError, "^method .* one of .* p-identity"),
         ((ZCDP, 1.0), {"queries": np.zeros((0, 8))}, InvalidValueError, "^queries"),
         ((ZCDP, 1.0), {"queries": [[math.nan] * 8]}, InvalidValueError, r"^queries\[0\]"),
-        ((ZCDP, 1.0), {"queries": eye_array(8)}, InvalidTypeError, "^queries"),
+        ((ZCDP, 1.0), {"queries": csr_array(np.eye(8))}, InvalidTypeError, "^queries"),
     ],
 )
 def test_bad_input(arguments, more, error, match):

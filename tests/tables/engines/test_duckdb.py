@@ -61,7 +61,7 @@ def test_why_a_view_of_casts_alone_is_refused():
     )
     query = "SELECT person, CAST(age AS INT) AS age, CAST(seen AS DATE) AS day FROM visits"
     ((parsed,),) = connection.execute("SELECT json_serialize_sql($1)", [query]).fetchall()
-    assert parts_of(json.loads(parsed)) - {None} == {"COLUMN_REF", "CAST", "TYPE"}
+    assert parts_of(json.loads(parsed)) - {None, "TYPE"} == {"COLUMN_REF", "CAST"}
     connection.execute(f"CREATE VIEW seen AS {query}")
     days = []
     for zone in ("UTC", "Asia/Tokyo"):
