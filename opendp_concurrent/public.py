@@ -7,6 +7,12 @@ from difflib import get_close_matches
 from typing import NoReturn
 
 _ROOMS: dict[str, Sequence[str]] = {}  # public names of each module that was imported
+_OF_OPENDP = {  # what stands for its constructors here
+    "make_adaptive_composition": "make_concurrent_composition",
+    "make_sequential_composition": "make_concurrent_composition",
+    "make_fully_adaptive_composition": "make_concurrent_odometer",
+    "make_privacy_filter": "make_concurrent_filter",
+}
 
 
 def names_of(
@@ -15,11 +21,12 @@ def names_of(
     """Return ``__getattr__`` and ``__dir__`` of a module with these public names."""
     _ROOMS[module] = names
 
-    def unknown(name: str) -> NoReturn:
+    def unknown(wrong: str) -> NoReturn:
         places = {one: room for room, known in _ROOMS.items() for one in known}
         places |= dict.fromkeys(names, module)
+        name = _OF_OPENDP.get(wrong, wrong)
         near = get_close_matches(name, () if name.startswith("_") else places, n=1, cutoff=0.8)
         hint = f"; did you mean {places[near[0]]}.{near[0]}?" if near else ""
-        raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
+        raise AttributeError(f"module {module!r} has no attribute {wrong!r}{hint}")
 
     return unknown, lambda: sorted(names)

@@ -163,6 +163,8 @@ def test_dir_of_a_room_lists_public_names_only(name):
         ("c", "make_limitd", "c.make_limited"),
         ("m", "make_sparse_vectr", "m.make_sparse_vector"),
         ("m", "make_stream_clamp", "t.make_stream_clamp"),
+        ("c", "make_privacy_filter", "c.make_concurrent_filter"),
+        ("c", "make_fully_adaptive_composition", "c.make_concurrent_odometer"),
         ("t", "then_wher", "t.then_where"),
         ("accumulators", "advancd", "accumulators.advanced"),
         ("fdp", "TradeofFunction", "fdp.TradeoffFunction"),
