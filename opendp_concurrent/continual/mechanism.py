@@ -63,19 +63,6 @@ class Resumable(Protocol):
 class Checked:
     """Check updates, count steps, and halt at an invalid update."""
 
-    __slots__ = (
-        "__weakref__",
-        "_behind",
-        "_call",
-        "_halted",
-        "_horizon",
-        "_items",
-        "_lineage",
-        "_machine",
-        "_steps",
-        "name",
-    )
-
     def __init__(
         self,
         machine: ContinualMachine,

@@ -221,7 +221,7 @@ def _picture(summary: Summary, terms: Terms, entries: Sequence[Entry]) -> str:
     whole, _ = spending(summary, entries, "time")
     by = "limit" if summary.limits else "block"
     parts, number = spending(summary, entries, by, _LINES)
-    lines = [whole[0]._replace(name="the budget"), *parts]
+    lines = [Line("the budget", *whole[0][1:]), *parts]
     times = [one.time.timestamp() for one in entries]
     day = _DAY.total_seconds()
     start, end = min(times) // day * day, min((max(times) // day + 1) * day, _LAST)
