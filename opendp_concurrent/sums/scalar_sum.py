@@ -10,15 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, isinf
-from typing import TYPE_CHECKING
 
 from ..arguments import checks
 from ..exact.rounding import from_units_down, from_units_up, to_units
 from ..types import Loss
 from .accumulator import times
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _units = lru_cache(maxsize=4096)(to_units)  # of losses and bounds, few of which are distinct
 
@@ -65,21 +61,21 @@ class ScalarSum:
 
     def amounts(self, d_mid: Loss) -> tuple[int | None]:
         """Return the units of a launch."""
-        return (type(self)().after(d_mid).units,)
+        return (ScalarSum().after(d_mid).units,)
 
     def limits(self, d_out: float) -> tuple[int]:
         """Return the units of a finite bound."""
         return (_units(d_out),)
 
-    def of_amounts(self, totals: Sequence[int]) -> Self:
+    def of_amounts(self, totals: Sequence[int]) -> ScalarSum:
         """Return the sum of these units."""
-        return type(self)(*totals)
+        return ScalarSum(*totals)
 
     def to_record(self) -> str | None:
         """Return the units in hexadecimal, or None if infinite."""
         return None if self.units is None else hex(self.units)
 
     @classmethod
-    def from_record(cls, record: str | None) -> Self:
+    def from_record(cls, record: str | None) -> ScalarSum:
         """Inverse of :meth:`to_record`."""
         return cls(None if record is None else int(record, 16))

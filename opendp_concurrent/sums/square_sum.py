@@ -7,6 +7,7 @@ general not an accumulator under adaptively chosen parameters.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, isinf
@@ -17,7 +18,6 @@ from ..arguments.written import written
 from ..exact.rounding import SMALLEST, sqrt_down, sqrt_up
 from ..types import Loss
 from .accumulator import Divided, times
-from .scalar_sum import ScalarSum
 
 if TYPE_CHECKING:
     from ..measures.measure import CompositionMeasure
@@ -30,13 +30,19 @@ def _square(value: float | Fraction) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class SquareSum(ScalarSum):
+class SquareSum:
     """Exact sum of squares, as a multiple of 2**-(2 * SMALLEST); None when it is infinite."""
+
+    units: int | None = 0
 
     @property
     def loss(self) -> float:
         """Return the least double whose square is at least the exact sum."""
         return inf if self.units is None else sqrt_up(self.units)
+
+    def read(self, d_mid: Loss) -> Loss:
+        """Return ``d_mid``."""
+        return d_mid
 
     def after(self, d_mid: Loss, count: int = 1) -> SquareSum:
         """Add ``count`` times the square of ``d_mid``."""
@@ -59,9 +65,21 @@ class SquareSum(ScalarSum):
             return 0.0
         return sqrt_down(max(0, _square(d_out) - self.units))
 
+    def amounts(self, d_mid: Loss) -> tuple[int | None]:
+        """Return the square of a launch's loss."""
+        return (SquareSum().after(d_mid).units,)
+
     def limits(self, d_out: float) -> tuple[int]:
         """Return the square of a finite bound."""
         return (_square(d_out),)
+
+    def of_amounts(self, totals: Sequence[int]) -> SquareSum:
+        """Return the sum of these squares."""
+        return SquareSum(*totals)
+
+    def to_record(self) -> str | None:
+        """Return the units in hexadecimal, or None if infinite."""
+        return None if self.units is None else hex(self.units)
 
 
 @written("squares")
@@ -79,7 +97,7 @@ class Squares(Divided):
 
     def from_record(self, measure: CompositionMeasure | None, record: str | None) -> SquareSum:
         """Inverse of :meth:`SquareSum.to_record`."""
-        return SquareSum.from_record(record)
+        return SquareSum(None if record is None else int(record, 16))
 
     def __repr__(self) -> str:
         return "root of the sum of squares"
