@@ -177,7 +177,7 @@ class Launcher:
             raise
         charged[0] = True
         self._offers.remember(price)
-        return hide_errors(permit.opaque, permit.run, self._run, price.own, permit, token)
+        return hide_errors(permit, permit.run, self._run, price.own, permit, token)
 
     def _run(self, query: Query, permit: Lifecycle, token: Sealed) -> Any:
         if isinstance(query, ConcurrentMeasurement):

@@ -76,8 +76,8 @@ class Updatable:
         """
         self._send(Updates(items))
 
-    def _send(self, message: DataMessage) -> None:
-        raise NotImplementedError
+    def _send(self: Any, message: DataMessage) -> None:
+        self(message)
 
 
 class OwnStreamQueryable(Updatable, QueryOnlyQueryable):

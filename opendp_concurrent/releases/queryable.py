@@ -71,7 +71,7 @@ class SharedReleaseQueryable(Handle, Queryable):
             else:
                 session.account.check_open()
             levels.check(asked)
-            return hide_errors(session.account.lifecycle.opaque, levels.at, asked)
+            return hide_errors(session.account.lifecycle, levels.at, asked)
 
     @property
     def finest(self) -> float:
