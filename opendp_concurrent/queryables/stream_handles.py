@@ -58,7 +58,7 @@ class FedQueryable(QueryOnlyQueryable):
 
 
 class Updatable:
-    """The methods of a handle with a stream of its own."""
+    """The methods of a handle with a stream of its own. It sends itself what is added."""
 
     def update(self, item: Item, step: int | None = None) -> None:
         """Add one item, or none (None), to the stream.
