@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 CLOSE = 1.005  # bounds on the root of the error: closer is not worth more steps
 MOST_STEPS = 200
 NOTHING = 1e-12  # of the largest eigenvalue: others belong to the null space
-FAINT = 2.0**-7  # weight of single cells, where a workload does not determine them
+FAINT = 2.0**-7  # least weight of single cells, where a workload does not determine them
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +75,14 @@ def optimum(work: Array, close: float = CLOSE) -> Optimum:
     return Optimum(best, float(least), float(reached))
 
 
-def determined(strategy: Array) -> Array:
+def determined(strategy: Array, step: float = 0.0) -> Array:
     """Return a strategy that determines all cells, so that it can be rounded.
 
     If rows are missing, rounding moves the space of the rows, and the workload is no longer in it.
     Single cells with a small weight are added. They cost a part of 2^-14 of the squared error.
+
+    :param step: what entries are rounded to multiples of; the weight is not smaller
     """
     if len(strategy) >= strategy.shape[1]:
         return strategy
-    return np.vstack([strategy, FAINT * np.eye(strategy.shape[1])])
+    return np.vstack([strategy, max(FAINT, step) * np.eye(strategy.shape[1])])

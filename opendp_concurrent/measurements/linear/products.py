@@ -100,7 +100,7 @@ class ProductStrategies:
         )
         self._shape = tuple(matrix.shape[1] for matrix in products.matrices)
         self._factors = [
-            DenseStrategies(matrix, change, sized=False, bits=self._bits, merged=False)
+            DenseStrategies(matrix, change, sized=False, bits=self._bits)
             for matrix in products.matrices
         ]
 
@@ -113,8 +113,7 @@ class ProductStrategies:
         """Return the product of a strategy of each factor; of cells, for those without it."""
         found = [one.matrix(name if name in one.names else HISTOGRAM) for one in self._factors]
         matrices = [
-            np.eye(size) if one.values is None else one.values
-            for one, size in zip(found, self._shape, strict=True)
+            factor.on_all_cells(one) for factor, one in zip(self._factors, found, strict=True)
         ]
         bits = self._bits * len(found)
         rows = [len(matrix) for matrix in matrices]

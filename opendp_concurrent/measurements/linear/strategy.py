@@ -184,17 +184,15 @@ class DenseStrategies:
     :ivar work: the queries on the cells that they tell apart, shape (queries, distinct cells)
     """
 
-    def __init__(
-        self, matrix: Array, change: Change, *, sized: bool, bits: int = BITS, merged: bool = True
-    ) -> None:
+    def __init__(self, matrix: Array, change: Change, *, sized: bool, bits: int = BITS) -> None:
         self.count, self._change, self._sized, self._bits = len(matrix), change, sized, bits
         first, place = np.arange(matrix.shape[1]), np.arange(matrix.shape[1])
-        if merged and matrix.size <= MANY:
+        if matrix.size <= MANY:
             _, first, place = np.unique(matrix, axis=1, return_index=True, return_inverse=True)
             order = np.argsort(first)  # trees add up neighbours
             first, place = first[order], np.argsort(order)[place.ravel()]
         self.work = matrix[:, first]
-        used: Any = self.work.any(axis=0) | (not merged)
+        used: Any = self.work.any(axis=0)
         if not used.any():
             used[0] = True
         self._place = np.where(used[place], (np.cumsum(used) - 1)[place], used.sum())
@@ -244,9 +242,17 @@ class DenseStrategies:
             QUERIES: self._queries,
             TREE: self._tree,
             IDENTITY: lambda: self._inverted(p_identity(self._work.T @ self._work)),
-            OPTIMUM: lambda: self._inverted(determined(optimum(self._work).matrix)),
+            OPTIMUM: lambda: self._inverted(
+                determined(optimum(self._work).matrix, 2.0**-self._bits)
+            ),
         }
         return builders[name]()
+
+    def on_all_cells(self, matrix: Matrix) -> Array:
+        """Return A on all cells: a column again for each cell that the workload does not tell."""
+        cells = self._work.shape[1]
+        values = np.eye(cells) if matrix.values is None else matrix.values
+        return np.column_stack([values, np.zeros(len(values))])[:, self._place]
 
     def _counts(self, histogram: Array) -> Array:
         """Return the counts of the cells that the workload tells apart."""
