@@ -14,7 +14,7 @@ from ...errors import InvalidTypeError, InvalidValueError
 from ...measures import CompositionMeasure
 from .histogram import Array, Universe, answers
 from .nearest import Nearest
-from .strategy import Change, release
+from .strategy import Change, check_memory, release
 
 
 @dataclass(frozen=True, eq=False)  # with slots, OpenDP's attempt to annotate it would raise
@@ -87,6 +87,8 @@ class Batch:
         queries = checks.read("linear queries", **{name: queries})
         if len(queries) == 0:
             raise InvalidValueError(f"{name} must have at least one query")
+        instead = "pass Marginals or Products, or answer them from a noisy histogram"
+        check_memory(len(queries) * universe.cells, **{name: instead})
         self.matrix: Array = np.stack(
             [universe.vector(query, each.format(row)) for row, query in enumerate(queries)]
         )
