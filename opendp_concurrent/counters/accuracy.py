@@ -5,33 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import pi, sqrt
 
-import numpy as np
 import scipy
-from opendp.measures import zero_concentrated_divergence
+from opendp.measures import max_divergence, zero_concentrated_divergence
 from opendp.mod import Measure
 
 from ..arguments.checked import Count, checked
 from ..arguments.checks import at_most, one_of, optional
 from ..exact.participations import Participations
-from .digits import best_digits
 from .dyadic import BalancedLeaves, Leaves
-from .epochs import epochs
 from .factors.buffered import endless as endless_factor
 from .methods import (
     ENDLESS_STEPS,
     GAUSSIAN,
     METHODS,
     TREES,
+    Plan,
     factor_for,
     leaves_for,
     mean_error,
     method_for,
+    plan,
 )
 from .node_noise import is_laplace
 from .window import METHODS as WINDOW_METHODS
 from .window import PLANS, method_for_window, window_error
-from .window_digits import best_window_digits
-from .window_trees import nodes_of
 
 EACH_STEP = at_most(2**24, "each step is computed; pass a smaller one")
 MOST_STEPS = at_most(2**62, "no stream has more steps")
@@ -136,7 +133,7 @@ def counter_rmse(
     divide by sqrt(2ρ), or by ε. A unit is one event, unless ``participations`` says that it has
     more.
 
-    :param steps: T, the number of steps, at most 2^62; at most 2^24 for trees with a horizon
+    :param steps: T, the number of steps, at most 2^62; at most 2^24 for "smooth"
     :param method: as in :func:`.make_counter`
     :param output_measure: tells the kind of noise; zCDP if left out
     :param endless: of the counter without a horizon, over its first T steps; else T is the horizon
@@ -157,58 +154,30 @@ def counter_rmse(
     laplace = is_laplace(measure)
     unit = Participations(participations, separation)
     method = method_for(method, None if endless else steps, measure, unit)
-    items = participations if endless else unit.within(steps)
-    if method == "square_root" and items == 1:
+    if method == "square_root" and unit.within(steps) == 1:
         return square_root_rmse(steps)
     if method in GAUSSIAN:
         factor = endless_factor(ENDLESS_STEPS) if endless else factor_for(method, steps, unit)
         return mean_error(factor, steps, unit)
-    if method == "digits":
-        return items * sqrt((_epochs_total(steps) if endless else _digits_total(steps)) / steps)
-    if endless:
-        return items * sqrt(_doubling_total(steps, laplace) / steps)
-    height, average = counter_nodes(steps, method)
-    return items * (height * sqrt(2 * average) if laplace else sqrt(height * average))
+    if method == "smooth":
+        height, average = counter_nodes(steps, method)
+        one = height * sqrt(2 * average) if laplace else sqrt(height * average)
+        return unit.within(steps) * one
+    horizon, noise = None if endless else steps, _noise(laplace)
+    made = plan(method, horizon, 1.0, noise, shift=1, largest=1, unit=unit)
+    return _mean_error(made, laplace, steps)
 
 
-def _digits_total(steps: int) -> float:
-    digits = best_digits(steps)
-    return float(2 * digits.height**2 * digits.total_nodes(steps))
+def _noise(laplace: bool) -> Measure:
+    return max_divergence() if laplace else zero_concentrated_divergence()
 
 
-def _epochs_total(steps: int) -> float:
-    """Return the sum of the variances over the steps, as in :class:`.EpochsPrefix`."""
-    before = total = 0
-    for one, count in epochs(steps):
-        node = 2 * one.digits.height**2
-        total += before * count + node * one.digits.total_nodes(count)
-        before += node * one.digits.nodes(one.length)
-    return float(total)
-
-
-def _doubling_total(steps: int, laplace: bool) -> float:
-    """Return the sum of the variances over the steps, as in :class:`.DoublingPrefix`.
-
-    In the epoch of 2^j steps, a sum has j totals, with twice the unit's variance (four times, for
-    Laplace noise, whose unit is 2), and nodes with 2j times it (4j² times).
-    """
-    total, first = 0.0, 2  # step t is number t + 1 of all epochs
-    while first <= steps + 1:
-        epoch = first.bit_length() - 1
-        count = min(first, steps + 2 - first)
-        whole, node = (8.0, 8.0 * epoch**2) if laplace else (2.0, 2.0 * epoch)
-        total += whole * epoch * count + node * _ones(count)
-        first *= 2
-    return total
-
-
-def _ones(count: int) -> int:
-    """Return the number of set bits in 0, 1, ..., count - 1."""
-    total = 0
-    for bit in range(count.bit_length()):
-        cycles, rest = divmod(count, 2 << bit)
-        total += (cycles << bit) + max(0, rest - (1 << bit))
-    return total
+def _mean_error(made: Plan, laplace: bool, answers: int) -> float:
+    """Return the root mean square error of the first answers of a plan with noise of scale 1."""
+    assert made.spread is not None
+    found, loss = made.spread(answers), made.loss(1, 1)
+    variance = 2 * loss * (loss if laplace else 1)  # of noise for a loss of 1, or of 1/2
+    return sqrt(variance * float(found.sums @ found.squares) / answers)
 
 
 _EACH_PLACE = at_most(2**16, "each step is computed; pass a smaller one")
@@ -249,12 +218,5 @@ def window_rmse(
     if method not in PLANS:
         return window_error(method, steps, unit)
     steps = _EACH_PLACE(window=window)
-    if method == "digits":
-        digits = best_window_digits(steps)
-        once, twice = digits.window_nodes(np.arange(1, steps + 1), steps)
-        total = int(once.sum() + 4 * twice.sum())
-        return participations * digits.height * sqrt(2 * total / steps)
-    height = nodes_of(steps)
-    total = sum(place.bit_count() + (steps - place).bit_count() for place in range(1, steps + 1))
-    one = height * sqrt(2 * total / steps) if laplace else sqrt(height * total / steps)
-    return participations * one
+    made = PLANS[method](steps, 1.0, _noise(laplace), 1, unit)
+    return _mean_error(made, laplace, 2 * steps)  # of two blocks, as if each had one before

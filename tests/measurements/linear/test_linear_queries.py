@@ -404,7 +404,12 @@ def test_the_loss_of_a_plan_that_was_changed_is_its_own():
         (lambda one: 3, {}, InvalidTypeError, "^plan must be what LinearPlan.save has returned"),
         (lambda one: "", {}, InvalidValueError, "^plan must be what"),
         (lambda one: "[" * 100_000, {}, InvalidValueError, "^plan must be what"),
-        (lambda one: one.replace('"version":1', '"version":2'), {}, InvalidValueError, "^plan .* 2"),
+        (
+            lambda one: one.replace('"version":1', '"version":2'),
+            {},
+            InvalidValueError,
+            "^plan .* 2",
+        ),
         (lambda one: one.replace('"optimum"', '"best"'), {}, InvalidValueError, "^plan must be"),
         (lambda one: one.replace("[[[", "[[[9,"), {}, InvalidValueError, "^plan must be what"),
         (lambda one: one.replace("[[[", "[[[0.5,"), {}, InvalidValueError, "^plan must be what"),
