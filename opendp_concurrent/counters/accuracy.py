@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from math import pi, sqrt
 
 import scipy
-from opendp.measures import max_divergence, zero_concentrated_divergence
+from opendp.measures import zero_concentrated_divergence
 from opendp.mod import Measure
 
 from ..arguments.checked import Count, checked
 from ..arguments.checks import at_most, one_of, optional
 from ..exact.participations import Participations
+from .digits import best_digits
 from .dyadic import BalancedLeaves, Leaves
 from .factors.buffered import endless as endless_factor
 from .methods import (
@@ -19,16 +20,25 @@ from .methods import (
     GAUSSIAN,
     METHODS,
     TREES,
-    Plan,
     factor_for,
     leaves_for,
     mean_error,
     method_for,
-    plan,
 )
 from .node_noise import is_laplace
+from .spread import (
+    Spread,
+    of_digits,
+    of_doubling,
+    of_epochs,
+    of_tree,
+    of_window_digits,
+    of_window_trees,
+)
 from .window import METHODS as WINDOW_METHODS
 from .window import PLANS, method_for_window, window_error
+from .window_digits import best_window_digits
+from .window_trees import nodes_of
 
 EACH_STEP = at_most(2**24, "each step is computed; pass a smaller one")
 MOST_STEPS = at_most(2**62, "no stream has more steps")
@@ -159,25 +169,26 @@ def counter_rmse(
     if method in GAUSSIAN:
         factor = endless_factor(ENDLESS_STEPS) if endless else factor_for(method, steps, unit)
         return mean_error(factor, steps, unit)
+    items = unit.most if endless else unit.within(steps)
     if method == "smooth":
         height, average = counter_nodes(steps, method)
-        one = height * sqrt(2 * average) if laplace else sqrt(height * average)
-        return unit.within(steps) * one
-    horizon, noise = None if endless else steps, _noise(laplace)
-    made = plan(method, horizon, 1.0, noise, shift=1, largest=1, unit=unit)
-    return _mean_error(made, laplace, steps)
+        return items * (height * sqrt(2 * average) if laplace else sqrt(height * average))
+    if endless:
+        spread, height = of_epochs(1.0) if method == "digits" else of_doubling(1.0, laplace), 1
+    elif method == "digits":
+        spread, height = of_digits(1.0, best_digits(steps)), best_digits(steps).height
+    else:
+        spread, height = of_tree(1.0), leaves_for(method, steps)[1]
+    return items * _mean_error(spread(steps), height, laplace)
 
 
-def _noise(laplace: bool) -> Measure:
-    return max_divergence() if laplace else zero_concentrated_divergence()
+def _mean_error(found: Spread, height: int, laplace: bool) -> float:
+    """Return the root mean square error of sums whose noise has scale 1.
 
-
-def _mean_error(made: Plan, laplace: bool, answers: int) -> float:
-    """Return the root mean square error of the first answers of a plan with noise of scale 1."""
-    assert made.spread is not None
-    found, loss = made.spread(answers), made.loss(1, 1)
-    variance = 2 * loss * (loss if laplace else 1)  # of noise for a loss of 1, or of 1/2
-    return sqrt(variance * float(found.sums @ found.squares) / answers)
+    :param height: number of nodes of an item
+    """
+    variance = 2 * height**2 if laplace else height  # of noise for a loss of 1, or of 1/2
+    return sqrt(variance * float(found.sums @ found.squares) / float(found.sums.sum()))
 
 
 _EACH_PLACE = at_most(2**16, "each step is computed; pass a smaller one")
@@ -218,5 +229,10 @@ def window_rmse(
     if method not in PLANS:
         return window_error(method, steps, unit)
     steps = _EACH_PLACE(window=window)
-    made = PLANS[method](steps, 1.0, _noise(laplace), 1, unit)
-    return _mean_error(made, laplace, 2 * steps)  # of two blocks, as if each had one before
+    twice = 2 * steps  # of two blocks, as if each had one before
+    if method == "digits":
+        digits = best_window_digits(steps)
+        found, height = of_window_digits(1.0, digits, steps)(twice), digits.height
+    else:
+        found, height = of_window_trees(1.0, steps)(twice), nodes_of(steps)
+    return participations * _mean_error(found, height, laplace)
