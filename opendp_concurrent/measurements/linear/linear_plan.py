@@ -28,7 +28,7 @@ from ...arguments import checks
 from ...errors import InvalidTypeError, InvalidValueError
 from ...queryables.saved import canonical
 from ...types import Argument
-from .histogram import BITS, FRACTION, Array
+from .histogram import FRACTION, Array
 from .strategy import PLAN, Matrices, Strategy
 from .tails import Tails
 

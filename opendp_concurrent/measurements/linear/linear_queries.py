@@ -37,6 +37,7 @@ from .strategy import (
     TREE,
     Change,
     DenseStrategies,
+    Matrices,
     Strategy,
     release,
 )
@@ -63,7 +64,8 @@ class _Planner:
         self, beta: float, minimize: str, method: str | None, plan: str | None, progress: Progress
     ) -> Any:
         """Return the measurement with the least promise, and with its plan."""
-        names, known = self.strategies.names, ()
+        known: Matrices = ()
+        names = self.strategies.names
         saved = None if plan is None else read_plan(plan, self.strategies.key, names)
         if saved is not None:
             if method not in (None, saved.method):
