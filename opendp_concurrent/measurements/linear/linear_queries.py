@@ -34,6 +34,7 @@ from .products import Products, ProductStrategies
 from .strategy import (
     METHODS,
     OPTIMUM,
+    PLAN,
     TREE,
     Change,
     DenseStrategies,
@@ -91,10 +92,9 @@ class _Planner:
                 continue
             found[name] = strategy, *self._noisy(strategy)
         if not found:
-            raise InvalidValueError(
-                f"method ({method!r}) must be another one for these queries: columns of a factor "
-                "are equal, or nearly so; leave it out"
-            )
+            equal = "these queries: columns of a factor are equal, or nearly so; leave it out"
+            one = f"method ({method!r}) must be another one for {equal}"
+            raise InvalidValueError(one if saved is None else PLAN)
         promises = {
             name: self._promise(strategy, scale, beta, projects)
             for name, (strategy, _, scale) in found.items()

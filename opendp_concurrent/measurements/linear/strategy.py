@@ -249,6 +249,8 @@ class DenseStrategies:
 
     def __call__(self, name: str, known: Matrices = (None,)) -> Strategy:
         """Return a strategy; with its matrix, if it is known."""
+        if len(known) != 1:
+            raise InvalidValueError(PLAN)
         found, bits = self.matrix(name, *known), self._bits
         matrix, size = found.values, 2 if self._change.changed and self._work.shape[1] > 1 else 1
         if matrix is None:

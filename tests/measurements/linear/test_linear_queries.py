@@ -5,6 +5,7 @@ Noise is OpenDP's and cannot be seeded. Statistical tests fail by chance with od
 
 import json
 import math
+import re
 import warnings
 from math import inf
 
@@ -413,6 +414,13 @@ def test_the_loss_of_a_plan_that_was_changed_is_its_own():
         (lambda one: one.replace('"optimum"', '"best"'), {}, InvalidValueError, "^plan must be"),
         (lambda one: one.replace("[[[", "[[[9,"), {}, InvalidValueError, "^plan must be what"),
         (lambda one: one.replace("[[[", "[[[0.5,"), {}, InvalidValueError, "^plan must be what"),
+        (lambda one: one.replace("[[[", "[null,[["), {}, InvalidValueError, "^plan must be what"),
+        (
+            lambda one: re.sub(r"\[\[\[.*\]\]\]", "[[[0,0,0,0,0,0,0,0]]]", one),
+            {},
+            InvalidValueError,
+            "^plan",
+        ),
         (lambda one: one, {"queries": np.tri(8)[:7]}, InvalidValueError, "^plan is for other"),
         (lambda one: one, {"space": sized(9)}, InvalidValueError, "^plan is for other .* neigh"),
         (lambda one: one, {"d_out": 0.25}, InvalidValueError, "^plan is for noise of another"),
