@@ -9,8 +9,9 @@ import scipy
 from opendp.measures import zero_concentrated_divergence
 from opendp.mod import Measure
 
-from ..arguments.checked import Count, checked
+from ..arguments.checked import checked
 from ..arguments.checks import at_most, one_of, optional
+from ..continual.stream import Contributed
 from ..exact.participations import Participations
 from .digits import best_digits
 from .dyadic import BalancedLeaves, Leaves
@@ -133,8 +134,8 @@ def counter_rmse(
     output_measure: Measure | None = None,
     *,
     endless: bool = False,
-    participations: Count = 1,
-    separation: Count = 1,
+    participations: Contributed = 1,
+    separation: Contributed = 1,
 ) -> float:
     """Return the root mean square error of a counter over its steps, by formula.
 
@@ -200,8 +201,8 @@ def window_rmse(
     method: str | None = None,
     output_measure: Measure | None = None,
     *,
-    participations: Count = 1,
-    separation: Count = 1,
+    participations: Contributed = 1,
+    separation: Contributed = 1,
 ) -> float:
     """Return the root mean square error of a window counter, late in a stream, by formula.
 
