@@ -100,7 +100,7 @@ def _of_finite(factor: Finite, above: bool) -> Measure | None:
     return Measure(factor.losses + shift, masses, factor.infinite if above else least)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def _gaussian(mu: float, rate: float, tail: float) -> _Noise | None:
     """N(μ, 1) against N(0, 1), cut at points x = y/μ + μ/2."""
     half = max(tail / 2, TINY)
@@ -158,7 +158,7 @@ def _narrow(middle: Array, half: Array) -> tuple[Array, Array]:
     return front * total, front * error * (1 + 1e-9) + TINY
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def _laplace(epsilon: float) -> _Noise | None:
     """Laplace noise: y is -ε left of 0 and ε right of ε, and y = 2x - ε between."""
     if not _LEAST_EPSILON < epsilon < _MOST_RATIO:
