@@ -6,7 +6,6 @@ the product is a sum over all outcomes of the δ of the noise. Where the package
 the exact δ is between both ends; elsewhere it is at most the bound.
 """
 
-from functools import cache
 from itertools import product as all_of
 from math import inf
 
@@ -22,12 +21,13 @@ from opendp_concurrent.selection.runs import RandomRuns
 
 from ..some import slow
 from . import conftest as closed
+from . import convolved
 
 T = oc.TradeoffFunction
 ONE = [(mpf(1), mpf(1))]
 BLUR = mpf("1e-13")  # of what finite pairs stand for: masses in proportion to doubles
 BEYOND = mpf("1e-298")  # what discrete Gaussians lack below
-HALF, STEP = 13, mpf(1) / 16  # of an integral over the line
+REACH = mpf(16)  # of integrals over the line
 
 
 class Part:
@@ -127,18 +127,8 @@ def transferred(draw):
     return Part(T.gaussian(bound), closed.discrete_gaussian(scale, shift))
 
 
-@cache
-def ratios(mu):
-    """The ratio of two laws of Gaussian noise at nodes of the trapezoidal rule, and weights."""
-    m = mpf(mu)
-    return [
-        (mp.exp(m * x - m * m / 2), STEP * mp.npdf(x))
-        for x in (STEP * i for i in range(int(-HALF / STEP), int(HALF / STEP) + 1))
-    ]
-
-
 def allocation(draw):
-    """An epoch of two batches: an integral over the ratio in the first batch."""
+    """An epoch of two batches: an integral over the noise of the first batch."""
     sigma = float(draw.choice([0.5, 0.7, 1.0, 2.0, 5.0]))
     removed = T.random_allocation(sigma, 2, unit="removed")
     m = 1 / mpf(sigma)
@@ -152,13 +142,16 @@ def allocation(draw):
 
     def noise(unit, epsilon):
         t = mp.exp(epsilon)
-        if unit == "removed":
-            return mp.fsum(w * call(2 * t - r) for r, w in ratios(1 / sigma)) / 2
-        total = mpf(0)
-        for r, w in ratios(1 / sigma):  # (1 - t A)₊ = t/2 (2/t - r - R)₊
-            strike = 2 / t - r
-            total += w * (call(strike) - 1 + strike if strike > 0 else 0)
-        return t / 2 * total
+        bend = 2 * t if unit == "removed" else 2 / t  # a ratio beyond which one term is linear
+
+        def gain(x):
+            strike = bend - mp.exp(m * x - m * m / 2)
+            if unit == "removed":
+                return mp.npdf(x) * call(strike) / 2
+            return mp.npdf(x) * t / 2 * (call(strike) - 1 + strike if strike > 0 else 0)
+
+        kink = mp.log(bend) / m + m / 2
+        return convolved.integral(gain, sorted({-REACH, REACH, max(-REACH, min(REACH, kink))}), 0)
 
     return Part(removed, added=removed.inverse(), noise=noise)
 
@@ -218,8 +211,7 @@ def drawn_with_replacement(draw):
     f = with_replacement(T.gaussian(far), size, source)
     p = mpf(1) / source
     law = [
-        (mpf(far) * k, mp.binomial(size, k) * p**k * (1 - p) ** (size - k))
-        for k in range(size + 1)
+        (mpf(far) * k, mp.binomial(size, k) * p**k * (1 - p) ** (size - k)) for k in range(size + 1)
     ]
     return Part(f, noise=of_laws(law, [(mpf(0), mpf(1))]))
 
