@@ -25,7 +25,7 @@ from .bounds import (
 )
 from .theta import Theta
 
-_DIRECT = 2**24  # outcomes times nodes up to which sums are taken
+_DIRECT = 2**27  # outcomes times nodes up to which sums are taken: about a second
 _NO_BOUND = 1e3  # an error with which inversion.py gives up
 UPPER_ONLY = 2.0  # slack of a pair that is an upper bound only
 _BLOCK = 2**20  # elements that are worked on together

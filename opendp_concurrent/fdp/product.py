@@ -30,7 +30,7 @@ from .finite import Finite, worst
 from .gaussian import Gaussian, gaussian_profile
 from .inversion import CharacteristicFunction, Power, power, start
 from .repeated import repeated
-from .sandwich import Sandwich, sandwich, step_for
+from .sandwich import FINEST, Sandwich, sandwich, step_for
 from .search import certify, narrowed
 from .subsampled import Subsampled
 
@@ -50,7 +50,6 @@ _FEW = 0.5  # uses times rates, from which on inversion is good
 _MANY = 8  # different sampled factors from which on inversion is slow
 _ROUGH = 1e-2  # width from which on a sandwich is quicker
 _WIDE, _NARROW = 0.5, 1e-3  # of a bracket by a sandwich, and by inversion, that may be improved
-_STEP = 0.0125  # of a pair for comparisons
 _UNDERFLOWN = 1e-316  # δ that a Rényi order, which is in the doubles, is certain to reach
 _GUESSES = (1e-10, 1e-30, 1e-100, 1e-280)  # of δ
 
@@ -326,7 +325,7 @@ class Product:
         """Bounds on δ by a sandwich that is made for about this δ."""
         found = None
         for guess in _GUESSES:
-            pairs = self._sandwich(guess, step_for(tolerance, len(self.factors)))
+            pairs = self._sandwich(guess, step_for(tolerance, self.counted))
             if pairs is None:
                 break
             low, high = pairs.profile(np.array([epsilon]))
@@ -345,7 +344,7 @@ class Product:
     def pair_above(self) -> Finite | None:
         """A finite pair that loses at least as much, where losses are bounded and noise sampled."""
         bounded = self._uses and self.largest_loss < inf
-        pairs = self._sandwich(0.0, _STEP) if bounded else None
+        pairs = self._sandwich(0.0, FINEST) if bounded else None
         if pairs is None:
             return None
         above = pairs.above
@@ -358,7 +357,7 @@ class Product:
     def _epsilon_between(self, delta: float, tolerance: float) -> Bounds | None:
         """Bounds on ε by a sandwich."""
         guess = next((one for one in _GUESSES if delta >= one), _GUESSES[-1])
-        pairs = self._sandwich(guess, step_for(tolerance, len(self.factors)))
+        pairs = self._sandwich(guess, step_for(tolerance, self.counted))
         return None if pairs is None else pairs.epsilon(delta, 1e-6)
 
     def _asked(

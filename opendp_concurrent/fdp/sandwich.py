@@ -36,7 +36,7 @@ from .cells import Measure, measure
 from .factor import Factor
 from .search import certify
 
-FINE = 0.02  # h
+FINE, FINEST = 0.02, 0.0125  # h
 _STEPS = (
     (0.4, 0.12),
     (0.05, 0.06),
@@ -44,6 +44,7 @@ _STEPS = (
 )  # widths of δ, and the h with which they are about reached
 _MANY, _QUICK = 32, 0.06  # factors from which on each product counts, and h for them
 _FINER = 2.0**-0.25  # h of a product, over that of its parts
+_FEW = 16  # products
 _MOST_LOSSES = 2**12  # of a pair
 _ALIGNED = 16  # ends of grids are multiples of this, so that few are different
 _KEPT = 2**17  # sums of losses whose places are remembered
@@ -100,14 +101,12 @@ class Sandwich:
         return Bounds(found[0].lower, found[1].upper)
 
 
-def step_for(width: float, factors: int) -> float:
-    """The step for bounds on δ of some relative width.
-
-    :param factors: how many are different
-    """
-    if factors > _MANY:
+def step_for(width: float, factors: Counted) -> float:
+    """The step for bounds on δ of some relative width; a finer one where products are few."""
+    if len(factors) > _MANY:
         return _QUICK
-    return next((step for least, step in _STEPS if width >= least), FINE)
+    few = sum(2 * n.bit_length() for _, n in factors) <= _FEW
+    return next((step for least, step in _STEPS if width >= least), FINEST if few else FINE)
 
 
 def _at(atoms: Atoms, epsilon: float) -> Bounds:

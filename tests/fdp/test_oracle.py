@@ -6,7 +6,6 @@ the product is a sum over all outcomes of the δ of the noise. Where the package
 the exact δ is between both ends; elsewhere it is at most the bound.
 """
 
-from itertools import product as all_of
 from math import inf
 
 import mpmath as mp
