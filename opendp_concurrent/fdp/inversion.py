@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import exp, expm1, pi
+from math import exp, expm1, inf, log, pi
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -35,6 +35,8 @@ from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, ComplexArray, Transfo
 from .contour import Contour, Counted, alias_bound
 from .factor import Factor
 from .gaussian import Gaussian
+
+_STEPS = 60  # to a root
 
 
 @dataclass(eq=False)
@@ -102,6 +104,27 @@ class CharacteristicFunction:
         scale = self.contour.step / pi * exp(min(self.cumulant - self.contour.tau * epsilon, 700.0))
         value, slope = np.einsum("j,ij->i", np.exp(-1j * epsilon * self.omega), both).real
         return scale * float(value), scale * float(slope)
+
+    def root(
+        self, delta: float, infinite: float, near: float, high: float, width: float
+    ) -> tuple[float, float]:
+        """About the ε with this δ, and -d ln δ / dε there, by Newton's method on ln δ.
+
+        :param infinite: what δ has beside the finite part
+        :param near: where to start, in [0, ``high``]
+        :param width: relative
+        """
+        low, ratio = 0.0, 0.0
+        for _ in range(_STEPS):
+            value, slope = self.value(near)
+            middle = value + infinite
+            low, high = (low, min(high, near)) if middle <= delta else (max(low, near), high)
+            ratio = slope / middle if middle > 0.0 else 0.0
+            onward = near + log(middle / delta) / ratio if ratio > 0.0 else inf
+            before, near = near, onward if low <= onward <= high else (low + high) / 2
+            if abs(near - before) <= width * before:
+                break
+        return near, ratio
 
     def invert(self, cumulants: Array, cumulant_errors: Array, epsilon: float) -> Bounds:
         """Bounds on the finite part of δ(``epsilon``).

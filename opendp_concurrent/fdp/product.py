@@ -39,7 +39,7 @@ _MIXED = 2**12  # the same for products with a Gaussian
 _LARGEST = 1e300  # larger losses count as infinite
 _LARGEST_VARIANCE = 1e100  # of the loss
 _FEW_NODES = 2**12  # of a path on which factors are remembered
-_MOST_KEPT = 2**17  # nodes of the characteristic functions that a product keeps
+_MOST_PATHS = 4  # on which a product keeps its characteristic function
 _MOST_ANSWERS = 256
 _MOST_SANDWICHES = 4
 _COARSE = 1e-3  # width of δ
@@ -65,7 +65,6 @@ class Product:
         self.squares = squares
         self.factors = dict(factors)
         self._memo = _Memo()
-        self._kept: dict[paths.Contour, CharacteristicFunction] = {}
         self._answers: dict[tuple[str, float, float], Bounds] = {}
 
     def __eq__(self, other: object) -> bool:
@@ -426,14 +425,15 @@ class Product:
 
     def _characteristic(self, epsilon: float, tolerance: float) -> CharacteristicFunction:
         """The characteristic function on a path for δ(``epsilon``)."""
-        path = paths.choose(self.counted, self.cumulants, epsilon, tolerance, self._memo.decay)
-        found = self._kept.get(path)
-        if found is None:
-            found, kept = start(path).times(self.counted, self._memo.power), dict(self._kept)
-            while kept and sum(one.nodes for one in kept) + path.nodes > _MOST_KEPT:
-                del kept[next(iter(kept))]
-            self._kept = {**kept, path: found}  # others may read it
-        return found
+        return self._on_path(
+            paths.choose(self.counted, self.cumulants, epsilon, tolerance, self._memo.decay)
+        )
+
+    @cached_property
+    def _on_path(self) -> Callable[[paths.Contour], CharacteristicFunction]:
+        """The characteristic function on a path; few are remembered."""
+        factors, known = self.counted, self._memo.power
+        return lru_cache(_MOST_PATHS)(lambda path: start(path).times(factors, known))
 
     # --- ε at a δ ---------------------------------------------------------------------------
 
@@ -521,55 +521,21 @@ class Product:
         return Bounds(float(bounds.lower), float(bounds.upper))
 
     def _invert_for(self, delta: float, top: float, tolerance: float) -> Bounds:
-        """Newton's method on ln δ, to a width in δ that gives the width in ε."""
-        near, best, relative = self._near(delta, top), Bounds(0.0, inf), 1e-3
-        slope = float(paths.TAUS[paths.saddle(self.cumulants, near)])  # about the ratio below
-        relative = _relative(0.2 * tolerance * near * slope)
+        """Certified steps around a root, to a width in δ that gives the width in ε."""
+        best, infinite = Bounds(0.0, inf), float(self.infinite.lower + self.infinite.upper) / 2
+        near = paths.near_epsilon(self.cumulants, max(delta - infinite, TINY))
+        near = near if 0.0 < near < top else top
+        ratio = float(paths.TAUS[paths.saddle(self.cumulants, near)])  # about -d ln δ / dε
         for _ in range(3):
-            characteristic = self._characteristic(near, relative)
-            near, ratio = self._newton(characteristic, delta, near, top, tolerance)
-            relative = _relative(0.2 * tolerance * near * ratio)
-            profile = partial(self._bounds, characteristic)
-            width = profile(near).width
-            move = width / (ratio * delta) if ratio * delta > 0.0 else 0.0
+            path = self._characteristic(near, _relative(0.2 * tolerance * near * ratio))
+            near, ratio = path.root(delta, infinite, near, top, max(0.02 * tolerance, 8 * UNIT))
+            profile = partial(self._bounds, path)
+            move = profile(near).width / (ratio * delta) if ratio * delta > 0.0 else 0.0
             found = certify(profile, delta, near, self._scale, 0.6 * move)
             best = found if found.width < best.width else best
             if best.width <= tolerance * best.upper:
                 break
         return best
-
-    def _near(self, delta: float, top: float) -> float:
-        """About the ε at ``delta``."""
-        infinite = float(self.infinite.lower + self.infinite.upper) / 2
-        near = paths.near_epsilon(self.cumulants, max(delta - infinite, TINY))
-        return near if 0.0 < near < top else top
-
-    def _newton(
-        self,
-        characteristic: CharacteristicFunction,
-        delta: float,
-        near: float,
-        high: float,
-        tolerance: float,
-    ) -> tuple[float, float]:
-        """The root, approximately, and -d ln δ / dε there."""
-        low, ratio = 0.0, 0.0
-        infinite = float(self.infinite.lower + self.infinite.upper) / 2
-        for _ in range(60):
-            value, slope = characteristic.value(near)
-            middle = value + infinite
-            if middle <= delta:
-                high = min(high, near)
-            else:
-                low = max(low, near)
-            ratio = slope / middle if middle > 0.0 else 0.0
-            onward = near + log(middle / delta) / ratio if ratio > 0.0 else inf
-            if not low <= onward <= high:
-                onward = (low + high) / 2
-            if abs(onward - near) <= max(0.02 * tolerance, 8 * UNIT) * near:
-                return onward, ratio
-            near = onward
-        return near, ratio
 
 
 def _common(one: Bounds, other: Bounds) -> Bounds:
