@@ -48,8 +48,10 @@ _LEAST_WIDTH = 1e-12  # narrower bounds are within the rounding of inversion
 MOST_FACTORS = 2**53  # equal ones
 _FEW = 0.5  # uses times rates, from which on inversion is good
 _MANY = 8  # different sampled factors from which on inversion is slow
-_ROUGH = 1e-2  # width from which on a sandwich is quicker
-_WIDE, _NARROW = 0.5, 1e-3  # of a bracket by a sandwich, and by inversion, that may be improved
+_LEAST_RATE, _LARGER_RATE, _MORE = 5e-5, 1e-3, 2.0  # where inversion is narrow, and quick
+_ROUGH = 2e-5, 1e-2  # widths from which on a sandwich is quicker: than slow and quick inversion
+_WIDE, _LESS_WIDE, _NARROW = 0.9, 5e-3, 1e-3  # of brackets that the other way may improve
+_MANY_USES = 30.0  # rates times uses, from which on inversion may be narrower
 _UNDERFLOWN = 1e-316  # δ that a Rényi order, which is in the doubles, is certain to reach
 _GUESSES = (1e-10, 1e-30, 1e-100, 1e-280)  # of δ
 
@@ -284,9 +286,10 @@ class Product:
         between: Callable[[], Bounds | None],
     ) -> Bounds:
         """Narrow a bracket by inversion and by a sandwich: by the quicker one first."""
-        if self._is_rare or (tolerance >= _ROUGH and self._uses):
+        if tolerance >= self._rough:
             best = _common(best, between() or best)
-            if best.width <= max(tolerance, _WIDE) * best.upper < inf:
+            wide = _WIDE if self._uses <= _MANY_USES else _LESS_WIDE
+            if best.width <= max(tolerance, wide) * best.upper < inf:
                 return best
             return _common(best, inverted(best))
         best = _common(best, inverted(best))
@@ -315,10 +318,17 @@ class Product:
         return sum(n * one.rate for one, n in self.factors.items() if isinstance(one, Subsampled))
 
     @cached_property
-    def _is_rare(self) -> bool:
-        """Whether a sandwich is narrower than inversion, or much quicker: a heuristic."""
-        many = sum(isinstance(one, Subsampled) for one in self.factors) > _MANY
-        return bool(self._uses) and (self._uses < _FEW or many)
+    def _rough(self) -> float:
+        """Width from which on a sandwich is narrower than inversion, or quicker: a heuristic."""
+        sampled = [one for one in self.factors if isinstance(one, Subsampled)]
+        if not sampled:
+            return inf
+        least = min(one.rate for one in sampled)
+        rare = least < _LEAST_RATE and any(one.noise == "gaussian" for one in sampled)
+        if rare or self._uses < _FEW or len(sampled) > _MANY:
+            return 0.0
+        slow = least < _LEAST_RATE or self._uses * min(1.0, least / _LARGER_RATE) <= _MORE
+        return _ROUGH[0] if slow else _ROUGH[1]
 
     def _between(self, epsilon: float, tolerance: float) -> Bounds | None:
         """Bounds on δ by a sandwich that is made for about this δ."""
