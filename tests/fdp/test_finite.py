@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 
-from opendp_concurrent.fdp import finite as finite_pairs
 from opendp_concurrent.fdp.finite import Finite, response
 from opendp_concurrent.fdp.function import TradeoffFunction as T
 
