@@ -116,7 +116,7 @@ def calls(tmp_path):
         (summed, (3, 3)),
         (lambda progress: verify.simulate_batch([1, 2], progress=progress)[0], (2, 2)),
         (lambda progress: oc.c.smallest_scale(make, 1.0, 0.5, progress=progress), None),
-        (lambda progress: planned(dp.max_divergence(), progress), (3, 3)),
+        (lambda progress: planned(dp.max_divergence(), progress), (4, 4)),
         (lambda progress: planned(zcdp, progress), (3, 3)),
     ]
 
