@@ -1,34 +1,19 @@
 """Handles: what odometers, filters, compositors and streams return; for annotations."""
 
-from .blocks.queryable import BlockFilterQueryable
-from .continual.concurrent import StreamQueryable
-from .continual.mechanism import ContinualQueryable
-from .public import names_of
-from .queryables.child import ChildOdometerQueryable, ChildQueryable
-from .queryables.named_queries import Readable, WithParts, WithSynthetic
-from .queryables.prepaid import PrepaidQueryable
-from .queryables.root import (
-    ConcurrentCompositionQueryable,
-    ConcurrentFilterQueryable,
-    ConcurrentOdometerQueryable,
-)
-from .queryables.stream_handles import OwnStreamQueryable
-from .releases.queryable import SharedReleaseQueryable
+from .blocks.queryable import BlockFilterQueryable as BlockFilterQueryable
+from .continual.concurrent import StreamQueryable as StreamQueryable
+from .continual.mechanism import ContinualQueryable as ContinualQueryable
+from .public import face as _face
+from .queryables.child import ChildOdometerQueryable as ChildOdometerQueryable
+from .queryables.child import ChildQueryable as ChildQueryable
+from .queryables.named_queries import Readable as Readable
+from .queryables.named_queries import WithParts as WithParts
+from .queryables.named_queries import WithSynthetic as WithSynthetic
+from .queryables.prepaid import PrepaidQueryable as PrepaidQueryable
+from .queryables.root import ConcurrentCompositionQueryable as ConcurrentCompositionQueryable
+from .queryables.root import ConcurrentFilterQueryable as ConcurrentFilterQueryable
+from .queryables.root import ConcurrentOdometerQueryable as ConcurrentOdometerQueryable
+from .queryables.stream_handles import OwnStreamQueryable as OwnStreamQueryable
+from .releases.queryable import SharedReleaseQueryable as SharedReleaseQueryable
 
-__all__ = [
-    "BlockFilterQueryable",
-    "ChildOdometerQueryable",
-    "ChildQueryable",
-    "ConcurrentCompositionQueryable",
-    "ConcurrentFilterQueryable",
-    "ConcurrentOdometerQueryable",
-    "ContinualQueryable",
-    "OwnStreamQueryable",
-    "PrepaidQueryable",
-    "Readable",
-    "SharedReleaseQueryable",
-    "StreamQueryable",
-    "WithParts",
-    "WithSynthetic",
-]
-__getattr__, __dir__ = names_of(__name__, __all__)
+__all__, __getattr__, __dir__ = _face(globals())

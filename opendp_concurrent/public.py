@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import NoReturn
+from types import ModuleType
+from typing import Any, NoReturn
 
 _ROOMS: dict[str, Sequence[str]] = {}  # public names of each module that was imported
 _OF_OPENDP = {  # what stands for its constructors here
@@ -13,6 +14,20 @@ _OF_OPENDP = {  # what stands for its constructors here
     "make_fully_adaptive_composition": "make_concurrent_odometer",
     "make_privacy_filter": "make_concurrent_filter",
 }
+
+
+def face(module: Mapping[str, Any]) -> tuple[list[str], Callable[[str], NoReturn], Any]:
+    """Return ``__all__``, ``__getattr__`` and ``__dir__`` of a module that only imports.
+
+    Its names are public unless they begin with an underscore. They are imported as themselves,
+    ``from .room import name as name``, which tells type checkers that they are public.
+    """
+    names = sorted(
+        name
+        for name, one in module.items()
+        if not name.startswith("_") and not isinstance(one, ModuleType)
+    )
+    return names, *names_of(module["__name__"], names)
 
 
 def names_of(

@@ -1,106 +1,51 @@
 """Transformations of streams, of tables, and of Polars LazyFrames."""
 
-from .continual.transformations import (
-    make_bounded_contributions,
-    make_stream_clamp,
-    make_stream_filter,
-    make_stream_map,
-    then_bounded_contributions,
-    then_stream_clamp,
-    then_stream_filter,
-    then_stream_map,
-)
-from .frames.count import make_frame_count, then_frame_count
-from .public import names_of
-from .tables.aggregates import (
-    make_distinct_units,
-    make_distinct_values,
-    make_quantile_scores,
-    make_table_count,
-    make_table_counts,
-    make_table_histogram,
-    make_table_moments,
-    make_table_sum,
-    make_table_sums,
-    then_distinct_units,
-    then_distinct_values,
-    then_quantile_scores,
-    then_table_count,
-    then_table_counts,
-    then_table_histogram,
-    then_table_moments,
-    then_table_sum,
-    then_table_sums,
-)
-from .tables.joint import (
-    make_table_answers,
-    make_table_prefixes,
-    then_table_answers,
-    then_table_prefixes,
-)
-from .tables.steps import (
-    make_group_truncate,
-    make_private_join,
-    make_public_join,
-    make_table_select,
-    make_truncate,
-    make_where,
-    make_with_columns,
-    then_group_truncate,
-    then_private_join,
-    then_public_join,
-    then_table_select,
-    then_truncate,
-    then_where,
-    then_with_columns,
-)
+from .continual.transformations import make_bounded_contributions as make_bounded_contributions
+from .continual.transformations import make_stream_clamp as make_stream_clamp
+from .continual.transformations import make_stream_filter as make_stream_filter
+from .continual.transformations import make_stream_map as make_stream_map
+from .continual.transformations import then_bounded_contributions as then_bounded_contributions
+from .continual.transformations import then_stream_clamp as then_stream_clamp
+from .continual.transformations import then_stream_filter as then_stream_filter
+from .continual.transformations import then_stream_map as then_stream_map
+from .frames.count import make_frame_count as make_frame_count
+from .frames.count import then_frame_count as then_frame_count
+from .public import face as _face
+from .tables.aggregates import make_distinct_units as make_distinct_units
+from .tables.aggregates import make_distinct_values as make_distinct_values
+from .tables.aggregates import make_quantile_scores as make_quantile_scores
+from .tables.aggregates import make_table_count as make_table_count
+from .tables.aggregates import make_table_counts as make_table_counts
+from .tables.aggregates import make_table_histogram as make_table_histogram
+from .tables.aggregates import make_table_moments as make_table_moments
+from .tables.aggregates import make_table_sum as make_table_sum
+from .tables.aggregates import make_table_sums as make_table_sums
+from .tables.aggregates import then_distinct_units as then_distinct_units
+from .tables.aggregates import then_distinct_values as then_distinct_values
+from .tables.aggregates import then_quantile_scores as then_quantile_scores
+from .tables.aggregates import then_table_count as then_table_count
+from .tables.aggregates import then_table_counts as then_table_counts
+from .tables.aggregates import then_table_histogram as then_table_histogram
+from .tables.aggregates import then_table_moments as then_table_moments
+from .tables.aggregates import then_table_sum as then_table_sum
+from .tables.aggregates import then_table_sums as then_table_sums
+from .tables.joint import make_table_answers as make_table_answers
+from .tables.joint import make_table_prefixes as make_table_prefixes
+from .tables.joint import then_table_answers as then_table_answers
+from .tables.joint import then_table_prefixes as then_table_prefixes
+from .tables.steps import make_group_truncate as make_group_truncate
+from .tables.steps import make_private_join as make_private_join
+from .tables.steps import make_public_join as make_public_join
+from .tables.steps import make_table_select as make_table_select
+from .tables.steps import make_truncate as make_truncate
+from .tables.steps import make_where as make_where
+from .tables.steps import make_with_columns as make_with_columns
+from .tables.steps import then_group_truncate as then_group_truncate
+from .tables.steps import then_private_join as then_private_join
+from .tables.steps import then_public_join as then_public_join
+from .tables.steps import then_table_select as then_table_select
+from .tables.steps import then_truncate as then_truncate
+from .tables.steps import then_where as then_where
+from .tables.steps import then_with_columns as then_with_columns
 
-__all__ = [
-    "make_bounded_contributions",
-    "make_distinct_units",
-    "make_distinct_values",
-    "make_frame_count",
-    "make_group_truncate",
-    "make_private_join",
-    "make_public_join",
-    "make_quantile_scores",
-    "make_stream_clamp",
-    "make_stream_filter",
-    "make_stream_map",
-    "make_table_answers",
-    "make_table_count",
-    "make_table_counts",
-    "make_table_histogram",
-    "make_table_moments",
-    "make_table_prefixes",
-    "make_table_select",
-    "make_table_sum",
-    "make_table_sums",
-    "make_truncate",
-    "make_where",
-    "make_with_columns",
-    "then_bounded_contributions",
-    "then_distinct_units",
-    "then_distinct_values",
-    "then_frame_count",
-    "then_group_truncate",
-    "then_private_join",
-    "then_public_join",
-    "then_quantile_scores",
-    "then_stream_clamp",
-    "then_stream_filter",
-    "then_stream_map",
-    "then_table_answers",
-    "then_table_count",
-    "then_table_counts",
-    "then_table_histogram",
-    "then_table_moments",
-    "then_table_prefixes",
-    "then_table_select",
-    "then_table_sum",
-    "then_table_sums",
-    "then_truncate",
-    "then_where",
-    "then_with_columns",
-]
-__getattr__, __dir__ = names_of(__name__, __all__)
+__all__, __getattr__, __dir__ = _face(globals())

@@ -58,7 +58,7 @@ class Tracked(NamedTuple):
         return self._replace(accumulator=accumulator)
 
 
-Plan = dict[Key, Tracked] | BudgetExceededError  # the state after a launch, or its refusal
+Verdict = dict[Key, Tracked] | BudgetExceededError  # the state after a launch, or its refusal
 
 
 class Trial(NamedTuple):
@@ -75,7 +75,7 @@ class Trial(NamedTuple):
     chain: tuple[Account, ...]
     before: list[dict[Key, Tracked]]
     prices: list[Price]
-    plans: list[Plan]
+    plans: list[Verdict]
     fits: int
     least: int
     runs: bool
@@ -90,7 +90,7 @@ class Trial(NamedTuple):
             return True
         return False
 
-    def stands_after(self, others: dict[Account, Plan]) -> bool:
+    def stands_after(self, others: dict[Account, Verdict]) -> bool:
         """The same if others are charged first, and a ledger decides on what it keeps itself.
 
         An account that it does not keep is planned again, if no price must be read for that.
@@ -151,22 +151,6 @@ class Account:
     :ivar keeper: what keeps the charges of this account
     :ivar lock: of all accounts of its tree
     """
-
-    __slots__ = (
-        "_arbiter",
-        "_bound",
-        "_bound_key",
-        "_chain",
-        "_current",
-        "_inward",
-        "_lifted",
-        "_sequential_reason",
-        "_start",
-        "_state",
-        "keeper",
-        "lifecycle",
-        "lock",
-    )
 
     def __init__(
         self,
@@ -303,7 +287,7 @@ class Account:
         while True:
             before = [account._state for account in chain]
             if count == 1:
-                plans: list[Plan] = list(map(Account._plan, chain, before, prices))
+                plans: list[Verdict] = list(map(Account._plan, chain, before, prices))
             else:
                 fits, plans = self._most(before, prices, count, least)
             begun = arbiter.settle(Trial(chain, before, prices, plans, fits, least, runs))
@@ -312,7 +296,7 @@ class Account:
 
     def _most(
         self, before: list[dict[Key, Tracked]], prices: list[Price], count: int, least: int
-    ) -> tuple[int, list[Plan]]:
+    ) -> tuple[int, list[Verdict]]:
         """Return the largest number of launches that all accounts admit, and their plans.
 
         A loss never falls, so this is a binary search. If even ``least`` launches are refused, the
@@ -346,7 +330,7 @@ class Account:
             return price
         return Lifted(price, self._inward, self._lifted)
 
-    def _plan(self, state: dict[Key, Tracked], price: Price, count: int = 1) -> Plan:
+    def _plan(self, state: dict[Key, Tracked], price: Price, count: int = 1) -> Verdict:
         """Return the state after the launches, or the refusal. This reads untrusted maps."""
         after = {}
         for key, tracked in state.items():
@@ -377,7 +361,7 @@ class Account:
         except (InvalidTypeError, InvalidValueError) as error:
             raise PrivacyMapError(tracked.query_d_in, str(error)) from error
 
-    def plan_on(self, accumulator: Accumulator, d_mid: Loss, trial: Trial, place: int) -> Plan:
+    def plan_on(self, accumulator: Accumulator, d_mid: Loss, trial: Trial, place: int) -> Verdict:
         """Return the plan of a trial for another accumulator: its own if it was made for that."""
         assert self._bound is not None
         tracked = self._tracked(trial.before[place])
@@ -388,7 +372,7 @@ class Account:
             return self._refusal(verdict)
         return {self._bound_key: tracked.holding(verdict)}
 
-    def planned(self, plan: Plan) -> Accumulator:
+    def planned(self, plan: Verdict) -> Accumulator:
         """Return the accumulator of the bound after a plan that is no refusal."""
         return self._tracked(plan).accumulator
 

@@ -11,7 +11,7 @@ from .charge import Terms
 from .price import Price
 
 if TYPE_CHECKING:
-    from .account import Account, Plan, Trial
+    from .account import Account, Trial, Verdict
     from .lifecycle import Lifecycle
     from .on_ledger import OnLimit
 
@@ -68,7 +68,7 @@ class Arbiter(Keeper, Protocol):
         """
 
 
-def refuse(chain: tuple[Account, ...], plans: list[Plan]) -> None:
+def refuse(chain: tuple[Account, ...], plans: list[Verdict]) -> None:
     """Raise the refusal of the first account that refuses."""
     for account, plan in zip(chain, plans, strict=True):
         if isinstance(plan, BudgetExceededError):

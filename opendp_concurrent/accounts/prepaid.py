@@ -1,9 +1,9 @@
 """Prepaid launches: charges that were made before it was decided what runs.
 
-A block holds a number of charges, each of one price. All were made in one step, each as a charge of
-its own. A launch from the block takes one of them, and charges nothing more.
+A handle of prepaid launches holds a number of charges, each of one price. All were made in one
+step, each as a charge of its own. A launch takes one of them, and charges nothing more.
 
-* A launch may use a charge if it costs at most the price of the block at every d_in at which an
+* A launch may use a charge if it costs at most the price that was paid at every d_in at which an
   account tracks its loss. Its map is read at each launch. If the loss is read at another d_in
   later, all measurements that ran must cost at most the price there, too.
 * A charge is taken before its mechanism runs. It is never put back, and never refunded.
@@ -63,7 +63,7 @@ class Given:
 
 
 class PrepaidPrice:
-    """The price of each charge of a block. It remembers where it was read, and what was launched.
+    """The price of prepaid launches. It remembers where it was read, and what was launched.
 
     :param price: the price that was paid
     :param reads: return a d_mid in the form in which an account adds it
@@ -109,7 +109,7 @@ class PrepaidPrice:
             self.at(1)
 
     def settled(self) -> Price:
-        """Return the price itself: all charges of the block have it."""
+        """Return the price itself: all prepaid charges have it."""
         return self
 
     def check(self, price: Price) -> int:

@@ -49,7 +49,6 @@ class Unlimited:
 
     def remaining(self, accumulator: Accumulator) -> None:
         """Return None: nothing bounds an odometer."""
-        del accumulator
 
 
 @dataclass(frozen=True, slots=True)

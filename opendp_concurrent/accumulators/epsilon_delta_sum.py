@@ -165,13 +165,11 @@ class EpsilonDeltaAccounting:
 
     def start(self, measure: CompositionMeasure | None = None) -> EpsilonDeltaSum:
         """Return the sums before the first launch."""
-        del measure
         rules = self.parts()
         return EpsilonDeltaSum(rules, (0,) * len(rules), ScalarSum())
 
     def from_record(self, measure: CompositionMeasure | None, record: Json) -> EpsilonDeltaSum:
         """Inverse of :meth:`EpsilonDeltaSum.to_record`."""
-        del measure
         costs, deltas = record
         exact = tuple(inf if cost is None else int(cost, 16) for cost in costs)
         return EpsilonDeltaSum(self.parts(), exact, ScalarSum.from_record(deltas))

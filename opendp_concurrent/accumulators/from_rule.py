@@ -82,7 +82,6 @@ class FromRule:
 
     def start(self, measure: CompositionMeasure | None = None) -> Inverted:
         """Return the state before the first launch."""
-        del measure
         return Inverted(self.rule, self.rule.start)
 
     def from_record(self, measure: CompositionMeasure | None, record: Json) -> Inverted:

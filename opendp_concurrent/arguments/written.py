@@ -139,7 +139,7 @@ def check_fields(cls: type, attributes: Mapping[str, str]) -> None:
     if is_dataclass(cls):
         names = {field.name for field in fields(cls) if field.init}
     elif issubclass(cls, tuple):
-        names = set(getattr(cls, "_fields", ()))
+        names = set(getattr(cls, "__match_args__", ()))
     missing = names - set(attributes.values())
     if missing:
         raise InvalidValueError(

@@ -7,18 +7,16 @@ from typing import Any
 
 from ..accounts.account import Account, Bound
 from ..accounts.charge import Ledger, Terms
-from ..arguments import checks
 from ..combinators.accounting import check_budget
 from ..combinators.constructor import constructor
-from ..combinators.guards import check_odometer, check_orders
+from ..combinators.guards import check_orders, check_unbounded
 from ..combinators.interactive_measurement import make_measurement
 from ..data.kind import kind_of
-from ..errors import InvalidTypeError, InvalidValueError
-from ..measures import Composability
+from ..errors import InvalidTypeError
 from ..parallel.parallel import check_no_updates
 from ..parallel.partition import Partition
 from ..queryables.data import Sealed, is_given, unseal
-from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
+from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 from ..queryables.recorded import check_ledger, open_book
 from ..queryables.sequential import SequentialRunner
 from ..queryables.session import validate_d_in
@@ -26,7 +24,7 @@ from ..sums.orders_sum import grid_curve
 from ..types import Distance, Loss
 from .keys import Keys, keys_of
 from .launches import WithinBlocks
-from .limits import open_limit
+from .limits import check_no_transformation, open_limit
 from .queryable import BlockFilterQueryable
 from .recorded import OnEachBlock
 from .records import MOMENT, TRANSFORM_FIRST, Records, check_keys, check_partition
@@ -116,19 +114,8 @@ def make_block_filter(
     >>> root.remaining(4)
     1.0
     """
-    check_odometer(odometer)
-    checks.flag(halt=halt)
-    if checks.flag(opaque_errors=opaque_errors):
-        odometer = replace(odometer, opaque=True)
-    if odometer.record is not None:
-        raise InvalidTypeError(
-            "odometer must have no ledger of its own; pass the ledger to the block filter"
-        )
-    if odometer.transformation is not None:
-        raise InvalidTypeError(
-            "odometer must have no transformation: blocks are cut from the data as they are; "
-            "transform in what is launched, transformation >> measurement"
-        )
+    odometer = check_unbounded(odometer, "the block filter", opaque=opaque_errors)
+    check_no_transformation(odometer)
     if not isinstance(blocks, Partition):
         raise InvalidTypeError(
             "blocks must be made by by_key, by_column, by_values or by_entry, "
@@ -157,20 +144,15 @@ def make_block_filter(
     check_keys(blocks, input_domain, first)
     book, start = None, None
     if ledger is not None:
-        check_ledger(ledger, measure)
+        check_ledger(ledger, measure, halt=halt)
         if static:
             raise InvalidTypeError(
                 f"ledger cannot keep the budgets of these blocks, as the table may change before "
                 f"it is opened again: {MOMENT}"
             )
-        if halt:
-            raise InvalidValueError(
-                "halt must be False with a ledger: a refusal in one process cannot close "
-                "the children in another"
-            )
         terms = Terms(measure.name, OnEachBlock(accounting, share), str(metric), 1, share)
         book, start = open_book(ledger, terms)
-    reason = measure.reason if measure.composability is Composability.SEQUENTIAL else None
+    reason = measure.sequential_reason
 
     def spawn(token: Sealed) -> BlockFilterQueryable:
         own = Keys()

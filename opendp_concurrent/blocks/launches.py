@@ -83,8 +83,6 @@ class Selection(Account):
     :param root: the account of the block filter
     """
 
-    __slots__ = ("_on",)
-
     def __init__(
         self, root: Account, on: Places | tuple[Any, ...], sequential_reason: str | None
     ) -> None:

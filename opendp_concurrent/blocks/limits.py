@@ -21,6 +21,15 @@ from .session import BlockSession
 from .totals import Totals
 
 
+def check_no_transformation(odometer: ConcurrentOdometer) -> None:
+    """Raise if the odometer has a transformation."""
+    if odometer.transformation is not None:
+        raise InvalidTypeError(
+            "odometer must have no transformation: blocks are cut from the data as they are; "
+            "transform in what is launched, transformation >> measurement"
+        )
+
+
 def open_limit(
     parent: BlockSession, odometer: ConcurrentOdometer, limit: Limit
 ) -> BlockFilterQueryable:
@@ -28,11 +37,7 @@ def open_limit(
 
     :raises InvalidTypeError, InvalidValueError, UnsupportedMeasureError: if it cannot be one
     """
-    if odometer.transformation is not None:
-        raise InvalidTypeError(
-            "odometer must have no transformation: blocks are cut from the data as they are; "
-            "transform in what is launched, transformation >> measurement"
-        )
+    check_no_transformation(odometer)
     measure, accounting = odometer.measure, limit.terms.accumulator
     share = parent.whole.steps.share(limit.terms.d_in, limit.terms.d_out)
     check_budget(accounting, share)

@@ -62,18 +62,6 @@ class Records:
     :param domain: of the data; of each batch, too
     """
 
-    __slots__ = (
-        "_batch_of",
-        "_batches",
-        "_domain",
-        "_kind",
-        "_lock",
-        "_partition",
-        "_selections",
-        "_token",
-        "keys",
-    )
-
     def __init__(self, keys: Keys, partition: Partition, domain: Domain, token: Sealed) -> None:
         self.keys, self._partition, self._domain, self._token = keys, partition, domain, token
         self._kind, self._lock, self._selections = kind_of(domain), Lock(), Selections()

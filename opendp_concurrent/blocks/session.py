@@ -63,7 +63,6 @@ class Whole(NamedTuple):
 class SelectionSession(Launcher):
     """The session of launches on some blocks."""
 
-    __slots__ = ()
     _asked = "measurement"
     _static = STREAMS
 
@@ -81,7 +80,6 @@ class BlockSession(Launcher):
     :ivar reason: why a launch closes the older ones; None if it does not
     """
 
-    __slots__ = ("_by_key", "_space", "reason", "records", "whole")
     _asked, _static = "measurement", STREAMS
 
     def __init__(

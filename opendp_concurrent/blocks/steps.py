@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
-from ..measures import Composability, CompositionMeasure
+from ..measures import CompositionMeasure
 from ..sums.accumulator import repeated
 from ..types import Distance, Loss
 
@@ -22,7 +22,7 @@ class BlockSteps:
 
     def __init__(self, measure: CompositionMeasure, factor: int, units: bool) -> None:
         self._measure, self._factor, self._units = measure, factor, units
-        if units and factor > 1 and measure.composability is Composability.SEQUENTIAL:
+        if units and factor > 1 and measure.sequential_reason:
             raise UnsupportedMeasureError(
                 f"a unit has rows in up to {factor} blocks, whose filters are not known to compose "
                 f"under {measure.name}: {measure.reason}; truncate to one block, or take another "

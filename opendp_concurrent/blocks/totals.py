@@ -173,12 +173,10 @@ class Totals:
 
     def within(self, d_out: Loss) -> bool:
         """Return True: only launches that fit are added."""
-        del d_out
         return True
 
     def remaining(self, d_out: Loss) -> Totals:
         """Return this value; see :meth:`at`."""
-        del d_out
         return self
 
     def to_record(self) -> dict[str, int]:

@@ -7,7 +7,7 @@ from opendp.mod import Measurement
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.stream_domain import MESSAGES
 from .constructor import constructor
-from .inside import check_inside, check_measurement
+from .inside import check_inside
 from .wrap import unchanged, wrap_queries
 
 
@@ -47,7 +47,7 @@ def make_bounded_interactive(measurement: Measurement, max_messages: int) -> Con
     opendp_concurrent.errors.MessageLimitError: the mechanism has answered 1 of 1 messages; ...
     """
     limit = MESSAGES(max_messages=max_messages)
-    check_inside("measurement", check_measurement("measurement", measurement))
+    check_inside("measurement", measurement)
     return wrap_queries(
         measurement,
         unchanged,

@@ -88,7 +88,6 @@ def make_concurrent_composition(
     >>> root.remaining()
     (0.25,)
     """
-    checks.flag(opaque_errors=opaque_errors)
     measure = composition_measure(output_measure)
     d_in = validate_d_in(input_metric, d_in)
     shares, accounting = _shares(measure, d_mids, orders)

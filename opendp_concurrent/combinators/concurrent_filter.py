@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from ..accounts.account import Bound
 from ..accounts.charge import Ledger
 from ..accounts.rule import Within
-from ..arguments import checks
-from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.decimals import cap_and_shown
 from ..native.trust import trusted
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
@@ -17,7 +15,7 @@ from ..queryables.spawn import spawn_filter
 from ..types import Distance, Loss
 from .accounting import bounded
 from .constructor import constructor
-from .guards import check_odometer
+from .guards import check_unbounded
 from .interactive_measurement import constant_map, make_measurement
 
 
@@ -80,25 +78,13 @@ def make_concurrent_filter(
     >>> root.remaining()
     0.19999999999999996
     """
-    check_odometer(odometer)
-    checks.flag(halt=halt)
-    if checks.flag(opaque_errors=opaque_errors):
-        odometer = replace(odometer, opaque=True)
-    if odometer.record is not None:
-        raise InvalidTypeError(
-            "odometer must have no ledger of its own; pass the ledger to the filter"
-        )
+    odometer = check_unbounded(odometer, "the filter", opaque=opaque_errors)
     measure = odometer.measure
     terms = bounded(odometer, d_in, d_out, orders)
     d_in, budget = terms.d_in, terms.d_out
     book, start = None, terms.accumulator.start(measure)
     if ledger is not None:
-        check_ledger(ledger, measure)
-        if halt:
-            raise InvalidValueError(
-                "halt must be False with a ledger: a refusal in one process cannot close "
-                "the children in another"
-            )
+        check_ledger(ledger, measure, halt=halt)
         book, start = open_book(ledger, terms)
     exact = ledger is None and hasattr(type(start), "limits")  # of sums that compare fractions
     cap, budget = cap_and_shown(d_out, budget) if exact else (budget, budget)

@@ -6,7 +6,6 @@ from opendp.mod import Domain, Measure, Metric
 
 from ..accounts.charge import Ledger
 from ..accounts.price import own_distance
-from ..arguments import checks
 from ..errors import InvalidTypeError
 from ..measures import composition_measure
 from ..native import opendp as _native
@@ -73,7 +72,6 @@ def make_concurrent_odometer(
     >>> root.privacy_loss(1)
     1.0
     """
-    checks.flag(opaque_errors=opaque_errors)
     measure = composition_measure(output_measure)
     accounting = accounting_for(measure, accumulator)
     if (ledger is None) != (d_in is None):

@@ -12,7 +12,7 @@ from ..arguments.checks import Guard, guard, shown
 from ..errors import InvalidTypeError
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
-from ..queryables.mechanism import ConcurrentOdometer
+from ..queryables.mechanism import ConcurrentOdometer, replace
 from ..sums.orders_sum import OnOrders
 from ..types import Argument
 
@@ -66,6 +66,20 @@ def check_odometer(value: Argument) -> ConcurrentOdometer:
             "was given to make_limited; to nest limits, launch one on the handle of the other"
         )
     return found
+
+
+def check_unbounded(value: Argument, keeper: str, *, opaque: bool = False) -> ConcurrentOdometer:
+    """Return an odometer that a bound is put on: without a limit, and with no ledger of its own.
+
+    :param keeper: whom the ledger is passed to instead
+    :param opaque: hide errors of mechanisms
+    """
+    found = check_odometer(value)
+    if found.record is not None:
+        raise InvalidTypeError(
+            f"odometer must have no ledger of its own; pass the ledger to {keeper}"
+        )
+    return replace(found, opaque=True) if opaque else found
 
 
 def check_orders(known: CompositionMeasure, orders: Sequence[float] | None) -> OnOrders | None:

@@ -15,7 +15,7 @@ from ..errors import (
     SpaceMismatchError,
     UnsupportedMeasureError,
 )
-from ..measures import Composability, composition_measure
+from ..measures import composition_measure
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement, pinned, read_map
 from ..queryables.session import validate_d_in
@@ -93,7 +93,7 @@ def make_indexed_composition(
             "Definition 6.1]; launch them on make_concurrent_continual(composition, "
             "max_messages=...)"
         )
-    if measure.composability is Composability.SEQUENTIAL and len(measurements) > 1:
+    if measure.sequential_reason and len(measurements) > 1:
         raise UnsupportedMeasureError(
             f"{measure.name} composes one interactive mechanism at a time: {measure.reason}"
         )

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from ..accounts.label import label_text
 from ..accounts.limit import Limit
-from ..errors import InvalidTypeError, InvalidValueError
+from ..errors import InvalidValueError
 from ..queryables.mechanism import ConcurrentOdometer, replace
 from ..queryables.spawn import spawn_limited
 from ..types import Distance, Loss
 from .accounting import bounded
 from .constructor import constructor
-from .guards import check_odometer
+from .guards import check_unbounded
 
 
 @constructor
@@ -84,12 +84,7 @@ def make_limited(
     >>> carol.remaining(), root.remaining()
     (0.5, 0.0)
     """
-    check_odometer(odometer)
-    if odometer.record is not None:
-        raise InvalidTypeError(
-            "odometer must have no ledger of its own: a limit is kept in the ledger of the handle "
-            "that it is launched on"
-        )
+    odometer = check_unbounded(odometer, "what the limit is launched on")
     label = label_text(label=label)
     if not label:
         raise InvalidValueError("label must not be empty; pass the name of an analyst or a team")

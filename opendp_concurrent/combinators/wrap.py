@@ -184,5 +184,5 @@ def make_interactive(measurement: Measurement) -> ConcurrentMeasurement:
     >>> queryable.read() == queryable("again")
     True
     """
-    check_inside("measurement", check_measurement("measurement", measurement))
+    check_inside("measurement", measurement)
     return wrap_queries(measurement, unchanged, "Interactive", carries_state=True, queries=None)

@@ -22,7 +22,7 @@ from ..combinators.interactive_measurement import make_measurement, never
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..errors.streams import StreamError, StreamHaltedError
 from ..failures import pass_interrupt
-from ..measures import Composability, composition_measure
+from ..measures import composition_measure
 from ..native import opendp as _native
 from ..queryables.data import Sealed, seal
 from ..queryables.description import Description
@@ -59,8 +59,6 @@ class Branch(Stream):
 
     :param limit: largest number of updates and queries; unlimited if None
     """
-
-    __slots__ = ("_ended", "meter")
 
     def __init__(self, limit: int | None) -> None:
         self.meter = None if limit is None else Meter(limit)
@@ -117,8 +115,6 @@ class Branches(Stream):
 
     :param many: whether a mechanism may subscribe after its launch
     """
-
-    __slots__ = ("_branches", "_launching")
 
     def __init__(self, *, many: bool) -> None:
         super().__init__(many=many)
@@ -399,7 +395,7 @@ def make_concurrent_continual(
             "make_concurrent_continual(...)"
         )
     measure = composition_measure(composition.output_measure)
-    if measure.composability is Composability.SEQUENTIAL:
+    if measure.sequential_reason:
         raise UnsupportedMeasureError(
             f"output_measure ({measure.name}) is not supported: {measure.reason}"
         )

@@ -31,7 +31,7 @@ from ..queryables.named_queries import NONE, Queries, answering
 from ..queryables.saved import MOST, fields, guarded, list_parts, require, whole
 from ..queryables.stream import Stream, start_of
 from ..queryables.stream_handles import FedQueryable, Updatable
-from ..queryables.updates import DataMessage, Room, Update, Updates, check_items, check_step
+from ..queryables.updates import Room, Update, Updates, check_items, check_step
 from ..types import Answer, Item, ItemSequence, Json, Query
 from .stream import INVALID, Categories, Integers, items_of, valid_item
 
@@ -62,19 +62,6 @@ class Resumable(Protocol):
 
 class Checked:
     """Check updates, count steps, and halt at an invalid update."""
-
-    __slots__ = (
-        "__weakref__",
-        "_behind",
-        "_call",
-        "_halted",
-        "_horizon",
-        "_items",
-        "_lineage",
-        "_machine",
-        "_steps",
-        "name",
-    )
 
     def __init__(
         self,
@@ -252,9 +239,6 @@ class ContinualQueryable(Updatable, MachineQueryable):
     def takes_updates(self) -> bool:
         """True: this handle takes updates."""
         return True
-
-    def _send(self, message: DataMessage) -> None:
-        self(message)
 
 
 def hand_out(

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from opendp.mod import Domain, Metric
 
 from ..arguments import checks
-from ..arguments.checked import Count, checked
+from ..arguments.checked import checked
 from ..arguments.checks import is_a, shown
 from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError, InvalidValueError
@@ -31,6 +31,7 @@ from ..types import Distance, Item
 LARGEST_ITEM = 2**31
 SHOWN = 80  # letters of names of categories
 INTEGERS = (int, np.integer, np.bool_)
+Contributed = Annotated[int, checks.at_most(2**62, "no stream has more steps")]
 
 
 @dataclass(frozen=True)
@@ -284,7 +285,7 @@ def event_change() -> Metric:
 
 @recorded
 @checked
-def user_presence(participations: Count | None = None, separation: Count = 1) -> Metric:
+def user_presence(participations: Contributed | None = None, separation: Contributed = 1) -> Metric:
     """Return the distance of streams by users: user-level privacy.
 
     The distance is the number of users all of whose items are in one stream, and replaced by None

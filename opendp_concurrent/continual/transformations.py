@@ -11,7 +11,6 @@ import numpy as np
 from opendp.mod import Domain, Measurement, Metric, Odometer, Transformation
 
 from ..accounts.lifecycle import Lifecycle, innermost_running
-from ..arguments.checked import Count
 from ..arguments.checks import function as callable_
 from ..arguments.provenance import Unrecorded, recorded
 from ..combinators.constructor import constructor
@@ -43,6 +42,7 @@ from .concurrent import FedStreamQueryable, StreamQueryable, launching_handle
 from .mechanism import Checked, hand_out
 from .stream import (
     INVALID,
+    Contributed,
     changes_of,
     event_presence,
     integers_of,
@@ -473,8 +473,8 @@ def make_bounded_contributions(
     input_domain: Domain,
     input_metric: Metric,
     output_domain: Domain,
-    max_contributions: Count,
-    separation: Count | None = None,
+    max_contributions: Contributed,
+    separation: Contributed | None = None,
 ) -> StreamTransformation:
     """Keep the first items of each user: from user-level to event-level privacy.
 

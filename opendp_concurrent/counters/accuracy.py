@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import pi, sqrt
 
-import numpy as np
 import scipy
 from opendp.measures import zero_concentrated_divergence
 from opendp.mod import Measure
 
-from ..arguments.checked import Count, checked
+from ..arguments.checked import checked
 from ..arguments.checks import at_most, one_of, optional
+from ..continual.stream import Contributed
 from ..exact.participations import Participations
 from .digits import best_digits
 from .dyadic import BalancedLeaves, Leaves
-from .epochs import epochs
 from .factors.buffered import endless as endless_factor
 from .methods import (
     ENDLESS_STEPS,
@@ -28,6 +27,15 @@ from .methods import (
     method_for,
 )
 from .node_noise import is_laplace
+from .spread import (
+    Spread,
+    of_digits,
+    of_doubling,
+    of_epochs,
+    of_tree,
+    of_window_digits,
+    of_window_trees,
+)
 from .window import METHODS as WINDOW_METHODS
 from .window import PLANS, method_for_window, window_error
 from .window_digits import best_window_digits
@@ -126,8 +134,8 @@ def counter_rmse(
     output_measure: Measure | None = None,
     *,
     endless: bool = False,
-    participations: Count = 1,
-    separation: Count = 1,
+    participations: Contributed = 1,
+    separation: Contributed = 1,
 ) -> float:
     """Return the root mean square error of a counter over its steps, by formula.
 
@@ -136,7 +144,7 @@ def counter_rmse(
     divide by sqrt(2ρ), or by ε. A unit is one event, unless ``participations`` says that it has
     more.
 
-    :param steps: T, the number of steps, at most 2^62; at most 2^24 for trees with a horizon
+    :param steps: T, the number of steps, at most 2^62; at most 2^24 for "smooth"
     :param method: as in :func:`.make_counter`
     :param output_measure: tells the kind of noise; zCDP if left out
     :param endless: of the counter without a horizon, over its first T steps; else T is the horizon
@@ -157,58 +165,31 @@ def counter_rmse(
     laplace = is_laplace(measure)
     unit = Participations(participations, separation)
     method = method_for(method, None if endless else steps, measure, unit)
-    items = participations if endless else unit.within(steps)
-    if method == "square_root" and items == 1:
+    if method == "square_root" and unit.within(steps) == 1:
         return square_root_rmse(steps)
     if method in GAUSSIAN:
         factor = endless_factor(ENDLESS_STEPS) if endless else factor_for(method, steps, unit)
         return mean_error(factor, steps, unit)
-    if method == "digits":
-        return items * sqrt((_epochs_total(steps) if endless else _digits_total(steps)) / steps)
+    items = unit.most if endless else unit.within(steps)
+    if method == "smooth":
+        height, average = counter_nodes(steps, method)
+        return items * (height * sqrt(2 * average) if laplace else sqrt(height * average))
     if endless:
-        return items * sqrt(_doubling_total(steps, laplace) / steps)
-    height, average = counter_nodes(steps, method)
-    return items * (height * sqrt(2 * average) if laplace else sqrt(height * average))
+        spread, height = of_epochs(1.0) if method == "digits" else of_doubling(1.0, laplace), 1
+    elif method == "digits":
+        spread, height = of_digits(1.0, best_digits(steps)), best_digits(steps).height
+    else:
+        spread, height = of_tree(1.0), leaves_for(method, steps)[1]
+    return items * _mean_error(spread(steps), height, laplace)
 
 
-def _digits_total(steps: int) -> float:
-    digits = best_digits(steps)
-    return float(2 * digits.height**2 * digits.total_nodes(steps))
+def _mean_error(found: Spread, height: int, laplace: bool) -> float:
+    """Return the root mean square error of sums whose noise has scale 1.
 
-
-def _epochs_total(steps: int) -> float:
-    """Return the sum of the variances over the steps, as in :class:`.EpochsPrefix`."""
-    before = total = 0
-    for one, count in epochs(steps):
-        node = 2 * one.digits.height**2
-        total += before * count + node * one.digits.total_nodes(count)
-        before += node * one.digits.nodes(one.length)
-    return float(total)
-
-
-def _doubling_total(steps: int, laplace: bool) -> float:
-    """Return the sum of the variances over the steps, as in :class:`.DoublingPrefix`.
-
-    In the epoch of 2^j steps, a sum has j totals, with twice the unit's variance (four times, for
-    Laplace noise, whose unit is 2), and nodes with 2j times it (4j² times).
+    :param height: number of nodes of an item
     """
-    total, first = 0.0, 2  # step t is number t + 1 of all epochs
-    while first <= steps + 1:
-        epoch = first.bit_length() - 1
-        count = min(first, steps + 2 - first)
-        whole, node = (8.0, 8.0 * epoch**2) if laplace else (2.0, 2.0 * epoch)
-        total += whole * epoch * count + node * _ones(count)
-        first *= 2
-    return total
-
-
-def _ones(count: int) -> int:
-    """Return the number of set bits in 0, 1, ..., count - 1."""
-    total = 0
-    for bit in range(count.bit_length()):
-        cycles, rest = divmod(count, 2 << bit)
-        total += (cycles << bit) + max(0, rest - (1 << bit))
-    return total
+    variance = 2 * height**2 if laplace else height  # of noise for a loss of 1, or of 1/2
+    return sqrt(variance * float(found.sums @ found.squares) / float(found.sums.sum()))
 
 
 _EACH_PLACE = at_most(2**16, "each step is computed; pass a smaller one")
@@ -220,8 +201,8 @@ def window_rmse(
     method: str | None = None,
     output_measure: Measure | None = None,
     *,
-    participations: Count = 1,
-    separation: Count = 1,
+    participations: Contributed = 1,
+    separation: Contributed = 1,
 ) -> float:
     """Return the root mean square error of a window counter, late in a stream, by formula.
 
@@ -249,12 +230,10 @@ def window_rmse(
     if method not in PLANS:
         return window_error(method, steps, unit)
     steps = _EACH_PLACE(window=window)
+    twice = 2 * steps  # of two blocks, as if each had one before
     if method == "digits":
         digits = best_window_digits(steps)
-        once, twice = digits.window_nodes(np.arange(1, steps + 1), steps)
-        total = int(once.sum() + 4 * twice.sum())
-        return participations * digits.height * sqrt(2 * total / steps)
-    height = nodes_of(steps)
-    total = sum(place.bit_count() + (steps - place).bit_count() for place in range(1, steps + 1))
-    one = height * sqrt(2 * total / steps) if laplace else sqrt(height * total / steps)
-    return participations * one
+        found, height = of_window_digits(1.0, digits, steps)(twice), digits.height
+    else:
+        found, height = of_window_trees(1.0, steps)(twice), nodes_of(steps)
+    return participations * _mean_error(found, height, laplace)

@@ -10,7 +10,7 @@ from opendp.mod import Domain, Measure, Metric
 from ..arguments.checked import Count, Finite
 from ..arguments.checks import one_of, optional
 from ..combinators.constructor import constructor
-from ..continual.stream import changes_of, integers_of, unit_of, with_participations
+from ..continual.stream import Contributed, changes_of, integers_of, unit_of, with_participations
 from ..errors import InvalidTypeError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
@@ -69,8 +69,8 @@ def make_counter(
     *,
     horizon: Count | None = None,
     method: str | None = None,
-    participations: Count | None = None,
-    separation: Count = 1,
+    participations: Contributed | None = None,
+    separation: Contributed = 1,
 ) -> ConcurrentMeasurement:
     """Make a measurement that returns the noisy count, or sum, of all items so far, at any time.
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..queryables.saved import fields, require, rows, whole
+from ..queryables.saved import MOST, fields, require, rows, whole
 from ..types import Item, ItemSequence, Json, Loss
 from .dyadic import plain, unplain
 from .node_noise import LARGEST_SUM, NodeNoise
@@ -153,39 +153,36 @@ def least_base(horizon: int, height: int) -> int:
 
 
 class DigitNoise:
-    """The noise of the nodes that the sum of t items needs, for t that only grows.
+    """The noise of the nodes that sums of items need, drawn when a sum needs it.
 
-    For each level it keeps the nodes of one digit: they are on one side of one start. A node that
-    is dropped is never needed again, so each node has its noise once.
+    :param passing: keep only the nodes of the last sum, of a number of items that only grows. Each
+        node is then in the sums of numbers in a row, so one that was dropped is never needed again
     """
 
-    __slots__ = ("_digits", "_draw", "_levels")
+    __slots__ = ("_digits", "_draw", "_known", "_passing")
 
-    def __init__(self, digits: Digits, noise: NodeNoise) -> None:
-        self._digits, self._draw = digits, noise.whole
-        self._levels: dict[int, tuple[int, bool, list[Any]]] = {}
+    def __init__(self, digits: Digits, noise: NodeNoise, *, passing: bool = True) -> None:
+        self._digits, self._draw, self._passing = digits, noise.whole, passing
+        self._known: dict[tuple[int, int], Any] = {}
 
-    def total(self, count: int, size: int | None) -> Loss:
+    def total(self, count: int, size: int | None = None) -> Any:
         """Return the noise of the sum of ``count`` items.
 
         :param size: number of entries of the noise; None for an integer
         """
         total: Any = 0
-        for level, start, digit in self._digits.of(count):
-            if not digit:
-                self._levels.pop(level, None)
-                continue
-            known = self._levels.get(level)
-            if known is None or known[:2] != (start, digit > 0):
-                known = start, digit > 0, []
-            values = known[2]
-            if digit > 0 or not values:
-                values.extend(self._new(size) for _ in range(abs(digit) - len(values)))
-            else:
-                del values[: len(values) + digit]  # nodes that have passed
-            self._levels[level] = known
-            total = total + sum(values) if digit > 0 else total - sum(values)
+        known, used = self._known, {} if self._passing else self._known
+        for node, positive in self._nodes(count):
+            value = known[node] if node in known else self._new(size)
+            used[node] = value
+            total = total + value if positive else total - value
+        self._known = used
         return total
+
+    def _nodes(self, count: int) -> Iterator[tuple[tuple[int, int], bool]]:
+        for level, start, digit in self._digits.of(count):
+            for place in range(min(start, start + digit), max(start, start + digit)):
+                yield (level, place), digit > 0
 
     @property
     def most(self) -> int:
@@ -199,34 +196,23 @@ class DigitNoise:
 
     def to_record(self) -> Json:
         """Return the noise as a JSON value."""
-        return [
-            [level, start, positive, [plain(value) for value in values]]
-            for level, (start, positive, values) in self._levels.items()
-        ]
+        return [[level, place, plain(value)] for (level, place), value in self._known.items()]
 
     def restore(self, record: Json) -> None:
         """Restore the noise from a record."""
-        self._levels = {}
-        for level, start, positive, values in rows(record):
-            require(type(positive) is bool)
-            noise = [unplain(value) for value in rows(values, most=self._digits.base)]
-            self._levels[whole(level)] = whole(start), positive, noise
+        self._known = {
+            (whole(level), whole(place, least=-MOST)): unplain(value)
+            for level, place, value in rows(record)
+        }
 
     def fits(self, count: int) -> bool:
         """Return whether it has the noise of the sum of ``count`` items, and no other."""
-        found = {
-            level: (start, positive, len(v)) for level, (start, positive, v) in self._levels.items()
-        }
-        return found == {
-            level: (start, digit > 0, abs(digit))
-            for level, start, digit in self._digits.of(count)
-            if digit
-        }
+        return self._known.keys() == {node for node, _ in self._nodes(count)}
 
     @property
     def shapes(self) -> set[tuple[int, ...]]:
         """The shapes of the noise."""
-        return {np.shape(one) for *_, values in self._levels.values() for one in values}
+        return {np.shape(value) for value in self._known.values()}
 
 
 class DigitsPrefix:

@@ -14,6 +14,7 @@ from ..arguments.checks import is_a, one_of, optional
 from ..combinators.constructor import constructor
 from ..continual.stream import (
     Categories,
+    Contributed,
     changes_of,
     items_of,
     unit_of,
@@ -90,8 +91,8 @@ def make_histogram_counter(
     *,
     horizon: Count | None = None,
     method: str | None = None,
-    participations: Count | None = None,
-    separation: Count = 1,
+    participations: Contributed | None = None,
+    separation: Contributed = 1,
 ) -> ConcurrentMeasurement:
     """Make a measurement that returns the noisy count of each category so far, at any time.
 

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from opendp.mod import Domain, Measure, Metric
 
-from ..arguments.checked import Count, Finite
+from ..arguments.checked import Finite
 from ..arguments.checks import at_most, one_of, optional
 from ..combinators.constructor import constructor
-from ..continual.stream import changes_of, integers_of, unit_of, with_participations
+from ..continual.stream import Contributed, changes_of, integers_of, unit_of, with_participations
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.participations import ONCE, Participations
 from ..native import opendp as _native
@@ -149,8 +149,8 @@ def make_window_counter(
     window: int,
     *,
     method: str | None = None,
-    participations: Count | None = None,
-    separation: Count = 1,
+    participations: Contributed | None = None,
+    separation: Contributed = 1,
 ) -> ConcurrentMeasurement:
     """Make a measurement that returns the noisy count, or sum, of the last ``window`` steps.
 

@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Iterator
 from functools import lru_cache
 
-from ..queryables.saved import MOST, fields, require, rows, whole
+from ..queryables.saved import fields, require, rows, whole
 from ..types import Json
-from .digits import Digits, least_base
+from .digits import DigitNoise, Digits, least_base
 from .node_noise import NodeNoise
 
 MOST_HEIGHT = 64
@@ -33,43 +33,6 @@ def best_window_digits(window: int) -> Digits:
     return min(fitting, key=lambda one: one[:2])[2]
 
 
-class NodeTable:
-    """The noise of all nodes of a tree that were used."""
-
-    __slots__ = ("_digits", "_known", "_noise")
-
-    def __init__(self, digits: Digits, noise: NodeNoise) -> None:
-        self._digits, self._noise = digits, noise
-        self._known: dict[tuple[int, int], int] = {}
-
-    def total(self, count: int) -> int:
-        """Return the noise of the sum of ``count`` items."""
-        total = 0
-        for level, start, digit in self._digits.of(count):
-            for node in range(start, start + digit):
-                total += self._of(level, node)
-            for node in range(start + digit, start):
-                total -= self._of(level, node)
-        return total
-
-    def _of(self, level: int, node: int) -> int:
-        known = self._known.get((level, node))
-        if known is None:
-            known = self._known[level, node] = self._noise.whole()
-        return known
-
-    def to_record(self) -> Json:
-        """Return the noise as a JSON value."""
-        return [[level, node, value] for (level, node), value in self._known.items()]
-
-    def restore(self, record: Json) -> None:
-        """Restore the noise from a record."""
-        self._known = {}
-        for level, node, value in rows(record):
-            require(type(value) is int)
-            self._known[whole(level), whole(node, least=-MOST)] = value
-
-
 class DigitsWindow:
     """The window by a tree for each block."""
 
@@ -79,14 +42,17 @@ class DigitsWindow:
         self._window, self._digits, self._noise = window, digits, noise
         self._items: deque[int] = deque()
         self._sum, self._steps = 0, 0  # steps of the current block
-        self._now = NodeTable(digits, noise)
-        self._before: NodeTable | None = None
+        self._now = self._table()
+        self._before: DigitNoise | None = None
+
+    def _table(self) -> DigitNoise:
+        return DigitNoise(self._digits, self._noise, passing=False)
 
     def update(self, item: int) -> None:
         """Take the item of the next step."""
         if self._steps == self._window:
             self._before, self._steps = self._now, 0
-            self._now = NodeTable(self._digits, self._noise)
+            self._now = self._table()
         if len(self._items) == self._window:
             self._sum -= self._items.popleft()
         self._items.append(item)
@@ -124,5 +90,6 @@ class DigitsWindow:
         self._now.restore(now)
         self._before = None
         if before is not None:
-            self._before = NodeTable(self._digits, self._noise)
+            self._before = self._table()
             self._before.restore(before)
+        require(self._now.shapes | (self._before.shapes if self._before else set()) <= {()})

@@ -341,7 +341,7 @@ def _with_article(name: str) -> str:
 
 
 class PrepaidUsedError(RefusalError):
-    """All launches that were prepaid have been launched, or the block of them was closed.
+    """All launches that were prepaid have been launched, or their handle was closed.
 
     :ivar launches: number of launches that were prepaid
     """
@@ -349,9 +349,9 @@ class PrepaidUsedError(RefusalError):
     charged = False
 
     def __init__(self, launches: int, *, closed: bool = False) -> None:
-        what = "was closed, and what was not launched is lost" if closed else "is used up"
+        what = "were closed, and what was not launched is lost" if closed else "are used up"
         super().__init__(
-            f"the block of {launches} prepaid launches {what}; nothing was charged; prepay more, "
+            f"the prepaid launches ({launches}) {what}; nothing was charged; prepay more, "
             "or use leased(), which prepays again by itself"
         )
         self.launches = launches

@@ -13,6 +13,7 @@ from ..arguments import checks, owned
 from ..errors import InvalidTypeError, InvalidValueError
 from ..types import Argument
 from .bounds import TINY, Array, rounded_up
+from .truncated import BoundedNoise
 
 MOST_POINTS = 10**7
 UNITS = ("removed", "added")
@@ -89,16 +90,13 @@ def distribution(**argument: Any) -> list[float]:
 
 
 def cut_noise(
-    scale: Any, bound: Any, sensitivity: Argument, least: tuple[float, float], most: float
+    kind: type[BoundedNoise], scale: Any, bound: Any, sensitivity: Argument
 ) -> tuple[float, float]:
-    """Return shift and bound over scale, rounded outward, or raise.
-
-    :param least: shift and bound over scale that are accepted, if the laws share anything
-    :param most: bound over scale that a larger one counts as
-    """
+    """Return shift and bound over scale, rounded outward, or raise."""
     width = Fraction(checks.positive(scale=scale))
     end, move = checks.positive(bound=bound), checks.positive(sensitivity=sensitivity)
-    shift, reach = Fraction(move) / width, min(Fraction(end) / width, Fraction(most))
+    shift, reach = Fraction(move) / width, min(Fraction(end) / width, Fraction(kind.MOST))
+    least = kind.LEAST  # that are accepted, if the laws share anything
     given = ("sensitivity", move, shift, least[0]), ("bound", end, reach, least[1])
     for name, value, part, low in given if shift < 2 * reach else ():
         if not part >= Fraction(low):

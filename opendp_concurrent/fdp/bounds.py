@@ -50,12 +50,10 @@ class Transform(NamedTuple):
 
     :ivar values: E_P[e^((τ+iω)L)] / E_P[e^(τL)]
     :ivar error: bound on the error of each value
-    :ivar dilation: s² if the loss was dilated to a lattice, by less than a Gaussian of μ = s does
     """
 
     values: ComplexArray
     error: float
-    dilation: float = 0.0
 
 
 class Lasting:

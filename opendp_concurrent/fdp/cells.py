@@ -45,7 +45,7 @@ class Measure:
 
 
 @dataclass(frozen=True, eq=False)
-class _Noise:
+class Noise:
     """Cells of a noise, the outer two among them.
 
     :ivar ends: y at the ends of the inner cells
@@ -80,7 +80,7 @@ def measure(factor: Factor, tail: float, above: bool) -> Measure | None:
     else:
         return None
     if isinstance(whole, Gaussian):
-        noise = _gaussian(whole.mu, rate, tail)
+        noise = gaussian_cells(whole.mu, rate, tail)
     else:
         noise = _laplace(whole.epsilon) if whole.steps == inf else None
     if noise is None:
@@ -100,20 +100,20 @@ def _of_finite(factor: Finite, above: bool) -> Measure | None:
     return Measure(factor.losses + shift, masses, factor.infinite if above else least)
 
 
-@lru_cache(maxsize=64)
-def _gaussian(mu: float, rate: float, tail: float) -> _Noise | None:
+@lru_cache(maxsize=512)
+def gaussian_cells(mu: float, rate: float, tail: float, cells: int = _CELLS) -> Noise | None:
     """N(μ, 1) against N(0, 1), cut at points x = y/μ + μ/2."""
     half = max(tail / 2, TINY)
     ends = scipy.special.ndtri([half, min(half / rate, 0.5)])
     high = max(-float(ends[0]), mu - float(ends[1]))
-    x = np.linspace(-high, high, _CELLS + 1)
+    x = np.linspace(-high, high, cells + 1)
     y = mu * x - mu * mu / 2
     wrong = 2 * UNIT * (np.abs(mu * x) + mu * mu)
     if not np.max(np.abs(y)) < _MOST_RATIO:
         return None
     q, q_error = _normal(x)
     p, p_error = _normal(x - mu)
-    return _Noise(y, wrong, q, p, q_error, p_error, inf)
+    return Noise(y, wrong, q, p, q_error, p_error, inf)
 
 
 def _normal(x: Array) -> tuple[Array, Array]:
@@ -158,8 +158,8 @@ def _narrow(middle: Array, half: Array) -> tuple[Array, Array]:
     return front * total, front * error * (1 + 1e-9) + TINY
 
 
-@lru_cache(maxsize=64)
-def _laplace(epsilon: float) -> _Noise | None:
+@lru_cache(maxsize=512)
+def _laplace(epsilon: float) -> Noise | None:
     """Laplace noise: y is -ε left of 0 and ε right of ε, and y = 2x - ε between."""
     if not _LEAST_EPSILON < epsilon < _MOST_RATIO:
         return None
@@ -170,7 +170,7 @@ def _laplace(epsilon: float) -> _Noise | None:
     p = 0.5 * np.concatenate([[np.exp(-epsilon)], np.exp(half[:-1] - epsilon) * np.expm1(width)])
     p = np.append(p, 0.5)
     error = 4 * ELEMENTARY + 8 * UNIT * (1 + epsilon)
-    return _Noise(y, np.zeros_like(y), q, p, q * error, p * error, epsilon)
+    return Noise(y, np.zeros_like(y), q, p, q * error, p * error, epsilon)
 
 
 def _losses(y: Array, wrong: Array, rate: float) -> tuple[Array, Array]:
@@ -182,8 +182,8 @@ def _losses(y: Array, wrong: Array, rate: float) -> tuple[Array, Array]:
     return value, 2 * moved / ratio + (ELEMENTARY + 4 * UNIT) * np.abs(value)
 
 
-def _above(noise: _Noise, rate: float, removed: bool) -> Measure:
-    """The masses of each cell at its ends, each rounded up."""
+def spread(noise: Noise) -> tuple[Array, Array, Array]:
+    """Q-masses of the inner cells at e^y of their ends, rounded up; e^y; and its relative error."""
     power: Array = np.exp(noise.ends)
     q, p = noise.q[1:-1], noise.p[1:-1]
     q_error, p_error = noise.q_error[1:-1], noise.p_error[1:-1]
@@ -198,6 +198,12 @@ def _above(noise: _Noise, rate: float, removed: bool) -> Measure:
     masses = np.zeros(len(power))
     masses[1:] += right
     masses[:-1] += left
+    return masses * (1 + 4 * UNIT), power, wrong
+
+
+def _above(noise: Noise, rate: float, removed: bool) -> Measure:
+    """The masses of each cell at its ends, each rounded up."""
+    masses, power, wrong = spread(noise)
     losses, error = _losses(noise.ends, noise.wrong, rate)
     outer: Array = noise.q[[0, -1]] + noise.q_error[[0, -1]]
     if removed:
@@ -219,7 +225,7 @@ def _above(noise: _Noise, rate: float, removed: bool) -> Measure:
     return Measure(np.append(losses, most), np.append(masses[::-1], first))
 
 
-def _below(noise: _Noise, rate: float, removed: bool) -> Measure:
+def _below(noise: Noise, rate: float, removed: bool) -> Measure:
     """The mass of each cell at the ratio of its masses, each rounded down."""
     side = 1.0 if removed else -1.0
     q, p = noise.q + side * noise.q_error, noise.p - side * noise.p_error

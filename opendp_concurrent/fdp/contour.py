@@ -29,7 +29,7 @@ _PENALTIES = -TAUS * np.log1p(1 / TAUS) - np.log1p(TAUS)
 _SQUARES = TAUS * (TAUS + 1) / 2
 _REACH = np.geomspace(1.0, 1e8, 161)  # frequencies, in units of 1 / sqrt(variance)
 _PERIODS = np.geomspace(4.0, 4e4, 81)  # in units of sqrt(variance)
-_COARSE = 0.2  # largest smoothing
+_COARSE = 0.2  # largest smoothing; the bound on its error holds up to 1/4
 _RETREATS, _LONG = 4, 2e3  # steps of τ; a period in units of 1 / τ
 _WIDENINGS = 100  # how often the smoothing is made larger, by half
 
@@ -203,12 +203,12 @@ def alias_bound(
     at: int,
     epsilon: float,
     period: float,
-    dilation: float = 0.0,
+    smoothing: float = 0.0,
     error: Array | float = 0.0,
 ) -> float:
     """Bound on Σ over m ≠ 0 of e^(τmP) δ(ε + mP), in units of e^(K(τ) - τε), τ = TAUS[at].
 
-    δ(x) <= e^(K(σ) - σx) for every σ > 0, and δ(x) <= 1. A dilation of variance s² adds at most
+    δ(x) <= e^(K(σ) - σx) for every σ > 0, and δ(x) <= 1. Smoothing with s adds
     s² σ (σ + 1) / 2 to K(σ).
 
     :param error: bound on the error of ``cumulants``
@@ -216,7 +216,7 @@ def alias_bound(
     tau = float(TAUS[at])
     base = float((cumulants - error)[at]) - tau * epsilon
     rises = _log_rises(at, period)
-    each = cumulants + error + dilation * _SQUARES - TAUS * epsilon - base - rises
+    each = cumulants + error + smoothing**2 * _SQUARES - TAUS * epsilon - base - rises
     power = tau * period
     whole = -base - power - log(-expm1(-power))
     ahead, behind = float(each[at + 1 :].min(initial=inf)), float(each[:at].min(initial=whole))

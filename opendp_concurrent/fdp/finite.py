@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
-from math import exp, expm1, inf, log1p, nextafter, pi
+from math import exp, expm1, inf, log1p, nextafter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,8 +25,7 @@ from .bounds import (
 )
 from .theta import Theta
 
-_DIRECT = 2**24  # outcomes times nodes up to which the sum is taken term by term
-_MOST_LATTICE = 2**24  # points of a lattice
+_DIRECT = 2**27  # outcomes times nodes up to which sums are taken: about a second
 _NO_BOUND = 1e3  # an error with which inversion.py gives up
 UPPER_ONLY = 2.0  # slack of a pair that is an upper bound only
 _BLOCK = 2**20  # elements that are worked on together
@@ -188,7 +187,7 @@ class Finite(Lasting):
         return rounding + UNIT * len(self.losses) + self.mass_error + tau * self.loss_error
 
     def transform(self, tau: float, step: float, nodes: int) -> Transform:
-        """By formulas, or term by term if there are few, or by FFT on the lattice of the nodes."""
+        """By formulas, or term by term; inversion gives up if there are too many terms."""
         if self.form is not None:
             return self.form.transform(tau, step, nodes)
         exponents = tau * self.losses
@@ -196,34 +195,9 @@ class Finite(Lasting):
         weights = weights / float(np.sum(weights))
         error = 6 * ELEMENTARY + waves_error(len(weights)) + self.mass_error
         error += (tau + step * nodes) * (self.loss_error + 4 * UNIT * self.largest_absolute)
-        if len(weights) * nodes <= _DIRECT:
-            return Transform(waves(self.losses, weights, step, nodes), error)
-        return self._on_lattice(tau, weights, step, nodes, error)
-
-    def _on_lattice(
-        self, tau: float, weights: Array, step: float, nodes: int, error: float
-    ) -> Transform:
-        """Each loss is split between its two neighbours, which keeps P- and Q-mass."""
-        size = 4 << (2 * nodes - 1).bit_length()
-        quarters = 4 * (2 * pi / (step * size))
-        if quarters > 1.0:  # a finer lattice, so that the bounds on the dilation hold
-            size <<= int(np.ceil(np.log2(quarters)))
-        if size > _MOST_LATTICE:
+        if len(weights) * nodes > _DIRECT:
             return Transform(np.ones(nodes, dtype=complex), _NO_BOUND)
-        spacing = 2 * pi / (step * size)
-        if tau * spacing > 60.0:  # the dilation is so large that inversion.py gives up
-            return Transform(np.ones(nodes, dtype=complex), error, pi / 8 * spacing**2)
-        cell = np.floor(self.losses / spacing)
-        left = self.losses - cell * spacing  # in [0, spacing]
-        # share b of the right end: (1 - b) + b e^-spacing = e^-left
-        high = np.expm1(-left) / np.expm1(-spacing)
-        lattice = np.zeros(size)
-        index = np.mod(cell.astype(np.int64), size)
-        np.add.at(lattice, index, weights * (1 - high) * np.exp(-tau * left))
-        np.add.at(lattice, np.mod(index + 1, size), weights * high * np.exp(tau * (spacing - left)))
-        values = np.conj(np.fft.rfft(lattice))[:nodes]
-        rounding = 8 * UNIT * np.log2(size) * float(np.linalg.norm(lattice)) + 16 * ELEMENTARY
-        return Transform(values, error + rounding, pi / 8 * spacing**2)
+        return Transform(waves(self.losses, weights, step, nodes), error)
 
     def profile(self, epsilon: Array) -> Bounds:
         """δ at each real ε, summed over the outcomes."""

@@ -8,7 +8,7 @@ from dataclasses import astuple
 from fractions import Fraction
 from functools import cached_property
 from math import inf, isinf, log, nextafter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -43,6 +43,7 @@ _LARGEST = 1e150  # μ whose square is a double
 _MOST_CATEGORIES = 2**53
 _LEAST_SIGMA, _MOST_SIGMA = 1 / 16, 1e6
 _LEAST_EPSILON, _MOST_EPSILON = 1e-6, 32.0  # of subsampled Laplace noise
+_Cut: TypeAlias = "TruncatedGaussian | TruncatedLaplace"
 _FAR = 1e6  # largest |ε| that is evaluated; beyond, δ is as there, or 1
 
 
@@ -103,9 +104,7 @@ class TradeoffFunction:
         return cls._of(Product(0, {factor: 1}))
 
     @classmethod
-    def _cut(
-        cls, kind: type[TruncatedGaussian | TruncatedLaplace], shift: float, bound: float
-    ) -> TradeoffFunction:
+    def _cut(cls, kind: type[_Cut], shift: float, bound: float) -> TradeoffFunction:
         return cls._single(kind(shift, bound)) if shift < 2 * bound else cls.worst()
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -398,9 +397,7 @@ class TradeoffFunction:
         :param sensitivity: at least 10^-9 scales
         """
         kind = TruncatedLaplace
-        return cls._cut(
-            kind, *arguments.cut_noise(scale, bound, sensitivity, kind.LEAST, kind.MOST)
-        )
+        return cls._cut(kind, *arguments.cut_noise(kind, scale, bound, sensitivity))
 
     @classmethod
     def truncated_gaussian(
@@ -420,9 +417,7 @@ class TradeoffFunction:
         :param sensitivity: at least 10^-9 scales
         """
         kind = TruncatedGaussian
-        return cls._cut(
-            kind, *arguments.cut_noise(scale, bound, sensitivity, kind.LEAST, kind.MOST)
-        )
+        return cls._cut(kind, *arguments.cut_noise(kind, scale, bound, sensitivity))
 
     # --- from other descriptions -----------------------------------------------------------
 

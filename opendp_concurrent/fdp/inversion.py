@@ -12,16 +12,11 @@ The integral is replaced by a sum over nodes. Four errors are bounded.
 2. *Truncation* at Ω: at most (1/π) sup |ρ| / Ω, with the supremum over ω > Ω. Each factor bounds
    its own part.
 3. *Rounding.* Each factor bounds the error of ρ; the weights |1/(t (t+1))| are summed.
-4. *Smoothing.* Where ρ does not decay, the product is composed with a Gaussian of small μ = s.
-   Where a factor is put on a lattice, it is dilated by less than such a Gaussian. Either way the
-   likelihood ratio is multiplied by some ξ with mean 1. So δ grows, and by at most E_P[κ(ε - L)],
+4. *Smoothing.* Where ρ does not decay, the product is composed with a Gaussian of small μ = s. So
+   the likelihood ratio is multiplied by some ξ with mean 1, and δ grows, by at most E_P[κ(ε - L)],
    where κ(y) <= (1 + s)/sqrt(2π) s e^(y/2 - y²/(2s²)) is the time value of an option: with
    a = y/s - s/2 and Mills' ratio R it is φ(a)(R(a) - R(a+s)) <= s φ(a)(1 - a R(a)). The expectation
-   is a second integral over the same nodes. With a lattice, the law of L is known after the
-   dilation only; then 1.25 times the bound with 2s² in place of s² is enough, by Jensen's
-   inequality, since the logarithm of ξ has mean at most 0.32 s² and variance at most 0.64 s².
-   How large ξ is: two points a ratio e^h apart are within a Gaussian of μ = h sqrt(2π)/4, as the
-   slope of Φ⁻¹ over the log-odds is at most sqrt(2π)/4.
+   is a second integral over the same nodes.
 
 These bounds are derived here. Tests compare them with closed forms, enumeration and big floats.
 """
@@ -31,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import exp, expm1, inf, pi, sqrt
+from math import exp, expm1, inf, log, pi
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -41,8 +36,7 @@ from .contour import Contour, Counted, alias_bound
 from .factor import Factor
 from .gaussian import Gaussian
 
-_MOST_RISE = 600.0  # largest exponent of a bound; beyond, the bound is infinite
-_LARGEST = 0.25  # s up to which the bounds on κ hold
+_STEPS = 60  # to a root
 
 
 @dataclass(eq=False)
@@ -51,7 +45,6 @@ class CharacteristicFunction:
 
     :ivar values: ρ at the nodes
     :ivar error: bound on the error of each value
-    :ivar dilation: s² of the dilation to lattices
     :ivar cumulant: K(τ)
     :ivar cumulant_error: bound on its error
     :ivar decay: logarithm of a bound on |ρ| from the last node on
@@ -61,7 +54,6 @@ class CharacteristicFunction:
     contour: Contour
     values: ComplexArray
     error: float = 0.0
-    dilation: float = 0.0
     cumulant: float = 0.0
     cumulant_error: float = 0.0
     decay: float = 0.0
@@ -77,7 +69,6 @@ class CharacteristicFunction:
             one = (known or power)(factor, count, contour.tau, contour.step, contour.nodes)
             values *= one.transform.values
             product.error += one.transform.error + 32 * UNIT
-            product.dilation += one.transform.dilation
             product.cumulant += one.cumulant
             # K(τ) is negative where mass is missing
             product.cumulant_error += one.cumulant_error
@@ -114,6 +105,27 @@ class CharacteristicFunction:
         value, slope = np.einsum("j,ij->i", np.exp(-1j * epsilon * self.omega), both).real
         return scale * float(value), scale * float(slope)
 
+    def root(
+        self, delta: float, infinite: float, near: float, high: float, width: float
+    ) -> tuple[float, float]:
+        """About the ε with this δ, and -d ln δ / dε there, by Newton's method on ln δ.
+
+        :param infinite: what δ has beside the finite part
+        :param near: where to start, in [0, ``high``]
+        :param width: relative
+        """
+        low, ratio = 0.0, 0.0
+        for _ in range(_STEPS):
+            value, slope = self.value(near)
+            middle = value + infinite
+            low, high = (low, min(high, near)) if middle <= delta else (max(low, near), high)
+            ratio = slope / middle if middle > 0.0 else 0.0
+            onward = near + log(middle / delta) / ratio if ratio > 0.0 else inf
+            before, near = near, onward if low <= onward <= high else (low + high) / 2
+            if abs(near - before) <= width * before:
+                break
+        return near, ratio
+
     def invert(self, cumulants: Array, cumulant_errors: Array, epsilon: float) -> Bounds:
         """Bounds on the finite part of δ(``epsilon``).
 
@@ -121,26 +133,17 @@ class CharacteristicFunction:
         :param cumulant_errors: bounds on their errors
         """
         contour, tau = self.contour, self.contour.tau
-        total = contour.smoothing**2 + self.dilation
         phases = np.exp(-1j * epsilon * self.omega)
         both, weight = self._weighted
         measure = contour.step / pi
         raw = measure * float(np.einsum("j,j->", phases, both[0]).real)
-        # a dilation may lift |ρ| above 1, by no more than it adds to K(τ)
-        rise = self.dilation * tau * (tau + 1) / 2
-        if not rise <= _MOST_RISE:
-            return Bounds(0.0, inf)
-        growth = exp(rise)
-        each = growth * (expm1(min(self.error, 600.0)) + 8 * ELEMENTARY)  # relative errors compound
-        each += growth * UNIT * (4 * contour.end * abs(epsilon) + 2 * contour.nodes)
+        each = expm1(min(self.error, 600.0)) + 8 * ELEMENTARY  # relative errors compound
+        each += UNIT * (4 * contour.end * abs(epsilon) + 2 * contour.nodes)
         rounding = measure * weight * each
-        cut = growth * exp(self.decay) / (pi * contour.end)
-        ends = contour.index, epsilon, contour.period, total
+        cut = exp(self.decay) / (pi * contour.end)
+        ends = contour.index, epsilon, contour.period, contour.smoothing
         alias = alias_bound(cumulants, *ends, error=cumulant_errors)
-        smoothing = 0.0
-        if total > 0.0:
-            smoothed = total <= _LARGEST**2
-            smoothing = self._smoothing_error(phases, each, growth) if smoothed else inf
+        smoothing = self._smoothing_error(phases, each) if contour.smoothing else 0.0
         lower = float(max(0.0, raw - rounding - cut - alias - smoothing))
         upper = float(max(0.0, raw + rounding + cut))
         power, error = self.cumulant - tau * epsilon, self.cumulant_error
@@ -150,30 +153,19 @@ class CharacteristicFunction:
             lower * least * (1 - 2 * ELEMENTARY), upper * most * (1 + 2 * ELEMENTARY) + TINY
         )
 
-    def _smoothing_error(self, phases: ComplexArray, each: float, growth: float) -> float:
+    def _smoothing_error(self, phases: ComplexArray, each: float) -> float:
         """Bound on E_P[κ(ε - L)], in units of e^(K(τ) - τε).
 
         :param phases: e^(-iωε) at the nodes
         :param each: bound on the error of each value
-        :param growth: bound on |ρ|
         """
-        contour, half = self.contour, self.contour.tau + 0.5
-        s2, total = contour.smoothing**2, contour.smoothing**2 + self.dilation
-        front, more = (1 + sqrt(total)) * total * exp(s2 / 8), 0.0
-        if self.dilation:
-            # twice the variance, for the loss after the dilation: 1.25 sqrt(2)
-            front, more = 1.7678 * (1 + sqrt(total)) * total * exp(s2 / 8), s2 / 2 + self.dilation
-        if not more * half**2 <= _MOST_RISE:
-            return inf
-        omega, size = self.omega, exp(more * half**2)
-        damp = np.exp(more * (half**2 - omega * omega + 2j * half * omega)) if more else np.ones(1)
+        contour, s = self.contour, self.contour.smoothing
         measure = contour.step / pi
-        value = measure * float(np.einsum("j,j->", phases * damp, self.halved).real)
-        rounding = measure * contour.nodes * size * 2 * each
-        # beyond the last node Ω: ∫ e^(-qω²) is at most e^(-qΩ²) / (2qΩ)
-        damping = self.normal / 2 + more  # the smoothing is among the Gaussians
-        cut = size * exp(self.decay - more * contour.end**2) / (2 * pi * damping * contour.end)
-        cut = growth * cut
+        value = measure * float(np.einsum("j,j->", phases, self.halved).real)
+        rounding = measure * contour.nodes * 2 * each
+        # beyond the last node Ω: ∫ e^(-qω²) is at most e^(-qΩ²) / (2qΩ); s is among the Gaussians
+        cut = exp(self.decay) / (pi * self.normal * contour.end)
+        front = (1 + s) * s * s * exp(s * s / 8)
         return front * (max(0.0, value) + rounding + cut) * (1 + 64 * ELEMENTARY)
 
 
@@ -220,4 +212,4 @@ def _transform(factor: Factor, count: int, *at: Any) -> Transform:
     with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
         powers: ComplexArray = np.exp(count * np.log(one.values))
     powers = np.where(np.abs(one.values) < TINY, 0.0, powers)
-    return Transform(powers, error, count * one.dilation)
+    return Transform(powers, error)

@@ -30,7 +30,7 @@ from .finite import Finite, worst
 from .gaussian import Gaussian, gaussian_profile
 from .inversion import CharacteristicFunction, Power, power, start
 from .repeated import repeated
-from .sandwich import Sandwich, sandwich, step_for
+from .sandwich import FINEST, Sandwich, sandwich, step_for
 from .search import certify, narrowed
 from .subsampled import Subsampled
 
@@ -39,21 +39,19 @@ _MIXED = 2**12  # the same for products with a Gaussian
 _LARGEST = 1e300  # larger losses count as infinite
 _LARGEST_VARIANCE = 1e100  # of the loss
 _FEW_NODES = 2**12  # of a path on which factors are remembered
-_MOST_KEPT = 2**17  # nodes of the characteristic functions that a product keeps
+_MOST_PATHS = 4  # on which a product keeps its characteristic function
 _MOST_ANSWERS = 256
 _MOST_SANDWICHES = 4
 _COARSE = 1e-3  # width of δ
 _DOUBLINGS = 40  # steps of a search for a lower bound
 _LEAST_WIDTH = 1e-12  # narrower bounds are within the rounding of inversion
 MOST_FACTORS = 2**53  # equal ones
-_LEAST_RATE, _FEW = 5e-5, 0.5  # a rate, and uses times rates: where inversion is good
-_LARGER_RATE, _MORE = 1e-3, 2.0  # where inversion is quick, too
+_FEW = 0.5  # uses times rates, from which on inversion is good
 _MANY = 8  # different sampled factors from which on inversion is slow
-_MANY_LOSSES = 2**10  # of a finite pair that is made of sampled noise
-_WIDE, _MANY_USES = 5e-3, 30.0  # of a bracket by a sandwich; rates times uses, for inversion
-_NARROW = 1e-3  # of a bracket that no sandwich would improve
-_STEP = 0.0125  # of a pair for comparisons
-_LEAST_DELTA = 1e-100  # below, a Rényi order may be better than a sandwich
+_LEAST_RATE, _LARGER_RATE, _MORE = 5e-5, 1e-3, 2.0  # where inversion is narrow, and quick
+_ROUGH = 2e-5, 1e-2  # widths from which on a sandwich is quicker: than slow and quick inversion
+_WIDE, _LESS_WIDE, _NARROW = 0.9, 5e-3, 1e-3  # of brackets that the other way may improve
+_MANY_USES = 30.0  # rates times uses, from which on inversion may be narrower
 _UNDERFLOWN = 1e-316  # δ that a Rényi order, which is in the doubles, is certain to reach
 _GUESSES = (1e-10, 1e-30, 1e-100, 1e-280)  # of δ
 
@@ -69,9 +67,7 @@ class Product:
         self.squares = squares
         self.factors = dict(factors)
         self._memo = _Memo()
-        self._kept: dict[paths.Contour, CharacteristicFunction] = {}
         self._answers: dict[tuple[str, float, float], Bounds] = {}
-        self._sandwiches: dict[tuple[float, float], Sandwich | None] = {}
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -271,20 +267,34 @@ class Product:
         return Bounds(lower.reshape(epsilon.shape), upper.reshape(epsilon.shape))
 
     def _at(self, epsilon: float, tolerance: float) -> Bounds:
-        """Bounds on δ by inversion."""
+        """Bounds on δ by inversion, or by a sandwich, or by both."""
         if epsilon >= self.largest_loss or self.infinite.lower == 1.0:
             return self.infinite
-        best = Bounds(self._least(epsilon), self._most(epsilon))
-        if self._is_rare or tolerance >= self._rough:
-            between = self._between(epsilon, tolerance)
-            if between is not None:
-                best = _common(best, between)
-            known = between is not None and between.upper >= _LEAST_DELTA
-            if known and not self._is_wide(best, tolerance):
+        found = self._cut(
+            Bounds(self._least(epsilon), self._most(epsilon)),
+            tolerance,
+            lambda best: self._inverted(epsilon, tolerance, best),
+            lambda: self._between(epsilon, tolerance),
+        )
+        return Bounds(self._least(epsilon), found.upper) if self.upper_only else found
+
+    def _cut(
+        self,
+        best: Bounds,
+        tolerance: float,
+        inverted: Callable[[Bounds], Bounds],
+        between: Callable[[], Bounds | None],
+    ) -> Bounds:
+        """Narrow a bracket by inversion and by a sandwich: by the quicker one first."""
+        if tolerance >= self._rough:
+            best = _common(best, between() or best)
+            wide = _WIDE if self._uses <= _MANY_USES else _LESS_WIDE
+            if best.width <= max(tolerance, wide) * best.upper < inf:
                 return best
-        best = self._inverted(epsilon, tolerance, best)
-        if self._may_be_narrower(best, tolerance):
-            best = _common(best, self._between(epsilon, tolerance) or best)
+            return _common(best, inverted(best))
+        best = _common(best, inverted(best))
+        if best.width > max(tolerance, _NARROW) * best.upper:
+            best = _common(best, between() or best)
         return best
 
     def _inverted(self, epsilon: float, tolerance: float, best: Bounds) -> Bounds:
@@ -296,85 +306,54 @@ class Product:
         for wanted in (tolerance, _COARSE):  # the latter, where a path has too few nodes
             bounds = self._bounds(self._characteristic(epsilon, wanted), epsilon)
             best = bounds if bounds.width < best.width else best
-            if best.width <= tolerance * best.upper or tolerance >= _COARSE or self.upper_only:
+            if best.width <= tolerance * best.upper or tolerance >= _COARSE:
                 break
         return best
 
     # --- between two pairs with few losses ---------------------------------------------------
 
     @cached_property
-    def _sampled(self) -> list[tuple[float, int]]:
-        """Rates of the sampled noise, and how often it is used: about, for pairs made of it."""
-        found = []
-        for one, n in self.factors.items():
-            if isinstance(one, Subsampled):
-                found.append((one.rate, n))
-            elif isinstance(one, Finite) and one.form is None and len(one.losses) >= _MANY_LOSSES:
-                found.append((self._memo.distance(one), n))
-        return found
-
-    @cached_property
-    def _is_rare(self) -> bool:
-        """Whether a sandwich is narrower than inversion, or much quicker: a heuristic."""
-        if not self._sampled:
-            return False
-        least = min(rate for rate, _ in self._sampled)
-        return self._uses < _FEW or least < _LEAST_RATE or len(self._sampled) > _MANY
-
-    def _is_wide(self, found: Bounds, tolerance: float) -> bool:
-        """Whether inversion may improve what a sandwich found."""
-        wide = found.width > max(tolerance, _WIDE) * found.upper
-        return bool(wide) and self._uses > _MANY_USES and not self.upper_only
-
-    def _may_be_narrower(self, found: Bounds, tolerance: float) -> bool:
-        """Whether a sandwich may improve what inversion found."""
-        if self.upper_only and not self._sampled:
-            return False
-        return bool(found.width > max(tolerance, _NARROW) * found.upper)
-
-    @property
     def _uses(self) -> float:
-        return sum(n * rate for rate, n in self._sampled)
+        """How often a unit is sampled, on average."""
+        return sum(n * one.rate for one, n in self.factors.items() if isinstance(one, Subsampled))
 
     @cached_property
     def _rough(self) -> float:
-        """Width of δ from which on a sandwich is quicker."""
-        if not self._sampled:
+        """Width from which on a sandwich is narrower than inversion, or quicker: a heuristic."""
+        sampled = [one for one in self.factors if isinstance(one, Subsampled)]
+        if not sampled:
             return inf
-        least = min(rate for rate, _ in self._sampled)
-        return 1e-2 if self._uses * min(1.0, least / _LARGER_RATE) > _MORE else 2e-5
+        least = min(one.rate for one in sampled)
+        rare = least < _LEAST_RATE and any(one.noise == "gaussian" for one in sampled)
+        if rare or self._uses < _FEW or len(sampled) > _MANY:
+            return 0.0
+        slow = least < _LEAST_RATE or self._uses * min(1.0, least / _LARGER_RATE) <= _MORE
+        return _ROUGH[0] if slow else _ROUGH[1]
 
     def _between(self, epsilon: float, tolerance: float) -> Bounds | None:
         """Bounds on δ by a sandwich that is made for about this δ."""
         found = None
         for guess in _GUESSES:
-            pairs = self._sandwich(guess, step_for(tolerance, len(self.factors)))
+            pairs = self._sandwich(guess, step_for(tolerance, self.counted))
             if pairs is None:
                 break
             low, high = pairs.profile(np.array([epsilon]))
-            one = Bounds(0.0 if self.upper_only else float(low[0]), float(high[0]))
+            one = Bounds(float(low[0]), float(high[0]))
             found = one if found is None else _common(found, one)
             if one.upper >= guess:
                 break
         return found
 
-    def _sandwich(self, delta: float, step: float) -> Sandwich | None:
-        """Pairs below and above; few are remembered."""
-        key = delta, step
-        if key not in self._sandwiches:
-            if len(self._sandwiches) >= _MOST_SANDWICHES:
-                self._sandwiches = {}
-            found = sandwich(self.counted, delta, step)
-            self._sandwiches = {**self._sandwiches, key: found}
-            return found
-        return self._sandwiches[key]
+    @cached_property
+    def _sandwich(self) -> Callable[[float, float], Sandwich | None]:
+        """Pairs below and above, from δ and a step; few are remembered."""
+        return lru_cache(_MOST_SANDWICHES)(partial(sandwich, self.counted))
 
     @cached_property
     def pair_above(self) -> Finite | None:
         """A finite pair that loses at least as much, where losses are bounded and noise sampled."""
-        if not self._sampled or not self.largest_loss < inf:
-            return None
-        pairs = self._sandwich(0.0, _STEP)
+        bounded = self._uses and self.largest_loss < inf
+        pairs = self._sandwich(0.0, FINEST) if bounded else None
         if pairs is None:
             return None
         above = pairs.above
@@ -387,11 +366,8 @@ class Product:
     def _epsilon_between(self, delta: float, tolerance: float) -> Bounds | None:
         """Bounds on ε by a sandwich."""
         guess = next((one for one in _GUESSES if delta >= one), _GUESSES[-1])
-        pairs = self._sandwich(guess, step_for(tolerance, len(self.factors)))
-        if pairs is None:
-            return None
-        found = pairs.epsilon(delta, 1e-6)
-        return Bounds(0.0, found.upper) if self.upper_only else found
+        pairs = self._sandwich(guess, step_for(tolerance, self.counted))
+        return None if pairs is None else pairs.epsilon(delta, 1e-6)
 
     def _asked(
         self, what: str, how: Callable[[float, float], Bounds], at: float, tolerance: float
@@ -401,9 +377,8 @@ class Product:
         found = self._answers.get(key)
         if found is None:
             found = how(at, tolerance)
-            if len(self._answers) >= _MOST_ANSWERS:
-                self._answers = {}
-            self._answers[key] = found
+            kept = self._answers if len(self._answers) < _MOST_ANSWERS else {}
+            self._answers = {**kept, key: found}  # others may read it
         return found
 
     def _bounds(self, characteristic: CharacteristicFunction, epsilon: float) -> Bounds:
@@ -411,7 +386,7 @@ class Product:
         if epsilon >= self.largest_loss:
             return self.infinite
         found = characteristic.invert(self.cumulants, self.cumulant_errors, epsilon)
-        least = 0.0 if self.upper_only else (self.infinite.lower + found.lower) * (1 - 2 * UNIT)
+        least = (self.infinite.lower + found.lower) * (1 - 2 * UNIT)
         most = (self.infinite.upper + found.upper) * (1 + 2 * UNIT)
         return probabilities(max(self._least(epsilon), least), most)
 
@@ -460,14 +435,15 @@ class Product:
 
     def _characteristic(self, epsilon: float, tolerance: float) -> CharacteristicFunction:
         """The characteristic function on a path for δ(``epsilon``)."""
-        path = paths.choose(self.counted, self.cumulants, epsilon, tolerance, self._memo.decay)
-        found = self._kept.get(path)
-        if found is None:
-            found, kept = start(path).times(self.counted, self._memo.power), dict(self._kept)
-            while kept and sum(one.nodes for one in kept) + path.nodes > _MOST_KEPT:
-                del kept[next(iter(kept))]
-            self._kept = {**kept, path: found}  # others may read it
-        return found
+        return self._on_path(
+            paths.choose(self.counted, self.cumulants, epsilon, tolerance, self._memo.decay)
+        )
+
+    @cached_property
+    def _on_path(self) -> Callable[[paths.Contour], CharacteristicFunction]:
+        """The characteristic function on a path; few are remembered."""
+        factors, known = self.counted, self._memo.power
+        return lru_cache(_MOST_PATHS)(lambda path: start(path).times(factors, known))
 
     # --- ε at a δ ---------------------------------------------------------------------------
 
@@ -488,45 +464,44 @@ class Product:
         """The same, where the infinite losses are certain to be at most ``delta``."""
         if self._distance <= delta:
             return Bounds(0.0, 0.0)
-        if self.is_exact:
-            return self._epsilon_inverted(delta, tolerance, top)
-        least = Bounds(self._epsilon_at_least(delta), top)
-        if self._is_rare:
-            between = self._epsilon_between(delta, tolerance)
-            least = _common(least, between or least)
-            known = between is not None and between.upper < inf and delta >= _LEAST_DELTA
-            if known and not self._is_wide(least, tolerance):
-                return least
-        best = _common(least, self._epsilon_inverted(delta, tolerance, top))
-        if self._may_be_narrower(best, tolerance):
-            best = _common(best, self._epsilon_between(delta, tolerance) or best)
-        return best
-
-    def _epsilon_inverted(self, delta: float, tolerance: float, top: float) -> Bounds:
-        """The same, in closed form or by inversion."""
-        finite, exact = delta - float(self.infinite.upper), self.is_exact
-        if not exact and not self._is_invertible:
-            return Bounds(0.0, top)
-        if finite > 0.0:
-            near = paths.renyi_epsilon(self.cumulants + self.cumulant_errors, finite)
-            top = max(0.0, near) if near < top else top
+        finite = delta - float(self.infinite.upper)
+        if not self.is_exact:
+            found = self._cut(
+                Bounds(self._epsilon_at_least(delta), top),
+                tolerance,
+                lambda best: self._epsilon_inverted(delta, tolerance, best),
+                lambda: self._epsilon_between(delta, tolerance),
+            )
+            return Bounds(0.0, found.upper) if self.upper_only else found
+        if self._is_invertible and finite > 0.0:
+            top = min(top, self._renyi(finite))
         if not top < inf:  # δ comes near its limit, and does not reach it
             return Bounds(self._epsilon_below(delta), inf)
-        if not exact:
-            least = self._epsilon_at_least(delta)
-            if not finite > 0.0 or top - least <= tolerance * top:
-                return Bounds(least, top)
-            found = self._invert_for(delta, top, tolerance)
-            most = top if finite > _UNDERFLOWN else inf  # below, the bound on δ at top is larger
-            return Bounds(max(least, found.lower), min(most, found.upper))
-        profile = partial(self._profile_at, tolerance=0.0)
         near = top
         if finite > 0.0:
             if self.all_atoms is not None:
                 near = self.all_atoms.epsilon_near(delta)
             else:
                 near = narrowed(top, lambda at: sum(self.profile(at, 0.0)) / 2 <= delta)
-        return certify(profile, delta, near, self._scale)
+        return certify(partial(self._profile_at, tolerance=0.0), delta, near, self._scale)
+
+    def _renyi(self, delta: float) -> float:
+        """An ε at which the finite losses have at most ``delta``, by a Rényi order."""
+        return max(0.0, paths.renyi_epsilon(self.cumulants + self.cumulant_errors, delta))
+
+    def _epsilon_inverted(self, delta: float, tolerance: float, best: Bounds) -> Bounds:
+        """The same by inversion, where it is narrower than what is known."""
+        finite = delta - float(self.infinite.upper)
+        if not self._is_invertible or not finite > 0.0:
+            return best
+        top = min(best.upper, self._renyi(finite))
+        if not top < inf:
+            return best
+        # below, the bound on δ at top is larger
+        best = Bounds(best.lower, top if finite > _UNDERFLOWN else best.upper)
+        if top - best.lower <= tolerance * top:
+            return best
+        return _common(best, self._invert_for(delta, top, tolerance))
 
     def _epsilon_at_least(self, delta: float) -> float:
         """An ε with δ(ε) > ``delta``, or 0, from the probability of the largest loss."""
@@ -556,60 +531,21 @@ class Product:
         return Bounds(float(bounds.lower), float(bounds.upper))
 
     def _invert_for(self, delta: float, top: float, tolerance: float) -> Bounds:
-        """Newton's method on ln δ, to a width in δ that gives the width in ε."""
-        near, best, relative = self._near(delta, top), Bounds(0.0, inf), 1e-3
-        slope = float(paths.TAUS[paths.saddle(self.cumulants, near)])  # about the ratio below
-        relative = _relative(0.2 * tolerance * near * slope)
+        """Certified steps around a root, to a width in δ that gives the width in ε."""
+        best, infinite = Bounds(0.0, inf), float(self.infinite.lower + self.infinite.upper) / 2
+        near = paths.near_epsilon(self.cumulants, max(delta - infinite, TINY))
+        near = near if 0.0 < near < top else top
+        ratio = float(paths.TAUS[paths.saddle(self.cumulants, near)])  # about -d ln δ / dε
         for _ in range(3):
-            characteristic = self._characteristic(near, relative)
-            near, ratio = self._newton(characteristic, delta, near, top, tolerance)
-            relative = _relative(0.2 * tolerance * near * ratio)
-            profile = partial(self._searched, characteristic)
-            width = profile(near).width
-            move = width / (ratio * delta) if ratio * delta > 0.0 else 0.0
+            path = self._characteristic(near, _relative(0.2 * tolerance * near * ratio))
+            near, ratio = path.root(delta, infinite, near, top, max(0.02 * tolerance, 8 * UNIT))
+            profile = partial(self._bounds, path)
+            move = profile(near).width / (ratio * delta) if ratio * delta > 0.0 else 0.0
             found = certify(profile, delta, near, self._scale, 0.6 * move)
             best = found if found.width < best.width else best
             if best.width <= tolerance * best.upper:
                 break
-        return Bounds(0.0, best.upper) if self.upper_only else best
-
-    def _searched(self, characteristic: CharacteristicFunction, epsilon: float) -> Bounds:
-        """Bounds to search in: the upper one alone, where the lower one is trivial."""
-        found = self._bounds(characteristic, epsilon)
-        return Bounds(found.upper, found.upper) if self.upper_only else found
-
-    def _near(self, delta: float, top: float) -> float:
-        """About the ε at ``delta``."""
-        infinite = float(self.infinite.lower + self.infinite.upper) / 2
-        near = paths.near_epsilon(self.cumulants, max(delta - infinite, TINY))
-        return near if 0.0 < near < top else top
-
-    def _newton(
-        self,
-        characteristic: CharacteristicFunction,
-        delta: float,
-        near: float,
-        high: float,
-        tolerance: float,
-    ) -> tuple[float, float]:
-        """The root, approximately, and -d ln δ / dε there."""
-        low, ratio = 0.0, 0.0
-        infinite = float(self.infinite.lower + self.infinite.upper) / 2
-        for _ in range(60):
-            value, slope = characteristic.value(near)
-            middle = value + infinite
-            if middle <= delta:
-                high = min(high, near)
-            else:
-                low = max(low, near)
-            ratio = slope / middle if middle > 0.0 else 0.0
-            onward = near + log(middle / delta) / ratio if ratio > 0.0 else inf
-            if not low <= onward <= high:
-                onward = (low + high) / 2
-            if abs(onward - near) <= max(0.02 * tolerance, 8 * UNIT) * near:
-                return onward, ratio
-            near = onward
-        return near, ratio
+        return best
 
 
 def _common(one: Bounds, other: Bounds) -> Bounds:

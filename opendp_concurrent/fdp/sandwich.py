@@ -36,13 +36,15 @@ from .cells import Measure, measure
 from .factor import Factor
 from .search import certify
 
-FINE = 0.02  # h
+FINE, FINEST = 0.02, 0.0125  # h
 _STEPS = (
     (0.4, 0.12),
     (0.05, 0.06),
     (0.01, 0.03),
 )  # widths of δ, and the h with which they are about reached
 _MANY, _QUICK = 32, 0.06  # factors from which on each product counts, and h for them
+_FINER = 2.0**-0.25  # h of a product, over that of its parts
+_FEW = 16  # products
 _MOST_LOSSES = 2**12  # of a pair
 _ALIGNED = 16  # ends of grids are multiples of this, so that few are different
 _KEPT = 2**17  # sums of losses whose places are remembered
@@ -99,14 +101,12 @@ class Sandwich:
         return Bounds(found[0].lower, found[1].upper)
 
 
-def step_for(width: float, factors: int) -> float:
-    """The step for bounds on δ of some relative width.
-
-    :param factors: how many are different
-    """
-    if factors > _MANY:
+def step_for(width: float, factors: Counted) -> float:
+    """The step for bounds on δ of some relative width; a finer one where products are few."""
+    if len(factors) > _MANY:
         return _QUICK
-    return next((step for least, step in _STEPS if width >= least), FINE)
+    few = sum(2 * n.bit_length() for _, n in factors) <= _FEW
+    return next((step for least, step in _STEPS if width >= least), FINEST if few else FINE)
 
 
 def _at(atoms: Atoms, epsilon: float) -> Bounds:
@@ -133,23 +133,25 @@ def sandwich(factors: Counted, delta: float, step: float = FINE) -> Sandwich | N
 
 def _multiplied(factors: Counted, step: float, spare: float, above: bool) -> State | None:
     """The product of powers: always the two with the least variance."""
-    parts: list[tuple[float, int, State, int]] = []
+    parts: list[tuple[float, int, State, int, float]] = []
     for factor, count in factors:
         for bit in range(count.bit_length()):
             power = _power(factor, bit, step, spare, above)
             if power is None:
                 return None
             if count >> bit & 1:
-                parts.append((power.variance, len(parts), power, 2**bit))
+                parts.append((power.variance, len(parts), power, 2**bit, step))
     heapify(parts)
     index = len(parts)
     while len(parts) > 1:
-        (_, _, one, m), (_, _, other, n) = heappop(parts), heappop(parts)
-        both = _times(one, other, step, spare * (m + n), above)
+        (_, _, one, m, fine), (_, _, other, n, finer) = heappop(parts), heappop(parts)
+        # few products are of many factors: there, small cells cost little
+        fine = max(min(fine, finer) * _FINER, min(step, FINE))
+        both = _times(one, other, fine, spare * (m + n), above)
         if both is None:
             return None
         index += 1
-        heappush(parts, (both.variance, index, both, m + n))
+        heappush(parts, (both.variance, index, both, m + n, fine))
     return parts[0][2]
 
 

@@ -88,7 +88,7 @@ class Session:
         :example:
 
         >>> oc.fdp.Session.random_allocation(sigma=1.0, batches=100).power(10).epsilon(1e-5)
-        1.7016...
+        1.7018...
         """
         removed = TradeoffFunction.random_allocation(sigma, batches, unit="removed")
         return cls(removed, removed.inverse())

@@ -155,7 +155,7 @@ def _rows(frame: Any) -> int:
 def _told(rows: Callable[[], Any]) -> int:
     """Return the one cell of a frame. An error of Polars may show rows, so the log has it."""
     what = "the rows of a plan could not be counted"
-    return int(hidden(what, lambda: rows().collect().item()))
+    return int(hidden(lambda: rows().collect().item(), what=what))
 
 
 def _remember(made: Transformation, domain: Domain, metric: Metric, plan: Any) -> None:

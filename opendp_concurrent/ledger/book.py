@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Executable
 
-from ..accounts.account import Account, Plan, Trial
+from ..accounts.account import Account, Trial, Verdict
 from ..accounts.charge import Charge, LimitCharge, Terms
 from ..accounts.lifecycle import Lifecycle
 from ..errors import InvalidTypeError, tell_charged
@@ -181,7 +181,7 @@ class SqlTurn:
     def __init__(self, book: SqlBook) -> None:
         self._book = book
         self._changes: list[tuple[Executable, dict[str, Any]]] = []  # made at its end
-        self.planned: dict[Account, Plan] = {}
+        self.planned: dict[Account, Verdict] = {}
 
     def __enter__(self) -> Self:
         book = self._book

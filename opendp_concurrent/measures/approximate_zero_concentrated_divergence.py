@@ -33,7 +33,6 @@ class ApproximateZeroConcentratedDivergence(PairMeasure):
 
     @classmethod
     def symbol(cls, loss: Loss, order: float | None) -> str:
-        del loss, order
         return "ρ"
 
 

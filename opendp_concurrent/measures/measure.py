@@ -131,6 +131,11 @@ class CompositionMeasure(Convertible):
     keywords: ClassVar[Mapping[str, Callable[..., Any]]] = NOTHING
     optimal_compositions: ClassVar[dict[str, Callable[[tuple[Any, ...], Any], Any]]] = {}
 
+    @property
+    def sequential_reason(self) -> str | None:
+        """Why only one child at a time may be queried; None if children are concurrent."""
+        return self.reason if self.composability is Composability.SEQUENTIAL else None
+
     def parameters(self) -> dict[str, float]:
         """Return what ledgers write beside the tag."""
         return {}
@@ -171,7 +176,6 @@ class CompositionMeasure(Convertible):
         :return: the number at which the search starts, and a function that returns the distance for
             a fraction of a number, rounded down
         """
-        del d_out, delta
         raise InvalidTypeError(
             f"accumulator must add up losses as {self.name} does: shares of a bound are searched "
             "for only where distances are numbers, or pairs of numbers"
@@ -250,7 +254,6 @@ class CompositionMeasure(Convertible):
 
     def gaussian_scale(self, sensitivity: float, loss: Loss) -> float | None:
         """Return about the scale at which Gaussian noise loses ``loss``; None if none is known."""
-        del sensitivity, loss
         return None
 
     @property
@@ -290,7 +293,6 @@ class CompositionMeasure(Convertible):
     @classmethod
     def symbol(cls, loss: Loss, order: float | None) -> str:
         """Return what :meth:`height` is called on an axis."""
-        del loss
         return "loss" if order is None else f"loss at order {order:g}"
 
 

@@ -86,7 +86,6 @@ class _Share:
 
 def zero_curve(alpha: float) -> float:
     """No divergence at any order."""
-    del alpha
     return 0.0
 
 

@@ -53,7 +53,6 @@ class NumberMeasure(CompositionMeasure):
 
     def line(self, d_out: float, delta: float) -> tuple[float, Callable[[float, Fraction], Loss]]:
         """All distances."""
-        del delta
         return d_out, _part
 
     def empty(self) -> Accumulator:
@@ -73,7 +72,6 @@ class NumberMeasure(CompositionMeasure):
 
     def finite_event(self, dp_event: ModuleType, d_mid: float) -> DpEvent:
         """The event of a loss above 0."""
-        del d_mid
         return dp_event.UnsupportedDpEvent()
 
     @classmethod
@@ -82,7 +80,6 @@ class NumberMeasure(CompositionMeasure):
 
     @classmethod
     def height(cls, loss: Loss, order: float | None, of: str) -> float:
-        del order
         return checks.non_negative(**{of: loss})
 
 
@@ -141,13 +138,11 @@ class PairMeasure(CompositionMeasure):
 
     @classmethod
     def height(cls, loss: Loss, order: float | None, of: str) -> float:
-        del order
         first, _ = checks.epsilon_delta(**{of: loss})
         return first
 
     @classmethod
     def symbol(cls, loss: Loss, order: float | None) -> str:
-        del loss, order
         return "ε"
 
 

@@ -24,5 +24,4 @@ class SmoothedMaxDivergence(Convertible):
         return native.smoothed_max_divergence()
 
     def validate(self, name: str, value: Argument) -> Loss:
-        del name
         return value

@@ -89,7 +89,6 @@ def _kind(*measures: Any) -> str | None:
 
 
 def _one(given: _GIVEN) -> float:
-    del given
     return 0.1
 
 

@@ -16,7 +16,6 @@ from ..combinators.guards import check_odometer, check_orders
 from ..combinators.inside import check_static
 from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
-from ..measures import Composability
 from ..native import opendp as _native
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
@@ -134,7 +133,7 @@ def make_analyst_quotas(
     """
     check_odometer(odometer)
     measure, space = odometer.measure, odometer.input_space
-    if measure.composability is Composability.SEQUENTIAL:
+    if measure.sequential_reason:
         raise UnsupportedMeasureError(
             f"odometer is under {measure.name}, where filters side by side are not known to "
             f"compose: {measure.reason}; share one filter, or take another measure"

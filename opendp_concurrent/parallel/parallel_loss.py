@@ -25,7 +25,7 @@ from typing import Any
 from opendp.mod import Measurement
 
 from ..errors import InvalidValueError, PrivacyMapError, UnsupportedMeasureError
-from ..measures import Composability, CompositionMeasure
+from ..measures import CompositionMeasure
 from ..queryables.offer import MeasurementPrice
 from ..types import Key, Loss
 
@@ -90,7 +90,7 @@ class ParallelLoss:
     def _loss(self, total: int, most: int, prices: list[tuple[Any, MeasurementPrice]]) -> Loss:
         measure, parts = self._measure, self._parts
         differ = min(total, sum(parts))
-        if measure.composability is Composability.SEQUENTIAL and differ > 1:
+        if measure.sequential_reason and differ > 1:
             raise UnsupportedMeasureError(
                 f"up to {differ} parts differ between neighbours, and concurrent "
                 f"queries to them are not known to compose under {measure.name}: "

@@ -58,7 +58,7 @@ class Child(SealedHandle):
         self._lifecycle.check()
         lifecycle = self._lifecycle
         return hide_errors(
-            lifecycle.opaque, lifecycle.go_on, self._home, False, evaluate, queryable, query
+            lifecycle, lifecycle.go_on, self._home, False, evaluate, queryable, query
         )
 
     def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:

@@ -18,7 +18,7 @@ from ..native import opendp as _native
 from ..types import Answer, Query
 from .child import adopt
 from .data import Sealed, SealedHandle, check_process, seal, unseal
-from .opaque import hide_errors
+from .opaque import hidden
 from .turn import in_turn, inherited_lock, lock_for_turns
 
 
@@ -113,14 +113,8 @@ class MachineQueryable(SealedHandle, Queryable):
             opaque = lifecycle.opaque and not self.passes_on
             if opaque:
                 lifecycle.go_on(self._home, False, check_message, unseal(self._machine), query)
-            return hide_errors(
-                opaque,
-                lifecycle.go_on,
-                self._home,
-                self.passes_on,
-                self._answer,
-                query,
-            )
+                return hidden(lifecycle.go_on, self._home, False, self._answer, query)
+            return lifecycle.go_on(self._home, self.passes_on, self._answer, query)
         except Exception:
             raise
         except BaseException:  # let in while a user's function ran, or raised by it

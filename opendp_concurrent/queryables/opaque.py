@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from ..accounts.lifecycle import Lifecycle
 from ..errors.mechanisms import MechanismError
 from ..failures import log
 from ..native import opendp as _native
@@ -15,14 +16,16 @@ from .turn import attempt
 LOGGER = logging.getLogger("opendp_concurrent.measurements")
 
 
-def hide_errors(opaque: bool, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return ``function(*arguments)``. If ``opaque``, what it raises is hidden."""
-    return (
-        hidden("a mechanism has failed", function, *arguments) if opaque else function(*arguments)
-    )
+def hide_errors(lifecycle: Lifecycle, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``function(*arguments)``. Below an opaque account, what it raises is hidden."""
+    if lifecycle.opaque:
+        return hidden(function, *arguments)
+    return function(*arguments)
 
 
-def hidden(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+def hidden(
+    function: Callable[..., Any], *arguments: Any, what: str = "a mechanism has failed"
+) -> Any:
     """Return ``function(*arguments)``. What it raises is logged and replaced, whatever its class.
 
     An interrupt is raised without its text and its frames.

@@ -6,21 +6,26 @@ from typing import Any
 
 from ..accounts.charge import Ledger, Terms
 from ..accounts.on_ledger import OnLedger
-from ..errors import InvalidTypeError, UnsupportedMeasureError
-from ..measures import Composability, CompositionMeasure
+from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
+from ..measures import CompositionMeasure
 from ..sums.accumulator import Accumulator
 
 
-def check_ledger(ledger: Any, measure: CompositionMeasure) -> None:
-    """Raise unless ``ledger`` is a ledger, and the measure composes concurrently."""
+def check_ledger(ledger: Any, measure: CompositionMeasure, *, halt: bool = False) -> None:
+    """Raise unless ``ledger`` is a ledger that can keep a budget under this measure."""
     if not callable(getattr(type(ledger), "book", None)):
         raise InvalidTypeError(
             f"ledger must be made by oc.ledger.open_ledger(...), found {type(ledger).__name__}"
         )
-    if measure.composability is Composability.SEQUENTIAL:
+    if measure.sequential_reason:
         raise UnsupportedMeasureError(
             f"ledger is not supported under {measure.name}: {measure.reason}, and a launch "
             "in one process cannot close the children in another; use another measure"
+        )
+    if halt:
+        raise InvalidValueError(
+            "halt must be False with a ledger: a refusal in one process cannot close "
+            "the children in another"
         )
 
 

@@ -53,7 +53,9 @@ class ReleasedFrame(SealedHandle, OnceFrame):
             raise CollectedError
         self._collected = True
         try:
-            frame = hidden("a released frame could not be collected", unseal(self._frame).collect)
+            frame = hidden(
+                unseal(self._frame).collect, what="a released frame could not be collected"
+            )
         except MechanismError as error:
             error.charged = True  # when the frame was launched
             raise

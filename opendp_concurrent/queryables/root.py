@@ -34,7 +34,7 @@ class _Handle(Handle):
 
         All launches are charged in one step, or none. The returned queryable then launches without
         another charge. With a ledger, it sends no message to the ledger. Prepaid launches that are
-        not launched stay charged: also after a crash, and after the end of a ``with`` block.
+        not launched stay charged: also after a crash, and after the end of a ``with`` statement.
 
         Each launch is a charge of its own, so a filter admits as many launches as without
         prepaying. A launch may be of any measurement that is known to cost at most ``price``. Its
@@ -58,9 +58,9 @@ class _Handle(Handle):
         >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
         >>> root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)([1, 2, 3])
         >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=8.0)
-        >>> with root.prepaid(count, 3) as block:
-        ...     release = block(count)
-        ...     block.unspent
+        >>> with root.prepaid(count, 3) as paid:
+        ...     release = paid(count)
+        ...     paid.unspent
         2
         >>> root.privacy_loss()
         0.375

@@ -52,20 +52,6 @@ class Launcher:
     _asked = "the query"  # what messages call it
     _static = ""  # why what takes updates is refused, once it has run; empty if it is not
 
-    __slots__ = (
-        "_children",
-        "_metric",
-        "_offers",
-        "_postprocessors",
-        "_runner",
-        "_token",
-        "account",
-        "limits",
-        "lock",
-        "measure",
-        "native",
-    )
-
     def __init__(
         self,
         account: Account,
@@ -105,9 +91,9 @@ class Launcher:
             return uncharged(self._open, query)
         return self._launch(query, self.account.launch, self._token)
 
-    def launch_prepaid(self, block: Prepaid, query: Query) -> Any:
-        """Launch a measurement that ``block`` pays for."""
-        return self._launch(query, block.take, self._token)
+    def launch_prepaid(self, paid: Prepaid, query: Query) -> Any:
+        """Launch a measurement that ``paid`` pays for."""
+        return self._launch(query, paid.take, self._token)
 
     @whole
     def prepay(self, price: Price, count: int, *, least: int, renews: bool) -> Prepaid:
@@ -118,14 +104,14 @@ class Launcher:
         """
         size = count if renews else 0
         prepared: tuple[Prepaid, MeasurementPrice | None] = uncharged(self._prepare, price, size)
-        block, offer = prepared
-        block.pay(count, least)
+        paid, offer = prepared
+        paid.pay(count, least)
         if offer is not None:
             self._offers.remember(offer)
-        return block
+        return paid
 
     def _prepare(self, price: Price, size: int) -> tuple[Prepaid, MeasurementPrice | None]:
-        """Return a block of launches at ``price``, none of which is paid yet."""
+        """Return launches at ``price``, none of which is paid yet."""
         known: Price
         if checks.is_a(price, Measurement, Odometer, _native.PARTIAL_CONSTRUCTOR):
             known = offer = self._offers.price(price, "price")
@@ -141,9 +127,9 @@ class Launcher:
                 )
             known = Given(self.measure.validate("price", price), d_in)
         check_sources(self._token)
-        block = Prepaid(self.account, known, self.measure.at_most, size)
-        block.check(again)
-        return block, offer
+        paid = Prepaid(self.account, known, self.measure.at_most, size)
+        paid.check(again)
+        return paid, offer
 
     def _launch(
         self, query: Query, charge: Callable[[MeasurementPrice], Lifecycle], token: Sealed
@@ -191,7 +177,7 @@ class Launcher:
             raise
         charged[0] = True
         self._offers.remember(price)
-        return hide_errors(permit.opaque, permit.run, self._run, price.own, permit, token)
+        return hide_errors(permit, permit.run, self._run, price.own, permit, token)
 
     def _run(self, query: Query, permit: Lifecycle, token: Sealed) -> Any:
         if isinstance(query, ConcurrentMeasurement):

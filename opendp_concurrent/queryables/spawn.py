@@ -14,7 +14,7 @@ from ..accounts.name import named
 from ..accounts.price import Inward
 from ..accounts.rule import Unlimited, Within
 from ..errors import ConcurrentError, InvalidTypeError, PrivacyMapError
-from ..measures import Composability, CompositionMeasure
+from ..measures import CompositionMeasure
 from ..native import opendp as _native
 from ..native.trust import trusted
 from ..shown import shown
@@ -33,13 +33,7 @@ from .session import Launcher, validate_d_in
 
 
 def _runner(measure: CompositionMeasure) -> SequentialRunner | None:
-    sequential = measure.composability is Composability.SEQUENTIAL
-    return SequentialRunner() if sequential else None
-
-
-def _reason(measure: CompositionMeasure) -> str | None:
-    sequential = measure.composability is Composability.SEQUENTIAL
-    return measure.reason if sequential else None
+    return SequentialRunner() if measure.sequential_reason else None
 
 
 def head(odometer: ConcurrentOdometer, token: Sealed) -> tuple[Sealed, Inward | None]:
@@ -106,7 +100,7 @@ def spawn_odometer(
         bound=bound,
         inward=inward,
         parent=parent.account if parent else None,
-        sequential_reason=_reason(measure),
+        sequential_reason=measure.sequential_reason,
         opaque=odometer.opaque,
     )
     if parent is None:
@@ -130,7 +124,7 @@ def spawn_filter(
         else None,  # other processes charge a ledger: no history here
         bound=bound,
         inward=inward,
-        sequential_reason=_reason(measure),
+        sequential_reason=measure.sequential_reason,
         opaque=odometer.opaque,
     )
     unseal(token)  # now that the account has read the stability map
@@ -169,7 +163,7 @@ def _open_limit(
             bound=bound,
             inward=inward,
             parent=parent.account,
-            sequential_reason=_reason(measure),
+            sequential_reason=measure.sequential_reason,
             opaque=odometer.opaque,
         )
     session = _session(odometer, account, token, parent.runner)
@@ -182,7 +176,7 @@ def spawn_composition(
     space: Any, measure: CompositionMeasure, token: Sealed, bound: Bound, opaque: bool
 ) -> ConcurrentCompositionQueryable:
     """Return the handle of a compositor."""
-    account = Account(None, bound=bound, sequential_reason=_reason(measure), opaque=opaque)
+    account = Account(None, bound=bound, sequential_reason=measure.sequential_reason, opaque=opaque)
     session = Launcher(account, space, space[1], measure, token, _runner(measure))
     return ConcurrentCompositionQueryable(session, measure.name, bound.d_in)
 

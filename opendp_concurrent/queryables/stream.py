@@ -104,17 +104,6 @@ class Stream:
     :param upstream: the stream that sends its updates to this one, if there is one
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_feeds",
-        "_listing",
-        "_many",
-        "_meter",
-        "_steps",
-        "_upstream",
-        "lock",
-        "subscribed",
-    )
     name = "Stream"
 
     def __init__(

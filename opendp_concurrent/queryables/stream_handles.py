@@ -58,7 +58,7 @@ class FedQueryable(QueryOnlyQueryable):
 
 
 class Updatable:
-    """The methods of a handle with a stream of its own."""
+    """The methods of a handle with a stream of its own. It sends itself what is added."""
 
     def update(self, item: Item, step: int | None = None) -> None:
         """Add one item, or none (None), to the stream.
@@ -76,8 +76,8 @@ class Updatable:
         """
         self._send(Updates(items))
 
-    def _send(self, message: DataMessage) -> None:
-        raise NotImplementedError
+    def _send(self: Any, message: DataMessage) -> None:
+        self(message)
 
 
 class OwnStreamQueryable(Updatable, QueryOnlyQueryable):

@@ -107,7 +107,7 @@ class SharedReleaseQueryable(Handle, Queryable):
         account = self._session.account
         account.check_open()
         levels.check(asked)
-        return hide_errors(account.lifecycle.opaque, levels.at, asked)
+        return hide_errors(account.lifecycle, levels.at, asked)
 
     @property
     def finest(self) -> float:

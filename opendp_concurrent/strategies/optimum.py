@@ -15,7 +15,6 @@ If G = BᵀB and B V Bᵀ = L s² Lᵀ, then tr S = Σ s, and A = s^-½ Lᵀ B h
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Any
@@ -23,13 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .sums_of_cells import ANY_NUMBER
-
 Array = NDArray[np.float64]
 CLOSE = 1.005  # bounds on the root of the error: closer is not worth more steps
 MOST_STEPS = 200
 NOTHING = 1e-12  # of the largest eigenvalue: others belong to the null space
-FAINT = 2.0**-7  # weight of single cells, where a workload does not determine them
+FAINT = 2.0**-7  # least weight of single cells, where a workload does not determine them
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,15 +53,14 @@ def root_of(work: Array) -> Array:
     return root
 
 
-def optimum(work: Array, close: float = CLOSE, steps: Iterator[object] = ANY_NUMBER) -> Optimum:
+def optimum(work: Array, close: float = CLOSE) -> Optimum:
     """Return a strategy for Gaussian noise whose error is at most ``close`` times the least.
 
     :param work: shape (queries, cells), without columns of zeros
-    :param steps: one item is taken for each step of the fixed point
     """
     root = root_of(work)
     v, least, reached, best = np.ones(root.shape[1]), 0.0, inf, root
-    for _ in zip(range(MOST_STEPS), steps, strict=False):
+    for _ in range(MOST_STEPS):
         values, vectors = np.linalg.eigh(root * v @ root.T)
         kept = values > NOTHING * values[-1]
         s = np.sqrt(values[kept])
@@ -79,12 +75,14 @@ def optimum(work: Array, close: float = CLOSE, steps: Iterator[object] = ANY_NUM
     return Optimum(best, float(least), float(reached))
 
 
-def determined(strategy: Array) -> Array:
+def determined(strategy: Array, step: float = 0.0) -> Array:
     """Return a strategy that determines all cells, so that it can be rounded.
 
     If rows are missing, rounding moves the space of the rows, and the workload is no longer in it.
     Single cells with a small weight are added. They cost a part of 2^-14 of the squared error.
+
+    :param step: what entries are rounded to multiples of; the weight is not smaller
     """
     if len(strategy) >= strategy.shape[1]:
         return strategy
-    return np.vstack([strategy, FAINT * np.eye(strategy.shape[1])])
+    return np.vstack([strategy, max(FAINT, step) * np.eye(strategy.shape[1])])

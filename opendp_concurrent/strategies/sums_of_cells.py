@@ -9,8 +9,6 @@ strategy that was found, and no bound on the best one is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,6 @@ Array = NDArray[np.float64]
 BRANCHES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 ROUNDS = 150  # of the descent
 SHARE = 16  # cells to a weighted sum
-ANY_NUMBER: Iterator[object] = repeat(None)  # of steps, of which nobody is told
 
 
 def tree(cells: int, branch: int) -> NDArray[np.int64]:
@@ -34,17 +31,15 @@ def tree(cells: int, branch: int) -> NDArray[np.int64]:
     return np.vstack(rows)
 
 
-def p_identity(gram: Array, steps: Iterator[object] = ANY_NUMBER) -> Array:
+def p_identity(gram: Array) -> Array:
     """Return a strategy whose columns have entries of at least 0 and sums of 1.
 
     :param gram: WᵀW, shape (cells, cells)
-    :param steps: one item is taken for each step of the descent
     """
     cells = len(gram)
     sums, diagonal = max(2, cells // SHARE), np.diag(gram)
 
     def error(flat: Array) -> tuple[float, Array]:
-        next(steps)
         weights = flat.reshape(sums, cells)
         total = 1.0 + weights.sum(axis=0)
         inverse = np.linalg.solve(np.eye(sums) + weights @ weights.T, weights)

@@ -48,7 +48,6 @@ class Basic(Divided):
 
     def supports(self, measure: CompositionMeasure) -> bool:
         """Return True: every measure has a sum."""
-        del measure
         return True
 
     def start(self, measure: CompositionMeasure | None = None) -> Accumulator:

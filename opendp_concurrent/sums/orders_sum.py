@@ -120,14 +120,12 @@ class OnOrders(Divided):
 
     def start(self, measure: CompositionMeasure | None = None) -> OrdersSum:
         """Return zero at each order."""
-        del measure
         return OrdersSum(self.orders, (ScalarSum(),) * len(self.orders))
 
     def from_record(
         self, measure: CompositionMeasure | None, record: list[str | None]
     ) -> OrdersSum:
         """Inverse of :meth:`OrdersSum.to_record`."""
-        del measure
         return OrdersSum(self.orders, tuple(ScalarSum.from_record(one) for one in record))
 
     def __repr__(self) -> str:

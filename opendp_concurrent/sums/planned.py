@@ -37,7 +37,6 @@ class Planned:
 
     def after(self, d_mid: Loss, count: int = 1) -> Planned:
         """Consume the next ``count`` shares. The rule has compared ``d_mid`` with them before."""
-        del d_mid
         upto = self.consumed + times(count)
         if upto > len(self.d_mids):
             raise InvalidValueError(f"all {len(self.d_mids)} d_mids are used")
@@ -52,7 +51,6 @@ class Planned:
 
     def remaining(self, d_out: Loss = None) -> tuple[Loss, ...]:
         """Return the remaining shares, the next one first."""
-        del d_out
         return self.d_mids[self.consumed :]
 
     def to_record(self) -> Json:

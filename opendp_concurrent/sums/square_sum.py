@@ -93,12 +93,10 @@ class Squares(Divided):
 
     def start(self, measure: CompositionMeasure | None = None) -> SquareSum:
         """Zero."""
-        del measure
         return SquareSum()
 
     def from_record(self, measure: CompositionMeasure | None, record: str | None) -> SquareSum:
         """Inverse of :meth:`SquareSum.to_record`."""
-        del measure
         return SquareSum(None if record is None else int(record, 16))
 
     def __repr__(self) -> str:

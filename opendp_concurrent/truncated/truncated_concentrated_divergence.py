@@ -203,11 +203,9 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
 
     @classmethod
     def height(cls, loss: Loss, order: float | None, of: str) -> float:
-        del order
         rho: float = instance(TruncatedConcentrated)(**{of: loss}).rho
         return rho
 
     @classmethod
     def symbol(cls, loss: Loss, order: float | None) -> str:
-        del loss, order
         return "ρ"

@@ -67,14 +67,12 @@ class LeastOmega(Divided):
 
     def start(self, measure: CompositionMeasure | None = None) -> TruncatedSum:
         """Return the empty sum."""
-        del measure
         return TruncatedSum()
 
     def from_record(
         self, measure: CompositionMeasure | None, record: list[str | None]
     ) -> TruncatedSum:
         """Inverse of :meth:`TruncatedSum.to_record`."""
-        del measure
         rho, omega = record
         return TruncatedSum(ScalarSum.from_record(rho), float.fromhex(str(omega)))
 

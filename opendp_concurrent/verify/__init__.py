@@ -7,82 +7,48 @@ the package does not import them. An invalid argument raises ``InvalidTypeError`
 ``InvalidValueError``, which names it.
 """
 
-from ..accounts.rule import Within
-from ..public import names_of
-from .filters.adversary import Worst, worst_analyst
-from .filters.menu import Item, Limited, response_menu
-from .filters.stopping import worst_stopping
-from .filters.strategy import Launch, Stop
-from .filters.totals import worst_loss, worst_mean_loss, worst_renyi
-from .interactions.audit import Audit, audit
-from .interactions.continual import (
-    Identifier,
-    continual_delta,
-    continual_epsilon,
-    continual_renyi,
-    events_differ,
-)
-from .interactions.continual_law import ContinualLaw, Replayed, clamped_noise
-from .interactions.interactive import FiniteInteractiveMechanism, random_interactive, sparse_vector
-from .interactions.interleaving import (
-    composition_delta,
-    composition_pair,
-    concurrent_delta,
-    sequential_delta,
-)
-from .interactions.played import Move, Played, Reached
-from .interactions.simulation import Simulation, certify, simulate, simulate_batch
-from .interactions.tape import Tape
-from .mechanism import (
-    FiniteMechanism,
-    k_ary_response,
-    random_mechanism,
-    randomized_response,
-    truncated_geometric,
-)
+from ..accounts.rule import Within as Within
+from ..public import face as _face
+from .filters.adversary import Worst as Worst
+from .filters.adversary import worst_analyst as worst_analyst
+from .filters.menu import Item as Item
+from .filters.menu import Limited as Limited
+from .filters.menu import response_menu as response_menu
+from .filters.stopping import worst_stopping as worst_stopping
+from .filters.strategy import Launch as Launch
+from .filters.strategy import Stop as Stop
+from .filters.totals import worst_loss as worst_loss
+from .filters.totals import worst_mean_loss as worst_mean_loss
+from .filters.totals import worst_renyi as worst_renyi
+from .interactions.audit import Audit as Audit
+from .interactions.audit import audit as audit
+from .interactions.continual import Identifier as Identifier
+from .interactions.continual import continual_delta as continual_delta
+from .interactions.continual import continual_epsilon as continual_epsilon
+from .interactions.continual import continual_renyi as continual_renyi
+from .interactions.continual import events_differ as events_differ
+from .interactions.continual_law import ContinualLaw as ContinualLaw
+from .interactions.continual_law import Replayed as Replayed
+from .interactions.continual_law import clamped_noise as clamped_noise
+from .interactions.interactive import FiniteInteractiveMechanism as FiniteInteractiveMechanism
+from .interactions.interactive import random_interactive as random_interactive
+from .interactions.interactive import sparse_vector as sparse_vector
+from .interactions.interleaving import composition_delta as composition_delta
+from .interactions.interleaving import composition_pair as composition_pair
+from .interactions.interleaving import concurrent_delta as concurrent_delta
+from .interactions.interleaving import sequential_delta as sequential_delta
+from .interactions.played import Move as Move
+from .interactions.played import Played as Played
+from .interactions.played import Reached as Reached
+from .interactions.simulation import Simulation as Simulation
+from .interactions.simulation import certify as certify
+from .interactions.simulation import simulate as simulate
+from .interactions.simulation import simulate_batch as simulate_batch
+from .interactions.tape import Tape as Tape
+from .mechanism import FiniteMechanism as FiniteMechanism
+from .mechanism import k_ary_response as k_ary_response
+from .mechanism import random_mechanism as random_mechanism
+from .mechanism import randomized_response as randomized_response
+from .mechanism import truncated_geometric as truncated_geometric
 
-__all__ = [
-    "Audit",
-    "ContinualLaw",
-    "FiniteInteractiveMechanism",
-    "FiniteMechanism",
-    "Identifier",
-    "Item",
-    "Launch",
-    "Limited",
-    "Move",
-    "Played",
-    "Reached",
-    "Replayed",
-    "Simulation",
-    "Stop",
-    "Tape",
-    "Within",
-    "Worst",
-    "audit",
-    "certify",
-    "clamped_noise",
-    "composition_delta",
-    "composition_pair",
-    "concurrent_delta",
-    "continual_delta",
-    "continual_epsilon",
-    "continual_renyi",
-    "events_differ",
-    "k_ary_response",
-    "random_interactive",
-    "random_mechanism",
-    "randomized_response",
-    "response_menu",
-    "sequential_delta",
-    "simulate",
-    "simulate_batch",
-    "sparse_vector",
-    "truncated_geometric",
-    "worst_analyst",
-    "worst_loss",
-    "worst_mean_loss",
-    "worst_renyi",
-    "worst_stopping",
-]
-__getattr__, __dir__ = names_of(__name__, __all__)
+__all__, __getattr__, __dir__ = _face(globals())

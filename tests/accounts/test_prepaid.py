@@ -191,6 +191,6 @@ def test_prepaying_from_within_prepaying_is_refused():
 def test_no_wait_for_a_block_that_is_closed():
     block = block_of(filter_(1.0), Linear(0.125), size=4)
     block.close()
-    with pytest.raises(PrepaidUsedError, match="was closed"):
+    with pytest.raises(PrepaidUsedError, match="were closed"):
         block.take(Linear(0.125))
     assert block.closed

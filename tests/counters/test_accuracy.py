@@ -125,7 +125,7 @@ def test_errors_of_doubling(steps):
             variances.append(whole * j + node(j) * (step + 1 - 2**j).bit_count())
         expected = math.sqrt(np.mean(variances))
         found = oc.m.counter_rmse(steps, "tree", measure, endless=True)
-        assert found == pytest.approx(expected, rel=1e-12)
+        assert found == pytest.approx(expected, rel=1e-8)
 
 
 def test_other_errors():

@@ -206,7 +206,7 @@ def test_noise_that_is_drawn_anew_is_caught(bits, modular, monkeypatch):
     total, neighbouring = DigitNoise.total, verify.events_differ(1)
 
     def forgetful(self, number, size):
-        self._levels.clear()
+        self._known.clear()
         return total(self, number, size)
 
     monkeypatch.setattr(DigitNoise, "total", forgetful)

@@ -357,6 +357,8 @@ def test_users_against_all_their_streams(replayed):
 @pytest.mark.parametrize(
     ("options", "error", "match"),
     [
+        ({"participations": 10**5000}, InvalidValueError, "^participations .* at most"),
+        ({"participations": 2, "separation": 2**63}, InvalidValueError, "^separation .* at most"),
         ({"participations": 0}, InvalidValueError, "^participations"),
         ({"participations": True}, InvalidTypeError, "^participations"),
         ({"participations": 2, "separation": 0}, InvalidValueError, "^separation"),

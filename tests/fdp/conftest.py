@@ -296,7 +296,7 @@ def contains(exact):
     return check
 
 
-@pytest.fixture(params=[2**22, 0], ids=["term by term", "on a lattice"])
+@pytest.fixture(params=[2**22, 0], ids=["term by term", "too many terms"])
 def inverted(request, monkeypatch):
     """Take the way of Fourier inversion where sums over outcomes would be taken."""
     monkeypatch.setattr(product, "MOST_ATOMS", 2)

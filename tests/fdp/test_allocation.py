@@ -33,17 +33,15 @@ def test_two_batches_are_as_by_quadrature_and_never_below(sigma):
         added = weight @ np.maximum(1 - math.exp(epsilon) * ratio, 0)
         for function, exact in ((session.removed, removed), (session.added, added)):
             bound = function.delta(epsilon)
-            # with little noise the grid is coarse, where the unit is added
-            wide = 0.15 if sigma < 1 and function.direction == "added" else 0.005
-            assert exact - 1e-9 <= bound <= exact * (1 + wide) + 2e-6, function.direction
+            assert exact - 1e-9 <= bound <= exact * 1.01 + 1e-9, function.direction
 
 
 def test_published_numbers():
     one = Session.random_allocation(1.0, 100)
-    assert one.epsilon(1e-5) == pytest.approx(0.6210, abs=2e-4)
-    assert one.power(10).epsilon(1e-5) == pytest.approx(1.7017, abs=3e-4)
+    assert one.epsilon(1e-5) == pytest.approx(0.6210, abs=4e-4)
+    assert one.power(10).epsilon(1e-5) == pytest.approx(1.7017, abs=1e-3)
     assert Session.random_allocation(2.0, 100).power(10).epsilon(1e-5) == pytest.approx(
-        0.6031, abs=3e-4
+        0.6031, abs=4e-4
     )
 
 

@@ -55,8 +55,8 @@ def points_of(factor):
     with pytest.MonkeyPatch.context() as patch:
         normal = cells._normal
         patch.setattr(cells, "_normal", lambda x: kept.append(x) or normal(x))
-        cells._gaussian.cache_clear()
-        cells._gaussian(factor.size, factor.rate, 1e-12)
+        cells.gaussian_cells.cache_clear()
+        cells.gaussian_cells(factor.size, factor.rate, 1e-12)
     return kept[0].tolist()
 
 
@@ -129,11 +129,11 @@ def test_masses_that_err_as_much_as_is_allowed_are_covered(seed, exact, monkeypa
         return right(x) * (1 + 1.9e-13 * np.sign(np.sin(1e3 * np.clip(x, -99, 99))))
 
     monkeypatch.setattr(cells.scipy.special, "ndtr", moved)
-    cells._gaussian.cache_clear()
+    cells.gaussian_cells.cache_clear()
     factor, draw = drawn(seed)
     below, above = measures(factor, 1e-12)
     monkeypatch.undo()
-    cells._gaussian.cache_clear()
+    cells.gaussian_cells.cache_clear()
     with mp.workdps(60):
         ends = ends_of(factor)
         for index in draw.integers(len(ends) // 3, 2 * len(ends) // 3, POINTS):

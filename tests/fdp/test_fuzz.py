@@ -1001,11 +1001,9 @@ def test_no_kind_of_factor_escapes():
 
 # why each ends; searches over doubles are counted, with a constant of their module
 LOOPS = {
-    ("allocation", "_power"): "each step halves an integer",
     ("atoms", "_scaled"): "each step takes at least one outcome",
     ("subsampled", "_moments"): "each step finishes some exponents or halves a list",
     ("powers", "_last"): "doubles a step up to MOST, then halves the distance of two integers",
-    ("product", "_characteristic"): "each step drops one of the functions that are kept",
     ("concentrated", "profile_to_tradeoff"): "each step doubles or divides a number within bounds",
     ("reading", "session"): "each step halves a list",
     ("sandwich", "_multiplied"): "each step makes one of two",

@@ -91,7 +91,7 @@ def test_both_ways_agree(count, epsilon0, monkeypatch, inverted, exact):
         sums = exact.build(parts).delta_bounds(share * epsilon0)
         assert bounds.lower <= sums.upper
         assert sums.lower <= bounds.upper
-        assert bounds.width <= 1e-3 * bounds.upper
+        assert bounds.width <= (1e-3 if inverted else 1e-2) * bounds.upper
 
 
 @pytest.mark.parametrize("mu", [0.3, 1.0, 3.0])
@@ -148,15 +148,15 @@ def test_the_bound_on_aliases_is_above_their_sum(variance, exact):
         for epsilon in (0.0, 1.0):
             for period in (6.0, 20.0):
                 with mp.workdps(40):
-                    dilated = mp.sqrt(1 + mpf(variance))
+                    smoothed = mp.sqrt(1 + mpf(variance))
                     base = mp.exp(mpf(float(known[at])) - mpf(tau) * epsilon)
                     value = mp.fsum(
                         mp.exp(mpf(tau) * m * period)
-                        * exact.gaussian_delta(dilated, epsilon + m * period)
+                        * exact.gaussian_delta(smoothed, epsilon + m * period)
                         for m in range(-30, 31)
                         if m
                     )
-                bound = paths.alias_bound(known, at, epsilon, period, variance)
+                bound = paths.alias_bound(known, at, epsilon, period, math.sqrt(variance))
                 assert value / base <= bound
 
 

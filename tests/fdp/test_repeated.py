@@ -1,14 +1,11 @@
 """Equal finite pairs, run together: the outcomes of pairs that are multiplied one by one."""
 
 import math
-from dataclasses import replace
 
-import mpmath as mp
 import numpy as np
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.fdp.bounds import TINY
 from opendp_concurrent.fdp.repeated import repeated
 
 T = oc.TradeoffFunction
@@ -68,67 +65,3 @@ def test_a_thousand_fair_responses_are_binomial():
     assert repeated(factor_of(T.pure(0.1)), 1000, 100) is None
     uneven = factor_of(T.finite([0.5, 0.3, 0.2], [0.45, 0.33, 0.22]))
     assert repeated(uneven, 1000, 100_000) is None  # 3^64 and more
-
-
-def test_losses_at_equal_distances_are_added_up_wherever_they_come_from():
-    """Three losses -l, 0 and l; and the same, one of which is moved by more than rounding."""
-    factor = factor_of(SKEW)
-    made = repeated(factor, 1000, 100_000)
-    assert 1000 < len(made.losses) <= 2001  # masses below 1e-300 are not counted
-    mean = float(factor.masses @ factor.losses)
-    assert float(made.masses @ made.losses) == pytest.approx(1000 * mean, rel=1e-9)
-    moved = replace(factor, losses=factor.losses + np.array([0.0, 1e-11, 0.0]))
-    assert repeated(moved, 1000, 100_000) is None
-    near = replace(factor, losses=factor.losses + np.array([0.0, 5e-14, 0.0]))
-    assert repeated(near, 1000, 100_000).loss_error >= 1000 * 4e-14
-
-
-LATTICES = {
-    "discrete Gaussian": T.discrete_gaussian(1.5, 2),
-    "wide": T.discrete_gaussian(4.0),
-    "grid": T.laplace(0.7, 5.0),
-}
-
-
-@pytest.mark.parametrize("n", [2, 3, 4])
-@pytest.mark.parametrize("name", LATTICES)
-def test_equal_sums_on_a_lattice_are_added_up(name, n):
-    """Against convolutions of integers' masses in big floats."""
-    factor = factor_of(LATTICES[name])
-    made = repeated(factor, n, 2**14)
-    with mp.workdps(40):
-        each = [mp.mpf(mass) for mass in factor.masses.tolist()]
-        keep = [index for index, mass in enumerate(each) if mass > mp.mpf("1e-22")]
-        low = keep[0]
-        some, total = each[low : keep[-1] + 1], [mp.mpf(1)]
-        for _ in range(n):
-            onward = [mp.mpf(0)] * (len(total) + len(some) - 1)
-            for i, one in enumerate(total):
-                for j, other in enumerate(some):
-                    onward[i + j] += one * other
-            total = onward
-        distance = mp.mpf(float(factor.losses[-1] - factor.losses[0])) / (len(each) - 1)
-        first = n * (mp.mpf(float(factor.losses[0])) + low * distance)
-        for k in range(0, len(total), 5):
-            if total[k] < mp.mpf("1e-10"):
-                continue
-            loss = first + k * distance
-            index = int(np.argmin(np.abs(made.losses - float(loss))))
-            assert abs(loss - mp.mpf(float(made.losses[index]))) <= made.loss_error
-            relative = abs(mp.mpf(float(made.masses[index])) / total[k] - 1)
-            assert relative <= made.mass_error + 1e-11 / n
-    assert made.mass_error <= 1e-11
-    if n == 4:
-        assert len(made.losses) <= n * len(factor.losses)
-        expected = one_by_one(factor, 2).times(one_by_one(factor, 2)) if name == "grid" else None
-        for loss in np.linspace(-1.0, 1.0, 21) + 1e-3 if expected else ():
-            assert tail(made, loss) == pytest.approx(tail(expected, loss), rel=1e-12)
-
-
-def test_masses_that_underflow_on_a_lattice_are_left_out_and_counted():
-    made = repeated(factor_of(LATTICES["wide"]), 4, 2**14)
-    assert float(np.min(made.masses)) >= TINY
-    assert made.omitted >= TINY
-    kept = repeated(factor_of(LATTICES["grid"]), 4, 2**14)
-    assert kept.omitted == 0.0
-    assert len(kept.losses) == 21

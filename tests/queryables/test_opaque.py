@@ -4,10 +4,12 @@ import logging
 
 import pytest
 
+from opendp_concurrent.accounts.lifecycle import Lifecycle
 from opendp_concurrent.errors import MechanismError
 from opendp_concurrent.queryables.opaque import hide_errors
 
 SECRET = "row 31415"
+OPAQUE, PLAIN = Lifecycle(opaque=True), Lifecycle()
 
 
 def fail(error):
@@ -15,14 +17,14 @@ def fail(error):
 
 
 def test_what_succeeds_is_returned(caplog):
-    assert hide_errors(True, int, "7") == hide_errors(False, int, "7") == 7
+    assert hide_errors(OPAQUE, int, "7") == hide_errors(PLAIN, int, "7") == 7
     assert caplog.records == []
 
 
 def test_an_error_is_as_it_is_unless_it_is_hidden():
     error = ValueError(SECRET)
     with pytest.raises(ValueError, match=SECRET) as raised:
-        hide_errors(False, fail, error)
+        hide_errors(PLAIN, fail, error)
     assert raised.value is error
 
 
@@ -31,7 +33,7 @@ def test_a_hidden_error_is_logged_for_the_owner_and_tells_nothing_to_the_analyst
         caplog.at_level(logging.ERROR, "opendp_concurrent.measurements"),
         pytest.raises(MechanismError) as raised,
     ):
-        hide_errors(True, fail, ValueError(SECRET))
+        hide_errors(OPAQUE, fail, ValueError(SECRET))
     assert SECRET not in str(raised.value)
     assert raised.value.__context__ is None
     assert raised.value.__cause__ is None
@@ -41,13 +43,13 @@ def test_a_hidden_error_is_logged_for_the_owner_and_tells_nothing_to_the_analyst
 
 def test_an_error_that_is_hidden_already_is_logged_once(caplog):
     with pytest.raises(MechanismError):
-        hide_errors(True, hide_errors, True, fail, ValueError(SECRET))
+        hide_errors(OPAQUE, hide_errors, OPAQUE, fail, ValueError(SECRET))
     assert len(caplog.records) == 1
 
 
 def test_an_interrupt_is_no_error_of_a_mechanism(caplog):
     with pytest.raises(KeyboardInterrupt) as raised:
-        hide_errors(True, fail, KeyboardInterrupt())
+        hide_errors(OPAQUE, fail, KeyboardInterrupt())
     frames = []
     trace = raised.value.__traceback__
     while trace is not None:

@@ -64,7 +64,7 @@ def test_prepaid_launches_are_charged_at_once_and_launched_later():
         assert isinstance(block(query), int)
         assert block.unspent == left
     assert root.privacy_loss() == 0.5
-    with pytest.raises(PrepaidUsedError, match="block of 4 prepaid launches is used up") as caught:
+    with pytest.raises(PrepaidUsedError, match=r"the prepaid launches \(4\) are used up") as caught:
         block(query)
     assert caught.value.launches == 4
     assert root.privacy_loss() == 0.5
@@ -88,7 +88,7 @@ def test_what_is_not_launched_in_a_with_block_is_lost():
         block(query)
     assert (block.unspent, root.privacy_loss()) == (3, 0.5)
     assert repr(block) == "PrepaidQueryable(3 of 4 launches unspent, closed)"
-    with pytest.raises(PrepaidUsedError, match="was closed, and what was not launched is lost"):
+    with pytest.raises(PrepaidUsedError, match="were closed, and what was not launched is lost"):
         block(query)
     worker = root.leased(query, 2)
     worker.close()

@@ -10,7 +10,14 @@ import pytest
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, StreamError
 from opendp_concurrent.queryables.stream import Stream
 from opendp_concurrent.queryables.stream_handles import Updatable
-from opendp_concurrent.queryables.updates import MOST_ITEMS, Room, Update, check_items, check_step
+from opendp_concurrent.queryables.updates import (
+    MOST_ITEMS,
+    Room,
+    Update,
+    Updates,
+    check_items,
+    check_step,
+)
 
 
 def test_a_stream_is_an_empty_list_to_all_who_look():
@@ -33,9 +40,18 @@ def test_a_stream_is_neither_pickled_nor_copied(take):
         take(Stream(many=True))
 
 
-def test_who_takes_updates_says_where_they_go():
-    with pytest.raises(NotImplementedError):
-        Updatable().update(1)
+def test_a_handle_sends_itself_what_is_added():
+    class Noting(Updatable):
+        def __init__(self):
+            self.sent = []
+
+        def __call__(self, message):
+            self.sent.append(message)
+
+    handle = Noting()
+    handle.update(1, step=2)
+    handle.update_all([3, None])
+    assert handle.sent == [Update(1, 2), Updates([3, None])]
 
 
 class Feed:

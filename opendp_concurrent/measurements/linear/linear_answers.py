@@ -14,7 +14,7 @@ from ...errors import InvalidTypeError, InvalidValueError
 from ...measures import CompositionMeasure
 from .histogram import Array, Universe, answers
 from .nearest import Nearest
-from .strategy import Change, release
+from .strategy import Change, check_memory, release
 
 
 @dataclass(frozen=True, eq=False)  # with slots, OpenDP's attempt to annotate it would raise
@@ -34,9 +34,9 @@ class LinearAnswers:
     :example:
 
     >>> space = dp.vector_domain(dp.atom_domain(T=int), size=1000), dp.change_one_distance()
-    >>> zcdp = dp.zero_concentrated_divergence()
-    >>> mechanism = oc.m.make_projected_queries(*space, zcdp, 1, d_mids=[0.5], universe=3)
-    >>> answers = mechanism([0] * 600 + [2] * 400)([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> zcdp, cells = dp.zero_concentrated_divergence(), [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    >>> made = oc.m.make_linear_queries(*space, zcdp, 1, 0.5, universe=3, queries=cells)
+    >>> answers = made([0] * 600 + [2] * 400)
     >>> round(answers[0], 1)  # noisy
     598.5
     >>> round(sum(answers), 3), answers.gap < 1e-3
@@ -87,6 +87,8 @@ class Batch:
         queries = checks.read("linear queries", **{name: queries})
         if len(queries) == 0:
             raise InvalidValueError(f"{name} must have at least one query")
+        instead = "pass Marginals or Products, or answer them from a noisy histogram"
+        check_memory(len(queries) * universe.cells, **{name: instead})
         self.matrix: Array = np.stack(
             [universe.vector(query, each.format(row)) for row, query in enumerate(queries)]
         )

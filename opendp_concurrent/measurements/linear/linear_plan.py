@@ -18,17 +18,23 @@ A gap G of the projection, as in ``nearest.py``, adds at most sqrt(G) noise scal
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from math import inf, sqrt
 
 import numpy as np
 
+from ...arguments import checks
+from ...errors import InvalidTypeError, InvalidValueError
+from ...queryables.saved import canonical
+from ...types import Argument
 from .histogram import FRACTION, Array
-from .strategy import Strategy
+from .strategy import PLAN, Matrices, Strategy
 from .tails import Tails
 
 CRITERIA = ("root_mean_square", "largest")
 ROUNDING = 1 / FRACTION  # of answers up to 2^32 to doubles
+VERSION = 1  # of saved plans
 CLOSE = 1.005  # a simpler strategy is chosen up to so many times the least promise
 RARE = 1e-4  # how often a projection is rejected only because it is far from the noisy answers
 
@@ -60,6 +66,9 @@ class LinearPlan:
     :ivar beta: probability that a promise of the largest error fails
     :ivar promises: one for each strategy
     :ivar errors: standard deviation of each answer before projection, in records
+    :ivar scale: of the noise that is added to the combinations of counts
+    :ivar key: a digest of the queries, and of how neighbours differ
+    :ivar matrices: what was found: the matrix of the combinations, or one for each factor
     """
 
     method: str
@@ -67,6 +76,18 @@ class LinearPlan:
     beta: float
     promises: tuple[Promise, ...]
     errors: Array
+    scale: float
+    key: str
+    matrices: Matrices = ()
+
+    def save(self) -> str:
+        """Return the plan as text, which :func:`.make_linear_queries` takes as ``plan``."""
+        steps = [
+            None if one is None else np.rint(one * FRACTION).astype(int).tolist()
+            for one in self.matrices
+        ]
+        record = {"method": self.method, "scale": self.scale.hex(), "matrices": steps}
+        return canonical({"version": VERSION, "queries": self.key, **record})
 
     @property
     def promise(self) -> Promise:
@@ -86,6 +107,41 @@ class LinearPlan:
                 f"errors of the queries: {least:.4g} to {most:.4g}",
             ]
         )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SavedPlan:
+    """What is read from a saved plan. Privacy does not depend on whether it is true."""
+
+    method: str
+    scale: str
+    matrices: Matrices
+
+
+def read_plan(plan: Argument, key: str, methods: tuple[str, ...]) -> SavedPlan:
+    """Return a saved plan, or raise unless it is for queries with this digest."""
+    if not checks.is_a(plan, str):
+        raise InvalidTypeError(f"{PLAN}, found {type(plan).__name__}")
+    try:
+        record = json.loads(plan)
+        version, queries = record["version"], record["queries"]
+        method, scale = record["method"], record["scale"]
+        matrices = tuple(None if one is None else np.array(one) for one in record["matrices"])
+    except (ValueError, LookupError, TypeError, RecursionError):
+        raise InvalidValueError(PLAN) from None
+    if version != VERSION:
+        raise InvalidValueError(f"plan is of version {version}, not {VERSION}; plan again")
+    if queries != key:
+        raise InvalidValueError(
+            "plan is for other queries, or for other neighbours; pass the arguments that it was "
+            "made with, or plan again"
+        )
+    whole = all(one is None or one.dtype.kind == "i" for one in matrices)
+    if not whole or method not in methods:
+        raise InvalidValueError(PLAN)
+    return SavedPlan(
+        method, scale, tuple(None if one is None else one / FRACTION for one in matrices)
+    )
 
 
 def promise(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing
-from itertools import count
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,18 +26,19 @@ from ...queryables.session import validate_d_in
 from ...types import Distance, Loss
 from .histogram import Array, Universe, make_histogram, positive_distance, size_if_public
 from .linear_answers import Batch, LinearAnswers
-from .linear_plan import CRITERIA, LinearPlan, Promise, choose, errors_of, promise
+from .linear_plan import CRITERIA, LinearPlan, Promise, choose, errors_of, promise, read_plan
 from .marginals import Marginals, MarginalStrategies
 from .nearest import nearest
 from .noise_of import has_laplace, tails_of
 from .products import Products, ProductStrategies
 from .strategy import (
     METHODS,
-    MOST_VALUES,
     OPTIMUM,
+    PLAN,
     TREE,
     Change,
     DenseStrategies,
+    Matrices,
     Strategy,
     release,
 )
@@ -62,9 +61,17 @@ class _Planner:
         self.strategies, self.space, self.distance = strategies, space, distance
         self.measure, self.d_out, self.size = measure, d_out, size
 
-    def __call__(self, beta: float, minimize: str, method: str | None) -> Any:
+    def __call__(
+        self, beta: float, minimize: str, method: str | None, plan: str | None, progress: Progress
+    ) -> Any:
         """Return the measurement with the least promise, and with its plan."""
+        known: Matrices = ()
         names = self.strategies.names
+        saved = None if plan is None else read_plan(plan, self.strategies.key, names)
+        if saved is not None:
+            if method not in (None, saved.method):
+                raise InvalidValueError(f"method ({method!r}) and plan differ; pass one of them")
+            method, known = saved.method, saved.matrices
         if method is not None:
             if method not in names:
                 raise InvalidValueError(
@@ -78,26 +85,40 @@ class _Planner:
         if work is not None and minimize == "root_mean_square":
             projects = work.size * min(work.shape) <= SOLVED
         found: dict[str, tuple[Strategy, Any, float]] = {}
-        for name in names:
+        for name in counted(names, progress, len(names)):
             try:
-                strategy = self.strategies(name)
+                strategy = self.strategies(name, known) if known else self.strategies(name)
             except scipy.linalg.LinAlgError:  # too near to a singular one
                 continue
             found[name] = strategy, *self._noisy(strategy)
         if not found:
-            raise InvalidValueError(
-                f"method ({method!r}) must be another one for these queries: columns of a factor "
-                "are equal, or nearly so; leave it out"
-            )
+            equal = "these queries: columns of a factor are equal, or nearly so; leave it out"
+            one = f"method ({method!r}) must be another one for {equal}"
+            raise InvalidValueError(one if saved is None else PLAN)
         promises = {
             name: self._promise(strategy, scale, beta, projects)
             for name, (strategy, _, scale) in found.items()
         }
         chosen = choose(tuple(promises.values()), minimize)
         strategy, noisy, scale = found[chosen]
+        if saved is not None and saved.scale != scale.hex():
+            raise InvalidValueError(
+                f"plan is for noise of another scale than {scale}; pass the d_in, d_out and "
+                "output_measure that it was made with, or plan again"
+            )
         made = self._measurement(strategy, noisy, scale, promises[chosen], projects)
         errors = errors_of(strategy, tails_of(self.measure), scale)
-        made.plan = LinearPlan(chosen, minimize, beta, tuple(promises.values()), errors)
+        promised = tuple(promises.values())
+        made.plan = LinearPlan(
+            chosen,
+            minimize,
+            beta,
+            promised,
+            errors,
+            scale,
+            self.strategies.key,
+            strategy.matrices,
+        )
         return made
 
     def _noisy(self, strategy: Strategy) -> tuple[Any, float]:
@@ -162,7 +183,7 @@ def _projected(
 
 
 def _strategies(
-    queries: Any, universe: Universe, change: Change, steps: Iterator[object], *, sized: bool
+    queries: Any, universe: Universe, change: Change, *, sized: bool
 ) -> DenseStrategies | MarginalStrategies | ProductStrategies:
     """Return the strategies for queries in any of their forms."""
     if type(queries) in (Marginals, Products):
@@ -172,14 +193,8 @@ def _strategies(
             )
         if type(queries) is Marginals:
             return MarginalStrategies(queries, change)
-        return ProductStrategies(queries, change, steps)
-    matrix = Batch(queries, universe, "queries").matrix
-    if not matrix.size <= MOST_VALUES:
-        raise InvalidValueError(
-            f"queries ({len(matrix)}) times cells ({universe.cells}) must be at most 2^27; pass "
-            "Marginals or Products, or answer them from a noisy histogram"
-        )
-    return DenseStrategies(matrix, change, sized=sized, steps=steps)
+        return ProductStrategies(queries, change)
+    return DenseStrategies(Batch(queries, universe, "queries").matrix, change, sized=sized)
 
 
 @constructor(minimize=one_of(*CRITERIA), method=optional(one_of(*METHODS)))
@@ -196,6 +211,7 @@ def make_linear_queries(
     beta: Probability = 0.05,
     minimize: str = "root_mean_square",
     method: str | None = None,
+    plan: str | None = None,
     progress: Progress = None,
 ) -> ConcurrentMeasurement:
     """Answer a batch of linear queries by the strategy that promises the least error.
@@ -234,8 +250,9 @@ def make_linear_queries(
     :param d_out: bound on the privacy loss
     :param universe: the values of a record, or the number of categories if records are 0, 1, ...;
         records of other values are not counted
-    :param queries: at most 10^6, and at most 2^27 values in all; :class:`.Marginals` or
-        :class:`.Products` of more, which need no matrix and are not projected
+    :param queries: at most 10^6, and at most 2^25 values in all, for which 2 GiB of memory are
+        enough; :class:`.Marginals` or :class:`.Products` of more, which need no matrix and are not
+        projected
     :param size: number of records, if it is public; the size of ``input_domain`` if left out; if
         that has none either, the plan takes the number to be unknown. Pass an estimate, such as a
         noisy count, only with ``minimize="largest"`` or a ``method``: its error is an error of
@@ -244,7 +261,9 @@ def make_linear_queries(
     :param minimize: the error to minimize: ``"root_mean_square"`` over the queries, or the
         ``"largest"``, which is not projected
     :param method: use this strategy, and do not choose
-    :param progress: called with the number of steps of the searches for strategies, and None; True
+    :param plan: what ``plan.save()`` of a measurement with the same arguments has returned: its
+        strategy is used again, and is not searched for. The loss is computed from it anew
+    :param progress: called with the number of strategies that were tried, and of how many; True
         shows a bar (extra ``progress``)
     :return: a measurement that releases :class:`.LinearAnswers`
     :raises InvalidTypeError, InvalidValueError: naming the argument
@@ -288,9 +307,9 @@ def make_linear_queries(
     size = size_if_public(input_domain, input_metric, size)
     space = histogram.output_domain, histogram.output_metric
     change = Change.of(planned, space[1])
-    with closing(counted(count(), progress)) as steps:
-        strategies = _strategies(queries, known, change, steps, sized=size is not None)
-        inner = _Planner(strategies, space, distance, planned, bound, size)(beta, minimize, method)
+    strategies = _strategies(queries, known, change, sized=size is not None)
+    planner = _Planner(strategies, space, distance, planned, bound, size)
+    inner = planner(beta, minimize, method, plan, progress)
     mechanism: Any = histogram >> inner
     if planned != measure:
         mechanism = cast(mechanism, output_measure, delta=delta)

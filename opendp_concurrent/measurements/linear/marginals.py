@@ -26,7 +26,16 @@ from numpy.typing import NDArray
 from ...arguments import checks
 from ...errors import InvalidValueError
 from .histogram import MOST_CELLS, Array, exact
-from .strategy import HISTOGRAM, MOST_VALUES, OPTIMUM, QUERIES, Change, Strategy
+from .strategy import (
+    HISTOGRAM,
+    OPTIMUM,
+    QUERIES,
+    Change,
+    Matrices,
+    Strategy,
+    check_memory,
+    digest,
+)
 from .tails import Shape
 
 Set = tuple[int, ...]
@@ -82,10 +91,7 @@ class Marginals:
                 )
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "sets", sets)
-        if not self.queries <= MOST_VALUES:
-            raise InvalidValueError(
-                f"sets must have at most 2^27 cells in all, found {self.queries}"
-            )
+        check_memory(self.queries, sets="pass fewer or smaller tables")
 
     @property
     def cells(self) -> int:
@@ -113,12 +119,14 @@ class MarginalStrategies:
 
     :ivar count: number of answers
     :ivar work: no matrix of the queries
+    :ivar key: a digest of the queries and the change
     """
 
     work: Array | None = None
 
     def __init__(self, marginals: Marginals, change: Change) -> None:
         self._all, self._change, self.count = marginals, change, marginals.queries
+        self.key = digest(change, marginals.sizes, marginals.sets)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -128,8 +136,9 @@ class MarginalStrategies:
             return HISTOGRAM, QUERIES
         return HISTOGRAM, QUERIES, OPTIMUM
 
-    def __call__(self, name: str) -> Strategy:
-        """Return a strategy."""
+    def __call__(self, name: str, known: Matrices = ()) -> Strategy:
+        """Return a strategy; none of them needs a matrix."""
+        del known
         build: dict[str, Callable[[], Strategy]] = {
             HISTOGRAM: self._histogram,
             QUERIES: self._queries,

@@ -8,7 +8,7 @@ optimum: the product of the multipliers that certify the factors gives the produ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -16,10 +16,23 @@ import numpy as np
 
 from ...arguments import checks, owned
 from ...errors import InvalidTypeError, InvalidValueError
-from ...strategies.sums_of_cells import ANY_NUMBER
 from .histogram import BITS, MOST_CELLS, Array, Universe, exact
 from .linear_answers import Batch
-from .strategy import DENSE_CELLS, HISTOGRAM, MANY, METHODS, Change, DenseStrategies, Strategy
+from .strategy import (
+    DENSE_CELLS,
+    HISTOGRAM,
+    MANY,
+    METHODS,
+    MOST_VALUES,
+    PLAN,
+    QUERIES,
+    Change,
+    DenseStrategies,
+    Matrices,
+    Strategy,
+    check_memory,
+    digest,
+)
 from .tails import Shape
 
 
@@ -72,6 +85,8 @@ class Products:
             raise InvalidValueError(
                 f"factors must have at most 2^24 products, found {self.queries}"
             )
+        most = prod(max(matrix.shape) for matrix in self.matrices)  # after each axis
+        check_memory(most, factors="pass fewer queries")
 
     @property
     def cells(self) -> int:
@@ -89,21 +104,21 @@ class ProductStrategies:
 
     :ivar count: number of answers
     :ivar work: no matrix of the queries
+    :ivar key: a digest of the queries and the change
     """
 
     work: Array | None = None
 
-    def __init__(
-        self, products: Products, change: Change, steps: Iterator[object] = ANY_NUMBER
-    ) -> None:
+    def __init__(self, products: Products, change: Change) -> None:
         self._change, self.count, self._bits = (
             change,
             products.queries,
             BITS // len(products.matrices),
         )
+        self.key = digest(change, *products.matrices)
         self._shape = tuple(matrix.shape[1] for matrix in products.matrices)
         self._factors = [
-            DenseStrategies(matrix, change, sized=False, bits=self._bits, merged=False, steps=steps)
+            DenseStrategies(matrix, change, sized=False, bits=self._bits)
             for matrix in products.matrices
         ]
 
@@ -112,13 +127,20 @@ class ProductStrategies:
         """The strategies that some factor has."""
         return tuple(name for name in METHODS if any(name in one.names for one in self._factors))
 
-    def __call__(self, name: str) -> Strategy:
+    def __call__(self, name: str, known: Matrices = ()) -> Strategy:
         """Return the product of a strategy of each factor; of cells, for those without it."""
-        found = [one.matrix(name if name in one.names else HISTOGRAM) for one in self._factors]
-        matrices = [
-            np.eye(size) if one.values is None else one.values
-            for one, size in zip(found, self._shape, strict=True)
+        known = known or (None,) * len(self._factors)
+        if len(known) != len(self._factors):
+            raise InvalidValueError(PLAN)
+        found = [
+            one.matrix(name if name in one.names else HISTOGRAM, matrix)
+            for one, matrix in zip(self._factors, known, strict=True)
         ]
+        matrices = [
+            factor.on_all_cells(one) for factor, one in zip(self._factors, found, strict=True)
+        ]
+        if prod(max(matrix.shape) for matrix in matrices) > MOST_VALUES:
+            raise np.linalg.LinAlgError("the product of the matrices has too many rows")
         bits = self._bits * len(found)
         rows = [len(matrix) for matrix in matrices]
         shapes = [one.shape for one in found]
@@ -135,6 +157,10 @@ class ProductStrategies:
             lambda noisy: _along([one.decode for one in found], noisy, rows),
             self._change.length(self._size(matrices), bits),
             Shape(norms, prod(one.top for one in shapes)),
+            matrices=tuple(
+                None if name == QUERIES or name not in factor.names else one.values
+                for factor, one in zip(self._factors, found, strict=True)
+            ),
         )
 
     def _size(self, matrices: list[Array]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from math import sqrt
 from typing import Any
@@ -14,7 +15,7 @@ from ...arguments.checks import each, positive
 from ...combinators.concurrent_composition import make_concurrent_composition
 from ...combinators.constructor import constructor
 from ...combinators.wrap import Ask, wrap
-from ...errors import UnsupportedMeasureError
+from ...errors import AccuracyWarning, UnsupportedMeasureError
 from ...errors.streams import MessageLimitError
 from ...measures import composition_measure
 from ...native import opendp as _native
@@ -89,7 +90,8 @@ def make_projected_queries(
     answers on this histogram, in records, and the certified duality gap of the projection.
     ``queryable.synthetic()``, or ``queryable("synthetic")``, returns the histogram itself at no
     charge. Batches may be chosen adaptively, and interleaved with other mechanisms. For a
-    batch that is known up front, use :func:`.make_linear_queries`, whose errors are smaller.
+    batch that is known up front, use :func:`.make_linear_queries`, whose errors are smaller; one
+    batch only warns (:class:`.AccuracyWarning`).
 
     Accuracy: suppose ``size`` is the number of records in the universe, or is left out. Then the
     answers to all batches so far are at most as far from the truth as the noisy answers were, in L2
@@ -146,6 +148,13 @@ def make_projected_queries(
     size = size_if_public(input_domain, input_metric, size)
     space = histogram.output_domain, histogram.output_metric
     shares = tuple(d_mids)
+    if len(shares) == 1:
+        warnings.warn(
+            "one batch of d_mids has larger errors than by make_linear_queries; use that if the "
+            "queries are known",
+            AccuracyWarning,
+            stacklevel=4,
+        )
     compositor = make_concurrent_composition(*space, output_measure, distance, shares)
 
     def release(batch: Batch, d_mid: float) -> tuple[Any, float]:

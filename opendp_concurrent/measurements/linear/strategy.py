@@ -9,8 +9,9 @@ covariance is known, whatever rounding did to A.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from ...exact.bracket import upper
 from ...measures import CompositionMeasure
 from ...native import opendp as _native
 from ...strategies.optimum import determined, optimum
-from ...strategies.sums_of_cells import ANY_NUMBER, BRANCHES, p_identity, tree
+from ...strategies.sums_of_cells import BRANCHES, p_identity, tree
 from ..gaussian import make_certified_gaussian
 from ..laplace import make_certified_laplace
 from .histogram import BITS, Array, exact, records_changed
@@ -36,11 +37,13 @@ IDENTITY, OPTIMUM = "p-identity", "optimum"
 METHODS = (HISTOGRAM, QUERIES, TREE, IDENTITY, OPTIMUM)
 _ATTEMPTS = 40  # to enlarge a scale, by 2^-40 first and by half last
 PAIRS = 2**31  # entries that are compared for the differences of columns: about a second
-MOST_VALUES = 2**27  # of a matrix: a gibibyte of doubles
+MOST_VALUES = 2**25  # of a matrix: planning takes COPIES of it, and answering no more
+COPIES = 8
 MANY = 2**24  # entries of a matrix that is looked at as a whole
 DENSE_CELLS, DESCENT_CELLS = 2048, 1024
 FEW_CELLS = 512  # up to which all branches of a tree are compared
 STEP_WORK = 2**31  # operations of a step of the fixed point: about a second
+PLAN = "plan must be what LinearPlan.save has returned"
 UNBIASED = 2.0**-30  # of the number of records: the largest error without noise
 
 
@@ -55,6 +58,8 @@ class Strategy:
     :ivar shape: of the matrix that maps the noise to the errors of the answers
     :ivar spread: of the matrix that maps the noise to its products with the columns of the
         workload, less one column; None if it is not known
+    :ivar matrices: A, or those whose product is A, as the planner may take them again; None where
+        it needs none
     """
 
     name: str
@@ -63,6 +68,32 @@ class Strategy:
     length: float
     shape: Shape
     spread: Shape | None = None
+    matrices: Matrices = ()
+
+
+Matrices = tuple[Array | None, ...]
+
+
+def digest(*parts: Any) -> str:
+    """Return a digest of arrays and other values."""
+    found = blake2b(digest_size=16)
+    for one in parts:
+        found.update(repr(one.shape if isinstance(one, np.ndarray) else one).encode())
+        found.update(one.tobytes() if isinstance(one, np.ndarray) else b"")
+    return found.hexdigest()
+
+
+def check_memory(values: int, **argument: str) -> None:
+    """Raise, naming the argument, if planning needs more than 2 GiB for matrices of so many values.
+
+    :param argument: its name, with what to pass instead
+    """
+    if not values <= MOST_VALUES:
+        ((name, instead),) = argument.items()
+        raise InvalidValueError(
+            f"{name} ({values:,} values) would need {values * COPIES / 2**27:,.1f} GiB of memory, "
+            f"and at most {MOST_VALUES * COPIES / 2**27:.0f} GiB are used; {instead}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,30 +211,21 @@ class Matrix:
 class DenseStrategies:
     """The strategies for a matrix of queries by cells.
 
-    :param steps: one item is taken for each step of a search
     :ivar count: number of answers
     :ivar work: the queries on the cells that they tell apart, shape (queries, distinct cells)
+    :ivar key: a digest of the queries and the change
     """
 
-    def __init__(
-        self,
-        matrix: Array,
-        change: Change,
-        *,
-        sized: bool,
-        bits: int = BITS,
-        merged: bool = True,
-        steps: Iterator[object] = ANY_NUMBER,
-    ) -> None:
+    def __init__(self, matrix: Array, change: Change, *, sized: bool, bits: int = BITS) -> None:
         self.count, self._change, self._sized, self._bits = len(matrix), change, sized, bits
-        self._steps = steps
+        self.key = digest(change, matrix)
         first, place = np.arange(matrix.shape[1]), np.arange(matrix.shape[1])
-        if merged and matrix.size <= MANY:
+        if matrix.size <= MANY:
             _, first, place = np.unique(matrix, axis=1, return_index=True, return_inverse=True)
             order = np.argsort(first)  # trees add up neighbours
             first, place = first[order], np.argsort(order)[place.ravel()]
         self.work = matrix[:, first]
-        used: Any = self.work.any(axis=0) | (not merged)
+        used: Any = self.work.any(axis=0)
         if not used.any():
             used[0] = True
         self._place = np.where(used[place], (np.cumsum(used) - 1)[place], used.sum())
@@ -225,9 +247,11 @@ class DenseStrategies:
                 found.append(OPTIMUM)
         return tuple(found)
 
-    def __call__(self, name: str) -> Strategy:
-        """Return a strategy."""
-        found, bits = self.matrix(name), self._bits
+    def __call__(self, name: str, known: Matrices = (None,)) -> Strategy:
+        """Return a strategy; with its matrix, if it is known."""
+        if len(known) != 1:
+            raise InvalidValueError(PLAN)
+        found, bits = self.matrix(name, *known), self._bits
         matrix, size = found.values, 2 if self._change.changed and self._work.shape[1] > 1 else 1
         if matrix is None:
             bits = 0
@@ -244,19 +268,34 @@ class DenseStrategies:
             self._change.length(size, bits),
             found.shape,
             self._spread(found.inverse),
+            (None if name in (HISTOGRAM, QUERIES) else matrix,),
         )
 
-    def matrix(self, name: str) -> Matrix:
-        """Return a strategy as a matrix on the cells that the workload tells apart."""
-        work, steps = self._work, self._steps
+    def matrix(self, name: str, known: Array | None = None) -> Matrix:
+        """Return a strategy as a matrix on the cells that the workload tells apart.
+
+        :param known: of a strategy that was found before
+        """
+        if known is not None:
+            if known.ndim != 2 or known.shape[1] != self._work.shape[1]:
+                raise InvalidValueError(PLAN)
+            return self._inverted(known)
         builders: dict[str, Callable[[], Matrix]] = {
             HISTOGRAM: self._histogram,
             QUERIES: self._queries,
             TREE: self._tree,
-            IDENTITY: lambda: self._inverted(p_identity(work.T @ work, steps)),
-            OPTIMUM: lambda: self._inverted(determined(optimum(work, steps=steps).matrix)),
+            IDENTITY: lambda: self._inverted(p_identity(self._work.T @ self._work)),
+            OPTIMUM: lambda: self._inverted(
+                determined(optimum(self._work).matrix, 2.0**-self._bits)
+            ),
         }
         return builders[name]()
+
+    def on_all_cells(self, matrix: Matrix) -> Array:
+        """Return A on all cells: a column again for each cell that the workload does not tell."""
+        cells = self._work.shape[1]
+        values = np.eye(cells) if matrix.values is None else matrix.values
+        return np.column_stack([values, np.zeros(len(values))])[:, self._place]
 
     def _counts(self, histogram: Array) -> Array:
         """Return the counts of the cells that the workload tells apart."""

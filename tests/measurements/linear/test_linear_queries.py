@@ -3,7 +3,9 @@
 Noise is OpenDP's and cannot be seeded. Statistical tests fail by chance with odds below 1e-9.
 """
 
+import json
 import math
+import re
 import warnings
 from math import inf
 
@@ -347,3 +349,93 @@ def test_a_method_that_factors_have_no_inverse_for_is_refused():
     for factors in ([near, np.eye(2)], [np.ones((2, 2)), np.array([[1.0, 0.0], [1.0, 0.0]])]):
         with pytest.raises(InvalidValueError, match="^method"):
             make(PURE, 0.5, universe=4, queries=oc.m.Products(factors), method="p-identity")
+
+
+# --- plans that are used again -----------------------------------------------------------------
+
+PLANNED = {
+    "optimum": (ZCDP, 0.5, 16, np.tri(16)),
+    "p-identity": (PURE, 1.0, 64, np.tri(64)),
+    "queries": (ZCDP, 0.5, 4, np.ones((1, 4))),
+    "products": (ZCDP, 0.5, 40, oc.m.Products([np.tri(8), np.ones((1, 5))])),
+    "marginals": (ZCDP, 0.5, 6, oc.m.Marginals([2, 3], [(0,), (0, 1)])),
+}
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_a_saved_plan_is_used_again_without_a_search(name, monkeypatch):
+    arguments = PLANNED[name]
+    first, told = make(*arguments), []
+    for search in ("optimum", "p_identity"):
+        monkeypatch.setattr(f"{DenseStrategies.__module__}.{search}", None)
+    again = make(*arguments, plan=first.plan.save(), progress=lambda *one: told.append(one))
+    assert told == [(1, 1)]
+    assert again.plan.save() == first.plan.save()
+    assert again.map(1) == first.map(1)
+    assert again.plan.errors.tolist() == first.plan.errors.tolist()
+    assert again.plan.promise == first.plan.promise
+    assert len(again([1, 2, 3])) == len(first.plan.errors)
+
+
+def test_the_search_tells_its_progress():
+    told = []
+    made = make(universe=16, queries=np.tri(16), progress=lambda *one: told.append(one))
+    count = len(made.plan.promises)
+    assert told == [(done, count) for done in range(1, count + 1)]
+
+
+def test_the_loss_of_a_plan_that_was_changed_is_its_own():
+    """A strategy of half the weight has half of the noise, and the same errors."""
+    plan = make(method="tree").plan
+    record = json.loads(plan.save())
+    (steps,) = record["matrices"]
+    halves = [[one // 2 for one in row] for row in steps]
+    with pytest.raises(InvalidValueError, match="^plan is for noise of another scale"):
+        make(plan=json.dumps({**record, "matrices": [halves]}))
+    scale = (plan.scale / 2).hex()
+    made = make(plan=json.dumps({**record, "matrices": [halves], "scale": scale}))
+    assert made.map(1) <= 0.5
+    assert made.plan.scale == plan.scale / 2
+    assert made.plan.errors == pytest.approx(plan.errors)
+
+
+@pytest.mark.parametrize(
+    ("change", "more", "error", "match"),
+    [
+        (lambda one: 3, {}, InvalidTypeError, "^plan must be what LinearPlan.save has returned"),
+        (lambda one: "", {}, InvalidValueError, "^plan must be what"),
+        (lambda one: "[" * 100_000, {}, InvalidValueError, "^plan must be what"),
+        (
+            lambda one: one.replace('"version":1', '"version":2'),
+            {},
+            InvalidValueError,
+            "^plan .* 2",
+        ),
+        (lambda one: one.replace('"optimum"', '"best"'), {}, InvalidValueError, "^plan must be"),
+        (lambda one: one.replace("[[[", "[[[9,"), {}, InvalidValueError, "^plan must be what"),
+        (lambda one: one.replace("[[[", "[[[0.5,"), {}, InvalidValueError, "^plan must be what"),
+        (lambda one: one.replace("[[[", "[null,[["), {}, InvalidValueError, "^plan must be what"),
+        (
+            lambda one: re.sub(r"\[\[\[.*\]\]\]", "[[[0,0,0,0,0,0,0,0]]]", one),
+            {},
+            InvalidValueError,
+            "^plan",
+        ),
+        (lambda one: one, {"queries": np.tri(8)[:7]}, InvalidValueError, "^plan is for other"),
+        (lambda one: one, {"space": sized(9)}, InvalidValueError, "^plan is for other .* neigh"),
+        (lambda one: one, {"d_out": 0.25}, InvalidValueError, "^plan is for noise of another"),
+        (lambda one: one, {"method": "queries"}, InvalidValueError, "^method .* and plan differ"),
+        (lambda one: one, {"progress": 3}, InvalidTypeError, "^progress"),
+    ],
+)
+def test_plans_that_do_not_fit(change, more, error, match):
+    with pytest.raises(error, match=match):
+        make(plan=change(make().plan.save()), **more)
+
+
+def test_what_needs_too_much_memory_is_refused_with_its_size():
+    def never(value):
+        raise AssertionError
+
+    with pytest.raises(InvalidValueError, match="^queries .50,331,648 values. would need 3.0 GiB"):
+        make(universe=2**24, queries=[never] * 3)

@@ -101,3 +101,19 @@ def test_bad_input(factors, error, match):
 def test_another_universe_is_refused():
     with pytest.raises(InvalidValueError, match="^queries must be on the 25 cells"):
         oc.m.make_linear_queries(*SPACE, ZCDP, 1, 0.5, 25, Products([np.eye(4)]))
+
+
+@pytest.mark.parametrize(
+    "factors",
+    [
+        [np.tri(8), np.ones((1, 5)), np.tri(8)],
+        [np.tri(8)[::2]] * 3,
+        [np.tri(4), np.array([[1.0, 0, 0.5], [0, 1, 0.5]]), np.tri(4)],
+    ],
+)
+def test_cells_that_factors_do_not_tell_apart_do_not_lose_the_optimum(factors):
+    least = np.prod([optimum(one, 1.001).least / sqrt(len(one)) for one in factors])
+    queries = Products(factors)
+    plan = oc.m.make_linear_queries(*SPACE, ZCDP, 1, 0.5, queries.cells, queries).plan
+    assert plan.method == "optimum"
+    assert least * (1 - 1e-9) <= plan.promise.root_mean_square <= 1.05 * least

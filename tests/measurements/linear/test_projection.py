@@ -16,6 +16,7 @@ from scipy.stats import chi2
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
+    AccuracyWarning,
     BudgetExceededError,
     InvalidTypeError,
     InvalidValueError,
@@ -391,3 +392,13 @@ def test_no_data_can_be_seen():
 def test_bad_input(arguments, more, error, match):
     with pytest.raises(error, match=match):
         oc.m.make_projected_queries(*SPACE, *arguments, **{"size": 10, **more})
+
+
+@pytest.mark.parametrize(("d_mids", "count"), [([0.5], 1), ([0.25, 0.25], 0)])
+def test_one_batch_warns_that_its_errors_are_larger(d_mids, count):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        oc.m.make_projected_queries(*SPACE, ZCDP, 1, d_mids, 4)
+    assert [one.category for one in caught] == [AccuracyWarning] * count
+    assert [one.filename for one in caught] == [__file__] * count
+    assert all("use" in str(one.message) for one in caught)
