@@ -24,6 +24,7 @@ from ..types import Argument
 F = TypeVar("F", bound=Callable[..., Any])
 MODULE = "opendp_concurrent"
 MOST_NUMBERS = 2**16
+_DEEPEST = 100  # of values in values
 CONSTRUCTORS: dict[str, Callable[..., Any]] = {}
 READERS: list[Callable[..., Any]] = []  # of messages; set once all constructors are known
 # how a value is written: the name in a message, and the arguments
@@ -116,21 +117,25 @@ def recorded(make: F, before: Callable[[], object] | None = None) -> F:
     return cast(F, making)
 
 
-def _kept(value: Argument, left: list[int]) -> Any:
+def _kept(value: Argument, left: list[int], depth: int = 0) -> Any:
     """Return a copy of an argument that nobody else can change; ``left`` counts numbers."""
     kind = type(value)
     if kind in _PLAIN or kind is float:
         left[0] -= 1
         return value
+    if depth > _DEEPEST:
+        return Missing("is nested too deeply")
     if left[0] < 0:
         return Missing(f"has more than {MOST_NUMBERS} numbers")
     if kind is list or kind is tuple:
-        return kind(_kept(one, left) for one in value)
+        return kind(_kept(one, left, depth + 1) for one in value)
     if kind is dict and value and all(type(one) is type for one in value.values()):
         kinds = {key: one.__name__ for key, one in value.items()}
         return Written(Record("columns", {"kinds": kinds}))
     if kind is dict:
-        items = tuple((_kept(key, left), _kept(one, left)) for key, one in value.items())
+        items = tuple(
+            (_kept(key, left), _kept(one, left, depth + 1)) for key, one in value.items()
+        )
         if value and all("__opendp_dict__" in _attributes(one) for one in value.values()):
             return Written(Record("by_part", {"measurements": items}))
         return Written(Record("mapping", {"items": items}))
@@ -170,7 +175,7 @@ def _attributes(value: object) -> dict[str, Any]:
 
 def written(value: Argument, what: str, depth: int = 0) -> Any:
     """Return a value as ``dp.serialize`` takes it, or raise saying what cannot be written."""
-    if depth > 100:
+    if depth > _DEEPEST:
         raise _refusal(f"{what} is nested too deeply")
     kind = type(value)
     if kind is Missing:

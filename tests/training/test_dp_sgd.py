@@ -13,6 +13,7 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
     BudgetExceededError,
+    ConcurrentError,
     InvalidTypeError,
     InvalidValueError,
     LedgerError,
@@ -110,6 +111,25 @@ def test_an_example_is_not_changed_by_the_functions_that_are_tried_on_it():
         sgd(gradient)
     assert seen == [1.0, 1.0]
     assert not example.any()
+
+
+@pytest.mark.parametrize("deep", [list, tuple])
+def test_an_example_of_any_depth_is_kept_but_not_written(deep):
+    example = 1.0
+    for _ in range(10_000):
+        example = deep([example])
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+    made = make_dp_sgd(
+        *space,
+        D_OUT,
+        size=1,
+        max_grad_norm=1.0,
+        noise_multiplier=1.0,
+        sample_rate=0.01,
+        example=example,
+    )
+    with pytest.raises(ConcurrentError, match="example is nested too deeply"):
+        oc.serialize(made)
 
 
 def test_rows_of_vectors_are_numbers():
