@@ -133,9 +133,7 @@ def _kept(value: Argument, left: list[int], depth: int = 0) -> Any:
         kinds = {key: one.__name__ for key, one in value.items()}
         return Written(Record("columns", {"kinds": kinds}))
     if kind is dict:
-        items = tuple(
-            (_kept(key, left), _kept(one, left, depth + 1)) for key, one in value.items()
-        )
+        items = tuple((_kept(key, left), _kept(one, left, depth + 1)) for key, one in value.items())
         if value and all("__opendp_dict__" in _attributes(one) for one in value.values()):
             return Written(Record("by_part", {"measurements": items}))
         return Written(Record("mapping", {"items": items}))
