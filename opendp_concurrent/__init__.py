@@ -50,7 +50,7 @@ from .truncated.distances import TruncatedConcentrated
 from .truncated.fixed_renyi_divergence import fixed_renyi_divergence
 from .truncated.truncated_concentrated_divergence import truncated_concentrated_divergence
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 _LATER = ("ledger", "plot", "serving", "verify")  # each needs an extra, or much time to import
 
 __all__ = [
