@@ -80,12 +80,14 @@ class Labels:
     :ivar quantum: what an integer counts; None for rows, units and integer sums
     :ivar read: how integers and their noise are read as statistics, by name; the name is empty if
         there is only one. None for plain integers
+    :ivar shares: names of the parts of a statistic, and the share of the loss that each takes
     """
 
     columns: tuple[tuple[str, type], ...] = ()
     keys: Sequence[tuple[Any, ...]] = ((),)
     quantum: float | None = None
     read: Read | None = None
+    shares: tuple[tuple[str, float], ...] = ()
 
     def frame(self, library: Any, values: Any, noise: Noise | None) -> Any:
         """Return the frame of a noisy answer.

@@ -43,12 +43,15 @@ class Summary:
     :ivar accuracy: with probability at least 1 - ``alpha``, all answers are within it; None if no
         ``alpha`` was given
     :ivar alpha: probability of a larger error
+    :ivar shares: of a mean, a variance or a deviation: the parts of the answer, and the share of
+        the loss that each takes; they are chosen for the least error of a mean
     """
 
     distribution: str
     scale: float | None
     accuracy: float | None = None
     alpha: float | None = None
+    shares: tuple[tuple[str, float], ...] = ()
 
     def __repr__(self) -> str:
         scale = "-" if self.scale is None else f"{self.scale:.6g}"
@@ -56,6 +59,7 @@ class Summary:
         if self.accuracy is not None:
             rows.append(("accuracy", f"{self.accuracy:.6g}"))
             rows.append(("alpha", f"{self.alpha:g}"))
+        rows += [(f"share of {name}", f"{share:.2f}") for name, share in self.shares]
         wide = [max(len(one), len(other)) for one, other in rows]
         lines = zip(*rows, strict=True)
         return "\n".join(

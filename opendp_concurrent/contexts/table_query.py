@@ -28,6 +28,7 @@ from ..tables.schema import KEYS, Schema, keys_of, name_of, names_of
 from ..types import Data
 from .answers import ACCURACIES, Labels, Noise, library_of
 from .query import ConcurrentQuery
+from .summary import Summary
 from .top import best_top
 
 _NORMS = {
@@ -537,7 +538,7 @@ class TableQuery(ConcurrentQuery):
                 accuracy = noise.accuracy(moments.parts)
                 return {"": moments.estimates(values, accuracy, statistic)}
 
-            return replace(labels, read=estimates)
+            return replace(labels, read=estimates, shares=moments.shares)
 
         return self._answer(
             lambda chosen: aggregates.then_table_moments(*of, order, names, public, norm=chosen),
@@ -598,6 +599,10 @@ class TableAnswerQuery(ConcurrentQuery):
             return made
 
         return noted
+
+    def summarize(self, alpha: float | None = None, *, answers: int | None = None) -> Summary:
+        """Return the noise before a release, with the shares of the parts of a statistic."""
+        return replace(super().summarize(alpha, answers=answers), shares=self._labels.shares)
 
     def release(
         self,

@@ -100,6 +100,15 @@ class Moments:
         own = (*squares, self.reach, 1)
         return tuple(weight * most for weight, most in zip(self.weights, own, strict=True))
 
+    @property
+    def shares(self) -> tuple[tuple[str, float], ...]:
+        """The part of ε in L1, or of ρ in L2, that each integer of a group takes; none in L∞."""
+        if self.norm == "linf":
+            return ()
+        taken = [own if self.norm == "l1" else own**2 for own in self.per_row]
+        names = ("squares", "sum", "count")[-self.parts :]
+        return tuple((name, one / sum(taken)) for name, one in zip(names, taken, strict=True))
+
     def integers(self, count: int, total: int, squares: int = 0) -> tuple[int, ...]:
         """Return the integers of a group from exact sums over its rows with a value.
 

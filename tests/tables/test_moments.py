@@ -131,6 +131,22 @@ def test_a_context_has_means_and_deviations(visits, noise):
     assert isnan(getattr(deviations, noise)().release()[0].value)
 
 
+@pytest.mark.parametrize("noise", LOSSES)
+def test_a_summary_prints_the_shares_of_the_loss(visits, noise):
+    asked = context(visits, dp.loss_of(**LOSSES[noise])).query().truncate(3)
+    for statistic, parts in (("mean", 2), ("variance", 3), ("stdev", 3)):
+        said = getattr(getattr(asked, statistic)("age", (0, 89)), noise)().summarize(0.05)
+        shares = dict(said.shares)
+        assert list(shares) == ["squares", "sum", "count"][-parts:]
+        assert sum(shares.values()) == pytest.approx(1.0)
+        assert all(f"share of {one}" in repr(said) for one in shares)
+        if statistic == "mean":  # a row adds at most 45 to the sum around the middle
+            ((total, of),) = ((one / 9, name) for name, one in LOSSES[noise].items())
+            own = 3 * 45 / said.scale if of == "epsilon" else (3 * 45 / said.scale) ** 2 / 2
+            assert shares["sum"] == pytest.approx(own / total, rel=1e-3)
+    assert asked.count().laplace().summarize().shares == ()
+
+
 def test_the_noise_of_large_quanta_has_an_accuracy_at_once(visits):
     asked = context(visits, dp.loss_of(rho=0.5))
     found = asked.query().truncate(3).stdev("hours", (0.0, 3.0)).gaussian().release()
