@@ -78,7 +78,7 @@ def test_numbers_of_the_documentation(name):
         other = zcdp(function.mu**2 / 2)
     assert found < (inf if other is None else other)
     text = " ".join((getdoc(getattr(T, name)) or "").split())
-    row = PAGE[PAGE.index("What a constructor is worth") :]
+    row = PAGE[PAGE.index("Comparison with other accountants") :]
     row = row[row.index(f"``{name}") :].split("   * -")[0]
     for number in (found, other):
         if number is not None:
