@@ -43,11 +43,12 @@ class Results(Directive):
         figures = {} if found is None else found["figures"]
         made: list[nodes.Node] = [_said(name, found)]
         if meanings:
+            header = ["name", "meaning", *(["measured", "target", "verdict"] if found else [])]
             rows = [
-                [nodes.literal(one, one), meaning, *_cells(figures.get(one))]
+                [nodes.literal(one, one), meaning, *(_cells(figures.get(one)) if found else [])]
                 for one, meaning in meanings.items()
             ]
-            made.append(_table(["name", "meaning", "measured", "target", ""], rows))
+            made.append(_table(header, rows))
         if "tables" in self.options and found is not None:
             for table in found["tables"]:
                 made.append(nodes.paragraph("", "", nodes.emphasis(text=table["title"])))

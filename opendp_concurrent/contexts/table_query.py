@@ -584,7 +584,7 @@ class TableAnswerQuery(ConcurrentQuery):
         return answer
 
     def __getattr__(self, name: str) -> Any:
-        """Add a constructor. Noise chooses the norm of the integers, unless it was given."""
+        """Add a constructor. The norm of the integers follows from the noise, unless given."""
         norm = _NORMS.get(name)
         if norm is None:
             return super().__getattr__(name)
