@@ -10,9 +10,9 @@ The ratio of the densities is A = (1/t) Σ R_i, with independent ln R_i ~ N(-1/(
 So the profiles are E_Q[(A - e^ε)₊] if the unit is removed, and E_Q[(1 - e^ε A)₊] if it is added.
 Both are convex in A, so both rise if a mass is spread to two values that keep its mean. As in
 ``sandwich.py``, the law of R is spread to the ends of cells, and the sums of two laws to a grid
-m + s sinh(hk) around their mean. The first profile rises by at most their mean if values become
-smaller, and the second one by at most their mass if values become larger: so ends are cut.
-Masses are rounded up, and values have a relative error.
+m + s sinh(hk) around their mean, with finer cells near 0. The first profile rises by at most their
+mean if values become smaller, and the second one by at most their mass if values become larger: so
+ends are cut. Masses are rounded up, and values have a relative error.
 
 Profiles are also at most those of Gaussian noise without allocation, by joint convexity.
 """
@@ -20,7 +20,7 @@ Profiles are also at most those of Gaussian noise without allocation, by joint c
 from __future__ import annotations
 
 from functools import lru_cache
-from math import asinh, expm1, sqrt
+from math import asinh, expm1, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +33,7 @@ from .shapes import described
 from .vertices import from_vertices
 
 LEAST_SIGMA, MOST_SIGMA, MOST_BATCHES = 0.5, 100.0, 10**5
-_CELLS, _STEP = 1200, 0.01  # of R, and h
+_CELLS, _STEP, _PART = 1200, 0.01, 0.03  # of R, h, and the relative width of cells near 0
 _TAIL, _SPARE = 1e-30, 1e-24  # what is cut from a cell and from a law
 _WRONG = 1e-12  # relative error of values, at most 2e-14 and 34 products of 16 roundings each
 _POINTS = 500  # of each profile
@@ -55,7 +55,8 @@ class _Law(NamedTuple):
 @lru_cache(maxsize=64)
 def allocation(sigma: float, batches: int) -> Finite:
     """The pair of one epoch, as a bound on neighbours with a unit removed."""
-    law = _epoch(sigma, batches)
+    mu = 1 / sigma * (1 + 2 * UNIT)  # rounded up: more noise is a postprocessing
+    law = _epoch(mu, batches)
     middle, top = sqrt(expm1(1 / sigma**2) / batches), 8 / sigma + 0.5 / sigma**2
     steps = np.linspace(0.0, asinh(top / middle), _POINTS)
     epsilon = np.unique(np.minimum(middle * np.sinh(steps), top))
@@ -63,7 +64,7 @@ def allocation(sigma: float, batches: int) -> Finite:
     values, rounding = law.values / batches, 1 + (len(law.values) + 8) * UNIT
     removed = np.maximum(values * (1 + _WRONG) - ratio, 0.0) @ law.masses + law.above / batches
     added = np.maximum(1 - ratio * values * (1 - _WRONG), 0.0) @ law.masses + law.below
-    whole = gaussian_profile(1 / sigma * (1 + 2 * UNIT), epsilon).upper
+    whole = gaussian_profile(mu, epsilon).upper
     points, sides = epsilon.tolist(), (removed * rounding + TINY, added * rounding + TINY)
     falling = [np.minimum.accumulate(np.minimum(side, whole)).tolist() for side in sides]
     pair = from_vertices(
@@ -74,9 +75,9 @@ def allocation(sigma: float, batches: int) -> Finite:
     return pair.one_way("removed")
 
 
-def _epoch(sigma: float, batches: int) -> _Law:
+def _epoch(mu: float, batches: int) -> _Law:
     """The law of t A, by squaring."""
-    noise = gaussian_cells(1 / sigma, 1.0, _TAIL, _CELLS)
+    noise = gaussian_cells(mu, 1.0, _TAIL, _CELLS)
     assert noise is not None
     masses, values, _ = spread(noise)
     # below the cells R is above 0, and beyond them its mean is its mass under P
@@ -104,7 +105,9 @@ def _times(one: _Law, other: _Law, mean: float) -> _Law:
     scale = sqrt(float(masses @ (values - mean) ** 2)) / 2
     ends = [asinh(float(end - mean) / scale) / _STEP for end in (values[0], values[-1])]
     grid = mean + scale * np.sinh(_STEP * np.arange(int(ends[0]) - 2, int(ends[1]) + 3))
-    grid = np.append(0.0, grid[grid > 0.0])  # so that roundings of shares are relative to values
+    low = float(values[0])  # near 0, where units are added, cells are as wide as a part of A
+    near = low * np.exp(np.arange(0.0, log(mean / low), _PART))
+    grid = np.unique(np.concatenate([[0.0], near, grid[grid > 0.0]]))  # roundings are relative
     cells = np.clip(np.searchsorted(grid, values, side="right") - 1, 0, len(grid) - 2)
     share = np.clip((values - grid[cells]) / np.diff(grid)[cells], 0.0, 1.0)
     found: Array = np.bincount(cells + 1, masses * share, len(grid)).astype(np.float64)

@@ -11,6 +11,8 @@ from opendp_concurrent.fdp import contour as paths
 from opendp_concurrent.fdp.gaussian import Gaussian
 from opendp_concurrent.fdp.inversion import start
 
+from . import conftest as closed
+
 PRODUCTS = [
     [("pure", (0.5,), 2)],
     [("pure", (0.1,), 30)],
@@ -122,6 +124,25 @@ def test_smoothing_is_paid_for(smoothing, exact):
             exact.gaussian_delta(0.4, epsilon),
         )
         assert mpf(bounds.lower) <= value <= mpf(bounds.upper)
+
+
+@pytest.mark.parametrize(("nodes", "smoothing"), [(8, 0.01), (64, 0.01), (8, 0.2)])
+def test_smoothing_is_paid_for_beyond_the_last_node(nodes, smoothing, exact):
+    """Most of the integral is missing where a loss is at ε: what is added for it is then needed."""
+    parts = [("pure", (3.0,), 1)]
+    factors, at = exact.build(parts).product.counted, int(np.argmin(np.abs(paths.TAUS - 4)))
+    one = start(paths.Contour(at, 0.5, nodes, smoothing)).times(factors)
+    for epsilon in (2.9, 3.0, 3.1):
+        paid = one._smoothing_error(np.exp(-1j * epsilon * one.omega), 0.0)
+        time_value = mp.fsum(
+            p
+            * (
+                exact.gaussian_delta(smoothing, epsilon - mp.log(p / q))
+                - max(0, 1 - q / p * mp.exp(epsilon))
+            )
+            for p, q in closed.response(3.0)
+        )
+        assert time_value <= paid * mp.exp(one.cumulant - one.contour.tau * epsilon)
 
 
 @pytest.mark.parametrize("nodes", [8, 16, 64])
