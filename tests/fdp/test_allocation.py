@@ -10,6 +10,7 @@ from scipy.stats import norm
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.fdp import allocation as module
 from opendp_concurrent.fdp.allocation import allocation
 
 T, Session = oc.TradeoffFunction, oc.fdp.Session
@@ -34,6 +35,19 @@ def test_two_batches_are_as_by_quadrature_and_never_below(sigma):
         for function, exact in ((session.removed, removed), (session.added, added)):
             bound = function.delta(epsilon)
             assert exact - 1e-9 <= bound <= exact * 1.01 + 1e-9, function.direction
+
+
+@pytest.mark.parametrize("cut", ["_TAIL", "_SPARE"])
+def test_what_is_cut_off_is_paid_for(cut, monkeypatch):
+    """Far more is cut off here: the bounds are wide, and hold."""
+    monkeypatch.setattr(module, cut, 0.01)
+    ratio, weight = law_of_two(1.0)
+    pair = allocation.__wrapped__(1.0, 2)
+    for epsilon in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0):
+        removed = weight @ np.maximum(ratio - math.exp(epsilon), 0)
+        added = weight @ np.maximum(1 - math.exp(epsilon) * ratio, 0)
+        for one, exact in ((pair, removed), (pair.swapped(), added)):
+            assert exact - 1e-9 <= one.profile(np.array([epsilon])).upper[0]
 
 
 def test_published_numbers():
