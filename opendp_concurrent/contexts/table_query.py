@@ -640,8 +640,9 @@ class TableAnswerQuery(ConcurrentQuery):
         self._labels.check()
         name, scale = self._noise or ("", None)
         if name not in ACCURACIES:
+            what = "add noise first" if frame is None else "frame is for answers with noise"
             raise InvalidTypeError(
-                "add noise first: end the query with laplace() or gaussian(), before release(...)"
+                f"{what}: end the query with laplace() or gaussian(), before release(...)"
             )
         measurement = self.resolve(bounds=bounds, T=T)
         noise = Noise(name, measurement.param if scale is None else scale, alpha)
