@@ -15,6 +15,7 @@ import pytest
 
 from opendp_concurrent.arguments.checks import Guard, kind_of, refused_by
 from opendp_concurrent.errors import ConcurrentError
+from opendp_concurrent.serving import AnswerStore
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -47,6 +48,9 @@ def test_the_valid_calls_are_valid():
         given = {name: valid for name, (valid, _) in case.arguments.items()}
         handle = () if case.fresh is None else (case.fresh(),)
         case.call(*handle, **given)
+        for one in handle:
+            if isinstance(one, AnswerStore):
+                one.close()
 
 
 GUARDED = {
