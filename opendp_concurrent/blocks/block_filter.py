@@ -67,10 +67,9 @@ def make_block_filter(
     of those that are added later. Finite communication for (ε, δ)-DP, Gaussian DP and f-DP.
 
     In tables, ``d_in`` counts units. If the columns of the blocks are among those of the unit, such
-    as ``("person", "week")``, a unit is in one block. On :func:`.sealed` blocks, a unit is in at
-    most g blocks for ever, and k is g ``d_in``. Otherwise, a truncation bounds the blocks of a unit
-    by g at one moment: the table is stored at the first launch, blocks cannot be added, and g
-    filters compose, so the budget is also split in g.
+    as ``("person", "week")``, a unit is in one block. Otherwise, a truncation bounds the blocks of
+    a unit by g at one moment: the table is stored at the first launch, blocks cannot be added, and
+    g filters compose, so the budget is also split in g.
 
     Required features: `contrib`, `honest-but-curious`
 

@@ -209,8 +209,8 @@ class BlockFilterQueryable(Handle, Queryable):
             have the records
         :raises InvalidTypeError, InvalidValueError: naming the argument; nothing is added. For a
             table whose truncation bounds the blocks of a unit at one moment only (make the unit
-            ``("person", "week")``, or seal the blocks); for data that are added behind a
-            transformation; for files of a LazyFrame, which are read once
+            ``("person", "week")``); for data that are added behind a transformation; for files of a
+            LazyFrame, which are read once
         :raises ReentrantLaunchError: in a mechanism below the filter, which has seen the records
         """
         check_process(self._blocks.token)

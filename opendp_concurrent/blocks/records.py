@@ -35,8 +35,7 @@ from .selections import Selections
 
 MOMENT = (
     "the truncation bounds the blocks of a unit at one moment, not over time. Protect each unit in "
-    'each block, by oc.tables.scan(..., unit=("person", "week")) with your columns; or seal the '
-    "blocks, by oc.tables.create_seals"
+    'each block, by oc.tables.scan(..., unit=("person", "week")) with your columns'
 )
 TRANSFORM_FIRST = (
     "call the block filter itself on data that are transformed, with a d_in that counts all "

@@ -12,7 +12,6 @@ from .joint import Answer
 from .moments import Estimate
 from .scan import scan
 from .schema import Decimal
-from .seals import create_seals, seal, sealed
 from .table import Table
 from .unit import unit_of
 
@@ -29,12 +28,9 @@ __all__ = [
     "col",
     "column",
     "create_budgets",
-    "create_seals",
     "describe_schema",
     "lit",
     "scan",
-    "seal",
-    "sealed",
     "unit_of",
     "when",
 ]

@@ -55,15 +55,12 @@ class Tables:
     :ivar schema: public columns and types
     :ivar rows: number of rows of each unit at most; None if it is not bounded
     :ivar groups: bounds on the groups of each unit
-    :ivar sealed: whether rows never change once they are in the table, and the bounds hold for all
-        its states together
     :ivar others: names and descriptors of other tables of the same units, which may be joined
     """
 
     schema: Schema
     rows: int | None = None
     groups: frozenset[GroupBound] = frozenset()
-    sealed: bool = False
     others: tuple[tuple[str, Tables], ...] = ()
 
     def on(self, schema: Schema) -> Tables:
@@ -84,11 +81,7 @@ class Tables:
         """Return the descriptor of tables that are truncated further."""
         total = rows if self.rows is None else min(self.rows, rows)
         groups = self.groups if bound is None else self.groups | {bound}
-        return replace(self, rows=total, groups=groups, sealed=False)
-
-    def which_are_sealed(self) -> Tables:
-        """Return the descriptor of tables that have only rows of sealed blocks."""
-        return replace(self, sealed=True)
+        return replace(self, rows=total, groups=groups)
 
     def bounded_rows(self) -> int:
         """Return the number of rows of each unit at most, or raise."""
@@ -106,14 +99,6 @@ class Tables:
             return 1
         # a group by more columns lies in one group by fewer
         return min([self.bounded_rows(), *(one.groups for one in self.groups if by <= one.by)])
-
-    def bounds_over_time(self, by: frozenset[str]) -> bool:
-        """Return whether :meth:`groups_at_most` bounds the groups of a unit in all states together.
-
-        A truncation bounds them in each state of a table that changes. A unit that has the columns
-        among its own is in one group for ever, and a sealed table has no other rows later.
-        """
-        return self.sealed or by <= set(self.schema.unit)
 
     def contribution(self, by: frozenset[str], groups: int | None = None) -> Norms:
         """Return the norms of what a unit contributes to the counts of groups by these columns.
@@ -139,8 +124,6 @@ class Tables:
         for one in sorted(self.groups, key=lambda one: (sorted(one.by), one.groups, one.rows)):
             names = ", ".join(map(json.dumps, sorted(one.by)))
             parts.append(f"at most {one.groups} groups a unit by {names}, {one.rows} rows in each")
-        if self.sealed:
-            parts.append("sealed")
         parts += (f"beside {json.dumps(name)} ({one})" for name, one in self.others)
         return "; ".join(parts)
 
@@ -171,7 +154,6 @@ def record_of(tables: Tables) -> dict[str, Any]:
         "rows": tables.rows,
         "groups": sorted((sorted(one.by), one.groups, one.rows) for one in tables.groups),
         **({"decimals": tables.schema.scales} if tables.schema.scales else {}),
-        **({"sealed": True} if tables.sealed else {}),
         **({"others": _spaces(tables)} if tables.others else {}),
     }
 
@@ -185,7 +167,6 @@ def domain_of_record(
     unit: Any,
     rows: Any,
     groups: Any,
-    sealed: Any = False,
     others: Any = (),
     decimals: Any = (),
 ) -> Domain:
@@ -211,8 +192,8 @@ def domain_of_record(
     for one in checks.elements("tables", others=others):
         name, domain = checks.pair(others=one)
         beside[column_name(others=name)] = tables_of(domain, units())
-    known = frozenset(bounds), checks.flag(sealed=sealed), tuple(sorted(beside.items()))
-    return table_domain(Tables(schema, total, *known))
+    others = tuple(sorted(beside.items()))
+    return table_domain(Tables(schema, total, frozenset(bounds), others))
 
 
 def is_table(data: Data, tables: Tables) -> bool:

@@ -93,21 +93,17 @@ class TableKind(Kind):
 
         A unit that has the columns among its own is in the same part in each state of the table.
         """
-        tables = tables_of(domain, units())
-        if of is None or set(columns_in(of)) <= set(tables.schema.unit):
-            return data
-        return table_given(tables, data).frozen()
-
-    def bounds_over_time(self, domain: Domain, of: Of | None) -> bool:
-        """Return whether the bound on the parts of a unit holds for a table that changes."""
-        known = tables_of(domain, units())
-        return of is None or known.bounds_over_time(frozenset(columns_in(of)))
-
-    def grouped(self, domain: Domain, of: Of | None, owners: Owners | None, data: Data) -> Any:
-        """Return the table, as it is now if the bound holds at one moment only."""
         if self.bounds_over_time(domain, of):
             return data
-        return self.fixed(domain, of, data)
+        return table_given(tables_of(domain, units()), data).frozen()
+
+    def bounds_over_time(self, domain: Domain, of: Of | None) -> bool:
+        """Return whether the bound on the parts of a unit holds for a table that changes.
+
+        A truncation bounds them in each state of the table. A unit that has the columns among its
+        own is in one part for ever.
+        """
+        return of is None or set(columns_in(of)) <= set(tables_of(domain, units()).schema.unit)
 
     def values(self, domain: Domain, of: Of | None, keys: Collection[Any]) -> list[Any]:
         """Return the values of the columns that public keys stand for, or raise."""

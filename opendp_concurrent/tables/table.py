@@ -92,7 +92,7 @@ class Table:
                     "materialize a truncation of the first table instead"
                 )
             known[column_name(others=name)] = replace(one.tables, others=())
-        after = replace(self.tables, others=tuple(sorted(known.items())), sealed=False)
+        after = replace(self.tables, others=tuple(sorted(known.items())))
         return self._after(self._relation, after, {**self._others, **others})
 
     def joined(

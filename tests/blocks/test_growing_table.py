@@ -14,7 +14,7 @@ from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import ConcurrentError, InvalidTypeError
-from opendp_concurrent.ledger import create_ledger, open_ledger
+from opendp_concurrent.ledger import create_ledger
 
 duckdb = pytest.importorskip("duckdb")
 pl = pytest.importorskip("polars")
@@ -243,89 +243,6 @@ def test_data_are_not_added_behind_a_transformation(kind):
     count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=16.0)
     assert isinstance(root([2, 3], count), int)
     made([1, 2]).add_blocks([3], [3])
-
-
-@pytest.mark.parametrize("most", [1, 2, 3])
-@pytest.mark.parametrize(("measure", "cost"), [(PURE, 1), (dp.zero_concentrated_divergence(), 2)])
-def test_sealed_blocks_keep_a_unit_in_as_many_weeks_as_it_is_charged_for(most, measure, cost):
-    for order in ((0, 1, 2, 3), (2, 0, 3, 1)):
-        connection, visits = empty()
-        oc.tables.create_seals(visits, "kept", "week", most)
-        kept = oc.tables.sealed(visits, "kept")
-        odometer = oc.make_concurrent_odometer(*kept.space, measure)
-        made = oc.c.make_block_filter(odometer, 1, 1.0, blocks=oc.c.by_column("week"))
-        exact = dp.m.make_user_measurement(
-            *kept.space, measure, kept.space >> oc.t.then_table_count(), lambda d_in: 1e-3 * d_in
-        )
-        root, seen = made(kept), []
-        for week in order:
-            connection.execute("INSERT INTO visits VALUES (7, ?), (7, ?)", [week, week])
-            oc.tables.seal(visits, "kept", [week])
-            connection.execute("INSERT INTO visits VALUES (8, ?)", [week])  # late: dropped
-            root.add_blocks([week])
-            seen.append(root([week], exact))
-            assert root(list(order[: len(seen)]), exact) == sum(seen)  # as they were, for ever
-        assert seen == [1] * most + [0] * (4 - most)
-        # one step of the path is a block: all budgets are equal, and there are most steps
-        assert made.map(1) == 1.0 >= most**cost * (root.privacy_loss(0) + root.remaining(0))
-        assert made.map(2) == 2**cost
-
-
-def test_sealed_blocks_in_a_ledger_are_those_of_all_processes(tmp_path):
-    path = str(tmp_path / "visits.duckdb")
-    with duckdb.connect(path) as connection:
-        connection.execute("CREATE TABLE visits (person BIGINT, week BIGINT)")
-        visits = oc.tables.scan(connection, "visits", SCHEMA, "person")
-        oc.tables.create_seals(visits, "kept", "week", 2)
-        create_ledger(tmp_path / "budgets.db", "weeks").close()
-    answers, order = [], [3, 1, 0, 2]
-    for number, week in enumerate(order):
-        with (
-            duckdb.connect(path) as connection,
-            open_ledger(tmp_path / "budgets.db", "weeks") as ledger,
-        ):
-            connection.execute("INSERT INTO visits VALUES (7, ?)", [week])
-            visits = oc.tables.scan(connection, "visits", SCHEMA, "person")
-            oc.tables.seal(visits, "kept", [week])
-            kept = oc.tables.sealed(visits, "kept")
-            odometer = oc.make_concurrent_odometer(*kept.space, PURE)
-            by_week = oc.c.by_column("week")
-            made = oc.c.make_block_filter(
-                odometer, 1, D_OUT, blocks=by_week, keys=order[: number + 1], ledger=ledger
-            )
-            answers.append(made(kept)([week], counting(kept_space(kept))))
-    assert answers == [1, 1, 0, 0]
-
-
-def kept_space(table):
-    """What ``counting`` takes: something with the space of a table."""
-    return table.space >> oc.t.then_where(oc.tables.column("week") >= 0)
-
-
-def test_a_truncation_of_sealed_blocks_bounds_a_moment_again():
-    _, visits = empty()
-    oc.tables.create_seals(visits, "kept", "week", 3)
-    kept = oc.tables.sealed(visits, "kept")
-    fewer = kept.space >> oc.t.then_group_truncate("week", groups=1)
-    with pytest.raises(InvalidTypeError, match="keys cannot be added"):
-        (fewer >> filtered(fewer))(kept).add_blocks([1])
-    some = kept.space >> oc.t.then_where(oc.tables.column("week") > 1)
-    (some >> filtered(some))(kept).add_blocks([1])
-
-
-def test_parts_of_sealed_blocks_are_cut_once():
-    """Parts may differ in what they cost, so which ones differ must not be chosen by answers."""
-    connection, visits = empty()
-    oc.tables.create_seals(visits, "kept", "week", 1)
-    kept = oc.tables.sealed(visits, "kept")
-    one = kept.space >> oc.t.then_table_count() >> dp.m.then_laplace(scale=SCALE)
-    parts = oc.c.make_parallel_composition(
-        *kept.space, oc.c.by_column("week"), dict.fromkeys(range(3), one)
-    )(kept)
-    assert parts[0] == 0
-    connection.execute("INSERT INTO visits VALUES (7, 1)")
-    oc.tables.seal(visits, "kept", [1])
-    assert parts[1] == 0
 
 
 @pytest.mark.parametrize("native", [False, True])

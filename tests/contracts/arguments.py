@@ -1358,23 +1358,6 @@ case(
     table=(tables.people(),),
     budgets=("others", COLUMNS),
 )
-case(
-    "tables.create_seals",
-    lambda **given: tables.sealed_off(keys=["a"], **given),
-    table=(tables.people(),),
-    seals=("others", COLUMNS),
-    by=("zone",),
-    groups=(2,),
-    rows=(1,),
-)
-case(
-    "tables.seal",
-    lambda **given: tables.sealed_off(**given, by="zone", groups=2, rows=1),
-    table=(tables.people(),),
-    seals=("others", COLUMNS),
-    keys=(["b", "c"],),
-)
-case("tables.sealed", table=(tables.people(),), seals=(tables.seals(), COLUMNS))
 case("tables.unit_of", units=(1, "whole"))
 HOURS = oc.tables.column("hours")
 case(

@@ -78,24 +78,6 @@ def created(table: Any, budgets: Any) -> None:
 
 
 @cache
-def seals() -> str:
-    """The name of seals of the table's zones."""
-    oc.tables.create_seals(people(), "zones", "zone", 2)
-    return "zones"
-
-
-def sealed_off(table: Any, seals: Any, keys: Any, **terms: Any) -> None:
-    """Create seals, seal blocks, and remove them again."""
-    try:
-        oc.tables.create_seals(table, seals, **terms)
-        oc.tables.seal(table, seals, keys)
-        assert oc.tables.sealed(table, seals).tables.sealed
-    finally:
-        for one in ("others", "others_terms", "others_blocks"):
-            connection().execute(f"DROP TABLE IF EXISTS {one}")
-
-
-@cache
 def people() -> Any:
     """The table, without a bound."""
     return oc.tables.scan(connection(), "people", SCHEMA, "person")

@@ -138,11 +138,6 @@ def stored(table):
     return (table.space >> oc.t.then_truncate(1, materialize=True))(table)
 
 
-def sealing(table):
-    oc.tables.create_seals(table, "kept", "x", groups=1)
-    return lambda: oc.tables.seal(table, "kept", [7])
-
-
 def spending(table):
     oc.tables.create_budgets(table, "spent")
     made = oc.m.make_individual_table_filter(*table.space, dp.max_divergence(), 9.0, "spent")
@@ -154,7 +149,6 @@ WAYS = {
     "a statement": lambda table: lambda: total(table)(table),
     "rows that are stored": lambda table: lambda: stored(table),
     "a snapshot": lambda table: table.fixed,
-    "a seal": sealing,
     "a charge of individual budgets": spending,
 }
 
@@ -168,14 +162,12 @@ def test_each_way_of_asking_is_refused(place, name):
     assert told == FAILED or "TableError" in told[1]  # through a native call
 
 
-def test_a_refused_charge_and_a_refused_seal_change_nothing(place):
+def test_a_refused_charge_changes_nothing(place):
     table = scanned(place)
-    charge, seal = spending(table), sealing(table)
+    charge = spending(table)
     do(place.first, AS.format("('1', 7), ('2', 7)"))
-    outcome(charge), outcome(seal)
+    outcome(charge)
     assert place.first.execute("SELECT count(*) FROM spent").fetchall() == [(0,)]
-    assert place.first.execute("SELECT count(*) FROM kept_blocks").fetchall() == [(0,)]
-    assert place.first.execute("SELECT sealed FROM kept_terms").fetchall() == [(0,)]
 
 
 def test_what_is_stored_does_not_depend_on_the_table(place):
@@ -183,16 +175,6 @@ def test_what_is_stored_does_not_depend_on_the_table(place):
     kept = stored(table)
     do(place.first, AS.format("('1', 7), ('z', 7)"))
     assert (kept.space >> oc.t.then_table_count())(kept) == 2
-
-
-def test_the_rows_that_are_sealed_are_checked_too(place):
-    table = scanned(place)
-    sealing(table)()
-    kept = oc.tables.sealed(table, "kept")
-    do(place.first, AS.format("('1', 7), ('2', 7)"))  # it is not read
-    assert (kept.space >> oc.t.then_table_count())(kept) == 1
-    do(place.first, "DROP TABLE kept; CREATE TABLE kept AS SELECT '2' AS person, '7' AS x")
-    assert outcome(lambda: total(kept)(kept))[0] is not int
 
 
 # --- changes while a statement runs ------------------------------------------------------------

@@ -368,13 +368,6 @@ def test_a_query_joins_in_one_line_and_parts_may_be_joined(engine):
     assert found == {"a": 2, "b": 1}
 
 
-def test_a_sealed_table_is_no_longer_sealed_beside_another(on_duckdb):
-    main = flights(on_duckdb)
-    sealed = Tables(main.tables.schema, 2).which_are_sealed()
-    table = oc.tables.Table(main.engine(), main.relation, sealed, None)
-    assert not table.with_tables(planes=planes(on_duckdb)).tables.sealed
-
-
 def test_the_domain_tells_all_tables(on_duckdb):
     one, other = linked(on_duckdb), flights(on_duckdb).with_tables(others=planes(on_duckdb))
     assert one.space[0] != other.space[0] != flights(on_duckdb).space[0]

@@ -44,8 +44,6 @@ root = oc.make_concurrent_filter(
 )(table)
 root(pipeline >> oc.t.then_table_count() >> dp.m.then_laplace(scale=6.0))
 root(pipeline >> oc.t.then_table_counts("week", [1, 2]) >> dp.m.then_laplace(scale=6.0))
-oc.tables.create_seals(table, "k", by="week", groups=3)
-oc.tables.seal(table, "k", [1])
 print("then", found)
 """
 
