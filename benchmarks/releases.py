@@ -1,4 +1,4 @@
-"""What releases cost that others do not offer: shared, at any time, selected, in rounds.
+"""What releases cost that others do not offer: shared, at any time, selected.
 
     python benchmarks/releases.py [--quick] [--json] [--save]
 
@@ -16,8 +16,6 @@ import math
 
 import opendp.prelude as dp
 from _timing import parser, print_machine, print_table, report
-from rounds import TARGETS as OF_ROUNDS
-from rounds import counted, survey
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
@@ -111,9 +109,7 @@ def main() -> None:
     options = parser(__doc__).parse_args()
     print_machine()
     figures = {**shared(), **gradual(), **any_time(options.quick), **selection()}
-    figures |= counted(survey()[0])[0]  # rounds.py compares accuracies
     targets = {
-        **{name: target for name, target in OF_ROUNDS.items() if name in figures},
         "shared_20x10_epsilon": ("at most", 1.48),
         "gradual_10_variance": ("at most", 1.85),
         "any_time_worst_over_delta": ("at most", 1.0),

@@ -63,7 +63,5 @@ from .queryables.updates import Update as Update
 from .queryables.updates import Updates as Updates
 from .releases.shared_release import make_shared_release as make_shared_release
 from .releases.shared_release import then_shared_release as then_shared_release
-from .training.dp_sgd import make_dp_sgd as make_dp_sgd
-from .training.dp_sgd import then_dp_sgd as then_dp_sgd
 
 __all__, __getattr__, __dir__ = _face(globals())

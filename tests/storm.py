@@ -30,7 +30,6 @@ os.environ["RUST_BACKTRACE"] = "0"  # with it, each error of OpenDP costs about 
 # first, since threads inherit it: a thread without it would get what the main thread blocks
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
-import numpy as np
 import opendp.prelude as dp
 
 import opendp_concurrent as oc
@@ -392,31 +391,6 @@ class Shared:
             raise HalfChargedError(f"level {self.handle.finest} for {paid}")
 
 
-class Training:
-    """Rounds of training, with a user's function of each row, and epochs that are paid once."""
-
-    def __init__(self):
-        columns = dp.numpy.array2_domain(T=float, num_columns=2), dp.symmetric_distance()
-        given = {"size": 2, "max_grad_norm": 1.0, "noise_multiplier": 1.0, "batches": 4}
-        self.made = oc.m.make_dp_sgd(*columns, (1e4, 1e-5), **given)
-        self.rows = np.ones((40, 2))
-        self.renew()
-
-    @whole
-    def renew(self):
-        self.root, self.rounds = self.made(self.rows), 0
-
-    def work(self):
-        if self.root._session.account.launches > 3:
-            self.renew()
-        self.root(lambda row: row)
-        self.rounds += 1
-
-    def check(self):
-        if self.rounds > 4 * self.root._session.account.launches:
-            raise HalfChargedError(f"{self.rounds} rounds")
-
-
 class Constructors:
     """Measurements and transformations with functions in Python, which are made, used and freed."""
 
@@ -528,7 +502,6 @@ KINDS = {
     "lease": Lease,
     "user's function": Postprocessed,
     "shared release": Shared,
-    "training": Training,
     "constructors": Constructors,
 }
 ON_LEDGER = ("single", "limits", "blocks", "prepaid", "limits on blocks", "answers")

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import atanh, inf
-from typing import TYPE_CHECKING
 
 from ..arguments import checks
 from ..arguments.written import written
@@ -20,9 +19,6 @@ from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from ..measures.measure import CompositionMeasure
 from ..sums.accumulator import times
 from ..types import Loss
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +40,7 @@ class EpsilonDeltaRungs:
         """Return ``d_mid``."""
         return d_mid
 
-    def after(self, d_mid: Loss, count: int = 1) -> Self:
+    def after(self, d_mid: Loss, count: int = 1) -> EpsilonDeltaRungs:
         """Spend the units that the pair ``d_mid`` costs, ``count`` times."""
         count, (epsilon, delta) = times(count), checks.pair(d_mid=d_mid)
         epsilon = checks.non_negative(**{"d_mid[0]": epsilon})
@@ -56,10 +52,6 @@ class EpsilonDeltaRungs:
 
     def within(self, d_out: tuple[float, float]) -> bool:
         """Return whether the loss is at most ``d_out``."""
-        return self.fits(d_out)
-
-    def fits(self, d_out: tuple[float, float]) -> bool:
-        """Return the same, from the loss."""
         epsilon, delta = self.loss
         return epsilon <= d_out[0] and delta <= d_out[1]
 
@@ -94,7 +86,7 @@ class EpsilonDeltaRungs:
         while most - least > 1:
             epsilon, tries = self.moved(step).loss[0], tries + 1
             square = min(epsilon, _LARGEST) ** 2
-            if self.moved(step).fits(d_out):
+            if self.moved(step).within(d_out):
                 least, before = step, square
             else:
                 most, beyond = step, square
@@ -106,7 +98,7 @@ class EpsilonDeltaRungs:
             step = min(max(round(guess), least + 1), most - 1)
         return least
 
-    def moved(self, units: int) -> Self:
+    def moved(self, units: int) -> EpsilonDeltaRungs:
         """So many units more."""
         return replace(self, spent=(self.spent or 0) + units)
 

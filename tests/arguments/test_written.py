@@ -24,7 +24,7 @@ TAGS = {
         "laplace",
     ),
     *("least-omega", "limit", "limited", "on-blocks", "on-each-block", "orders", "pair", "renyi"),
-    *("residue", "round", "rounds", "squares", "subsampled", "tcdp", "truncated-gaussian"),
+    *("residue", "squares", "subsampled", "tcdp", "truncated-gaussian"),
     *("truncated-laplace", "zcdp"),
 }
 SENT = {

@@ -1168,17 +1168,6 @@ maker(
     lambda made, d_in: made(5)(0.25),
     ceiling=(0.5, "None or positive"),
 )
-maker(
-    "dp_sgd",
-    ROWS,
-    d_out=((1.0, 1e-5), "pair"),
-    size=(2, "count"),
-    max_grad_norm=(1.0, "positive"),
-    noise_multiplier=(1.0, "positive"),
-    sample_rate=(0.5, "probability"),
-    batches=(None, "None"),
-    example=(None, "anything"),
-)
 
 FRAMES = dp.lazyframe_domain([dp.series_domain("n", dp.atom_domain(T="i64"))]), VECTOR[1]
 maker("frame_count", FRAMES, lazyframe=(pl.LazyFrame(schema={"n": pl.Int64}), "plan"))
@@ -2244,15 +2233,6 @@ on_handle(
     lambda: INDIVIDUAL(np.ones((20, 2))),
     lambda handle, query: handle(query),
     query=(oc.m.NoisySum(lambda rows: rows[:, 0], 1.0, 10.0),),
-)
-SGD = oc.m.make_dp_sgd(
-    *ROWS, (1e3, 1e-5), size=2, max_grad_norm=1.0, noise_multiplier=1.0, sample_rate=0.5
-)
-on_handle(
-    "sgd()",
-    lambda: SGD(np.ones((20, 2))),
-    lambda handle, query: handle(query),
-    query=(lambda row: row, "callable"),
 )
 case(
     "individual filter.invoke",

@@ -638,15 +638,6 @@ SUBJECTS: tuple[Subject, ...] = (
         lambda: oc.m.NoisySum(lambda rows: rows > 0, bound=1, scale=10.0),
     ),
     Subject(
-        "training by rounds",
-        Kind.INTERACTIVE,
-        _both("dp_sgd"),
-        lambda seen: Built("dp_sgd", table())(
-            (100.0, 1e-5), size=1, max_grad_norm=1.0, noise_multiplier=1.0, sample_rate=0.5
-        ),
-        lambda: lambda row: row,
-    ),
-    Subject(
         "individual filter on a table",
         Kind.INTERACTIVE,
         _both("individual_table_filter"),

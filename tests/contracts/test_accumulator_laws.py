@@ -39,7 +39,6 @@ from opendp_concurrent.sums.square_sum import Squares
 from opendp_concurrent.tradeoffs.ladder import ladder
 from opendp_concurrent.tradeoffs.product import TradeoffProduct
 from opendp_concurrent.tradeoffs.residue import Residual
-from opendp_concurrent.tradeoffs.rounds import Units
 from opendp_concurrent.tradeoffs.slots import Slots
 from opendp_concurrent.truncated.distances import TruncatedConcentrated
 from opendp_concurrent.truncated.truncated_sum import LeastOmega
@@ -296,9 +295,9 @@ NOT_ACCUMULATORS = {
     *("conversions", "joins", "laplace", "tradeoff"),  # of f-DP
     *("gaussian_tradeoff", "gaussian_to_approximate", "pure_to_gaussian"),  # of Gaussian DP
 }
-# their laws are in tests/tradeoffs: plans of slots and rounds, losses that are functions
-FUNCTIONS = {"residue", "slots", "product", "rounds"}
-ELSEWHERE = {Planned, Residual, Slots, TradeoffProduct, Units}
+# their laws are in tests/tradeoffs: plans of slots, losses that are functions
+FUNCTIONS = {"residue", "slots", "product"}
+ELSEWHERE = {Planned, Residual, Slots, TradeoffProduct}
 ACCOUNTINGS = {
     "AnyTime",
     *(
@@ -311,7 +310,7 @@ ACCOUNTINGS = {
         "Ladder",
         "OnOrders",
     ),
-    *("Products", "Renyi", "Residue", "Rounds", "Squares", "LeastOmega", "Zcdp"),
+    *("Products", "Renyi", "Residue", "Squares", "LeastOmega", "Zcdp"),
 }
 every = pytest.mark.parametrize("name", SUBJECTS)
 

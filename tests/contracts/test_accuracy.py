@@ -263,7 +263,6 @@ STATED["make_alarm"] = Stated(
 )
 NONE = {
     "make_continual": "its author's: the noise is in the author's code",
-    "make_dp_sgd": "of a sum it is noise_multiplier max_grad_norm; clipping and batches err, too",
     "make_individual_filter": "each query has a scale of its own, and people leave without a word",
     "make_individual_table_filter": "as make_individual_filter",
     "make_table_keys": "whether a key is found is not an error; its users and scale are stated",

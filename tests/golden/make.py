@@ -142,24 +142,6 @@ class Budget(NamedTuple):
         return root
 
 
-class Training(Budget):
-    """Training by rounds: a query is a function of a row."""
-
-    def root(self, ledger: Any) -> Any:
-        """The queryable, kept in ``ledger``."""
-        space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
-        given = {"size": 1, "max_grad_norm": 1.0, "noise_multiplier": 1.0, "ledger": ledger}
-        return oc.m.make_dp_sgd(*space, self.d_out, **given, **dict(self.more))([1.0, 2.0])
-
-
-def training(**more: Any) -> Callable[[], Budget]:
-    def make() -> Budget:
-        public("m.make_dp_sgd")
-        return Training(APPROXIMATE, [lambda row: [row]], (1.0, 1e-5), more=more.items())
-
-    return make
-
-
 def laplace(scale: float) -> Any:
     return SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=scale)
 
@@ -370,8 +352,7 @@ def _limited() -> dict[str, Callable[[], Budget]]:
 
 def budgets() -> dict[str, Callable[[], Budget]]:
     """What makes each budget, by name."""
-    trained = {"training": training(sample_rate=0.01), "training, batches": training(batches=100)}
-    return _pure() | _approximate() | _concentrated() | _tradeoff() | _limited() | trained
+    return _pure() | _approximate() | _concentrated() | _tradeoff() | _limited()
 
 
 def launch(ledger: Any, budget: Budget) -> None:

@@ -238,9 +238,6 @@ MADE = {
         >> dp.m.then_noisy_max(PURE, 4.0, negate=True)
     ),
     "units": lambda: table() >> oc.t.then_distinct_units() >> dp.m.then_laplace(1.0),
-    "rounds": lambda: oc.m.make_dp_sgd(
-        *SPACE, (1.0, 1e-5), size=2, max_grad_norm=1.0, noise_multiplier=1.0, sample_rate=0.5
-    ),
     "individual": lambda: oc.m.make_individual_filter(*SPACE, ZCDP, 0.5),
     "individual on tables": lambda: oc.m.make_individual_table_filter(
         *table(), ZCDP, 0.5, budgets=("main", "spent")

@@ -170,7 +170,6 @@ KINDS = (
     "lease",
     "user's function",
     "shared release",
-    "training",
     "constructors",
 )
 ON_LEDGER = ("single", "limits", "blocks", "prepaid", "limits on blocks", "answers")

@@ -1,1 +1,0 @@
-"""Training by rounds: noisy sums of clipped gradients over sampled batches."""
