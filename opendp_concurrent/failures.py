@@ -9,15 +9,13 @@ from __future__ import annotations
 from contextlib import suppress
 from logging import Logger
 
-from .shown import is_a
-
 
 def pass_interrupt(error: BaseException) -> None:
     """Raise an interrupt anew, without text, notes or context; return if it is another exception.
 
     :param error: what such code has raised; the caller hides it if this function returns
     """
-    interrupted = is_a(error, KeyboardInterrupt)
+    interrupted = isinstance(error, KeyboardInterrupt)
     del error  # a traceback keeps this frame
     if not interrupted:
         return

@@ -7,11 +7,6 @@ from .types import Argument, Loss
 SHOWN = 200  # characters of a value in a message
 
 
-def is_a(value: Argument, *kinds: type) -> bool:
-    """Whether the value's class is one of these, or below one; ``__class__`` may say otherwise."""
-    return issubclass(type(value), kinds)
-
-
 def shown(value: Argument) -> str:
     """Return the value for a message: short, and whatever its own ``repr`` does."""
     try:
@@ -23,6 +18,6 @@ def shown(value: Argument) -> str:
 
 def rounded(loss: Loss) -> str:
     """Return a privacy loss for people: numbers have six digits. ``privacy_loss()`` is exact."""
-    if is_a(loss, tuple):
+    if isinstance(loss, tuple):
         return f"({', '.join(map(rounded, loss))})"
-    return f"{loss:.6g}" if is_a(loss, float) else shown(loss)
+    return f"{loss:.6g}" if isinstance(loss, float) else shown(loss)

@@ -2,22 +2,12 @@
 
 import pytest
 
-from opendp_concurrent.shown import SHOWN, is_a, rounded, shown
+from opendp_concurrent.shown import SHOWN, rounded, shown
 
 
 class Hostile:
-    @property
-    def __class__(self):
-        return int
-
     def __repr__(self):
         raise ValueError("row 17")
-
-
-def test_a_class_that_pretends_is_known_for_what_it_is():
-    assert isinstance(Hostile(), int)
-    assert not is_a(Hostile(), int)
-    assert is_a(True, str, int)
 
 
 def test_a_value_that_cannot_be_written_is_named_by_its_class():

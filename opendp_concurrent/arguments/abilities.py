@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import InvalidTypeError
 from ..types import Argument
-from .checks import Guard, guard, is_a
+from .checks import Guard, guard
 
 
 @guard("hashable", [], {}, ([],))
@@ -31,11 +31,11 @@ def with_method(method: str, described: str) -> Guard[Any]:
 
 
 def instance(*kinds: type) -> Guard[Any]:
-    """Return a guard of values of these classes, whatever ``__class__`` claims."""
+    """Return a guard of values of these classes."""
     names = " or ".join(kind.__name__ for kind in kinds)
 
     def check(name: str, value: Argument) -> Any:
-        if not is_a(value, *kinds):
+        if not isinstance(value, kinds):
             raise InvalidTypeError(f"{name} must be a {names}, found {type(value).__name__}")
         return value
 

@@ -3,9 +3,8 @@
 A :class:`Guard` checks a value, has the words of the message, and knows values that it must refuse.
 :mod:`.checked` has the annotations that carry guards.
 
-Each guard is written in the positive form, so that NaN fails it. The class of a value is read with
-``type``, because ``__class__`` may claim another. A guard returns a value of Python's own, read
-once, so that nobody can change it after the check.
+Each guard is written in the positive form, so that NaN fails it. A guard returns a value of
+Python's own, read once, so that a later change of the argument has no effect.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from math import inf, nan
 from typing import Any, Generic, TypeVar, cast
 
 from ..errors import InvalidTypeError, InvalidValueError
-from ..shown import is_a as is_a
 from ..shown import rounded as rounded
 from ..shown import shown as shown
 from ..types import Argument
@@ -93,13 +91,13 @@ def refused_by(inner: Callable[..., Any]) -> tuple[Any, ...]:
 @guard("number", "1", None, True, 1j, 2**53 + 1)
 def number(name: str, value: Argument) -> float:
     """Return the argument as a double that equals it, or raise."""
-    if is_a(value, float):
-        return float.__float__(value)
-    if is_a(value, bool) or not is_a(value, int):
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidTypeError(
             f"{name} must be a number, found {type(value).__name__}; pass a float"
         )
-    whole = int.__int__(value)
+    whole = int(value)
     try:
         double = float(whole)
     except OverflowError:
@@ -154,7 +152,7 @@ def orders(name: str, values: Argument) -> tuple[float, ...]:
 
 def two(value: Argument) -> tuple[Any, ...]:
     """Return the elements of a tuple of two; nothing for all else."""
-    return tuple(tuple.__iter__(value)) if is_a(value, tuple) and tuple.__len__(value) == 2 else ()
+    return tuple(value) if isinstance(value, tuple) and len(value) == 2 else ()
 
 
 @guard("pair", None, 0.5, [0.5, 0.0], (0.5,), (0.5, 0.0, 0.0), "ab")
@@ -176,11 +174,11 @@ def epsilon_delta(name: str, value: Argument) -> tuple[float, float]:
 @guard("integer", True, 1.0, "1", None, 2**MOST_BITS)
 def integer(name: str, value: Argument) -> int:
     """Return the argument, an integer but not True or False, or raise."""
-    if is_a(value, bool) or not is_a(value, int):
+    if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidTypeError(f"{name} must be an integer, found {type(value).__name__}")
-    if int.bit_length(value) > MOST_BITS:  # Python writes no text of 4300 digits
+    if value.bit_length() > MOST_BITS:  # Python writes no text of 4300 digits
         raise InvalidValueError(f"{name} must have at most {MOST_BITS} bits")
-    return int.__int__(value)
+    return int(value)
 
 
 whole = integer.narrowed(lambda one: one >= 0, "be at least 0", -1, kind="whole")
@@ -216,7 +214,9 @@ def read(of: str, **argument: Any) -> tuple[Any, ...]:
 
 
 def _is_sequence(values: Argument) -> bool:
-    return is_a(values, Sequence) and not is_a(values, str, bytes, bytearray, memoryview)
+    return isinstance(values, Sequence) and not isinstance(
+        values, (str, bytes, bytearray, memoryview)
+    )
 
 
 def elements(of: str, **argument: Any) -> tuple[Any, ...]:
@@ -250,7 +250,7 @@ def mapping(of: str, **argument: Any) -> dict[Any, Any]:
     :param of: what it maps from and to, for the message
     """
     ((name, values),) = argument.items()
-    if not is_a(values, Mapping):
+    if not isinstance(values, Mapping):
         raise InvalidTypeError(
             f"{name} must be a mapping from {of}, found {type(values).__name__}; pass a dict"
         )
@@ -271,7 +271,7 @@ def flag(name: str, value: Argument) -> bool:
 @guard("text", None, 3, b"a", "\ud800")
 def text(name: str, value: Argument) -> str:
     """Return the argument as Python's own string, or raise."""
-    if not is_a(value, str):
+    if not isinstance(value, str):
         raise InvalidTypeError(f"{name} must be a string, found {type(value).__name__}")
     plain = str.__str__(value)
     if not plain.isascii():
@@ -286,7 +286,7 @@ def one_of(*known: str) -> Guard[str]:
     """Return a guard of strings that are among ``known``."""
 
     def check(name: str, value: Argument) -> str:
-        if not (is_a(value, str) and str.__str__(value) in known):
+        if not (isinstance(value, str) and str.__str__(value) in known):
             rule = f"be one of {', '.join(map(repr, known))}"
             raise InvalidValueError(f"{name} ({shown(value)}) must {rule}")
         return str.__str__(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import InvalidTypeError, InvalidValueError
 from ..types import Key
-from .checks import is_a, shown
+from .checks import shown
 
 
 def check_key(name: str, key: Key) -> None:
@@ -22,4 +22,4 @@ def check_key(name: str, key: Key) -> None:
 
 def _has_nan(key: Key) -> bool:
     """Return whether a key, or a part of it, does not equal itself. Tuples hide this."""
-    return any(map(_has_nan, key)) if is_a(key, tuple) else bool(key != key)
+    return any(map(_has_nan, key)) if isinstance(key, tuple) else bool(key != key)

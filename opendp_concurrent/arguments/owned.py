@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..types import Argument
-from .checks import is_a
 
 _SCALARS = frozenset(np.dtype(code).type for code in "bBhHiIlLqQefdg")  # no times, no truth values
 
@@ -46,8 +45,8 @@ def plain(value: Argument) -> Argument:
     kind = type(value)
     if kind in (int, float, bool, str):
         return value
-    if is_a(value, int):
-        return int.__int__(value)
-    if is_a(value, float):
-        return float.__float__(value)
-    return str.__str__(value) if is_a(value, str) else value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    return str.__str__(value) if isinstance(value, str) else value

@@ -250,7 +250,7 @@ def _sorted(places: Places) -> Places:
 
 def keys_of(keys: Argument, name: str = "keys") -> tuple[Any, ...]:
     """Return the elements of a collection of keys, read once, or raise."""
-    if checks.is_a(keys, str, bytes) or not isinstance(keys, Iterable):
+    if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
         raise InvalidTypeError(
             f"{name} must be a collection of keys, found {type(keys).__name__}; "
             "pass a list, also for one block"

@@ -21,7 +21,6 @@ from ..accounts.lifecycle import Lifecycle
 from ..accounts.limit import Limit
 from ..accounts.price import Price
 from ..arguments import checks
-from ..arguments.checks import is_a
 from ..errors import InvalidTypeError, uncharged
 from ..measures import CompositionMeasure
 from ..queryables.data import Sealed
@@ -106,7 +105,7 @@ class BlockSession(Launcher):
 
     def launch(self, query: Query) -> Answer:
         """Launch a measurement on some blocks: charge each of them, or none. Or open a limit."""
-        if is_a(query, ConcurrentOdometer):
+        if isinstance(query, ConcurrentOdometer):
             return uncharged(self._open, query)
         measurement, on, token = uncharged(self._named_in, query)
         if isinstance(measurement, Odometer):
@@ -190,7 +189,7 @@ class BlockSession(Launcher):
 
 
 def _pair(query: Query) -> tuple[Any, Any]:
-    parts = list(tuple.__iter__(query)) if is_a(query, tuple) else []
+    parts = list(query) if isinstance(query, tuple) else []
     if len(parts) != 2:
         raise InvalidTypeError(
             f"the query must be blocks and a measurement, found {checks.shown(type(query))}; call "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..accounts.charge import Terms
-from ..arguments.checks import is_a, shown
+from ..arguments.checks import shown
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import CompositionMeasure
 from ..queryables.mechanism import ConcurrentOdometer
@@ -25,7 +25,7 @@ def accounting_for(measure: CompositionMeasure, accumulator: Argument = None) ->
     :raises InvalidTypeError: if it is not an accumulator
     :raises UnsupportedMeasureError: if it does not support the measure
     """
-    if accumulator is None or is_a(accumulator, Basic):
+    if accumulator is None or isinstance(accumulator, Basic):
         return measure.sum()
     if not all(callable(getattr(type(accumulator), name, None)) for name in _METHODS):
         raise InvalidTypeError(

@@ -24,10 +24,10 @@ def _native_kind(kind: type, word: str, example: str) -> Guard[Argument]:
     """
 
     def check(name: str, value: Argument) -> Argument:
-        if checks.is_a(value, _native.PARTIAL_CONSTRUCTOR):
+        if isinstance(value, _native.PARTIAL_CONSTRUCTOR):
             raise InvalidTypeError(_native.unchained(name))
-        if not checks.is_a(value, kind) or not value:
-            found = "a null pointer" if checks.is_a(value, kind) else type(value).__name__
+        if not isinstance(value, kind) or not value:
+            found = "a null pointer" if isinstance(value, kind) else type(value).__name__
             raise InvalidTypeError(f"{name} must be a {word}, found {found}; pass {example}")
         return value
 
@@ -49,7 +49,7 @@ transformation = _native_kind(
 @guard("odometer", None, 3, "text")
 def odometer(name: str, value: Argument) -> ConcurrentOdometer:
     """Return the argument if it is an odometer of this package, or raise naming the argument."""
-    if not checks.is_a(value, ConcurrentOdometer) or not vars(value):
+    if not isinstance(value, ConcurrentOdometer) or not vars(value):
         raise InvalidTypeError(
             f"{name} must be made by make_concurrent_odometer, found {type(value).__name__}"
         )

@@ -121,7 +121,7 @@ def make_indexed_composition(
 
 
 def _pair(message: Query, count: int) -> tuple[int, Any]:
-    parts = tuple(message) if checks.is_a(message, tuple) else ()
+    parts = tuple(message) if isinstance(message, tuple) else ()
     if len(parts) != 2 or type(parts[0]) is not int:
         raise InvalidTypeError(
             f"the message must be a pair (index, query), found {type(message).__name__}"

@@ -11,7 +11,7 @@ from typing import Any
 from opendp.mod import Measure, Measurement, OpenDPException, assert_features
 
 from ..arguments.checked import Probability, checked
-from ..arguments.checks import at_most, function, is_a, optional, pair, positive, shown
+from ..arguments.checks import at_most, function, optional, pair, positive, shown
 from ..arguments.weights import weights
 from ..combinators import inside, pairs
 from ..combinators.accounting import accounting_for, check_budget
@@ -32,7 +32,7 @@ _MOST = at_most(2**62, "no session has more")
 def _launches(**argument: Any) -> Any:
     """Return a number of launches, or the weights of their losses, or raise."""
     ((_, value),) = argument.items()
-    if is_a(value, int):
+    if isinstance(value, int):
         return _MOST(**argument)
     return weights(**argument)
 
@@ -206,7 +206,7 @@ def smallest_scale(
 
 
 def _made(make_measurement: Callable[[float], Measurement], scale: float) -> Measurement:
-    if is_a(make_measurement, Measurement):
+    if isinstance(make_measurement, Measurement):
         raise InvalidTypeError(
             "make_measurement must be a function of the scale, found a Measurement"
         )

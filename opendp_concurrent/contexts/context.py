@@ -150,7 +150,7 @@ def _with_margins(domain: Domain, margins: Any) -> Domain:
     if margins is None:
         return domain
     try:
-        if checks.is_a(margins, Mapping):  # OpenDP's older form, {by: margin}
+        if isinstance(margins, Mapping):  # OpenDP's older form, {by: margin}
             warn(
                 'pass margins as a list, with the key of each as its "by": [Margin(by=["column"])]',
                 DeprecationWarning,

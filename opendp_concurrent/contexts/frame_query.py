@@ -11,7 +11,6 @@ from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery, pl
 from opendp.measurements import make_private_lazyframe
 from opendp.mod import ApproximateDivergence, Measure, Measurement, OpenDPException, Transformation
 
-from ..arguments.checks import is_a
 from ..combinators.cast import cast
 from ..errors import ConcurrentError, InvalidTypeError
 from ..frames.count import make_frame_count, stable_frame
@@ -180,7 +179,9 @@ def _counting(frames: ConcurrentLazyFrameQuery, select: Callable[..., Any]) -> C
 
 
 def _is_len(expression: Any) -> bool:
-    return is_a(expression, pl.Expr) and bool(expression.meta.undo_aliases().meta.eq(pl.len()))
+    return isinstance(expression, pl.Expr) and bool(
+        expression.meta.undo_aliases().meta.eq(pl.len())
+    )
 
 
 def _on_rows(frames: ConcurrentLazyFrameQuery) -> ConcurrentQuery:

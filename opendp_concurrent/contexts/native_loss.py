@@ -5,7 +5,6 @@ from __future__ import annotations
 from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
 from opendp.mod import Measure
 
-from ..arguments.checks import is_a
 from ..combinators.cast import conversion
 from ..errors import (
     ConcurrentError,
@@ -57,7 +56,7 @@ def native_loss(measure: Measure, d_out: Loss) -> tuple[Measure, float]:
             "dp.len(scale=10.0, signed=True)"
         )
     natives = native_measures(measure)
-    if is_a(d_out, TradeoffFunction) and max_divergence() in natives:
+    if isinstance(d_out, TradeoffFunction) and max_divergence() in natives:
         natives = [max_divergence()]  # exactly; from zCDP only by chords, which takes minutes
     for native in natives:
         try:

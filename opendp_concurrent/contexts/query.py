@@ -265,7 +265,7 @@ class ConcurrentQuery(AsTransformation, Query):
             raise InvalidTypeError(
                 'keys must be the public keys of the parts, such as keys=["north", "south"]'
             )
-        if not checks.is_a(partition, Partition):
+        if not isinstance(partition, Partition):
             raise InvalidTypeError(
                 "partition must be made by by_key, by_column, by_values or by_split, "
                 f"found {type(partition).__name__}"
@@ -334,7 +334,7 @@ class ConcurrentQuery(AsTransformation, Query):
         chain = self._chain
         if isinstance(chain, Transformation):
             return chain.output_domain, chain.output_metric, chain.map(self._d_in)
-        if not checks.is_a(chain, tuple):
+        if not isinstance(chain, tuple):
             raise InvalidTypeError(
                 f"the query is a measurement already ({type(chain).__name__}), and has no data for "
                 "children; begin with context.query()"

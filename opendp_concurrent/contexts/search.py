@@ -13,7 +13,7 @@ from typing import Any
 
 from opendp.mod import OpenDPException, binary_search
 
-from ..arguments.checks import is_a, pair, shown
+from ..arguments.checks import pair, shown
 from ..errors import InvalidValueError
 from ..exact.doubles import halfway
 
@@ -72,7 +72,7 @@ def failure_at_one(condition: Condition, kind: Any = None) -> Exception | None:
 
 
 def _pair(bounds: Any) -> tuple[Any, Any]:
-    given = tuple(bounds) if is_a(bounds, list) else bounds  # OpenDP takes both
+    given = tuple(bounds) if isinstance(bounds, list) else bounds  # OpenDP takes both
     lower, upper = (None, None) if given is None else pair(bounds=given)
     for bound in (lower, upper):
         if isinstance(bound, (int, float)) and not isfinite(bound):

@@ -13,7 +13,6 @@ from opendp.accuracy import (
 )
 from opendp.mod import Domain, Measurement, Transformation
 
-from ..arguments.checks import is_a
 from ..errors import InvalidTypeError
 from ..queryables.accuracy import Accuracy, of_one
 from ..queryables.mechanism import known_accuracy
@@ -82,10 +81,10 @@ def summarize(measurement: Measurement, alpha: float | None, answers: int | None
 
 def _native(measurement: Measurement) -> Accuracy | None:
     """Return the accuracy of OpenDP's noise, at the end of a chain of transformations."""
-    while is_a(measurement, Measurement):
+    while isinstance(measurement, Measurement):
         made = getattr(measurement, "__opendp_dict__", None) or {}
         name, given = made.get("__function__"), made.get("__kwargs__", {})
-        if name == "make_chain_mt" and is_a(given.get("transformation0"), Transformation):
+        if name == "make_chain_mt" and isinstance(given.get("transformation0"), Transformation):
             measurement = given["measurement1"]
             known = known_accuracy(measurement)
             if known is not None:

@@ -704,7 +704,7 @@ def table_query(query: ConcurrentQuery) -> ConcurrentQuery:
     """Return the query as one on a table if it has tables as data; else unchanged."""
     chain = query_parts(query).chain
     domain = chain.output_domain if isinstance(chain, Transformation) else None
-    if checks.is_a(chain, tuple):
+    if isinstance(chain, tuple):
         domain = chain[0]
     if domain is None or not TABLES.has(domain):
         return query

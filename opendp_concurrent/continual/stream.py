@@ -18,7 +18,7 @@ from opendp.mod import Domain, Metric
 
 from ..arguments import checks
 from ..arguments.checked import checked
-from ..arguments.checks import is_a, shown
+from ..arguments.checks import shown
 from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.participations import Participations
@@ -122,7 +122,7 @@ def valid_item(items: Items, item: Item) -> Any:
         return item
     try:
         if not isinstance(items, Records) and isinstance(item, INTEGERS):
-            item = int.__int__(item) if isinstance(item, int) else int(item)
+            item = int(item)
         elif isinstance(items, Categories) and isinstance(item, str):
             item = str.__str__(item)
         return item if items.holds(item) else INVALID
@@ -182,7 +182,7 @@ def category_stream(categories: int | Sequence[str]) -> Domain:
     >>> oc.category_stream(["red", "green", "blue"])
     Stream(categories 'red', 'green', 'blue')
     """
-    if not checks.is_a(categories, list, tuple):
+    if not isinstance(categories, (list, tuple)):
         count = _MOST_CATEGORIES(categories=categories)
         return _stream(f"{count} categories", Categories(count))
     names = tuple(_name(one) for one in checks.sequence("names", categories=categories))
@@ -196,7 +196,7 @@ def category_stream(categories: int | Sequence[str]) -> Domain:
 
 
 def _name(name: Any) -> str:
-    if not checks.is_a(name, str):
+    if not isinstance(name, str):
         raise InvalidTypeError(f"categories must be names, found {type(name).__name__}")
     return str.__str__(name)
 
@@ -364,6 +364,6 @@ def require_events(input_metric: Metric) -> bool:
 def whole_distance(input_metric: Metric, d_in: Distance) -> int:
     """Return ``d_in`` as a whole number of events, or raise."""
     d_in = validate_d_in(input_metric, d_in)
-    if not is_a(d_in, int) and not (is_a(d_in, float) and d_in.is_integer()):
+    if not isinstance(d_in, int) and not (isinstance(d_in, float) and d_in.is_integer()):
         raise InvalidTypeError(f"d_in ({shown(d_in)}) must be a whole number of events")
     return int(d_in)

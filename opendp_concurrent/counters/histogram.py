@@ -10,7 +10,7 @@ from opendp.mod import Domain, Measure, Metric
 
 from ..arguments import checks
 from ..arguments.checked import Count, Finite
-from ..arguments.checks import is_a, one_of, optional
+from ..arguments.checks import one_of, optional
 from ..combinators.constructor import constructor
 from ..continual.stream import (
     Categories,
@@ -74,7 +74,7 @@ class _Histogram:
     def _top(self, query: Query) -> int | None:
         if query is None:
             return None
-        if is_a(query, tuple) and len(query) == 2 and query[0] == "top":
+        if isinstance(query, tuple) and len(query) == 2 and query[0] == "top":
             return checks.count(top=query[1])
         raise InvalidTypeError(
             'the query must be None, for all counts, or ("top", k) for the k largest, '

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments.checks import is_a
 from ..errors import InvalidTypeError, InvalidValueError
 from ..types import Data
 
@@ -55,13 +54,13 @@ _KINDS = {
 
 def is_column(data: Data) -> bool:
     """Whether the data are a column or an array: neither a list nor a table."""
-    return not is_a(data, *_ROWS) and _method(data) is not None and _dimensions(data) == 1
+    return not isinstance(data, _ROWS) and _method(data) is not None and _dimensions(data) == 1
 
 
 def atom_of(column: Any) -> str:
     """Return OpenDP's type of a column's elements, from the column's own type, or raise."""
     dtype: Any = getattr(column, "dtype", getattr(column, "type", None))
-    if is_a(dtype, np.dtype) and dtype.kind == "U":
+    if isinstance(dtype, np.dtype) and dtype.kind == "U":
         return "String"
     atom = _ATOMS.get(str(dtype).lower())
     if atom is None:
@@ -80,9 +79,9 @@ def as_rows(data: Data, atom: str, allows_nan: Callable[[], bool]) -> Any:
     :param allows_nan: whether the domain has NaN; asked for columns of floats only
     """
     kind = _KINDS.get(atom)
-    if kind is _NUMBERS and is_a(data, list, tuple) and _has_nan(data):
+    if kind is _NUMBERS and isinstance(data, (list, tuple)) and _has_nan(data):
         _check_nan(data, allows_nan)  # OpenDP reads NaN as 0 before it adds noise (opendp#2935)
-    if kind is None or is_a(data, *_ROWS):
+    if kind is None or isinstance(data, _ROWS):
         return data
     dimensions = _dimensions(data)
     if dimensions != 1:
@@ -93,8 +92,8 @@ def as_rows(data: Data, atom: str, allows_nan: Callable[[], bool]) -> Any:
     method = _method(data)
     if method is None:
         return data
-    masked = is_a(data, np.ma.MaskedArray)  # OpenDP would read what the mask hides
-    if is_a(data, np.ndarray) and not masked and _atom_of_array(data) == atom:
+    masked = isinstance(data, np.ma.MaskedArray)  # OpenDP would read what the mask hides
+    if isinstance(data, np.ndarray) and not masked and _atom_of_array(data) == atom:
         if data.dtype.kind == "f" and _in_memory(data, lambda: np.isnan(data).any()):
             _check_nan(data, allows_nan)
         return data
@@ -173,7 +172,7 @@ def _dimensions(data: Data) -> int:
     kind = type(data)
     if any(hasattr(kind, name) for name in ("ndim", "shape")):
         shape = getattr(data, "shape", ())
-        return len(shape) if is_a(shape, tuple) else 1
+        return len(shape) if isinstance(shape, tuple) else 1
     return 2 if hasattr(kind, "column_names") else 1
 
 

@@ -14,7 +14,7 @@ from opendp.domains import lazyframe_domain, with_margin
 from opendp.extras.polars import pl
 from opendp.mod import Domain, LazyFrameDomain, OpenDPException, SeriesDomain
 
-from ..arguments.checks import is_a, shown
+from ..arguments.checks import shown
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from ..types import Data
@@ -47,7 +47,7 @@ class Frames(Kind):
         if plan is not data:
             return plan
         frame = as_lazyframe(data)
-        if pl is None or not is_a(frame, pl.LazyFrame):
+        if pl is None or not isinstance(frame, pl.LazyFrame):
             return frame  # OpenDP refuses it
         rows = collected(frame)
         _check_values(rows, domain)

@@ -17,7 +17,6 @@ from typing import Any
 from opendp.extras.polars import pl
 
 from ..accounts.lifecycle import at_home, new_home
-from ..arguments.checks import is_a
 from ..errors import InvalidTypeError, InvalidValueError
 from ..errors.data import DataSourceError
 from ..failures import log, pass_interrupt
@@ -72,14 +71,14 @@ def uncollected(frame: Any) -> Uncollected:
     ...     privacy_loss=dp.loss_of(epsilon=1.0),
     ... )
     """
-    if pl is None or not is_a(frame, pl.LazyFrame):
+    if pl is None or not isinstance(frame, pl.LazyFrame):
         raise InvalidTypeError(f"frame must be a Polars LazyFrame, found {type(frame).__name__}")
     return Uncollected(frame)
 
 
 def plan_of(data: Any) -> Any:
     """Return the LazyFrame of :func:`uncollected`, and other data unchanged."""
-    return data.frame if is_a(data, Uncollected) else data
+    return data.frame if isinstance(data, Uncollected) else data
 
 
 def collected(frame: Any) -> Any:
@@ -118,7 +117,7 @@ def files_of(data: Data) -> tuple[str, ...]:
 
     :raises DataSourceError: if one is missing already
     """
-    if pl is None or not is_a(data, pl.LazyFrame):
+    if pl is None or not isinstance(data, pl.LazyFrame):
         return ()
     try:
         shown = {path for path in _printed(data) if Path(path).exists()}  # it may be cut wrongly
@@ -150,14 +149,14 @@ def _nodes(frame: Any) -> list[str]:
 
 def is_frame(data: Data) -> bool:
     """Whether the data are a table of Polars, pandas or PyArrow, and not a column."""
-    if pl is not None and is_a(data, pl.LazyFrame, pl.DataFrame, Uncollected):
+    if pl is not None and isinstance(data, (pl.LazyFrame, pl.DataFrame, Uncollected)):
         return True
     return _package(data) in _REFUSED and not is_column(data)
 
 
 def as_lazyframe(data: Data, name: str = "data") -> Any:
     """Return a LazyFrame for a Polars DataFrame, and other data unchanged; refuse other tables."""
-    if pl is not None and is_a(data, pl.DataFrame):
+    if pl is not None and isinstance(data, pl.DataFrame):
         return data.lazy()
     package = _package(data)
     if package in _REFUSED:

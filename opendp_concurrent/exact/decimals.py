@@ -47,7 +47,7 @@ def cap_and_shown(value: Argument, checked: Any) -> tuple[Any, Any]:
     :param checked: what a guard made of the bound; this is both if a double was typed
     """
     if type(checked) is tuple:
-        caps, shown = zip(*map(cap_and_shown, tuple.__iter__(value), checked), strict=True)
+        caps, shown = zip(*map(cap_and_shown, value, checked), strict=True)
         return caps, shown
     found = typed(value)
     return (found, 0.0 - down(-found)) if type(found) is Fraction else (checked, checked)

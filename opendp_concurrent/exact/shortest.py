@@ -10,7 +10,6 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from ..shown import is_a
 from ..types import Argument
 from .decimals import down
 
@@ -31,4 +30,4 @@ def to_enforce(value: Argument) -> Any:
 
 
 def _text(value: Argument) -> Any:
-    return float.__repr__(value) if is_a(value, float) and isfinite(value) else value
+    return float.__repr__(value) if isinstance(value, float) and isfinite(value) else value

@@ -22,7 +22,7 @@ UNITS = ("removed", "added")
 def numbers(**argument: Any) -> list[float]:
     """Return a nonempty sequence of finite doubles, or raise."""
     ((name, values),) = argument.items()
-    if checks.is_a(values, np.ndarray) and values.size <= checks.MOST_ELEMENTS:
+    if isinstance(values, np.ndarray) and values.size <= checks.MOST_ELEMENTS:
         values = values.tolist()
     given = checks.sequence("numbers", **{name: values})
     doubles = [checks.real(**{name: value}) for value in given]
@@ -35,15 +35,15 @@ def numbers(**argument: Any) -> list[float]:
 def array(**argument: Any) -> Array:
     """Return the argument as an array without NaN, or raise."""
     ((name, value),) = argument.items()
-    if checks.is_a(value, int, float):
+    if isinstance(value, (int, float)):
         return np.array(checks.real(**argument))
     if isinstance(value, np.ma.MaskedArray):
         raise InvalidTypeError(f"{name} must be a number or an array of numbers, none masked")
-    if checks.is_a(value, np.ndarray) and not value.size <= MOST_POINTS:
+    if isinstance(value, np.ndarray) and not value.size <= MOST_POINTS:
         raise InvalidValueError(f"{name} must have at most {MOST_POINTS:,} numbers")
     kinds = (np.ndarray, np.number, list, tuple)
     try:
-        given = owned.array(value if checks.is_a(value, *kinds) else None)
+        given = owned.array(value if isinstance(value, kinds) else None)
         points: Array = given.astype(float)
     except Exception:
         given = points = np.array("")
@@ -111,7 +111,7 @@ def subsampling(*, rate: Any, unit: Argument, sampling: Any) -> tuple[float, str
     """Return the rate and the direction of Poisson sampling, or raise."""
     share = checks.probability(rate=rate)
     given = direction(unit=unit)
-    if not checks.is_a(sampling, str) or sampling != "poisson":
+    if not isinstance(sampling, str) or sampling != "poisson":
         raise InvalidValueError(
             f"sampling ({checks.shown(sampling)}) must be 'poisson': sampling without replacement "
             "belongs to neighbours that differ by a replaced unit, and has another dominating pair "
@@ -122,7 +122,7 @@ def subsampling(*, rate: Any, unit: Argument, sampling: Any) -> tuple[float, str
 
 def direction(*, unit: Argument) -> str:
     """Return a direction of neighbours, or raise."""
-    if not checks.is_a(unit, str) or unit not in UNITS:
+    if not isinstance(unit, str) or unit not in UNITS:
         raise InvalidValueError(
             f"unit ({checks.shown(unit)}) must be 'removed' or 'added'; for both, use "
             "oc.fdp.Session"

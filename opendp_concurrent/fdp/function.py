@@ -803,7 +803,7 @@ class TradeoffFunction:
 
 def _product_of(other: object) -> Product | None:
     """The product of a trade-off function; None for a value of any other class."""
-    return getattr(other, "product", None) if checks.is_a(other, TradeoffFunction) else None
+    return getattr(other, "product", None) if isinstance(other, TradeoffFunction) else None
 
 
 def _unit(unit: Any) -> Product:
@@ -832,7 +832,7 @@ of_product, of_factor = TradeoffFunction._of, TradeoffFunction._single
 def check_function(**argument: Any) -> TradeoffFunction:
     """Return the argument, a trade-off function, or raise."""
     ((name, value),) = argument.items()
-    if not checks.is_a(value, TradeoffFunction) or not hasattr(value, "product"):
+    if not isinstance(value, TradeoffFunction) or not hasattr(value, "product"):
         raise InvalidTypeError(
             f"{name} must be a TradeoffFunction, found {type(value).__name__}; "
             "pass for example TradeoffFunction.gaussian(mu=1.0)"

@@ -43,7 +43,7 @@ def optimal_composition(
         raise InvalidValueError(f"counts has {len(numbers)} elements, d_mids {len(d_mids)}")
     whole = TradeoffFunction.identity()
     for index, (d_mid, count) in enumerate(zip(d_mids, numbers, strict=True)):
-        named, is_pair = {f"d_mids[{index}]": d_mid}, checks.is_a(d_mid, tuple)
+        named, is_pair = {f"d_mids[{index}]": d_mid}, isinstance(d_mid, tuple)
         pair = checks.epsilon_delta(**named) if is_pair else (checks.non_negative(**named), 0.0)
         one = TradeoffFunction.approximate(*pair)
         whole = whole.compose(one.power(checks.count(**{f"counts[{index}]": count})))

@@ -146,7 +146,7 @@ def read(event: DpEvent, neighbours: Any) -> Losses:
 
     :param neighbours: a member of dp-accounting's ``NeighboringRelation``
     """
-    if not checks.is_a(event, dp_event.DpEvent):
+    if not isinstance(event, dp_event.DpEvent):
         raise InvalidTypeError(
             f"event must be a dp_accounting.DpEvent, found {type(event).__name__}"
         )
@@ -206,11 +206,11 @@ class _Reader:
 
     def composed(self, event: DpEvent, depth: int) -> Losses:
         name = "ComposedDpEvent.events"
-        if not checks.is_a(event.events, list, tuple):
+        if not isinstance(event.events, (list, tuple)):
             raise InvalidTypeError(f"{name} must be a list, found {type(event.events).__name__}")
         whole = Losses()
         for one in checks.read("events", **{name: event.events}):
-            if not checks.is_a(one, dp_event.DpEvent):
+            if not isinstance(one, dp_event.DpEvent):
                 raise InvalidTypeError(f"{name} must be events, found {type(one).__name__}")
             whole.add(self.read(one, depth), 1)
         return whole
@@ -349,7 +349,7 @@ class _Reader:
         if self.neighbours is not REPLACE_SPECIAL:
             raise refused(event, "pass neighboring_relation REPLACE_SPECIAL")
         given = event.step_counts
-        steps = given if checks.is_a(given, list, tuple) else [given]
+        steps = given if isinstance(given, (list, tuple)) else [given]
         name = "SingleEpochTreeAggregationDpEvent.step_counts"
         found = checks.sequence("counts", **{name: steps})
         counts = [checks.count(**{name: own_number(one)}) for one in found]

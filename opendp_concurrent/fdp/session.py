@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from .arguments import UNITS
 from .bounds import Array, Bounds
@@ -148,10 +147,10 @@ class Session:
 def check_session(**argument: Any) -> Session:
     """The argument, or a symmetric function as a session, or raise."""
     ((name, value),) = argument.items()
-    if checks.is_a(value, Session):
+    if isinstance(value, Session):
         session: Session = value
         return session
-    if not checks.is_a(value, TradeoffFunction):
+    if not isinstance(value, TradeoffFunction):
         raise InvalidTypeError(
             f"{name} must be a Session or a TradeoffFunction, found {type(value).__name__}; "
             "pass for example oc.TradeoffFunction.laplace(0.1)"

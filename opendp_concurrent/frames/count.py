@@ -29,7 +29,6 @@ from opendp.mod import (
 )
 from opendp.transformations import make_stable_lazyframe
 
-from ..arguments.checks import is_a
 from ..combinators.constructor import constructor
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
@@ -78,7 +77,7 @@ def make_frame_count(input_domain: Domain, input_metric: Metric, lazyframe: Any)
     stable = stable_frame(input_domain, input_metric, lazyframe)
     # the record of what is made here has no plan, so its stability is checked here
     by_groups = [Bound(by=["*"], per_group=0)]
-    trusted(stable, by_groups if is_a(input_metric, FrameDistance) else 0)
+    trusted(stable, by_groups if isinstance(input_metric, FrameDistance) else 0)
     unit = stable.output_metric
     if all(unit != frame_distance(one()) for one in (symmetric_distance, insert_delete_distance)):
         raise InvalidValueError(
@@ -100,17 +99,17 @@ def make_frame_count(input_domain: Domain, input_metric: Metric, lazyframe: Any)
 
 def stable_frame(input_domain: Domain, input_metric: Metric, lazyframe: Any) -> Transformation:
     """Return OpenDP's stable transformation of a plan, or raise with OpenDP's reason."""
-    if not is_a(input_domain, LazyFrameDomain) or pl is None:
+    if not isinstance(input_domain, LazyFrameDomain) or pl is None:
         raise InvalidTypeError(
             f"input_domain ({input_domain}) must be a domain of LazyFrames; "
             "for vectors of records, use dp.t.then_count"
         )
-    if not is_a(lazyframe, pl.LazyFrame):
+    if not isinstance(lazyframe, pl.LazyFrame):
         raise InvalidTypeError(
             f"lazyframe must be a plan, a Polars LazyFrame, found {type(lazyframe).__name__}"
         )
-    unit = input_metric.inner_metric if is_a(input_metric, FrameDistance) else input_metric
-    by_identifier = is_a(unit, SymmetricIdDistance, ChangeOneIdDistance)
+    unit = input_metric.inner_metric if isinstance(input_metric, FrameDistance) else input_metric
+    by_identifier = isinstance(unit, (SymmetricIdDistance, ChangeOneIdDistance))
     outputs = ["FrameDistance<SymmetricDistance>", "MI"] if by_identifier else ["MI"]
     refusals = []
     for output in outputs:  # with an identifier, to rows if the plan truncates

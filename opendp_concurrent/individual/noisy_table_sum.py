@@ -66,7 +66,7 @@ class NoisyTableSum:
             "scale": checks.positive(scale=self.scale),
             "quantum": None if self.quantum is None else checks.positive(quantum=self.quantum),
         }
-        if self.where is not None and not checks.is_a(self.where, Expression):
+        if self.where is not None and not isinstance(self.where, Expression):
             raise InvalidTypeError(
                 f"where must be made of oc.tables.column(...), found {type(self.where).__name__}"
             )

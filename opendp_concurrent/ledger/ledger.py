@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 def path_of(**argument: Any) -> tuple[str, ...]:
     """Return the labels of limits, from the outermost one, or raise."""
     ((name, given),) = argument.items()
-    labels = (given,) if checks.is_a(given, str) else checks.sequence("labels", **argument)
+    labels = (given,) if isinstance(given, str) else checks.sequence("labels", **argument)
     return tuple(text(**{name: one}) for one in labels)
 
 

@@ -12,7 +12,7 @@ from ..errors import InvalidTypeError, InvalidValueError
 def path_or_url(**argument: Any) -> str | os.PathLike[str]:
     """Check a path or a URL, and return it."""
     ((name, value),) = argument.items()
-    if not checks.is_a(value, str, os.PathLike):
+    if not isinstance(value, (str, os.PathLike)):
         raise InvalidTypeError(
             f"{name} must be a path or a URL, found {type(value).__name__}; "
             "pass for example pathlib.Path('budget.db')"
@@ -28,4 +28,4 @@ def path_or_url(**argument: Any) -> str | os.PathLike[str]:
             f"{name} ({checks.shown(value)}) must be a valid path or URL: 1 to 4,096 characters of "
             "Unicode, without NUL"
         )
-    return str.__str__(plain) if checks.is_a(value, str) else cast("os.PathLike[str]", value)
+    return str.__str__(plain) if isinstance(value, str) else cast("os.PathLike[str]", value)

@@ -8,7 +8,7 @@ from typing import Any
 from opendp.mod import Domain, Measure, Metric
 
 from ..arguments.checked import Positive, Real
-from ..arguments.checks import at_most, is_a
+from ..arguments.checks import at_most
 from ..arguments.owned import plain
 from ..combinators.concurrent_composition import make_concurrent_composition
 from ..combinators.constructor import constructor
@@ -78,7 +78,7 @@ class _GuessAndCheck:
         self._check = launch(checker)
 
     def __call__(self, message: Query) -> SparseVectorAnswer:
-        parts = tuple(message) if is_a(message, tuple) else ()
+        parts = tuple(message) if isinstance(message, tuple) else ()
         if len(parts) != 2:
             raise InvalidTypeError(
                 f"the message must be a pair of a query and a guess, found {type(message).__name__}"

@@ -12,7 +12,7 @@ from opendp.metrics import change_one_distance, hamming_distance
 from opendp.mod import Domain, Measure, Metric
 
 from ..arguments.checked import Positive, Probability, checked
-from ..arguments.checks import at_most, is_a
+from ..arguments.checks import at_most
 from ..arguments.owned import plain
 from ..arguments.provenance import recorded
 from ..combinators.constructor import constructor
@@ -141,9 +141,9 @@ class _SparseVector:
 
 
 def _parse(message: Query, threshold: float) -> tuple[Any, float]:
-    if not is_a(message, tuple):
+    if not isinstance(message, tuple):
         return message, threshold
-    parts = tuple(tuple.__iter__(message))
+    parts = tuple(message)
     if len(parts) != 2:
         raise InvalidTypeError(
             "the message must be a query, or a query and its threshold, found a tuple of "

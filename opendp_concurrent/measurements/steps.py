@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import ceil, frexp, inf, ldexp
 from numbers import Number
 from operator import index
-from typing import Any
+from typing import Any, cast
 
 from ..arguments import checks
 from ..arguments.checks import shown
@@ -37,7 +37,7 @@ class Steps:
     @staticmethod
     def for_sensitivity(sensitivity: Argument) -> Steps:
         """Return the grid: the integers for an integer sensitivity, else a grid of tiny steps."""
-        if checks.is_a(sensitivity, int) and not checks.is_a(sensitivity, bool):
+        if isinstance(sensitivity, int) and not isinstance(sensitivity, bool):
             size = checks.count(sensitivity=sensitivity)
             if size > 2**53:
                 raise InvalidValueError(f"sensitivity ({shown(sensitivity)}) must be at most 2**53")
@@ -55,10 +55,10 @@ class Steps:
 
     def of(self, name: str, value: Argument) -> int:
         """Return whole steps in ``value``, rounded down. Errors have ``name``, never the value."""
-        if not checks.is_a(value, Number):  # another class may return anything
+        if not isinstance(value, Number):
             raise InvalidTypeError(f"{name} must be a number, found {type(value).__name__}")
         with suppress(TypeError):  # an integer, of NumPy's too
-            value = index(value)
+            value = index(cast("Any", value))
         if self.whole and isinstance(value, int):
             return value
         as_ratio = getattr(value, "as_integer_ratio", None)
@@ -80,10 +80,10 @@ class Steps:
 
     def level(self, name: str, value: Argument) -> int:
         """Return whole steps in a threshold, rounded up: the least whole answer that is above."""
-        if checks.is_a(value, bool) or not checks.is_a(value, Number):
+        if isinstance(value, bool) or not isinstance(value, Number):
             raise InvalidTypeError(f"{name} must be a number, found {type(value).__name__}")
         try:
-            down = -value
+            down = -cast("Any", value)
         except ArithmeticError as error:
             raise InvalidValueError(f"{name} must be finite") from error
         return -self.of(name, down)

@@ -15,7 +15,6 @@ from opendp.measures import (
 )
 from opendp.mod import Measure, OpenDPException
 
-from ..arguments.checks import is_a
 from ..interrupts import whole
 from ..types import Argument, Loss
 
@@ -35,7 +34,7 @@ def user_divergence(identifier: str, described: Argument) -> Measure:
 
 def is_measure(value: Argument) -> bool:
     """Whether the value is a measure of OpenDP, and no null pointer."""
-    return is_a(value, Measure) and bool(value)
+    return isinstance(value, Measure) and bool(value)
 
 
 def of_keywords(**given: Loss) -> tuple[Measure, Loss]:
@@ -54,4 +53,4 @@ def descriptor(measure: Argument) -> Argument:
 
 def is_extrinsic(measure: Argument) -> bool:
     """Whether OpenDP knows the measure by name alone."""
-    return is_a(measure, Measure) and measure.type == "ExtrinsicDivergence"
+    return isinstance(measure, Measure) and measure.type == "ExtrinsicDivergence"

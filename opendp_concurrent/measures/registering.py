@@ -11,7 +11,7 @@ from abc import ABCMeta
 from collections.abc import Iterable, Mapping
 from inspect import isabstract
 
-from ..arguments.checks import flag, is_a, shown
+from ..arguments.checks import flag, shown
 from ..errors import InvalidTypeError, InvalidValueError
 from ..types import Argument
 from .conversion import Conversion
@@ -43,8 +43,10 @@ def check_class(measure: Argument) -> None:
     for name in _FLAGS:
         flag(**{f"measure.{name}": getattr(measure, name)})
     kind, noise = measure.composability, measure.noise
-    _require(is_a(kind, Composability), measure, "composability", "a member of Composability")
-    _require(noise is None or is_a(noise, Noise), measure, "noise", "a member of Noise, or None")
+    _require(isinstance(kind, Composability), measure, "composability", "a member of Composability")
+    _require(
+        noise is None or isinstance(noise, Noise), measure, "noise", "a member of Noise, or None"
+    )
     reads = measure.read_from
     texts = type(reads) is tuple and all(type(one) is str for one in reads)
     _require(texts, measure, "read_from", "a tuple of kinds, which are strings")
@@ -83,7 +85,7 @@ def check_names(
 
 def _items(measure: type[CompositionMeasure], name: str) -> Mapping[str, Argument]:
     found: Argument = getattr(measure, name)
-    _require(is_a(found, Mapping), measure, name, "a mapping")
+    _require(isinstance(found, Mapping), measure, name, "a mapping")
     read = dict(found)
     _require(
         all(type(one) is str for one in read), measure, name, "a mapping whose keys are strings"

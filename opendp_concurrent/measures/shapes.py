@@ -7,7 +7,6 @@ from fractions import Fraction
 from types import ModuleType
 
 from ..arguments import checks
-from ..arguments.checks import is_a
 from ..exact.decimals import down
 from ..exact.rounding import split
 from ..sums.accumulator import Accumulator
@@ -76,7 +75,7 @@ class NumberMeasure(CompositionMeasure):
 
     @classmethod
     def is_loss(cls, value: Argument) -> bool:
-        return is_a(value, int, float)
+        return isinstance(value, (int, float))
 
     @classmethod
     def height(cls, loss: Loss, order: float | None, of: str) -> float:
@@ -134,7 +133,7 @@ class PairMeasure(CompositionMeasure):
 
     @classmethod
     def is_loss(cls, value: Argument) -> bool:
-        return is_a(value, tuple)
+        return isinstance(value, tuple)
 
     @classmethod
     def height(cls, loss: Loss, order: float | None, of: str) -> float:

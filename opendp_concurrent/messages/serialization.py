@@ -376,7 +376,7 @@ def _check_expected(tree: Any, expected: _Expected, work: Work) -> None:
 
 
 def _require_equal(name: str, wanted: Any, found: Any) -> None:
-    kind = next(one for one in (Domain, Metric, Measure) if checks.is_a(wanted, one))
-    if not checks.is_a(found, kind) or found != wanted:  # other kinds cannot be compared
+    kind = next(one for one in (Domain, Metric, Measure) if isinstance(wanted, one))
+    if not isinstance(found, kind) or found != wanted:  # other kinds cannot be compared
         name = "output_measure" if name == "to_measure" else name
         raise SpaceMismatchError(name, wanted, found)

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
 
-from ..arguments.checks import is_a
 from ..errors import InvalidValueError
 from ..exact.participations import Participations
 from ..measures import composition_measure
@@ -123,7 +122,7 @@ def _blocks(given: _GIVEN) -> float:
     """The budget of a unit is divided by the blocks that it may have rows in."""
     domain = getattr(given.get("odometer"), "input_domain", None)
     tables: Any = _native.descriptor(domain)
-    rows = (tables.rows or 1) if is_a(tables, Tables) else 1
+    rows = (tables.rows or 1) if isinstance(tables, Tables) else 1
     keys = given.get("keys")
     many = len(keys) if isinstance(keys, range) else len(_listed(keys))
     return 1.0 + 0.01 * rows + 0.005 * many + _at_orders(given)
@@ -132,7 +131,7 @@ def _blocks(given: _GIVEN) -> float:
 def _counter(given: _GIVEN) -> float:
     horizon = given.get("horizon", given.get("window"))
     steps = min(max(horizon, 0), MOST_STEPS) if type(horizon) is int else 0
-    spaced = is_a(_native.descriptor(given.get("input_metric")), Participations)
+    spaced = isinstance(_native.descriptor(given.get("input_metric")), Participations)
     if spaced or given.get("participations") is not None or given.get("method") == "banded":
         return 500.0 + 0.005 * steps  # powers and bands are compared
     return 20.0 + (0.001 * steps if given.get("method") == "square_root" else 0.0)

@@ -195,7 +195,7 @@ def _checked(odometer: ConcurrentOdometer, quotas: Any) -> dict[str, Any]:
         raise InvalidValueError("quotas must have at least one analyst")
     checked = {}
     for name, quota in given.items():
-        if not checks.is_a(name, str):
+        if not isinstance(name, str):
             raise InvalidTypeError(f"quotas has the name {checks.shown(name)}, which must be a str")
         name = str.__str__(name)
         argument = f"quotas[{name!r}]"
@@ -208,7 +208,7 @@ def _checked(odometer: ConcurrentOdometer, quotas: Any) -> dict[str, Any]:
 
 
 def _members(quotas: Mapping[str, Any], names: Any) -> set[str]:
-    if checks.is_a(names, str, bytes) or not checks.is_a(names, Collection):
+    if isinstance(names, (str, bytes)) or not isinstance(names, Collection):
         raise InvalidTypeError(
             f"names must be a collection of analysts' names, found {type(names).__name__}"
         )
@@ -219,7 +219,7 @@ def _members(quotas: Mapping[str, Any], names: Any) -> set[str]:
 
 
 def _known(quotas: Mapping[str, Any], name: Any, where: str = "") -> str:
-    if not checks.is_a(name, str):
+    if not isinstance(name, str):
         raise InvalidTypeError(
             f"{where}the analyst's name must be a str, found {type(name).__name__}"
         )

@@ -128,7 +128,7 @@ def by_entry() -> Partition:
 
 def _columns(names: tuple[Any, ...]) -> tuple[str, ...]:
     for name in names:
-        if not checks.is_a(name, str):
+        if not isinstance(name, str):
             raise InvalidTypeError(f"names must be strings, found {type(name).__name__}")
     return tuple(map(str.__str__, names))
 

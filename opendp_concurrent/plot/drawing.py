@@ -86,7 +86,7 @@ def named(of: str) -> Guard[dict[Any, Any]]:
 
 def labelled(functions: Any, labels: Sequence[str] | None) -> list[tuple[TradeoffFunction, str]]:
     """Return one function or several with their labels, or raise."""
-    single = checks.is_a(functions, TradeoffFunction)
+    single = isinstance(functions, TradeoffFunction)
     read = checks.each("TradeoffFunctions", check_function, empty=False)
     given = read(functions=[functions] if single else functions)
     if labels is None:

@@ -16,7 +16,7 @@ from opendp.extras.polars import OnceFrame
 from opendp.mod import Measurement, OdometerQueryable, Queryable
 
 from ..accounts.lifecycle import Lifecycle
-from ..arguments.checks import is_a, shown
+from ..arguments.checks import shown
 from ..errors import ConcurrentError, InvalidTypeError
 from ..interrupts import Lock
 from ..native import opendp as _native
@@ -32,7 +32,7 @@ _ELSEWHERE = (type, ModuleType, CodeType, FrameType, BuiltinFunctionType)  # no 
 
 
 def _require_measurement(query: Query) -> None:
-    if not is_a(query, Measurement) or not query:
+    if not isinstance(query, Measurement) or not query:
         raise InvalidTypeError(
             f"the query must be a measurement, found {type(query).__name__}; "
             "this child composes measurements"

@@ -15,7 +15,6 @@ from contextvars import ContextVar
 from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, OpenDPException
 
 from ..accounts.price import CHANGED, distance_key, is_number, own_distance
-from ..arguments.checks import is_a
 from ..errors import (
     AdvisoryError,
     ConcurrentError,
@@ -184,9 +183,9 @@ class Offers:
         known = self._known.get(id(query))
         if known is not None and known.is_of(query):
             return known.again()
-        if is_a(query, _native.PARTIAL_CONSTRUCTOR):
+        if isinstance(query, _native.PARTIAL_CONSTRUCTOR):
             raise InvalidTypeError(_native.unchained(name))
-        if not is_a(query, Measurement) or not query:  # or a null pointer
+        if not isinstance(query, Measurement) or not query:  # or a null pointer
             raise InvalidTypeError(
                 f"{name} must be a measurement, found {type(query).__name__}; "
                 "pass a pipeline that ends with noise, or query.resolve() of a context's query"

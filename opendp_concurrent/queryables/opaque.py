@@ -10,7 +10,6 @@ from ..accounts.lifecycle import Lifecycle
 from ..errors.mechanisms import MechanismError
 from ..failures import log
 from ..native import opendp as _native
-from ..shown import is_a
 from .turn import attempt
 
 LOGGER = logging.getLogger("opendp_concurrent.measurements")
@@ -35,7 +34,7 @@ def hidden(
     answer, error = attempt(_native.typed, function, *arguments)  # what callbacks kept, too
     if error is None:
         return answer
-    interrupted = is_a(error, KeyboardInterrupt)
+    interrupted = isinstance(error, KeyboardInterrupt)
     if not interrupted and type(error) is not MechanismError:
         log(LOGGER, f"{what}; the reason was hidden from the analyst", error)
     del error  # a traceback keeps this frame

@@ -113,7 +113,7 @@ class Launcher:
     def _prepare(self, price: Price, size: int) -> tuple[Prepaid, MeasurementPrice | None]:
         """Return launches at ``price``, none of which is paid yet."""
         known: Price
-        if checks.is_a(price, Measurement, Odometer, _native.PARTIAL_CONSTRUCTOR):
+        if isinstance(price, (Measurement, Odometer, _native.PARTIAL_CONSTRUCTOR)):
             known = offer = self._offers.price(price, "price")
             check_launch(price)
             again: Callable[[], Price] | None = offer.again
@@ -261,7 +261,7 @@ def validate_d_in(metric: Metric, d_in: Distance) -> Any:
     d_in = plain(d_in)
     if isinstance(d_in, bool):
         raise InvalidTypeError(f"d_in ({d_in}) must be a distance of {metric}, found bool")
-    if checks.is_a(d_in, int, float):
+    if isinstance(d_in, (int, float)):
         checks.non_negative(d_in=d_in)
         if d_in == 0:
             d_in = type(d_in)()  # not -0.0, which is another distance

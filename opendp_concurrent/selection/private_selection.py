@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from math import ceil
 from numbers import Number
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from opendp.measures import max_divergence, renyi_divergence
 from opendp.mod import Measure, Measurement, OdometerQueryable, Queryable
 
 from ..accounts.lifecycle import Event, Lifecycle, innermost_running
 from ..arguments.checked import Positive, Probability
-from ..arguments.checks import at_most, function, is_a, optional, shown
+from ..arguments.checks import at_most, function, optional, shown
 from ..combinators.cast import conversion
 from ..combinators.constructor import constructor
 from ..combinators.inside import check_inside, check_static
@@ -80,7 +80,7 @@ LOSSES: Mapping[str, Callable[[Any, RandomRuns], tuple[Measure, Reading]]] = Map
 
 def first(answer: Answer) -> Any:
     """Return a number, or the first element of a tuple or list."""
-    if is_a(answer, tuple) or is_a(answer, list):
+    if isinstance(answer, (tuple, list)):
         if not answer:
             raise InvalidTypeError("the answer of a run has no elements; its first is its score")
         return answer[0]
@@ -89,10 +89,10 @@ def first(answer: Answer) -> Any:
 
 def number_of(score: Any) -> float:
     """Return the score as a double, or raise."""
-    if not is_a(score, Number) or is_a(score, bool):
+    if not isinstance(score, Number) or isinstance(score, bool):
         raise InvalidTypeError(f"the score must be a number, found {type(score).__name__}")
     try:
-        value = float(score)
+        value = float(cast("Any", score))
     except (TypeError, ArithmeticError, ValueError):
         raise InvalidTypeError(f"the score ({shown(score)}) must be a double") from None
     if not value == value:

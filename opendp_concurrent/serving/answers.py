@@ -74,7 +74,7 @@ class AnswerStore:
         self._busy: WeakValueDictionary[str, Lock] = WeakValueDictionary()
         try:
             path = plain(os.fspath(path))
-            if not checks.is_a(path, str):
+            if not isinstance(path, str):
                 raise TypeError("it is not text")
             if path not in ("", ":memory:"):
                 make_private(os.path.realpath(path))

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments.checks import is_a
 from ..errors import ConcurrentError, InvalidTypeError
 from ..types import Json
 
@@ -41,27 +40,27 @@ def as_json(value: Json) -> Json:
 
 
 def _plain(value: Json) -> Json:
-    if is_a(value, Enum):
+    if isinstance(value, Enum):
         return value.name
-    if is_a(value, int) and value.bit_length() > _MOST_BITS:
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
         raise InvalidTypeError(f"value has an integer of more than {_MOST_BITS} bits")
-    if value is None or is_a(value, str, bool, int):
+    if value is None or isinstance(value, (str, bool, int)):
         return value
-    if is_a(value, float):
+    if isinstance(value, float):
         return float(value) if isfinite(value) else str(float(value))
-    if is_a(value, np.ndarray, np.generic) and value.dtype.kind not in "mM":
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind not in "mM":
         if not value.size <= _MOST_NUMBERS:
             raise InvalidTypeError(f"value has an array of more than {_MOST_NUMBERS:,} numbers")
         found = value.tolist()
-        if not is_a(found, np.generic):  # as a long double does, which JSON does not have
+        if not isinstance(found, np.generic):  # as a long double does, which JSON does not have
             return _plain(found)
-    if is_a(value, ConcurrentError):
+    if isinstance(value, ConcurrentError):
         return str(value)
-    if is_a(value, dict):
+    if isinstance(value, dict):
         return _object(value)
-    if is_a(value, list, tuple):
+    if isinstance(value, (list, tuple)):
         return [_plain(one) for one in value]
-    if is_dataclass(type(value)) and not is_a(value, type):
+    if is_dataclass(type(value)) and not isinstance(value, type):
         return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
     raise InvalidTypeError(f"value has a {type(value).__name__}, which has no form in JSON")
 

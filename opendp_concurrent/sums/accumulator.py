@@ -94,9 +94,9 @@ def repeated(accumulator: Accumulator, d_mid: Loss, count: int) -> Accumulator:
 
 def _at_least(loss: Loss, other: Loss) -> bool:
     """Return whether a number, or each number of a pair, is at least another one."""
-    if checks.is_a(loss, tuple) and checks.is_a(other, tuple) and len(loss) == len(other):
+    if isinstance(loss, tuple) and isinstance(other, tuple) and len(loss) == len(other):
         return all(map(_at_least, loss, other))
-    return checks.is_a(loss, int, float) and checks.is_a(other, int, float) and loss >= other
+    return isinstance(loss, (int, float)) and isinstance(other, (int, float)) and loss >= other
 
 
 class Divided:

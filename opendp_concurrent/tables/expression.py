@@ -286,7 +286,7 @@ def _constant(value: Any, name: str = "the constant") -> Hashable:
     value = own_number(value)
     if value is None:
         raise InvalidTypeError(f"{name} cannot be None: use is_null()")
-    if not checks.is_a(value, int, float, str, date):
+    if not isinstance(value, (int, float, str, date)):
         raise InvalidTypeError(
             f"{name} must be an int, a float, a text, a Boolean, a date or a timestamp, found "
             f"{type(value).__name__}"

@@ -9,7 +9,6 @@ from typing import Any
 
 from opendp.extras.polars import pl
 
-from ..arguments.checks import is_a
 from ..data.scanned import (
     Uncollected,
     as_lazyframe,
@@ -42,7 +41,7 @@ def plan_given(value: Data) -> Any:
     if not is_frame(value):
         return None
     frame = as_lazyframe(value, "connection")
-    if is_a(frame, Uncollected):
+    if isinstance(frame, Uncollected):
         raise InvalidTypeError(
             "connection must be a LazyFrame that is collected: a table has a copy of its rows; "
             "without it, scan the file itself"
@@ -69,9 +68,9 @@ def stored_frame(frame: Data, schema: Schema, scales: Scales) -> Stored:
 
 def _stored(kind: Any) -> str:
     """Return DuckDB's name for a type of Polars; its own name if no value of it is copied."""
-    if is_a(kind, pl.Decimal):
+    if isinstance(kind, pl.Decimal):
         return f"DECIMAL({kind.precision},{kind.scale})"
-    if is_a(kind, pl.Datetime) and kind.time_unit != "ns":  # which would be rounded
+    if isinstance(kind, pl.Datetime) and kind.time_unit != "ns":  # which would be rounded
         return "TIMESTAMP"
     name = type(kind).__name__
     return "BIGINT" if _INTEGER.fullmatch(name) else _DUCKDB.get(name, str(kind))

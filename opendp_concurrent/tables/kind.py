@@ -38,7 +38,7 @@ class TableKind(Kind):
 
     def takes(self, data: Data) -> bool:
         """Return whether data are a table."""
-        return checks.is_a(data, Table)
+        return isinstance(data, Table)
 
     def inferred(self, data: Data) -> tuple[Any, Domain]:
         """Return a table and its domain."""

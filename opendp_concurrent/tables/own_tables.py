@@ -34,7 +34,7 @@ def scanned(**argument: Any) -> Table:
 def budgets_name(**argument: Any) -> tuple[str, ...]:
     """Return the parts of the name of our own tables, or raise."""
     ((place, given),) = argument.items()
-    parts = (given,) if checks.is_a(given, str) else checks.sequence("names", **argument)
+    parts = (given,) if isinstance(given, str) else checks.sequence("names", **argument)
     if not 1 <= len(parts) <= PARTS:
         raise InvalidValueError(
             f"{place} ({checks.shown(given)}) must be a name, or a schema and a name"

@@ -125,7 +125,7 @@ def source_of(connection: Any, table: object) -> tuple[Any, tuple[str, ...]]:
     if _are_paths(connection):
         connection, table = own_connection(), connection
     names = (table,) if _is_path(table) else checks.sequence("names", table=table)
-    plain = (str(one) if checks.is_a(one, PurePath) else one for one in names)
+    plain = (str(one) if isinstance(one, PurePath) else one for one in names)
     return connection, tuple(checks.text(table=one) for one in plain)
 
 
@@ -137,4 +137,4 @@ def _are_paths(value: object) -> bool:
 
 
 def _is_path(value: object) -> bool:
-    return checks.is_a(value, str, PurePath)
+    return isinstance(value, (str, PurePath))

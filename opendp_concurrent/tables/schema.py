@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any
+from typing import Any, cast
 
 from ..arguments import checks
 from ..arguments.owned import plain
@@ -75,7 +75,7 @@ class Schema:
 
     def kind(self, column: Any, name: str = "column") -> type:
         """Return the type of a column, or raise naming the argument."""
-        text = str.__str__(column) if checks.is_a(column, str) else None
+        text = str.__str__(column) if isinstance(column, str) else None
         for known, kind in self.columns:
             if known == text:
                 return kind
@@ -127,7 +127,7 @@ def schema_of(schema: Any, unit: Any) -> Schema:
     if unit is None:
         raise InvalidTypeError("unit must be given: the column that says to whom a row belongs")
     columns = columns_of(schema)
-    given = (unit,) if checks.is_a(unit, str) else checks.sequence("columns", unit=unit)
+    given = (unit,) if isinstance(unit, str) else checks.sequence("columns", unit=unit)
     found = Schema(columns, tuple(column_name(unit=one) for one in given))
     check_distinct("schema", found.names)
     if not found.unit or found.kind(found.unit[0], "unit") not in UNITS:
@@ -155,7 +155,7 @@ def _kind_of(name: Any, kind: Any) -> type:
 def column_name(**argument: Any) -> str:
     """Return a name that each engine can quote, or raise."""
     ((place, name),) = argument.items()
-    if not checks.is_a(name, str):
+    if not isinstance(name, str):
         raise InvalidTypeError(f"{place} must have texts as names, found {type(name).__name__}")
     text = str.__str__(name)
     if not (text and _storable(text)):
@@ -197,12 +197,13 @@ def value_of(kind: type, **argument: Any) -> Any:
         if not -LARGEST <= whole <= LARGEST:
             raise InvalidValueError(f"{name} ({whole}) must be within 64 bits")
         return whole
-    if not checks.is_a(value, kind) or (kind is date and checks.is_a(value, datetime)):
+    if not isinstance(value, kind) or (kind is date and isinstance(value, datetime)):
         raise InvalidTypeError(
             f"{name} must be of the column's type, {KINDS[kind]}, found {type(value).__name__}"
         )
     if kind is str and not _storable(str.__str__(value)):
         raise InvalidValueError(f"{name} must be valid Unicode without NUL")
+    value = cast("Any", value)
     if kind is date:
         return date(value.year, value.month, value.day)
     if kind is datetime:
@@ -246,10 +247,10 @@ def names_of(
     :param none: whether there may be no name
     """
     many = checks.elements if none else checks.sequence
-    given = (names,) if checks.is_a(names, str) else many("columns", **{place: names})
+    given = (names,) if isinstance(names, str) else many("columns", **{place: names})
     found = []
     for each in given:
-        one = str.__str__(each) if checks.is_a(each, str) else each
+        one = str.__str__(each) if isinstance(each, str) else each
         kind = schema.kind(one, place)
         if kind not in kinds:
             raise InvalidTypeError(

@@ -254,7 +254,7 @@ def make_truncate(
 def _key_of(**argument: Any) -> str | None:
     """Return the key of a choice, drawn by OpenDP if it is True; None without one."""
     ((name, fair),) = argument.items()
-    if checks.is_a(fair, str):
+    if isinstance(fair, str):
         return str(value_of(str, **argument))
     if not checks.flag(**{name: fair}):
         return None
@@ -363,7 +363,7 @@ def make_public_join(
     [0, 1]
     """
     tables = tables_of(input_domain, input_metric)
-    if checks.is_a(rows, Table):
+    if isinstance(rows, Table):
         raise InvalidTypeError(
             "rows must be public, found a table: pass a mapping from keys to values; for two "
             "private tables of the same units, use with_tables(...) and make_private_join"
@@ -468,7 +468,7 @@ def _common(schema: Schema, other: Schema, on: Any) -> tuple[str, ...]:
 
 def _renamed(other: Schema, columns: Any, on: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Return new names of columns of another table, and theirs; or raise."""
-    if checks.is_a(columns, Mapping):
+    if isinstance(columns, Mapping):
         pairs = checks.mapping("new names to names", columns=columns)
     elif columns is not None:
         pairs = {name: name for name in names_of("columns", other, columns, tuple(KINDS))}

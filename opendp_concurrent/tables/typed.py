@@ -340,6 +340,4 @@ def _holding(one: Node, name: str) -> Node:
 
 def _kind_of_constant(value: object) -> type:
     """Return the type of the schema that a constant has."""
-    return next(
-        kind for kind in (bool, int, float, str, datetime, date) if checks.is_a(value, kind)
-    )
+    return next(kind for kind in (bool, int, float, str, datetime, date) if isinstance(value, kind))

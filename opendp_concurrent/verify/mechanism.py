@@ -160,7 +160,7 @@ def response(epsilon: float) -> tuple[float, float]:
 
 
 def _distribution(name: str, values: Iterable[float]) -> tuple[float, ...]:
-    if checks.is_a(values, str, bytes):
+    if isinstance(values, (str, bytes)):
         raise InvalidTypeError(f"{name} must be a sequence of probabilities")
     given = checks.read("probabilities", **{name: values})
     doubles = tuple(non_negative(**{f"{name}[{i}]": v}) for i, v in enumerate(given))

@@ -198,11 +198,3 @@ def test_a_stability_map_that_does_not_change_is_read_once_for_each_distance(fix
     two[1500] = 9.0
     assert [inward(one), inward(two), inward(one.copy())] == [0.0, 9.0, 0.0]
     assert len(read) == times
-
-
-@pytest.mark.parametrize("kind", [int, float, str, tuple, list, set, dict])
-def test_what_only_claims_a_class_is_no_distance(kind):
-    claims = type("Claims", (), {"__class__": property(lambda self: kind)})()
-    for read in (distance_key, own_distance):
-        with pytest.raises(InvalidTypeError, match="^d_in must be a value that can be copied"):
-            read(claims)

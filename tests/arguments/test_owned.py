@@ -10,7 +10,7 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.arguments import owned
 from opendp_concurrent.arguments.owned import plain
-from opendp_concurrent.errors import ConcurrentError, InvalidTypeError, InvalidValueError
+from opendp_concurrent.errors import ConcurrentError, InvalidValueError
 from opendp_concurrent.measurements.linear.histogram import Universe
 from opendp_concurrent.measurements.linear.linear_answers import Batch
 
@@ -98,36 +98,6 @@ class TurningDict(dict):
 
     def items(self):
         return self._content("items").items()
-
-
-class Liar(float):
-    """A number that is whatever it is compared with, and computes with another."""
-
-    def _agree(self, other):
-        return True
-
-    __le__ = __lt__ = __ge__ = __gt__ = __eq__ = _agree
-    __hash__ = float.__hash__
-
-    def _other(self, *others):
-        return 0.0
-
-    __mul__ = __rmul__ = __truediv__ = __float__ = __abs__ = _other
-
-
-class WholeLiar(int):
-    """The same, as an integer."""
-
-    def _agree(self, other):
-        return True
-
-    __le__ = __lt__ = __ge__ = __gt__ = __eq__ = _agree
-    __hash__ = int.__hash__
-
-    def _other(self, *others):
-        return 0
-
-    __mul__ = __rmul__ = __sub__ = __int__ = __index__ = __abs__ = __neg__ = _other
 
 
 # --- linear queries --------------------------------------------------------------------------
@@ -294,16 +264,6 @@ def test_quotas_and_coalitions_are_read_once():
     assert made.map(1) == made.quotas["a"] == 0.5
     made = oc.c.make_analyst_quotas(odometer, 1, {"a": 0.5, "b": 1.0})
 
-    class Alias(str):
-        __slots__ = ()
-
-        def __hash__(self):
-            return hash("a")
-
-        def __eq__(self, other):
-            return True
-
-    assert made.coalition([Alias("b")]) == 1.0
     assert made.coalition(Turning(["a", "b"], ["a"])) == 1.5
 
 
@@ -396,83 +356,6 @@ def test_items_that_change_at_any_moment_are_those_that_were_checked():
         assert queryable(None) == 3
 
 
-@pytest.mark.parametrize("item", [WholeLiar(10**6), Liar(10**6), np.float64(1.0)])
-def test_items_are_what_they_are_and_not_what_they_say(item):
-    queryable = counter()
-    with pytest.raises(ConcurrentError):
-        queryable.update(item)
-    queryable = counter()
-    try:
-        queryable.update_all([item])
-    except ConcurrentError:
-        return
-    assert queryable(None) in (0, 1)  # NumPy reads it once, as what it says then
-
-
-def test_bounds_of_a_stream_are_numbers_of_our_own():
-    domain = oc.integer_stream(0, WholeLiar(5))
-    assert oc.m.make_counter(domain, oc.event_presence(), PURE, scale=1.0).map(1) == 5.0
-    with pytest.raises(InvalidValueError, match="must be from -2"):
-        oc.integer_stream(0, WholeLiar(2**40))
-
-
-# --- numbers ---------------------------------------------------------------------------------
-
-
-def test_numbers_are_what_they_are_and_not_what_they_say():
-    sparse = oc.m.make_above_threshold(*SPACE, PURE, 1, scale=2.0, threshold=5)
-    for d_in in (WholeLiar(20), Liar(20)):
-        with pytest.raises(ConcurrentError):
-            sparse.map(d_in)
-    with pytest.raises(InvalidTypeError, match="sensitivity must"):
-        oc.m.make_above_threshold(*SPACE, PURE, WholeLiar(20), scale=2.0, threshold=5)
-    honest = oc.m.make_above_threshold(*SPACE, PURE, 20, scale=2.0, threshold=5, sensitivity=20)
-    hostile = oc.m.make_above_threshold(
-        *SPACE, PURE, 20, scale=Liar(2.0), threshold=5, sensitivity=WholeLiar(20)
-    )
-    assert hostile.map(20) == honest.map(20)
-    with pytest.raises(InvalidValueError, match=r"\(20\) must be at most 1"):
-        oc.m.make_above_threshold(
-            *SPACE, PURE, 20, scale=2.0, threshold=5, sensitivity=WholeLiar(1)
-        )([1])(SPACE >> dp.t.then_count())
-    whole = dp.atom_domain(T=int), dp.absolute_distance(T=int)
-    for make in (
-        oc.m.make_certified_laplace,
-        oc.m.make_certified_gaussian,
-        oc.m.make_certified_geometric,
-    ):
-        assert make(*whole, Liar(2.0), ZCDP).map(1) == make(*whole, 2.0, ZCDP).map(1)
-    order = oc.fixed_renyi_divergence(2.0)
-    honest = oc.m.make_certified_randomized_response_bool(0.75, order)
-    assert oc.m.make_certified_randomized_response_bool(Liar(0.75), order).map(1) == honest.map(1)
-
-
-def test_a_sum_that_was_changed_is_checked_again():
-    bank = oc.m.make_individual_filter(*SPACE, ZCDP, d_out=0.5)([1, 2, 3])
-    for name, value in (("scale", -1.0), ("scale", 0.0), ("bound", float("nan")), ("scale", None)):
-        query = oc.m.NoisySum(lambda rows: rows, bound=1.0, scale=9.0)
-        object.__setattr__(query, name, value)
-        with pytest.raises(ConcurrentError, match=name):
-            bank(query)
-    query = oc.m.NoisySum(lambda rows: rows, bound=Liar(1.0), scale=Liar(9.0))
-    assert type(query.bound) is type(query.scale) is float
-
-
-def test_numbers_of_rows_are_read_as_numpy_has_them():
-    class Shaped(np.ndarray):
-        @property
-        def shape(self):
-            return (3,)
-
-        @property
-        def dtype(self):
-            return np.dtype(float)
-
-    bank = oc.m.make_individual_filter(*SPACE, ZCDP, d_out=0.5)([1, 2, 3])
-    with pytest.raises(InvalidTypeError, match="per_row must return"):
-        bank(oc.m.NoisySum(lambda rows: np.ones(1).view(Shaped), bound=1.0, scale=9.0))
-
-
 def test_trade_off_functions_are_made_of_copies():
     points = np.array([0.5, 1.0])
     f = oc.TradeoffFunction.gaussian(1.0)
@@ -484,22 +367,13 @@ def test_trade_off_functions_are_made_of_copies():
     )
 
 
-class Lying(float):
-    def __float__(self):
-        return 2.0
-
-
-class Named(str):
-    def __str__(self):
-        return "other"
-
-
 class Number(IntEnum):
     ONE = 1
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"), [(Lying(1.0), 1.0), (Named("a"), "a"), (Number.ONE, 1), (True, True)]
+    ("value", "expected"),
+    [(np.float64(1.0), 1.0), (np.str_("a"), "a"), (Number.ONE, 1), (True, True)],
 )
 def test_a_subclass_becomes_pythons_own_class(value, expected):
     found = plain(value)

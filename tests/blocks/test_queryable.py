@@ -137,17 +137,6 @@ def test_it_is_neither_copied_nor_pickled(root):
             duplicate(root)
 
 
-def claiming(kind):
-    return type("Claims", (), {"__class__": property(lambda self: kind)})()
-
-
-def test_what_only_claims_to_be_a_key_is_no_block(root):
-    for kind in (tuple, float, int, str):
-        for read in (root.privacy_loss, root.remaining):
-            with pytest.raises(InvalidValueError, match="^block .* is not a block of this filter"):
-                read(claiming(kind))
-
-
 def test_equal_keys_name_one_block(root):
     root([True], costing(0.25))
     assert [root.privacy_loss(key) for key in (1, 1.0, True, 2)] == [0.25, 0.25, 0.25, 0.0]

@@ -9,7 +9,6 @@ import pytest
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
-from opendp_concurrent.continual.stream import whole_distance
 from opendp_concurrent.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -293,10 +292,3 @@ def test_what_does_not_fit():
     for wrong in (other, changed):
         with pytest.raises(Exception, match="(?i)mismatch"):
             clamp >> wrong
-
-
-@pytest.mark.parametrize("kind", [int, float, tuple])
-def test_what_only_claims_a_class_is_no_number_of_events(kind):
-    claims = type("Claims", (), {"__class__": property(lambda self: kind)})()
-    with pytest.raises(InvalidTypeError, match="^d_in"):
-        whole_distance(oc.event_presence(), claims)

@@ -59,7 +59,7 @@ def register(
     ...     second: float
     >>> register("acme:pair", Pair, {"first": "first", "second": "second"})
     """
-    if not checks.is_a(cls, type) or any(cls is one for one in _WRITTEN):
+    if not isinstance(cls, type) or any(cls is one for one in _WRITTEN):
         raise InvalidTypeError(f"cls must be a class of your own, found {shown(cls)}")
     if _TAG.fullmatch(tag) is None:
         raise InvalidValueError(
@@ -79,11 +79,11 @@ def register(
 def _attributes(fields: Any) -> dict[str, str]:
     read = checks.mapping("attribute names by key", fields=fields)
     for key, attribute in read.items():
-        if not checks.is_a(key, str) or _KEY.fullmatch(key) is None:
+        if not isinstance(key, str) or _KEY.fullmatch(key) is None:
             raise InvalidValueError(
                 f"fields has the key {shown(key)}; a key must be in lower case, such as 'max_order'"
             )
-        if not checks.is_a(attribute, str) or not attribute.isidentifier():
+        if not isinstance(attribute, str) or not attribute.isidentifier():
             raise InvalidValueError(
                 f"fields[{key!r}] ({shown(attribute)}) must be the name of an attribute"
             )

@@ -49,10 +49,10 @@ class Universe:
     __slots__ = ("cells", "values")
 
     def __init__(self, universe: Any) -> None:
-        if checks.is_a(universe, int):
+        if isinstance(universe, int):
             self.cells, self.values = MOST_CELLS(universe=universe), None
             return
-        if checks.is_a(universe, str, bytes, bytearray, memoryview) or not checks.is_a(
+        if isinstance(universe, (str, bytes, bytearray, memoryview)) or not isinstance(
             universe, Sequence
         ):
             raise InvalidTypeError(
@@ -96,7 +96,7 @@ class Universe:
             values = range(self.cells) if self.values is None else self.values
             query = [query(value) for value in values]
         try:
-            long = checks.is_a(query, Sequence)  # it may be, so no more of it is read than is used
+            long = isinstance(query, Sequence)  # it may be, so no more of it is read than is used
             found = list(islice(query, self.cells + 1)) if long else query
             array = owned.array(found, np.float64)  # nobody can change it after the check
         except Exception:

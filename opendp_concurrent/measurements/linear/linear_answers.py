@@ -72,13 +72,13 @@ class Batch:
 
     def __init__(self, queries: Any, universe: Universe, name: str = "the batch") -> None:
         each = "the query" if name == "the batch" else f"{name}[{{}}]"
-        if checks.is_a(queries, np.ndarray):
+        if isinstance(queries, np.ndarray):
             try:
                 rows = owned.array(queries)
             except (TypeError, ValueError) as error:
                 raise InvalidTypeError(f"{name} {error}") from error
             queries = list(rows) if rows.ndim else None
-        if checks.is_a(queries, str, bytes) or not checks.is_a(queries, Sequence):
+        if isinstance(queries, (str, bytes)) or not isinstance(queries, Sequence):
             raise InvalidTypeError(
                 f"{name} must be a sequence of linear queries, each a value for each cell or a "
                 f"function of a cell's value, found {type(queries).__name__}"

@@ -24,7 +24,6 @@ from math import inf, sqrt
 
 import numpy as np
 
-from ...arguments import checks
 from ...errors import InvalidTypeError, InvalidValueError
 from ...queryables.saved import canonical
 from ...types import Argument
@@ -120,7 +119,7 @@ class SavedPlan:
 
 def read_plan(plan: Argument, key: str, methods: tuple[str, ...]) -> SavedPlan:
     """Return a saved plan, or raise unless it is for queries with this digest."""
-    if not checks.is_a(plan, str):
+    if not isinstance(plan, str):
         raise InvalidTypeError(f"{PLAN}, found {type(plan).__name__}")
     try:
         record = json.loads(plan)

@@ -11,7 +11,6 @@ from decimal import Decimal
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
-from ...arguments import checks
 from ...errors import InvalidTypeError, InvalidValueError
 from ...errors.data import TableError
 from ...failures import log, pass_interrupt
@@ -302,6 +301,6 @@ def integers(rows: list[Any]) -> Rows:
 def _integer(value: Argument) -> int:
     if type(value) is int:
         return value
-    if checks.is_a(value, Decimal) and value == value.to_integral_value():
+    if isinstance(value, Decimal) and value == value.to_integral_value():
         return int(value)
     raise TypeError("a statement has returned what is no integer")

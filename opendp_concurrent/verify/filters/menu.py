@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ...arguments.abilities import hashable, with_method
 from ...arguments.checked import checked
-from ...arguments.checks import at_most, is_a, non_negative, sequence, shown
+from ...arguments.checks import at_most, non_negative, sequence, shown
 from ...errors import BudgetExceededError, ConcurrentError, InvalidTypeError, InvalidValueError
 from ...types import Loss, State
 from ..mechanism import FiniteMechanism, randomized_response
@@ -63,7 +63,7 @@ def _menu(**argument: Any) -> list[Item]:
     ((name, _),) = argument.items()
     items = list(sequence("Item(name, d_mid, mechanism)", **argument))
     for index, item in enumerate(items):
-        if not is_a(item, Item) or not is_a(item.mechanism, FiniteMechanism):
+        if not isinstance(item, Item) or not isinstance(item.mechanism, FiniteMechanism):
             raise InvalidTypeError(f"{name}[{index}] must be Item(name, d_mid, FiniteMechanism)")
     return items
 

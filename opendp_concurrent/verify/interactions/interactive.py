@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...arguments.checked import Positive, Whole, checked
-from ...arguments.checks import at_most, is_a, positive, probability, shown, whole
+from ...arguments.checks import at_most, positive, probability, shown, whole
 from ...errors import InvalidTypeError, InvalidValueError
 from ..mechanism import TOLERANCE, FiniteMechanism, Leaf, excesses
 
@@ -34,7 +34,7 @@ class FiniteInteractiveMechanism:
     tables: tuple[np.ndarray[Any, Any], ...]
 
     def __post_init__(self) -> None:
-        if not is_a(self.tables, tuple) or not self.tables:
+        if not isinstance(self.tables, tuple) or not self.tables:
             raise InvalidTypeError("tables must be a nonempty tuple of arrays, one for each round")
         tables: list[np.ndarray[Any, Any]] = []
         shape: tuple[int, ...] = (2,)

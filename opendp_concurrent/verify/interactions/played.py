@@ -29,8 +29,8 @@ _ROUNDS = at_most(100, "all histories are listed")
 
 def _exceptions(**argument: Any) -> tuple[type[Exception], ...]:
     ((name, value),) = argument.items()
-    found = tuple(tuple.__iter__(value)) if checks.is_a(value, tuple) else (None,)
-    if not all(checks.is_a(one, type) and issubclass(one, Exception) for one in found):
+    found = tuple(value) if isinstance(value, tuple) else (None,)
+    if not all(isinstance(one, type) and issubclass(one, Exception) for one in found):
         raise InvalidTypeError(
             f"{name} must be a tuple of classes of exceptions, found {checks.shown(value)}"
         )
