@@ -116,10 +116,11 @@ def deserialize(
     data. Nothing is imported or looked up by a name from the message. NaN and infinities are
     refused. ``dp.deserialize``, which imports by name, is for trusted messages only.
 
-    The work of each call is estimated before it, and a message of more than about 1.5 s is refused.
-    A launch of what it made may need much time or memory. A server should pass ``allow``, the
-    constructors that it offers, the ``space`` of its data and the ``output_measure`` of its budget,
-    which are checked first; and check the result: what it is, and its loss.
+    The cells of each call, such as those of a universe, are counted before it, and a message of
+    more than 2^20 is refused. A launch of what it made may need much time or memory. A server
+    should pass ``allow``, the constructors that it offers, the ``space`` of its data and the
+    ``output_measure`` of its budget, which are checked first; and check the result: what it is, and
+    its loss.
 
     Required features: those of the constructors in the message. A message cannot enable features.
 
@@ -133,7 +134,7 @@ def deserialize(
     :param output_measure: the measure that the message must be for; any if left out
     :return: a new measurement, transformation, odometer, domain, metric or measure
     :raises InvalidTypeError, InvalidValueError: if the message is not valid, with its first fault;
-        or if the constructor refuses its arguments; or if it is too much work
+        or if the constructor refuses its arguments; or if it makes too many cells
     :raises SpaceMismatchError: if it is for another domain, metric or measure
 
     :example:
@@ -342,7 +343,6 @@ _KEEP = frozenset(  # the measure of what they wrap
     {
         "chain",
         "chain_stream",
-        "make_analyst_quotas",
         "make_block_filter",
         "make_bounded_interactive",
         "make_chain_mt",

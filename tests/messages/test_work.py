@@ -1,4 +1,4 @@
-"""The work of a message is estimated before its calls; the space and the measure come first."""
+"""The cells of a message are counted before its calls; the space and the measure come first."""
 
 import json
 
@@ -8,7 +8,7 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
 from opendp_concurrent.messages import calls
-from opendp_concurrent.messages.work import MOST_WORK, Work
+from opendp_concurrent.messages.work import MOST_CELLS, Work
 
 dp.enable_features("contrib", "honest-but-curious")
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
@@ -44,21 +44,21 @@ def test_an_optimal_composition_is_refused_before_it_is_computed(monkeypatch):
     key = (calls.MODULE, "make_concurrent_composition")
     table = {**calls.TABLE, key: lambda **given: seen.append(given)}
     monkeypatch.setattr(calls, "TABLE", table)
-    with pytest.raises(InvalidValueError, match=r"^message is too much work .*_composition: about"):
+    with pytest.raises(InvalidValueError, match=r"^message makes too many cells .*_composition: "):
         oc.deserialize(many(1000))
     assert not seen
 
 
-def test_work_adds_up_over_a_message():
-    one = json.loads(many(60))
+def test_cells_add_up_over_a_message():
+    one = json.loads(many(40))
     assert oc.deserialize(json.dumps(one)) is not None
-    with pytest.raises(InvalidValueError, match="too much work"):
+    with pytest.raises(InvalidValueError, match="too many cells"):
         oc.deserialize(json.dumps([one, one]))
 
 
 def test_trusted_messages_are_not_limited():
     text = many(110)
-    with pytest.raises(InvalidValueError, match="too much work"):
+    with pytest.raises(InvalidValueError, match="too many cells"):
         oc.deserialize(text)
     assert dp.deserialize(text).map(1)[1] == 1e-6
 
@@ -69,7 +69,6 @@ def test_trusted_messages_are_not_limited():
         {"d_mids": [(1.0, 0.0)] * 9, "delta": 1e-6},
         {"d_mids": "text", "delta": 1e-6},
         {"d_mids": [[], {}, None, ([],)], "delta": 1e-6},
-        {"quotas": {"a": (1.0, 0.0)}, "delta": None},
         {"horizon": "a", "method": "square_root", "window": -5},
         {"horizon": 2**62, "method": "tree"},
         {"universe": None, "queries": [None, 3]},
@@ -78,22 +77,40 @@ def test_trusted_messages_are_not_limited():
         {"max_hits": None},
     ],
 )
-def test_an_estimate_is_a_number_for_any_arguments(given):
-    """A constructor refuses them by name; the estimate comes first and must not fail."""
-    for name in ("cast", "make_counter", "make_linear_queries", "make_concurrent_composition"):
-        Work().add(name, given)
-    for name in ("make_analyst_quotas", "make_block_filter", "make_sparse_vector", "make_limited"):
+def test_cells_are_counted_for_any_arguments(given):
+    """A constructor refuses them by name; the count comes first and must not fail."""
+    for name in ("cast", "make_counter", "make_concurrent_composition", "make_block_filter"):
         Work().add(name, given)
 
 
 def test_what_is_allowed_ends():
     work = Work()
-    for _ in range(MOST_WORK * 10 - 10):
+    while work.left >= 64:
         work.add("make_count", {})
-    for _ in range(9):
-        work.add("make_count", {})
-    with pytest.raises(InvalidValueError, match="too much work"):
+    assert work.left < MOST_CELLS
+    with pytest.raises(InvalidValueError, match="too many cells"):
         work.add("cast", {})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"universe": 2**24},
+        {"horizon": 2**62, "window": 2**62},
+        {"measurements": [None] * 500, "orders": [2.0] * 2000},
+        {"cuts": range(1000)},
+        {"d_mids": [(0.1 + one, 0.0) for one in range(70)], "delta": 1e-6},
+    ],
+)
+def test_what_names_many_cells_is_counted(given):
+    work = Work()
+
+    def add_three():
+        for _ in range(3):
+            work.add("x", given)
+
+    with pytest.raises(InvalidValueError, match="^message makes too many cells with its call of x"):
+        add_three()
 
 
 # --- what is expected -----------------------------------------------------------------------------
