@@ -103,10 +103,6 @@ HANDLES = {
         oc.c.make_parallel_composition(*SPACE, TENS, {0: filtered()}),
         parts,
     ),
-    "quota": (
-        oc.c.make_analyst_quotas(odometer(), 1, {"ann": HUGE}),
-        lambda analysts: launches(analysts("ann")),
-    ),
     "individual filter": (
         oc.m.make_individual_filter(*SPACE, PURE, d_out=HUGE),
         sums,

@@ -15,10 +15,7 @@ from .combinators.concurrent_odometer import make_concurrent_odometer as make_co
 from .combinators.concurrent_odometer import then_concurrent_odometer as then_concurrent_odometer
 from .combinators.filter_to_odometer import make_filter_to_odometer as make_filter_to_odometer
 from .combinators.indexed import make_indexed_composition as make_indexed_composition
-from .combinators.indexed import make_null_query_extension as make_null_query_extension
-from .combinators.indexed import make_ordered_composition as make_ordered_composition
 from .combinators.indexed import then_indexed_composition as then_indexed_composition
-from .combinators.indexed import then_ordered_composition as then_ordered_composition
 from .combinators.limited import make_limited as make_limited
 from .combinators.named_casts import make_approxDP_to_fDP as make_approxDP_to_fDP
 from .combinators.named_casts import make_fDP_to_approxDP as make_fDP_to_approxDP
@@ -56,8 +53,6 @@ from .continual.checkpoint import make_resumable as make_resumable
 from .continual.concurrent import make_concurrent_continual as make_concurrent_continual
 from .continual.parallel import make_parallel_continual as make_parallel_continual
 from .continual.parallel import then_parallel_continual as then_parallel_continual
-from .parallel.analyst_quotas import AnalystQuotas as AnalystQuotas
-from .parallel.analyst_quotas import make_analyst_quotas as make_analyst_quotas
 from .parallel.by import by_column as by_column
 from .parallel.by import by_entry as by_entry
 from .parallel.by import by_key as by_key

@@ -14,10 +14,9 @@ from .combinators.chain import make_chain_ot
 from .combinators.interactive_measurement import chain
 from .messages.calls import rebuild
 from .native.hook import chaining, deserializing, infer_as_measurement
-from .parallel.analyst_quotas import AnalystQuotas
 from .queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 
-_WITHOUT_THEN = ("concurrent_filter", "analyst_quotas", "block_filter")  # they are not on a space
+_WITHOUT_THEN = ("concurrent_filter", "block_filter")  # they are not on a space
 _CHAINING = chaining({ConcurrentOdometer: make_chain_ot, ConcurrentMeasurement: chain})
 _DESERIALIZING = deserializing(MODULE, rebuild)
 
@@ -25,7 +24,7 @@ _DESERIALIZING = deserializing(MODULE, rebuild)
 def put_hooks() -> None:
     """Let OpenDP chain what this package makes, and take it in lists and contexts. Idempotent."""
     _CHAINING.put()
-    infer_as_measurement(ConcurrentMeasurement, AnalystQuotas)
+    infer_as_measurement(ConcurrentMeasurement)
     for group in (c, m, t):
         for name in group.__all__:
             own = name.removeprefix("make_")

@@ -479,7 +479,6 @@ BAD_QUERIES = {
             *SPACE, PURE, 1, max_hits=3, scale=8.0, tolerance=9.0, answer_scale=4.0
         )
     ),
-    "a quota": message("make_analyst_quotas"),
     "a limit": message("make_limited"),
     "a filter": message("make_concurrent_filter"),
     "unknown": message("__import__"),

@@ -372,30 +372,6 @@ def test_group_privacy_of_truncated_concentrated_dp(seed):
             assert one_way(a, b, order) <= group.rho * order
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0])
-@pytest.mark.parametrize("records", [1, 2, 5])
-def test_mutual_information_of_randomized_response_is_covered(epsilon, records):
-    """``records`` bits that are all equal, or independent, each told by randomized response."""
-    truth = 1 / (1 + math.exp(-epsilon))
-    loss = oc.TruncatedConcentrated(pure_to_zcdp(epsilon))
-
-    def entropy(chances):
-        return -sum(one * math.log(one) for one in chances if one > 0)
-
-    noise = records * entropy([truth, 1 - truth])
-    equal = [
-        math.comb(records, k)
-        * (truth**k * (1 - truth) ** (records - k) + truth ** (records - k) * (1 - truth) ** k)
-        / 2
-        for k in range(records + 1)
-    ]
-    views = [one / math.comb(records, k) for k, one in enumerate(equal)]
-    total = -sum(one * math.log(view) for one, view in zip(equal, views, strict=True))
-    assert 0.0 < total - noise <= oc.measures.mutual_information(loss, records)
-    independent = records * (math.log(2) - entropy([truth, 1 - truth]))
-    assert 0.0 < independent <= oc.measures.mutual_information(loss, records, independent=True)
-
-
 @pytest.mark.parametrize("rho", [1e-3, 0.1, 1.0, 10.0])
 @pytest.mark.parametrize("slack", [1e-12, 1e-6, 0.01])
 def test_conversions_are_never_worse_than_those_of_the_papers(rho, slack):

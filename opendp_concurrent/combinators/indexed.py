@@ -1,4 +1,4 @@
-"""Combine several interactive mechanisms into one. Each message names its recipient."""
+"""The papers' protocol: several interactive mechanisms as one, whose messages name a mechanism."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from ..types import Answer, Distance, Query
 from .concurrent_composition import make_concurrent_composition
 from .constructor import constructor
 from .inside import check_inside, check_measurement_on
-from .postprocessing import ANSWER, QUERY, Tag, make_interactive_postprocessing
 from .wrap import Ask, as_answering, wrap_queries
 
 
@@ -73,32 +72,28 @@ def make_indexed_composition(
     """
     measure = composition_measure(output_measure)
     d_in = validate_d_in(input_metric, d_in)
-    measurements = checks.elements("measurements", measurements=measurements)
-    if not measurements:
-        raise InvalidValueError("measurements must have at least one element")
-    measurements = [
-        pinned(check_measurement_on(f"measurements[{index}]", one, input_domain, input_metric))
-        for index, one in enumerate(measurements)
-    ]
-    streams = is_stream(input_domain)
-    for index, one in enumerate(measurements):
+    parts = []
+    for index, one in enumerate(checks.elements("measurements", measurements=measurements)):
         name = f"measurements[{index}]"
-        if one.output_measure != output_measure:
-            raise SpaceMismatchError(f"{name}.output_measure", output_measure, one.output_measure)
-        check_inside(name, one)
-    if streams and len(measurements) > 1 and not feeds_many(output_measure):
-        raise UnsupportedMeasureError(
-            f"measurements must have only one element on a stream under {measure.name}, for "
-            "which continual mechanisms compose with bounded messages only [HSV25, "
-            "Definition 6.1]; launch them on make_concurrent_continual(composition, "
-            "max_messages=...)"
-        )
-    if measure.sequential_reason and len(measurements) > 1:
-        raise UnsupportedMeasureError(
-            f"{measure.name} composes one interactive mechanism at a time: {measure.reason}"
-        )
+        part = pinned(check_measurement_on(name, one, input_domain, input_metric))
+        if part.output_measure != output_measure:
+            raise SpaceMismatchError(f"{name}.output_measure", output_measure, part.output_measure)
+        check_inside(name, part)
+        parts.append(part)
+    if not parts:
+        raise InvalidValueError("measurements must have at least one element")
+    if len(parts) > 1:
+        if is_stream(input_domain) and not feeds_many(output_measure):
+            raise UnsupportedMeasureError(
+                f"measurements must have only one element on a stream under {measure.name} "
+                "[HSV25, Def. 6.1]; launch them on make_concurrent_continual(..., max_messages=...)"
+            )
+        if measure.sequential_reason:
+            raise UnsupportedMeasureError(
+                f"{measure.name} composes one interactive mechanism at a time: {measure.reason}"
+            )
     try:
-        d_mids = [read_map(one, d_in) for one in measurements]
+        d_mids = [read_map(one, d_in) for one in parts]
     except PrivacyMapError:
         raise
     except OpenDPException as error:
@@ -108,7 +103,7 @@ def make_indexed_composition(
     )
 
     def make_machine(launch: Ask) -> Ask:
-        children = [as_answering(launch(one)) for one in measurements]
+        children = [as_answering(launch(one)) for one in parts]
 
         def answer(message: Query) -> Answer:
             index, query = _pair(message, len(children))
@@ -121,104 +116,14 @@ def make_indexed_composition(
 
 
 def _pair(message: Query, count: int) -> tuple[int, Any]:
-    parts = tuple(message) if isinstance(message, tuple) else ()
-    if len(parts) != 2 or type(parts[0]) is not int:
+    if not (isinstance(message, tuple) and len(message) == 2 and type(message[0]) is int):
         raise InvalidTypeError(
             f"the message must be a pair (index, query), found {type(message).__name__}"
         )
-    if not 0 <= parts[0] < count:
-        raise InvalidValueError(
-            f"the index ({checks.shown(parts[0])}) must be from 0 to {count - 1}"
-        )
-    return parts[0], parts[1]
-
-
-@constructor
-def make_ordered_composition(
-    input_domain: Domain,
-    input_metric: Metric,
-    output_measure: Measure,
-    d_in: Distance,
-    measurements: Sequence[Measurement],
-    *,
-    orders: Sequence[float] | None = None,
-) -> ConcurrentMeasurement:
-    """Compose interactive mechanisms that are queried in turn: first to last, then again.
-
-    This is the ordered concurrent composition of [VW21, Definition 7]. It postprocesses
-    :func:`.make_indexed_composition`: the person in the middle only counts messages. It is equally
-    general if each mechanism has a :func:`.make_null_query_extension` [VW21, Lemma 2].
-
-    Guarantee: that of :func:`.make_indexed_composition` [HSTVVXZ23, Theorem 2.17].
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param input_domain: domain of the data
-    :param input_metric: metric of the data
-    :param output_measure: how privacy is measured
-    :param d_in: distance between neighbouring inputs
-    :param measurements: interactive or not, on this space and measure
-    :param orders: for Rényi curves only, as in :func:`.make_concurrent_composition`
-    :return: a measurement that spawns a queryable
-    :raises InvalidTypeError, InvalidValueError, SpaceMismatchError, UnsupportedMeasureError: as
-        :func:`.make_indexed_composition`
-
-    :example:
-
-    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
-    >>> ordered = oc.c.make_ordered_composition(*space, dp.max_divergence(), 1, [count, count])
-    >>> queryable = ordered([1, 2, 3])
-    >>> first, second, again = queryable(None), queryable(None), queryable(None)
-    >>> first == again
-    True
-    """
-    measurements = checks.elements("measurements", measurements=measurements)
-    indexed = make_indexed_composition(
-        input_domain, input_metric, output_measure, d_in, measurements, orders=orders
-    )
-    count = len(measurements)
-
-    def in_turn(turn: int, tag: Tag, message: Query) -> tuple[int, Tag, Any]:
-        if tag is QUERY:
-            return turn, QUERY, (turn, message)
-        return (turn + 1) % count, ANSWER, message
-
-    return make_interactive_postprocessing(indexed, in_turn, initial_state=0)
-
-
-@constructor
-def make_null_query_extension(measurement: Measurement) -> ConcurrentMeasurement:
-    """Let an interactive mechanism accept null queries.
-
-    This is the null-query extension of [VW21, Definition 8]. The message ``(0, anything)`` returns
-    None and does not reach the mechanism. The message ``(1, query)`` goes to the mechanism.
-
-    Guarantee: that of ``measurement`` [HSTVVXZ23, Theorem 2.17].
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param measurement: interactive, or noninteractive and wrapped by :func:`.make_interactive`
-    :return: a measurement that spawns a queryable
-    :raises InvalidTypeError, InvalidValueError: naming the argument, or if a message is not a pair
-
-    :example:
-
-    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
-    >>> queryable = oc.c.make_null_query_extension(count)([1, 2, 3])
-    >>> print(queryable((0, None)))
-    None
-    """
-
-    def skip(state: None, tag: Tag, message: Query) -> tuple[None, Tag, Any]:
-        if tag is ANSWER:
-            return None, ANSWER, message
-        asked, query = _pair(message, 2)
-        return (None, QUERY, query) if asked else (None, ANSWER, None)
-
-    return make_interactive_postprocessing(measurement, skip)
+    index, query = message
+    if not 0 <= index < count:
+        raise InvalidValueError(f"the index ({checks.shown(index)}) must be from 0 to {count - 1}")
+    return index, query
 
 
 then_indexed_composition = _native.to_then(make_indexed_composition)
-then_ordered_composition = _native.to_then(make_ordered_composition)

@@ -23,7 +23,7 @@ from .query import ConcurrentQuery
 from .search import nearest_passing
 
 _NO_CENSORING = 2**32 - 1  # the threshold at which OpenDP looks for the scale
-_CHILDREN = ("compositor", "analyst_quotas", "block_filter", "parallel_composition")
+_CHILDREN = ("compositor", "block_filter", "parallel_composition")
 
 _own = object.__getattribute__  # because a query looks up its attributes in its plan first
 

@@ -24,7 +24,6 @@ from ..arguments import checks
 from ..blocks.block_filter import make_block_filter
 from ..combinators import guards
 from ..combinators.cast import cast
-from ..combinators.concurrent_filter import make_concurrent_filter
 from ..combinators.concurrent_odometer import make_concurrent_odometer
 from ..data.kind import kind_of
 from ..errors import InvalidTypeError, InvalidValueError
@@ -33,7 +32,6 @@ from ..interrupts import whole
 from ..measures import composition_measure
 from ..measures.opendp import is_extrinsic
 from ..native.attributes import query_parts
-from ..parallel.analyst_quotas import make_analyst_quotas
 from ..parallel.parallel import make_parallel_composition
 from ..parallel.partition import Partition
 from ..queryables.as_transformation import AsTransformation
@@ -156,45 +154,6 @@ class ConcurrentQuery(AsTransformation, Query):
             return self._nested(chained, queryable, d_in, d_mids, budget, space)
 
         return self.new_with(chain=self._after(convert(accountant)), wrap_release=wrap_release)
-
-    def analyst_quotas(
-        self,
-        quotas: Mapping[str, Any],
-        *,
-        delta: float | None = None,
-        orders: Sequence[float] | None = None,
-        halt: bool = False,
-        accumulator: Accounting | None = None,
-    ) -> Query:
-        """Give each of several analysts a context; see :func:`.make_analyst_quotas`.
-
-        The release maps a name to a context, ``analysts["alice"]``, with the analyst's quota as its
-        privacy loss. All quotas together are charged at release.
-
-        :param quotas: each analyst's privacy loss, by name
-        :param delta: for (ε, δ)-DP: the δ of the optimal composition of all quotas
-        :param orders: for Rényi curves only: the orders at which quotas are enforced and summed
-        :param halt: close an analyst's interaction at that analyst's first refusal
-        :param accumulator: how the losses of an analyst's queries add up
-        """
-        domain, metric, d_in = self._unit()
-        odometer = make_concurrent_odometer(
-            domain, metric, self._output_measure, accumulator=accumulator
-        )
-        analysts = make_analyst_quotas(
-            odometer, d_in, quotas, delta=delta, orders=orders, halt=halt
-        )
-        self._check_loss(analysts, d_in)
-        limits = {
-            name: make_concurrent_filter(odometer, d_in, quota, orders=orders, halt=halt)
-            for name, quota in analysts.quotas.items()
-        }
-
-        def open_context(name: str, queryable: Queryable) -> Context:
-            limit = limits[name]
-            return self._nested(limit, queryable, d_in, None, limit.map(d_in), (domain, metric))
-
-        return self._contexts(analysts, open_context)
 
     def block_filter(
         self,

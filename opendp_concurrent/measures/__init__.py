@@ -31,9 +31,7 @@ from .zero_concentrated_divergence import ZeroConcentratedDivergence
 
 if TYPE_CHECKING:
     from ..truncated.truncated_tools import (
-        bad_event_probability,
         group_tcdp,
-        mutual_information,
         subsampled_tcdp,
     )
 
@@ -227,10 +225,8 @@ __all__ = [
     "CompositionMeasure",
     "Conversion",
     "NumberMeasure",
-    "bad_event_probability",
     "composition_measure",
     "group_tcdp",
-    "mutual_information",
     "register",
     "subsampled_tcdp",
 ]

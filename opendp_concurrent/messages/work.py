@@ -108,7 +108,9 @@ def _cells(given: _GIVEN) -> int:
     found += 16 * _length(given.get("cuts")) ** 2  # sums of cells are compared
     domain = getattr(given.get("odometer"), "input_domain", domain)
     tables: Any = _native.descriptor(domain) if "blocks" in given else None
-    if isinstance(tables, Tables):  # the budget of a unit is divided by the blocks it may have rows in
+    if isinstance(
+        tables, Tables
+    ):  # the budget of a unit is divided by the blocks it may have rows in
         found += 8 * (tables.rows or 1)
     return found
 

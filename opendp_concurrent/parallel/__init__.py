@@ -1,1 +1,1 @@
-"""Public partitions of the data, parallel composition over them, and quotas for analysts."""
+"""Public partitions of the data, and parallel composition over them."""

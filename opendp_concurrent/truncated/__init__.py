@@ -7,17 +7,13 @@ from .. import measures
 from .fixed_renyi_divergence import FixedRenyiDivergence
 from .truncated_concentrated_divergence import TruncatedConcentratedDivergence
 from .truncated_tools import (
-    bad_event_probability,
     group_tcdp,
-    mutual_information,
     subsampled_tcdp,
 )
 
 measures.include(FixedRenyiDivergence)
 measures.include(
     TruncatedConcentratedDivergence,
-    bad_event_probability,
     group_tcdp,
-    mutual_information,
     subsampled_tcdp,
 )

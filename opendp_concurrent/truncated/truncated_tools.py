@@ -1,8 +1,8 @@
-"""Tools for truncated concentrated DP: subsampling, groups, bad events, mutual information."""
+"""Tools for truncated concentrated DP: subsampling and groups."""
 
 from __future__ import annotations
 
-from math import inf, log, sqrt
+from math import inf
 
 from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
@@ -82,71 +82,6 @@ def group_tcdp(loss: TruncatedConcentrated, size: int) -> TruncatedConcentrated:
     if loss.omega == inf:
         return TruncatedConcentrated(rho, inf)
     return TruncatedConcentrated(rho, lower(lambda real: real(loss.omega) / real(k)))
-
-
-def bad_event_probability(loss: TruncatedConcentrated, probability: float) -> float:
-    """Bound an event's probability, given its ``probability`` on a neighbouring dataset.
-
-    P(S) <= (e^(D_α(P||Q)) Q(S))^((α-1)/α) [Mir17, Proposition 10], with D_α <= ρ α and the best
-    α < ω, which is sqrt(log(1/q)/ρ).
-
-    :param loss: loss of the mechanism
-    :param probability: q = Q(S), in [0, 1]
-    :return: an upper bound on P(S), rounded up
-    :raises InvalidTypeError, InvalidValueError: naming the argument
-
-    :example:
-
-    >>> oc.measures.bad_event_probability(oc.TruncatedConcentrated(rho=0.5), 1e-10)
-    5.37076436...e-08
-    """
-    loss, q = _loss(loss), checks.probability(probability=probability)
-    if q in (0.0, 1.0) or loss.rho == 0.0:
-        return q
-    if loss.rho == inf:
-        return 1.0
-    alpha = min(sqrt(-log(q) / loss.rho), 1e150, loss.omega)
-    if not alpha > 1.0:
-        return 1.0
-
-    def bound(real: Digits) -> Bracket:
-        a = real(alpha)
-        return ((a - 1) * real(loss.rho) + (1 - 1 / a) * real(q).ln()).exp()
-
-    return min(1.0, upper(bound))
-
-
-def mutual_information(
-    loss: TruncatedConcentrated, records: int, *, independent: bool = False
-) -> float:
-    """Bound the mutual information of the data and the whole interaction, in nats.
-
-    The bound is ρ n² for any distribution of the n records, if ω > n. It is ρ n for independent
-    records, if ω > 1 [BS16, Proposition 1.8 and Theorem 1.9 for zCDP]. Divide by log(2) for bits.
-
-    :param loss: loss of the mechanism
-    :param records: n
-    :param independent: whether the records are independent
-    :return: an upper bound, rounded up
-    :raises InvalidTypeError, InvalidValueError: naming the argument
-
-    :example:
-
-    >>> loss = oc.TruncatedConcentrated(rho=0.125)
-    >>> oc.measures.mutual_information(loss, 10)
-    12.5
-    >>> oc.measures.mutual_information(loss, 10, independent=True)
-    1.25
-    """
-    loss, n = _loss(loss), checks.count(records=records)
-    checks.flag(independent=independent)
-    if not independent and not loss.omega > n:
-        raise InvalidValueError(
-            f"loss.omega ({loss.omega}) must be above records ({n}) unless they are independent"
-        )
-    if loss.rho in (0.0, inf):
-        return loss.rho
-    return upper(lambda real: real(loss.rho) * real(n if independent else n * n))
 
 
 def _loss(value: Argument) -> TruncatedConcentrated:

@@ -43,13 +43,13 @@ def test_a_ledger_is_part_of_the_name():
 
 def test_a_block_gives_another_kind_and_label_and_takes_them_back():
     with labelled("outer"):
-        with named("quotas"):
-            assert name_of_account("compositor", None) == "quotas 'outer'"
-        with named("quota", "bob"):
-            assert name_of_account("filter", None) == "quota 'bob'"
+        with named("blocks"):
+            assert name_of_account("filter", None) == "blocks 'outer'"
+        with named("limit", "bob"):
+            assert name_of_account("filter", None) == "limit 'bob'"
         assert current_label() == "outer"
         assert name_of_account("filter", None) == "filter 'outer'"
-    with pytest.raises(ZeroDivisionError), named("quota", "bob"):
+    with pytest.raises(ZeroDivisionError), named("limit", "bob"):
         raise ZeroDivisionError
     assert name_of_account("filter", None) == "filter"
 

@@ -348,16 +348,6 @@ def test_a_context_of_shares_says_the_next_one():
     assert "the compositor refuses: spent 0, asked 1, next share 0.25, 4 of 4 left" in str(error)
 
 
-def test_an_analyst_is_told_the_quota():
-    quotas = oc.c.make_analyst_quotas(odometer(), 1, {"alice": 1.0, "bob": 0.25})([1, 2, 3])
-    assert refused(quotas("bob"), count(0.5)).account == ("quotas", "quota 'bob'")
-    root = odometer()([1, 2, 3])
-    with oc.labelled("team"):
-        below = root(oc.c.make_analyst_quotas(odometer(), 1, {"a\0b": 0.25}))
-    error = refused(below("a\0b"), count(0.5))
-    assert error.account == ("odometer", "quotas 'team'", r"quota 'a\x00b'")
-
-
 def test_a_part_is_named_by_its_key():
     by = oc.c.by_values({"young": range(0, 30), 65: range(30, 120)})
     parts = oc.c.make_parallel_composition(

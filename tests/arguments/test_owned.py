@@ -244,10 +244,6 @@ def test_orders_are_read_once():
     for orders in (Turning([2.0, 4.0], [2.0], []), Turning([2.0, 4.0], [])):
         made = oc.make_concurrent_composition(*SPACE, RENYI, 1, [curve], orders=orders)
         assert made.map(1)(4.0) == 0.4
-    odometer = oc.make_concurrent_odometer(*SPACE, RENYI)
-    quotas = {"a": curve, "b": curve}
-    both = oc.c.make_analyst_quotas(odometer, 1, quotas, orders=Turning([2.0, 4.0], [2.0], [2.0]))
-    assert both.map(1)(4.0) == 0.8
 
     class Empty(Turning):
         def __len__(self):
@@ -257,23 +253,13 @@ def test_orders_are_read_once():
         oc.make_concurrent_composition(*SPACE, RENYI, 1, [curve], orders=Empty([]))
 
 
-def test_quotas_and_coalitions_are_read_once():
-    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
-    quotas = TurningDict({"a": 0.5}, {"a": 9.0}, {"a": 9.0})
-    made = oc.c.make_analyst_quotas(odometer, 1, quotas)
-    assert made.map(1) == made.quotas["a"] == 0.5
-    made = oc.c.make_analyst_quotas(odometer, 1, {"a": 0.5, "b": 1.0})
-
-    assert made.coalition(Turning(["a", "b"], ["a"])) == 1.5
-
-
 def test_mechanisms_that_are_composed_are_read_once():
     cheap = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=10.0)
     dear = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=0.1)
-    for make in (oc.c.make_indexed_composition, oc.c.make_ordered_composition):
-        made = make(*SPACE, PURE, 1, Turning([cheap], [dear], [dear, dear], [dear]))
-        assert made.map(1) == 0.1
-        made([1, 2])  # launches what was priced
+    turning = Turning([cheap], [dear], [dear, dear], [dear])
+    made = oc.c.make_indexed_composition(*SPACE, PURE, 1, turning)
+    assert made.map(1) == 0.1
+    made([1, 2])  # launches what was priced
     parts = oc.c.by_values({"low": range(5), "high": range(5, 10)})
     measurements = TurningDict({"low": cheap}, {"low": dear}, {"low": dear})
     made = oc.c.make_parallel_composition(*SPACE, parts, measurements)

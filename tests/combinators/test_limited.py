@@ -299,7 +299,6 @@ def test_what_is_no_limit():
     for taken in (
         lambda: make_limited(limit(), 1, 0.5, label="again"),
         lambda: oc.make_concurrent_filter(limit(), 1, 0.5),
-        lambda: oc.c.make_analyst_quotas(limit(), 1, {"alice": 0.5}),
         lambda: dp.t.make_user_transformation(*SPACE, *SPACE, len, lambda d_in: d_in) >> limit(),
     ):
         with pytest.raises(InvalidTypeError, match="^odometer has the limit 'alice' already"):

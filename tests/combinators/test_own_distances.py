@@ -55,7 +55,7 @@ def measured(space, loss):
     return dp.m.make_user_measurement(*space, PURE, lambda rows: 0, loss)
 
 
-@pytest.mark.parametrize("kind", ["filter", "compositor", "quotas", "odometer"])
+@pytest.mark.parametrize("kind", ["filter", "compositor", "odometer"])
 def test_a_bound_that_is_changed_later_is_not_the_bound(kind, frames):
     """With real bounds of frames: ten rows a person, then none."""
     bound = Bound(by=[], per_group=10)
@@ -70,8 +70,6 @@ def test_a_bound_that_is_changed_later_is_not_the_bound(kind, frames):
         root = oc.make_concurrent_filter(odometer, d_in, 3.0)(data)
     elif kind == "compositor":
         root = oc.make_concurrent_composition(*frames, PURE, d_in, [1.0] * 3)(data)
-    elif kind == "quotas":
-        root = oc.c.make_analyst_quotas(odometer, d_in, {"one": 3.0})(data)("one")
     else:
         root = odometer(data)
         assert root.privacy_loss(d_in) == 0.0

@@ -139,16 +139,10 @@ def test_a_memo_swallows_no_update():
     assert handle(None) == 5
 
 
-def test_null_queries_ordered_and_indexed_composition():
-    null = oc.c.make_null_query_extension(counter())([])
-    ordered = oc.c.make_ordered_composition(*bits(), PURE, 1, [counter(), counter()])([])
+def test_indexed_composition():
     indexed = oc.c.make_indexed_composition(*bits(), PURE, 1, [counter(), counter()])([])
-    for handle in (null, ordered, indexed):
-        handle.update(1)
-        handle.update_all([1, 1])
-    assert null((1, None)) == 3
-    assert null((0, oc.c.QUERY)) is None
-    assert (ordered(None), ordered(None)) == (3, 3)
+    indexed.update(1)
+    indexed.update_all([1, 1])
     assert (indexed((0, None)), indexed((1, None))) == (3, 3)
 
 
@@ -180,14 +174,10 @@ def test_a_postprocessor_sends_no_updates_of_its_own(name):
 
 
 def test_nor_does_an_analyst_inside_of_a_message():
-    null = shared()(oc.c.make_null_query_extension(counter()))
-    with pytest.raises(InvalidTypeError, match="an update is data"):
-        null((1, oc.m.Update(1)))
-    assert null((0, oc.m.Update(1))) is None  # a null query reaches nothing
     indexed = shared()(oc.c.make_indexed_composition(*bits(), PURE, 1, [counter()]))
     with pytest.raises(InvalidTypeError, match="an update is data"):
         indexed((0, oc.m.Update(1)))
-    assert null((1, None)) == indexed((0, None)) == 0
+    assert indexed((0, None)) == 0
 
 
 def test_nor_to_a_counter_with_a_stream_of_its_own():

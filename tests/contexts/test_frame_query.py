@@ -194,7 +194,7 @@ def test_each_constructor_of_vectors_is_a_method_on_a_frame(context):
     names = {name for name in dir(vectors) if name in opendp.context.constructors}
     assert names >= {"sparse_vector", "guess_and_check", "concurrent_odometer", "frame_count"}
     query = context(dp.loss_of(epsilon=1.0)).query(epsilon=0.5)
-    for name in [*names, "compositor", "analyst_quotas", "parallel_composition"]:
+    for name in [*names, "compositor", "parallel_composition"]:
         assert callable(getattr(query, name)), name
     assert {name for name in names if hasattr(pl.LazyFrame, name)} == {
         "cast",
@@ -215,14 +215,12 @@ def pair(query):
     "launch",
     [
         lambda query: query.concurrent_composition(PURE, 1, [0.25, 0.25]),
-        lambda query: query.ordered_composition(PURE, 1, [pair(query), pair(query)]),
         lambda query: query.indexed_composition(PURE, 1, [pair(query), pair(query)]),
         lambda query: query.sparse_vector(PURE, 1, threshold=10, max_hits=2),
         lambda query: query.above_threshold(PURE, 1, threshold=10),
         lambda query: query.guess_and_check(PURE, 1, tolerance=10.0, max_hits=2),
         lambda query: query.compositor(2),
         lambda query: query.compositor(),
-        lambda query: query.analyst_quotas({"alice": 0.25, "bob": 0.25}),
         lambda query: query.parallel_composition(oc.c.by_column("age"), keys=[20, 30]),
         lambda query: query.frame_count().laplace(),
         lambda query: query.frame_count().laplace(scale=2.0),

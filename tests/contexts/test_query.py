@@ -1,4 +1,4 @@
-"""Children of a context: nested contexts under other measures, quotas, parts."""
+"""Children of a context: nested contexts under other measures, blocks, parts."""
 
 import inspect
 
@@ -167,35 +167,7 @@ def test_nesting_takes_at_most_100_trials(kind, inner, trials):
     assert len(trials) <= 100
 
 
-# --- quotas --------------------------------------------------------------------------------------
-
-
-@each_kind
-def test_quotas_are_contexts_side_by_side(kind):
-    open_, ask = context(kind), KINDS[kind][2]
-    analysts = open_.query().analyst_quotas({"alice": 1.0, "bob": 0.5}).release()
-    assert open_.current_privacy_loss() == 1.5
-    alice, bob = analysts["alice"], analysts("bob")
-    assert type(alice) is ConcurrentContext
-    assert analysts["alice"] is alice
-    for one in (alice, bob, alice, bob):
-        assert isinstance(ask(one.query(epsilon=0.25)), int)
-    assert (alice.remaining_privacy_loss(), bob.remaining_privacy_loss()) == (0.5, 0.0)
-    with pytest.raises(BudgetExceededError, match="quota 'bob'"):
-        ask(bob.query(epsilon=0.25))
-    assert isinstance(ask(alice.query(epsilon=0.5)), int)
-    with pytest.raises(InvalidValueError, match="no analyst is called 'eve'"):
-        analysts["eve"]
-    assert open_.current_privacy_loss() == 1.5
-
-
-def test_quotas_above_the_loss_of_the_query_are_refused():
-    query = context("frame").query(epsilon=1.0)
-    with pytest.raises(
-        InvalidValueError, match=r"^the query has the privacy loss 1\.0, which must"
-    ):
-        query.analyst_quotas({"alice": 1.0, "bob": 0.5})
-    query.analyst_quotas({"alice": 0.5, "bob": 0.5}).release()
+# --- blocks --------------------------------------------------------------------------------------
 
 
 def test_a_block_filter_is_charged_once_at_release():
@@ -217,21 +189,6 @@ def test_a_block_filter_is_charged_once_at_release():
         root([1], count)
     with pytest.raises(InvalidValueError, match=r"^the query has the privacy loss 0\.5"):
         open_.query(epsilon=0.5).block_filter(1.0, weeks, [1, 2])
-
-
-def test_quotas_on_a_plan():
-    open_ = context("frame")
-    plan = open_.query(epsilon=1.0).filter(pl.col("n") > 2)
-    alice = plan.analyst_quotas({"alice": 1.0}).release()["alice"]
-    noisy = alice.query(epsilon=1.0).select(dp.len(signed=True)).release().collect().item()
-    assert abs(noisy - 100) < 60  # 10^-26
-
-
-def test_a_quota_nests_further():
-    alice = context("frame").query().analyst_quotas({"alice": 1.0}).release()["alice"]
-    nested = alice.query(epsilon=0.5).compositor(2).release()
-    nested.query().select(dp.len(signed=True)).release()
-    assert alice.remaining_privacy_loss() == 0.5
 
 
 # --- parts ---------------------------------------------------------------------------------------

@@ -281,7 +281,6 @@ def test_a_sparse_vector_is_asked_by_queries_of_the_context(visits):
         lambda query: query.guess_and_check(PURE, 1, tolerance=10.0, max_hits=2),
         lambda query: query.compositor(2),
         lambda query: query.compositor(),
-        lambda query: query.analyst_quotas({"alice": 0.25, "bob": 0.25}),
         lambda query: query.group_truncate("zone", 1).parallel_composition(
             oc.c.by_column("zone"), keys=ZONES
         ),
@@ -301,16 +300,6 @@ def test_linear_queries_are_asked_of_counts(visits):
     assert answers([[1.0, 1.0, 0.0, 0.0]])[0] == pytest.approx(40, abs=1)
     assert answers([[1.0, 1.0, 1.0, 1.0]])[0] == pytest.approx(60, abs=1)
     assert open_.current_privacy_loss() == pytest.approx(2e7)
-
-
-def test_quotas_are_contexts_on_the_table(visits):
-    open_ = context(visits, dp.loss_of(epsilon=1.0))
-    analysts = open_.query().analyst_quotas({"alice": 0.5, "bob": 0.25}).release()
-    for name, quota in (("alice", 0.5), ("bob", 0.25)):
-        analysts[name].query(epsilon=quota).truncate(1).count().laplace().release()
-        with pytest.raises(BudgetExceededError, match=name):
-            analysts[name].query(epsilon=quota).truncate(1).count().laplace().release()
-    assert open_.current_privacy_loss() == 0.75
 
 
 def test_parts_are_contexts_on_the_table(visits):

@@ -47,18 +47,15 @@ FED = {
         lambda: oc.c.make_indexed_composition(*bits(), PURE, 1, [counter(), counter()]),
         lambda child: (child((0, None)), child((1, None))),
     ),
-    "ordered": (
-        lambda: oc.c.make_ordered_composition(*bits(), PURE, 1, [counter(), counter()]),
-        lambda child: (child(None), child(None)),
-    ),
     "indexed, bounded and postprocessed": (
         lambda: oc.c.make_bounded_interactive(
-            oc.c.make_null_query_extension(
-                oc.c.make_indexed_composition(*bits(), PURE, 1, [counter(), counter()])
+            oc.c.make_interactive_postprocessing(
+                oc.c.make_indexed_composition(*bits(), PURE, 1, [counter(), counter()]),
+                lambda *now: now,
             ),
             99,
         ),
-        lambda child: (child((1, (0, None))), child((1, (1, None)))),
+        lambda child: (child((0, None)), child((1, None))),
     ),
     "native composition": (
         lambda: dp.c.make_composition([counter(), counter()]),
@@ -122,7 +119,6 @@ def test_compositions_on_a_stream_are_not_wrapped():
     for composition in (*compositions, oc.c.cast(compositor(), ZCDP)):
         for wrap in (
             oc.c.make_interactive,
-            oc.c.make_null_query_extension,
             lambda one: oc.c.make_bounded_interactive(one, 5),
             lambda one: oc.c.make_interactive_postprocessing(one, lambda *now: now),
             lambda one: oc.c.make_indexed_composition(*bits(), one.output_measure, 1, [one]),
@@ -140,7 +136,6 @@ def test_mechanisms_on_data_as_they_are_refuse_a_stream():
         lambda: oc.m.make_guess_and_check(
             *bits(), PURE, 1, scale=1.0, tolerance=1, max_hits=1, sensitivity=1
         ),
-        lambda: oc.c.make_analyst_quotas(odometer(), 1, {"ann": 1.0}),
     ):
         with pytest.raises(InvalidTypeError, match="is a stream, whose items come later"):
             make()

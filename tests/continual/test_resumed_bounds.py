@@ -110,7 +110,6 @@ WRAPPERS = {
     "interactive": oc.c.make_interactive,
     "bounded": lambda one: oc.c.make_bounded_interactive(one, 99),
     "postprocessed": lambda one: oc.c.make_interactive_postprocessing(one, identity),
-    "null query": oc.c.make_null_query_extension,
     "indexed": lambda one: oc.c.make_indexed_composition(*bits(), PURE, 1, [one]),
     "part": lambda one: oc.c.make_parallel_continual(*bits(), bool, {True: one}),
     "clamp": lambda one: oc.t.make_stream_clamp(*bits(), bits()[0]) >> one,
@@ -152,9 +151,7 @@ def test_nor_inside_a_machine_of_ones_own():
 
 NOT_RESUMABLE = {
     "postprocessed": lambda: oc.c.make_interactive_postprocessing(counter(), identity),
-    "null query": lambda: oc.c.make_null_query_extension(counter()),
     "indexed": lambda: oc.c.make_indexed_composition(*bits(), PURE, 1, [counter()]),
-    "ordered": lambda: oc.c.make_ordered_composition(*bits(), PURE, 1, [counter()]),
     "parts": lambda: oc.c.make_parallel_continual(*bits(), bool, {True: counter()}),
     "shared": lambda: oc.c.make_concurrent_continual(
         oc.make_concurrent_composition(*bits(), PURE, 1, [1.0])

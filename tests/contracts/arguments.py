@@ -599,8 +599,6 @@ for operator in ("__le__", "__eq__", "__lt__", "__ge__", "__gt__"):
     )
 case("group_tcdp", size=(4, "count"))
 case("subsampled_tcdp", sample_size=(1000, "count"), population=(10**6, "count"))
-case("mutual_information")
-case("bad_event_probability", probability=(1e-10, "probability"))
 case("fixed_renyi_divergence", alpha=(8.0, "order"))
 case("truncated_concentrated_divergence")
 for name in ("gaussian_tradeoff", "tradeoff", "event_change", "event_presence"):
@@ -919,11 +917,6 @@ for title, measure, d_out, kind in (
         d_out=(d_out, kind),
     )
 case("make_limited", then=lambda made: FILTER([1, 2])(made)(COUNT))
-case(
-    "make_analyst_quotas",
-    then=lambda made: used(made)([1, 2]),
-    quotas=({"alice": 1.0, "bob": 0.5}, "mapping"),
-)
 OF_BLOCKS = [1, 2]
 
 
@@ -945,8 +938,6 @@ case(
     ledger=(None, "None"),
     opaque_errors=(False, "flag"),
 )
-QUOTAS = oc.c.make_analyst_quotas(ODOMETER, 1, {"alice": 1.0, "bob": 0.5})
-case("AnalystQuotas.coalition", QUOTAS.coalition, names=(["bob"], "list of text"))
 case("make_filter_to_odometer", measurement=(FILTER, "measurement"))
 case(
     "make_chain_ot",
@@ -1048,13 +1039,11 @@ case(
     of=(None, "None or callable or text"),
 )
 maker("indexed_composition", VECTOR)
-maker("ordered_composition", VECTOR)
-for name in ("interactive", "null_query_extension"):
-    case(
-        f"make_{name}",
-        lambda name=name, **given: used(PUBLIC[f"make_{name}"](**given)),
-        measurement=(COUNT, "measurement"),
-    )
+case(
+    "make_interactive",
+    lambda **given: used(oc.c.make_interactive(**given)),
+    measurement=(COUNT, "measurement"),
+)
 case("make_bounded_interactive", then=lambda made: used(made)([1])(None), max_messages=(3, "count"))
 case("make_private_selection", mean_runs=(5.0, "above 1"))
 
@@ -1956,7 +1945,6 @@ HANDLES = {
     "filter": lambda: BIG([1, 2]),
     "compositor": lambda: oc.make_concurrent_composition(*VECTOR, PURE, 1, [0.5] * 99)([1, 2]),
     "native mode": lambda: dp.c.make_adaptive_composition(*VECTOR, PURE, 1, [1e6])([1, 2])(BIG),
-    "quota": lambda: oc.c.make_analyst_quotas(ODOMETER, 1, {"alice": 1e6})([1, 2])("alice"),
     "with a ledger": lambda: _with_ledger(),
     "chained": lambda: (
         dp.t.make_user_transformation(*VECTOR, *VECTOR, lambda rows: rows, lambda d_in: d_in)
@@ -2054,7 +2042,6 @@ for name, fresh in HANDLES.items():
 for name, made in {
     "odometer": ODOMETER,
     "filter": FILTER,
-    "quotas": QUOTAS,
     "cast": oc.c.cast(COUNT, ZCDP),
 }.items():
     case(f"{name}.invoke", made.invoke, arg=([1, 2], "anything"))
@@ -2070,12 +2057,6 @@ case(
     "odometer.__rshift__",
     lambda postprocessor: ODOMETER >> postprocessor,
     postprocessor=(str, "callable or transformation"),
-)
-on_handle(
-    "quotas()", lambda: QUOTAS([1, 2]), lambda handle, analyst: handle(analyst), analyst=("alice",)
-)
-on_handle(
-    "quotas[]", lambda: QUOTAS([1, 2]), lambda handle, analyst: handle[analyst], analyst=("alice",)
 )
 BLOCKS = oc.c.make_block_filter(
     ODOMETER, 1, 1e6, blocks=oc.c.by_key(lambda record: record), keys=[1, 2, 3]
@@ -2268,12 +2249,6 @@ on_handle(
     lambda handle, index: handle((index, None)),
     index=(1, "whole"),
 )
-on_handle(
-    "null query extension()",
-    lambda: oc.c.make_null_query_extension(COUNT)([1]),
-    lambda handle, query: handle(query),
-    query=((1, None),),
-)
 CHILD = dp.c.make_adaptive_composition(*VECTOR, PURE, 1, [2.0] * 999)
 on_handle(
     "child()",
@@ -2437,7 +2412,7 @@ NO_ARGUMENTS = {
     "Description", "tables.Estimate", "install", "swapped_in", "uninstall",  # answers; nothing
     "tables.Answer",  # checked where it is used
     "Calibration",  # what a search returns
-    "AnalystQuotas", "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
+    "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
     "tables.Table", "tables.Table.ask", "tables.Table.ask_keys", "tables.Table.derived",
     "tables.Table.joined",

@@ -894,14 +894,6 @@ def _indexed(case: Case, count: int = 1) -> Case:
     return behind(case, made, lambda message: (0, message))
 
 
-def _ordered(case: Case) -> Case:
-    d_in, _ = measured(case)
-    made = oc.c.make_ordered_composition(
-        *case.space, case.measure, d_in, [case.what], **orders_of(case)
-    )
-    return behind(case, made)
-
-
 CAST_TO = {
     "pure": dp.zero_concentrated_divergence,
     "approximate": oc.tradeoff,
@@ -1095,14 +1087,6 @@ def _back_to_odometer(case: Case) -> Case:
     return on(case, oc.c.make_filter_to_odometer(in_filter(case)))
 
 
-def quotas(case: Case, **options: Any) -> Case:
-    d_in, loss = budget_of(case)
-    made = oc.c.make_analyst_quotas(
-        odometer_for(case), d_in, {"ann": loss}, **orders_of(case), **options
-    )
-    return on(case, made, key="ann")
-
-
 def in_blocks(case: Case) -> Case:
     loss = map_of(case.what)(1) if isinstance(case.what, Measurement) else budget_of(case)[1]
     made = oc.c.make_block_filter(
@@ -1241,19 +1225,8 @@ WRAPPERS: tuple[Wrapper, ...] = (
     Wrapper(
         "counting", Role.WRAPPER, (), _postprocessing(counting, 0), same_map=True, protocol=True
     ),
-    Wrapper(
-        "null query",
-        Role.WRAPPER,
-        ("make_null_query_extension",),
-        lambda case: behind(
-            case, oc.c.make_null_query_extension(case.what), lambda message: (1, message)
-        ),
-        same_map=True,
-        protocol=True,
-    ),
     Wrapper("indexed", Role.COMBINATOR, _both("indexed_composition"), _indexed, protocol=True),
     Wrapper("indexed, two", Role.COMBINATOR, (), partial(_indexed, count=2), protocol=True),
-    Wrapper("ordered", Role.COMBINATOR, _both("ordered_composition"), _ordered, protocol=True),
     Wrapper(
         "cast to itself",
         Role.CAST,
@@ -1354,7 +1327,6 @@ WRAPPERS: tuple[Wrapper, ...] = (
     Wrapper("in a filter", Role.COMBINATOR, ("make_concurrent_filter",), _larger(in_filter)),
     Wrapper("in a filter that halts", Role.COMBINATOR, (), _larger(in_filter, halt=True)),
     Wrapper("in a composition", Role.COMBINATOR, (), _larger(in_composition)),
-    Wrapper("in a quota", Role.COMBINATOR, ("make_analyst_quotas", "AnalystQuotas"), quotas),
     Wrapper("in blocks", Role.COMBINATOR, ("make_block_filter",), in_blocks),
     Wrapper("in a limit on blocks", Role.COMBINATOR, (), _limit_on_blocks),
     Wrapper("in a limit", Role.COMBINATOR, ("make_limited",), _limit),
@@ -1441,7 +1413,6 @@ PLAIN: dict[str, str] = {
     **dict.fromkeys(
         (
             "accept_advisories",
-            "bad_event_probability",
             "composition_measure",
             "counter_nodes",
             "counter_rmse",
@@ -1454,7 +1425,6 @@ PLAIN: dict[str, str] = {
             "launches_admitted",
             "loss_of",
             "most_steps",
-            "mutual_information",
             "optimal_composition",
             "register",
             "smallest_scale",
@@ -1479,7 +1449,6 @@ TAKES_ODOMETERS = frozenset(
         "in a filter",
         "in a filter that halts",
         "in a composition",
-        "in a quota",
         "in a limit",
         "in a context",
         "on a stream's filter",

@@ -37,7 +37,7 @@ OWN = {  # callable, and what they raise of their own is the caller's
     "class Measurement", "class TradeoffFunction", "partial constructor", "then_counter",
     "filter's handle", "counter's handle", "null Odometer", "measurement on a bool", "measurement",
     "odometer's handle", "machine", "filter", "compositor", "counter", "native odometer",
-    "native queryable", "quotas", "odometer", "transformation",
+    "native queryable", "odometer", "transformation",
     "lambda *_: callable", "lambda *_: array", "null odometer", "null measurement of ours",
     "null Transformation", "null Measurement",
 }  # fmt: skip

@@ -285,7 +285,6 @@ OURS: dict[str, Callable[[], Any]] = {
         oc.integer_stream(0, 1), oc.event_presence(), dp.max_divergence(), 2.0
     )([]),
     "then_counter": lambda: oc.m.then_counter(dp.max_divergence(), 2.0),
-    "quotas": lambda: oc.c.make_analyst_quotas(_odometer(), 1, {"a": 1.0}),
     "stream": lambda: oc.integer_stream(0, 1),
     "stream of records": lambda: oc.record_stream("any", lambda record: True),
     "tCDP": lambda: oc.truncated_concentrated_divergence(8.0),

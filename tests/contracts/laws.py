@@ -400,7 +400,7 @@ def bad_queries(innermost: Case) -> Iterator[tuple[str, Any]]:
 # --- i. queries with a name ------------------------------------------------------------------
 
 NAMED = {"read": None, "synthetic": "synthetic"}
-KEYS = ("ann", 0, 1)  # of quotas, and of parts
+KEYS = (0, 1)  # of parts
 
 
 def a_query_with_a_name_is_its_message(recipe: Recipe) -> Iterator[str]:

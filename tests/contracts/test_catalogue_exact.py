@@ -188,25 +188,11 @@ def in_composition(children):
     return launching(oc.make_concurrent_composition(*table(), PURE(), 1, shares), children)
 
 
-def in_quotas(children):
-    odometer = oc.make_concurrent_odometer(*table(), PURE())
-    names = [f"analyst {index}" for index in range(len(children))]
-    made = oc.c.make_analyst_quotas(odometer, 1, dict.fromkeys(names, EPSILON))
-    return made, lambda root: [
-        ask(root(name)(one)) for name, one in zip(names, children, strict=True)
-    ]
-
-
 def indexed(children):
     made = oc.c.make_indexed_composition(*table(), PURE(), 1, children)
     return made, lambda root: [
         lambda query, index=index: root((index, query)) for index in range(len(children))
     ]
-
-
-def ordered(children):
-    made = oc.c.make_ordered_composition(*table(), PURE(), 1, children)
-    return made, lambda root: [root] * len(children)
 
 
 def parallel(children):
@@ -237,9 +223,7 @@ def nested(children):
 SIDE_BY_SIDE = (
     in_filter,
     in_composition,
-    in_quotas,
     indexed,
-    ordered,
     parallel,
     natively,
     nested,

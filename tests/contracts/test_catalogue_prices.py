@@ -149,10 +149,6 @@ def filter_of(case):
     return oc.make_concurrent_filter(odometer_for(case), 1, WHOLE_BUDGET)(case.data)
 
 
-def quota_of(case):
-    return oc.c.make_analyst_quotas(odometer_for(case), 1, {"ann": WHOLE_BUDGET})(case.data)("ann")
-
-
 def child_odometer_of(case):
     return odometer_for(case)(case.data)(odometer_for(case))
 
@@ -178,7 +174,6 @@ def stream_of(case):
 
 ROOTS = {
     "filter": filter_of,
-    "quota": quota_of,
     "child odometer": lambda case: asked(child_odometer_of(case)),
     "context": InContext,
     "stream": lambda case: asked(stream_of(case)),

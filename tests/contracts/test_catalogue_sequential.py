@@ -27,7 +27,6 @@ from .catalogue import (
     is_ours,
     map_of,
     odometer_for,
-    quotas,
     release_on,
 )
 from .laws import is_measurement
@@ -216,14 +215,6 @@ def test_the_next_launch_closes_what_is_wrapped_twice(outer):
 HALTS = next(one for one in WRAPPERS if one.name == "in a filter that halts")
 
 
-def quota(case):
-    """A quota that halts."""
-    return quotas(case, halt=True)
-
-
-HALTING = (HALTS, Wrapper("in a quota that halts", None, (), quota))
-
-
 def open_after_a_refusal(recipe):
     """What answers after a filter that halts has refused."""
     cases = recipe.cases()
@@ -257,14 +248,13 @@ HALTED = [
 ]
 
 
-@pytest.mark.parametrize("halting", HALTING, ids=lambda one: one.name)
 @pytest.mark.parametrize(
     "other",
     [(), *((one,) for one in SHORT if one.name != "remembering")],
     ids=lambda one: one[0].name if one else "alone",
 )
-def test_a_filter_that_halts_closes_all(halting, other):
-    recipes = [Recipe((*other, halting), one) for one in HALTED]
+def test_a_filter_that_halts_closes_all(other):
+    recipes = [Recipe((*other, HALTS), one) for one in HALTED]
     assert [one for recipe in recipes for one in open_after_a_refusal(recipe)] == []
 
 

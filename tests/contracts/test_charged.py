@@ -119,11 +119,6 @@ def leased(opaque, path):
     return Place(block, lambda: block.paid - block.unspent, prepaid=True)
 
 
-def a_quota(opaque, path):
-    handle = oc.c.make_analyst_quotas(odometer(opaque), 1, {"a": 1.0, "b": 1.0})(ROWS)["a"]
-    return Place(handle, handle.privacy_loss)
-
-
 def sequential(opaque, path):
     measure = dp.approximate(dp.zero_concentrated_divergence())
     root = oc.make_concurrent_filter(odometer(opaque, measure), 1, (1.0, 1e-6))(ROWS)
@@ -158,7 +153,6 @@ PLACES = [
     a_block,
     prepaid,
     leased,
-    a_quota,
     sequential,
     on_a_ledger,
     a_limit_on_a_ledger,

@@ -94,9 +94,8 @@ def test_a_launch_whose_file_has_gone_is_refused_and_not_charged(opened):
     [
         lambda query: query.compositor().release(),
         lambda query: query.filter(pl.col("age") > 1).compositor().release(),
-        lambda query: query.analyst_quotas({"alice": 0.5}).release()["alice"],
     ],
-    ids=["compositor", "on a plan", "quota"],
+    ids=["compositor", "on a plan"],
 )
 def test_children_are_refused_likewise(opened, child):
     path, context = opened

@@ -132,7 +132,6 @@ MADE = {
     "best rule": lambda: oc.make_concurrent_filter(
         odometer(oc.accumulators.best_rule((1.0, 1e-6), [(0.1, 0.0)]), APPROXIMATE), 1, (1.0, 1e-6)
     ),
-    "quotas": lambda: oc.c.make_analyst_quotas(odometer(), 1, {"alice": 0.5, "bob": 0.25}),
     "linear queries": lambda: oc.m.make_linear_queries(
         *SPACE, PURE, 1, 1.0, 4, np.eye(4), size=100
     ),
@@ -158,8 +157,6 @@ MADE = {
     "randomized response of values": lambda: oc.m.make_certified_randomized_response(
         ["a", "b", "c"], 0.75, PURE
     ),
-    "ordered": lambda: oc.c.make_ordered_composition(*SPACE, PURE, 1, [count(), count(1.0)]),
-    "null query": lambda: oc.c.make_null_query_extension(MADE["interactive"]()),
     "parallel": lambda: oc.c.make_parallel_composition(
         *SPACE, oc.c.by_values({"low": [0, 1], "high": range(2, 5)}), {"low": count()}
     ),
@@ -675,13 +672,7 @@ HOSTILE = {
         "d_mids must have no mechanism",
     ),
     "a noisy curve in a mapping": (
-        call(
-            MODULE,
-            "make_analyst_quotas",
-            odometer=call(MODULE, "make_concurrent_odometer", **ON),
-            d_in=1,
-            quotas=call(MODULE, "mapping", items=[{"__tuple__": ["alice", COUNT]}]),
-        ),
+        [call(MODULE, "mapping", items=[{"__tuple__": ["alice", COUNT]}])],
         "items must have no mechanism",
     ),
     "a transformation as a key": (

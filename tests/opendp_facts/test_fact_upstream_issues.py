@@ -11,10 +11,10 @@ ZCDP = dp.zero_concentrated_divergence()
 APPROXIMATE = dp.approximate(PURE)
 
 OURS = """
-analyst_quotas certified_gaussian certified_geometric certified_laplace
+certified_gaussian certified_geometric certified_laplace
 concurrent_composition concurrent_filter concurrent_odometer continual_alarm continual_counter
 continual_histogram continual_window guess_and_check indexed_composition individual_filter
-interactive_above_threshold ordered_composition parallel_composition
+interactive_above_threshold parallel_composition
 private_multiplicative_weights projected_queries sparse_vector
 """
 LACKING = {

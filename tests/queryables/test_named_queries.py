@@ -150,14 +150,6 @@ def test_a_part_is_opened_by_its_key(space):
         handle["middle"]
 
 
-def test_a_quota_is_opened_by_its_analyst(space):
-    odometer = oc.make_concurrent_odometer(*space, PURE)
-    analysts = oc.c.make_analyst_quotas(odometer, 1, {"alice": 1.0, "bob": 0.5})([1, 2])
-    assert analysts["bob"] is analysts("bob")
-    with pytest.raises(InvalidValueError, match="no analyst is called 'eve'"):
-        analysts["eve"]
-
-
 def test_a_part_of_a_stream_is_opened_by_its_key():
     parity = oc.c.make_parallel_continual(
         *BITS, lambda item: item, {0: COUNTERS["counter"], 1: COUNTERS["window"]}
@@ -214,12 +206,13 @@ def test_a_limit_counts_methods_as_messages(space):
     synthetic.synthetic()
     with pytest.raises(MessageLimitError):
         synthetic.synthetic()
-    odometer = oc.make_concurrent_odometer(*space, PURE)
-    quotas = oc.c.make_analyst_quotas(odometer, 1, {"bob": 0.5})
-    analysts = oc.c.make_bounded_interactive(quotas, 1)([1, 2])
-    analysts["bob"](count(space))
+    parts = oc.c.make_parallel_composition(
+        *space, oc.c.by_values({"low": range(9)}), {"low": count(space)}
+    )
+    handle = oc.c.make_bounded_interactive(parts, 1)([1, 2])
+    handle["low"]
     with pytest.raises(MessageLimitError):
-        analysts["bob"]
+        handle["low"]
 
 
 def test_what_is_behind_a_stream_transformation_or_a_cast_is_read():
@@ -249,9 +242,7 @@ def test_a_protocol_of_its_own_has_no_methods(space):
 
     for made in (
         oc.c.make_interactive_postprocessing(inner, identity),
-        oc.c.make_null_query_extension(inner),
         oc.c.make_indexed_composition(*space, PURE, 1, [inner, inner]),
-        oc.c.make_ordered_composition(*space, PURE, 1, [inner, inner]),
     ):
         assert has(made([1, 2])) == set()
         # nor what passes its messages on

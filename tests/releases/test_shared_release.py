@@ -123,7 +123,6 @@ def test_a_release_has_no_bound_of_its_own(space):
     for bound in (
         lambda: oc.make_concurrent_filter(made, 1, 1.0),
         lambda: oc.c.make_limited(made, 1, 1.0, label="a"),
-        lambda: oc.c.make_analyst_quotas(made, 1, {"a": 1.0}),
     ):
         with pytest.raises(InvalidTypeError, match="shared release"):
             bound()

@@ -1,4 +1,4 @@
-"""Contexts on tables, on each engine: answers, children, parts, quotas, refusals and failures."""
+"""Contexts on tables, on each engine: answers, children, parts, refusals and failures."""
 
 import threading
 
@@ -63,17 +63,12 @@ def test_children_on_a_stored_truncation(visits):
     assert on.current_privacy_loss() == 1e11
 
 
-def test_parts_and_quotas(visits):
+def test_parts(visits):
     on = context(visits).query(epsilon=1e11).group_truncate("zone", 1, 3).compositor().release()
     by = oc.c.by_column("zone")
     parts = on.query(epsilon=1e10).parallel_composition(by, keys=ZONES).release()
     found = [parts[zone].query(epsilon=1e9).count().laplace().release() for zone in ZONES]
     assert found == [30, 30, 0]
-    quotas = context(visits).query(epsilon=1e11).analyst_quotas(quotas={"ann": 1e10, "bob": 2e10})
-    held = quotas.release()
-    assert held["ann"].query(epsilon=1e9).distinct_units().laplace().release() == 20
-    with pytest.raises(BudgetExceededError):
-        held["ann"].query(epsilon=1e11).distinct_units().laplace().release()
 
 
 def test_threads_ask_side_by_side(visits):

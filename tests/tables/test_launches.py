@@ -1,4 +1,4 @@
-"""Tables in pipelines: filters, sparse vector, parts, quotas, ledgers, linear queries, threads."""
+"""Tables in pipelines: filters, sparse vector, parts, ledgers, linear queries, threads."""
 
 import itertools
 import math
@@ -158,18 +158,6 @@ def test_linear_queries_on_counts_of_a_table(visits, bounded):
         counts >> oc.m.then_private_multiplicative_weights(PURE, 3, 1.0, universe=keys, queries=1)
     with pytest.raises(InvalidValueError, match="as many cells"):
         counts >> oc.m.then_projected_queries(zcdp, 3, [1.0], universe=keys[1:], size=60)
-
-
-def test_quotas_on_a_table(visits, bounded):
-    odometer = bounded.output_space >> oc.then_concurrent_odometer(PURE)
-    quotas = oc.c.make_analyst_quotas(odometer, 1, {"ann": 0.5, "bob": 0.5})
-    handles = (bounded >> quotas)(visits)
-    half = noisy(bounded.output_space, oc.t.then_table_count(), scale=6.0)
-    ann = handles["ann"]
-    ann(half)
-    with pytest.raises(BudgetExceededError):
-        ann(half)
-    assert handles["bob"](half) is not None
 
 
 def test_a_ledger_keeps_the_charges_of_a_table(visits, bounded, tmp_path):

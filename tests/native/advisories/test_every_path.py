@@ -93,7 +93,6 @@ WRAPPED = {
     "composed by OpenDP": lambda: dp.c.make_composition([bad(), good()]),
     "postprocessed here": lambda: oc.c.make_interactive_postprocessing(bad(), lambda one: one),
     "indexed": lambda: oc.c.make_indexed_composition(*SPACE, ZCDP, 1, [good(), bad()]),
-    "extended": lambda: oc.c.make_null_query_extension(bad()),
 }
 
 
@@ -276,16 +275,10 @@ AROUND = {
         head >> one, lambda answer: answer
     ),
     "interactive": lambda head, one: oc.c.make_interactive(head >> one >> len),
-    "extended": lambda head, one: oc.c.make_null_query_extension(
-        dp.c.make_composition([head >> one])
-    ),
     "selected": lambda head, one: oc.c.make_private_selection(
         head >> one >> len, mean_runs=2, score=len
     ),
     "indexed": lambda head, one: oc.c.make_indexed_composition(
-        head.input_domain, head.input_metric, PURE, 2, [head >> one]
-    ),
-    "ordered": lambda head, one: oc.c.make_ordered_composition(
         head.input_domain, head.input_metric, PURE, 2, [head >> one]
     ),
 }
