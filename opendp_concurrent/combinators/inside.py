@@ -5,8 +5,8 @@ from __future__ import annotations
 from opendp.mod import Domain, Measurement, Metric
 
 from ..errors import InvalidTypeError, SpaceMismatchError
-from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement
-from ..queryables.stream_domain import is_stream
+from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement, takes_stream
+from ..queryables.stream_domain import NOT_CONTINUAL, is_stream, same_domain
 from ..types import Argument
 from . import guards
 
@@ -27,10 +27,13 @@ def check_static(input_domain: Domain) -> None:
 
 
 def check_inside(name: str, measurement: Measurement) -> None:
-    """Raise for measurements that cannot be wrapped: checkpoints, and compositions on a stream.
+    """Raise for measurements that cannot be wrapped.
 
-    Updates to the wrapper would not reach the children of a wrapped composition.
+    These are checkpoints, and on a stream what does not receive its updates: updates to the wrapper
+    would not reach the children of a wrapped composition.
     """
+    if is_stream(measurement.input_domain) and not takes_stream(measurement):
+        raise InvalidTypeError(f"{name} {NOT_CONTINUAL}")
     if not isinstance(measurement, ConcurrentMeasurement):
         return
     if measurement.checkpointed:
@@ -47,7 +50,7 @@ def check_measurement_on(
 ) -> Measurement:
     """Return the measurement if it has this domain and metric, or raise."""
     one = check_measurement(name, measurement)
-    if one.input_domain != input_domain:
+    if not same_domain(one.input_domain, input_domain):
         raise SpaceMismatchError(f"{name}.input_domain", input_domain, one.input_domain)
     if one.input_metric != input_metric:
         raise SpaceMismatchError(f"{name}.input_metric", input_metric, one.input_metric)

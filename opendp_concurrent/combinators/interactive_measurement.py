@@ -25,8 +25,10 @@ from ..queryables.mechanism import (
     inside,
     interactive,
     may_feed_many,
+    takes_stream,
 )
 from ..queryables.session import validate_d_in
+from ..queryables.stream_domain import is_stream
 from ..types import Distance, Loss
 from .chain import check_no_stream, make_chain_ot
 
@@ -95,6 +97,8 @@ def make_measurement(
         checkpointed |= other.checkpointed
         can_resume = can_resume or other.can_resume
         many = may_feed_many(around)
+    elif around is not None and is_stream(input_space[0]):
+        takes_updates |= takes_stream(around)
     what = Inside(
         housed_spawn,
         checked_map,

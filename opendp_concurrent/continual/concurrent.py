@@ -31,7 +31,7 @@ from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, ch
 from ..queryables.named_queries import answering, queries_of
 from ..queryables.root import ConcurrentCompositionQueryable
 from ..queryables.stream import Feed, Meter, Stream, start_of
-from ..queryables.stream_domain import MESSAGES
+from ..queryables.stream_domain import MESSAGES, same_domain
 from ..queryables.stream_handles import FedQueryable, QueryOnlyQueryable, query_side
 from ..queryables.updates import DataMessage, Update, Updates
 from ..types import Answer, Data, Distance, Item, ItemSequence, Loss, Query
@@ -195,7 +195,7 @@ class _Fit:
         """
         if self.limit is None or isinstance(query, ConcurrentMeasurement):
             return
-        if not isinstance(query, Measurement) or query.input_domain != self._domain:
+        if not isinstance(query, Measurement) or not same_domain(query.input_domain, self._domain):
             return  # the root refuses it
         branch = Branch(self.limit)
         self.check_fed(run(query, branch.token(self._domain.carrier_type)), branch)

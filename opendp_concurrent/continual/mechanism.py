@@ -43,7 +43,10 @@ class ContinualMachine(Protocol):
         """Take the item of the next step, or None."""
 
     def update_all(self, items: ItemSequence) -> None:
-        """Take the items of the next steps: a sequence, or an array of integers."""
+        """Take the items of the next steps: a list of Python's own items and None.
+
+        A counter of this package gets an array of integers where there is no None.
+        """
 
     def ask(self, query: Query) -> Answer:
         """Answer a query, or raise and change nothing."""
@@ -72,7 +75,7 @@ class Checked:
         *,
         of_user: bool = False,
     ) -> None:
-        self._call = let_in if of_user else _call  # a user's machine may run long
+        self._of_user, self._call = of_user, let_in if of_user else _call  # it may run long
         self._machine, self._items, self._horizon = machine, items, horizon
         self._behind = getattr(machine, "room", None)  # of a transformation
         self._steps, self._halted, self.name = 0, False, name
@@ -103,7 +106,7 @@ class Checked:
         items = check_items(items)
         count = len(items)
         self._room(count)
-        array = self._array(items)
+        array = None if self._of_user else self._array(items)
         self._take(
             self._machine.update_all,
             [self._valid(one) for one in items] if array is None else array,

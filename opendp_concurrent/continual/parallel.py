@@ -31,13 +31,12 @@ from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement, run
 from ..queryables.named_queries import PARTS
 from ..queryables.stream import start_of
+from ..queryables.stream_domain import NOT_CONTINUAL
 from ..queryables.updates import Update, Updates
 from ..types import Answer, Item, ItemSequence, Query
 from .concurrent import Branch
 from .mechanism import Checked, hand_out
 from .stream import items_of, require_events, whole_distance
-
-NOT_CONTINUAL = "must be a continual mechanism"
 
 
 class _Parts:
@@ -148,8 +147,6 @@ def make_parallel_continual(
         name = f"measurements[{part!r}]"
         check_inside(name, check_measurement_on(name, one, input_domain, input_metric))
         known = composition_measure(one.output_measure)
-        if isinstance(one, ConcurrentMeasurement) and not one.takes_updates:
-            raise InvalidTypeError(f"{name} {NOT_CONTINUAL}")
         if not known.adaptive_updates:
             raise UnsupportedMeasureError(
                 f"{name} is under {known.name}: with adaptive updates the loss of "

@@ -31,6 +31,7 @@ from ..types import Distance, Item
 LARGEST_ITEM = 2**31
 SHOWN = 80  # letters of names of categories
 INTEGERS = (int, np.integer, np.bool_)
+NUMPYS = (np.number, np.bool_, np.str_, np.bytes_)
 Contributed = Annotated[int, checks.at_most(2**62, "no stream has more steps")]
 
 
@@ -82,7 +83,7 @@ class Categories(StreamItems):
 class Records(StreamItems):
     """Items of any kind.
 
-    :ivar name: identifies the kind; streams with equal names can be chained
+    :ivar name: what they are called
     :ivar member: whether a value is an item
     """
 
@@ -92,12 +93,6 @@ class Records(StreamItems):
     def holds(self, item: Item) -> bool:
         """Whether this is an item."""
         return bool(self.member(item))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Records) and self.name == other.name
-
-    def __hash__(self) -> int:
-        return hash(self.name)
 
 
 Items = Integers | Categories | Records
@@ -111,7 +106,7 @@ INVALID = _Invalid()
 
 
 def valid_item(items: Items, item: Item) -> Any:
-    """Return the item, with integers as Python's (NumPy's overflow); None stays None.
+    """Return the item, with NumPy's numbers and texts as Python's; None stays None.
 
     :return: ``INVALID`` for a value that is not an item. If the check of a value raises, the value
         is not an item, on every stream
@@ -121,7 +116,9 @@ def valid_item(items: Items, item: Item) -> Any:
     if type(item) is int and type(items) is Integers and items.lower <= item <= items.upper:
         return item
     try:
-        if not isinstance(items, Records) and isinstance(item, INTEGERS):
+        if isinstance(item, NUMPYS):
+            item = item.item()
+        if not isinstance(items, Records) and isinstance(item, int):
             item = int(item)
         elif isinstance(items, Categories) and isinstance(item, str):
             item = str.__str__(item)
@@ -207,7 +204,9 @@ def record_stream(name: str, member: Callable[[Any], bool]) -> Domain:
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param name: identifies the kind; streams with equal names can be chained
+    Streams of records are equal if both the name and ``member`` are.
+
+    :param name: says what the records are
     :param member: whether a value is a record; no, if it raises. Other updates halt the mechanism;
         neighbouring streams have records only [HSV25, Definition 3.1]
     :return: a domain whose only initial dataset is the empty stream, ``[]``
@@ -216,11 +215,11 @@ def record_stream(name: str, member: Callable[[Any], bool]) -> Domain:
     :example:
 
     >>> oc.record_stream("visits", lambda record: isinstance(record, dict))
-    Stream(visits)
+    Stream(records 'visits')
     """
     checks.text(name=name)
     checks.function(member=member)
-    return _stream(name, Records(name, member))
+    return _stream(f"records {name!r}", Records(name, member))
 
 
 def items_of(input_domain: Domain, name: str = "input_domain") -> Items:

@@ -16,7 +16,7 @@ from ..arguments.provenance import Unrecorded, recorded
 from ..combinators.constructor import constructor
 from ..combinators.inside import check_inside
 from ..combinators.interactive_measurement import make_measurement
-from ..errors import InvalidTypeError, InvalidValueError
+from ..errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
 from ..failures import pass_interrupt
 from ..native import opendp as _native
 from ..queryables.child import adopt
@@ -35,6 +35,7 @@ from ..queryables.saved import (
     whole,
 )
 from ..queryables.stream import Stream, start_of
+from ..queryables.stream_domain import same_domain
 from ..queryables.stream_handles import query_side
 from ..queryables.updates import Room, Update, Updates
 from ..types import Answer, Data, Distance, Item, ItemSequence, Json, Query
@@ -54,7 +55,7 @@ from .users import from_json, to_json
 
 LOGGER = logging.getLogger("opendp_concurrent.continual")
 PerItem = Callable[[Any], Any]
-NOT_CONTINUAL = (
+NOT_CHAINED = (
     "a stream transformation must be chained to a continual mechanism with >>; wrap a "
     "composition in make_concurrent_continual first, so that its children receive the "
     "transformed items"
@@ -72,13 +73,14 @@ class StreamTransformation(Transformation):
     def __rshift__(self, other: Any) -> Any:
         if isinstance(other, StreamTransformation):
             (first, told), (second, also) = _of(self), _of(other)
+            _check_fits(self, other)
             return _transformation(
                 super().__rshift__(other), _after(first, second), f"{told} >> {also}"
             )
         if isinstance(other, Odometer):
-            raise InvalidTypeError(NOT_CONTINUAL)
+            raise InvalidTypeError(NOT_CHAINED)
         if isinstance(other, ConcurrentMeasurement) and other.composes:
-            raise InvalidTypeError(NOT_CONTINUAL)
+            raise InvalidTypeError(NOT_CHAINED)
         if isinstance(other, Measurement):
             return chain_stream(other, self)
         return super().__rshift__(other)
@@ -98,6 +100,13 @@ def _of(transformation: Transformation) -> Inside:
             "oc.t.make_stream_clamp returns"
         )
     return inside
+
+
+def _check_fits(first: Transformation, second: Any) -> None:
+    """Raise if the items of two streams differ, even if their names are equal."""
+    output, expected = first.output_domain, second.input_domain
+    if output == expected and not same_domain(output, expected):
+        raise SpaceMismatchError("input_domain", expected, output)
 
 
 class _Both:
@@ -168,6 +177,7 @@ def chain_stream(measurement: Measurement, transformation: Transformation) -> Co
     """Chain ``transformation >> measurement``: updates are transformed, queries are not."""
     of, told, measurement = *_of(transformation), pinned(measurement)
     transformation = _native.pinned(transformation)
+    _check_fits(transformation, measurement)
     _native.make_chain_mt(measurement, transformation)  # OpenDP checks that they fit
     check_inside("measurement", measurement)
     items, many = items_of(transformation.input_domain), may_feed_many(measurement)
@@ -177,7 +187,7 @@ def chain_stream(measurement: Measurement, transformation: Transformation) -> Co
         stream, behind = start_of(token), Stream(many=many)
         answer = run(measurement, behind.token(carrier_type))
         if not behind.subscribed:
-            raise InvalidTypeError(NOT_CONTINUAL)
+            raise InvalidTypeError(NOT_CHAINED)
         inner = adopt(answer, Lifecycle(innermost_running()), None)
         transformed = _Transformed(of(), behind, inner)
         machine = Checked(transformed, items, name=told)
@@ -263,7 +273,7 @@ def _promised(function: PerItem, items: ItemSequence) -> PerItem:
 
 def _only_in_chains(data: Data) -> Any:
     """Refuse to run in OpenDP's own chains, which do not see updates."""
-    raise InvalidTypeError(NOT_CONTINUAL)
+    raise InvalidTypeError(NOT_CHAINED)
 
 
 def _make(

@@ -141,6 +141,29 @@ def made_interactive(measurement: Measurement) -> bool | None:
     return None
 
 
+def takes_stream(measurement: Measurement) -> bool:
+    """Whether a measurement on a stream receives what arrives later.
+
+    OpenDP's compositors pass the stream on. Any other measurement that is not made here runs once,
+    on the empty stream.
+    """
+    found = _inside(measurement)
+    if found is not None:
+        return found.takes_updates or found.composes
+    made = getattr(measurement, "__opendp_dict__", None)
+    made = made if type(made) is dict else {}
+    name, arguments = made.get("__function__"), made.get("__kwargs__")
+    if name in _COMPOSE:
+        return True
+    if not isinstance(arguments, dict):
+        return False
+    parts = arguments.get("measurements")
+    if name == "make_composition" and isinstance(parts, list):
+        return all(map(takes_stream, parts))
+    behind = arguments.get("measurement0", arguments.get("measurement"))  # postprocessed, or cast
+    return isinstance(behind, Measurement) and takes_stream(behind)
+
+
 _COMPOSE = ("make_adaptive_composition", "make_sequential_composition", "make_privacy_filter")
 _UNKNOWN = ("make_user_measurement", "make_private_lazyframe", "make_private_expr")
 

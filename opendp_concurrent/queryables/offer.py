@@ -28,7 +28,8 @@ from ..measures import CompositionMeasure
 from ..native import opendp as _native
 from ..types import Distance, Key, Loss, Query
 from .describe import describe
-from .mechanism import ConcurrentMeasurement, pinned, read_map
+from .mechanism import ConcurrentMeasurement, pinned, read_map, takes_stream
+from .stream_domain import NOT_CONTINUAL, is_stream, same_domain
 
 _READING: ContextVar[tuple[int, ...]] = ContextVar("_READING", default=())
 _DEEPEST = 20  # nested maps: a map may read a loss, which reads a map
@@ -190,11 +191,13 @@ class Offers:
                 f"{name} must be a measurement, found {type(query).__name__}; "
                 "pass a pipeline that ends with noise, or query.resolve() of a context's query"
             )
-        return self._new(query)
+        return self._new(query, name)
 
-    def _new(self, query: Measurement) -> MeasurementPrice:
+    def _new(self, query: Measurement, name: str) -> MeasurementPrice:
         price = MeasurementPrice(query, self._measure)
         self._check(*_native.space_of(price.own))
+        if is_stream(self._space[0]) and not takes_stream(query):
+            raise InvalidTypeError(f"{name} {NOT_CONTINUAL}")
         return price
 
     def remember(self, price: MeasurementPrice) -> None:
@@ -208,7 +211,7 @@ class Offers:
 
     def _check(self, input_domain: Domain, input_metric: Metric, output_measure: Measure) -> None:
         domain, metric = self._space
-        if input_domain != domain:
+        if not same_domain(input_domain, domain):
             raise SpaceMismatchError("input_domain", domain, input_domain)
         if input_metric != metric:
             raise SpaceMismatchError("input_metric", metric, input_metric)

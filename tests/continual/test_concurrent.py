@@ -469,20 +469,3 @@ def test_a_stream_under_opendps_own_compositor(bits, make_stream):
     child = stream(exact(bits))
     stream(oc.m.Updates([1, 1]))
     assert child(None) == 2
-
-
-def test_a_child_in_a_container_says_that_it_has_missed_updates(bits, make_stream):
-    hidden = dp.m.make_user_measurement(
-        *bits,
-        PURE,
-        lambda data: {"child": exact(bits, horizon=2)(data)},
-        exact(bits, horizon=2).map,
-        TO="ExtrinsicObject",
-    )
-    stream = make_stream(bits)([])
-    child = stream(hidden)["child"]
-    stream.update_all([1, 1])
-    assert child(None) == 2
-    stream.update(1)
-    with pytest.raises(StreamError, match="missed updates"):
-        child(None)

@@ -65,12 +65,6 @@ FED = {
         lambda: dp.c.make_pureDP_to_zCDP(counter()),
         lambda child: (child(None),) * 2,
     ),
-    "on its data": (
-        lambda: dp.m.make_user_measurement(
-            *bits(), PURE, lambda data: counter()(data), counter().map, TO="ExtrinsicObject"
-        ),
-        lambda child: (child(None),) * 2,
-    ),
 }
 
 
@@ -180,15 +174,6 @@ def test_transformations_of_opendp_are_not_for_streams():
     for behind in (counter(), odometer(), oc.c.make_interactive(counter())):
         with pytest.raises(InvalidTypeError, match="make_stream_map"):
             twice >> behind
-
-
-def test_nothing_takes_what_is_sent_to_nobody():
-    release = dp.m.make_user_measurement(*bits(), PURE, lambda data: 7, lambda d: 0.0, TO=int)
-    handle = oc.c.make_interactive(release)([])
-    assert not handle.takes_updates
-    with pytest.raises(InvalidTypeError, match="so nothing takes updates"):
-        handle.update(1)
-    assert handle(None) == 7
 
 
 def test_only_compositions_are_made_concurrent():

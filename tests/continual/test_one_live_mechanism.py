@@ -251,51 +251,10 @@ def test_an_analysts_checkpoint_is_refused_and_nothing_is_charged(host, hide):
         checkpoint.save()
 
 
-@pytest.mark.parametrize("host", HOSTS[:6])
-def test_one_that_hides_is_found_when_it_is_spawned(host):
-    root, checkpoint = hosts()[host](), oc.c.Checkpoint()
-    hidden = dp.m.make_user_measurement(
-        *bits(),
-        PURE,
-        lambda data: oc.c.make_resumable(counter(), checkpoint)(data),
-        lambda d_in: 0.5,
-        TO="ExtrinsicObject",
-    )
-    with pytest.raises(Exception, match="its checkpoint can read the data"):
-        root(hidden)
-    with pytest.raises(InvalidValueError, match="no mechanism was launched"):
-        checkpoint.save()
-
-
 def test_nor_under_opendps_own_compositor():
     checkpoint = oc.c.Checkpoint()
     root = dp.c.make_adaptive_composition(*bits(), PURE, 1, [1.0])([])
     with pytest.raises(Exception, match="its checkpoint can read the data"):
         root(oc.c.make_resumable(counter(), checkpoint))
-    with pytest.raises(InvalidValueError, match="no mechanism was launched"):
-        checkpoint.save()
-
-
-def test_nor_from_a_thread_of_a_mechanism():
-    """It is launched on the stream itself, wherever it is launched."""
-    checkpoint = oc.c.Checkpoint()
-    failures = []
-
-    def function(data):
-        def work():
-            try:
-                oc.c.make_resumable(counter(), checkpoint)(data)
-            except InvalidTypeError as error:
-                failures.append(str(error))
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-        return 7
-
-    hidden = dp.m.make_user_measurement(*bits(), PURE, function, lambda d_in: 0.5, TO=int)
-    assert hosts()["shared filter"]()(hidden) == 7
-    assert failures
-    assert all("can read the data" in one for one in failures)
     with pytest.raises(InvalidValueError, match="no mechanism was launched"):
         checkpoint.save()

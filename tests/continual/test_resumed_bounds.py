@@ -164,9 +164,6 @@ NOT_RESUMABLE = {
     "alarm inside": lambda: oc.c.make_bounded_interactive(
         oc.m.make_alarm(*bits(), PURE, 1.0, 5), 9
     ),
-    "native inside": lambda: oc.c.make_interactive(
-        dp.m.make_user_measurement(*bits(), PURE, lambda data: 7, lambda d_in: 0.0, TO=int)
-    ),
 }
 
 

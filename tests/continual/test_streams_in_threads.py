@@ -1,13 +1,11 @@
 """Launches and updates of one stream waited for each other for ever, and updates came twice."""
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.continual.concurrent import Branch
 from opendp_concurrent.errors import StreamError
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -69,28 +67,6 @@ def test_a_launch_on_a_native_child_and_an_update_do_not_wait_for_each_other():
         thread.join(30)
     assert not any(thread.is_alive() for thread in both)
     assert [first(None), early(None)] == [1, 1]
-
-
-def test_two_threads_of_one_launch_get_each_update_once(monkeypatch):
-    together = threading.Barrier(2)
-    subscribe = Branch.subscribe
-
-    def at_once(branch, feed):
-        together.wait(20)  # both have asked whether the branch is in the list
-        return subscribe(branch, feed)
-
-    one = steps()
-
-    def two(data):
-        with ThreadPoolExecutor(2) as pool:
-            return list(pool.map(lambda _: one(data), range(2)))
-
-    pair = dp.m.make_user_measurement(*SPACE, PURE, two, lambda d_in: 2.0 * d_in)
-    stream = stream_of_many()
-    monkeypatch.setattr(Branch, "subscribe", at_once)
-    children = stream(pair)
-    stream.update(1)
-    assert [child(None) for child in children] == [1, 1]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
