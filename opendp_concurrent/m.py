@@ -17,10 +17,7 @@ from .counters.window import then_window_counter as then_window_counter
 from .individual.individual_filter import make_individual_filter as make_individual_filter
 from .individual.individual_filter import then_individual_filter as then_individual_filter
 from .individual.noisy_sum import NoisySum as NoisySum
-from .individual.noisy_table_sum import NoisyTableSum as NoisyTableSum
 from .individual.price import individual_scale as individual_scale
-from .individual.table_filter import make_individual_table_filter as make_individual_table_filter
-from .individual.table_filter import then_individual_table_filter as then_individual_table_filter
 from .measurements.checked_queries import Deviation as Deviation
 from .measurements.gaussian import make_certified_gaussian as make_certified_gaussian
 from .measurements.gaussian import then_certified_gaussian as then_certified_gaussian

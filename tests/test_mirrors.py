@@ -111,11 +111,6 @@ ELSEWHERE = {
     "tables/engines/test_postgres.py": ["tables/engines/connections.py"],
     "tables/test_aggregates.py": ["tables/numbers.py"],
     "tables/test_bins.py": ["tables/rendering/bins.py"],
-    "tables/test_budgets.py": [
-        "individual/table_filter.py",
-        "tables/rendering/charging.py",
-        "tables/own_tables.py",
-    ],
     "tables/test_engine.py": ["tables/engines/engine.py"],
     "tables/test_keys.py": ["measurements/table_keys.py"],
     "tables/test_launches.py": ["tables/kind.py"],

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from math import isfinite
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from opendp import mod
 from opendp.mod import Domain, Measure, Metric
@@ -29,7 +29,6 @@ from ..arguments.provenance import MODULE, READERS, written
 from ..combinators import guards, pairs
 from ..errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
 from ..native.opendp import VERSION
-from ..tables.own_tables import budgets_name
 from ..types import Argument
 from .calls import TABLE, Key, call, key_of, signature_of
 from .values import READ
@@ -63,17 +62,6 @@ _ALWAYS = frozenset(
 )
 
 
-class _Allowed(NamedTuple):
-    """What a message may name.
-
-    :ivar constructors: their keys in the table
-    :ivar budgets: tables of budgets
-    """
-
-    constructors: frozenset[Key]
-    budgets: frozenset[tuple[str, ...]]
-
-
 def serialize(made: Any) -> str:
     """Write a message for :func:`deserialize`; it is shorter than that of ``dp.serialize``.
 
@@ -105,7 +93,6 @@ def deserialize(
     message: str,
     *,
     allow: Sequence[Callable[..., Any]] | None = None,
-    budgets: Sequence[str | Sequence[str]] = (),
     space: tuple[Domain, Metric] | None = None,
     output_measure: Measure | None = None,
 ) -> Any:
@@ -128,8 +115,6 @@ def deserialize(
     :param allow: constructors of measurements, transformations and combinators that the message may
         use, such as ``[dp.t.make_count, dp.m.make_laplace]``; all that can be serialised if left
         out. Domains, metrics, measures, chains and casts are always allowed
-    :param budgets: names of tables of budgets that :func:`.make_individual_table_filter` may use in
-        the message, each as there; none if left out
     :param space: the domain and the metric that the message must be for; any if left out
     :param output_measure: the measure that the message must be for; any if left out
     :return: a new measurement, transformation, odometer, domain, metric or measure
@@ -150,7 +135,7 @@ def deserialize(
     """
     text = checks.text(message=message)
     expected = _expected(space, output_measure)
-    allowed = _Allowed(_constructors(allow), _tables(budgets))
+    allowed = _constructors(allow)
     if len(text) > MOST_LETTERS:
         raise InvalidValueError(
             f"message has {len(text)} letters, and must have at most {MOST_LETTERS}"
@@ -208,11 +193,6 @@ def _constructors(allow: Sequence[Callable[..., Any]] | None) -> frozenset[Key]:
     return frozenset(found)
 
 
-def _tables(budgets: Sequence[str | Sequence[str]]) -> frozenset[tuple[str, ...]]:
-    given = checks.elements("names of tables", budgets=budgets)
-    return frozenset(budgets_name(budgets=one) for one in given)
-
-
 def _place(make: Any) -> Key:
     package, _, module = str(getattr(make, "__module__", "")).partition(".")
     return MODULE if package == MODULE else module, str(getattr(make, "__name__", ""))
@@ -238,7 +218,7 @@ def _integer(digits: str) -> int:
 # --- what may be in a message, before anything is called ----------------------------------------
 
 
-def _check(tree: Any, allowed: _Allowed) -> None:
+def _check(tree: Any, allowed: frozenset[Key]) -> None:
     """Raise for the first thing in the message that must not be there."""
     left, waiting = MOST_ITEMS, [(tree, 0)]
     while waiting:
@@ -266,7 +246,7 @@ def _check_text(one: str) -> None:
         )
 
 
-def _parts(one: dict[str, Any], allowed: _Allowed) -> list[Any]:
+def _parts(one: dict[str, Any], allowed: frozenset[Key]) -> list[Any]:
     if one.keys() == {_TUPLE}:
         if not isinstance(one[_TUPLE], list):
             raise InvalidValueError("message has a tuple that is no list")
@@ -278,7 +258,7 @@ def _parts(one: dict[str, Any], allowed: _Allowed) -> list[Any]:
                 f"message calls {checks.shown(key[1])} of {checks.shown(key[0])}, which is not a "
                 "constructor that can be deserialised"
             )
-        if key not in allowed.constructors:
+        if key not in allowed:
             raise InvalidValueError(
                 f"message calls {key[1]}, which is not among the constructors that are allowed"
             )
@@ -299,23 +279,11 @@ def _parts(one: dict[str, Any], allowed: _Allowed) -> list[Any]:
                 raise InvalidValueError(
                     f"message calls {key[1]} with {name}, which {why}; leave it out"
                 )
-        if "budgets" in given:
-            _check_budgets(key[1], given["budgets"], allowed)
         return list(given.values())
     raise InvalidValueError(
         "message has an object that is neither a call of a constructor nor a tuple; Polars plans "
         "and expressions are not deserialised"
     )
-
-
-def _check_budgets(name: str, budgets: Any, allowed: _Allowed) -> None:
-    parts = budgets.get(_TUPLE) if isinstance(budgets, dict) else budgets
-    texts = parts if isinstance(parts, list) else [parts]
-    if not all(isinstance(one, str) for one in texts) or tuple(texts) not in allowed.budgets:
-        raise InvalidValueError(
-            f"message calls {name} with budgets that are not among the tables that are allowed; "
-            "the party that reads the message names them: oc.deserialize(..., budgets=[...])"
-        )
 
 
 # --- building ------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ are in ``oc.t``.
 """
 
 from ..public import names_of
-from .budgets import create_budgets
 from .describe import describe_schema
 from .expression import Expression, Then, col, column, lit, when
 from .joint import Answer
@@ -27,7 +26,6 @@ __all__ = [
     "Then",
     "col",
     "column",
-    "create_budgets",
     "describe_schema",
     "lit",
     "scan",

@@ -261,27 +261,4 @@ class Bins:
     keys: Values = Values(((),))  # noqa: RUF009
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
-    """For each unit, what it has spent after a charge, and its number if it could pay.
-
-    The number of a unit is the sum of a value over its rows, or the number of its rows, clipped to
-    ``[-reach, reach]``; 0 of a unit without rows. Its charge is ``most`` if its absolute value is
-    ``reach``, and else ``rate * abs(number) ** power``. It pays if that and what it spent before
-    are together at most ``budget``. A unit that is not among ``budgets`` has spent 0.
-
-    :ivar value: None counts rows
-    :ivar power: 1 or 2
-    :ivar budgets: reference of the table of budgets, with the columns ``unit`` and ``spent``
-    """
-
-    value: Quantised | None
-    reach: int
-    power: int
-    rate: int
-    most: int
-    budget: int
-    budgets: tuple[str, ...]
-
-
 Aggregate: TypeAlias = DistinctUnits | DistinctValues | Sums | FoundKeys | Bins

@@ -627,12 +627,6 @@ case(
 case("Marginals", sizes=((2, 2), "sequence"), sets=(((0,), (0, 1)), "sequence"))
 case("Products", factors=([[[1.0, 0.0]]], "sequence"))
 case("NoisySum", per_row=(lambda rows: rows[:, 0], "callable"), bound=(1.0, "finite"))
-case(
-    "NoisyTableSum",
-    column=("hours", "None or text"),
-    quantum=(0.5, "None or positive"),
-    where=(None, "None or predicate"),
-)
 case("individual_scale")
 
 
@@ -1324,17 +1318,10 @@ case(
     timeout=(None, "None or positive"),
 )
 maker("table_keys", BOUNDED, 1, asked_table, d_out=((0.5, 1e-3), "pair of non_negative"))
-maker("individual_table_filter", BOUNDED, budgets=("spent", COLUMNS))
 case(
     "tables.Table.with_tables",
     lambda **given: tables.people().with_tables(**given),
     others=(tables.people(),),
-)
-case(
-    "tables.create_budgets",
-    lambda **given: tables.created(**given),
-    table=(tables.people(),),
-    budgets=("others", COLUMNS),
 )
 case("tables.unit_of", units=(1, "whole"))
 HOURS = oc.tables.column("hours")
@@ -1894,7 +1881,6 @@ case(
     "deserialize",
     message=(dp.serialize(VECTOR[0]),),
     allow=([], "sequence or None"),
-    budgets=([], "sequence"),
     space=(None, "None"),
     output_measure=(None, "None"),
 )
@@ -2231,13 +2217,6 @@ on_handle(
     lambda: oc.c.make_bounded_interactive(oc.c.make_interactive(COUNT), 10**6)([1]),
     lambda handle, query: handle(query),
     query=(None, "anything"),
-)
-TABLED = oc.m.make_individual_table_filter(*BOUNDED, ZCDP, 1e6, tables.budgets())
-on_handle(
-    "individual on a table()",
-    lambda: TABLED(tables.data()),
-    lambda handle, query: handle(query),
-    query=(oc.m.NoisyTableSum(None, 1, 10.0),),
 )
 INDEXED = oc.c.make_indexed_composition(*VECTOR, PURE, 1, [SVT, COUNT])
 on_handle(

@@ -638,16 +638,6 @@ SUBJECTS: tuple[Subject, ...] = (
         lambda: oc.m.NoisySum(lambda rows: rows > 0, bound=1, scale=10.0),
     ),
     Subject(
-        "individual filter on a table",
-        Kind.INTERACTIVE,
-        _both("individual_table_filter"),
-        lambda seen: Built("individual_table_filter", tables.space())(
-            PURE(), d_out=0.5, budgets=tables.budgets()
-        ),
-        lambda: oc.m.NoisyTableSum(None, bound=1, scale=10.0),
-        data=tables.data,
-    ),
-    Subject(
         "counter",
         covers=_both("counter"),
         make=lambda seen: Built("counter", stream())(PURE(), scale=2.0**23),
@@ -1371,7 +1361,7 @@ PLAIN: dict[str, str] = {
     **dict.fromkeys(("install", "swapped_in", "uninstall"), "hook"),
     "uncollected": "data",
     **dict.fromkeys(("ANSWER", "QUERY"), "tag"),
-    **dict.fromkeys(("Update", "Updates", "Deviation", "NoisySum", "NoisyTableSum"), "message"),
+    **dict.fromkeys(("Update", "Updates", "Deviation", "NoisySum"), "message"),
     **dict.fromkeys(("Marginals", "Products"), "data"),
     **dict.fromkeys(("LinearAnswers", "Outcome", "SparseVectorAnswer"), "answer"),
     "Checkpoint": "store",

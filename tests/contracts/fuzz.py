@@ -93,7 +93,6 @@ PASSED_ON = {  # where OpenDP says it of its own
 
 FIELDS = {  # of hostile values whose own field is what the error names
     "NoisySum": "per_row",
-    "NoisyTableSum": "column",
     "Update of nonsense": "step",
     "Updates of nothing": "update",
 }

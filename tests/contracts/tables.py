@@ -64,20 +64,6 @@ def connection() -> Any:
 
 
 @cache
-def budgets() -> str:
-    """The name of budgets of the table's units."""
-    oc.tables.create_budgets(people(), "spent")
-    return "spent"
-
-
-def created(table: Any, budgets: Any) -> None:
-    """Create budgets, and remove them again."""
-    oc.tables.create_budgets(table, budgets)
-    for one in (str(budgets), f"{budgets}_terms"):
-        connection().execute(f'DROP TABLE "{one}"')
-
-
-@cache
 def people() -> Any:
     """The table, without a bound."""
     return oc.tables.scan(connection(), "people", SCHEMA, "person")

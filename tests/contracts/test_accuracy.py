@@ -264,7 +264,6 @@ STATED["make_alarm"] = Stated(
 NONE = {
     "make_continual": "its author's: the noise is in the author's code",
     "make_individual_filter": "each query has a scale of its own, and people leave without a word",
-    "make_individual_table_filter": "as make_individual_filter",
     "make_table_keys": "whether a key is found is not an error; its users and scale are stated",
 }
 NAMES = {name.partition(",")[0] for name in STATED}

@@ -37,7 +37,7 @@ dp.enable_features("contrib", "honest-but-curious")
 
 def read(text):
     try:
-        made = oc.deserialize(text, budgets=[("main", "spent")])
+        made = oc.deserialize(text)
     except (InvalidTypeError, InvalidValueError) as error:
         return f"refused: {error}"
     if not hasattr(made, "map"):

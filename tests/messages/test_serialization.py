@@ -236,14 +236,8 @@ MADE = {
     ),
     "units": lambda: table() >> oc.t.then_distinct_units() >> dp.m.then_laplace(1.0),
     "individual": lambda: oc.m.make_individual_filter(*SPACE, ZCDP, 0.5),
-    "individual on tables": lambda: oc.m.make_individual_table_filter(
-        *table(), ZCDP, 0.5, budgets=("main", "spent")
-    ),
     "randomized response": lambda: oc.m.make_certified_randomized_response_bool(0.75, ZCDP),
 }
-
-
-BUDGETS = [("main", "spent")]
 
 
 def losses(measurement):
@@ -266,11 +260,11 @@ def test_a_round_trip_keeps_the_space_the_kind_and_the_loss(name):
     message = dp.serialize(made)
     short = oc.serialize(made)
     assert len(short) <= len(message)
-    assert oc.serialize(oc.deserialize(short, budgets=BUDGETS)) == short
+    assert oc.serialize(oc.deserialize(short)) == short
     for again in (
-        oc.deserialize(message, budgets=BUDGETS),
+        oc.deserialize(message),
         dp.deserialize(message),
-        oc.deserialize(short, budgets=BUDGETS),
+        oc.deserialize(short),
         dp.deserialize(short),
     ):
         assert type(again) is type(made)
@@ -410,23 +404,6 @@ def test_a_query_of_a_message_runs_in_an_engine():
     sums = sums >> oc.t.then_table_counts("zone", ["a", "b"]) >> dp.m.then_laplace(0.0)
     again = oc.deserialize(oc.serialize(sums))
     assert again(people) == sums(people)
-
-
-def test_budgets_are_named_by_who_reads():
-    message = oc.serialize(MADE["individual on tables"]())
-    assert oc.deserialize(message, budgets=["other", ("main", "spent")]).map(1) == 0.5
-    assert dp.deserialize(message).map(1) == 0.5
-    for budgets in ([], ["spent"], ["main"], [("main", "other")], [("spent", "main")]):
-        with pytest.raises(InvalidValueError, match="budgets that are not among"):
-            oc.deserialize(message, budgets=budgets)
-    tree = json.loads(message)
-    for hostile in (7, None, {"__tuple__": 1}, {"a": "spent"}, call("measures", "max_divergence")):
-        tree["__kwargs__"]["budgets"] = hostile
-        with pytest.raises(InvalidValueError):
-            oc.deserialize(json.dumps(tree), budgets=BUDGETS)
-    for budgets in ("spent", [7], [("a", "b", "c")], None):
-        with pytest.raises((InvalidTypeError, InvalidValueError), match="budgets"):
-            oc.deserialize(message, budgets=budgets)
 
 
 # --- what is not written -------------------------------------------------------------------------
@@ -733,10 +710,6 @@ HOSTILE = {
         ),
         "bounds must be at most",
     ),
-    "a budget that stands for itself": (
-        call(MODULE, "make_individual_table_filter", budgets="spent"),
-        "budgets that are not among",
-    ),
     "a comparison by its method": (
         call(MODULE, "compare", column="a", comparison="__init__", value=1),
         "comparison must be one of",
@@ -991,7 +964,7 @@ messages, tries = json.load(open(sys.argv[1])), int(sys.argv[2])
 trees = [json.loads(one) for one in messages]
 names = sorted({name for _, name in TABLE})
 for one in messages:
-    oc.deserialize(one, budgets=[("main", "spent")])
+    oc.deserialize(one)
 watched = ("compile", "exec", "import", "open", "os.", "socket.", "subprocess.")
 seen, reading = [], []
 sys.addaudithook(lambda event, _: reading and event.startswith(watched) and seen.append(event))
@@ -1043,8 +1016,7 @@ def check(data):
     cut = None if data.draw(st.integers(0, 9)) else data.draw(st.integers(0, len(text)))
     reading.append(1)
     try:
-        made = oc.deserialize(text if cut is None else text[:cut] + text[cut + 1 :],
-                              budgets=[("main", "spent")])
+        made = oc.deserialize(text if cut is None else text[:cut] + text[cut + 1 :])
         assert isinstance(made, MADE + VALUES) or type(made).__module__.startswith(
             ("opendp_concurrent", "numpy", "datetime")), type(made)
         built[0] += 1

@@ -138,18 +138,10 @@ def stored(table):
     return (table.space >> oc.t.then_truncate(1, materialize=True))(table)
 
 
-def spending(table):
-    oc.tables.create_budgets(table, "spent")
-    made = oc.m.make_individual_table_filter(*table.space, dp.max_divergence(), 9.0, "spent")
-    root = made(table)
-    return lambda: root(oc.m.NoisyTableSum("x", bound=9, scale=100.0))
-
-
 WAYS = {
     "a statement": lambda table: lambda: total(table)(table),
     "rows that are stored": lambda table: lambda: stored(table),
     "a snapshot": lambda table: table.fixed,
-    "a charge of individual budgets": spending,
 }
 
 
@@ -160,14 +152,6 @@ def test_each_way_of_asking_is_refused(place, name):
     do(place.first, AS.format("('1', 7), ('2', 7)"))  # texts that could be read
     told = outcome(ask)
     assert told == FAILED or "TableError" in told[1]  # through a native call
-
-
-def test_a_refused_charge_changes_nothing(place):
-    table = scanned(place)
-    charge = spending(table)
-    do(place.first, AS.format("('1', 7), ('2', 7)"))
-    outcome(charge)
-    assert place.first.execute("SELECT count(*) FROM spent").fetchall() == [(0,)]
 
 
 def test_what_is_stored_does_not_depend_on_the_table(place):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from functools import partial
@@ -16,10 +15,9 @@ from typing import Any, ClassVar
 from uuid import uuid4
 from weakref import WeakSet
 
-from ...accounts.reentry import check_not_held
 from ...errors import InvalidTypeError, InvalidValueError
 from ...errors.data import TableError
-from ...interrupts import Lock, let_in, whole
+from ...interrupts import let_in, whole
 from ..csv_file import Chunk, NoCsvError, columns_of, kinds_of
 from ..schema import Scales, Schema
 from .engine import Engine, Run, Scans, Stored, check_folders, listed, opaque, quoted
@@ -51,19 +49,8 @@ _PLAIN_COLUMNS = """
 """
 _OF_DUCKDB = ("", "duckdb", None)
 _OWN = "SET search_path = 'system.main'"  # of a cursor: no macro is found there, so none shadows
-_TURN = Lock()  # of transactions in this process; another process cannot open the file
 _BINARY = ("", "binary", "c", "posix")
 _OPEN: WeakSet[DuckDB] = WeakSet()
-_INHERITED: set[int] = set()  # processes that were forked with DuckDB's databases in their memory
-
-
-def _remember_fork() -> None:
-    if "duckdb" in sys.modules:
-        _INHERITED.add(os.getpid())
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_remember_fork)
 
 
 @atexit.register
@@ -318,33 +305,6 @@ class DuckDB(Engine):
                 yield cursor
             finally:
                 timer.cancel()
-
-    def check_writable(self) -> None:
-        """Raise if another process may have the database open: a fork takes no lock on its file.
-
-        Else a transaction of DuckDB sees and changes its database alone, or fails.
-        """
-        if os.getpid() in _INHERITED:
-            raise InvalidValueError(
-                "the table must be in a process that was not forked after DuckDB was imported: the "
-                "fork has a copy of each open database, and each copy would spend the budgets "
-                "again; start processes by multiprocessing.get_context('spawn')"
-            )
-
-    @whole
-    def place(self, table: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the database, the schema and the name of a stored table that may not exist."""
-        with self._connection.cursor() as cursor:  # which begins in the database that was opened
-            ((database,),) = cursor.execute("SELECT system.main.current_database()").fetchall()
-        return ("table", *(database, "main")[: 3 - len(table)], *table)
-
-    def transaction(self, work: Callable[[Run], Any], timeout: float | None) -> Any:
-        """Return ``work(run)``; commit, or roll back if it raises."""
-        check_not_held(_TURN)
-        with _TURN, self._begun(timeout) as run:
-            done = work(run)
-            self._check_files()
-        return done
 
     @contextmanager
     def _begun(self, timeout: float | None) -> Iterator[Run]:

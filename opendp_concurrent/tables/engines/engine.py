@@ -17,7 +17,7 @@ from ...failures import log, pass_interrupt
 from ...interrupts import whole
 from ...shown import SHOWN
 from ...types import Argument
-from ..plan import Aggregate, Charge, FoundKeys, Relation, Scan, moving
+from ..plan import Aggregate, FoundKeys, Relation, Scan, moving
 from ..schema import KINDS, Scales, Schema
 from .rendered import rendering
 
@@ -91,10 +91,8 @@ class Engine(ABC):
         query, scans = self.query(relation, of), moving(relation)
         return opaque(lambda: read(self.run(*query, timeout, scans)))
 
-    def query(
-        self, relation: Relation, of: Aggregate | Charge | None = None
-    ) -> tuple[str, tuple[Any, ...]]:
-        """Return the query of an aggregate or a charge, or of all rows, and its parameters."""
+    def query(self, relation: Relation, of: Aggregate | None = None) -> tuple[str, tuple[Any, ...]]:
+        """Return the query of an aggregate, or of all rows, and its parameters."""
         found = rendering().statement(self.dialect, relation, of)
         return found.text, found.parameters
 
@@ -173,44 +171,8 @@ class Engine(ABC):
                     "of these"
                 )
 
-    def place_of(self, table: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the reference of a stored table that need not exist yet.
-
-        :raises TableError: always the same, if the engine fails
-        """
-        found: tuple[str, ...] = opaque(lambda: self.place(table))
-        return found
-
-    def transact(self, work: Callable[[Run], Any], timeout: float | None) -> Any:
-        """Return ``work(run)``, whose statements are one transaction: all are durable, or none.
-
-        Transactions that change the same row exclude each other.
-
-        :raises TableError: always the same, if the engine fails or ``timeout`` seconds have passed
-        """
-        return opaque(lambda: self.transaction(work, timeout))
-
-    def transaction(self, work: Callable[[Run], Any], timeout: float | None) -> Any:
-        """Return ``work(run)``; commit, or roll back if it raises."""
-        raise NotImplementedError  # check_writable has raised before
-
-    def close_off(self, run: Run, table: tuple[str, ...]) -> None:
-        """Let nobody but its owner read a new table, in an engine that has privileges."""
-        del run, table
-
     def check_storing(self) -> None:  # noqa: B027
         """Raise if the login may not store rows of its own; this never depends on rows."""
-
-    @abstractmethod
-    def check_writable(self) -> None:
-        """Raise unless the engine has transactions that read and change tables as they are now."""
-
-    @abstractmethod
-    def place(self, table: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the reference of a stored table that need not exist yet.
-
-        :param table: its name, or its schema and its name
-        """
 
     @abstractmethod
     def reference(self, table: tuple[str, ...]) -> tuple[str, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
@@ -36,10 +34,6 @@ _PARTS = """
     SELECT 1 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE n.nspname = $1 AND c.relname = $2 AND (c.relkind = 'p' OR c.relhassubclass)
 """
-_DURABLE = """
-    SELECT set_config('synchronous_commit', 'on', true)
-    WHERE current_setting('synchronous_commit') IN ('off', 'local')
-"""
 _STORING = """
     SELECT current_setting('transaction_read_only') = 'on',
         has_database_privilege(current_database(), 'TEMPORARY')
@@ -54,12 +48,6 @@ _TYPE = """CASE
         WHEN (SELECT y.typtype FROM pg_type AS y WHERE y.oid = a.atttypid) = 'e' THEN 'enum'
         ELSE format_type(a.atttypid, NULL)
     END"""
-_GRANTED = """
-    SELECT DISTINCT CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    CROSS JOIN LATERAL aclexplode(c.relacl) AS g LEFT JOIN pg_roles AS r ON r.oid = g.grantee
-    WHERE n.nspname = $1 AND c.relname = $2 AND g.grantee <> c.relowner
-"""
 _COLUMNS = f"""
     SELECT a.attname, {_TYPE}, a.attgenerated::text
     FROM pg_attribute AS a
@@ -149,15 +137,6 @@ class PostgreSQL(Engine):
             connection.execute("COMMIT")
             return found
 
-    def check_writable(self) -> None:
-        """Raise if statements see the database as it was, also what they should have changed."""
-        if isinstance(self._connections, Connections) and self._connections.login.begin:
-            raise InvalidValueError(
-                "the table must be scanned without snapshot=True, since all statements on it would "
-                "see budgets as they were at the snapshot; materialize a truncation instead, as in "
-                "then_truncate(3, materialize=True)"
-            )
-
     def check_storing(self) -> None:
         """Raise if the login may not create temporary tables."""
         ((read_only, allowed),) = opaque(lambda: self.run(_STORING, (), None))
@@ -167,34 +146,6 @@ class PostgreSQL(Engine):
                 f"connection has a login that {why}, so no rows can be stored; grant TEMPORARY on "
                 "the database to a login that may write, or leave materialize=True out"
             )
-
-    def place(self, table: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the schema and the name of a stored table that may not exist."""
-        return ("table", *("public",)[: 2 - len(table)], *table)
-
-    def close_off(self, run: Run, table: tuple[str, ...]) -> None:
-        """Revoke what default privileges have granted to others on a new table."""
-        _, *names = table
-        for (grantee,) in run(_GRANTED, tuple(names[-2:])):
-            run(f"REVOKE ALL ON {quoted(*names)} FROM {grantee}", ())
-
-    def transaction(self, work: Callable[[Run], Any], timeout: float | None) -> Any:
-        """Return ``work(run)``; commit, or roll back if it raises.
-
-        Each statement sees what was committed before it began, and so after a lock was granted.
-        """
-        with self._connections.one() as connection:
-            connection.limit(_milliseconds(timeout))  # out here, where no rollback undoes it
-            connection.execute(f"{_BEGIN} READ WRITE")
-            try:
-                connection.execute(_DURABLE)
-                done = work(partial(_let_in, connection))
-                connection.execute("COMMIT")
-            except BaseException:
-                with suppress(Exception):
-                    connection.execute("ROLLBACK")
-                raise
-        return done
 
     def materialize(
         self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import date, datetime
 from threading import Event, Thread
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 from urllib.parse import unquote
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -198,18 +198,6 @@ class Spark(Engine):
             found = self._rows(text, parameters)
             self.check(self._rows, of)
         return found
-
-    def check_writable(self) -> NoReturn:
-        """Raise: Spark reads and writes tables in jobs, of which a part may be done."""
-        raise InvalidTypeError(
-            "the table must be in DuckDB or PostgreSQL: Spark has no transaction in which budgets "
-            "change if and only if a launch is charged, and nothing that makes two launches wait "
-            "for each other; load the rows of each unit into one of these"
-        )
-
-    def place(self, table: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the reference of a table that may not exist."""
-        return "table", *table
 
     def materialize(
         self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans

@@ -18,7 +18,6 @@ from .. import plan as nodes
 from ..schema import Schema
 from . import expressions as sql
 from .bins import Search
-from .charging import charged
 from .dialects import DIALECTS, Dialect, cast
 from .dialects import exp as exp
 from .syntax import check_syntax
@@ -46,12 +45,12 @@ def prepare(dialect: str) -> None:
 
 
 def statement(
-    dialect: str, relation: nodes.Relation, of: nodes.Aggregate | nodes.Charge | None = None
+    dialect: str, relation: nodes.Relation, of: nodes.Aggregate | None = None
 ) -> Statement:
-    """Return the statement of an aggregate or a charge of a relation, or of all of its rows.
+    """Return the statement of an aggregate of a relation, or of all of its rows.
 
-    An aggregate returns one row of integers, or rows of a position and integers. A charge returns
-    each unit, what it has spent afterwards, and what it adds. Rows have the columns' own names.
+    An aggregate returns one row of integers, or rows of a position and integers. Rows have the
+    columns' own names.
     """
     key = dialect, relation, of
     found = _STATEMENTS.get(key)
@@ -105,15 +104,10 @@ class Renderer:
     def __init__(self, dialect: Dialect) -> None:
         self._dialect, self._parameters = dialect, list[Any]()
 
-    def statement(
-        self, relation: nodes.Relation, of: nodes.Aggregate | nodes.Charge | None
-    ) -> Statement:
-        """Return the statement of an aggregate, of a charge, or of all rows."""
+    def statement(self, relation: nodes.Relation, of: nodes.Aggregate | None) -> Statement:
+        """Return the statement of an aggregate, or of all rows."""
         rows = self._relation(relation)
-        if isinstance(of, nodes.Charge):
-            (unit,) = rows.schema.unit_kinds  # others have no budgets
-            tree = charged(self._dialect, of, self._per_unit(of.value, rows), unit)
-        elif of is None:
+        if of is None:
             own = rows.names.items()
             columns = [exp.alias_(sql.column(short), name, quoted=True) for name, short in own]
             tree = sql.select(columns, rows.tree)
@@ -352,12 +346,6 @@ class Renderer:
         ]
         counted = sql.select([*told, columns[-1], exp.Count(this=exp.Star())], numbered)
         return counted.group_by(*(each.copy() for each in columns), copy=False)
-
-    def _per_unit(self, value: nodes.Quantised | None, rows: Query) -> Any:
-        """Return a query of each unit ``u`` and its integer ``n``, which is not clipped."""
-        number, own = self._term(nodes.Term(value), rows), sql.column(*rows.unit)
-        found = sql.select([exp.alias_(own, "u"), exp.alias_(number, "n")], rows.tree)
-        return found.group_by(own.copy(), copy=False)
 
     def _quantised(self, value: nodes.Quantised, own: Any) -> Any:
         """Return the integer of a value x: clamped, or ``floor(x * factor + 0.5)`` of that.

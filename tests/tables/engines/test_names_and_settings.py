@@ -164,20 +164,6 @@ def test_nor_those_of_files(database, expected, tmp_path):
         assert answers(oc.tables.scan(opened, path, SCHEMA, "person")) == expected
 
 
-def test_budgets_of_individuals_are_charged_by_functions_of_duckdb(database):
-    with duckdb.connect(database) as opened:
-        table = scanned(opened)
-        shadow(opened)
-        oc.tables.create_budgets(table, "spent")
-        made = oc.m.make_individual_table_filter(
-            *table.space, dp.zero_concentrated_divergence(), d_out=0.5, budgets="spent"
-        )
-        root = made(table)
-        answer = root(oc.m.NoisyTableSum("age", bound=60, scale=60.0))
-        assert abs(answer) < 60.0 * 50
-        assert opened.execute("FROM spent").fetchall()
-
-
 @pytest.mark.parametrize(
     "setting", ["default_null_order = 'nulls_first'", "default_order = 'desc'", "threads = 1"]
 )
