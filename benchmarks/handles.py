@@ -84,7 +84,6 @@ def contexts(make):
     )
 
 
-PREPAID = 10**5
 # what makes the handle of some rows, and what is then called again and again
 HANDLES = {
     "filter": (filtered(), launches),
@@ -92,13 +91,8 @@ HANDLES = {
     "child filter": (filtered(), lambda root: launches(root(filtered_by(1e6)))),
     "child odometer": (filtered(), lambda root: launches(root(odometer()))),
     "limit": (filtered(), lambda root: launches(root(limit(HUGE / 2)))),
-    "prepaid": (filtered(), lambda root: launches(root.prepaid(COUNT, PREPAID))),
     "block filter": (by_block(), on_blocks),
     "limit on blocks": (by_block(), lambda root: on_blocks(root(limit(HUGE / 2)))),
-    "prepaid on blocks": (
-        by_block(),
-        lambda root: launches(root.prepaid([0], COUNT, PREPAID)),
-    ),
     "part": (
         oc.c.make_parallel_composition(*SPACE, TENS, {0: filtered()}),
         parts,

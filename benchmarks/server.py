@@ -36,13 +36,14 @@ os.environ["RUST_BACKTRACE"] = "0"
 
 import opendp.prelude as dp
 from _timing import parser, print_machine, print_table, report
+from ledger import fill
 
 import opendp_concurrent as oc
 
 dp.enable_features("contrib", "honest-but-curious")
 PATH = Path(__file__).parents[1] / "docs" / "examples" / "server.py"
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-ANALYSTS, PREPAID, STORED = 1000, 10_000, 100_000
+ANALYSTS, AT_ONCE, STORED = 1000, 10_000, 100_000
 CONNECTIONS = 16, 64
 
 
@@ -85,9 +86,9 @@ class Analysts:
     def charge(self, count: int) -> None:
         """Add charges to the ledger, with labels as others have them."""
         cheap = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=1e6)
-        for number in range(count // PREPAID):
+        for number in range(count // AT_ONCE):
             with oc.labelled(f"somebody/{number}: "):
-                self.server.cap.prepaid(cheap, PREPAID)
+                fill(self.server.ledger, cheap.map(1), AT_ONCE)
 
 
 # --- over HTTP -----------------------------------------------------------------------------------

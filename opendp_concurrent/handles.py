@@ -9,7 +9,6 @@ from .queryables.child import ChildQueryable as ChildQueryable
 from .queryables.named_queries import Readable as Readable
 from .queryables.named_queries import WithParts as WithParts
 from .queryables.named_queries import WithSynthetic as WithSynthetic
-from .queryables.prepaid import PrepaidQueryable as PrepaidQueryable
 from .queryables.root import ConcurrentCompositionQueryable as ConcurrentCompositionQueryable
 from .queryables.root import ConcurrentFilterQueryable as ConcurrentFilterQueryable
 from .queryables.root import ConcurrentOdometerQueryable as ConcurrentOdometerQueryable

@@ -38,7 +38,7 @@ from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.serving import AnswerStore
 
 sys.path.insert(0, str(Path(__file__).parent / "ledger"))
-from kills import PREPAID, SCENARIOS
+from kills import PAID, SCENARIOS
 
 sys.path.pop(0)
 
@@ -328,23 +328,6 @@ class Blocks:
         expect(losses, 2 * 0.25 * self.root._session.account.launches)
 
 
-class Lease:
-    """Launches that are prepaid ten at a time."""
-
-    def __init__(self):
-        odometer = oc.make_concurrent_odometer(*SPACE, PURE)
-        self.root = oc.make_concurrent_filter(odometer, 1, HUGE)(ROWS)
-        self.query = laplace()
-        self.worker = self.root.leased(self.query, 10)
-
-    def work(self):
-        self.worker(self.query)
-
-    def check(self):
-        expect(self.root.privacy_loss(1), 0.25 * self.worker.paid)
-        expect(self.worker.paid % 10, 0)
-
-
 class Postprocessed:
     """A user's functions, in which interrupts are let in: of a mechanism, and after it."""
 
@@ -446,7 +429,7 @@ class OnLedger:
         answers = self.answers + others["answers"]
         if charged < answers:
             raise HalfChargedError(f"{answers} answers, but {charged} charges")
-        if charged > answers + interrupts * self.scenario.at_risk + 2 * PREPAID:
+        if charged > answers + interrupts * self.scenario.at_risk + 2 * PAID:
             raise HalfChargedError(f"{charged} charges, but {answers} answers")
         self.ledger.close()
 
@@ -499,12 +482,11 @@ KINDS = {
     "context": Context,
     "limit": Limit,
     "blocks": Blocks,
-    "lease": Lease,
     "user's function": Postprocessed,
     "shared release": Shared,
     "constructors": Constructors,
 }
-ON_LEDGER = ("single", "limits", "blocks", "prepaid", "limits on blocks", "answers")
+ON_LEDGER = ("single", "limits", "blocks", "compositors", "limits on blocks", "answers")
 
 
 class Run:

@@ -57,7 +57,6 @@ RETURNED = {
     "BlockFilterQueryable": lambda: oc.c.make_block_filter(
         oc.make_concurrent_odometer(*SPACE, PURE), 1, 1.0, blocks=oc.c.by_key(len), keys=[1]
     )([1]),
-    "PrepaidQueryable": lambda: root().prepaid(counted(), 2),
     "ChildQueryable": lambda: root()(dp.c.make_adaptive_composition(*SPACE, PURE, 1, [0.5])),
     "ChildOdometerQueryable": lambda: root()(native_filter()),
     "ContinualQueryable": lambda: counter()([]),

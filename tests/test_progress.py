@@ -103,7 +103,8 @@ def calls(tmp_path):
             odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
             root = oc.make_concurrent_filter(odometer, 1, 1.0, ledger=ledger)([1])
             if not ledger.summary().launches:
-                root.prepaid(SPACE >> dp.t.then_count() >> dp.m.then_laplace(100.0), 3)
+                for _ in range(3):
+                    root(SPACE >> dp.t.then_count() >> dp.m.then_laplace(100.0))
             return ledger.summary(progress=progress).launches
 
     def planned(measure, progress):

@@ -16,7 +16,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from operator import is_
@@ -62,23 +61,17 @@ Verdict = dict[Key, Tracked] | BudgetExceededError  # the state after a launch, 
 
 
 class Trial(NamedTuple):
-    """Equal launches that were planned, for the arbiter of their tree to charge.
+    """A launch that was planned, for the arbiter of its tree to charge.
 
     :ivar chain: the accounts to charge, from the one that launches to the root
     :ivar before: their states, which the plans were made for
     :ivar plans: of each account; an arbiter may replace them
-    :ivar fits: number of launches
-    :ivar least: the fewest launches that may be charged
-    :ivar runs: whether a mechanism runs next, which closes earlier children
     """
 
     chain: tuple[Account, ...]
     before: list[dict[Key, Tracked]]
     prices: list[Price]
     plans: list[Verdict]
-    fits: int
-    least: int
-    runs: bool
 
     def stands(self) -> bool:
         """Whether the plans are for the states of now. Call this under the lock.
@@ -102,19 +95,17 @@ class Trial(NamedTuple):
             if state is not self.before[place] and not account.keeper.recorded:
                 if state.keys() != self.before[place].keys():
                     return False
-                self.plans[place] = account._plan(state, self.prices[place], self.fits)
+                self.plans[place] = account._plan(state, self.prices[place])
         self.chain[0].lifecycle.check()
         return True
 
     def bind(self) -> Lifecycle:
-        """Charge the launches, and return the lifecycle of the child. It cannot fail."""
+        """Charge the launch, and return the lifecycle of the child. It cannot fail."""
         chain = self.chain
         for place in range(len(chain) - 1, -1, -1):  # from the root
             chain[place]._state = self.plans[place]
-            chain[place].keeper.keep(self.prices[place], self.fits)
-        account = chain[0]
-        supersedes = self.runs and account._sequential_reason is not None
-        return account.begin() if supersedes else account.lifecycle
+            chain[place].keeper.keep(self.prices[place])
+        return chain[0].begin()
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,11 +192,6 @@ class Account:
         return start
 
     @property
-    def bounded_at(self) -> Distance:
-        """The d_in of its bound, in units of the queries' metric; None without a bound."""
-        return None if self._bound is None else self._tracked(self._state).query_d_in
-
-    @property
     def recorded(self) -> bool:
         """Whether a ledger keeps the charges of this tree."""
         return self._arbiter.recorded
@@ -229,15 +215,15 @@ class Account:
         :raises LedgerError: if the charge could not be made durable; the mechanism must not run
         :raises ForkedError: the ledger was opened before this process was forked
         """
-        return self._admitted(price)[0]
-
-    def prepay(self, price: Price, count: int, least: int) -> int:
-        """Charge launches that run later, as many as are admitted from ``least`` to ``count``.
-
-        :return: the number of charges
-        :raises: as :meth:`launch`, if fewer than ``least`` are admitted
-        """
-        return self._admitted(price, count, least, runs=False)[1]
+        self.check_open()
+        chain, arbiter = self._chain, self._arbiter
+        prices = self._prices(price)
+        while True:
+            before = [account._state for account in chain]
+            plans: list[Verdict] = list(map(Account._plan, chain, before, prices))
+            begun = arbiter.settle(Trial(chain, before, prices, plans))
+            if begun is not None:
+                return begun
 
     def check_open(self) -> None:
         """Raise if no launch may begin here and now, whatever it costs."""
@@ -254,13 +240,6 @@ class Account:
         """For this account and its ancestors, the accumulator of no launch."""
         return [one.accumulator_of_none for one in self._chain]
 
-    def ask(self, price: Price) -> None:
-        """Read a price wherever this account or an ancestor tracks its loss."""
-        for account, one in zip(self._chain, self._prices(price), strict=True):
-            for tracked in account._state.values():
-                with suppress(PrivacyMapError):  # raised later, if the d_in matters
-                    one.at(tracked.query_d_in)
-
     def begin(self) -> Lifecycle:
         """Return the lifecycle of a child that is about to run. Call this under the lock.
 
@@ -274,51 +253,6 @@ class Account:
         root._current = child
         return child
 
-    def _admitted(
-        self, price: Price, count: int = 1, least: int = 1, runs: bool = True
-    ) -> tuple[Lifecycle, int]:
-        """Charge from ``least`` to ``count`` equal launches.
-
-        :param runs: whether a mechanism runs next, which closes earlier children
-        """
-        self.check_open()
-        chain, arbiter = self._chain, self._arbiter
-        prices, fits = self._prices(price), 1
-        while True:
-            before = [account._state for account in chain]
-            if count == 1:
-                plans: list[Verdict] = list(map(Account._plan, chain, before, prices))
-            else:
-                fits, plans = self._most(before, prices, count, least)
-            begun = arbiter.settle(Trial(chain, before, prices, plans, fits, least, runs))
-            if begun is not None:
-                return begun, fits
-
-    def _most(
-        self, before: list[dict[Key, Tracked]], prices: list[Price], count: int, least: int
-    ) -> tuple[int, list[Verdict]]:
-        """Return the largest number of launches that all accounts admit, and their plans.
-
-        A loss never falls, so this is a binary search. If even ``least`` launches are refused, the
-        plans of these are returned.
-        """
-        admitted, refused = None, count + 1
-        tried = count
-        while True:
-            plans = [
-                account._plan(state, price, tried)
-                for account, state, price in zip(self._chain, before, prices, strict=True)
-            ]
-            if not any(isinstance(plan, BudgetExceededError) for plan in plans):
-                admitted = tried, plans
-            elif tried == least:
-                return least, plans
-            else:
-                refused = tried
-            if admitted is not None and refused - admitted[0] == 1:
-                return admitted
-            tried = least if admitted is None else (admitted[0] + refused) // 2
-
     def _prices(self, price: Price) -> list[Price]:
         prices = [price]
         for account in self._chain[:-1]:
@@ -330,8 +264,8 @@ class Account:
             return price
         return Lifted(price, self._inward, self._lifted)
 
-    def _plan(self, state: dict[Key, Tracked], price: Price, count: int = 1) -> Verdict:
-        """Return the state after the launches, or the refusal. This reads untrusted maps."""
+    def _plan(self, state: dict[Key, Tracked], price: Price) -> Verdict:
+        """Return the state after the launch, or the refusal. This reads untrusted maps."""
         after = {}
         for key, tracked in state.items():
             bound = self._bound if key == self._bound_key else None
@@ -343,7 +277,7 @@ class Account:
                 continue  # not the bound's d_in: reading a loss must not make launches fail later
             try:
                 rule = bound.rule if bound else UNLIMITED
-                verdict = rule.admits(tracked.accumulator, d_mid, count)
+                verdict = rule.admits(tracked.accumulator, d_mid)
             except (InvalidTypeError, InvalidValueError) as error:  # of a curve, read just now
                 if self._bound and not bound:
                     continue
@@ -367,7 +301,7 @@ class Account:
         tracked = self._tracked(trial.before[place])
         if accumulator is tracked.accumulator:
             return trial.plans[place]
-        verdict = self._bound.rule.admits(accumulator, d_mid, trial.fits)
+        verdict = self._bound.rule.admits(accumulator, d_mid)
         if isinstance(verdict, BudgetExceededError):
             return self._refusal(verdict)
         return {self._bound_key: tracked.holding(verdict)}

@@ -48,8 +48,8 @@ class Keeper(Protocol):
     def refresh(self, account: Account) -> None:
         """Let an account take over what other processes have charged."""
 
-    def keep(self, price: Price, count: int) -> None:
-        """Note equal launches that were charged. Call this under the lock."""
+    def keep(self, price: Price) -> None:
+        """Note a launch that was charged. Call this under the lock."""
 
 
 class Arbiter(Keeper, Protocol):
@@ -62,9 +62,9 @@ class Arbiter(Keeper, Protocol):
         """
 
     def settle(self, trial: Trial) -> Lifecycle | None:
-        """Charge equal launches for good, or raise the refusal.
+        """Charge a launch for good, or raise the refusal.
 
-        :return: the lifecycle of the child; None if the launches must be planned again
+        :return: the lifecycle of the child; None if the launch must be planned again
         """
 
 
@@ -99,15 +99,15 @@ class History:
     def refresh(self, account: Account) -> None:
         """Nothing: no other process charges the account."""
 
-    def keep(self, price: Price, count: int) -> None:
-        """Add equal launches."""
-        self.prices.extend([price.settled()] * count)
+    def keep(self, price: Price) -> None:
+        """Add a launch."""
+        self.prices.append(price.settled())
 
     def open_limit(self, at: Keeper, path: tuple[str, ...], terms: Terms) -> None:
         """Return None: a limit has a history of its own."""
 
     def settle(self, trial: Trial) -> Lifecycle | None:
-        """Charge the launches, or raise the refusal of the first account that refuses."""
+        """Charge the launch, or raise the refusal of the first account that refuses."""
         with trial.chain[0].lock:
             if not trial.stands():
                 return None

@@ -62,8 +62,8 @@ class _Kept:
         with account.lock:
             account.follow(self.read())
 
-    def keep(self, price: Price, count: int) -> None:
-        """Nothing: the turn has written the charges."""
+    def keep(self, price: Price) -> None:
+        """Nothing: the turn has written the charge."""
 
 
 class OnLimit(_Kept):
@@ -92,7 +92,7 @@ class OnLedger(_Kept):
         return OnLimit(self._book.limit(path, terms))
 
     def settle(self, trial: Trial) -> Lifecycle | None:
-        """Charge the launches in a turn of the ledger, or raise."""
+        """Charge the launch in a turn of the ledger, or raise."""
         chain, prices = trial.chain, trial.prices  # untrusted maps are read here, before locks
         limits = tuple(
             LimitCharge(keeper.path, keeper.terms, chain[place].counted(prices[place]))

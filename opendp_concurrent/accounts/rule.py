@@ -28,10 +28,8 @@ class ContinuationRule(Protocol):
 
     kind: ClassVar[str]
 
-    def admits(
-        self, accumulator: State, d_mid: Loss, count: int = 1
-    ) -> Accumulator | BudgetExceededError:
-        """Return the accumulator after ``count`` launches, or the refusal with its values."""
+    def admits(self, accumulator: State, d_mid: Loss) -> Accumulator | BudgetExceededError:
+        """Return the accumulator after the launch, or the refusal with its values."""
 
     def remaining(self, accumulator: State) -> Loss:
         """Return what may still be spent."""
@@ -43,9 +41,9 @@ class Unlimited:
 
     kind: ClassVar[str] = "odometer"
 
-    def admits(self, accumulator: Accumulator, d_mid: Loss, count: int = 1) -> Accumulator:
+    def admits(self, accumulator: Accumulator, d_mid: Loss) -> Accumulator:
         """Admit every launch."""
-        return repeated(accumulator, d_mid, count)
+        return repeated(accumulator, d_mid, 1)
 
     def remaining(self, accumulator: Accumulator) -> None:
         """Return None: nothing bounds an odometer."""
@@ -65,7 +63,7 @@ class Within:
     def admits(
         self, accumulator: Accumulator, d_mid: Loss, count: int = 1
     ) -> Accumulator | BudgetExceededError:
-        """Admit when the loss afterwards is at most ``d_out``.
+        """Admit ``count`` launches when the loss afterwards is at most ``d_out``.
 
         It is then at most ``d_out`` after each of the launches: a loss never falls.
         """
@@ -74,7 +72,7 @@ class Within:
         if after.within(self.d_out if self.exactly is None else self.exactly):
             return after
         return BudgetExceededError(
-            accumulator.loss, d_mid, self.remaining(accumulator), d_out=self.d_out, launches=count
+            accumulator.loss, d_mid, self.remaining(accumulator), d_out=self.d_out
         )
 
     def remaining(self, accumulator: Accumulator) -> Loss:
@@ -89,20 +87,14 @@ class Shares:
     kind: ClassVar[str] = "compositor"
     at_most: Callable[[Loss, Loss], bool]
 
-    def admits(
-        self, accumulator: Planned, d_mid: Loss, count: int = 1
-    ) -> Planned | BudgetExceededError:
-        """Admit when ``d_mid`` is at most each of the next ``count`` shares."""
-        d_mid, first = accumulator.read(d_mid), accumulator.consumed
-        shares = accumulator.d_mids[first : first + count]
-        if len(shares) == count and all(self.at_most(d_mid, share) for share in shares):
-            return accumulator.after(d_mid, count)
+    def admits(self, accumulator: Planned, d_mid: Loss) -> Planned | BudgetExceededError:
+        """Admit when ``d_mid`` is at most the next share."""
+        d_mid, used = accumulator.read(d_mid), accumulator.consumed
+        shares = accumulator.d_mids
+        if used < len(shares) and self.at_most(d_mid, shares[used]):
+            return accumulator.after(d_mid)
         return BudgetExceededError(
-            accumulator.loss,
-            d_mid,
-            accumulator.remaining(),
-            shares=len(accumulator.d_mids),
-            launches=count,
+            accumulator.loss, d_mid, accumulator.remaining(), shares=len(shares)
         )
 
     def remaining(self, accumulator: Planned) -> tuple[Loss, ...]:

@@ -75,7 +75,7 @@ class Counters(Rows):
         added: list[int] = []
         for amount, limit, shift in zip(amounts, self._limits, self._shifts, strict=True):
             if amount is None or (quanta := -(-amount >> shift) * count) > limit:  # rounded up
-                return 0, self._refusal(cells[0], d_mid, count)
+                return 0, self._refusal(cells[0], d_mid)
             added.append(quanta)
         after = np.empty_like(cells)
         admitted: Any = None
@@ -93,7 +93,7 @@ class Counters(Rows):
             admitted = within if admitted is None else admitted & within
         if admitted is not None and not admitted.all():
             position = int(np.argmin(admitted))
-            return position, self._refusal(cells[position], d_mid, count)
+            return position, self._refusal(cells[position], d_mid)
         return after
 
     def accumulator(self, cells: Cells) -> Accumulator:
@@ -104,7 +104,7 @@ class Counters(Rows):
         ]
         return self._start.of_amounts(totals)
 
-    def _refusal(self, cells: Cells, d_mid: Loss, count: int) -> BudgetExceededError:
+    def _refusal(self, cells: Cells, d_mid: Loss) -> BudgetExceededError:
         now = self.accumulator(cells)
         left = now.remaining(self._d_out)
-        return BudgetExceededError(now.loss, d_mid, left, d_out=self._d_out, launches=count)
+        return BudgetExceededError(now.loss, d_mid, left, d_out=self._d_out)

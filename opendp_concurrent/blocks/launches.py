@@ -28,11 +28,9 @@ class WithinBlocks:
     kind: ClassVar[str] = "filter"
     d_out: Loss
 
-    def admits(
-        self, accumulator: Totals, d_mid: OnBlocks | OnKeys, count: int = 1
-    ) -> Totals | BudgetExceededError:
+    def admits(self, accumulator: Totals, d_mid: OnBlocks | OnKeys) -> Totals | BudgetExceededError:
         """Admit when all named blocks do."""
-        return accumulator.admitted(accumulator.read(d_mid), count)
+        return accumulator.admitted(accumulator.read(d_mid))
 
     def remaining(self, accumulator: Totals) -> Totals:
         """Return the totals, from which that of a block is read."""
@@ -96,11 +94,6 @@ class Selection(Account):
     def accumulator_of_none(self) -> Accumulator:
         """The accumulator of the block filter, in whose form d_mids are added."""
         return self._chain[-1].accumulator_of_none
-
-    @property
-    def bounded_at(self) -> Any:
-        """The d_in of the budgets of blocks: one step."""
-        return self._chain[-1].bounded_at
 
     def _lift(self, price: Price) -> Price:
         return PriceOnBlocks(price, self._on)

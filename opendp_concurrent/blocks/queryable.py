@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from opendp.mod import Measurement, Queryable
 
-from ..accounts.price import Price
-from ..arguments.checked import checked
-from ..errors import InvalidTypeError, uncharged
+from ..errors import InvalidTypeError
 from ..native import opendp as _native
 from ..queryables.data import check_process
 from ..queryables.description import Description
 from ..queryables.handle import Handle
-from ..queryables.prepaid import PrepaidQueryable
-from ..queryables.root import AT_ONCE
 from ..types import Answer, Data, Key, Loss
 from .session import BlockSession
 
@@ -99,88 +94,6 @@ class BlockFilterQueryable(Handle, Queryable):
         session = self._blocks.on(blocks)
         found: Description = _native.typed(session.describe, measurement, self._blocks.d_in)
         return found
-
-    @checked(count=AT_ONCE)
-    def prepaid(self, blocks: Iterable[Key], price: Price, count: int) -> PrepaidQueryable:
-        """Charge ``count`` launches on some blocks now, and launch them later on these blocks.
-
-        All launches are charged to every named block in one step, or none to any. The returned
-        queryable takes measurements alone, and launches them on these blocks without another
-        charge. With a ledger, it sends no message to the ledger. Prepaid launches that are not
-        launched stay charged: also after a crash, and after the end of a ``with`` block.
-
-        Each launch is a charge of its own, so each block admits as many launches as without
-        prepaying. A launch may be of any measurement that is known to cost at most ``price`` at
-        distance 1.
-
-        Guarantee: as that of :func:`.make_block_filter`. A prepaid launch is an interactive
-        mechanism that takes one measurement of at most ``price``, and answers it.
-
-        :param blocks: as in a launch
-        :param price: a measurement, whose price is paid for each launch; or a d_mid, the price at
-            distance 1
-        :param count: number of launches, at most 1,000,000
-        :return: a :class:`.PrepaidQueryable`, which is also a context manager
-        :raises BlockExceededError: a block admits fewer than ``count`` launches; nothing was
-            charged
-        :raises InvalidTypeError, InvalidValueError, SpaceMismatchError: naming the argument; for a
-            key that is not a block
-        :raises PrivacyMapError: the measurement's privacy map cannot be used
-        :raises LedgerError: the charges could not be made durable
-
-        :example:
-
-        >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-        >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
-        >>> weeks = oc.c.by_key(lambda record: record // 100)
-        >>> made = oc.c.make_block_filter(odometer, d_in=1, d_out=1.0, blocks=weeks, keys=[1, 2, 3])
-        >>> root = made([101, 102, 201])
-        >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=8.0)
-        >>> with root.prepaid([1, 2], count, 3) as paid:
-        ...     release = paid(count)
-        ...     paid.unspent
-        2
-        >>> root.privacy_loss(2), root.privacy_loss(3)
-        (0.375, 0.0)
-        """
-        return self._prepaid(blocks, price, count, least=count, renews=False)
-
-    @checked(size=AT_ONCE)
-    def leased(self, blocks: Iterable[Key], price: Price, size: int = 50) -> PrepaidQueryable:
-        """Charge up to ``size`` launches on some blocks now, and again each time that none is left.
-
-        Use this for a worker that launches in a loop. Near the end of a budget it charges as many
-        launches as all named blocks admit, so as many are admitted as without prepaying. Otherwise
-        it is as :meth:`prepaid`.
-
-        :param blocks: as in a launch
-        :param price: as for :meth:`prepaid`
-        :param size: number of launches to charge in one step, at most 1,000,000
-        :return: a :class:`.PrepaidQueryable`, which is also a context manager
-        :raises BlockExceededError: a block admits no launch
-        :raises: otherwise as :meth:`prepaid`
-
-        :example:
-
-        >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-        >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
-        >>> weeks = oc.c.by_key(lambda record: record // 100)
-        >>> made = oc.c.make_block_filter(odometer, d_in=1, d_out=1.0, blocks=weeks, keys=[1, 2, 3])
-        >>> root = made([101, 102, 201])
-        >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=8.0)
-        >>> with root.leased([1, 2], count, size=3) as worker:
-        ...     releases = [worker(count) for _ in range(8)]
-        >>> root.remaining(2), root.remaining(3)
-        (0.0, 1.0)
-        """
-        return self._prepaid(blocks, price, size, least=1, renews=True)
-
-    def _prepaid(
-        self, blocks: Iterable[Key], price: Price, count: int, **how: Any
-    ) -> PrepaidQueryable:
-        check_process(self._blocks.token)
-        session = uncharged(self._blocks.on, blocks)
-        return PrepaidQueryable(session, session.prepay(price, count, **how))
 
     def privacy_loss(self, block: Key) -> Loss:
         """Return the privacy loss of the launches on a block so far; changes nothing.

@@ -2,7 +2,7 @@
 
 A launch on some blocks is a launch on a selection: a child account without a bound, on the records
 of the blocks, which lifts each price to a cost of the named blocks. So an odometer may be launched
-on blocks, too; its launches are charged to them. Launches may also be prepaid there.
+on blocks, too; its launches are charged to them.
 """
 
 from __future__ import annotations

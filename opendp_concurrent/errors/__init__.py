@@ -235,7 +235,6 @@ class BudgetExceededError(RefusalError):
 
     :ivar spent: privacy loss so far, in the account that refused
     :ivar asked: privacy loss of the refused launch, at ``d_in``
-    :ivar launches: number of launches that were asked for at once, each with this loss
     :ivar remaining: what may still be spent; the unused shares of a compositor
     :ivar d_out: the bound of a filter; None for a compositor
     :ivar account: the account that refused: the names of the accounts from the root to it, such as
@@ -261,11 +260,10 @@ class BudgetExceededError(RefusalError):
         d_in: Distance = None,
         measure: str = "",
         accumulator: str = "",
-        launches: int = 1,
     ) -> None:
         self.spent, self.asked, self.remaining, self.d_out = spent, asked, remaining, d_out
         self.account, self.d_in = account, d_in
-        self.measure, self.accumulator, self.launches = measure, accumulator, launches
+        self.measure, self.accumulator = measure, accumulator
         self._plan = shares, any_order
         super().__init__(self._told())
 
@@ -287,9 +285,6 @@ class BudgetExceededError(RefusalError):
         subject = f"{phrase(self.account)} refuses" if self.account else "the launch is refused"
         spent = rounded(self.spent) + ("" if self.d_out is None else f" of {rounded(self.d_out)}")
         asked, left, advice = self._left()
-        if self.launches > 1:
-            asked = f"{asked} for each of {self.launches} launches"
-            advice = "prepay fewer launches, or smaller ones"
         if _is_infinite(self.asked):
             advice = (
                 "no budget admits an infinite privacy loss, such as that of a noise scale of 0; "
@@ -338,45 +333,6 @@ def phrase(account: tuple[str, ...]) -> str:
 def _with_article(name: str) -> str:
     kind_and_which = name.partition(" of ")[0]
     return name if " " in kind_and_which else f"the {name}"
-
-
-class PrepaidUsedError(RefusalError):
-    """All launches that were prepaid have been launched, or their handle was closed.
-
-    :ivar launches: number of launches that were prepaid
-    """
-
-    charged = False
-
-    def __init__(self, launches: int, *, closed: bool = False) -> None:
-        what = "were closed, and what was not launched is lost" if closed else "are used up"
-        super().__init__(
-            f"the prepaid launches ({launches}) {what}; nothing was charged; prepay more, "
-            "or use leased(), which prepays again by itself"
-        )
-        self.launches = launches
-
-
-class PrepaidPriceError(RefusalError):
-    """A measurement costs more than what was prepaid, or the two cannot be compared.
-
-    :ivar asked: its privacy loss at ``d_in``
-    :ivar paid: privacy loss that was prepaid for each launch, at ``d_in``
-    :ivar d_in: distance between neighbouring inputs, in units of the measurement's metric
-    """
-
-    charged = False
-
-    def __init__(self, asked: Loss, paid: Loss, d_in: Distance) -> None:
-        asked_text, paid_text = rounded(asked), rounded(paid)
-        if asked_text == paid_text:
-            asked_text, paid_text = shown(asked), shown(paid)
-        super().__init__(
-            f"the measurement ({asked_text} at d_in={shown(d_in)}) is not known to cost at most "
-            f"what was prepaid for each launch ({paid_text}); no prepaid launch was used; launch "
-            "it on the handle that prepaid, or prepay for this measurement"
-        )
-        self.asked, self.paid, self.d_in = asked, paid, d_in
 
 
 class HaltedError(RefusalError):

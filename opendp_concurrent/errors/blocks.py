@@ -26,7 +26,6 @@ class BlockExceededError(BudgetExceededError):
             refusal.asked,
             refusal.remaining,
             d_out=refusal.d_out,
-            launches=refusal.launches,
         )
         found.block = block
         return found

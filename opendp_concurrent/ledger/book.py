@@ -235,29 +235,25 @@ class SqlTurn:
         self,
         charge: Charge,
         after: Accumulator,
-        count: int = 1,
         limits: tuple[Accumulator, ...] = (),
     ) -> None:
-        """Add ``count`` equal charges, the last of which is the newest charge of the budget.
+        """Add a charge, which is then the newest charge of the budget.
 
-        :param limits: the sums of the limits that they are below, after all of them
+        :param limits: the sums of the limits that it is below, after it
         """
         dataset, (sequence, head, _, form, known) = self._book.dataset, self.after
         time, label, mechanism = time_ns() // 1000, charge.label, charge.mechanism
         if charge.limits:
-            records, known = known.charged(charge.d_mid, charge.limits, limits, count)
-            texts = [encode("d_mid", record, form) for record in records[:2]]
-            texts += texts[1:] * (count - 2)  # all but the first are one record
+            record, known = known.charged(charge.d_mid, charge.limits, limits)
+            d_mid = encode("d_mid", record, form)
         else:
-            texts = [self._book.text(charge.d_mid)] * count
-        same = {"dataset": dataset, "time": time, "label": label, "mechanism": mechanism}
-        rows, hash_after = [], hasher(dataset, label, mechanism)
-        for d_mid in texts:
-            sequence += 1
-            head = hash_after(head, sequence, time, canonical(d_mid))
-            rows.append({**same, "sequence": sequence, "d_mid": d_mid, "hash": head})
+            d_mid = self._book.text(charge.d_mid)
+        sequence += 1
+        head = hasher(dataset, label, mechanism)(head, sequence, time, canonical(d_mid))
+        row = {"dataset": dataset, "time": time, "label": label, "mechanism": mechanism}
+        row |= {"sequence": sequence, "d_mid": d_mid, "hash": head}
         self._record = canonical(after.to_record())
-        self._changes += [(tables.ADD_CHARGE, row) for row in rows]
+        self._changes.append((tables.ADD_CHARGE, row))
         self.after = Known(sequence, head, after, form, known)
 
 

@@ -8,16 +8,15 @@ from ..accounts.account import Trial
 from ..accounts.charge import Charge
 from ..accounts.history import refuse
 from ..accounts.on_ledger import limits_of
-from ..errors import BudgetExceededError
 
 if TYPE_CHECKING:
     from .book import SqlTurn
 
 
 def decide(trial: Trial, charge: Charge, turn: SqlTurn) -> bool:
-    """Decide on launches, and write their charge.
+    """Decide on a launch, and write its charge.
 
-    :return: False if they must be planned again; nothing is written then
+    :return: False if it must be planned again; nothing is written then
     :raises BudgetExceededError: if an account refuses; nothing is written then
     """
     chain, plans = trial.chain, trial.plans
@@ -30,13 +29,11 @@ def decide(trial: Trial, charge: Charge, turn: SqlTurn) -> bool:
         plans[place] = chain[place].plan_on(total, d_mid, trial, place)
         if not turn.planned:  # the total is on disk
             chain[place].follow(total)
-    if trial.fits > trial.least and any(isinstance(one, BudgetExceededError) for one in plans):
-        return False
     refuse(chain, plans)
     after = []
     for place in places:
         after.append(chain[place].planned(plans[place]))
     *limits, root = after
-    turn.write(charge, root, trial.fits, tuple(limits))
+    turn.write(charge, root, tuple(limits))
     turn.planned.update(zip(chain, plans, strict=True))
     return True

@@ -6,95 +6,21 @@ from collections.abc import Iterable
 
 from opendp.mod import OdometerQueryable, Queryable
 
-from ..accounts.price import Price
-from ..arguments.checked import checked
-from ..arguments.checks import at_most, rounded
+from ..arguments.checks import rounded
 from ..native import opendp as _native
 from ..types import Distance, Loss, Query
 from .data import check_process
 from .description import Description
 from .handle import Handle
-from .prepaid import PrepaidQueryable
 from .session import Launcher
-
-MOST = 10**6  # launches that are prepaid in one step
-AT_ONCE = at_most(MOST, "it is charged in one step")
 
 
 class _Handle(Handle):
-    """What the three handles share: launching a query, now or prepaid."""
+    """What the three handles share: launching a query."""
 
     def __init__(self, session: Launcher, description: str) -> None:
         super().__init__(session, session.launch)
         self._description = description
-
-    @checked(count=AT_ONCE)
-    def prepaid(self, price: Price, count: int) -> PrepaidQueryable:
-        """Charge ``count`` launches now, and launch them later.
-
-        All launches are charged in one step, or none. The returned queryable then launches without
-        another charge. With a ledger, it sends no message to the ledger. Prepaid launches that are
-        not launched stay charged: also after a crash, and after the end of a ``with`` statement.
-
-        Each launch is a charge of its own, so a filter admits as many launches as without
-        prepaying. A launch may be of any measurement that is known to cost at most ``price``. Its
-        privacy map is read at every launch, unless it is native.
-
-        Guarantee: as that of this queryable. A prepaid launch is an interactive mechanism that
-        takes one measurement of at most ``price``, and answers it.
-
-        :param price: a measurement, whose price is paid for each launch; or a d_mid, if this
-            queryable has a bound: the price at the d_in of the bound
-        :param count: number of launches, at most 1,000,000
-        :return: a :class:`PrepaidQueryable`, which is also a context manager
-        :raises BudgetExceededError: fewer than ``count`` launches are admitted; none was charged
-        :raises InvalidTypeError, InvalidValueError, SpaceMismatchError: naming the argument
-        :raises PrivacyMapError: the measurement's privacy map cannot be used
-        :raises LedgerError: the charges could not be made durable
-
-        :example:
-
-        >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-        >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
-        >>> root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)([1, 2, 3])
-        >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=8.0)
-        >>> with root.prepaid(count, 3) as paid:
-        ...     release = paid(count)
-        ...     paid.unspent
-        2
-        >>> root.privacy_loss()
-        0.375
-        """
-        paid = self._session.prepay(price, count, least=count, renews=False)
-        return PrepaidQueryable(self._session, paid)
-
-    @checked(size=AT_ONCE)
-    def leased(self, price: Price, size: int = 50) -> PrepaidQueryable:
-        """Charge up to ``size`` launches now, and again each time that none is left.
-
-        Use this for a worker that launches in a loop. Near the end of the budget it charges as many
-        launches as are admitted, so as many are admitted as without prepaying. Otherwise it is as
-        :meth:`prepaid`.
-
-        :param price: as for :meth:`prepaid`
-        :param size: number of launches to charge in one step, at most 1,000,000
-        :return: a :class:`PrepaidQueryable`, which is also a context manager
-        :raises BudgetExceededError: no launch is admitted
-        :raises: otherwise as :meth:`prepaid`
-
-        :example:
-
-        >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-        >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
-        >>> root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)([1, 2, 3])
-        >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=8.0)
-        >>> with root.leased(count, size=3) as worker:
-        ...     releases = [worker(count) for _ in range(8)]
-        >>> root.remaining()
-        0.0
-        """
-        paid = self._session.prepay(price, size, least=1, renews=True)
-        return PrepaidQueryable(self._session, paid)
 
     def admits(self, query: Query) -> bool:
         """Whether a launch of a measurement would be admitted now; runs and charges nothing.

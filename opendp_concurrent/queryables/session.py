@@ -10,13 +10,12 @@ from contextlib import AbstractContextManager
 from itertools import count
 from typing import Any
 
-from opendp.mod import Domain, Measurement, Metric, Odometer
+from opendp.mod import Domain, Metric, Odometer
 
 from ..accounts.account import Account
 from ..accounts.lifecycle import Lifecycle
 from ..accounts.name import as_child
-from ..accounts.prepaid import Given, Prepaid
-from ..accounts.price import Price, own_distance
+from ..accounts.price import own_distance
 from ..arguments import checks
 from ..arguments.owned import plain
 from ..errors import InvalidTypeError, InvalidValueError, RefusalError, tell_charged, uncharged
@@ -91,46 +90,6 @@ class Launcher:
             return uncharged(self._open, query)
         return self._launch(query, self.account.launch, self._token)
 
-    def launch_prepaid(self, paid: Prepaid, query: Query) -> Any:
-        """Launch a measurement that ``paid`` pays for."""
-        return self._launch(query, paid.take, self._token)
-
-    @whole
-    def prepay(self, price: Price, count: int, *, least: int, renews: bool) -> Prepaid:
-        """Charge from ``least`` to ``count`` launches now.
-
-        :param price: a measurement, or a d_mid at the d_in of the account's bound
-        :param renews: whether to charge ``count`` again whenever none is left
-        """
-        size = count if renews else 0
-        prepared: tuple[Prepaid, MeasurementPrice | None] = uncharged(self._prepare, price, size)
-        paid, offer = prepared
-        paid.pay(count, least)
-        if offer is not None:
-            self._offers.remember(offer)
-        return paid
-
-    def _prepare(self, price: Price, size: int) -> tuple[Prepaid, MeasurementPrice | None]:
-        """Return launches at ``price``, none of which is paid yet."""
-        known: Price
-        if isinstance(price, (Measurement, Odometer, _native.PARTIAL_CONSTRUCTOR)):
-            known = offer = self._offers.price(price, "price")
-            check_launch(price)
-            again: Callable[[], Price] | None = offer.again
-        else:
-            offer, again = None, None
-            d_in = self.account.bounded_at
-            if d_in is None:
-                raise InvalidTypeError(
-                    f"price must be a measurement, found {type(price).__name__}: an odometer has "
-                    "no d_in of its own, at which a d_mid would be the price"
-                )
-            known = Given(self.measure.validate("price", price), d_in)
-        check_sources(self._token)
-        paid = Prepaid(self.account, known, self.measure.at_most, size)
-        paid.check(again)
-        return paid, offer
-
     def _launch(
         self, query: Query, charge: Callable[[MeasurementPrice], Lifecycle], token: Sealed
     ) -> Any:
@@ -140,11 +99,6 @@ class Launcher:
         """
         charged: list[bool | None] = [False]  # None while it is being charged
         try:
-            if isinstance(query, Odometer):
-                raise InvalidTypeError(
-                    "the query must be a measurement: each launch below an odometer is charged by "
-                    "itself; open the odometer on the handle that prepaid"
-                )
             check_launch(query)
             price = self._offers.price(query, self._asked)
             if self.lock is None:

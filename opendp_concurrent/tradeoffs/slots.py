@@ -156,24 +156,19 @@ class AnyOrder:
 
     kind: ClassVar[str] = "compositor"
 
-    def admits(
-        self, accumulator: Slots, d_mid: Loss, count: int = 1
-    ) -> Slots | BudgetExceededError:
-        """Admit when unused slots cover ``d_mid``, ``count`` times."""
-        function, taken = accumulator.read(d_mid), accumulator
-        for _ in range(times(count)):
-            rest = taken.taking(function)
-            if rest is None:
-                return BudgetExceededError(
-                    accumulator.loss,
-                    function,
-                    accumulator.left,
-                    shares=len(accumulator.slots),
-                    any_order=True,
-                    launches=count,
-                )
-            taken = rest
-        return taken
+    def admits(self, accumulator: Slots, d_mid: Loss) -> Slots | BudgetExceededError:
+        """Admit when unused slots cover ``d_mid``."""
+        function = accumulator.read(d_mid)
+        rest = accumulator.taking(function)
+        if rest is not None:
+            return rest
+        return BudgetExceededError(
+            accumulator.loss,
+            function,
+            accumulator.left,
+            shares=len(accumulator.slots),
+            any_order=True,
+        )
 
     def remaining(self, accumulator: Slots) -> tuple[TradeoffFunction, ...]:
         """Return the unused slots of the plan."""

@@ -371,11 +371,11 @@ class Book:
         if self.pending:
             if self.failing:
                 raise LedgerError("disk full")
-            charge, self.accumulator, count = self.pending
-            self.charges += [charge] * count
+            charge, self.accumulator = self.pending
+            self.charges.append(charge)
 
-    def write(self, charge, after, count=1, limits=()):
-        self.pending = charge, after, count
+    def write(self, charge, after, limits=()):
+        self.pending = charge, after
 
     def charged_by_another(self, d_mid):
         self.charges.append(Charge(d_mid, "", ""))

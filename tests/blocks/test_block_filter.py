@@ -257,9 +257,9 @@ def test_a_rule_that_charges_the_average_is_caught(monkeypatch):
     """A launch on n blocks that charges each of them an n-th of its loss."""
     admits = launches.WithinBlocks.admits
 
-    def average(self, accumulator, charge, count=1):
+    def average(self, accumulator, charge):
         cheap = launches.OnBlocks(charge.places, charge.d_mid / len(charge.places))
-        return admits(self, accumulator, cheap, count)
+        return admits(self, accumulator, cheap)
 
     monkeypatch.setattr(launches.WithinBlocks, "admits", average)
     made, law = played(verify.Tape(), 2.5, moves=[[0, 1, 2]])

@@ -96,17 +96,6 @@ def test_a_filter_below_refuses_by_itself():
     assert not isinstance(refused.value, BlockExceededError)
 
 
-def test_prepaid_launches_below_are_charged_to_their_blocks_at_once():
-    root = spawn()
-    child = root([0, 3], oc.make_concurrent_odometer(*VECTOR, PURE))
-    with child.prepaid(costing(0.25), 3) as prepaid:
-        assert losses(root) == [0.75, 0, 0, 0.75, 0]
-        assert prepaid(costing(0.25)) == 2
-    with pytest.raises(BlockExceededError):
-        child.prepaid(costing(0.125), 3)
-    assert losses(root) == [0.75, 0, 0, 0.75, 0]
-
-
 def test_a_limit_below_is_charged_to_its_blocks():
     root = spawn()
     odometer = oc.make_concurrent_odometer(*VECTOR, PURE)

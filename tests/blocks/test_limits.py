@@ -219,26 +219,16 @@ def test_only_the_filter_that_halts_closes_everything():
             ask()
 
 
-def test_odometers_and_prepaid_launches_below_a_limit():
+def test_odometers_below_a_limit():
     root = spawn()
     ann = limit(root, "ann")
     child = ann([1, 2], oc.make_concurrent_odometer(*VECTOR, PURE))
-    child(costing(0.125))
-    with ann.prepaid([2, 3], costing(0.125), 3) as paid:
-        assert paid(costing(0.125)) == 1
-    for ask in (
-        lambda: child(costing(0.125)),
-        lambda: ann.prepaid([1, 2], costing(0.125), 1),
-        lambda: ann.leased([2], 0.125),
-    ):
+    child(costing(0.25))
+    ann([2, 3], costing(0.25))
+    for ask in (lambda: child(costing(0.125)), lambda: ann([1, 2], costing(0.125))):
         with pytest.raises(BlockExceededError, match="block 2 of limit 'ann'"):
             ask()
-    worker = ann.leased([1], costing(0.125), 2)
-    for _ in range(3):
-        worker(costing(0.125))
-    with pytest.raises(BlockExceededError):
-        worker(costing(0.125))
-    assert losses(ann) == losses(root) == [0, 0.5, 0.5, 0.375]
+    assert losses(ann) == losses(root) == [0, 0.25, 0.5, 0.25]
 
 
 def test_a_limit_below_a_native_compositor():
@@ -281,7 +271,7 @@ def test_threads_never_exceed_a_limit_together():
 @pytest.mark.parametrize("kept", [False, True])
 @pytest.mark.parametrize("seed", range(2))
 def test_random_launches_agree_with_fractions(tmp_path, kept, seed):
-    """Handles of a tree of limits, on random blocks, launched, prepaid and reopened."""
+    """Handles of a tree of limits, on random blocks, launched and reopened."""
     chance = random.Random(seed)
     bounds = {(): 1.0, ("team",): 0.7, ("team", "ann"): 0.3, ("bob",): 0.6}
     spent = {(path, key): Fraction() for path in bounds for key in KEYS}
@@ -303,23 +293,18 @@ def test_random_launches_agree_with_fractions(tmp_path, kept, seed):
             for _ in range(25):
                 path = chance.choice(list(bounds))
                 keys = chance.sample(KEYS, chance.randint(1, 3))
-                loss, count = chance.choice([0.1, 0.03, 1 / 3, 1e-9, 0.2]), chance.choice([1, 1, 2])
+                loss = chance.choice([0.1, 0.03, 1 / 3, 1e-9, 0.2])
                 above = [(path[:depth], key) for depth in range(len(path) + 1) for key in keys]
-                fits = all(
-                    spent[one] + count * Fraction(loss) <= Fraction(bounds[one[0]]) for one in above
-                )
+                fits = all(spent[one] + Fraction(loss) <= Fraction(bounds[one[0]]) for one in above)
                 try:
-                    if count == 1:
-                        handles[path](keys, costing(loss))
-                    else:
-                        handles[path].prepaid(keys, loss, count).close()
+                    handles[path](keys, costing(loss))
                 except BlockExceededError:
                     assert not fits
                 else:
                     assert fits
                     admitted += 1
                     for one in above:
-                        spent[one] += count * Fraction(loss)
+                        spent[one] += Fraction(loss)
         if not kept:
             for one in spent:
                 spent[one] = Fraction()
@@ -339,7 +324,8 @@ def test_in_a_ledger_one_row_charges_all_and_a_later_process_finds_all(tmp_path)
         team = limit(root, "team", 0.75)
         ann = limit(team, "ann")
         ann([1, 2], costing(0.25))
-        ann.prepaid([3, 2], costing(0.125), 2)
+        for _ in range(2):
+            ann([3, 2], costing(0.125))
         team([1], costing(0.125))
         root([0], costing(0.5))
         summary, entries = kept.read()
@@ -382,7 +368,8 @@ def write_golden(kept):
     root = spawn(ledger=kept)
     team = limit(root, "team", 0.75)
     limit(team, "ann")([1, 2], costing(0.25))
-    team.prepaid([2, 3], costing(0.125), 2)
+    for _ in range(2):
+        team([2, 3], costing(0.125))
     root([1], costing(0.5))
 
 
@@ -407,22 +394,17 @@ def test_a_ledger_that_an_older_version_wrote_is_continued(tmp_path):
 
 
 def work(path, number):
-    """What one process admits to two limits, launched and prepaid."""
+    """What one process admits to two limits."""
     with open_ledger(path, "visits") as kept:
         root = spawn(ledger=kept)
         handles, admitted = [limit(root, "ann"), limit(root, "bob", 0.75)], Counter()
         for turn in range(40):
             which, keys = turn % 2, [(number + turn) % 4, (number + turn + 1) % 4]
             try:
-                if turn % 5:
-                    handles[which](keys, costing(2.0**-6))
-                    count = 1
-                else:
-                    paid = handles[which].leased(keys, costing(2.0**-6), 4)
-                    count = paid.paid
+                handles[which](keys, costing(2.0**-6))
             except BlockExceededError:
                 continue
-            admitted.update({(which, key): count for key in keys})
+            admitted.update((which, key) for key in keys)
         return admitted
 
 

@@ -76,7 +76,7 @@ def test_a_limit_is_opened_without_blocks_or_on_a_child_odometer(root):
         with pytest.raises(InvalidTypeError, match="^measurement is a limit: .*without blocks"):
             root([1, 2], made)
     ann = root([1, 2], odometer)(limit)
-    assert ann.leased(costing(0.125))(costing(0.125)) == 3
+    assert ann(costing(0.25)) == 3
     with pytest.raises(BudgetExceededError, match="^limit 'ann' of odometer 1 of the blocks of"):
         ann(costing(0.125))
     assert [root.privacy_loss(block) for block in ("a", 1, 2)] == [0, 0.25, 0.25]

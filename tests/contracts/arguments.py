@@ -1991,22 +1991,6 @@ for name, fresh in HANDLES.items():
             spent,
             **described,
         )
-        price = "measurement" if name in ("odometer", "chained") else "measurement or non_negative"
-        for method, argument in (("prepaid", "count"), ("leased", "size")):
-            on_handle(
-                f"{name}.{method}",
-                fresh,
-                lambda handle, method=method, **given: getattr(handle, method)(**given),
-                spent,
-                price=(COUNT, price),
-                **{argument: (2, "count")},
-            )
-        on_handle(
-            f"{name}.prepaid()",
-            lambda fresh=fresh: fresh().prepaid(COUNT, 9),
-            lambda handle, query: handle(query),
-            query=(COUNT, "measurement"),
-        )
     if name == "compositor":
         on_handle(
             f"{name}.loss_after",
@@ -2107,22 +2091,6 @@ on_handle(
     spent,
     blocks=([1, 2], "iterable"),
     measurement=(COUNT, "measurement or odometer"),
-)
-for method, argument in (("prepaid", "count"), ("leased", "size")):
-    on_handle(
-        f"blocks.{method}",
-        lambda: BLOCKS([1, 2]),
-        lambda handle, method=method, **given: getattr(handle, method)(**given),
-        spent,
-        blocks=([1, 2], "iterable"),
-        price=(COUNT, "measurement or non_negative"),
-        **{argument: (2, "count")},
-    )
-on_handle(
-    "blocks.prepaid()",
-    lambda: BLOCKS([1, 2]).prepaid([1, 2], COUNT, 9),
-    lambda handle, query: handle(query),
-    query=(COUNT, "measurement"),
 )
 for name in ("privacy_loss", "remaining"):
     on_handle(

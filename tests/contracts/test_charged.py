@@ -8,7 +8,6 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import errors
-from opendp_concurrent.accounts.prepaid import Prepaid
 from opendp_concurrent.errors import ConcurrentError, charged
 from opendp_concurrent.ledger import create_ledger
 from opendp_concurrent.ledger.storage.store import Store
@@ -27,8 +26,6 @@ NEVER = {  # raised by launches only, and only before a charge
     "KeyReusedError",
     "LedgerMismatchError",
     "LimitMismatchError",
-    "PrepaidPriceError",
-    "PrepaidUsedError",
     "AdvisoryError",
     "PrivacyMapError",
     "SharesUsedError",
@@ -107,18 +104,6 @@ def a_block(opaque, path):
     return Place(lambda query: root([0, 1], query), lambda: root.privacy_loss(1))
 
 
-def prepaid(opaque, path):
-    root = oc.make_concurrent_filter(odometer(opaque), 1, 1.0)(ROWS)
-    block = root.prepaid(count(), 8)
-    return Place(block, lambda: block.paid - block.unspent, prepaid=True)
-
-
-def leased(opaque, path):
-    root = oc.make_concurrent_filter(odometer(opaque), 1, 1.0)(ROWS)
-    block = root.leased(count(), 2)
-    return Place(block, lambda: block.paid - block.unspent, prepaid=True)
-
-
 def sequential(opaque, path):
     measure = dp.approximate(dp.zero_concentrated_divergence())
     root = oc.make_concurrent_filter(odometer(opaque, measure), 1, (1.0, 1e-6))(ROWS)
@@ -151,8 +136,6 @@ PLACES = [
     a_child_odometer,
     a_child_filter,
     a_block,
-    prepaid,
-    leased,
     sequential,
     on_a_ledger,
     a_limit_on_a_ledger,
@@ -364,26 +347,4 @@ def test_a_closed_ledger_says_that_nothing_is_charged(tmp_path):
     ledger.close()
     with pytest.raises(errors.LedgerError) as found:
         root(count())
-    assert charged(found.value) is False
-
-
-def test_a_lease_that_was_renewed_and_then_closed_does_not_say_that_nothing_is_charged(monkeypatch):
-    root = oc.make_concurrent_filter(odometer(), 1, 1.0)(ROWS)
-    block = root.leased(count(), 2)
-    block(count())
-    block(count())
-    renew = Prepaid._renew
-
-    def renewed(self):
-        renew(self)
-        self.close()  # by another thread
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Prepaid, "_renew", renewed)
-        with pytest.raises(errors.PrepaidUsedError) as found:
-            block(count())
-    assert root.privacy_loss() == 0.5
-    assert charged(found.value) is None
-    with pytest.raises(errors.PrepaidUsedError) as found:
-        block(count())
     assert charged(found.value) is False

@@ -57,7 +57,6 @@ def handles():
         ODOMETER([1, 2, 3]),
         root(),
         oc.make_concurrent_composition(*SPACE, PURE, 1, [1.0])([1, 2, 3]),
-        root().prepaid(COUNT, 2),
         blocks([1, 2, 3]),
         parts,
         NamedContexts(parts, lambda key, queryable: key),
@@ -210,7 +209,7 @@ def test_every_class_of_handles_is_here():
 
 def test_every_method_is_here():
     names = {name for handle in handles() for name, _ in uses(handle)}
-    assert {"__call__", "__exit__", "close", "prepaid", "leased", "add_blocks"} <= names
+    assert {"__call__", "__exit__", "close", "add_blocks"} <= names
     assert {"collect", "update", "receive", "privacy_loss", "unspent", "read", "save"} <= names
 
 
@@ -237,8 +236,7 @@ def test_running_code_uses_its_own_handles():
     def function(rows):
         inner = oc.make_concurrent_filter(ODOMETER, 1, 3.0)(rows)
         vector = inner(oc.m.make_sparse_vector(*SPACE, PURE, 1, 4.0, 5.0, 2))
-        with inner.prepaid(COUNT, 1) as paid:
-            paid(COUNT)
+        inner(COUNT)
 
         def transition(query, _):
             vector(lambda data: len(data))
@@ -251,21 +249,3 @@ def test_running_code_uses_its_own_handles():
     )
     child = root()(user)
     assert child(1) == child(2) > 0.25
-
-
-def test_what_a_handle_says_does_not_depend_on_the_data():
-    """A mechanism closed the block of another if a row was there."""
-    paid = root().prepaid(COUNT, 2)
-
-    def function(rows):
-        if 7 in rows:
-            paid.close()
-        return 1.0
-
-    user = dp.m.make_user_measurement(*SPACE, PURE, function, lambda d_in: 0.1)
-    other = oc.make_concurrent_filter(ODOMETER, 1, 1.0)
-    assert other([1])(user) == 1.0
-    with pytest.raises(ReentrantLaunchError):
-        other([7])(user)
-    paid(COUNT)
-    assert paid.unspent == 1

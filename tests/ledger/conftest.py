@@ -11,6 +11,8 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.accounts.charge import Charge
+from opendp_concurrent.accounts.label import current_label
 from opendp_concurrent.errors import BudgetExceededError
 
 pytest.importorskip("sqlalchemy")
@@ -53,6 +55,16 @@ def counted(epsilon=0.25):
         *space(), dp.max_divergence(), function, lambda d_in: d_in * epsilon
     )
     return made, ran
+
+
+def fill(ledger, root, query, number):
+    """Charge a query many times in one turn, as ``number`` launches would."""
+    book, d_mid = ledger.book(ledger.summary().terms), query.map(1)
+    charge = Charge(d_mid, "count", current_label())
+    with book.turn() as turn:
+        for _ in range(number):
+            turn.write(charge, turn.accumulator.after(d_mid))
+    root.privacy_loss()
 
 
 def launch_until_refused(root, query):
@@ -243,6 +255,7 @@ def tools():
         Child=Child,
         count=count,
         counted=counted,
+        fill=fill,
         launch_until_refused=launch_until_refused,
         limit=limit,
         space=space,

@@ -37,7 +37,7 @@ SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 EPSILON, BUDGET = 2.0**-10, 2.0**40  # sums of losses are exact
 QUERY = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / EPSILON)
 ANSWER, FAILURE = b"a", b"f"
-PREPAID = 10  # launches at a time
+PAID = 10  # launches of a compositor
 ROUNDS, LONGEST = 50, 5000  # rounds on one ledger, and its charges: reading it takes a while
 SEED = 20260101
 
@@ -117,19 +117,28 @@ def charges_of_query(ledger: SqlLedger) -> int:
     return summary.launches
 
 
-def prepaid(ledger: SqlLedger) -> Launcher:
-    """Launch what was prepaid, ``PREPAID`` launches in one transaction; single ones in between."""
-    root, numbers = filtered(ledger), itertools.count()
-    workers: list[Any] = []
+def below_compositors(ledger: SqlLedger) -> Launcher:
+    """Launch compositors, each charged in one step, and ``PAID`` launches below each."""
+    root = filtered(ledger)
+    compositor = oc.make_concurrent_composition(
+        *SPACE, dp.max_divergence(), 1, d_mids=[EPSILON] * PAID
+    )
+    children: list[Any] = []
 
     def launch() -> object:
-        if next(numbers) % (PREPAID + 3) == 0:
-            return root(QUERY)
-        if not workers:
-            workers.append(root.leased(QUERY, PREPAID))
-        return workers[0](QUERY)
+        if not children:
+            children.extend([root(compositor)] * PAID)
+        return children.pop()(QUERY)
 
     return launch
+
+
+def charges_of_compositors(ledger: SqlLedger) -> int:
+    """Return the number of launches that are paid, each charge being of ``PAID`` of them."""
+    summary = ledger.summary()
+    if summary.terms is None or summary.spent != summary.launches * PAID * EPSILON:
+        raise RuntimeError(f"{summary.launches} charges, but the loss is {summary.spent}")
+    return summary.launches * PAID
 
 
 WEEKS = range(20)
@@ -150,42 +159,16 @@ def on_blocks(ledger: SqlLedger) -> Launcher:
     return lambda: root(chosen.sample(WEEKS, OF_BLOCKS), QUERY)
 
 
-def prepaid_on_blocks(ledger: SqlLedger) -> Launcher:
-    """Launch what was prepaid on some blocks, on others each time; single ones in between."""
-    root, chosen, numbers = in_blocks(ledger), random.Random(os.getpid()), itertools.count()
-    blocks: list[Any] = []
-
-    def launch() -> object:
-        if next(numbers) % (PREPAID + 3) == 0:
-            return root(chosen.sample(WEEKS, OF_BLOCKS), QUERY)
-        if not blocks or not blocks[-1].unspent:
-            blocks[:] = [root.prepaid(chosen.sample(WEEKS, OF_BLOCKS), QUERY, PREPAID)]
-        return blocks[-1](QUERY)
-
-    return launch
-
-
 def limits_on_blocks(ledger: SqlLedger) -> Launcher:
-    """Launch on blocks, below a limit in a limit, below another one, prepaid, and below none."""
+    """Launch on blocks, below a limit in a limit, below another one, and below none."""
     root, chosen = in_blocks(ledger), random.Random(os.getpid())
     odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
 
     def limited(handle: Any, label: str) -> Any:
         return handle(oc.c.make_limited(odometer, 1, BUDGET, label=label))
 
-    bob = limited(root, "bob")
-    workers: list[Any] = []
-    handles = itertools.cycle([limited(limited(root, "team"), "ann"), bob, root, None])
-
-    def launch() -> object:
-        handle = next(handles)
-        if handle is not None:
-            return handle(chosen.sample(WEEKS, OF_BLOCKS), QUERY)
-        if not workers:
-            workers.append(bob.leased(chosen.sample(WEEKS, OF_BLOCKS), QUERY, PREPAID))
-        return workers[0](QUERY)
-
-    return launch
+    handles = itertools.cycle([limited(limited(root, "team"), "ann"), limited(root, "bob"), root])
+    return lambda: next(handles)(chosen.sample(WEEKS, OF_BLOCKS), QUERY)
 
 
 def charges_of_blocks(ledger: SqlLedger) -> int:
@@ -244,9 +227,8 @@ SCENARIOS = {
     "threads": Scenario(from_threads, charges_of_query, at_risk=2 * THREADS + 1),
     "blocks": Scenario(on_blocks, charges_of_blocks),
     "limits": Scenario(below_limits, charges_of_limits),
-    "prepaid blocks": Scenario(prepaid_on_blocks, charges_of_blocks, at_risk=PREPAID),
-    "limits on blocks": Scenario(limits_on_blocks, charges_of_limits_on_blocks, at_risk=PREPAID),
-    "prepaid": Scenario(prepaid, charges_of_query, at_risk=PREPAID),
+    "limits on blocks": Scenario(limits_on_blocks, charges_of_limits_on_blocks),
+    "compositors": Scenario(below_compositors, charges_of_compositors, at_risk=PAID),
 }
 
 

@@ -52,20 +52,9 @@ def blocks_of(ledger):
     return lambda: root([1, 2], COUNT)
 
 
-def leased(root):
-    worker = root.leased(COUNT, 2)
-
-    def launch():
-        worker(COUNT)
-        worker(COUNT)
-
-    return launch
-
-
 LAUNCHES = {
     "filter": lambda ledger: partial(root_of(ledger), COUNT),
     "limit": lambda ledger: partial(limit(root_of(ledger)), COUNT),
-    "lease": lambda ledger: leased(root_of(ledger)),
     "blocks": blocks_of,
     "reading": lambda ledger: root_of(ledger).privacy_loss,
     "summary": lambda ledger: ledger.summary,

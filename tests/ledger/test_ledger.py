@@ -459,7 +459,7 @@ def test_labels_are_looked_up_by_an_index(store, tools):
     root = tools.limit(ledger, 1e9)
     for label in range(40):
         with oc.labelled(str(label)):
-            root.prepaid(tools.count(), 50)
+            tools.fill(ledger, root, tools.count(), 50)
     start = {"of_start": ledger.dataset[:128], "label_start": "7"}
     statement = tables.HAS_LABEL.params(of=ledger.dataset, label="7", **start).compile(
         dialect=ledger._store._engine.dialect, compile_kwargs={"literal_binds": True}

@@ -221,26 +221,6 @@ def test_interactive_launches_and_labels_are_recorded_once(store, tools):
     assert (entry.d_mid, entry.label, entry.limit) == (0.25, "mean age", ("alice",))
 
 
-def test_prepaid_launches_are_charged_to_the_limit_too(store, tools):
-    root = tools.limit(store.create(), 4.0)
-    alice = limited(root, tools, d_out=1.0)
-    query, ran = tools.counted(0.125)
-    with alice.prepaid(query, 3) as block:
-        assert (alice.privacy_loss(), root.privacy_loss()) == (0.375, 0.375)
-        block(query)
-    assert spent(store.open().summary()) == {("alice",): (3, 0.375, 0.625)}
-    with pytest.raises(BudgetExceededError, match="^limit 'alice'"), alice.prepaid(query, 6):
-        pass
-    with limited(tools.limit(store.open(), 4.0), tools, d_out=1.0).prepaid(query, 5):
-        pass
-    with pytest.raises(BudgetExceededError, match="^limit 'alice'"):
-        alice(query)
-    assert len(ran) == 1
-    (one,) = store.open().summary().limits
-    assert (one.launches, one.spent) == (8, 1.0)
-    assert [entry.limit for entry in store.open().entries()] == [("alice",)] * 8
-
-
 def test_a_budget_of_form_1_has_no_limits(store, tools):
     with store.create() as ledger:
         tools.limit(ledger)(tools.count(0.25))

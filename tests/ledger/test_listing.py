@@ -7,7 +7,7 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.errors import LedgerDamagedError
 
-from .conftest import count, limit
+from .conftest import count, fill, limit
 
 EPSILON = 2.0**-10
 
@@ -45,8 +45,7 @@ def test_entries_are_those_of_one_moment_and_are_checked_when_they_are_read(stor
 def test_a_long_list_takes_the_memory_of_a_page(sqlite):
     ledger = sqlite.create()
     root = limit(ledger, 1e3)
-    for _ in range(12):
-        root.prepaid(count(EPSILON), 1000)
+    fill(ledger, root, count(EPSILON), 12_000)
     entries = ledger.entries()
     tracemalloc.start()
     try:

@@ -85,7 +85,7 @@ def test_the_fullest_block_stands_for_several(sqlite, tools):
 def test_a_long_line_is_thinned_and_keeps_its_end(sqlite, tools, monkeypatch):
     monkeypatch.setattr(room, "_POINTS", 4)
     ledger = sqlite.create()
-    tools.limit(ledger, 2.0).prepaid(tools.count(0.125), 11)
+    tools.fill(ledger, tools.limit(ledger, 2.0), tools.count(0.125), 11)
     ((numbers, heights),) = drawn(ledger, "time")[0].values()
     assert numbers == [1, 4, 7, 10, 11]
     assert heights[-1] == 11 / 8

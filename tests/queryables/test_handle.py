@@ -20,7 +20,6 @@ HANDLES = {
     "odometer": lambda: odometer()([1, 2, 3]),
     "filter": lambda: oc.make_concurrent_filter(odometer(), 1, 1.0)([1, 2, 3]),
     "compositor": lambda: oc.make_concurrent_composition(*SPACE, PURE, 1, [0.5] * 2)([1, 2, 3]),
-    "prepaid": lambda: oc.make_concurrent_filter(odometer(), 1, 1.0)([1]).prepaid(count(), 4),
     "within a native call": lambda: dp.c.make_adaptive_composition(*SPACE, PURE, 1, [1.0])(
         [1, 2, 3]
     )(oc.make_concurrent_filter(odometer(), 1, 1.0)),

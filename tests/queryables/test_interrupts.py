@@ -167,12 +167,11 @@ KINDS = (
     "context",
     "limit",
     "blocks",
-    "lease",
     "user's function",
     "shared release",
     "constructors",
 )
-ON_LEDGER = ("single", "limits", "blocks", "prepaid", "limits on blocks", "answers")
+ON_LEDGER = ("single", "limits", "blocks", "compositors", "limits on blocks", "answers")
 
 
 def storm(kinds, count):

@@ -7,7 +7,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, PrivacyMapError
+from opendp_concurrent.errors import InvalidTypeError
 from opendp_concurrent.sums.accumulator import repeated
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -76,32 +76,12 @@ def test_one_that_ignores_the_count_is_refused(count):
     assert repeated(Total(True), 0.25, count).loss == 0.25 * count
 
 
-def test_prepaid_launches_are_bounded():
-    """They were not: 100 launches of 0.25 were paid with 0.25."""
-    root = oc.make_concurrent_filter(odometer(False), 1, 1.0)([1])
-    with pytest.raises(PrivacyMapError, match="must add up 100 launches"):
-        root.prepaid(mechanism(), 100)
-    assert root.privacy_loss() == 0.0
-    fine = oc.make_concurrent_filter(odometer(True), 1, 1.0)([1])
-    paid = fine.prepaid(mechanism(), 4)
-    assert [paid(mechanism()) for _ in range(4)] == [1] * 4
-    assert fine.privacy_loss() == 1.0
-
-
 def test_a_loss_at_another_distance_counts_each_launch():
     root, query = odometer(False)([1]), mechanism()
     for _ in range(3):
         root(query)
     with pytest.raises(InvalidTypeError, match="must add up 3 launches"):
         root.privacy_loss(2)
-
-
-def test_blocks_count_each_launch():
-    blocks = oc.c.make_block_filter(odometer(False), 1, 1.0, blocks=oc.c.by_key(lambda row: row))
-    root = blocks([1, 2])
-    root.add_blocks([1, 2])
-    with pytest.raises(PrivacyMapError, match="must add up 50 launches"):
-        root.prepaid([1, 2], mechanism(), 50)
 
 
 def test_a_ledger_that_is_read_again_counts_each_launch(tmp_path):

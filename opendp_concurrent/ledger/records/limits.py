@@ -108,13 +108,11 @@ class Limits:
         d_mid: Loss,
         charges: tuple[LimitCharge, ...],
         after: tuple[Accumulator, ...],
-        count: int = 1,
-    ) -> tuple[list[LimitedCharge], Limits]:
-        """Return the records of equal charges below limits, and the limits after them.
+    ) -> tuple[LimitedCharge, Limits]:
+        """Return the record of a charge below limits, and the limits after it.
 
-        :param charges: what each costs each limit, from the outermost one to the innermost
-        :param after: the sums of the limits after all of them, in the same order
-        :param count: number of charges
+        :param charges: what it costs each limit, from the outermost one to the innermost
+        :param after: the sums of the limits after it, in the same order
         """
         copy, opened, number = Limits(self), [], 0
         for charge, total in zip(charges, after, strict=True):
@@ -122,13 +120,12 @@ class Limits:
             if found is None:
                 new = Opened(number, charge.path[-1], write_terms(charge.terms))
                 opened.append(new)
-                number = copy._open(new, _read(new.terms)[0], count, total)
+                number = copy._open(new, _read(new.terms)[0], 1, total)
             else:
                 number = found
-                copy._put(copy._known(number), count, total)
+                copy._put(copy._known(number), 1, total)
         d_mids = tuple(charge.d_mid for charge in charges)
-        first = LimitedCharge(d_mid, number, d_mids, tuple(opened))
-        return [first, *[LimitedCharge(d_mid, number, d_mids, ())] * (count - 1)], copy
+        return LimitedCharge(d_mid, number, d_mids, tuple(opened)), copy
 
     def path(self, number: int) -> Path:
         """Return the path of a limit from its number."""

@@ -121,20 +121,10 @@ def test_no_question_about_it_is_answered():
     for ask in (
         lambda: root.loss_after([bad()]),
         lambda: root.describe(bad()),
-        lambda: root.leased(bad(), size=3)(bad()),
     ):
         with pytest.raises(AdvisoryError, match=ISSUE):
             ask()
     assert root.privacy_loss(1) == 0.0
-
-
-def test_a_prepaid_block_does_not_take_it():
-    root = filtered()(DATA)
-    with pytest.raises(AdvisoryError, match=ISSUE):
-        root.prepaid(bad(), 2).__enter__()
-    assert root.privacy_loss(1) == 0.0
-    with root.prepaid(good(), 2) as paid, pytest.raises(AdvisoryError, match=ISSUE):
-        paid(bad())
 
 
 def test_selection_does_not_repeat_it():
