@@ -15,7 +15,7 @@ ELSEWHERE = {
         "accounts/rule.py",
         "ledger/decide.py",
     ],
-    "accounts/test_reentry.py": ["accounts/history.py"],
+    "ledger/test_queue.py": ["accounts/history.py"],
     "accumulators/test_rule_formulas.py": [
         "accumulators/advanced.py",
         "accumulators/epsilon_delta_sum.py",

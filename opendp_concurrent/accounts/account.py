@@ -8,7 +8,6 @@
 * A refused launch changes nothing, except that ``halt`` closes the account.
 * Reading a loss changes no loss. An odometer without a bound tracks the loss at each d_in that was
   read. From then on it refuses a launch whose loss at that d_in is not known.
-* A finalizer that runs while this thread holds the lock is refused (``reentry.py``).
 * The root is given what keeps its charges: a history in memory, or a ledger (``on_ledger.py``),
   which overrides the account. The account itself does not know which of them it has.
 """
@@ -36,7 +35,6 @@ from .history import Arbiter, History, Keeper
 from .lifecycle import Event, Lifecycle, innermost_running
 from .name import name_of_account
 from .price import Inward, Lifted, Price, distance_key, own_distance
-from .reentry import check_not_held
 from .rule import ContinuationRule, Unlimited, Within
 
 if TYPE_CHECKING:
@@ -210,7 +208,7 @@ class Account:
 
         :return: the lifecycle of the child that is about to run
         :raises BudgetExceededError, HaltedError, ClosedChildError: if the launch is refused
-        :raises ReentrantLaunchError: if it comes from within a mechanism, or from a finalizer
+        :raises ReentrantLaunchError: if it comes from within a mechanism
         :raises PrivacyMapError: if the price cannot be used
         :raises LedgerError: if the charge could not be made durable; the mechanism must not run
         :raises ForkedError: the ledger was opened before this process was forked
@@ -228,7 +226,6 @@ class Account:
     def check_open(self) -> None:
         """Raise if no launch may begin here and now, whatever it costs."""
         self._arbiter.check_process()
-        check_not_held(self.lock)
         for account in self._chain:
             account.lifecycle.check_not_running()
         self.lifecycle.check()
@@ -422,7 +419,6 @@ class Account:
                 price, *more = run
                 accumulator = repeated(accumulator, price.later(query_d_in), 1 + len(more))
                 read += 1 + len(more)
-            check_not_held(self.lock)
             with self.lock:
                 if read == len(history):
                     tracked = Tracked(d_in, query_d_in, accumulator)

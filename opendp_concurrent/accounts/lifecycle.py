@@ -6,9 +6,8 @@ which it was launched from. A child is open while it and all of its ancestors ar
 A running mechanism is marked in a context of its own (:func:`contextvars.copy_context`). The
 context ends with the call, so no interrupt leaves a mark behind.
 
-What runs on data has a home: a new one for each launch, inside the home that launched it. A handle
-keeps the home that it was made in, and its queries run there. Running code may use the handles that
-were made in its home, or further inside. With any other, public state would depend on data.
+A mechanism that runs must not launch on an account that pays for it: what it launched could depend
+on the data. It may use the handles that it makes itself.
 """
 
 from __future__ import annotations
@@ -56,15 +55,7 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
     **{(State.ENDED, event): State.ENDED for event in Event},
 }
 
-_FOREIGN = (
-    "what runs on the data must use no handle but those that it made itself: what it does there "
-    "could depend on the data; use the handle before or after it"
-)
-Home = tuple[object, ...]  # from the innermost one outwards; empty where no data are
-
 _RUNNING: ContextVar[tuple[Lifecycle, ...]] = ContextVar("_RUNNING", default=())
-_HOME: ContextVar[Home] = ContextVar("_HOME", default=())
-_ASKING: ContextVar[Home] = ContextVar("_ASKING", default=())  # of who sent what is passed on
 
 
 class Lifecycle:
@@ -182,78 +173,12 @@ class Lifecycle:
             raise ReentrantLaunchError
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return ``function(*arguments)``, a mechanism that is launched, in a home of its own.
+        """Return ``function(*arguments)``, a mechanism, for which this and its ancestors pay."""
+        return copy_context().run(self._marked, function, arguments)
 
-        This and its ancestors are marked as running there.
-        """
-        return copy_context().run(self._marked, new_home(), None, function, arguments)
-
-    def go_on(
-        self, home: Home, passes_on: bool, function: Callable[..., Any], *arguments: Any
-    ) -> Any:
-        """Return ``function(*arguments)``, for a mechanism whose handle was made in ``home``.
-
-        :param passes_on: whether it only passes messages on, so that :func:`beside_data` leads to
-            the code that sent them
-        """
-        home = home or new_home()
-        asking = _ASKING.get() if passes_on else home
-        return copy_context().run(self._marked, home, asking, function, arguments)
-
-    def _marked(
-        self,
-        home: Home,
-        asking: Home | None,
-        function: Callable[..., Any],
-        arguments: tuple[Any, ...],
-    ) -> Any:
+    def _marked(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         _RUNNING.set((*self.lineage, *_RUNNING.get()))
-        return _at(home, home if asking is None else asking, function, arguments)
-
-
-def here() -> Home:
-    """Return the home of the code that runs in this context."""
-    return _HOME.get()
-
-
-def new_home() -> Home:
-    """Return a new home inside that of the code that runs in this context."""
-    return (object(), *_HOME.get())
-
-
-def at_home(home: Home, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return ``function(*arguments)``, run in ``home``."""
-    return copy_context().run(_at, home, home, function, arguments)
-
-
-def beside_data(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return ``function(*arguments)``, a postprocessor, run in the home of who asked it."""
-    return at_home(_ASKING.get(), function, *arguments)
-
-
-def outside(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return ``function(*arguments)``, for code of ours, which may use every handle."""
-    return copy_context().run(_at, (), _ASKING.get(), function, arguments)
-
-
-def housed(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return ``function(*arguments)``, run in this home; for the data's owner in a new one."""
-    return function(*arguments) if _HOME.get() else at_home(new_home(), function, *arguments)
-
-
-def _at(home: Home, asking: Home, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    _HOME.set(home)
-    _ASKING.set(asking)
-    return function(*arguments)
-
-
-def check_home(home: Home) -> None:
-    """Raise if the code that runs here may not use a handle that was made in ``home``."""
-    running = _HOME.get()
-    if running and running[0] not in home:
-        error = ReentrantLaunchError(_FOREIGN)
-        error.charged = False
-        raise error
+        return function(*arguments)
 
 
 def innermost_running() -> Lifecycle | None:

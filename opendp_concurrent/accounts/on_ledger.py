@@ -16,7 +16,6 @@ from .charge import Book, Charge, Kept, LimitBook, LimitCharge, Terms
 from .history import Keeper
 from .label import current_label
 from .price import Price
-from .reentry import check_not_held
 
 if TYPE_CHECKING:
     from .account import Account, Trial
@@ -58,7 +57,6 @@ class _Kept:
     def refresh(self, account: Account) -> None:
         """Read the ledger, and let the account follow it."""
         self.check_process()
-        check_not_held(account.lock)
         with account.lock:
             account.follow(self.read())
 

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from opendp.mod import Domain, Measure, Measurement, Metric, OpenDPException, Transformation
 
-from ..accounts.lifecycle import housed
 from ..accounts.price import same_distance
 from ..arguments.provenance import Unrecorded, recorded
 from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, PrivacyMapError
@@ -79,13 +78,10 @@ def make_measurement(
     def native_map(d_in: Distance) -> Any:
         return _native.curve_of(checked_map(d_in))
 
-    housed_spawn = partial(housed, spawn)
     measurement: Any = _native.make_user_measurement(
         *input_space,
         output_measure,
-        function=_native.carry(
-            lambda data: housed_spawn(seal(_native.to_pointer(data, carrier_type)))
-        ),
+        function=_native.carry(lambda data: spawn(seal(_native.to_pointer(data, carrier_type)))),
         privacy_map=_native.carry(native_map),
         TO="ExtrinsicObject",
     )
@@ -100,7 +96,7 @@ def make_measurement(
     elif around is not None and is_stream(input_space[0]):
         takes_updates |= takes_stream(around)
     what = Inside(
-        housed_spawn,
+        spawn,
         checked_map,
         odometer,
         takes_updates,

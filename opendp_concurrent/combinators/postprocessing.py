@@ -8,7 +8,6 @@ from typing import Any
 
 from opendp.mod import Measurement
 
-from ..accounts.lifecycle import beside_data
 from ..arguments import checks
 from ..errors import InvalidTypeError
 from ..errors.streams import PostprocessorError
@@ -149,7 +148,7 @@ def postprocessing(
 def _step(
     postprocessor: Postprocessor, state: State, tag: Tag, message: Query
 ) -> tuple[Any, Tag, Any]:
-    found = let_in(beside_data, postprocessor, state, tag, message)
+    found = let_in(postprocessor, state, tag, message)
     parts = tuple(found) if isinstance(found, tuple) else ()
     if len(parts) != 3 or not isinstance(parts[1], Tag):
         raise PostprocessorError(

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any
 from weakref import ref
 
 from opendp.mod import Domain, Measurement, Odometer, OdometerQueryable, Queryable
 
-from ..accounts.lifecycle import housed
 from ..arguments.checked import Count
 from ..combinators.constructor import constructor
 from ..combinators.interactive_measurement import make_measurement, never
@@ -424,7 +422,7 @@ def make_concurrent_continual(
             root = composition(stream)
             return StreamQueryable(root, machine(root, stream), fit)
 
-        return partial(housed, open_odometer)
+        return open_odometer
     spawn_root = composition.spawn
 
     def spawn(token: Sealed) -> MachineQueryable:

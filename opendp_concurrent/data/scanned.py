@@ -16,7 +16,6 @@ from typing import Any
 
 from opendp.extras.polars import pl
 
-from ..accounts.lifecycle import at_home, new_home
 from ..errors import InvalidTypeError, InvalidValueError
 from ..errors.data import DataSourceError
 from ..failures import log, pass_interrupt
@@ -100,7 +99,7 @@ def readable(data: Data, function: Callable[[], Any]) -> Any:
     """Return what a function reads of a LazyFrame, or of its rows; or raise without a row."""
     try:
         files_of(data)
-        return at_home(new_home(), let_in, function)
+        return let_in(function)
     except DataSourceError:
         raise
     except BaseException as error:  # its text, and the frames of its traceback, may have rows

@@ -208,10 +208,7 @@ class AdvisoryError(PrivacyMapError):
 class ReentrantLaunchError(ConcurrentError, RuntimeError, OpenDPException):
     """A call came from within another call that it would change.
 
-    A running mechanism queried itself, or tried to launch on the account that pays for it, or used
-    a handle that it did not make: a method, or a property. The same holds for the functions of
-    transformations, partitions and queries, which run on the data. Or Python ran a finalizer
-    (``__del__``) in the middle of a charge, and it used a handle of the same tree.
+    A running mechanism queried itself, or tried to launch on an account that pays for it.
     """
 
     def __init__(

@@ -18,7 +18,6 @@ from ..arguments.checked import Text, checked
 from ..arguments.checks import optional, text
 from ..errors.ledger import LedgerDamagedError, LedgerError
 from ..interrupts import whole
-from ..native.outside import outside_only
 from ..progress import Progress
 from .audit import Audited, Summary, audit, milestone
 from .book import SqlBook
@@ -63,7 +62,6 @@ def counts_by_name(**argument: Any) -> dict[str, int]:
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
-@outside_only
 class SqlLedger:
     """A durable budget, from :func:`create_ledger` or :func:`open_ledger`.
 

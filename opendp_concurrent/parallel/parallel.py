@@ -13,7 +13,7 @@ from typing import Any
 
 from opendp.mod import Domain, Measurement, Metric
 
-from ..accounts.lifecycle import Lifecycle, innermost_running, outside
+from ..accounts.lifecycle import Lifecycle, innermost_running
 from ..arguments.checks import shown
 from ..arguments.keys import check_key
 from ..combinators.constructor import constructor
@@ -204,7 +204,7 @@ class _Parts:
         self._check_price(measurement)
         part = Lifecycle(innermost_running(), static=True, name=f"part {shown(key)}")
         answer = part.run(run, measurement, self._take(key))
-        if isinstance(answer, MachineQueryable) and outside(lambda: answer.takes_updates):
+        if isinstance(answer, MachineQueryable) and answer.takes_updates:
             raise InvalidTypeError(f"measurements[{shown(key)}] takes updates: {ADAPTIVE}")
         return adopt(answer, part, None)
 

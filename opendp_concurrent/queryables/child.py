@@ -57,9 +57,7 @@ class Child(SealedHandle):
     def _evaluate(self, queryable: Queryable, evaluate: Any, query: Query) -> Answer:
         self._lifecycle.check()
         lifecycle = self._lifecycle
-        return hide_errors(
-            lifecycle, lifecycle.go_on, self._home, False, evaluate, queryable, query
-        )
+        return hide_errors(lifecycle, lifecycle.run, evaluate, queryable, query)
 
     def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
         self._lifecycle.adopt_by(lifecycle)

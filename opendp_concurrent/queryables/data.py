@@ -9,27 +9,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import wraps
-from inspect import getattr_static
-from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from opendp.mod import Domain
 
-from ..accounts.lifecycle import Home, Lifecycle, at_home, check_home, here, new_home
-from ..accounts.reentry import check_not_held
+from ..accounts.lifecycle import Lifecycle
 from ..arguments.provenance import Unrecorded
 from ..data.kind import check_files, kind_of
-from ..errors import InvalidValueError, ReentrantLaunchError
+from ..errors import InvalidValueError
 from ..errors.data import ForkedError, TableError
 from ..failures import pass_interrupt
 from ..interrupts import Lock
 from ..native import opendp as _native
 from ..types import Data
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 class Sealed:
@@ -44,66 +37,8 @@ class Sealed:
         return "Sealed(...)"
 
 
-_UNGUARDED = frozenset(
-    {"__init__", "__init_subclass__", "__new__", "__reduce__", "__repr__", "__str__"}
-)
-
-
-def _guarded(function: Any) -> Any:
-    """Return a method that refuses running code which may not use its handle."""
-    if not isinstance(function, FunctionType) or function in _GUARDED:
-        return function
-
-    @wraps(function)
-    def method(self: Any, *arguments: Any, **named: Any) -> Any:
-        _check_home(self._home)
-        return function(self, *arguments, **named)
-
-    _GUARDED.add(method)
-    return method
-
-
-def _check_home(home: Home) -> None:
-    try:
-        check_home(home)
-    except ReentrantLaunchError as error:
-        _native.remember(error)  # it may pass through native calls
-        raise
-
-
-_GUARDED: WeakSet[Any] = WeakSet()
-
-
 class SealedHandle:
-    """A handle that can be neither pickled nor copied, and keeps no record of its calls.
-
-    All public methods and properties of all subclasses refuse running mechanisms, functions of
-    transformations and partitions, except those that made the handle (``accounts/lifecycle.py``).
-    """
-
-    _home: Home
-
-    def __new__(cls, *arguments: Any, **named: Any) -> Self:
-        """Make a handle at the home of the code that runs here."""
-        handle = super().__new__(cls)
-        handle._home = here()
-        return handle
-
-    def __init_subclass__(cls, **named: Any) -> None:
-        super().__init_subclass__(**named)
-        for name in dir(cls):
-            special = name.startswith("__") and name.endswith("__")
-            if name in _UNGUARDED or (name.startswith("_") and not special):
-                continue
-            member = getattr_static(cls, name)
-            if isinstance(member, property) and not special:
-                guarded: Any = property(_guarded(member.fget), member.fset, member.fdel)
-                if guarded.fget is member.fget:
-                    continue
-            else:
-                guarded = _guarded(member)
-            if guarded is not member:
-                setattr(cls, name, guarded)
+    """A handle that can be neither pickled nor copied, and keeps no record of its calls."""
 
     @property
     def __opendp_dict__(self) -> dict[str, Any]:
@@ -127,10 +62,9 @@ class _Pending:
         self._compute, self._lock = compute, Lock()
 
     def settle(self, token: Sealed) -> Any:
-        check_not_held(self._lock)
         with self._lock:
             if _CONTENTS[token] is self:
-                _CONTENTS[token] = at_home(new_home(), self._compute)
+                _CONTENTS[token] = self._compute()
             return _CONTENTS[token]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from opendp.mod import Odometer
 
 from ..accounts.lifecycle import Lifecycle
+from ..errors import uncharged
 from ..interrupts import Lock
 from ..native import opendp as _native
 from ..types import Answer, Query
@@ -48,7 +49,9 @@ class Handle(SealedHandle):
         return _native.typed(in_turn, self._session.lock, self._by_transport, query)
 
     def _by_transport(self, query: Query) -> Answer:
-        self._session.account.lifecycle.check()
+        lifecycle = self._session.account.lifecycle
+        uncharged(lifecycle.check_not_running)  # OpenDP's queryable cannot be queried in a query
+        lifecycle.check()
         answer = _native.evaluate(self._transport, query)
         _native.tell_launched(not isinstance(query, Odometer))
         return answer

@@ -112,9 +112,9 @@ class MachineQueryable(SealedHandle, Queryable):
             # a handle that passes messages on has no errors of the data: what is inside hides them
             opaque = lifecycle.opaque and not self.passes_on
             if opaque:
-                lifecycle.go_on(self._home, False, check_message, unseal(self._machine), query)
-                return hidden(lifecycle.go_on, self._home, False, self._answer, query)
-            return lifecycle.go_on(self._home, self.passes_on, self._answer, query)
+                lifecycle.run(check_message, unseal(self._machine), query)
+                return hidden(lifecycle.run, self._answer, query)
+            return lifecycle.run(self._answer, query)
         except Exception:
             raise
         except BaseException:  # let in while a user's function ran, or raised by it

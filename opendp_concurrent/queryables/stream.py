@@ -17,8 +17,7 @@ from collections.abc import Iterator, Sized
 from typing import Any, Protocol
 from weakref import ref
 
-from ..accounts.lifecycle import innermost_running, outside
-from ..accounts.reentry import check_not_held
+from ..accounts.lifecycle import innermost_running
 from ..errors import InvalidTypeError, InvalidValueError
 from ..errors.streams import MessageLimitError, StreamError
 from ..failures import pass_interrupt
@@ -146,7 +145,6 @@ class Stream:
 
         :return: the stream that ``feed`` must hold
         """
-        check_not_held(self._listing)
         with self._listing:
             first, refused = not self.subscribed, self.subscribed and not self._many
             if not refused:
@@ -167,7 +165,6 @@ class Stream:
     @property
     def live(self) -> list[Feed]:
         """The subscribers that still exist."""
-        check_not_held(self._listing)
         with self._listing:
             feeds = [feed() for feed in self._feeds]
             if None in feeds:
@@ -190,18 +187,18 @@ class Stream:
                 self._meter.room(steps)
             if isinstance(message, Room):
                 for feed in feeds:
-                    outside(feed.receive, message)
+                    feed.receive(message)
                 return
             if len(feeds) > 1:
                 for feed in feeds:
-                    outside(feed.receive, Room(steps))
+                    feed.receive(Room(steps))
             if self._meter is not None:
                 self._meter.spend(steps)
             self._steps += steps
             failures: list[BaseException] = []
             for feed in feeds:
                 try:
-                    outside(feed.receive, message)  # wherever it was made
+                    feed.receive(message)
                 except BaseException as error:  # an interrupt of a user's machine, too
                     failures.append(error)  # raised below, after the others have received it
             if failures:

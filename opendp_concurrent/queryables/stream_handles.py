@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..accounts.lifecycle import outside
 from ..errors import InvalidTypeError
 from ..types import Answer, Item, ItemSequence, Query
 from .data import check_process
@@ -109,6 +108,6 @@ def query_side(answer: Answer) -> Callable[[Any], Any]:
     def ask(message: Query) -> Answer:
         if isinstance(message, DataMessage):
             raise InvalidTypeError(UPDATE_REFUSED)
-        return outside(answer, message)  # wherever it was made
+        return answer(message)
 
     return ask

@@ -9,7 +9,6 @@ from weakref import WeakValueDictionary, ref
 from opendp.mod import Queryable, serialize
 
 from ..accounts.account import Account
-from ..accounts.reentry import check_not_held
 from ..arguments.checks import positive
 from ..arguments.provenance import READERS, written
 from ..errors import (
@@ -87,7 +86,6 @@ class SharedReleaseQueryable(Handle, Queryable):
     def _at(self, asked: int) -> Answer:
         """Return the answer at a level in units. Its frame has the levels, and ends here."""
         session = self._session
-        check_not_held(self._lock)
         with session.lock or self._lock, self._lock:  # in this order: turns are taken first
             levels: Levels = unseal(self._levels)
             if asked > levels.finest:

@@ -23,7 +23,6 @@ from ..errors import charged as charged_by
 from ..errors.ledger import LedgerError
 from ..files import make_private, warn_if_open
 from ..interrupts import Lock, let_in, whole
-from ..native.outside import outside_only
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("opendp_concurrent.serving")
 
 
-@outside_only
 class AnswerStore:
     """Answers of a server, by keys that its clients choose. Each is on disk when it is returned.
 

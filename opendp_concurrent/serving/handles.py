@@ -8,7 +8,6 @@ from uuid import uuid4
 
 from ..arguments.checked import Count, Positive, Text, checked
 from ..interrupts import Lock
-from ..native.outside import outside_only
 from ..types import Answer
 
 
@@ -19,7 +18,6 @@ class _Kept:
     used: float
 
 
-@outside_only
 class HandleStore:
     """Handles that clients have open, each under a name. Handles that are not used expire.
 

@@ -7,12 +7,10 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.data.kind import kind_of
-from opendp_concurrent.data.scanned import collected
 from opendp_concurrent.errors import (
     InvalidTypeError,
     InvalidValueError,
     MechanismError,
-    ReentrantLaunchError,
 )
 
 pl = pytest.importorskip("polars")
@@ -97,22 +95,6 @@ def test_rows_in_memory_are_not_copied():
     for data in (rows, rows.lazy()):
         found = kind_of(domain).accepted(data, domain).collect()
         assert found["age"]._get_buffer_info() == rows["age"]._get_buffer_info()
-
-
-def test_a_function_in_a_plan_reaches_no_handle():
-    """The state of a handle would depend on a row."""
-    other = oc.concurrent_context([1], UNIT, LOSS)
-
-    def close(age):
-        try:
-            other.current_privacy_loss()
-        except ReentrantLaunchError:
-            refused.append(age)
-        return age
-
-    refused = []
-    frame = texts([7]).with_columns(pl.col("age").map_elements(close, pl.Int64))
-    assert collected(frame)["age"].to_list() == [7] == refused
 
 
 def frames_of(nullable, nan):
