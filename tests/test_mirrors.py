@@ -51,7 +51,6 @@ ELSEWHERE = {
     "fdp/test_fuzz.py": ["fdp/factor.py"],
     "fdp/test_reading.py": ["fdp/concentrated.py"],
     "fdp/test_inversion.py": ["fdp/contour.py"],
-    "fdp/test_truncated.py": ["fdp/truncated_gaussian.py", "fdp/truncated_laplace.py"],
     "fdp/test_vertices.py": ["fdp/coarse.py", "fdp/group.py", "fdp/shapes.py"],
     "individual/test_noise_loss.py": ["measures/noise.py"],
     "ledger/records/test_limits.py": ["ledger/records/limited.py"],

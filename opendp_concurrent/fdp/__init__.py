@@ -17,7 +17,7 @@ for every real ε.
 * ``order.py`` compares functions, ``powers.py`` counts units, and ``residue.py`` computes the
   residual of a Gaussian budget. ``shapes.py`` makes functions from others. ``function.py`` has the
   public class, and ``arguments.py`` its guards. ``session.py`` keeps both directions of neighbours
-  apart, and ``plans.py`` finds the rate, the noise or the steps that a target admits.
+  apart, and ``calibration.py`` finds the noise that a target needs.
 * ``concentrated.py`` bounds a mechanism of which a privacy profile is known. ``reading.py`` reads
   events of dp-accounting, ``writing.py`` writes them, ``events.py`` has both as public functions,
   and ``accountant.py`` adds them up.
@@ -26,20 +26,17 @@ for every real ε.
 from ..public import names_of
 from . import records as _records  # noqa: F401 # what ledgers keep
 from .accountant import Accountant
+from .calibration import smallest_sigma
 from .events import from_dp_event, to_dp_event
 from .function import TradeoffFunction
 from .optimal_composition import optimal_composition
-from .plans import Calibration, largest_rate, most_steps, smallest_sigma
 from .session import Session
 
 __all__ = [
     "Accountant",
-    "Calibration",
     "Session",
     "TradeoffFunction",
     "from_dp_event",
-    "largest_rate",
-    "most_steps",
     "optimal_composition",
     "smallest_sigma",
     "to_dp_event",

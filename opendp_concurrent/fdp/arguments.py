@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
 from math import inf
 from typing import Any
 
@@ -12,8 +11,7 @@ import numpy as np
 from ..arguments import checks, owned
 from ..errors import InvalidTypeError, InvalidValueError
 from ..types import Argument
-from .bounds import TINY, Array, rounded_up
-from .truncated import BoundedNoise
+from .bounds import TINY, Array
 
 MOST_POINTS = 10**7
 UNITS = ("removed", "added")
@@ -87,24 +85,6 @@ def distribution(**argument: Any) -> list[float]:
     if not abs(sum(masses) - 1.0) <= 1e-9:
         raise InvalidValueError(f"{name} must add up to 1, found {sum(masses)}")
     return masses
-
-
-def cut_noise(
-    kind: type[BoundedNoise], scale: Any, bound: Any, sensitivity: Argument
-) -> tuple[float, float]:
-    """Return shift and bound over scale, rounded outward, or raise."""
-    width = Fraction(checks.positive(scale=scale))
-    end, move = checks.positive(bound=bound), checks.positive(sensitivity=sensitivity)
-    shift, reach = Fraction(move) / width, min(Fraction(end) / width, Fraction(kind.MOST))
-    least = kind.LEAST  # that are accepted, if the laws share anything
-    given = ("sensitivity", move, shift, least[0]), ("bound", end, reach, least[1])
-    for name, value, part, low in given if shift < 2 * reach else ():
-        if not part >= Fraction(low):
-            raise InvalidValueError(
-                f"{name} ({value}) must be at least {low:g} times scale ({scale}), where doubles "
-                "are accurate; pass a smaller scale"
-            )
-    return rounded_up(shift), -rounded_up(-reach)
 
 
 def subsampling(*, rate: Any, unit: Argument, sampling: Any) -> tuple[float, str]:

@@ -27,8 +27,6 @@ def from_dp_event(event: DpEvent, neighboring_relation: Any = "ADD_OR_REMOVE_ONE
       ``ExponentialMechanismDpEvent`` and ``PermuteAndFlipDpEvent`` as ε-DP;
     * ``PoissonSampledDpEvent`` of Gaussian events on one sample, of one Laplace or (ε, δ) event, or
       of another sampled event; for REPLACE_ONE of Gaussian events or one Laplace event;
-    * ``SampledWithoutReplacementDpEvent`` and ``SampledWithReplacementDpEvent`` of Gaussian events
-      or one Laplace event; without replacement of any events for REPLACE_ONE;
     * ``RepeatAndSelectDpEvent`` of any events, with a finite shape;
     * ``RandomizedResponseDpEvent``, not for ADD_OR_REMOVE_ONE;
       ``SingleEpochTreeAggregationDpEvent`` for REPLACE_SPECIAL;

@@ -1,4 +1,4 @@
-"""The factors of a product: Gaussian and Laplace noise, also subsampled or cut off; finite pairs.
+"""The factors of a product: Gaussian and Laplace noise, also subsampled; finite pairs.
 
 A factor is a pair of distributions (P, Q), known by its loss L = ln P/Q. It is frozen and hashable,
 and has
@@ -31,12 +31,8 @@ from .finite import Finite
 from .gaussian import Gaussian
 from .laplace import Laplace
 from .subsampled import Subsampled
-from .truncated_gaussian import TruncatedGaussian
-from .truncated_laplace import TruncatedLaplace
 
-Factor: TypeAlias = Union[  # noqa: UP007 (evaluated on Python 3.10)
-    Finite, Gaussian, Laplace, Subsampled, TruncatedGaussian, TruncatedLaplace
-]
+Factor: TypeAlias = Union[Finite, Gaussian, Laplace, Subsampled]  # noqa: UP007 (evaluated on 3.10)
 
 
 def rank(factor: Factor) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import astuple
 from fractions import Fraction
 from functools import cached_property
 from math import inf, isinf, log, nextafter
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from ..arguments.weights import weights as shares_of
 from ..errors import InvalidTypeError, InvalidValueError
 from ..exact.rounding import sqrt_down, to_units
 from . import arguments, shapes
-from .allocation import LEAST_SIGMA, MOST_BATCHES, MOST_SIGMA, allocation
 from .bounds import UNIT, Array, Bounds, rounded_up
 from .curve import beta_bounds
 from .discrete_gaussian import discrete_gaussian
@@ -32,18 +30,14 @@ from .powers import largest_power, least_power
 from .product import Product
 from .residue import gaussian_bound, residual
 from .subsampled import Subsampled
-from .truncated_gaussian import TruncatedGaussian
-from .truncated_laplace import TruncatedLaplace
 from .vertices import from_vertices
 
 _MOST_STEPS = checks.at_most(2**53, "steps are exact in doubles")
-_MOST_BATCHES = checks.at_most(MOST_BATCHES, "the sum of its ratios is on a grid")
 _MOST_COPIES = checks.at_most(2**53, "counts are exact in doubles", checks.whole)
 _LARGEST = 1e150  # μ whose square is a double
 _MOST_CATEGORIES = 2**53
 _LEAST_SIGMA, _MOST_SIGMA = 1 / 16, 1e6
 _LEAST_EPSILON, _MOST_EPSILON = 1e-6, 32.0  # of subsampled Laplace noise
-_Cut: TypeAlias = "TruncatedGaussian | TruncatedLaplace"
 _FAR = 1e6  # largest |ε| that is evaluated; beyond, δ is as there, or 1
 
 
@@ -56,10 +50,8 @@ class TradeoffFunction:
 
     * :meth:`pure`, :meth:`approximate`, :meth:`gaussian`, :meth:`gaussian_matrix`, :meth:`laplace`,
       :meth:`randomized_response`, :meth:`discrete_laplace`, :meth:`discrete_gaussian`,
-      :meth:`subsampled_gaussian`, :meth:`subsampled_laplace`, :meth:`uniform`,
-      :meth:`truncated_laplace`, :meth:`truncated_gaussian`, :meth:`finite`, :meth:`identity`,
-      :meth:`worst`: exact families;
-    * :meth:`random_allocation`: an upper bound, close to the exact function;
+      :meth:`subsampled_gaussian`, :meth:`subsampled_laplace`, :meth:`uniform`, :meth:`finite`,
+      :meth:`identity`, :meth:`worst`: exact families;
     * :meth:`from_profile`, :meth:`from_curve`, :meth:`from_loss_distribution`, :meth:`mixture`.
 
     Every value is known between two bounds, unless :attr:`upper_only` says that there is one only.
@@ -102,10 +94,6 @@ class TradeoffFunction:
     @classmethod
     def _single(cls, factor: Factor) -> TradeoffFunction:
         return cls._of(Product(0, {factor: 1}))
-
-    @classmethod
-    def _cut(cls, kind: type[_Cut], shift: float, bound: float) -> TradeoffFunction:
-        return cls._single(kind(shift, bound)) if shift < 2 * bound else cls.worst()
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("a TradeoffFunction is immutable")
@@ -162,30 +150,22 @@ class TradeoffFunction:
         return cls._of(Product(to_units(shift) ** 2, {})) if shift < _LARGEST else cls.worst()
 
     @classmethod
-    def gaussian_matrix(
-        cls, encoder: Array, sigma: float, *, participations: int = 1, separation: int = 1
-    ) -> TradeoffFunction:
+    def gaussian_matrix(cls, encoder: Array, sigma: float) -> TradeoffFunction:
         """A Gaussian matrix mechanism: C x + z with continuous Gaussian noise z [DMRST22].
 
-        Row t of x is the sum of what units contribute to step t, vectors of norm at most 1. Answers
-        B (C x + z) are a postprocessing. The function is Gaussian: μ is the largest norm of a
-        column of C over ``sigma``, rounded up to a double; or a bound for units that take part in
-        several steps. Contributions may be chosen adaptively if C or B C is lower triangular.
+        Row t of x is the sum of what units contribute to step t, vectors of norm at most 1. A unit
+        takes part in one step. Answers B (C x + z) are a postprocessing. The function is Gaussian:
+        μ is the largest norm of a column of C over ``sigma``, rounded up to a double.
+        Contributions may be chosen adaptively if C or B C is lower triangular.
 
         The square root of 1,000 sums at σ = 10 has ε = 0.748 at δ = 10^-6; zCDP says 0.807.
 
         :param encoder: C, an array of at most 10^7 numbers: outputs by steps
         :param sigma: standard deviation of each entry of z, over the norm of a contribution
-        :param participations: most steps in which a unit takes part
-        :param separation: least distance between two of these steps
         """
         matrix = arguments.matrix(encoder=encoder)
         noise = Fraction(checks.positive(sigma=own_number(sigma)))
-        most, apart = (
-            checks.count(participations=participations),
-            checks.count(separation=separation),
-        )
-        return cls.gaussian(column_mu(matrix, noise, most, apart))
+        return cls.gaussian(column_mu(matrix, noise))
 
     @classmethod
     def laplace(cls, epsilon: float, steps: float = inf) -> TradeoffFunction:
@@ -334,37 +314,6 @@ class TradeoffFunction:
         return cls._single(Subsampled("laplace", loss, share, direction))
 
     @classmethod
-    def random_allocation(cls, sigma: float, batches: int, *, unit: str) -> TradeoffFunction:
-        """An epoch of Gaussian sums, where each unit is in one of ``batches`` batches, at random.
-
-        The batch of each unit is uniform and independent of the others', and batches are not shown,
-        nor their sizes. A batch may depend on the answers before it. The function is of the whole
-        epoch [CGHLKKMSZ25], in one :attr:`direction` of neighbours; it is an upper bound only
-        (``fdp/allocation.py``). A plan with batches of a fixed size is not covered.
-
-        10 epochs of 100 batches at sigma 1 have ε = 1.965 at δ = 10^-6; 1,000 Poisson batches of
-        rate 0.01 have 2.125.
-
-        :param sigma: standard deviation of the noise over sensitivity; in [0.5, 100]
-        :param batches: at least 1, at most 100,000
-        :param unit: "removed" for δ of the law with the unit against the law without, or "added"
-        """
-        noise, number = (
-            checks.positive(sigma=own_number(sigma)),
-            _MOST_BATCHES(batches=own_number(batches)),
-        )
-        direction = arguments.direction(unit=unit)
-        if not LEAST_SIGMA <= noise <= MOST_SIGMA:
-            raise InvalidValueError(
-                f"sigma ({sigma}) must be at least {LEAST_SIGMA}, at most {MOST_SIGMA:g}; beyond, "
-                "TradeoffFunction.gaussian(1 / sigma) is a bound"
-            )
-        if number == 1:
-            return cls.gaussian(rounded_up(1 / Fraction(noise)))
-        found = cls._single(allocation(noise, number))
-        return found if direction == "removed" else found.inverse()
-
-    @classmethod
     def uniform(cls, bound: float, sensitivity: float = 1.0) -> TradeoffFunction:
         """Uniform noise on [-bound, bound], added to one number: (0, δ)-DP, exactly.
 
@@ -378,46 +327,6 @@ class TradeoffFunction:
         end = checks.positive(bound=own_number(bound))
         move = checks.positive(sensitivity=own_number(sensitivity))
         return cls.approximate(0.0, min(1.0, rounded_up(Fraction(move) / (2 * Fraction(end)))))
-
-    @classmethod
-    def truncated_laplace(
-        cls, scale: float, bound: float, sensitivity: float = 1.0
-    ) -> TradeoffFunction:
-        """Continuous Laplace noise, given that it is in [-bound, bound], added to one number.
-
-        What one law returns and the other one cannot counts as an infinite loss, with its exact
-        probability. As with sensitivity/scale rounded up to a double and bound/scale rounded down,
-        both of which lose at least as much; a bound beyond 650 scales counts as 650 scales.
-
-        100 at scale 10 and bound 200 have ε = 4.695 at δ = 10^-6; by their δ at ε = 0.1 it
-        is 4.776.
-
-        :param scale: that of the noise before the cut
-        :param bound: largest absolute value of the noise, at least 10^-6 scales
-        :param sensitivity: at least 10^-9 scales
-        """
-        kind = TruncatedLaplace
-        return cls._cut(kind, *arguments.cut_noise(kind, scale, bound, sensitivity))
-
-    @classmethod
-    def truncated_gaussian(
-        cls, scale: float, bound: float, sensitivity: float = 1.0
-    ) -> TradeoffFunction:
-        """Continuous Gaussian noise, given that it is in [-bound, bound], added to one number.
-
-        What one law returns and the other one cannot counts as an infinite loss, with its exact
-        probability. As with sensitivity/scale rounded up to a double and bound/scale rounded down,
-        both of which lose at least as much; a bound beyond 36 scales counts as 36 scales.
-
-        100 at scale 10 and bound 70 have ε = 4.887 at δ = 10^-6, as without the cut; by the
-        best (ε, δ) of one it is 34.230.
-
-        :param scale: standard deviation of the noise before the cut
-        :param bound: largest absolute value of the noise, at least 10^-3 scales
-        :param sensitivity: at least 10^-9 scales
-        """
-        kind = TruncatedGaussian
-        return cls._cut(kind, *arguments.cut_noise(kind, scale, bound, sensitivity))
 
     # --- from other descriptions -----------------------------------------------------------
 
@@ -677,9 +586,9 @@ class TradeoffFunction:
     def group(self, size: int) -> TradeoffFunction:
         """1 - (1 - f)^(∘size): for neighbours at distance ``size`` [DRS22, Theorem 2.14].
 
-        Exact for Gaussians, one Laplace mechanism, one mechanism whose noise is cut off (both with
-        a shift that is rounded up to a double), and finite pairs. Other functions are first rounded
-        outward to finite pairs, and the result is an upper bound only.
+        Exact for Gaussians, one Laplace mechanism (with a shift that is rounded up to a double),
+        and finite pairs. Other functions are first rounded outward to finite pairs, and the result
+        is an upper bound only.
 
         :param size: at least 1, at most 2^53; less for a function with many losses
         """
@@ -694,9 +603,6 @@ class TradeoffFunction:
             return TradeoffFunction.laplace(
                 rounded_up(Fraction(noise.epsilon) * k), noise.steps * k
             )
-        if isinstance(noise, (TruncatedGaussian, TruncatedLaplace)):
-            shift, bound = astuple(noise)
-            return TradeoffFunction._cut(type(noise), rounded_up(Fraction(shift) * k), bound)
         return TradeoffFunction._single(shapes.group(product, k))
 
     # --- order -----------------------------------------------------------------------------

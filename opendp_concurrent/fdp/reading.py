@@ -31,7 +31,7 @@ from .function import TradeoffFunction, of_factor
 from .laplace import Laplace
 from .product import Product
 from .registered import SELECTIONS
-from .samples import of_fixed_size, replaced, with_replacement
+from .replaced import replaced
 from .session import Session
 from .subsampled import Subsampled
 from .writing import as_approximate
@@ -66,11 +66,14 @@ _NOISE = {"NoOpDpEvent", "NonPrivateDpEvent", "GaussianDpEvent", "LaplaceDpEvent
 _NOISE |= {"ComposedDpEvent", "SelfComposedDpEvent"}
 
 _ACCOUNTANTS = "compute its loss with an accountant of dp_accounting"
+_FIXED = f"draw Poisson samples, and pass PoissonSampledDpEvent(rate, event), or {_ACCOUNTANTS}"
 _REFUSED = {  # what to do instead
     "UnsupportedDpEvent": "pass an event that says what was run",
     "MixtureOfGaussiansDpEvent": f"only sensitivities 0 and c are known: pass "
     f"PoissonSampledDpEvent(p, GaussianDpEvent(standard_deviation / c)), or {_ACCOUNTANTS}",
     "TruncatedSubsampledGaussianDpEvent": f"no dominating pair is implemented; {_ACCOUNTANTS}",
+    "SampledWithoutReplacementDpEvent": f"samples of a fixed size have another pair; {_FIXED}",
+    "SampledWithReplacementDpEvent": f"samples with replacement have another pair; {_FIXED}",
 }
 
 
@@ -177,7 +180,6 @@ class _Reader:
     def __init__(self, neighbours: Any, *, only_noise: bool = False) -> None:
         self.neighbours = neighbours
         self.only_noise = only_noise
-        self.records: int | None = None  # in a sample of fixed size that is being read
         self.moved = 2 if neighbours is REPLACE_ONE else 1  # norms that a sum moves by
         self.left = MOST_EVENTS
 
@@ -222,14 +224,13 @@ class _Reader:
     def sampled(self, event: DpEvent, depth: int) -> Losses:
         rate = _own(checks.probability, event, "sampling_probability")
         if rate in (0.0, 1.0):
-            inner = self._inside(event, depth, 0)
+            inner = self.read(event.event, depth)
             return inner if rate else Losses()
         if self.neighbours is REPLACE_ONE:  # the samples may differ by one record more
             inner = self._noise(event, ADD_OR_REMOVE_ONE, depth)
             found = _of_noise(inner, rate, lambda kind, far: _both(replaced(kind, far, rate)))
         else:
-            inner = self._inside(event, depth, 0)
-            found = _sampled(inner, rate)
+            found = _sampled(self.read(event.event, depth), rate)
         if found is None:
             raise refused(
                 event,
@@ -237,62 +238,6 @@ class _Reader:
                 "(ε, δ) event, or one such event that is sampled itself; if each mechanism has a "
                 "sample of its own, pass one PoissonSampledDpEvent for each",
             )
-        return found
-
-    def fixed_size(self, event: DpEvent, depth: int) -> Losses:
-        """A sample without replacement: neighbours of a sample differ in one record."""
-        size, source = self._sizes(event)
-        if size > source:
-            raise InvalidValueError(
-                f"{type(event).__name__}.sample_size ({size}) must be at most source_dataset_size "
-                f"({source})"
-            )
-        if self.neighbours is REPLACE_ONE:
-            inner = self._inside(event, depth, size)
-            if size == source:
-                return inner
-            whole = inner.session().removed
-            return _amplified(whole, lambda: of_fixed_size(whole, size, source))
-        if size == source:
-            raise refused(event, "a neighbour with one record less has no sample of this size")
-        inner = self._noise(event, REPLACE_ONE, depth)
-        if self.neighbours is REPLACE_SPECIAL:
-            whole = inner.session().removed
-            return _amplified(whole, lambda: of_fixed_size(whole, size, source))
-        rate = rounded_up(Fraction(size, source))
-        found = _of_noise(inner, rate, lambda kind, far: _subsampled(kind, far, rate))
-        if found is None:
-            raise refused(event, "pass Gaussian events, or one Laplace event")
-        return found
-
-    def drawn(self, event: DpEvent, depth: int) -> Losses:
-        """A sample with replacement: one record may be in it several times."""
-        size, source = self._sizes(event)
-        whole = self._noise(event, REPLACE_ONE, depth).session().removed
-        known = whole == TradeoffFunction.worst() or _noise_of(whole.product) is not None
-        if source < 2 or not known:
-            raise refused(event, "pass Gaussian events, or one Laplace event, and 2 records")
-        found = with_replacement(whole, size, source)
-        if found is None:
-            raise refused(event, "a record may be in one sample too often; pass a smaller one")
-        return _amplified(whole, lambda: found)
-
-    def _sizes(self, event: DpEvent) -> tuple[int, int]:
-        size = _own(_COPIES, event, "sample_size")
-        source = _own(_COPIES, event, "source_dataset_size")
-        if self.records not in (None, source):
-            number = f"{self.records} records" if self.records else "no fixed number of records"
-            raise refused(event, f"its source is a sample that has {number}, not {source}")
-        return size, source
-
-    def _inside(self, event: DpEvent, depth: int, records: int) -> Losses:
-        """The losses of what a sample is used for.
-
-        :param records: in the sample; 0 if their number is not fixed
-        """
-        outer, self.records = self.records, records
-        found = self.read(event.event, depth)
-        self.records = outer
         return found
 
     def _noise(self, event: DpEvent, neighbours: Any, depth: int) -> Losses:
@@ -415,8 +360,6 @@ _TREES: dict[str, Callable[[_Reader, Any, int], Losses]] = {
     "ComposedDpEvent": _Reader.composed,
     "SelfComposedDpEvent": _Reader.self_composed,
     "PoissonSampledDpEvent": _Reader.sampled,
-    "SampledWithoutReplacementDpEvent": _Reader.fixed_size,
-    "SampledWithReplacementDpEvent": _Reader.drawn,
     "RepeatAndSelectDpEvent": _Reader.selected,
 }
 _MECHANISMS: dict[str, Callable[[_Reader, Any], Losses]] = {
@@ -476,11 +419,6 @@ def _of_noise(inner: Losses, rate: float, how: Callable[[str, float], Losses]) -
     if size > _MOST_SIZE[kind]:
         return _both(TradeoffFunction.approximate(0.0, rate))
     return how(kind, max(size, _LEAST_SIZE))
-
-
-def _amplified(whole: TradeoffFunction, how: Callable[[], TradeoffFunction]) -> Losses:
-    """The losses on a sample; nothing, if there are none on the whole."""
-    return Losses() if whole.product.is_identity else _both(how())
 
 
 def _subsampled(noise: str, size: float, rate: float) -> Losses:

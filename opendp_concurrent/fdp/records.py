@@ -19,8 +19,6 @@ from .function import TradeoffFunction, of_product
 from .laplace import Laplace
 from .product import Product
 from .subsampled import Subsampled
-from .truncated_gaussian import TruncatedGaussian
-from .truncated_laplace import TruncatedLaplace
 
 FUNCTION_KEYS = ("squares", "factors")
 PAIR = (  # keys, which are also the names of the attributes
@@ -95,10 +93,6 @@ def _factor(factor: Any) -> Any:
     elif isinstance(factor, Subsampled):
         _require(factor.noise in ("gaussian", "laplace") and factor.unit in UNITS)
         _require(0.0 < factor.size < inf and 0.0 < factor.rate < 1.0)
-    elif isinstance(factor, TruncatedGaussian):
-        _require(0.0 < factor.mu < 2 * factor.bound < inf)
-    elif isinstance(factor, TruncatedLaplace):
-        _require(0.0 < factor.epsilon < 2 * factor.bound < inf)
     else:
         _require(isinstance(factor, Finite))
     return factor

@@ -77,21 +77,6 @@ class Session:
         )
         return cls(removed, removed.inverse())
 
-    @classmethod
-    def random_allocation(cls, sigma: float, batches: int) -> Session:
-        """An epoch of Gaussian sums, each unit in one of ``batches`` batches: both directions.
-
-        :param sigma: noise over sensitivity, as for ``TradeoffFunction.random_allocation``
-        :param batches: number of batches in the epoch
-
-        :example:
-
-        >>> oc.fdp.Session.random_allocation(sigma=1.0, batches=100).power(10).epsilon(1e-5)
-        1.7018...
-        """
-        removed = TradeoffFunction.random_allocation(sigma, batches, unit="removed")
-        return cls(removed, removed.inverse())
-
     def compose(self, *others: Session | TradeoffFunction) -> Session:
         """Run other mechanisms beside these.
 

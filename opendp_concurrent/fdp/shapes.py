@@ -22,8 +22,6 @@ from .group import iterate
 from .laplace import Laplace
 from .product import Product
 from .subsampled import Subsampled
-from .truncated_gaussian import TruncatedGaussian
-from .truncated_laplace import TruncatedLaplace
 from .vertices import from_vertices
 
 _OUTCOMES = 512  # of a finite pair that stands for another product
@@ -144,10 +142,6 @@ def _factor_name(factor: Factor) -> str:
     if isinstance(factor, Subsampled):
         size = f"{'mu' if factor.noise == 'gaussian' else 'epsilon'}={factor.size!r}"
         return f"subsampled_{factor.noise}({size}, rate={factor.rate!r}, unit={factor.unit!r})"
-    if isinstance(factor, TruncatedLaplace):
-        return f"truncated_laplace(epsilon={factor.epsilon!r}, bound={factor.bound!r})"
-    if isinstance(factor, TruncatedGaussian):
-        return f"truncated_gaussian(mu={factor.mu!r}, bound={factor.bound!r})"
     losses = factor.losses
     if not len(losses):
         return "worst"

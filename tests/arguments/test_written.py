@@ -24,8 +24,7 @@ TAGS = {
         "laplace",
     ),
     *("least-omega", "limit", "limited", "on-blocks", "on-each-block", "orders", "pair", "renyi"),
-    *("residue", "squares", "subsampled", "tcdp", "truncated-gaussian"),
-    *("truncated-laplace", "zcdp"),
+    *("residue", "squares", "subsampled", "tcdp", "zcdp"),
 }
 SENT = {
     "TruncatedConcentrated",

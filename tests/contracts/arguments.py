@@ -681,12 +681,8 @@ for name, arguments in {
     "laplace": {"steps": (8.0, "positive or above 1")},
     "gaussian_matrix": {
         "encoder": ([[1.0, 0.0], [0.5, 1.0]], "matrix"),
-        "participations": (2, "count"),
-        "separation": (1, "count"),
     },
     "uniform": {"sensitivity": (1.0, "positive")},
-    "truncated_laplace": {"sensitivity": (1.0, "positive")},
-    "truncated_gaussian": {"sensitivity": (1.0, "positive")},
     "discrete_laplace": {"sensitivity": (1, "count")},
     "discrete_gaussian": {"sensitivity": (1, "count")},
     "randomized_response": {"prob": (0.75, "probability")},
@@ -696,7 +692,6 @@ for name, arguments in {
     },
     "subsampled_gaussian": {"unit": ("removed", "nothing hostile")},
     "subsampled_laplace": {"unit": ("added", "nothing hostile")},
-    "random_allocation": {"batches": (3, "count"), "unit": ("added", "nothing hostile")},
     "from_profile": {
         "epsilons": ([0.0, 1.0], "list of non_negative"),
         "deltas": ([0.5, 0.1], "list of probability"),
@@ -722,31 +717,16 @@ KINDS["session"] = of_class(T, oc.fdp.Session)
 case("Session", removed=(F, "function"), added=(F, "function"))
 case("Session.subsampled_gaussian")
 case("Session.subsampled_laplace")
-case("Session.random_allocation", batches=(3, "count"))
 case("Session.compose", lambda other: SESSION.compose(other), other=(SESSION, "session"))
-for title, beside in {"": None, ", beside": SESSION}.items():
-    case(
-        f"most_steps{title}",
-        lambda **given: oc.fdp.most_steps(**given).plan.delta(0.1),
-        step=(SESSION, "session"),
-        epsilon=(2.0, "finite"),
-        delta=(1e-3, "probability"),
-        beside=(beside, "None or session"),
-    )
-    for name, plan in {
-        "largest_rate": lambda rate: oc.fdp.Session.subsampled_gaussian(4.0, rate),
-        "smallest_sigma": lambda sigma: T.gaussian(1 / sigma),
-    }.items():
-        case(
-            f"{name}{title}",
-            lambda name=name, **given: getattr(oc.fdp, name)(**given).plan.delta(0.1),
-            plan=(plan, "callable"),
-            epsilon=(2.0, "finite"),
-            delta=(1e-3, "probability"),
-            beside=(beside, "None or session"),
-            bounds=((0.1, 0.5) if name == "largest_rate" else (1.0, 4.0), "bounds"),
-            tolerance=(0.5, "positive"),
-        )
+case(
+    "smallest_sigma",
+    lambda **given: oc.fdp.smallest_sigma(**given),
+    loss=(lambda sigma: T.gaussian(1 / sigma), "callable"),
+    epsilon=(2.0, "finite"),
+    delta=(1e-3, "probability"),
+    bounds=((1.0, 4.0), "bounds"),
+    tolerance=(0.5, "positive"),
+)
 case("Session.power", SESSION.power, count=(2, "whole"))
 KINDS["reals"] = lambda value: (
     KINDS["real"](value)
@@ -2358,7 +2338,6 @@ def public_callables() -> set[str]:
 NO_ARGUMENTS = {
     "Description", "tables.Estimate", "install", "swapped_in", "uninstall",  # answers; nothing
     "tables.Answer",  # checked where it is used
-    "Calibration",  # what a search returns
     "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
     "tables.Table", "tables.Table.ask", "tables.Table.ask_keys", "tables.Table.derived",

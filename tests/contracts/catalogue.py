@@ -1370,7 +1370,6 @@ PLAIN: dict[str, str] = {
     **dict.fromkeys(
         ("Composability", "CompositionMeasure", "Conversion", "NumberMeasure"), "protocol"
     ),
-    "Calibration": "report",
     **dict.fromkeys(("Session", "TradeoffFunction", "TruncatedConcentrated"), "distance"),
     "Accountant": "accountant",
     **dict.fromkeys(
@@ -1410,11 +1409,9 @@ PLAIN: dict[str, str] = {
             "group_tcdp",
             "individual_scale",
             "labelled",
-            "largest_rate",
             "largest_share",
             "launches_admitted",
             "loss_of",
-            "most_steps",
             "optimal_composition",
             "register",
             "smallest_scale",

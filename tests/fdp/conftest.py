@@ -6,7 +6,6 @@ A part is listed outcome by outcome, with P- and Q-masses; f = T(Q, P) has the p
 δ(ε) = Σ (p - e^ε q)₊. Gaussian and continuous Laplace parts are added in closed form.
 """
 
-from itertools import pairwise
 from math import inf, nextafter
 
 import mpmath as mp
@@ -172,40 +171,6 @@ def subsampled_delta(noise, size, rate, unit, epsilon):
     return below[0] - scale * ((1 - q) * below[0] + q * below[1])
 
 
-def cut_cdf(noise, bound, x):
-    """That of noise on [-bound, bound]; ``bound`` in scales of the noise before the cut."""
-    r, x = mpf(bound), mpf(x)
-    if abs(x) >= r:
-        return mpf(x > 0)
-    if noise == "laplace":
-        inner = -mp.expm1(-abs(x)) / -mp.expm1(-r)
-    else:
-        inner = mp.erf(abs(x) / mp.sqrt(2)) / mp.erf(r / mp.sqrt(2))
-    return (1 - inner) / 2 if x < 0 else (1 + inner) / 2
-
-
-def cut_delta(noise, shift, bound, epsilon):
-    """The best threshold between noise around 0 and around ``shift``: an end, or p = e^ε q."""
-    a, r, e = mpf(shift), mpf(bound), mpf(epsilon)
-    inner = (a - e) / 2 if noise == "laplace" else a / 2 - e / a
-    ends = [a - r, r, *([inner] if a - r < inner < r else [])]
-    return max(mpf(0), *(cut_cdf(noise, r, x) - mp.exp(e) * cut_cdf(noise, r, x - a) for x in ends))
-
-
-def cut_mgf(noise, shift, bound, z):
-    """E_P[e^(zL); L finite] by quadrature, for real or complex z."""
-    a, r, z = mpf(shift), mpf(bound), mp.mpmathify(z)
-
-    def density(x):
-        return mp.exp(-abs(x)) if noise == "laplace" else mp.exp(-x * x / 2)
-
-    whole = 2 * mp.quad(density, [0, min(r, 1), r])
-    loss = (lambda x: abs(x - a) - abs(x)) if noise == "laplace" else (lambda x: a * a / 2 - a * x)
-    cuts = sorted({a - r, r, *(x for x in (mpf(0), a) if a - r < x < r)})
-    fine = [x + (y - x) * i / 4 for x, y in pairwise(cuts) for i in range(4)]
-    return mp.quad(lambda x: density(x) * mp.exp(z * loss(x)), [*fine, cuts[-1]]) / whole
-
-
 class Exact:
     """What is certain: see the module."""
 
@@ -229,8 +194,6 @@ class Exact:
 
     laplace_pair_delta = staticmethod(laplace_pair_delta)
     subsampled_delta = staticmethod(subsampled_delta)
-    cut_delta = staticmethod(cut_delta)
-    cut_mgf = staticmethod(cut_mgf)
 
     def profile(self, parts, digits=DIGITS):
         """The exact profile, as a function of ε."""

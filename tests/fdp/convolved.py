@@ -1,9 +1,9 @@
 """δ of two kinds of noise together, to 17 digits: a mean of the profile of one over the other.
 
-Noise is written as a number, the ε of Laplace noise; ("normal", μ); ("cut", kind, shift, bound); or
-(kind, size, rate, unit), noise with a subsampled unit. Two numbers may stand together. Then
+Noise is written as a number, the ε of Laplace noise; ("normal", μ); or (kind, size, rate, unit),
+noise with a subsampled unit. Two numbers may stand together. Then
 
-    δ(ε) = P(L = ∞) + E_P[δ'(ε - L); L finite]
+    δ(ε) = E_P[δ'(ε - L)]
 
 for the loss L of one and the profile δ' of the other. Panels of an integral are halved until a rule
 of twice the nodes agrees; they end where a profile bends.
@@ -23,14 +23,6 @@ TOLERANCE = mpf("1e-18")
 FAR = mpf(10) ** 6  # an ε beyond which no profile that is drawn here changes
 
 
-def never(noise):
-    """P-probability of what the other law cannot return."""
-    if not isinstance(noise, tuple) or noise[0] != "cut":
-        return mpf(0)
-    _, kind, shift, bound = noise
-    return closed.cut_cdf(kind, bound, mpf(shift) - bound)
-
-
 def profile(noises, e):
     """The closed form of one kind of noise, or of two numbers."""
     if len(noises) == 2:
@@ -41,15 +33,13 @@ def profile(noises, e):
     if noise[0] == "normal":
         far = e > FAR * noise[1] + FAR
         return mpf(0) if far else closed.gaussian_delta(noise[1], e)
-    if noise[0] == "cut":
-        return closed.cut_delta(*noise[1:], min(e, FAR))
     return max(mpf(0), closed.subsampled_delta(*noise, e)) if e < FAR else mpf(0)
 
 
 def together(one, other, e):
     """δ of a product of two of the above."""
     atoms, density, loss, ends, back = law(one)
-    total = never(one) + mp.fsum(p * profile(other, e - at) for p, at in atoms if p)
+    total = mp.fsum(p * profile(other, e - at) for p, at in atoms if p)
     if not ends[0] < ends[1]:
         return total
     cuts = [x for kink in kinks(other) for x in back(e - kink) if ends[0] < x < ends[1]]
@@ -62,8 +52,6 @@ def together(one, other, e):
 def law(noise):
     """Atoms (mass, loss); density and loss at x on an interval; where a loss is reached."""
     kind, *rest = noise if isinstance(noise, tuple) else ("laplace", noise, 1, None)
-    if kind == "cut":
-        return cut_law(*rest)
     if kind == "normal":
         (m,) = map(mpf, rest)
         reach = normal_reach()
@@ -108,30 +96,6 @@ def law(noise):
         lambda x: sign * mp.log(ratio(2 * x - m)),
         (mpf(0), m),
         lambda at: [(one + m) / 2 for one in inner(at)],
-    )
-
-
-def cut_law(kind, shift, bound):
-    a, r = mpf(shift), mpf(bound)
-    if kind == "gaussian":
-        whole = mp.erf(r / mp.sqrt(2))
-        return (
-            [],
-            lambda x: mp.npdf(x) / whole,
-            lambda x: a * a / 2 - a * x,
-            (a - r, r),
-            lambda at: [a / 2 - at / a],
-        )
-    front = 1 / (-2 * mp.expm1(-r))
-    atoms = []
-    if a < r:
-        atoms = [(front * -mp.expm1(a - r), a), (front * (mp.exp(-a) - mp.exp(-r)), -a)]
-    return (
-        atoms,
-        lambda x: front * mp.exp(-x),
-        lambda x: a - 2 * x,
-        (max(mpf(0), a - r), min(a, r)),
-        lambda at: [(a - at) / 2],
     )
 
 

@@ -11,7 +11,6 @@ from opendp_concurrent.fdp.cells import measure
 from opendp_concurrent.fdp.gaussian import Gaussian
 from opendp_concurrent.fdp.laplace import Laplace
 from opendp_concurrent.fdp.subsampled import Subsampled
-from opendp_concurrent.fdp.truncated_laplace import TruncatedLaplace
 
 from ..some import slow
 
@@ -168,4 +167,3 @@ def test_what_leaves_the_doubles_and_other_noise_has_no_pairs():
     assert measures(Gaussian(40.0), 1e-10) == (None, None)
     assert measures(Laplace(1000.0), 1e-10) == (None, None)
     assert measures(Laplace(1.0, 3.0), 1e-10) == (None, None)
-    assert measures(TruncatedLaplace(0.5, 3.0), 1e-10) == (None, None)

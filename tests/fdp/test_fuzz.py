@@ -30,8 +30,6 @@ from opendp_concurrent.fdp.finite import Finite
 from opendp_concurrent.fdp.gaussian import Gaussian
 from opendp_concurrent.fdp.laplace import Laplace
 from opendp_concurrent.fdp.subsampled import Subsampled
-from opendp_concurrent.fdp.truncated_gaussian import TruncatedGaussian
-from opendp_concurrent.fdp.truncated_laplace import TruncatedLaplace
 
 from . import conftest as closed
 from . import convolved
@@ -366,16 +364,6 @@ def law_of_uniform(bound, sensitivity):
     return Law.of(closed.response(0.0, delta))
 
 
-def law_of_cut(kind, scale, bound, sensitivity):
-    """At a shift that is rounded up to a double, and a bound that is rounded down."""
-    with mp.workdps(MANY):
-        shift = rounded_up(mpf(sensitivity) / scale)
-        bound = -rounded_up(-min(mpf(bound) / scale, {"laplace": 650, "gaussian": 36}[kind]))
-    if not shift < 2 * bound:
-        return FAMILIES["worst"][1]()
-    return Law.of(noises=[("cut", kind, shift, bound)])
-
-
 def law_of_discrete_laplace(scale, sensitivity):
     """At a shift that is rounded up to a double, as is said there."""
     with mp.workdps(MANY):
@@ -499,22 +487,6 @@ FAMILIES = {
         st.tuples(st.sampled_from([0.3, 0.5, 3.0, 1e9]), st.sampled_from([1e-9, 0.1, 1.0])),
         law_of_uniform,
     ),
-    "truncated_laplace": (
-        st.tuples(
-            st.sampled_from([0.3, 1.0, 10.0]),
-            st.sampled_from([0.4, 0.51, 1.0, 8.0, 1e9]),
-            st.sampled_from([1e-6, 0.1, 1.0]),
-        ),
-        lambda *arguments: law_of_cut("laplace", *arguments),
-    ),
-    "truncated_gaussian": (
-        st.tuples(
-            st.sampled_from([0.3, 1.0, 10.0]),
-            st.sampled_from([0.4, 0.51, 1.0, 8.0, 1e9]),
-            st.sampled_from([1e-6, 0.1, 1.0]),
-        ),
-        lambda *arguments: law_of_cut("gaussian", *arguments),
-    ),
     "finite": (distributions(), _listed(closed.finite)),
     "from_profile": (profiles(), law_of_profile),
     "from_curve": (curves(), law_of_curve),
@@ -603,14 +575,12 @@ def law_of(tree):
 
 
 def _is_symmetric(tree):
-    cut = ("truncated_laplace", "truncated_gaussian")
     return tree[0] in (
         "gaussian",
         "gaussian_matrix",
         "laplace",
         "pure",
         "identity",
-        *cut,
     )
 
 
@@ -830,8 +800,6 @@ CERTAIN = {
     "subsampled_gaussian": [(1.0, 0.01, "removed"), (0.3, 1e-9, "added")],
     "subsampled_laplace": [(0.5, 0.1, "added"), (32.0, 0.3, "removed")],
     "uniform": [(3.0, 1.0)],
-    "truncated_laplace": [(2.0, 6.0, 1.0)],
-    "truncated_gaussian": [(1.0, 3.0, 1.0)],
     "finite": [([0.7, 0.3, 0.0], [0.7, 0.0, 0.3]), ([1e-290, 1.0], [0.5, 0.5])],
     "from_profile": [([120.0], [0.1], [0.2]), ([0.0, 1.0], [0.3, 0.3])],
     "from_curve": [([0.0, 0.25, 1.0], [0.75, 0.375, 0.0])],
@@ -900,11 +868,8 @@ def test_every_product_of_two_is_bracketed_in_both_orders(asked):
 
 
 SOME = [  # of two kinds of noise; quick ones
-    (("truncated_laplace", (2.0, 6.0, 1.0)), ("gaussian", (1.0,))),
-    (("truncated_laplace", (2.0, 6.0, 1.0)), ("laplace", (0.1,))),
-    (("truncated_gaussian", (1.0, 3.0, 1.0)), ("truncated_laplace", (2.0, 6.0, 1.0))),
     (("gaussian", (1.0,)), ("laplace", (0.1,))),
-    (("truncated_laplace", (2.0, 6.0, 1.0)), ("truncated_laplace", (2.0, 6.0, 1.0))),
+    (("laplace", (0.3,)), ("laplace", (0.1,))),
 ]
 
 
@@ -971,8 +936,7 @@ def test_no_family_and_no_way_to_combine_escapes():
     """A new one must be drawn here, with its exact law."""
     public = {name: one for name, one in vars(T).items() if not name.startswith("_")}
     families = {name for name, one in public.items() if isinstance(one, classmethod)}
-    # an upper bound, enumerated in tests/fdp/test_allocation.py
-    assert families == {*FAMILIES, "mixture", "random_allocation"}
+    assert families == {*FAMILIES, "mixture"}
     made = {
         name
         for name, one in public.items()
@@ -989,19 +953,13 @@ def test_no_kind_of_factor_escapes():
         for one in vars(module).values()
         if inspect.isclass(one) and hasattr(one, "log_mgf") and hasattr(one, "swapped")
     }
-    assert (
-        kinds
-        == set(get_args(Factor))
-        == {
-            *(Finite, Gaussian, Laplace, Subsampled),
-            *(TruncatedGaussian, TruncatedLaplace),
-        }
-    )
+    assert kinds == set(get_args(Factor)) == {Finite, Gaussian, Laplace, Subsampled}
 
 
 # why each ends; searches over doubles are counted, with a constant of their module
 LOOPS = {
     ("atoms", "_scaled"): "each step takes at least one outcome",
+    ("calibration", "smallest_sigma"): "factors of 4 within bounds, then halves the log of a ratio",
     ("subsampled", "_moments"): "each step finishes some exponents or halves a list",
     ("powers", "_last"): "doubles a step up to MOST, then halves the distance of two integers",
     ("concentrated", "profile_to_tradeoff"): "each step doubles or divides a number within bounds",

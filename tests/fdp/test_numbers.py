@@ -2,7 +2,6 @@
 
 import math
 import random
-import warnings
 
 import numpy as np
 import opendp.prelude as dp
@@ -18,37 +17,6 @@ from ..some import some
 
 T = oc.TradeoffFunction
 SUBSAMPLED = T.subsampled_gaussian(1.0, 0.01, unit="removed")
-
-
-# --- noise that is cut off below its sensitivity -------------------------------------------------
-
-
-def cut_laplace(bound, step):
-    """The laws of Laplace noise on [-bound, bound], and of 1 more, on a grid; losses outward."""
-    cells = round((2 * bound + 1) / step)
-    first, second = np.zeros(cells), np.zeros(cells)
-    for law, move in ((first, 0.0), (second, 1.0)):
-        edges = np.clip(-bound + np.arange(cells + 1) * step - move, -bound, bound)
-        law[:] = np.diff(np.sign(edges) * -np.expm1(-np.abs(edges)) / 2)
-        law /= law.sum()
-    return first, second
-
-
-@pytest.mark.parametrize("bound", [0.55, 0.8, 0.95])
-def test_a_cut_below_the_sensitivity_composes(bound):
-    cut = T.truncated_laplace(1.0, bound, 1.0)
-    p, q = cut_laplace(bound, 0.001)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for epsilon in (0.0, 0.5):
-            found = cut.compose(T.pure(0.25)).delta_bounds(epsilon)
-            truth = 0.0
-            weights = [1 / (1 + math.exp(-0.25)), 1 / (1 + math.exp(0.25))]
-            for one, other in (weights, weights[::-1]):
-                truth += float(np.maximum(0.0, one * q - math.exp(epsilon) * other * p).sum())
-            assert found.width <= 1e-6
-            assert found.upper == pytest.approx(truth, abs=2e-3)
-            assert found.upper >= truth - 1e-9  # a grid hides some of the loss
 
 
 # --- NumPy's numbers -----------------------------------------------------------------------------
@@ -162,7 +130,6 @@ POOL = (
     T.gaussian(0.4),
     T.pure(0.2),
     T.approximate(0.1, 1e-7),
-    T.truncated_laplace(2.0, 9.0),
     T.discrete_laplace(5.0, 2),
     T.finite([0.5, 0.3, 0.2], [0.45, 0.33, 0.22]),
     SUBSAMPLED,

@@ -14,19 +14,17 @@ import pytest
 from mpmath import mpf
 
 import opendp_concurrent as oc
-from opendp_concurrent.fdp.samples import of_fixed_size, replaced, with_replacement
+from opendp_concurrent.fdp.replaced import replaced
 from opendp_concurrent.selection.profile import function_selection
 from opendp_concurrent.selection.runs import RandomRuns
 
 from ..some import slow
 from . import conftest as closed
-from . import convolved
 
 T = oc.TradeoffFunction
 ONE = [(mpf(1), mpf(1))]
 BLUR = mpf("1e-13")  # of what finite pairs stand for: masses in proportion to doubles
 BEYOND = mpf("1e-298")  # what discrete Gaussians lack below
-REACH = mpf(16)  # of integrals over the line
 
 
 class Part:
@@ -104,18 +102,6 @@ def sampled(draw):
     return Part(f, added=f.inverse(), noise=noise, both_sides=True)
 
 
-def cut(draw):
-    kind = str(draw.choice(["gaussian", "laplace"]))
-    shift, bound = float(np.exp(draw.uniform(-3, 0.5))), float(draw.uniform(1.0, 8.0))
-    f = {"gaussian": T.truncated_gaussian, "laplace": T.truncated_laplace}[kind](1.0, bound, shift)
-
-    def noise(unit, epsilon):
-        del unit
-        return closed.cut_delta(kind, shift, bound, epsilon)
-
-    return Part(f, noise=noise, both_sides=True)
-
-
 # --- known from above ----------------------------------------------------------------------------
 
 
@@ -124,35 +110,6 @@ def transferred(draw):
     scale, shift = float(draw.uniform(0.5, 3.0)), int(draw.integers(1, 3))
     bound = T.discrete_gaussian(scale, shift).product.single.gaussian
     return Part(T.gaussian(bound), closed.discrete_gaussian(scale, shift))
-
-
-def allocation(draw):
-    """An epoch of two batches: an integral over the noise of the first batch."""
-    sigma = float(draw.choice([0.5, 0.7, 1.0, 2.0, 5.0]))
-    removed = T.random_allocation(sigma, 2, unit="removed")
-    m = 1 / mpf(sigma)
-
-    def call(strike):
-        """The mean of (R - K)₊."""
-        if strike <= 0:
-            return 1 - strike
-        at = mp.log(strike) / m
-        return tail(at - m / 2) - strike * tail(at + m / 2)
-
-    def noise(unit, epsilon):
-        t = mp.exp(epsilon)
-        bend = 2 * t if unit == "removed" else 2 / t  # a ratio beyond which one term is linear
-
-        def gain(x):
-            strike = bend - mp.exp(m * x - m * m / 2)
-            if unit == "removed":
-                return mp.npdf(x) * call(strike) / 2
-            return mp.npdf(x) * t / 2 * (call(strike) - 1 + strike if strike > 0 else 0)
-
-        kink = mp.log(bend) / m + m / 2
-        return convolved.integral(gain, sorted({-REACH, REACH, max(-REACH, min(REACH, kink))}), 0)
-
-    return Part(removed, added=removed.inverse(), noise=noise)
 
 
 def half_line(laws, epsilon):
@@ -184,35 +141,6 @@ def of_laws(first, second):
         return half_line(turned, epsilon)
 
     return noise
-
-
-def without_replacement(draw):
-    """All other records are at one end, and one record moves from there to the other end."""
-    far, source = float(np.exp(draw.uniform(-2, 0.7))), int(draw.integers(2, 2000))
-    size = int(draw.integers(1, source))
-    q = mpf(size) / source
-    f = of_fixed_size(T.gaussian(far), size, source)
-    return Part(f, noise=of_laws([(mpf(0), 1 - q), (mpf(far), q)], [(mpf(0), mpf(1))]))
-
-
-def without_replacement_of_response(draw):
-    """One record of the sample is asked for, and answered by chance."""
-    loss, source = float(np.exp(draw.uniform(-3, 1))), int(draw.integers(2, 50))
-    size = int(draw.integers(1, source))
-    q = mpf(size) / source
-    mixed = [((1 - q) * b + q * a, b) for a, b in closed.response(loss)]
-    return Part(of_fixed_size(T.pure(loss), size, source), mixed)
-
-
-def drawn_with_replacement(draw):
-    far, source = float(np.exp(draw.uniform(-2, 0.5))), int(draw.integers(2, 1000))
-    size = int(draw.integers(1, 4))
-    f = with_replacement(T.gaussian(far), size, source)
-    p = mpf(1) / source
-    law = [
-        (mpf(far) * k, mp.binomial(size, k) * p**k * (1 - p) ** (size - k)) for k in range(size + 1)
-    ]
-    return Part(f, noise=of_laws(law, [(mpf(0), mpf(1))]))
 
 
 def replaced_in_poisson(draw):
@@ -247,10 +175,9 @@ def selected(draw):
 
 
 LISTED = (finite, approximate, response, discrete_laplace)
-NEW_LISTED = (selected, without_replacement_of_response)
 LONG = (discrete_gaussian, transferred)  # of many outcomes
-NOISES = (sampled, cut, without_replacement, drawn_with_replacement, replaced_in_poisson)
-EVERY = (*LISTED, *NEW_LISTED, *LONG, *NOISES, allocation)
+NOISES = (sampled, replaced_in_poisson)
+EVERY = (*LISTED, selected, *LONG, *NOISES)
 
 
 def parts_of(seed):
@@ -262,12 +189,12 @@ def parts_of(seed):
         few = draw.choice([1, 2, 3, 40 if len(parts[0][0].pairs) == 2 else 5])
         parts = [(parts[0][0], int(few))]
         parts.append((NOISES[int(draw.integers(len(NOISES)))](draw), 1))
-    elif made in NEW_LISTED:
+    elif made is selected:
         parts = [(parts[0][0], int(draw.integers(1, 5)))]
-    for _ in range(0 if made in LONG or made is allocation else int(draw.integers(0, 2))):
-        other = (*LISTED, *NEW_LISTED)[int(draw.integers(6))](draw)
+    for _ in range(0 if made in LONG else int(draw.integers(0, 2))):
+        other = (*LISTED, selected)[int(draw.integers(5))](draw)
         parts.append((other, int(draw.integers(1, 3))))
-    if made in LONG or made is allocation:
+    if made in LONG:
         parts.append((approximate(draw), 1))
     return parts, draw
 

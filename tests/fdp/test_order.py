@@ -271,7 +271,6 @@ def test_any_reach_is_compared(reach):
             T.laplace(0.2, 7).power(9),
             T.approximate(0.05, 0.001).power(20),
             T.randomized_response(0.5, 3),
-            T.truncated_laplace(5.0, 8.0),
             T.discrete_laplace(9.0),
         ]
     ),

@@ -16,7 +16,7 @@ dp_accounting = pytest.importorskip("dp_accounting")
 
 from dp_accounting import dp_event as e  # noqa: E402
 
-from opendp_concurrent.fdp import reading, samples  # noqa: E402
+from opendp_concurrent.fdp import reading  # noqa: E402
 from opendp_concurrent.fdp.concentrated import shifted_zcdp_to_tradeoff  # noqa: E402
 from opendp_concurrent.fdp.reading import (  # noqa: E402
     MOST_DEPTH,
@@ -26,6 +26,7 @@ from opendp_concurrent.fdp.reading import (  # noqa: E402
     relation,
     truth_up,
 )
+from opendp_concurrent.fdp.replaced import replaced  # noqa: E402
 from opendp_concurrent.selection.events import runs_of_mean  # noqa: E402
 from opendp_concurrent.selection.profile import function_selection  # noqa: E402
 
@@ -338,40 +339,14 @@ def test_too_many_copies_are_refused():
 GAUSS, LAPLACE = e.GaussianDpEvent(2.0), e.LaplaceDpEvent(2.0)
 
 
-def without(event, size=10, source=100):
-    return e.SampledWithoutReplacementDpEvent(source, size, event)
-
-
-def with_replacement(event, size=10, source=100):
-    return e.SampledWithReplacementDpEvent(source, size, event)
-
-
 def best_of(event, mean=10.0, shape=1.0):
     return e.RepeatAndSelectDpEvent(event, mean, shape)
 
 
-def test_a_record_more_changes_another_one_in_a_sample_of_fixed_size():
-    """So the noise is beside twice the norm, in the pair of Poisson samples of the same rate."""
-    rate = float(Fraction(10, 100))
-    assert read(without(GAUSS)) == Session.subsampled_gaussian(1.0, rate)
-    assert read(without(LAPLACE)) == Session.subsampled_laplace(1.0, rate)
-    third = read(without(GAUSS, 1, 3)).removed.product.single
-    assert Fraction(third.rate) >= Fraction(1, 3)
-
-
-@pytest.mark.parametrize("neighbours", [ONE, SPECIAL])
-def test_a_replaced_record_of_a_sample_of_fixed_size(neighbours):
-    found = read(without(GAUSS), neighbours)
-    assert found.removed == found.added == samples.of_fixed_size(T.gaussian(1.0), 10, 100)
-    ends = [read(without(GAUSS), ADD).delta_bounds(x) for x in (0.1, 0.5)]
-    for one, epsilon in zip(ends, (0.1, 0.5), strict=True):
-        assert one.lower <= found.delta(epsilon) <= 1.001 * one.upper
-
-
 def test_a_replaced_record_of_a_poisson_sample():
     found = read(poisson(0.1, GAUSS), ONE)
-    assert found == both(samples.replaced("gaussian", 0.5, 0.1))
-    assert read(poisson(0.1, LAPLACE), ONE) == both(samples.replaced("laplace", 0.5, 0.1))
+    assert found == both(replaced("gaussian", 0.5, 0.1))
+    assert read(poisson(0.1, LAPLACE), ONE) == both(replaced("laplace", 0.5, 0.1))
     removed = read(poisson(0.1, GAUSS), ADD)
     for epsilon in (0.0, 0.2):
         assert removed.delta(epsilon) < found.delta(epsilon) < 2.1 * removed.delta(epsilon / 2)
@@ -379,57 +354,10 @@ def test_a_replaced_record_of_a_poisson_sample():
     assert read(poisson(0.1, e.GaussianDpEvent(0.01)), ONE) == both(T.approximate(0.0, 0.1))
 
 
-def test_all_mechanisms_on_a_sample_of_fixed_size_are_read():
-    """Of replaced records any loss is known."""
-    inner = e.ComposedDpEvent([GAUSS, LAPLACE, e.RandomizedResponseDpEvent(0.5, 2)])
-    whole, found = read(inner, ONE), read(without(inner), ONE)
-    for epsilon in (0.0, 0.3, 1.0, 2.0):
-        at = log1p(0.1 * (exp(epsilon) - 1))
-        assert 0.1 * whole.delta(epsilon) <= found.delta(at) * (1 + 1e-9)
-        assert found.delta(at) <= 0.1 * whole.delta(epsilon) * 1.001
-    twice = without(without(GAUSS, 2, 10), 10, 100)
-    once = without(GAUSS, 2, 100)
-    for epsilon in (0.0, 0.05, 0.3):
-        found = read(twice, ONE).delta(epsilon)
-        assert found == pytest.approx(read(once, ONE).delta(epsilon), rel=3e-3)
-
-
-def test_draws_with_replacement_lose_more_than_a_sample_without():
-    for neighbours in RELATIONS:
-        found = read(with_replacement(GAUSS), neighbours)
-        assert found == both(samples.with_replacement(T.gaussian(1.0), 10, 100))
-        assert read(without(GAUSS), neighbours).delta(1.0) < found.delta(1.0)
-    assert read(with_replacement(GAUSS, 1), ONE).epsilon(1e-6) == pytest.approx(
-        read(without(GAUSS, 1), ONE).epsilon(1e-6), 1e-3
-    )
-
-
-@pytest.mark.parametrize("neighbours", RELATIONS)
-@pytest.mark.parametrize("make", [without, with_replacement])
-def test_the_ends_of_samples_of_fixed_size(make, neighbours):
-    assert read(make(e.NoOpDpEvent()), neighbours) == Session()
-    revealed = read(make(e.NonPrivateDpEvent(), 1), neighbours)
-    assert revealed.delta(0.0) == pytest.approx(0.01)
-    assert revealed.delta(100.0) == pytest.approx(0.01)
-
-
-def test_a_sample_of_all_records_is_no_sample():
-    assert read(without(GAUSS, 100), ONE) == both(T.gaussian(1.0))
-
-
 @pytest.mark.parametrize(
     ("event", "neighbours", "what"),
     [
-        (without(GAUSS, 100), ADD, "one record less"),
-        (without(e.ComposedDpEvent([GAUSS, LAPLACE])), ADD, "one Laplace event"),
-        (without(e.ZCDpEvent(0.1)), ADD, "another relation"),
-        (with_replacement(e.DiscreteLaplaceDpEvent(0.5, 1)), ONE, "another relation"),
-        (with_replacement(e.ComposedDpEvent([GAUSS, LAPLACE])), ONE, "one Laplace event"),
-        (with_replacement(GAUSS, 10, 1), ONE, "2 records"),
-        (with_replacement(GAUSS, 10**6, 10), ONE, "too often"),
         (poisson(0.1, e.ZCDpEvent(0.1)), ONE, "another relation"),
-        (poisson(0.1, without(GAUSS)), ADD, "no fixed number"),
-        (without(without(GAUSS, 2, 9), 10, 100), ONE, "10 records, not 9"),
         (best_of(GAUSS, 10.0, inf), ADD, "Poisson number of runs"),
     ],
     ids=str,
@@ -467,6 +395,8 @@ NOT_SUPPORTED = [
     (e.UnsupportedDpEvent(), "says what was run"),
     (MIXTURE, "PoissonSampledDpEvent"),
     (e.TruncatedSubsampledGaussianDpEvent(10, 0.1, 5, 1.0), "accountant of dp_accounting"),
+    (e.SampledWithoutReplacementDpEvent(100, 10, GAUSS), "PoissonSampledDpEvent"),
+    (e.SampledWithReplacementDpEvent(100, 10, GAUSS), "PoissonSampledDpEvent"),
 ]
 
 
@@ -537,9 +467,6 @@ def test_a_relation_that_an_event_does_not_know_is_refused(event, neighbours, wh
         (poisson(1.1, e.GaussianDpEvent(1.0)), ADD, "sampling_probability"),
         (poisson(-0.1, e.GaussianDpEvent(1.0)), ADD, "sampling_probability"),
         (e.SelfComposedDpEvent(e.GaussianDpEvent(1.0), 0), ADD, "SelfComposedDpEvent.count"),
-        (without(GAUSS, 11, 10), ADD, "sample_size"),
-        (without(GAUSS, 0), ADD, "sample_size"),
-        (with_replacement(GAUSS, 1, 2.5), ONE, "source_dataset_size"),
         (best_of(GAUSS, 0.5), ADD, "RepeatAndSelectDpEvent.mean"),
         (best_of(GAUSS, 1e7), ADD, "RepeatAndSelectDpEvent.mean"),
         (best_of(GAUSS, 2.0, -1.0), ADD, "RepeatAndSelectDpEvent.shape"),

@@ -39,10 +39,8 @@ def of_one_use(f, count, epsilons):
     return min(one.epsilon(DELTA) for one in each)
 
 
-CUT = T.truncated_laplace(10.0, 200.0), T.truncated_gaussian(10.0, 70.0)
 CURVE = T.from_curve([0.0, 0.25, 1.0], [1.0, 0.65, 0.0])
 SAMPLED = oc.fdp.Session.subsampled_laplace(1.0, 0.01).removed
-POISSON = oc.fdp.Session.subsampled_gaussian(1.0, 0.01).removed.power(1000).epsilon(DELTA)
 # constructor: the function, how often, and the alternative that this can compute
 WORTH = {
     "pure": (T.pure(0.1), 100, zcdp(0.5)),
@@ -55,9 +53,6 @@ WORTH = {
     "randomized_response": (T.randomized_response(TRUTH, 4), 100, pure(0.1, 100)),
     "subsampled_gaussian": (oc.fdp.Session.subsampled_gaussian(1.0, 0.01), 1000, None),
     "subsampled_laplace": (SAMPLED, 1000, pure(SAMPLED.product.largest_loss, 1000)),
-    "random_allocation": (oc.fdp.Session.random_allocation(1.0, 100).removed, 10, POISSON),
-    "truncated_laplace": (CUT[0], 100, of_one_use(CUT[0], 100, [0.1])),
-    "truncated_gaussian": (CUT[1], 100, of_one_use(CUT[1], 100, np.linspace(0.4, 0.6, 21))),
     "finite": (T.finite(*SKEWED), 100, pure(log(0.5 / 0.45), 100)),
     "from_profile": (T.from_profile(*SEVERAL), 20, of_one_use(T.from_profile(*SEVERAL), 20, [0.5])),
     "from_curve": (CURVE, 20, pure(log(0.35 / 0.25), 20)),

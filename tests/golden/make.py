@@ -319,18 +319,6 @@ def _tradeoff() -> dict[str, Callable[[], Budget]]:
             None,
             ladder(F.approximate(0.125, 1e-7)),
         ),
-        "truncated gaussian": lambda: Budget(
-            fdp,
-            loses(fdp, F.truncated_gaussian(2.0, 8.0)),
-            None,
-            ladder(F.approximate(0.125, 0.25)),
-        ),
-        "truncated laplace": lambda: Budget(
-            fdp,
-            loses(fdp, F.truncated_laplace(4.0, 3.0)),
-            None,
-            ladder(F.approximate(0.125, 0.25)),
-        ),
         "functions beside a residue": lambda: Budget(fdp, functions(*LARGE), None, residue(4.0)),
     }
 

@@ -43,8 +43,6 @@ FORM |= {"0.2.0": 2}
 CAME = {
     "0.2.0.dev2": {"ladder of pairs": "ladder-at-delta", "subsampled": "subsampled"},
     "0.2.0.dev3": {
-        "truncated gaussian": "truncated-gaussian",
-        "truncated laplace": "truncated-laplace",
         "limits": "limited",
         "limits of a team": "limit",
         "limits of an odometer": "limited",
@@ -55,7 +53,12 @@ CAME = {
         "odometer, any_time": "any_time",
     },
 }
-ENDED = {"training": "rounds", "training, batches": "round"}  # budgets that nobody makes any more
+ENDED = {  # budgets that nobody makes any more
+    "training": "rounds",
+    "training, batches": "round",
+    "truncated gaussian": "truncated-gaussian",
+    "truncated laplace": "truncated-laplace",
+}
 WRITTEN = {
     version: json.loads((GOLDEN / version / "expected.json").read_text(encoding="utf-8"))
     for version in FORM

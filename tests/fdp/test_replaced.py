@@ -1,8 +1,8 @@
-"""Samples of a fixed size and replaced records, against laws of small datasets with 60 digits."""
+"""Poisson samples with a replaced record, against laws of small datasets with 60 digits."""
 
-from itertools import combinations, pairwise
+from itertools import pairwise
 from itertools import product as all_of
-from math import comb, inf
+from math import inf
 
 import mpmath as mp
 import numpy as np
@@ -10,8 +10,8 @@ import pytest
 from mpmath import mpf
 
 import opendp_concurrent as oc
-from opendp_concurrent.fdp import samples as module
-from opendp_concurrent.fdp.samples import of_fixed_size, replaced, with_replacement
+from opendp_concurrent.fdp import replaced as module
+from opendp_concurrent.fdp.replaced import replaced
 
 from ..some import slow
 
@@ -77,17 +77,6 @@ def law_of(samples):
     return found
 
 
-def fixed(records, size):
-    """All samples of one size."""
-    number = comb(len(records), size)
-    return law_of((one, mpf(1) / number) for one in combinations(records, size))
-
-
-def drawn(records, size):
-    """All sequences of draws."""
-    return law_of((one, mpf(1) / len(records) ** size) for one in all_of(records, repeat=size))
-
-
 def poisson(records, rate):
     samples = []
     for kept in all_of((False, True), repeat=len(records)):
@@ -108,24 +97,15 @@ def check_samples(seed):
     draw = np.random.default_rng(seed)
     noise = NOISES[seed % 2]
     size = float(np.exp(draw.uniform(-1.5, 0.6)))
-    number, taken = int(draw.integers(3, 5)), int(draw.integers(1, 3))
+    number = int(draw.integers(3, 5))
     first, other, *rest = records_of(draw, size, number, seed % 3 == 0)
-    moved = T.gaussian(2 * size) if noise == "gaussian" else T.laplace(2 * size)
     rate = float(draw.uniform(0.01, 0.6))
-    cases = (
-        (fixed, taken, of_fixed_size(moved, taken, number)),
-        (drawn, taken, with_replacement(moved, taken, number)),
-        (poisson, rate, replaced(noise, size, rate)),
-    )
-    ratios = []
+    bound = replaced(noise, size, rate)
     with mp.workdps(60):
-        for how, argument, bound in cases:
-            one, two = (how([record, *rest], argument) for record in (first, other))
-            for epsilon in (0.0, float(draw.uniform(0.0, 2 * size)), float(draw.uniform(0, 1))):
-                exact = max(delta_of(noise, one, two, epsilon), delta_of(noise, two, one, epsilon))
-                assert exact <= mpf(bound.delta(epsilon)), (seed, how.__name__, epsilon)
-                ratios.append(float(exact / max(mpf(bound.delta(epsilon)), mpf(10) ** -30)))
-    return ratios
+        one, two = (poisson([record, *rest], rate) for record in (first, other))
+        for epsilon in (0.0, float(draw.uniform(0.0, 2 * size)), float(draw.uniform(0, 1))):
+            exact = max(delta_of(noise, one, two, epsilon), delta_of(noise, two, one, epsilon))
+            assert exact <= mpf(bound.delta(epsilon)), (seed, epsilon)
 
 
 @pytest.mark.parametrize("seed", [*range(4), *slow(range(4, 200))])
@@ -147,19 +127,6 @@ def test_a_replaced_record_of_a_poisson_sample_attains_the_bound(noise, size, ra
             assert mpf(found.delta(epsilon)) <= exact * (1 + mpf("1e-6")) + mpf("1e-20")
 
 
-@pytest.mark.parametrize("noise", NOISES)
-def test_samples_of_a_fixed_size_attain_the_bound(noise):
-    """Where all other records are as the new one."""
-    moved = T.gaussian(1.5) if noise == "gaussian" else T.laplace(1.5)
-    found = of_fixed_size(moved, 2, 5)
-    with mp.workdps(60):
-        one = fixed([mpf("0.75"), *[mpf("-0.75")] * 4], 2)
-        other = fixed([mpf("-0.75")] * 5, 2)
-        for epsilon in found.product.single.losses[700::90].tolist():
-            exact = delta_of(noise, one, other, epsilon)
-            assert exact <= mpf(found.delta(epsilon)) <= exact * (1 + mpf("1e-10")) + mpf("1e-20")
-
-
 def test_a_record_between_others_is_no_worse_in_several_dimensions():
     """The half lines of one dimension are the worst sets, wherever the two records are."""
     draw, size, rate = np.random.default_rng(5), 1.0, 0.2
@@ -175,32 +142,7 @@ def test_a_record_between_others_is_no_worse_in_several_dimensions():
             assert np.mean(mean) - 5 * np.std(mean) / 200 <= found.delta(epsilon)
 
 
-def test_a_record_that_is_drawn_twice_counts_twice():
-    found = with_replacement(T.gaussian(1.0), 2, 3)
-    with mp.workdps(60):
-        one, other = (drawn([mpf(first), *[mpf("-0.5")] * 2], 2) for first in ("0.5", "-0.5"))
-        for epsilon in (0.0, 1.0, 3.0, 5.0):
-            exact = delta_of("gaussian", one, other, epsilon)
-            assert exact <= mpf(found.delta(epsilon)) <= 8 * exact
-
-
-@pytest.mark.parametrize(("draws", "source"), [(1, 2), (3, 7), (40, 100), (5, 10**6)])
-def test_how_often_a_record_is_drawn(draws, source):
-    with mp.workdps(60):
-        share = mpf(1) / source
-        for times in range(1, min(draws, 12) + 1):
-            exact = comb(draws, times) * share**times * (1 - share) ** (draws - times)
-            found = mpf(module._chance(times, draws, source))
-            assert exact <= found <= exact * (1 + mpf("1e-15"))
-
-
 def test_bounds_fall_and_nothing_is_lost_at_the_ends():
-    assert of_fixed_size(T.worst(), 1, 4).delta(0.0) == pytest.approx(0.25, rel=1e-15)
-    assert of_fixed_size(T.pure(1.0), 1, 4).epsilon(0.0) == pytest.approx(
-        np.log1p(0.25 * np.expm1(1.0)), rel=1e-12
-    )
-    assert of_fixed_size(T.approximate(1.0, 1e-3), 1, 4).delta(5.0) == pytest.approx(2.5e-4)
-    assert with_replacement(T.gaussian(1.0), 10**6, 10) is None
     tiny = replaced("gaussian", 1.0, 1e-9)
     assert 1e-9 * 0.68 < tiny.delta(0.0) < 1e-9 * 0.683
     bounded = replaced("laplace", 1.0, 0.1)
@@ -208,16 +150,10 @@ def test_bounds_fall_and_nothing_is_lost_at_the_ends():
     assert most <= bounded.epsilon(0.0) <= most * (1 + 1e-12)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [lambda n: of_fixed_size(T.gaussian(1.0), 1, n), lambda n: replaced("gaussian", 1.0, 1 / n)],
-)
-def test_chords_of_many_uses_are_near_finer_ones(make, monkeypatch):
-    coarse = make(1000).power(3000).epsilon(1e-6)
-    for cached in (of_fixed_size, replaced):
-        cached.cache_clear()
+def test_chords_of_many_uses_are_near_finer_ones(monkeypatch):
+    coarse = replaced("gaussian", 1.0, 1e-3).power(3000).epsilon(1e-6)
+    replaced.cache_clear()
     monkeypatch.setattr(module, "_NEAR", 1200)
-    fine = make(1000).power(3000).epsilon_bounds(1e-6)
-    for cached in (of_fixed_size, replaced):
-        cached.cache_clear()
+    fine = replaced("gaussian", 1.0, 1e-3).power(3000).epsilon_bounds(1e-6)
+    replaced.cache_clear()
     assert fine.lower <= coarse <= 1.003 * fine.upper

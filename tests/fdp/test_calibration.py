@@ -1,0 +1,94 @@
+"""The least scale of noise within a target."""
+
+from math import erfc, exp, sqrt
+
+import numpy as np
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.fdp.sandwich import sandwich
+
+T, Session = oc.TradeoffFunction, oc.fdp.Session
+
+
+def gaussian_delta(mu, epsilon):
+    root = sqrt(2.0)
+    left, right = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    return (erfc(left / root) - exp(epsilon) * erfc(right / root)) / 2
+
+
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-3, 0.1])
+def test_the_smallest_scale_of_gaussian_noise_is_that_of_the_closed_form(tolerance):
+    calls = []
+
+    def loss(scale):
+        calls.append(scale)
+        return T.gaussian(1 / scale).power(100)
+
+    found = oc.fdp.smallest_sigma(loss, 1.0, 1e-6, tolerance=tolerance)
+    assert gaussian_delta(10 / found, 1.0) <= 1e-6 * (1 + 1e-9)
+    assert gaussian_delta(10 * (1 + tolerance) * (1 + 1e-9) / found, 1.0) > 1e-6
+    assert len(calls) <= 25
+
+
+def test_a_target_that_all_meet_gives_the_end_of_the_bounds():
+    assert oc.fdp.smallest_sigma(lambda s: T.laplace(1 / s), 1.0, 0.0, bounds=(2.0, 1e300)) == 2.0
+    assert oc.fdp.smallest_sigma(lambda s: T.laplace(1 / s), 1.0, 0.0, bounds=(0.5, 4.0)) < 1.002
+    wide = oc.fdp.smallest_sigma(lambda s: T.laplace(1 / s), 1e-200, 0.0, bounds=(1e-300, 1e300))
+    assert 1e200 * (1 - 1e-12) <= wide <= 1.001 * 1e200 * (1 + 1e-12)
+
+
+def test_what_is_found_is_within_the_target_also_where_losses_rise_and_fall():
+    def loss(scale):
+        return T.gaussian(0.1 if 0.5 < scale < 0.6 or scale > 40.0 else 1.0)
+
+    assert loss(oc.fdp.smallest_sigma(loss, 1.0, 1e-6)) == T.gaussian(0.1)
+
+
+def test_nothing_within_the_target_is_refused():
+    with pytest.raises(InvalidValueError, match=r"bounds \(0.1, 10.0\) .*not|pass wider bounds"):
+        oc.fdp.smallest_sigma(lambda s: T.gaussian(1 / s), 0.01, 1e-9, bounds=(0.1, 10.0))
+
+
+def test_wrong_arguments_are_named():
+    one = T.subsampled_gaussian(1.0, 0.1, unit="removed")
+    with pytest.raises(InvalidValueError, match="loss .*one direction only"):
+        oc.fdp.smallest_sigma(lambda scale: one, 1.0, 1e-5)
+    with pytest.raises(InvalidTypeError, match="loss must be a Session"):
+        oc.fdp.smallest_sigma(lambda scale: scale, 1.0, 1e-5)
+    with pytest.raises(InvalidTypeError, match="loss must be callable"):
+        oc.fdp.smallest_sigma(T.pure(1.0), 1.0, 1e-5)
+    for bounds in ((0.5, 0.1), (0.0, 1.5), (0.5, 0.5)):
+        with pytest.raises(InvalidValueError, match="bounds"):
+            oc.fdp.smallest_sigma(lambda scale: T.pure(1 / scale), 1.0, 1e-5, bounds=bounds)
+    for tolerance in (1e-9, 2.0):
+        with pytest.raises(InvalidValueError, match="tolerance"):
+            oc.fdp.smallest_sigma(lambda scale: T.pure(scale), 1.0, 1e-5, tolerance=tolerance)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_losses_fall_with_the_scale_of_the_noise_on_sampled_units(noise):
+    for scale in (0.6, 1.0):
+        made = getattr(Session, f"subsampled_{noise}")
+        sizes = (scale, 1.2 * scale) if noise == "gaussian" else (1 / scale, 1 / (1.2 * scale))
+        small, large = (made(size, 0.2) for size in sizes)
+        for epsilon in (-0.5, 0.0, 0.3, 1.5):
+            assert large.removed.delta_bounds(epsilon).lower <= small.removed.delta(epsilon)
+            assert large.added.delta_bounds(epsilon).lower <= small.added.delta(epsilon)
+
+
+@pytest.mark.parametrize(
+    ("rate", "steps", "epsilon"),
+    [(1e-3, 100, 0.1), pytest.param(1e-4, 300, 0.01, marks=pytest.mark.slow), (1e-6, 1000, 1e-4)],
+)
+def test_noise_at_small_rates_is_within_one_percent(rate, steps, epsilon):
+    """The answer meets the target, and one that is 1 % smaller does not."""
+
+    def loss(scale):
+        return Session.subsampled_gaussian(scale, rate).power(steps)
+
+    sigma = oc.fdp.smallest_sigma(loss, epsilon, 1e-7)
+    assert loss(sigma).delta(epsilon) <= 1e-7
+    pairs = sandwich(loss(sigma / 1.01).removed.product.counted, 1e-7, 0.0125)
+    assert float(pairs.profile(np.array([epsilon])).lower[0]) > 1e-7
