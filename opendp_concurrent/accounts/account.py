@@ -229,9 +229,6 @@ class Account:
         for account in self._chain:
             account.lifecycle.check_not_running()
         self.lifecycle.check()
-        for account in self._chain:
-            if account._inward is not None:
-                account._inward.check()
 
     def starts(self) -> list[Accumulator]:
         """For this account and its ancestors, the accumulator of no launch."""
@@ -394,9 +391,9 @@ class Account:
         return distance_key(d_in) in self._state
 
     @property
-    def asked(self) -> bool:
+    def tracks_any_loss(self) -> bool:
         """Whether this account or an ancestor reads the price of a launch at some d_in."""
-        return bool(self._state) or any(account._state for account in self._chain)
+        return any(account._state for account in self._chain)
 
     def _accumulator(self, d_in: Distance) -> Accumulator:
         self.keeper.refresh(self)
@@ -417,7 +414,7 @@ class Account:
         while True:
             for _, run in groupby(history[read:], key=id):
                 price, *more = run
-                accumulator = repeated(accumulator, price.later(query_d_in), 1 + len(more))
+                accumulator = repeated(accumulator, price.at(query_d_in), 1 + len(more))
                 read += 1 + len(more)
             with self.lock:
                 if read == len(history):

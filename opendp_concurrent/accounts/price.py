@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Hashable
 from copy import deepcopy
 from io import BytesIO
 from pickle import Pickler
 from struct import pack
 from typing import Protocol
 
-from ..errors import InvalidTypeError, InvalidValueError, PrivacyMapError
-from ..shown import shown
-from ..types import Answer, Distance, Key, Loss
+from ..errors import InvalidTypeError
+from ..types import Distance, Key, Loss
 
-CHANGED = (
-    "the map has changed since the launch, so the cost of that launch at another d_in is "
-    "unknown; query the loss at each d_in before the first launch"
-)
-_MOVED = (
-    "the stability map of the transformation has changed since it was read, so what it returns is "
-    "not the stability of the data that mechanisms run on"
-)
 _ATOMS = frozenset({int, float, bool, str, bytes, type(None)})
 
 
@@ -34,12 +24,6 @@ class Price(Protocol):
 
     def at(self, d_in: Distance) -> Loss:
         """Return the validated d_mid, or raise :class:`PrivacyMapError`. Each is read once."""
-
-    def later(self, d_in: Distance) -> Loss:
-        """Return the d_mid at ``d_in`` after the launch, even if it was not read there before.
-
-        Raise :class:`PrivacyMapError` if a d_mid that was read before has changed since.
-        """
 
     def settled(self) -> Price:
         """Return the price to keep in the history: an earlier launch's price, if it is equal."""
@@ -54,11 +38,6 @@ def own_distance(d_in: Distance) -> Distance:
         return deepcopy(d_in)
     except Exception as error:
         raise _not_a_value(d_in) from error
-
-
-def is_number(loss: Loss) -> bool:
-    """Whether a loss is a number or a tuple, so that two losses can be compared."""
-    return isinstance(loss, float | int | tuple)
 
 
 def _not_a_value(d_in: Distance) -> InvalidTypeError:
@@ -110,79 +89,24 @@ def same_distance(one: Distance, other: Distance) -> bool:
 
 
 class Inward:
-    """A stability map from the d_in of an account to that of its queries, and its function.
+    """A stability map from the d_in of an account to that of its queries.
 
-    The function runs once, and its output is kept. Each mapped distance is read once, and all
-    accounts that are charged for a launch use it. So both must be of one moment: the function runs,
-    and a distance is added, only while the map returns what was read before.
-
-    :param stability_map: returns the mapped distance, and whether it can never change
+    Each mapped distance is read once, and all accounts that are charged for a launch use it.
     """
 
-    __slots__ = ("_map", "_ran", "_read_at", "_seen")
+    __slots__ = ("_map", "_seen")
 
-    def __init__(self, stability_map: Callable[[Distance], tuple[Distance, bool]]) -> None:
-        self._map, self._ran = stability_map, False
+    def __init__(self, stability_map: Callable[[Distance], Distance]) -> None:
+        self._map = stability_map
         self._seen: dict[Key, Distance] = {}
-        self._read_at: dict[Key, tuple[Distance, Distance]] = {}  # of a map that may change, by key
 
     def __call__(self, d_in: Distance) -> Distance:
-        """Map ``d_in``.
-
-        :raises PrivacyMapError: if the map fails, or has changed since another d_in was read
-        """
+        """Map ``d_in``, or raise :class:`PrivacyMapError`."""
         key = distance_key(d_in)
-        if key in self._seen:
-            return self._seen[key]
-        mapped, fixed = self._read(d_in)
-        if not fixed:
-            for moved in self._moved():
-                raise PrivacyMapError(moved, _MOVED)
-            _, mapped = self._read_at.setdefault(key, (own_distance(d_in), mapped))
-        return self._seen.setdefault(key, mapped)  # of two threads, the first one counts
-
-    def check(self) -> None:
-        """Raise before a charge if the function has not run yet, and can no longer run.
-
-        :raises PrivacyMapError: if the map has changed
-        """
-        if not self._ran:
-            for d_in in self._moved():
-                raise PrivacyMapError(d_in, f"{_MOVED}; open another odometer or limit")
-
-    def run(self, function: Callable[[], Answer]) -> Answer:
-        """Return ``function()``. The map is read before it and after it.
-
-        :raises InvalidValueError: if the map has changed; a launch may have been charged
-        """
-        if not self._seen:
-            with suppress(PrivacyMapError):  # no loss was read there
-                self(1)
-        self._check_still()
-        output = function()
-        self._check_still()
-        self._ran = True
-        return output
-
-    def _check_still(self) -> None:
-        try:
-            moved = [(d_in, _MOVED) for d_in in self._moved()]
-        except PrivacyMapError as error:  # which says that nothing was charged
-            moved = [(error.d_in, error.reason)]
-        for d_in, reason in moved:
-            raise InvalidValueError(
-                f"the transformation did not run to its end at d_in ({shown(d_in)}): {reason}"
-            )
-
-    def _moved(self) -> Iterator[Distance]:
-        """Yield each d_in at which the map returns another value than it did."""
-        for d_in, mapped in tuple(self._read_at.values()):
-            if not same_distance(self._read(d_in)[0], mapped):
-                yield d_in
-
-    def _read(self, d_in: Distance) -> tuple[Distance, bool]:
-        mapped, fixed = self._map(own_distance(d_in))
-        return own_distance(mapped), fixed
+        if key not in self._seen:
+            mapped = own_distance(self._map(own_distance(d_in)))
+            self._seen.setdefault(key, mapped)  # of two threads, the first one counts
+        return self._seen[key]
 
 
 class Lifted:
@@ -191,14 +115,13 @@ class Lifted:
     :param known: lifted prices of earlier charges, by the id of the price that they lift
     """
 
-    __slots__ = ("_inward", "_known", "_price", "_read_at", "_seen")
+    __slots__ = ("_inward", "_known", "_price", "_seen")
 
     def __init__(
         self, price: Price, inward: Inward, known: dict[int, tuple[Price, Lifted]]
     ) -> None:
         self._price, self._inward, self._known = price, inward, known
-        self._seen: dict[Key, Distance] = {}  # each d_in is mapped once for a launch
-        self._read_at: list[tuple[Distance, Loss]] = []  # d_in and d_mid
+        self._seen: dict[Key, Loss] = {}
 
     @property
     def mechanism(self) -> str:
@@ -209,22 +132,8 @@ class Lifted:
         """Return the d_mid at the parent's d_in."""
         key = distance_key(d_in)
         if key not in self._seen:
-            self._keep(key, d_in, self._price.at(self._inward(d_in)))
+            self._seen[key] = self._price.at(self._inward(d_in))
         return self._seen[key]
-
-    def later(self, d_in: Distance) -> Loss:
-        """Return the d_mid after the launch, if the price and the map have not changed."""
-        key = distance_key(d_in)
-        if key not in self._seen:
-            for known, d_mid in tuple(self._read_at):
-                if is_number(d_mid) and self._price.later(self._inward(known)) != d_mid:
-                    raise PrivacyMapError(known, CHANGED)
-            self._keep(key, d_in, self._price.later(self._inward(d_in)))
-        return self._seen[key]
-
-    def _keep(self, key: Key, d_in: Distance, d_mid: Loss) -> None:
-        self._seen[key] = d_mid
-        self._read_at.append((own_distance(d_in), d_mid))
 
     def settled(self) -> Price:
         """Return the lifted price of an earlier charge, if it is equal."""

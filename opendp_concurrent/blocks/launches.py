@@ -65,10 +65,6 @@ class PriceOnBlocks:
         self._known = d_in, new
         return new
 
-    def later(self, d_in: Distance) -> OnBlocks | OnKeys:
-        """Return the blocks and the d_mid after the launch."""
-        return self._cost(self._price.later(d_in))
-
     def _cost(self, d_mid: Loss) -> OnBlocks | OnKeys:
         if isinstance(self._on, tuple):
             return OnKeys(self._on, d_mid)

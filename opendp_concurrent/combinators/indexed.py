@@ -17,7 +17,7 @@ from ..errors import (
 )
 from ..measures import composition_measure
 from ..native import opendp as _native
-from ..queryables.mechanism import ConcurrentMeasurement, pinned, read_map
+from ..queryables.mechanism import ConcurrentMeasurement, read_map
 from ..queryables.session import validate_d_in
 from ..queryables.stream_domain import feeds_many, is_stream
 from ..types import Answer, Distance, Query
@@ -75,7 +75,7 @@ def make_indexed_composition(
     parts = []
     for index, one in enumerate(checks.elements("measurements", measurements=measurements)):
         name = f"measurements[{index}]"
-        part = pinned(check_measurement_on(name, one, input_domain, input_metric))
+        part = check_measurement_on(name, one, input_domain, input_metric)
         if part.output_measure != output_measure:
             raise SpaceMismatchError(f"{name}.output_measure", output_measure, part.output_measure)
         check_inside(name, part)

@@ -154,7 +154,6 @@ def chain(
     """
     what = inside(measurement)
     spawn, privacy_map, odometer = what.spawn, what.privacy_map, what.odometer
-    transformation = _native.pinned(transformation)
     check_no_stream(transformation)
     if odometer is not None and odometer.record is not None:
         raise InvalidTypeError(

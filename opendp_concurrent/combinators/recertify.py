@@ -11,7 +11,7 @@ from ..measures import convertible_measure
 from ..measures.conversion import Profile
 from ..native import opendp as _native
 from ..queryables.accuracy import Accuracy
-from ..queryables.mechanism import ConcurrentMeasurement, known_accuracy, pinned, read_map, run
+from ..queryables.mechanism import ConcurrentMeasurement, known_accuracy, read_map, run
 from ..types import Distance, Loss
 from .interactive_measurement import make_measurement
 
@@ -28,7 +28,6 @@ def recertify(
         :class:`Profile`
     :param accuracy: the error of its answers; that of ``measurement`` if left out
     """
-    measurement = pinned(measurement)
     validate = convertible_measure(measurement.output_measure).validate
 
     def privacy_map(d_in: Distance) -> Loss:

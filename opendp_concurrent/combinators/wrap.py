@@ -19,7 +19,6 @@ from ..queryables.mechanism import (
     ConcurrentMeasurement,
     known_accuracy,
     may_feed_many,
-    pinned,
     read_map,
     run,
 )
@@ -82,7 +81,6 @@ def wrap_queries(
     :param accuracy: the error of the machine's answers; that of the measurement if messages are
         passed on unchanged
     """
-    measurement = pinned(measurement)
     if queries is None:
         accuracy = known_accuracy(measurement)
     fed, many = is_stream(measurement.input_domain), may_feed_many(measurement)

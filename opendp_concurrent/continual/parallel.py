@@ -23,7 +23,6 @@ from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureErro
 from ..failures import pass_interrupt
 from ..measures import composition_measure
 from ..native import opendp as _native
-from ..parallel.parallel import pinned_parts
 from ..parallel.parallel_loss import ParallelLoss
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
@@ -137,12 +136,10 @@ def make_parallel_continual(
     factor = 2 if require_events(input_metric) else 1
     if not isinstance(measurements, Mapping) or not measurements:
         raise InvalidTypeError("measurements must be a nonempty mapping from a part's key to one")
-    parts = pinned_parts(  # nobody can change them after the checks
-        {
-            part: check_measurement(f"measurements[{part!r}]", one)
-            for part, one in dict(measurements).items()
-        }
-    )
+    parts = {
+        part: check_measurement(f"measurements[{part!r}]", one)
+        for part, one in dict(measurements).items()
+    }
     for part, one in parts.items():
         name = f"measurements[{part!r}]"
         check_inside(name, check_measurement_on(name, one, input_domain, input_metric))

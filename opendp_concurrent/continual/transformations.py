@@ -22,7 +22,7 @@ from ..native import opendp as _native
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import ConcurrentMeasurement, may_feed_many, pinned, read_map, run
+from ..queryables.mechanism import ConcurrentMeasurement, may_feed_many, read_map, run
 from ..queryables.named_queries import queries_of
 from ..queryables.saved import (
     canonical,
@@ -175,8 +175,7 @@ def _transformation(
 @recorded
 def chain_stream(measurement: Measurement, transformation: Transformation) -> ConcurrentMeasurement:
     """Chain ``transformation >> measurement``: updates are transformed, queries are not."""
-    of, told, measurement = *_of(transformation), pinned(measurement)
-    transformation = _native.pinned(transformation)
+    of, told = _of(transformation)
     _check_fits(transformation, measurement)
     _native.make_chain_mt(measurement, transformation)  # OpenDP checks that they fit
     check_inside("measurement", measurement)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import ref
 
 from opendp.domains import atom_domain
 from opendp.extras.polars import Bound, dp_len, pl
@@ -21,7 +20,6 @@ from opendp.mod import (
     Domain,
     FrameDistance,
     LazyFrameDomain,
-    Measurement,
     Metric,
     OpenDPException,
     SymmetricIdDistance,
@@ -37,7 +35,6 @@ from ..queryables.opaque import hidden
 from ..types import Answer
 
 _ATOM = "i64"
-_EXACT: dict[int, tuple[ref[Transformation], int, Measurement]] = {}
 
 
 @constructor
@@ -168,19 +165,14 @@ def _remember(made: Transformation, domain: Domain, metric: Metric, plan: Any) -
         )
     except OpenDPException:  # then the transformation counts
         return
-    place = id(made)
-    _EXACT[place] = ref(made, lambda _: _EXACT.pop(place, None)), _native.address(made), exact
+    vars(made)["exact"] = exact
 
 
-def counted(query: Transformation, pinned: Transformation, pointer: Any) -> Answer:
-    """Return the answer of a transformation; of a frame count, without converting the frame.
-
-    :param pinned: ``query`` as it was when it was checked
-    """
-    known, place, exact = _EXACT.get(id(query), (None, None, None))
-    ours = known is not None and known() is query and place == _native.address(pinned)
-    if exact is None or not ours:
-        return _native.apply(pinned, pointer)
+def counted(query: Transformation, pointer: Any) -> Answer:
+    """Return the answer of a transformation; of a frame count, without converting the frame."""
+    exact = vars(query).get("exact")
+    if exact is None:
+        return _native.apply(query, pointer)
     return _told(lambda: _native.invoke(exact, pointer))
 
 

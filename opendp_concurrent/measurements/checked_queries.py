@@ -116,7 +116,7 @@ class CheckedQueries:
     ) -> None:
         self._space, self._d_in, self._sensitivity = space, d_in, sensitivity
         self.steps, self._token, self._monotone = steps, token, monotone
-        self._known: dict[int, tuple[Transformation, Transformation]] = {}
+        self._known: dict[int, Transformation] = {}
         self._python: list[Any] = []
 
     def accept(self, query: Query) -> Callable[[], int]:
@@ -133,8 +133,8 @@ class CheckedQueries:
         if isinstance(query, AsTransformation):
             query = query.as_transformation()
         if isinstance(query, Transformation):
-            own = self._own(query)
-            return lambda: self._read(counted(query, own, unseal(self._token)))
+            self._check_once(query)
+            return lambda: self._read(counted(query, unseal(self._token)))
         if not callable(query) or isinstance(query, NOT_ASKED):
             raise InvalidTypeError(
                 "the query must be a transformation, or a callable on the data, "
@@ -142,20 +142,12 @@ class CheckedQueries:
             )
         return lambda: self._read(let_in(query, self._data()))
 
-    def _own(self, query: Transformation) -> Transformation:
-        """Check the transformation and return it as it is now.
-
-        A native transformation is checked once. One that calls Python may change its map.
-        """
-        known, own = self._known.get(id(query), (None, query))
-        if known is query and _native.address(own) == _native.address(query):
-            return own
-        own = _native.pinned(query)
-        if self._check(own):
+    def _check_once(self, query: Transformation) -> None:
+        """Check a transformation, whose map is read at each query if it is written in Python."""
+        if self._known.get(id(query)) is not query and self._check(query):
             if len(self._known) == REMEMBERED:
                 self._known.clear()
-            self._known[id(query)] = query, own  # held, so that its identity stays its own
-        return own
+            self._known[id(query)] = query  # held, so that its identity stays its own
 
     def _read(self, answer: Answer) -> int:
         with suppress(TypeError):  # an integer, of NumPy's too
@@ -181,7 +173,7 @@ class CheckedQueries:
         try:
             sensitivity, fixed = _native.native_only(
                 partial(_native.transformation_map, flows=False), query, self._d_in
-            )  # not an attribute that was set on it; an answer that is NaN raises
+            )  # an answer that is NaN raises
         except PrivacyMapError:
             raise
         except (OpenDPException, TypeError, ValueError) as error:

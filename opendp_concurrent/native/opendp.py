@@ -1,9 +1,8 @@
 """What the other rooms use of OpenDP's private names, in one place.
 
-``constructors`` makes, ``data`` converts, ``invoke`` runs, ``maps`` prices, ``pointers`` holds,
-``records`` remembers how things were made. For errors and interrupts in native calls see
-:mod:`.callbacks`; for threads see :mod:`.argtypes`; for what this package changes in OpenDP see
-:mod:`.hook`.
+``constructors`` makes, ``data`` converts, ``invoke`` runs, ``maps`` prices, ``records`` remembers
+how things were made. For errors and interrupts in native calls see :mod:`.callbacks`; for threads
+see :mod:`.argtypes`; for what this package changes in OpenDP see :mod:`.hook`.
 """
 
 from .argtypes import set_once
@@ -20,9 +19,17 @@ from .constructors import (
 from .data import check_distance, element_domain, empty_frame, to_pointer, to_python
 from .invoke import apply, invoke, transform
 from .maps import measurement_map, native_only, space_of, transformation_map
-from .pointers import MEASUREMENT, ODOMETER, TRANSFORMATION, address, pinned
 from .queryables import evaluate, evaluate_odometer, python_queryable
-from .records import PARTIAL_CONSTRUCTOR, VERSION, made_as, to_then, unchained
+from .records import (
+    MEASUREMENT,
+    ODOMETER,
+    PARTIAL_CONSTRUCTOR,
+    TRANSFORMATION,
+    VERSION,
+    made_as,
+    to_then,
+    unchained,
+)
 from .versions import curve_of
 
 set_once()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from opendp._lib import AnyMeasurement, AnyOdometer, AnyTransformation
 from opendp.extras._utilities import to_then as _to_then
 from opendp.mod import __version__, _PartialConstructor
 
@@ -13,6 +14,7 @@ from ..arguments.provenance import Unrecorded
 
 PARTIAL_CONSTRUCTOR: type = _PartialConstructor
 VERSION: str = __version__
+MEASUREMENT, ODOMETER, TRANSFORMATION = AnyMeasurement, AnyOdometer, AnyTransformation
 
 
 def to_then(constructor: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ simulate them: the whole view is a postprocessing of the view of the parts that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from opendp.mod import Domain, Measurement, Metric
@@ -26,7 +26,7 @@ from ..native import opendp as _native
 from ..queryables.child import adopt
 from ..queryables.data import Sealed, seal_selected, seal_transformed, unseal
 from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import ConcurrentMeasurement, pinned, run
+from ..queryables.mechanism import ConcurrentMeasurement, run
 from ..queryables.named_queries import PARTS, answering
 from ..queryables.session import validate_d_in
 from ..queryables.stream_domain import is_stream
@@ -133,7 +133,7 @@ def make_parallel_composition(
                 cut(kind.fixed(input_domain, partition.of, _native.to_python(pointer)))
             ),
         )
-        machine = _Parts(by_key, parts, domain, loss.held())
+        machine = _Parts(by_key, parts, domain, loss)
         queryable = answering(MachineQueryable, PARTS)
         return queryable(machine, "ParallelComposition", interruptible=True)
 
@@ -171,10 +171,10 @@ class _Parts:
         measurements: Mapping[Any, Measurement],
         parts: Sealed,
         domain: Domain,
-        check_price: Callable[[Measurement], None],
+        loss: ParallelLoss,
     ) -> None:
         self._measurements, self._parts, self._domain = measurements, parts, domain
-        self._check_price = check_price
+        self._check_price = loss.held()
         self._opened: dict[Any, Any] = {}
 
     def check(self, key: Key) -> Measurement:
@@ -238,13 +238,7 @@ def _by_key(measurements: Any) -> dict[Any, Measurement]:
         if key in by_key:
             raise InvalidValueError(f"measurements has the key {shown(key)} twice")
         by_key[key] = check_measurement(f"measurements[{shown(key)}]", measurements[key])
-    return pinned_parts(by_key)
-
-
-def pinned_parts(measurements: Mapping[Any, Measurement]) -> dict[Any, Measurement]:
-    """Return the measurements in their present state, each pinned once."""
-    own = {id(one): pinned(one) for one in measurements.values()}
-    return {key: own[id(one)] for key, one in measurements.items()}
+    return by_key
 
 
 def _check_measurements(

@@ -51,7 +51,7 @@ class ParallelLoss:
         self._parts = tuple(number[one] for one in distinct)
         self._prices = [(key, MeasurementPrice(one, measure)) for key, one in distinct.values()]
         self._seen: dict[tuple[int, int], Any] = {}
-        self._newest = [price for _, price in self._prices]
+        self._newest = {id(price.measurement): (price, 0) for _, price in self._prices}
 
     def at(self, total: int, largest: int | None = None) -> Any:
         """Return the loss for parts whose distances add up to ``total``.
@@ -63,7 +63,7 @@ class ParallelLoss:
         if known is not None:
             return known
         prices = [(key, price.again()) for key, price in self._prices]
-        self._newest = [price for _, price in prices]
+        self._newest = {id(price.measurement): (price, most) for _, price in prices}
         loss = self._loss(total, most, prices) if total else self._measure.zero
         if all(price.fixed for _, price in prices):
             self._seen[total, most] = loss
@@ -73,17 +73,20 @@ class ParallelLoss:
         """Return a check that a measurement still costs what was read last.
 
         A part is opened later than the composition is charged. The check raises
-        :class:`.InvalidValueError` if the map of its measurement has changed in between.
+        :class:`.InvalidValueError` if the map of its measurement returns another loss then.
         """
-        prices = {id(price.measurement): price for price in self._newest}
+        newest = self._newest
 
         def check(measurement: Measurement) -> None:
-            for d_in in prices[id(measurement)].changed():
-                raise InvalidValueError(
-                    f"the privacy map of the part's measurement has changed at d_in ({d_in}) since "
-                    "the composition was launched, so its part cannot be opened; launch another "
-                    "composition"
-                )
+            price, most = newest[id(measurement)]
+            again = price.again()
+            for d_in in range(1, most + 1):
+                if again.at(d_in) != price.at(d_in):
+                    raise InvalidValueError(
+                        f"the privacy map of the part's measurement has changed at d_in ({d_in}) "
+                        "since the composition was launched, so its part cannot be opened; launch "
+                        "another composition"
+                    )
 
         return check
 

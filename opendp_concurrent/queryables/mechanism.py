@@ -306,13 +306,8 @@ def run(measurement: Measurement, token: Sealed) -> Any:
     return _native.invoke(measurement, unseal(token))
 
 
-def pinned(measurement: Measurement) -> Measurement:
-    """Return the measurement as it is now. Nobody can change the pointer of what is returned."""
-    return measurement if _inside(measurement) is not None else _native.pinned(measurement)
-
-
 def read_map(measurement: Measurement, d_in: Distance) -> Any:
-    """Call the privacy map that a measurement was made with. Attributes set later do not count."""
+    """Call the privacy map of a measurement."""
     ours = _inside(measurement)
     if ours is not None:
         return ours.privacy_map(d_in)

@@ -2,19 +2,14 @@
 
 A native privacy map never changes, so its values are remembered. A map that calls Python may return
 another value each time. So it is read again at every launch, and the value that was read is
-charged. If the loss of a launch is read at another d_in later, the map must still return the first
-value at the first d_in. Maps are read through OpenDP's functions, or from the sealed parts of a
-measurement of this package, never from an attribute.
+charged. If the loss of a launch is read at another d_in later, the map is read there then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextvars import ContextVar
-
 from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, OpenDPException
 
-from ..accounts.price import CHANGED, distance_key, is_number, own_distance
+from ..accounts.price import distance_key, own_distance
 from ..errors import (
     AdvisoryError,
     ConcurrentError,
@@ -28,11 +23,8 @@ from ..measures import CompositionMeasure
 from ..native import opendp as _native
 from ..types import Distance, Key, Loss, Query
 from .describe import describe
-from .mechanism import ConcurrentMeasurement, pinned, read_map, takes_stream
+from .mechanism import ConcurrentMeasurement, read_map, takes_stream
 from .stream_domain import NOT_CONTINUAL, is_stream, same_domain
-
-_READING: ContextVar[tuple[int, ...]] = ContextVar("_READING", default=())
-_DEEPEST = 20  # nested maps: a map may read a loss, which reads a map
 
 
 class MeasurementPrice:
@@ -47,21 +39,15 @@ class MeasurementPrice:
         "_measure",
         "_mechanism",
         "_native",
-        "_read_at",
         "measurement",
-        "own",
-        "place",
     )
 
     def __init__(self, measurement: Measurement, measure: CompositionMeasure) -> None:
         self.measurement, self._measure = measurement, measure
-        self.own = pinned(measurement)  # the one whose map is read, and the one that is run
-        self.place = _native.address(self.own)
         self._losses: dict[Key, Loss] = {}
         self._mechanism: str | None = None
         self._native = not isinstance(measurement, ConcurrentMeasurement)
         self._before = self
-        self._read_at: list[tuple[Distance, Loss]] = []  # d_in and loss
 
     @property
     def mechanism(self) -> str:
@@ -69,10 +55,6 @@ class MeasurementPrice:
         if self._mechanism is None:
             self._mechanism = describe(self.measurement)
         return self._mechanism
-
-    def is_of(self, query: Query) -> bool:
-        """Whether this is the price of ``query``, and ``query`` still has the same pointer."""
-        return self.measurement is query and self.place == _native.address(query)
 
     @property
     def fixed(self) -> bool:
@@ -84,7 +66,6 @@ class MeasurementPrice:
         if self._native:
             return self
         price = MeasurementPrice(self.measurement, self._measure)
-        price.own, price.place = self.own, self.place
         price._mechanism, price._before = self._mechanism, self
         return price
 
@@ -108,32 +89,16 @@ class MeasurementPrice:
             loss = self._read(d_in)
             # two threads may read it: the first value that is stored counts
             loss = self._losses.setdefault(key, loss)
-            if not self._native:
-                self._read_at.append((own_distance(d_in), loss))
         return loss
 
-    def witness(self) -> None:
-        """Read the map at 1, so that a later change can be detected."""
+    def read_at_1(self) -> None:
+        """Read the map at 1, where the loss of most odometers is read after their launches."""
         try:
             self.at(1)
         except AdvisoryError:
             raise
         except PrivacyMapError:
-            pass  # no loss was read there
-
-    def later(self, d_in: Distance) -> Loss:
-        """Return the d_mid at ``d_in`` after the launch, or raise if the map has changed."""
-        if distance_key(d_in) not in self._losses:
-            for known in self.changed():
-                raise PrivacyMapError(known, CHANGED)
-        return self.at(d_in)
-
-    def changed(self) -> Iterator[Distance]:
-        """Yield each d_in at which the map no longer returns what was read."""
-        if not self._native:
-            for known, loss in tuple(self._read_at):
-                if is_number(loss) and self._read(known) != loss:
-                    yield known
+            pass  # the loss may be read elsewhere
 
     def _read(self, d_in: Distance) -> Loss:
         try:
@@ -143,12 +108,9 @@ class MeasurementPrice:
             raise
 
     def _validated(self, d_in: Distance) -> Loss:
-        reading, place = _READING.get(), id(self.measurement)
-        if place in reading or len(reading) >= _DEEPEST:
-            raise PrivacyMapError(d_in, "it queries a loss that depends on the map itself")
         try:
             # it is read before the charge
-            raw, native = uncharged(_native.typed, self._ask, (*reading, place), own_distance(d_in))
+            raw, native = uncharged(_native.typed, self._ask, own_distance(d_in))
         except PrivacyMapError:
             raise
         except (OpenDPException, ConcurrentError, TypeError, ValueError, ArithmeticError) as error:
@@ -160,9 +122,8 @@ class MeasurementPrice:
         except (InvalidTypeError, InvalidValueError) as error:
             raise PrivacyMapError(d_in, str(error)) from error
 
-    def _ask(self, reading: tuple[int, ...], d_in: Distance) -> tuple[Loss, bool]:
-        _READING.set(reading)
-        return _native.native_only(read_map, self.own, d_in)  # d_in is the map's to change
+    def _ask(self, d_in: Distance) -> tuple[Loss, bool]:
+        return _native.native_only(read_map, self.measurement, d_in)  # d_in is the map's to change
 
 
 class Offers:
@@ -182,7 +143,7 @@ class Offers:
     def price(self, query: Query, name: str = "the query") -> MeasurementPrice:
         """Return the price of a measurement, or raise if it does not belong here."""
         known = self._known.get(id(query))
-        if known is not None and known.is_of(query):
+        if known is not None and known.measurement is query:
             return known.again()
         if isinstance(query, _native.PARTIAL_CONSTRUCTOR):
             raise InvalidTypeError(_native.unchained(name))
@@ -195,7 +156,7 @@ class Offers:
 
     def _new(self, query: Measurement, name: str) -> MeasurementPrice:
         price = MeasurementPrice(query, self._measure)
-        self._check(*_native.space_of(price.own))
+        self._check(*_native.space_of(query))
         if is_stream(self._space[0]) and not takes_stream(query):
             raise InvalidTypeError(f"{name} {NOT_CONTINUAL}")
         return price

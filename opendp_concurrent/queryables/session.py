@@ -121,8 +121,8 @@ class Launcher:
         charged: list[bool | None],
     ) -> Any:
         check_sources(token)
-        if not self.account.asked:
-            price.witness()
+        if not self.account.tracks_any_loss:
+            price.read_at_1()
         charged[0] = None
         try:
             permit = charge(price)
@@ -131,7 +131,7 @@ class Launcher:
             raise
         charged[0] = True
         self._offers.remember(price)
-        return hide_errors(permit, permit.run, self._run, price.own, permit, token)
+        return hide_errors(permit, permit.run, self._run, price.measurement, permit, token)
 
     def _run(self, query: Query, permit: Lifecycle, token: Sealed) -> Any:
         if isinstance(query, ConcurrentMeasurement):
@@ -197,7 +197,7 @@ class Launcher:
         price = self._offers.price(query, self._asked)
         loss = self.account.price_at(d_in, price)
         refusal = self.account.refusal(price)
-        return Description(price.mechanism, interactive(price.own), d_in, loss, refusal)
+        return Description(price.mechanism, interactive(price.measurement), d_in, loss, refusal)
 
     def refusal(self, query: Query) -> RefusalError | None:
         """Return why a launch of ``query`` would be refused now; None if it would be admitted."""

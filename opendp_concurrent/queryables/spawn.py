@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -44,15 +45,12 @@ def head(odometer: ConcurrentOdometer, token: Sealed) -> tuple[Sealed, Inward | 
     trusted(transformation, 1, flows=True)  # an odometer may not read its map before launches
     inward = Inward(partial(_stability, transformation))
 
-    def transformed(pointer: Any) -> Any:
-        return inward.run(lambda: _native.transform(transformation, pointer))
-
-    return seal_transformed(token, transformed), inward
+    return seal_transformed(token, partial(_native.transform, transformation)), inward
 
 
-def _stability(transformation: Transformation, d_in: Distance) -> tuple[Any, bool]:
+def _stability(transformation: Transformation, d_in: Distance) -> Distance:
     try:
-        return _native.native_only(_native.transformation_map, transformation, d_in)
+        return _native.transformation_map(transformation, d_in)
     except PrivacyMapError:
         raise
     except (OpenDPException, ConcurrentError, TypeError, ValueError, ArithmeticError) as error:
@@ -104,6 +102,9 @@ def spawn_odometer(
         opaque=odometer.opaque,
     )
     if parent is None:
+        if inward is not None:
+            with suppress(PrivacyMapError):  # what runs now and what is read later are of one time
+                inward(1)
         unseal(token)  # if a transformation fails, it raises here, to the owner of the data
     runner = parent.runner if parent else _runner(measure)
     session = _session(odometer, account, token, runner)

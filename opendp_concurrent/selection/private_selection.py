@@ -24,7 +24,7 @@ from ..measures import CompositionMeasure, composition_measure
 from ..measures.kinds import APPROXIMATE, FIXED, GAUSSIAN, PURE, RENYI, TRADEOFF, ZCDP
 from ..queryables.child import adopt
 from ..queryables.data import Sealed
-from ..queryables.mechanism import ConcurrentMeasurement, pinned, read_map, run
+from ..queryables.mechanism import ConcurrentMeasurement, read_map, run
 from ..tradeoffs.tradeoff import tradeoff
 from ..types import Answer, Argument
 from .loss import SelectionCurve, fixed_selection, pure_selection
@@ -171,7 +171,6 @@ def make_private_selection(
         raise UnsupportedMeasureError(_refusal(measure))
     runs = _runs(mean_runs, eta, max_runs)
     output_measure, reading = LOSSES[measure.kind](measure, runs)
-    measurement = pinned(measurement)
     rate = first if score is None else score
 
     def spawn(token: Sealed) -> Any:

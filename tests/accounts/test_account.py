@@ -134,7 +134,7 @@ def test_a_compositor_has_a_loss_at_its_own_distance_only():
 
 def test_a_launch_is_charged_at_every_ancestor_or_none():
     root = filter_(1.0, d_in=2)
-    middle = odometer(parent=root, inward=Inward(lambda d_in: (3 * d_in, True)))
+    middle = odometer(parent=root, inward=Inward(lambda d_in: 3 * d_in))
     leaf = odometer(parent=middle)
     leaf.launch(Linear(0.125))
     assert leaf.privacy_loss(1) == 0.125
@@ -251,7 +251,7 @@ def test_a_distance_that_a_price_does_not_reach_is_no_longer_kept_and_the_others
 
 def test_equal_launches_below_a_child_are_kept_once_and_others_for_themselves():
     root = filter_(10.0)
-    child = odometer(parent=root, inward=Inward(lambda d_in: (d_in * 2, False)))
+    child = odometer(parent=root, inward=Inward(lambda d_in: d_in * 2))
     one, other = Linear(0.125), Linear(0.25)
     for price in (one, one, other, one):
         child.launch(price)
@@ -260,22 +260,6 @@ def test_equal_launches_below_a_child_are_kept_once_and_others_for_themselves():
     assert third is not first
     assert fourth is first
     assert root.privacy_loss(1) == 2 * (0.125 * 3 + 0.25)
-
-
-def test_a_launch_whose_stability_has_changed_before_the_function_ran_charges_nothing():
-    stability = [2]
-    root, inward = filter_(10.0), Inward(lambda d_in: (d_in * stability[0], False))
-    child = odometer(parent=root, inward=inward)
-    child.launch(Linear(0.125))
-    stability[0] = 3
-    with pytest.raises(PrivacyMapError, match="has changed since it was read"):
-        child.launch(Linear(0.125))
-    assert root.privacy_loss(1) == 0.25
-    stability[0] = 2
-    assert inward.run(lambda: "output") == "output"
-    stability[0] = 1  # from here on the output is that of a stability of 2
-    child.launch(Linear(0.125))
-    assert root.privacy_loss(1) == 0.5
 
 
 def test_halt_closes_the_whole_interaction():
@@ -444,7 +428,7 @@ def test_a_refusal_over_the_charges_of_others_leaves_them_known():
 def test_a_charge_in_a_ledger_is_in_units_of_the_root():
     book = Book()
     root = filter_(1.0, d_in=2, book=book)
-    odometer(parent=root, inward=Inward(lambda d_in: (3 * d_in, True))).launch(Linear(0.125))
+    odometer(parent=root, inward=Inward(lambda d_in: 3 * d_in)).launch(Linear(0.125))
     assert [charge.d_mid for charge in book.charges] == [0.75]
 
 
@@ -475,7 +459,7 @@ def test_prices_are_read_before_the_turn_is_taken():
 
     root = filter_(1.0, book=book)
     root.launch(Price(0.25))
-    odometer(parent=root, inward=Inward(lambda d_in: (2 * d_in, True))).launch(Price(0.125))
+    odometer(parent=root, inward=Inward(lambda d_in: 2 * d_in)).launch(Price(0.125))
     assert root.privacy_loss(1) == 0.5
 
 

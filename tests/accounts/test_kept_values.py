@@ -14,8 +14,6 @@ from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.sums.curve_sum import CurveSum
 from opendp_concurrent.sums.orders_sum import GridCurve, OnOrders
 
-from ..forks import run_program
-
 dp.enable_features("contrib", "honest-but-curious")
 
 PURE, RENYI = dp.max_divergence(), dp.renyi_divergence()
@@ -125,37 +123,3 @@ def test_nothing_is_taken_back(name, count):
     start, d_mid = STARTS[name]
     with pytest.raises((TypeError, InvalidValueError), match="count"):
         start.after(d_mid).after(d_mid, count)
-
-
-RECURSION = """
-import opendp.prelude as dp
-import opendp_concurrent as oc
-dp.enable_features("contrib", "honest-but-curious")
-space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-def user(privacy_map):
-    return dp.m.make_user_measurement(*space, dp.max_divergence(), len, privacy_map)
-asks = user(lambda d_in: root.privacy_loss(d_in) + 0.1)
-plans = user(lambda d_in: root.loss_after([plans], d_in))
-deeper = lambda d_in: root.loss_after([user(deeper)], d_in)
-for query in (
-    lambda: (root(asks), root.privacy_loss(2)),
-    lambda: root.loss_after([plans], 1),
-    lambda: root.loss_after([user(deeper)], 1),
-):
-    root = oc.make_concurrent_odometer(*space, dp.max_divergence())([1])
-    try:
-        query()
-    except oc.errors.PrivacyMapError as error:
-        print("refused", error.reason.split(",")[0], len(str(error)) < 300)
-"""
-
-
-def test_a_map_that_asks_for_its_own_loss_is_refused_and_the_process_lives():
-    done = run_program(RECURSION)
-    assert done.returncode == 0, done.stderr
-    told = "refused it queries a loss that depends on the map itself True"
-    assert done.stdout.splitlines() == [
-        "refused the map has changed since the launch True",
-        told,
-        told,
-    ]

@@ -146,7 +146,7 @@ def test_a_refusal_can_be_sent_to_another_process(again):
 def two_limits(outer, inner):
     """An odometer below a limit below a limit, each with distances of its own."""
     root = limit(outer, d_in=2)
-    middle = limit(inner, parent=root, inward=Inward(lambda d_in: (3 * d_in, True)))
+    middle = limit(inner, parent=root, inward=Inward(lambda d_in: 3 * d_in))
     return root, Account(ZERO, parent=middle)
 
 

@@ -376,3 +376,19 @@ def test_what_a_callable_does_to_its_rows_does_not_reach_the_next(ask):
     queryable = ask(threshold=3)
     queryable(lambda rows: rows.clear() or 0)
     assert queryable(len)
+
+
+def test_the_stability_map_of_a_query_is_read_at_each_query(space):
+    factor = [1]
+    query = dp.t.make_user_transformation(
+        *space,
+        dp.atom_domain(T=int),
+        dp.absolute_distance(T=int),
+        lambda rows: factor[0] * len(rows),
+        lambda d_in: factor[0] * d_in,
+    )
+    vector = oc.m.make_above_threshold(*space, PURE, 1, scale=1.0, threshold=1000.0)([1, 2, 3])
+    assert vector(query).outcome is oc.m.Outcome.BELOW
+    factor[0] = 10**6
+    with pytest.raises(InvalidValueError, match="sensitivity of the query"):
+        vector(query)

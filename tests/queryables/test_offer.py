@@ -4,7 +4,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import BudgetExceededError, PrivacyMapError
+from opendp_concurrent.errors import BudgetExceededError
 
 dp.enable_features("contrib", "honest-but-curious")
 
@@ -93,24 +93,6 @@ def test_the_price_that_is_compared_is_the_price_that_is_charged():
         child(fickle)
 
 
-def test_a_stability_map_that_has_changed_is_no_stability_of_the_data():
-    factor = [1]
-    transformation = dp.t.make_user_transformation(
-        *SPACE, *SPACE, lambda rows: rows, lambda d_in: factor[0] * d_in
-    )
-    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
-    root = filter_()(ROWS)
-    child = root(transformation >> odometer)
-    laplace = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
-    assert child.admits(laplace)
-    factor[0] = 10
-    with pytest.raises(PrivacyMapError, match="stability map"):
-        child(laplace)
-    other = root(transformation >> odometer)
-    with pytest.raises(BudgetExceededError):
-        other(laplace)
-
-
 def test_the_loss_of_parts_is_read_again():
     knob = Knob()
     parallel = oc.c.make_parallel_composition(
@@ -148,28 +130,6 @@ def test_an_attribute_is_not_believed(name):
         root(same >> odometer)(SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=0.25))
 
 
-def test_a_subclass_is_not_believed():
-    class Free(dp.Measurement):
-        _type_ = dp.Measurement._type_
-
-        def map(self, d_in):
-            return 0.0
-
-        @property
-        def input_metric(self):
-            return SPACE[1]
-
-    laplace = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=0.25)
-    laplace.__class__ = Free
-    with pytest.raises(BudgetExceededError):
-        filter_()(ROWS)(laplace)
-    changed = dp.vector_domain(dp.atom_domain(T=int), size=3), dp.change_one_distance()
-    other = dp.m.make_user_measurement(*changed, PURE, len, cheap)
-    other.__class__ = Free
-    with pytest.raises(ValueError, match="input_domain"):
-        filter_()(ROWS)(other)
-
-
 @pytest.mark.parametrize("name", ["map", "privacy_map", "spawn", "odometer"])
 def test_what_ours_are_is_fixed(name):
     dear = oc.make_concurrent_composition(*SPACE, PURE, 1, [2.0])
@@ -183,21 +143,6 @@ def test_what_ours_are_is_fixed(name):
     for attribute in ("measure", "accumulator", "spawn", "query_space", "transformation"):
         with pytest.raises(AttributeError):
             setattr(odometer, attribute, None)
-
-
-def test_a_measurement_that_points_elsewhere_is_another():
-    small = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=10.0)
-    large = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=0.25)
-    kept = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=10.0)
-    root = filter_()(ROWS)
-    root(small)
-    before, small.contents = small.contents, large.contents
-    try:
-        with pytest.raises(BudgetExceededError):
-            root(small)
-    finally:
-        small.contents = before
-    root(kept)
 
 
 def test_maps_of_opendp_are_read_once(monkeypatch):
@@ -218,7 +163,7 @@ def test_maps_of_opendp_are_read_once(monkeypatch):
 
 
 @pytest.mark.parametrize("asked", [(), (3,)])
-def test_an_odometer_that_is_asked_late_does_not_believe_a_map_that_has_changed(asked):
+def test_an_odometer_that_is_asked_late_has_the_loss_of_the_launch(asked):
     knob = Knob()
     root = oc.make_concurrent_odometer(*SPACE, PURE)(ROWS)
     for d_in in asked:
@@ -229,11 +174,6 @@ def test_an_odometer_that_is_asked_late_does_not_believe_a_map_that_has_changed(
     knob.epsilon = 0.1
     for handle in (root, child):
         assert handle.privacy_loss(asked[0] if asked else 1) == 1e6 * (asked[0] if asked else 1)
-        for _ in range(2):
-            with pytest.raises(PrivacyMapError, match="has changed"):
-                handle.privacy_loss(2)
-    knob.epsilon = 1e6
-    assert root.privacy_loss(2) == child.privacy_loss(2) == 2e6
 
 
 def test_a_map_that_does_not_answer_at_1_is_launched():
@@ -248,22 +188,3 @@ def test_a_map_that_does_not_answer_at_1_is_launched():
     root = oc.make_concurrent_odometer(*SPACE, PURE)(ROWS)
     root(measurement)
     assert root.privacy_loss(3) == 0.5
-
-
-def test_a_map_that_has_changed_says_nothing_about_an_earlier_launch():
-    knob = Knob(epsilon=100.0)
-    root = filter_(1000.0)(ROWS)
-    root(knob.measurement)
-    assert root.privacy_loss(2) == 200.0  # as it was charged
-    knob.epsilon = 0.1
-    assert root.privacy_loss(2) == 200.0
-    with pytest.raises(PrivacyMapError, match="has changed"):
-        root.privacy_loss(3)
-    child = filter_(1000.0)(ROWS)
-    open_odometer = child(identity() >> oc.make_concurrent_odometer(*SPACE, PURE))
-    open_odometer(knob.measurement)
-    assert open_odometer.privacy_loss(1) == 0.1
-    knob.epsilon = 0.05
-    with pytest.raises(PrivacyMapError, match="has changed"):
-        open_odometer.privacy_loss(2)
-    assert child.privacy_loss() == 0.1
