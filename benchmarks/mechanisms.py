@@ -225,9 +225,6 @@ def runs_made(selections: int) -> float:
     return len(made) / selections
 
 
-METHODS = ("histogram", "queries", "tree", "optimum")
-
-
 def workload(kind: str, count: int, cells: int, generator) -> np.ndarray:
     """Linear queries, shape (count, cells)."""
     every = np.arange(cells)
@@ -261,26 +258,6 @@ def instances(number: int, generator):
         data = np.repeat(np.arange(cells), histogram).tolist()
         space = dp.vector_domain(dp.atom_domain(T=int), size=size), dp.change_one_distance()
         yield kind, queries, histogram, data, space, rho
-
-
-def planner_regrets(number: int, runs: int, generator):
-    """The root mean square error of each mechanism, and the chosen one's over the least."""
-    rows = []
-    for kind, queries, histogram, data, space, rho in instances(number, generator):
-        truth, cells, errors = queries @ histogram, queries.shape[1], {}
-        for method in METHODS:
-            made = oc.m.make_linear_queries(*space, ZCDP, 1, rho, cells, queries, method=method)
-            times = max(runs, 800 // len(queries))
-            squares = [np.mean(np.square(made(data).values - truth)) for _ in range(times)]
-            errors[method] = math.sqrt(np.mean(squares))
-        chosen = oc.m.make_linear_queries(*space, ZCDP, 1, rho, cells, queries).plan.method
-        regret = errors[chosen] / min(errors.values())
-        rows.append(
-            [kind, *queries.shape, len(data), f"{rho:.2g}", chosen]
-            + [errors.get(method) for method in METHODS]
-            + [regret]
-        )
-    return rows
 
 
 def projections_over_noise(number: int, generator) -> list[float]:
@@ -332,18 +309,10 @@ def linear_queries(quick: bool):
     times = projection_times(7 if quick else 15, generator)
     print_table("Projection", ["queries", "cells", "milliseconds", "relative gap"], times)
     over = projections_over_noise(20, generator)
-    number, runs = (6, 12) if quick else (30, 20)
-    rows = planner_regrets(number, runs, generator)
-    print_table(
-        f"Linear queries: root mean square error, at least {runs} runs",
-        ["kind", "queries", "cells", "n", "ρ", "chosen", *METHODS, "regret"],
-        rows,
-    )
     return {
         "projection_300_64_ms": times[0][2],
         "projection_1000_1024_ms": times[1][2],
         "projection_over_noise": max(over),
-        "planner_regret": max(row[-1] for row in rows),
     }
 
 
@@ -477,7 +446,6 @@ def main() -> None:
             "projection_300_64_ms": ("at most", 5),
             "projection_1000_1024_ms": ("at most", 1000),
             "projection_over_noise": ("at most", 1),
-            "planner_regret": ("at most", 1.3),
             "sparse_vector_over_laplace": ("at most", 3),
             "pmw_queries_per_s": ("at least", 1_000),
             "pmw_error_over_bound": ("at most", 1),
@@ -490,7 +458,6 @@ def main() -> None:
         {
             "sparse_vector_failures_over_beta": f"lower limit, {runs:,} runs",
             "pmw_error_over_bound": f"promised with probability 1 - {beta:g}",
-            "planner_regret": "6 workloads of 30" if quick else "30 workloads",
         },
         options,
     )

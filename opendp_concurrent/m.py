@@ -28,16 +28,14 @@ from .measurements.guess_and_check import then_guess_and_check as then_guess_and
 from .measurements.laplace import make_certified_laplace as make_certified_laplace
 from .measurements.laplace import then_certified_laplace as then_certified_laplace
 from .measurements.linear.linear_answers import LinearAnswers as LinearAnswers
-from .measurements.linear.linear_queries import make_linear_queries as make_linear_queries
-from .measurements.linear.linear_queries import then_linear_queries as then_linear_queries
-from .measurements.linear.marginals import Marginals as Marginals
+from .measurements.linear.marginals import make_marginals as make_marginals
+from .measurements.linear.marginals import then_marginals as then_marginals
 from .measurements.linear.multiplicative_weights import (
     make_private_multiplicative_weights as make_private_multiplicative_weights,
 )
 from .measurements.linear.multiplicative_weights import (
     then_private_multiplicative_weights as then_private_multiplicative_weights,
 )
-from .measurements.linear.products import Products as Products
 from .measurements.linear.projection import make_projected_queries as make_projected_queries
 from .measurements.linear.projection import then_projected_queries as then_projected_queries
 from .measurements.randomized_response import (

@@ -63,9 +63,8 @@ ELSEWHERE = {
         "ledger/storage/store.py",
         "ledger/storage/tables.py",
     ],
-    "measurements/linear/test_linear_queries.py": ["measurements/linear/linear_plan.py"],
     "measurements/linear/test_projection.py": ["measurements/linear/linear_answers.py"],
-    "measurements/linear/test_strategy.py": ["measurements/linear/noise_of.py"],
+    "measurements/linear/test_marginals.py": ["measurements/linear/noise_of.py"],
     "measures/conversions/test_formulas.py": [
         "exact/normal.py",
         "exact/zcdp.py",

@@ -97,7 +97,7 @@ def _cells(given: _GIVEN) -> int:
     """Return the cells of a call, by the names of its arguments."""
     found = _CALL + sum(size for name, size in _FIXED.items() if given.get(name) is not None)
     found += _ELEMENT * sum(map(_length, given.values()))
-    for name in ("universe", "horizon", "window", "max_hits"):
+    for name in ("universe", "columns", "horizon", "window", "max_hits"):
         if type(one := given.get(name)) is int:  # no constructor makes more at once
             found += min(max(one, 0), MOST_CELLS // 2)
     losses, orders, domain = (given.get(one) for one in ("d_mids", "orders", "input_domain"))
@@ -108,9 +108,7 @@ def _cells(given: _GIVEN) -> int:
     found += 16 * _length(given.get("cuts")) ** 2  # sums of cells are compared
     domain = getattr(given.get("odometer"), "input_domain", domain)
     tables: Any = _native.descriptor(domain) if "blocks" in given else None
-    if isinstance(
-        tables, Tables
-    ):  # the budget of a unit is divided by the blocks it may have rows in
+    if isinstance(tables, Tables):  # a unit's budget is divided by the blocks it has rows in
         found += 8 * (tables.rows or 1)
     return found
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, log, log2, sqrt
+from math import ceil, inf, log, log2, sqrt
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from ..arguments import checks
 from ..errors import InvalidValueError
-from ..strategies.optimum import optimum
-from ..strategies.sums_of_cells import BRANCHES, tree
 from .domain import Norms
 from .moments import Estimate
 
 MOST_CELLS = 1001
 OPTIMISED = 256  # cells up to which the optimum is computed
+BRANCHES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
+CLOSE, MOST_ROUNDS = 1.005, 200  # of the optimum: closer is not worth more rounds
 EXACT = 2**62  # of sums in 64 bits
 _EXPONENT = checks.integer.narrowed(lambda one: -500 <= one <= 62, "be from -500 to 62", 63)
 
@@ -158,7 +158,35 @@ def strategy_for(cells: int, norm: str) -> Strategy:
     return min(known, key=lambda one: one.error(norm))
 
 
+def tree(cells: int, branch: int) -> Matrix:
+    """Return the cells, and sums over blocks of b, b², ... cells; not over all."""
+    rows, size = [np.eye(cells, dtype=np.int64)], branch
+    while size < cells:
+        blocks = np.arange(-(-cells // size))[:, None]
+        rows.append((np.arange(cells) // size == blocks).astype(np.int64))
+        size *= branch
+    return np.vstack(rows)
+
+
 def _optimum(cells: int) -> Matrix:
-    """Return the optimum for prefix counts, in steps of a small fraction."""
-    steps = 2.0 ** (12 + ceil(log2(cells) / 2))
-    return np.rint(steps * optimum(np.tri(cells)).matrix).astype(np.int64)
+    """Return the optimum for prefix counts, in steps of a small fraction.
+
+    Let W be the prefix sums, v > 0, V = diag(v), and L s² L^T the eigenvalues and vectors of
+    W V W^T. Then A = s^-1/2 L^T W has the squared error Σ s max r at columns of norm 1, where r has
+    the squared norms of its columns; and no A has less than (Σ s)² / Σ v. The fixed point
+    multiplies v by r [DMRST22, Algorithm 1] until both bounds are close; the best A is kept.
+    """
+    work, v = np.tri(cells), np.ones(cells)
+    least, reached, best = 0.0, inf, work
+    for _ in range(MOST_ROUNDS):
+        values, vectors = np.linalg.eigh(work * v @ work.T)
+        s = np.sqrt(values)
+        found = (vectors / np.sqrt(s)).T @ work
+        r = np.square(found).sum(axis=0)
+        least = max(least, s.sum() / sqrt(v.sum()))
+        if sqrt(s.sum() * r.max()) < reached:
+            reached, best = sqrt(s.sum() * r.max()), found / sqrt(r.max())
+        if reached <= CLOSE * least:
+            break
+        v = v * r
+    return np.rint(2.0 ** (12 + ceil(log2(cells) / 2)) * best).astype(np.int64)

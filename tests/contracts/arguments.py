@@ -622,10 +622,7 @@ case(
     values=([1.0], "anything"),
     gap=(0.0, "anything"),
     never_worse=(True, "anything"),
-    noisy=(None, "anything"),
 )
-case("Marginals", sizes=((2, 2), "sequence"), sets=(((0,), (0, 1)), "sequence"))
-case("Products", factors=([[[1.0, 0.0]]], "sequence"))
 case("NoisySum", per_row=(lambda rows: rows[:, 0], "callable"), bound=(1.0, "finite"))
 case("individual_scale")
 
@@ -1116,11 +1113,12 @@ maker("guess_and_check", VECTOR, tolerance=(5.0, "finite real"))
 maker("private_multiplicative_weights", VECTOR, d_out=(50.0, "positive or typed"), size=(10_000,))
 maker("projected_queries", VECTOR, output_measure=(ZCDP,), d_mids=([0.25, 0.25],))
 maker(
-    "linear_queries",
+    "marginals",
     VECTOR,
     d_out=(0.5, "positive or typed"),
-    queries=([lambda value: 1.0], "sequence"),
-    method=(None, "None"),
+    columns=(1, "count"),
+    bounds=((0, 1), "anything"),
+    pairs=((), "anything"),
 )
 ROWS = dp.numpy.array2_domain(T=float, num_columns=2), dp.symmetric_distance()
 maker("individual_filter", ROWS)

@@ -609,11 +609,11 @@ SUBJECTS: tuple[Subject, ...] = (
         ),
     ),
     Subject(
-        "linear queries",
+        "marginals",
         Kind.NONINTERACTIVE,
-        _both("linear_queries"),
-        lambda seen: Built("linear_queries", table())(
-            PURE(), d_in=D_IN, d_out=0.5, universe=4, queries=[linear(), [1.0] * 4]
+        _both("marginals"),
+        lambda seen: Built("marginals", table())(
+            PURE(), d_in=D_IN, d_out=0.5, columns=1, bounds=(-2, 9)
         ),
     ),
     Subject(
@@ -1362,7 +1362,6 @@ PLAIN: dict[str, str] = {
     "uncollected": "data",
     **dict.fromkeys(("ANSWER", "QUERY"), "tag"),
     **dict.fromkeys(("Update", "Updates", "Deviation", "NoisySum"), "message"),
-    **dict.fromkeys(("Marginals", "Products"), "data"),
     **dict.fromkeys(("LinearAnswers", "Outcome", "SparseVectorAnswer"), "answer"),
     "Checkpoint": "store",
     "Description": "answer",

@@ -189,12 +189,8 @@ def weights(**given):
     )
 
 
-def linear(cells, queries):
-    found = np.random.default_rng(1).integers(0, 2, (queries, cells)).astype(float)
-    return call(
-        "make_linear_queries", **ON, output_measure=ZCDP, d_in=1, d_out=1.0, universe=cells,
-        queries=array(found), size=1000,
-    )  # fmt: skip
+def marginals(columns):
+    return call("make_marginals", **ON, output_measure=ZCDP, d_in=1, d_out=1.0, columns=columns)
 
 
 def tower(depth):
@@ -262,9 +258,8 @@ CASES = {
     "weights of a large universe": lambda: weights(universe=2**24),
     "weights of many queries": lambda: weights(queries=10**8),
     "many weights": lambda: [weights(universe=2**23 + index) for index in range(500)],
-    "linear queries of many cells": lambda: linear(10**5, 1),
-    "linear queries": lambda: linear(250, 500),
-    "many linear queries": lambda: [linear(16, 16)] * 40,
+    "marginals of many columns": lambda: marginals(2**24),
+    "many marginals": lambda: [marginals(2**23 + index) for index in range(500)],
     "projected queries": lambda: call(
         "make_projected_queries", **ON, output_measure=ZCDP, d_in=1, d_mids=[0.1] * 10_000,
         universe=2**24, size=100,
@@ -376,7 +371,7 @@ REFUSED = {  # these took between 3 seconds and hours
     "orders of a composition",
     "blocks of units with many rows",
     "many weights",
-    "many linear queries",
+    "many marginals",
     "many counters for many steps",
 }
 

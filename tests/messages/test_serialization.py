@@ -132,9 +132,7 @@ MADE = {
     "best rule": lambda: oc.make_concurrent_filter(
         odometer(oc.accumulators.best_rule((1.0, 1e-6), [(0.1, 0.0)]), APPROXIMATE), 1, (1.0, 1e-6)
     ),
-    "linear queries": lambda: oc.m.make_linear_queries(
-        *SPACE, PURE, 1, 1.0, 4, np.eye(4), size=100
-    ),
+    "marginals": lambda: oc.m.make_marginals(*SPACE, PURE, 1, 1.0, 1, np.array([[0.0, 9.0]])),
     "weights": lambda: oc.m.make_private_multiplicative_weights(
         *SPACE, PURE, d_in=1, d_out=1.0, universe=4, queries=9, size=9000
     ),
@@ -472,8 +470,8 @@ REFUSED = {
         "make_concurrent_composition: its argument d_mids is not finite",
     ),
     "many numbers": (
-        lambda: oc.m.make_linear_queries(*SPACE, PURE, 1, 1.0, 300, np.ones((300, 300)), size=100),
-        "argument queries",
+        lambda: oc.m.make_marginals(*SPACE, PURE, 1, 1.0, 99_999, np.ones((99_999, 2))),
+        "argument bounds",
     ),
     "make_chain_po": (
         lambda: oc.c.make_chain_po(str, odometer()),
@@ -1033,7 +1031,7 @@ print(built[0], sorted(set(seen)))
 @pytest.mark.parametrize("tries", [100, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_a_mutated_message_builds_what_is_allowed_or_is_refused(tmp_path, tries):
     """Nothing is imported, opened, compiled or run, and no other error comes out."""
-    slow = {"weights", "linear queries", "projected", "best rule"}
+    slow = {"weights", "projected", "best rule"}
     messages = [oc.serialize(make()) for name, make in MADE.items() if name not in slow]
     (tmp_path / "messages").write_text(json.dumps(messages))
     run = subprocess.run(

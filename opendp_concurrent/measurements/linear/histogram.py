@@ -125,30 +125,20 @@ def inner(one: Array, two: Array) -> float:
     return float(np.einsum("i,i->", one, two))
 
 
-def exact(product: Callable[[Array], Array], counts: Array, bits: int = BITS) -> Array:
-    """Return a linear function of whole counts up to 2^53, exactly, clamped to 2^(52 - bits).
-
-    :param product: multiplies by a matrix whose entries are multiples of 2^-bits in [-1, 1], and
-        has no partial sum above the sum of the counts
-    """
-    most = 2.0 ** (52 - bits)
-    if counts.sum() <= most:
-        return product(counts)
-    limb = 53 - bits - 24  # of at most 2^24 cells: sums in steps have 53 bits
-    whole, total = counts.astype(np.int64), np.zeros(1, dtype=object)
-    for shift in range(0, 54, limb):
-        part = product((whole >> shift & (1 << limb) - 1).astype(np.float64))
-        total = total + (np.ldexp(part, bits).astype(np.int64).astype(object) << shift)
-    clamped: Array = np.clip(total, -(2**52), 2**52).astype(np.float64) / 2.0**bits
-    return clamped
-
-
 def answers(matrix: Array, histogram: Array) -> Array:
     """Return the exact answers to queries on whole counts up to 2^53, clamped to 2^32.
 
-    :param matrix: shape (queries, cells), multiples of 2^-20 in [-1, 1]
+    :param matrix: shape (queries, cells), multiples of 2^-20 in [0, 1]
     """
-    return exact(lambda counts: matrix @ counts, histogram)
+    if histogram.sum() <= MOST_RECORDS:
+        return matrix @ histogram
+    limb = 53 - BITS - 24  # of at most 2^24 cells: sums in steps have 53 bits
+    whole, total = histogram.astype(np.int64), np.zeros(1, dtype=object)
+    for shift in range(0, 54, limb):
+        part = matrix @ (whole >> shift & (1 << limb) - 1).astype(np.float64)
+        total = total + (np.ldexp(part, BITS).astype(np.int64).astype(object) << shift)
+    clamped: Array = np.clip(total, 0, 2**52).astype(np.float64) / FRACTION
+    return clamped
 
 
 class LinearQuery:

@@ -1,287 +1,319 @@
-"""Marginals of many attributes by their optimum in closed form, without a matrix.
+"""One-way marginals of many columns, and two-way ones of listed pairs, as noisy sums.
 
-A record has an attribute a in {0, ..., n_a - 1} for each a, and N = Π n_a cells. The workload is
-all cells of the tables T. For each S below some T, E_S projects onto the functions that depend on
-S, and on no less: the product of I - J/n_a for a in S and of J/n_a for the others, J the matrix of
-ones. The workload does not change if the values of an attribute are permuted, so the optimum of the
-matrix mechanism is X = Σ λ_S E_S, and with g_S = Σ_{T above S} Π_{a not in T} n_a it has λ_S
-proportional to sqrt(g_S) [XHZK23].
+A row has d values. Each is clamped to public bounds and rounded to a grid, so all sums are
+integers, which no order of additions changes. A row that is added or removed moves the sum of a
+column by at most m, the larger magnitude of its bounds; a row that is changed by at most m, their
+distance. So it moves all sums by at most Σ m in L1, and sqrt(Σ m²) in L2. Both sums are exact, and
+a root is rounded up. For binary columns these are d and sqrt(d), so that Gaussian noise of scale σ
+on the counts has ρ = d / (2 σ²).
 
-The release has, for each S, a table of the integers (⊗_{a in S} (n_a I - J)) x_S, x_S the table of
-counts of S, times a weight w_S, a multiple of 2^-bits. A record moves it by the same norm whatever
-its cell is: Σ w_S² Π_{a in S} n_a (n_a - 1), squared. A table T is the sum over S below it of the
-released tables, centred, over w_S times the cells of T.
+What a row adds is a function of the row alone, whatever is in it: a value that is no number counts
+as 0, and so does each value of a row that has not d of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain, combinations
-from math import ceil, log2, prod, sqrt
+from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-
-from ...arguments import checks
-from ...errors import InvalidValueError
-from .histogram import MOST_CELLS, Array, exact
-from .strategy import (
-    HISTOGRAM,
-    OPTIMUM,
-    QUERIES,
-    Change,
-    Matrices,
-    Strategy,
-    check_memory,
-    digest,
+from opendp.domains import atom_domain, vector_domain
+from opendp.metrics import (
+    change_one_distance,
+    hamming_distance,
+    insert_delete_distance,
+    l1_distance,
+    l2_distance,
+    symmetric_distance,
 )
-from .tails import Shape
+from opendp.mod import Domain, Measure, Metric
 
-Set = tuple[int, ...]
-FINE = 64  # steps of the smallest weight, so that rounding costs less than a percent
-MOST_BITS = 27  # of weights and of what the tables grow by: cells and counts have the others
-MOST_PARTS = 2**16  # tables below others: about a second to plan, and as much to answer
-PATTERNS = 16  # attributes up to which all ways in which two records differ are looked at
+from ...arguments import checks, owned
+from ...arguments.checked import Positive
+from ...combinators.cast import cast
+from ...combinators.constructor import constructor
+from ...combinators.inside import check_static
+from ...combinators.interactive_measurement import make_measurement
+from ...data.kind import kind_of
+from ...errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
+from ...exact.rounding import SMALLEST, sqrt_up
+from ...measures import composition_measure
+from ...measures.kinds import GAUSSIAN
+from ...native import opendp as _native
+from ...queryables.accuracy import Accuracy
+from ...queryables.mechanism import ConcurrentMeasurement, known_accuracy, read_map, run
+from ...queryables.session import validate_d_in
+from ...types import Data, Distance, Loss
+from .noise_of import has_laplace, noisy_vector
+
+Integers = NDArray[np.int64]
+MOST_ANSWERS = checks.at_most(2**24, "a number is kept for each answer")
+MOST_STEPS = 2**31  # of a bound: sums over 2^31 rows have 63 bits
+MOST_SUM = 2**62
+BLOCK = 2**22  # values that are copied at a time
+_NUMBERS = "biuf"  # kinds of NumPy's types
 
 
-@dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise
-class Marginals:
-    """The linear queries that count records in each cell of some tables, for many attributes.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Columns:
+    """What is summed.
 
-    Answers are those of the first table in the order of its cells, the last attribute fastest; then
-    those of the second, and so on.
+    :ivar low: least value of each column, in steps of the grid
+    :ivar high: greatest value
+    :ivar pairs: columns of each pair, shape (pairs, 2)
+    :ivar step: of the grid
+    """
 
-    :ivar sizes: number of values of each attribute; the cells of the universe are in the order of
-        ``itertools.product``, the last attribute fastest
-    :ivar sets: the attributes of each table, increasing, as indices of ``sizes``
+    low: Integers
+    high: Integers
+    pairs: Integers
+    step: float
+
+    def steps(self, values: NDArray[Any], columns: Any = slice(None)) -> Integers:
+        """Return numbers of some columns as steps within their bounds."""
+        if values.dtype.kind == "f" or self.step != 1.0:
+            with np.errstate(all="ignore"):  # a warning would depend on the data
+                values = np.rint(np.nan_to_num(values.astype(np.float64), nan=0.0) / self.step)
+        found: Integers = np.clip(values, self.low[columns], self.high[columns]).astype(np.int64)
+        return found
+
+    def sums(self, data: Data) -> list[int]:
+        """Return the sum of each column, and of the products of each pair."""
+        found = self._of_sparse(data) if scipy.sparse.issparse(data) else self._of_rows(data)
+        return np.clip(found, -MOST_SUM, MOST_SUM).tolist()  # type: ignore[no-any-return]
+
+    def _of_rows(self, data: Data) -> Integers:
+        width = len(self.low)
+        found = np.zeros(width + len(self.pairs), dtype=np.int64)
+        one, other = self.pairs.T
+        for block in _blocks(data, width, max(1, BLOCK // len(found))):
+            steps = self.steps(block)
+            found[:width] += steps.sum(axis=0)
+            found[width:] += (steps[:, one] * steps[:, other]).sum(axis=0)
+        return found
+
+    def _of_sparse(self, data: Any) -> Integers:
+        _check_width(data.shape, len(self.low))
+        table = data.tocsr(copy=True)
+        table.sum_duplicates()
+        empty = self.steps(np.zeros(len(self.low)))  # what a value that is not stored counts as
+        more = self.steps(table.data, table.indices) - empty[table.indices]
+        extra = scipy.sparse.csr_array((more, table.indices, table.indptr), shape=table.shape)
+        columns = extra.tocsc()
+        both = [columns[:, at].multiply(columns[:, other]).sum() for at, other in self.pairs]
+        sums = extra.sum(axis=0) + table.shape[0] * empty
+        return np.concatenate([sums, np.array(both, dtype=np.int64)])
+
+    def norms(self, changed: bool) -> tuple[int, int]:
+        """Return the L1 norm of what a row moves the sums by, and the square of the L2 norm."""
+        most = self.high - self.low if changed else np.maximum(abs(self.low), abs(self.high))
+        sizes, count = np.unique(most, return_counts=True)
+        both = [(int(size), int(many)) for size, many in zip(sizes, count, strict=True)]
+        pairs = len(self.pairs)  # of binary columns
+        return sum(s * n for s, n in both) + pairs, sum(s * s * n for s, n in both) + pairs
+
+
+def _blocks(data: Data, width: int, rows: int) -> Iterator[NDArray[Any]]:
+    """Yield arrays of some rows of so many numbers."""
+    given = isinstance(data, np.ndarray)
+    try:
+        table = np.ma.filled(data, 0) if given else np.asarray(data)
+    except Exception:  # rows of several lengths
+        table = np.empty(0, dtype=object)
+    if table.ndim == 1 and width == 1:
+        table = table[:, None]
+    if table.ndim == 2 and table.shape[1] == width and table.dtype.kind in _NUMBERS:
+        yield from (table[at : at + rows] for at in range(0, len(table), rows))
+        return
+    if given and table.dtype.kind != "O":
+        _check_width(table.shape, width)
+        raise InvalidTypeError(f"the data must be an array of numbers, found {table.dtype}")
+    for row in data:
+        yield _as_numbers(row, width)[None]
+
+
+def _check_width(shape: tuple[int, ...], width: int) -> None:
+    if len(shape) != 2 or shape[1] != width:
+        raise InvalidTypeError(
+            f"the data must have a row for each person and {width} columns, found shape {shape}"
+        )
+
+
+def _as_numbers(row: Data, width: int) -> NDArray[np.float64]:
+    try:
+        numbers = np.atleast_1d(np.asarray(row, dtype=np.float64))
+    except Exception:  # an error would reveal the row
+        numbers = np.zeros(0)
+    return numbers if numbers.shape == (width,) else np.zeros(width)
+
+
+def _columns(columns: int, bounds: Any, pairs: Any, step: float) -> _Columns:
+    try:
+        ends = np.rint(owned.array(bounds, np.float64) / step)
+    except (TypeError, ValueError) as error:
+        raise InvalidTypeError(f"bounds must be numbers: {error}") from error
+    if ends.shape not in ((2,), (columns, 2)):
+        raise InvalidValueError(
+            f"bounds must be two numbers, or two for each of the {columns} columns, found shape "
+            f"{ends.shape}"
+        )
+    ends = np.broadcast_to(ends, (columns, 2))
+    low, high = ends.T
+    if not (low <= high).all():
+        raise InvalidValueError("bounds must have the lower bound first, and must not be NaN")
+    if not np.abs(ends).max() < MOST_STEPS:
+        raise InvalidValueError("bounds must be below 2^31 steps; pass a larger step")
+    try:
+        both = owned.array(pairs)
+    except (TypeError, ValueError) as error:
+        raise InvalidTypeError(f"pairs must be pairs of whole numbers: {error}") from error
+    if both.size == 0:
+        both = np.zeros((0, 2), dtype=np.int64)
+    if both.dtype.kind not in "iu" or both.shape[1:] != (2,):
+        raise InvalidTypeError("pairs must be pairs of whole numbers, the indices of columns")
+    inside = both.min(initial=0) >= 0 and both.max(initial=0) < columns
+    if not inside or (both[:, 0] == both[:, 1]).any():
+        raise InvalidValueError(f"pairs must be of two of the {columns} columns, from 0")
+    if low[both].any() or not (high[both] == 1).all():
+        raise InvalidValueError("pairs must be of binary columns, with the bounds (0, 1) in steps")
+    return _Columns(low.astype(np.int64), high.astype(np.int64), both.astype(np.int64), step)
+
+
+def _changes(metric: Metric) -> bool:
+    """Return whether the distance counts rows that are changed, and not added or removed."""
+    if metric in (change_one_distance(), hamming_distance()):
+        return True
+    if metric in (symmetric_distance(), insert_delete_distance()):
+        return False
+    raise InvalidTypeError(
+        f"input_metric ({metric}) must be a distance of datasets: symmetric, insert-delete, "
+        "change-one or Hamming"
+    )
+
+
+@constructor(columns=MOST_ANSWERS)
+def make_marginals(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    d_in: Distance,
+    d_out: Loss,
+    columns: int,
+    bounds: Any = (0, 1),
+    *,
+    pairs: Any = (),
+    step: Positive = 1.0,
+) -> ConcurrentMeasurement:
+    """Release the sum of each of many columns, with noise: one-way marginals.
+
+    The columns are binary, or have public bounds. ``pairs`` adds two-way marginals: for a pair of
+    binary columns, the number of rows in which both are 1. Noise is Laplace under pure DP, and
+    Gaussian under zCDP, Gaussian DP, and (ε, δ) with δ > 0; all answers have the same scale, the
+    smallest one that fits. There may be more columns than rows: a million columns are one release.
+
+    Values are clamped to their bounds and rounded to multiples of ``step``. What is no number
+    counts as 0, and so does each value of a row in a list that has another length.
+
+    Guarantee: at most ``d_out``. With m the most that a row moves a sum by, the sensitivity is Σ m
+    in L1 and sqrt(Σ m²) in L2, which is attained. For d binary columns, Gaussian noise of scale σ
+    has ρ = d / (2 σ²) [BS16].
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: of rows: a ``dp.user_domain`` of NumPy arrays, SciPy sparse matrices or
+        lists of rows; or vectors of numbers, which are one column
+    :param input_metric: symmetric, insert-delete, change-one or Hamming distance
+    :param output_measure: pure, (ε, δ), zero-concentrated or Gaussian DP
+    :param d_in: distance between neighbouring inputs
+    :param d_out: bound on the privacy loss
+    :param columns: the number d of columns
+    :param bounds: least and greatest value of all columns, or of each
+    :param pairs: two-way marginals: pairs of indices of binary columns, from 0
+    :param step: values and answers are multiples of it, up to the noise
+    :return: a measurement that releases an array: d sums, then the number of each pair
     :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: for other measures; build for zCDP, and use :func:`.cast`
 
     :example:
 
-    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    >>> pairs = oc.m.Marginals([2] * 16, [(a, b) for b in range(16) for a in range(b)])
-    >>> mechanism = oc.m.make_linear_queries(
-    ...     *space, dp.zero_concentrated_divergence(), 1, 0.5, universe=2**16, queries=pairs
-    ... )
-    >>> mechanism.plan
-                      root mean square    largest (0.95)
-    histogram                      128             495.9
-    queries                      10.95             42.44
-    optimum (chosen)             4.403             17.06
-    errors of the queries: 4.403 to 4.403
+    10,000 binary attributes of 1,000 people, at ρ = 1/2: each mean has noise of scale 1/10.
+
+    >>> space = dp.user_domain("people", lambda data: data.ndim == 2), dp.symmetric_distance()
+    >>> zcdp = dp.zero_concentrated_divergence()
+    >>> means = oc.m.make_marginals(*space, zcdp, d_in=1, d_out=0.5, columns=10_000)
+    >>> people = np.random.default_rng(1).integers(0, 2, (1_000, 10_000), dtype=np.uint8)
+    >>> noisy = means(people) / 1_000
+    >>> means.map(1), round(float(np.std(noisy - people.mean(axis=0))), 2)
+    (0.5, 0.1)
     """
-
-    sizes: tuple[int, ...]
-    sets: tuple[Set, ...]
-
-    def __post_init__(self) -> None:
-        sizes = tuple(checks.count(sizes=n) for n in checks.read("values", sizes=self.sizes))
-        sets = tuple(
-            tuple(checks.integer(sets=a) for a in checks.read("attributes", sets=one))
-            for one in checks.read("tables", sets=self.sets)
+    measure = composition_measure(output_measure)
+    d_in = validate_d_in(input_metric, d_in)
+    changed = _changes(input_metric)
+    check_static(input_domain)
+    if not kind_of(input_domain).has_rows:
+        raise InvalidTypeError(
+            f"input_domain ({input_domain}) must be of arrays or lists of rows, made by "
+            "dp.user_domain or dp.vector_domain"
         )
-        MOST_CELLS(sizes=prod(sizes))
-        if not (sizes and sets):
-            raise InvalidValueError("sizes and sets must not be empty")
-        for one in sets:
-            if not (list(one) == sorted(set(one)) and set(one) <= set(range(len(sizes)))):
-                raise InvalidValueError(
-                    f"sets must have increasing indices of the {len(sizes)} sizes, found {one}"
-                )
-        object.__setattr__(self, "sizes", sizes)
-        object.__setattr__(self, "sets", sets)
-        check_memory(self.queries, sets="pass fewer or smaller tables")
-
-    @property
-    def cells(self) -> int:
-        """The number of cells of the universe."""
-        return prod(self.sizes)
-
-    @property
-    def queries(self) -> int:
-        """The number of answers."""
-        return sum(prod(shape_of(self, one)) for one in self.sets)
-
-
-def shape_of(marginals: Marginals, attributes: Set) -> tuple[int, ...]:
-    """Return the shape of the table of these attributes."""
-    return tuple(marginals.sizes[a] for a in attributes)
-
-
-def below(attributes: Set) -> Iterator[Set]:
-    """Yield the subsets, the empty one first."""
-    return chain.from_iterable(combinations(attributes, k) for k in range(len(attributes) + 1))
-
-
-class MarginalStrategies:
-    """The strategies for marginals.
-
-    :ivar count: number of answers
-    :ivar work: no matrix of the queries
-    :ivar key: a digest of the queries and the change
-    """
-
-    work: Array | None = None
-
-    def __init__(self, marginals: Marginals, change: Change) -> None:
-        self._all, self._change, self.count = marginals, change, marginals.queries
-        self.key = digest(change, marginals.sizes, marginals.sets)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The strategies that there are for this noise."""
-        parts = sum(2 ** len(self._varying(one)) for one in self._all.sets)
-        if self._change.laplace or parts > MOST_PARTS:
-            return HISTOGRAM, QUERIES
-        return HISTOGRAM, QUERIES, OPTIMUM
-
-    def __call__(self, name: str, known: Matrices = ()) -> Strategy:
-        """Return a strategy; none of them needs a matrix."""
-        del known
-        build: dict[str, Callable[[], Strategy]] = {
-            HISTOGRAM: self._histogram,
-            QUERIES: self._queries,
-            OPTIMUM: self._optimum,
-        }
-        return build[name]()
-
-    def _tables(self, sets: tuple[Set, ...]) -> Callable[[Array], Iterator[Array]]:
-        """Return the function from counts to tables."""
-        sizes = self._all.sizes
-        others = [tuple(a for a in range(len(sizes)) if a not in one) for one in sets]
-
-        def tables(counts: Array) -> Iterator[Array]:
-            cells = counts.reshape(sizes)
-            return (cells.sum(axis=axes) for axes in others)
-
-        return tables
-
-    def _repeats(self) -> NDArray[np.int64]:
-        return np.array([prod(shape_of(self._all, one)) for one in self._all.sets])
-
-    def _histogram(self) -> Strategy:
-        cells, tables, repeats = (
-            prod(self._all.sizes),
-            self._tables(self._all.sets),
-            self._repeats(),
+    budget = measure.validate_budget("d_out", d_out) if measure.is_planned else None
+    planned, bound, delta = (
+        measure.planned_under(budget) if measure.is_planned else (measure, None, None)
+    )
+    laplace = has_laplace(planned)
+    if not (laplace or planned.gaussian_scale(1.0, 1.0) is not None):
+        raise UnsupportedMeasureError(
+            f"output_measure ({measure.name}) must be pure, (epsilon, delta), zero-concentrated or "
+            "Gaussian DP; use cast afterwards"
         )
-        size = 2 if self._change.changed and cells > 1 else 1
-        return Strategy(
-            HISTOGRAM,
-            lambda histogram: exact(lambda counts: counts, histogram, 0),
-            lambda noisy: _joined(tables(noisy)),
-            self._change.length(size, 0),
-            Shape(np.sqrt(cells / repeats), 1.0, repeats),
-        )
+    bound = checks.positive(d_out=bound)
+    if not d_in > 0:
+        raise InvalidValueError(f"d_in ({d_in}) must be at least 1")
+    summed = _columns(columns, bounds, pairs, step)
+    answers = MOST_ANSWERS(pairs=columns + len(summed.pairs))
+    l1, l2_squared = summed.norms(changed)
+    # vectors of integers have no certificate under Gaussian DP; doubles hold sums up to 2^53
+    atom = "f64" if planned.kind == GAUSSIAN else "i64"
 
-    def _queries(self) -> Strategy:
-        sets, tables = self._all.sets, self._tables(self._all.sets)
-        size = len(sets)
-        if self._change.changed:  # a cell less in each table, and one more where it depends on it
-            size = max(size, 2 * sum(prod(shape_of(self._all, one)) > 1 for one in sets))
-        return Strategy(
-            QUERIES,
-            lambda histogram: exact(lambda counts: _joined(tables(counts)), histogram, 0),
-            lambda noisy: noisy,
-            self._change.length(size, 0),
-            Shape.identity(self.count),
-        )
+    def stability_map(distance: int) -> Any:
+        if not laplace:
+            return sqrt_up(l2_squared * distance**2 << 2 * SMALLEST)
+        if not l1 * distance < 2**63:
+            raise InvalidValueError(f"d_in ({distance}) must be smaller, or bounds closer")
+        return l1 * distance
 
-    def _optimum(self) -> Strategy:
-        sizes, weights, bits, growth = self._all.sizes, *self._weights()
-        used, norm = tuple(weights), self._norm(weights)
-        tables, scales = self._tables(used), np.array(list(weights.values())) / 2.0**bits
-        shapes = [shape_of(self._all, one) for one in used]
-        ends = np.cumsum([prod(shape) for shape in shapes])[:-1]
+    def function(data: Data) -> list[Any]:
+        found = summed.sums(data)
+        return found if atom == "i64" else [float(min(max(s, -(2**53)), 2**53)) for s in found]
 
-        def product(counts: Array) -> Array:
-            return _joined(
-                _differences(scale * table, shape)
-                for scale, table, shape in zip(scales, tables(counts), shapes, strict=True)
-            )
-
-        def decode(noisy: Array) -> Array:
-            parts = np.split(noisy, ends)
-            known = {
-                one: _differences(part.reshape(shape) / scale, shape) / prod(shape) ** 2
-                for one, part, shape, scale in zip(used, parts, shapes, scales, strict=True)
-            }
-            return _joined(self._table(one, known) for one in self._all.sets)
-
-        inverse = {
-            one: prod(1 - 1 / sizes[a] for a in one) / scale**2
-            for one, scale in zip(used, scales.tolist(), strict=True)
-        }
-        norms = [
-            sqrt(sum(inverse[kept] for kept in below(self._varying(one))))
-            / prod(shape_of(self._all, one))
-            for one in self._all.sets
-        ]
-        return Strategy(
-            OPTIMUM,
-            lambda histogram: exact(product, histogram, bits + growth),
-            decode,
-            self._change.length(norm, bits),
-            Shape(np.array(norms), max(norms), self._repeats()),
-        )
-
-    def _varying(self, attributes: Set) -> Set:
-        return tuple(a for a in attributes if self._all.sizes[a] > 1)
-
-    def _weights(self) -> tuple[dict[Set, int], int, int]:
-        """Return the weights in steps, the bits of a step, and those that a table may grow by."""
-        sizes, gains = self._all.sizes, dict[Set, int]()
-        for one in self._all.sets:
-            rest = prod(sizes) // prod(shape_of(self._all, one))
-            for kept in below(self._varying(one)):
-                gains[kept] = gains.get(kept, 0) + rest
-        # the square root of g_S, over N and the sizes in S, which norms of columns have
-        real = {s: sqrt(sqrt(g) / prod(sizes[a] for a in s)) for s, g in gains.items()}
-        squares = (w * w * prod(sizes[a] * (sizes[a] - 1) for a in s) for s, w in real.items())
-        total = sqrt(sum(squares))
-        growth = ceil(max(map(len, gains)) / 2)
-        bits = 20 + max(0, ceil(log2(FINE * total / min(real.values()))) - 20)
-        bits = min(bits, MOST_BITS - growth)
-        steps = {s: max(1, int(w / total * 2**bits)) for s, w in real.items()}
-        return steps, bits, growth
-
-    def _norm(self, weights: dict[Set, int]) -> int:
-        """Return the squared norm of what a record changes, in steps; exact for few attributes."""
-        sizes = self._all.sizes
-        whole = sum(
-            w * w * prod(sizes[a] * (sizes[a] - 1) for a in one) for one, w in weights.items()
-        )
-        if not self._change.changed:
-            return whole
-        if len(sizes) > PATTERNS:
-            return 4 * whole
-        count = len(sizes)
-        differ = (np.arange(2**count)[:, None] >> np.arange(count) & 1).astype(bool)
-        n = np.array(sizes, dtype=np.int64)
-        entries = np.where(differ, -n, n * (n - 1))
-        inner = np.zeros(len(differ), dtype=np.int64)  # products of two columns, below 2^63
-        for one, w in weights.items():
-            inner += w * w * entries[:, list(one)].prod(axis=1)
-        return max(whole, 2 * (whole - int(inner.min())))
-
-    def _table(self, attributes: Set, known: dict[Set, Array]) -> Array:
-        """Return a table from the differences of the tables below it."""
-        shape = shape_of(self._all, attributes)
-        table = np.zeros(shape)
-        for kept in below(self._varying(attributes)):
-            across = [self._all.sizes[a] if a in kept else 1 for a in attributes]
-            rest = prod(shape) // prod(across)
-            table += known[kept].reshape(across) / rest
-        return table
+    element = atom_domain(T="i64") if atom == "i64" else atom_domain(T="f64", nan=False)
+    transformation = _native.make_user_transformation(
+        input_domain,
+        input_metric,
+        vector_domain(element, size=answers),
+        l1_distance(T="i64") if laplace else l2_distance(T="f64"),
+        function=function,
+        stability_map=stability_map,
+    )
+    noisy, scale = noisy_vector(transformation, d_in, planned, bound)
+    of_noise = known_accuracy(noisy)
+    assert of_noise is not None
+    accuracy = Accuracy(
+        of_noise.noise, scale * step, lambda beta, many: step * of_noise.bound(beta, many), answers
+    )
+    unit = 1 if step == 1.0 and atom == "i64" else step
+    made = make_measurement(
+        (input_domain, input_metric),
+        planned.opendp(),
+        lambda token: np.array(run(noisy, token)) * unit,
+        lambda distance: read_map(noisy, distance),
+        f"Marginals({planned.opendp()}, columns={columns}, scale={scale * step})",
+        accuracy=accuracy,
+        releases=True,
+    )
+    return made if planned == measure else cast(made, output_measure, delta=delta)
 
 
-def _differences(table: Array, shape: tuple[int, ...]) -> Array:
-    """Multiply by n I - J along each axis."""
-    for axis, size in enumerate(shape):
-        table = size * table - table.sum(axis=axis, keepdims=True)
-    return table
-
-
-def _joined(tables: Iterable[Array]) -> Array:
-    return np.concatenate([np.ravel(table) for table in tables])
+then_marginals = _native.to_then(make_marginals)

@@ -35,8 +35,7 @@ from .histogram import (
     public_size,
 )
 from .multiplicative_weights_plan import MultiplicativeWeightsPlan, plan
-from .noise_of import column_norm, has_laplace, scale_for, tails_of
-from .tails import Shape
+from .noise_of import column_norm, has_laplace, scale_for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +106,7 @@ def make_private_multiplicative_weights(
 
     The error that can be promised is small for very many queries only, over more cells than there
     are records: elsewhere one noisy histogram promises less, and a warning says so
-    (:class:`.AccuracyWarning`). Use :func:`.make_linear_queries` if the queries are known.
+    (:class:`.AccuracyWarning`).
 
     The mechanism is interactive postprocessing of :func:`.make_guess_and_check`: a person in the
     middle guesses from the synthetic histogram, and updates it with the answers to bad guesses. The
@@ -256,16 +255,24 @@ def _warn_if_worse(
     if not (has_laplace(measure) or measure.gaussian_scale(1.0, 1.0) is not None):
         return
     scale = scale_for(measure, column_norm(space, measure, 1.0, distance), d_out)
-    worst = Shape(np.full(1, sqrt(universe.cells)), 1.0, queries)
-    promised = scale * tails_of(measure).largest(worst, beta)
+    promised = scale * _largest_sum(universe.cells, queries, beta, laplace=has_laplace(measure))
     if promised < error:
         warnings.warn(
             f"one noisy histogram promises an error of {promised:.4g} for {queries} linear "
             f"queries over {universe.cells} cells, private multiplicative weights {error:.4g}; "
-            "use make_linear_queries, or add noise to the histogram",
+            "add noise to the histogram",
             AccuracyWarning,
             stacklevel=5,
         )
+
+
+def _largest_sum(cells: int, queries: int, beta: float, *, laplace: bool) -> float:
+    """Bound all sums over so many draws of noise of scale 1, by Chernoff and the union bound."""
+    tail = log(2 * queries / beta)
+    if not laplace:
+        return sqrt(2 * cells * tail)
+    rates = np.arange(1, 1000) / 1000  # log E exp(t w) = -log(1 - t²)
+    return float(((tail - cells * np.log1p(-np.square(rates))) / rates).min())
 
 
 def _with_plan(mechanism: Any, parameters: MultiplicativeWeightsPlan) -> ConcurrentMeasurement:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from opendp.mod import Domain, Metric
 
+from ...errors import InvalidValueError
 from ...exact.bracket import upper
 from ...measures import CompositionMeasure
 from ...measures.noise import Noise
+from ..gaussian import make_certified_gaussian
+from ..laplace import make_certified_laplace
 from .histogram import records_changed
-from .tails import LaplaceTails, NormalTails, Tails
+
+_ATTEMPTS = 40  # to enlarge a scale, by 2^-40 first and by half last
 
 
 def column_norm(
@@ -36,6 +42,27 @@ def scale_for(measure: CompositionMeasure, sensitivity: float, d_mid: float) -> 
     return scale
 
 
-def tails_of(measure: CompositionMeasure) -> Tails:
-    """Return the tails of the noise under the measure."""
-    return LaplaceTails() if has_laplace(measure) else NormalTails()
+def noisy_vector(
+    transformation: Any, d_in: float, measure: CompositionMeasure, d_mid: float
+) -> tuple[Any, float]:
+    """Return a measurement that adds noise to a vector, and the noise's scale.
+
+    Its loss at ``d_in`` is at most ``d_mid``, by its own map.
+
+    :param transformation: to vectors, with the L1 distance for Laplace noise, else the L2 distance
+    :param measure: pure DP, for Laplace noise; or one that Gaussian noise has
+    """
+    # what never changes is constant, so any noise will do
+    sensitivity = float(transformation.map(d_in)) or 1.0
+    scale = scale_for(measure, sensitivity, d_mid)
+    make = make_certified_laplace if has_laplace(measure) else make_certified_gaussian
+    for attempt in range(_ATTEMPTS):
+        domain, metric = transformation.output_domain, transformation.output_metric
+        noisy = transformation >> make(domain, metric, scale, measure.opendp())
+        if noisy.map(d_in) <= d_mid:
+            return noisy, scale
+        scale *= 1 + 2.0 ** (attempt - _ATTEMPTS)
+    raise InvalidValueError(
+        f"d_mid ({d_mid}) must be larger: no scale of the noise is found for sensitivity "
+        f"{sensitivity}"
+    )

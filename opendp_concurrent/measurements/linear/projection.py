@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from math import sqrt
 from typing import Any
 
 import numpy as np
+import scipy
 from opendp.mod import Domain, Measure, Metric
 
 from ...arguments.checked import Count
@@ -15,7 +15,7 @@ from ...arguments.checks import each, positive
 from ...combinators.concurrent_composition import make_concurrent_composition
 from ...combinators.constructor import constructor
 from ...combinators.wrap import Ask, wrap
-from ...errors import AccuracyWarning, UnsupportedMeasureError
+from ...errors import UnsupportedMeasureError
 from ...errors.streams import MessageLimitError
 from ...measures import composition_measure
 from ...native import opendp as _native
@@ -25,12 +25,10 @@ from ...queryables.named_queries import SYNTHESISE, SYNTHETIC
 from ...queryables.session import validate_d_in
 from ...types import Distance, Query
 from ..noise_accuracy import UP
-from .histogram import Array, Universe, make_histogram, positive_distance, size_if_public
+from .histogram import FRACTION, Array, Universe, make_histogram, positive_distance, size_if_public
 from .linear_answers import Batch, LinearAnswers
-from .linear_plan import ROUNDING
 from .nearest import nearest
 from .noise_of import column_norm, scale_for
-from .tails import NormalTails
 
 
 class _Projection:
@@ -89,9 +87,8 @@ def make_projected_queries(
     far, each divided by the scale of its noise. It returns :class:`.LinearAnswers`: the batch's
     answers on this histogram, in records, and the certified duality gap of the projection.
     ``queryable.synthetic()``, or ``queryable("synthetic")``, returns the histogram itself at no
-    charge. Batches may be chosen adaptively, and interleaved with other mechanisms. For a
-    batch that is known up front, use :func:`.make_linear_queries`, whose errors are smaller; one
-    batch only warns (:class:`.AccuracyWarning`).
+    charge. Batches may be chosen adaptively, and interleaved with other mechanisms. If only
+    sums of columns are needed, use :func:`.make_marginals`, which needs no histogram.
 
     Accuracy: suppose ``size`` is the number of records in the universe, or is left out. Then the
     answers to all batches so far are at most as far from the truth as the noisy answers were, in L2
@@ -148,13 +145,6 @@ def make_projected_queries(
     size = size_if_public(input_domain, input_metric, size)
     space = histogram.output_domain, histogram.output_metric
     shares = tuple(d_mids)
-    if len(shares) == 1:
-        warnings.warn(
-            "one batch of d_mids has larger errors than by make_linear_queries; use that if the "
-            "queries are known",
-            AccuracyWarning,
-            stacklevel=4,
-        )
     compositor = make_concurrent_composition(*space, output_measure, distance, shares)
 
     def release(batch: Batch, d_mid: float) -> tuple[Any, float]:
@@ -165,7 +155,7 @@ def make_projected_queries(
         longest = column_norm(space, measure, sqrt(answers), distance)
         scale = scale_for(measure, longest, min(shares)) * UP
         rank = min(known.cells, answers) if len(shares) == 1 else known.cells
-        return scale * sqrt(NormalTails().energy(rank, beta)) + ROUNDING
+        return scale * sqrt(scipy.special.chdtri(rank, beta) * UP) + 1 / FRACTION
 
     inner = wrap(
         compositor,

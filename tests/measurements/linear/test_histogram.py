@@ -383,8 +383,8 @@ def test_answers_to_counts_beyond_2_32_are_exact_and_then_clamped(counts):
     matrix = Batch(batch, Universe(3)).matrix
 
     def answers(counts):
-        pure = composition_measure(PURE)
-        noisy, scale = Batch(batch, Universe(3)).release(made.output_space, 1.0, pure, 1e30)
+        zcdp = composition_measure(dp.zero_concentrated_divergence())
+        noisy, scale = Batch(batch, Universe(3)).release(made.output_space, 1.0, zcdp, 1e60)
         assert scale < 1e-20
         histogram = made(counts)
         found = [LinearQuery(row)(histogram) for row in matrix]

@@ -1,161 +1,307 @@
-"""Marginals in closed form: sensitivities by enumeration, covariances, and the dense optimum."""
+"""One-way marginals: exact sums, the attained sensitivity, forms of data, the talk's example."""
 
-from itertools import combinations, product
-from math import prod, sqrt
+import itertools
+import math
+import warnings
+from fractions import Fraction
 
 import numpy as np
 import opendp.prelude as dp
 import pytest
+import scipy.sparse as sparse
+from hypothesis import given
+from hypothesis import strategies as st
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.measurements.linear import marginals as module
-from opendp_concurrent.measurements.linear.marginals import Marginals, MarginalStrategies
-from opendp_concurrent.measurements.linear.strategy import Change
-from opendp_concurrent.strategies.optimum import optimum
+from opendp_concurrent import verify
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
+from opendp_concurrent.measurements.linear import noise_of
+from opendp_concurrent.measurements.linear.marginals import _columns
 
-from .test_strategy import CHANGES, released, size
+dp.enable_features("contrib", "honest-but-curious")
+ROWS = dp.user_domain("rows", lambda data: True), dp.symmetric_distance()
+CHANGED = ROWS[0], dp.change_one_distance()
+PURE, ZCDP, GDP = dp.max_divergence(), dp.zero_concentrated_divergence(), oc.gaussian_tradeoff()
+QUIET = {PURE: 1e12, ZCDP: 1e20, GDP: 1e12}  # losses at which noise is nothing
 
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-ZCDP = dp.zero_concentrated_divergence()
-KNOWN = {
-    "pairs of bits": Marginals((2,) * 4, list(combinations(range(4), 2))),
-    "mixed": Marginals((3, 4, 2), [(0, 1), (1, 2), (2,)]),
-    "with the total": Marginals((2, 5), [(), (0,), (0, 1)]),
-    "an attribute of one value": Marginals((1, 3), [(0,), (0, 1)]),
-    "a triple": Marginals((2, 3, 2, 2), [(0, 1, 3), (1, 2)]),
+
+def quiet(data, columns=3, *args, measure=PURE, space=ROWS, **more):
+    """The sums without noise to speak of."""
+    made = oc.m.make_marginals(*space, measure, 1, QUIET[measure], columns, *args, **more)
+    return made(data)
+
+
+TABLE = [[1, 0, 1], [1, 1, 0], [0, 0, 1], [1, 1, 1]]
+FORMS = {
+    "list": TABLE,
+    "tuples": [tuple(row) for row in TABLE],
+    "bools": np.array(TABLE, dtype=bool),
+    "bytes": np.array(TABLE, dtype=np.uint8),
+    "integers": np.array(TABLE),
+    "unsigned": np.array(TABLE, dtype=np.uint64),
+    "floats": np.array(TABLE, dtype=np.float32),
+    "objects": np.array(TABLE, dtype=object),
+    "masked": np.ma.array(TABLE, mask=np.zeros((4, 3))),
+    "fortran": np.asfortranarray(TABLE),
+    "csr": sparse.csr_array(TABLE),
+    "csc": sparse.csc_array(TABLE),
+    "coo": sparse.coo_array(np.array(TABLE, dtype=np.int8)),
+    "matrix": sparse.csr_matrix(np.array(TABLE, dtype=bool)),
+    "rows of arrays": [np.array(row) for row in TABLE],
 }
 
 
-def matrix_of(marginals):
-    """The queries as rows, from their definition."""
-    cells = list(product(*map(range, marginals.sizes)))
-    return np.array(
-        [
-            [all(cell[a] == v for a, v in zip(one, values, strict=True)) for cell in cells]
-            for one in marginals.sets
-            for values in product(*(range(marginals.sizes[a]) for a in one))
-        ],
-        dtype=float,
+@pytest.mark.parametrize("measure", QUIET, ids=str)
+@pytest.mark.parametrize("form", FORMS)
+def test_sums_and_pairs_of_each_form_of_data(form, measure):
+    found = quiet(FORMS[form], measure=measure, pairs=[(0, 1), (2, 0)])
+    assert found == pytest.approx([3, 2, 3, 2, 2], abs=1e-5)
+    assert isinstance(found, np.ndarray)
+    assert found.dtype == (np.float64 if measure == GDP else np.int64)
+
+
+def test_no_rows_at_all():
+    for data in ([], np.zeros((0, 3)), sparse.csr_array((0, 3))):
+        assert quiet(data, pairs=[(0, 1)]).tolist() == [0] * 4
+
+
+WILD = st.one_of(
+    st.integers(-(2**70), 2**70), st.floats(), st.booleans(), st.none(), st.text(max_size=2)
+)
+
+
+def by_hand(row, bounds, step):
+    """What one row adds, in steps."""
+    found = []
+    for value, (low, high) in zip(row, bounds, strict=True):
+        number = np.float64(value) if isinstance(value, int | float) else np.float64("nan")
+        number = 0.0 if np.isnan(number) else float(number)
+        steps = round(number / step) if math.isfinite(number / step) else number
+        found.append(int(min(max(steps, round(low / step)), round(high / step))))
+    return found
+
+
+@given(
+    st.lists(st.lists(st.floats(width=64), min_size=2, max_size=2), max_size=6),
+    st.sampled_from([1.0, 0.5, 3.0]),
+)
+def test_each_value_is_clamped_and_rounded_alone(rows, step):
+    bounds = [(-3.0, 6.0), (6.0, 12.0)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        columns = _columns(2, bounds, (), step)
+        found = columns.sums(rows)
+        arrays = columns.sums(np.array(rows).reshape(-1, 2))
+        stored = columns.sums(sparse.csr_array(np.array(rows).reshape(-1, 2)))
+    parts = [by_hand(row, bounds, step) for row in rows]
+    assert found == arrays == stored == [sum(part) for part in zip(*parts, strict=True)] or (
+        not rows and found == arrays == stored == [0, 0]
     )
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=str)
-@pytest.mark.parametrize("name", KNOWN)
-def test_strategies_are_unbiased_and_cost_and_err_as_stated(name, change):
-    marginals = KNOWN[name]
-    work, strategies = matrix_of(marginals), MarginalStrategies(marginals, change)
-    cells = prod(marginals.sizes)
-    assert strategies.count == len(work) == marginals.queries
-    for one in map(strategies, strategies.names):
-        matrix = released(one, cells)
-        columns = [*matrix.T, np.zeros(len(matrix))]
-        moves = [a - b for a, b in product(columns, columns)] if change.changed else columns
-        most = max(size(moved, change.laplace) for moved in moves)
-        assert most <= one.length ** (1 if change.laplace else 2) <= 2.0000001 * float(most)
-        if change.changed and one.name == "optimum":
-            assert one.length**2 == pytest.approx(float(most), rel=1e-12)
-        decoder = np.array([one.decode(unit) for unit in np.eye(len(matrix))]).T
-        assert decoder @ matrix == pytest.approx(work, abs=1e-9)
-        norms = np.repeat(one.shape.norms, one.shape.repeated)
-        assert np.linalg.norm(decoder, axis=1) == pytest.approx(norms, abs=1e-9)
-        assert np.abs(decoder).max() <= one.shape.top + 1e-12
+@given(st.lists(st.one_of(WILD, st.lists(WILD, max_size=4)), max_size=5), st.integers(0, 4))
+def test_a_row_adds_the_same_whatever_the_others_are(rows, at):
+    """Also where it is no row: then each of its values is a zero."""
+    columns = _columns(2, (-1, 2), (), 1.0)
+    alone = np.array([columns.sums([row]) for row in rows]).reshape(-1, 2).sum(axis=0)
+    assert columns.sums(rows) == alone.tolist()
+    rest = rows[:at] + rows[at + 1 :]
+    moved = np.subtract(columns.sums(rows), columns.sums(rest))
+    assert np.abs(moved).max() <= 2
 
 
-@pytest.mark.parametrize("name", KNOWN)
-def test_the_closed_form_is_the_optimum(name):
-    work, strategies = matrix_of(KNOWN[name]), MarginalStrategies(KNOWN[name], CHANGES[0])
-    found, known = strategies("optimum"), optimum(work, 1.0001)
-    error = found.length * sqrt(found.shape.trace)
-    assert known.least * (1 - 1e-9) <= error <= 1.0002 * known.reached
+def test_values_that_are_stored_twice_are_one_value():
+    twice = sparse.coo_array(([1, 1, 1], ([0, 0, 1], [0, 0, 2])), shape=(2, 3))
+    assert quiet(twice).tolist() == [1, 0, 1]
+    made = sparse.csr_array(([1, 1], [0, 0], [0, 2]), shape=(1, 3))  # not canonical
+    assert quiet(made).tolist() == [1, 0, 0]
+    assert made.nnz == 2  # and left as it was
 
 
-def test_numbers_of_large_universes():
-    """2^16 cells: 4.4028 for pairs and 6.3208 for triples of bits; 8,960,000 cells: 3.2679."""
-    sizes = (10, 16, 2, 5, 100, 7, 4, 2)
-    for shape, ways, error in (((2,) * 16, 2, 4.4028), ((2,) * 16, 3, 6.3208), (sizes, 2, 3.2679)):
-        sets = list(combinations(range(len(shape)), ways))
-        strategies = MarginalStrategies(Marginals(shape, sets), CHANGES[0])
-        found = strategies("optimum")
-        mean = found.length * sqrt(found.shape.trace / strategies.count)
-        assert mean == pytest.approx(error, abs=2e-4)
+def test_data_are_not_changed():
+    array = np.array([[7.2, -3.0, float("nan")]])
+    before = array.copy()
+    quiet(array)
+    assert np.array_equal(array, before, equal_nan=True)
 
 
-def test_rounding_is_fine_where_weights_differ_much():
-    marginals = Marginals((300, 300), [(), (0,), (0, 1)])
-    found = MarginalStrategies(marginals, CHANGES[0])("optimum")
-    gains = {(): 90601 / 1.0, (0,): 301.0, (1,): 1.0, (0, 1): 1.0}  # g_S, over N for the total
-    gains = {(): 90000 + 300 + 1, (0,): 300 + 1, (1,): 1, (0, 1): 1}
-    total = sum(299 ** len(s) * sqrt(g) for s, g in gains.items())
-    assert found.length * sqrt(found.shape.trace) <= 1.01 * total / 300
+def test_zeros_that_are_not_stored_are_clamped_too():
+    table = sparse.csr_array(np.array([[0, 5], [9, 0]]))
+    assert quiet(table, 2, [(2, 4), (-1, 8)]).tolist() == [2 + 4, 5]
 
 
-def test_many_attributes_have_a_bound(monkeypatch):
-    exact = MarginalStrategies(KNOWN["mixed"], Change(laplace=False, changed=True))("optimum")
-    monkeypatch.setattr(module, "PATTERNS", 0)
-    bound = MarginalStrategies(KNOWN["mixed"], Change(laplace=False, changed=True))("optimum")
-    assert exact.length <= bound.length
+def test_sums_that_no_double_holds_are_exact():
+    large = 2**31 - 1
+    table = np.full((2**15, 1), 2**62, dtype=np.int64)
+    table[0] = 1
+    assert _columns(1, (0, large), (), 1.0).sums(table) == [(2**15 - 1) * large + 1]
 
 
-@pytest.mark.parametrize("method", ["histogram", "queries", "optimum"])
-def test_answers_of_a_measurement(method):
-    marginals = KNOWN["mixed"]
-    data = np.random.default_rng(0).integers(0, 24, 500).tolist()
-    made = oc.m.make_linear_queries(*SPACE, ZCDP, 1, 1e9, 24, marginals, method=method)
-    truth = matrix_of(marginals) @ np.bincount(data, minlength=24)
-    assert made(data).values == pytest.approx(truth, abs=1e-2)
-    assert made.map(1) <= 1e9
-    large = made([0] * 3 + [30])  # a record in no cell
-    assert large.values.sum() == pytest.approx(3 * len(marginals.sets), abs=1e-2)
-    noisy = oc.m.make_linear_queries(*SPACE, ZCDP, 1, 0.5, 24, marginals, method=method)
-    assert np.abs(noisy(data).values - truth).max() <= noisy.accuracy(1e-10)
+# --- the loss ------------------------------------------------------------------------------------
 
 
-def test_counts_of_an_engine_beyond_doubles_are_exact_and_clamped():
-    """Sums above 2^52 steps: the product in pieces is that of fractions, clamped."""
-    one = MarginalStrategies(KNOWN["mixed"], CHANGES[0])("optimum")
-    counts = np.zeros(24)
-    counts[5] = 2.0**40
-    found, column = one.product(counts), one.product(np.eye(24)[5])
-    assert found == pytest.approx(np.clip(column * 2.0**40, -(2.0**31), 2.0**31), rel=1e-12)
-    counts[5] = 2.0**28
-    assert (one.product(counts) == column * 2.0**28).all()
+def attained(columns, changed):
+    """The largest norms over all pairs of rows at the ends of the bounds, by enumeration."""
+    ends = [sorted({int(a), int(b), 0}) for a, b in zip(columns.low, columns.high, strict=True)]
+    rows = [columns.sums([row]) for row in itertools.product(*ends)]
+    none = [[0] * len(rows[0])]
+    moves = [np.subtract(a, b) for a in rows for b in (rows if changed else none)]
+    return max(abs(m).sum() for m in moves), max((m**2).sum() for m in moves)
+
+
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize(
+    ("bounds", "pairs"),
+    [((0, 1), ()), ((0, 1), [(0, 1), (1, 2), (0, 2)]), ([(-3, 2), (0, 4), (5, 6)], ())],
+)
+def test_the_sensitivity_is_attained(bounds, pairs, changed):
+    columns = _columns(3, bounds, pairs, 1.0)
+    assert columns.norms(changed) == attained(columns, changed)
+
+
+@pytest.mark.parametrize("space", [ROWS, CHANGED], ids=["added", "changed"])
+@pytest.mark.parametrize("d_in", [1, 2, 3])
+def test_the_map_is_the_formula_and_the_budget_is_used(space, d_in):
+    bounds, d = [(-3, 2), (0, 4)] * 50, 100
+    sizes = [5, 4] * 50 if space is CHANGED else [3, 4] * 50
+    pure = oc.m.make_marginals(*space, PURE, d_in, 0.5, d, bounds)
+    zcdp = oc.m.make_marginals(*space, ZCDP, d_in, 0.5, d, bounds)
+    for other in (1, 2, 3):
+        scale = Fraction(pure_scale(pure))
+        epsilon = Fraction(sum(sizes) * other) / scale
+        assert epsilon <= Fraction(pure.map(other)) <= epsilon * (1 + Fraction(1, 2**45))
+        scale = Fraction(pure_scale(zcdp))
+        rho = Fraction(sum(s * s for s in sizes) * other**2) / (2 * scale**2)
+        assert rho <= Fraction(zcdp.map(other)) <= rho * (1 + Fraction(1, 2**45))
+    for made in (pure, zcdp):
+        assert 0.5 * (1 - 1e-9) <= made.map(d_in) <= 0.5
+
+
+def pure_scale(made):
+    return float(repr(made).rpartition("scale=")[2].rstrip(")"))
+
+
+def test_the_scale_is_raised_until_the_map_fits(monkeypatch):
+    exact = noise_of.scale_for
+    monkeypatch.setattr(noise_of, "scale_for", lambda *given: 0.9 * exact(*given))
+    for measure in (PURE, ZCDP, GDP):
+        made = oc.m.make_marginals(*ROWS, measure, 1, 0.5, 9)
+        assert 0.25 <= made.map(1) <= 0.5
+
+
+def test_a_map_that_is_too_small_is_seen():
+    """A row of ones against none, at the end of the bound, through the mechanism."""
+    made = oc.m.make_marginals(*ROWS, PURE, 1, 2.0, 2)
+    found = verify.audit(made, [[1, 1]], [], lambda answer: answer.sum() >= 1, 4000)
+    assert found.epsilon_lower <= made.map(1)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "match"),
+    ("measure", "d_out"),
     [
-        (((), ()), InvalidValueError, "^sizes and sets"),
-        (((2,), ()), InvalidValueError, "^sizes and sets"),
-        (((0,), ((0,),)), InvalidValueError, "^sizes"),
-        (((2, 2), ((1, 0),)), InvalidValueError, "^sets must have increasing"),
-        (((2, 2), ((0, 0),)), InvalidValueError, "^sets must have increasing"),
-        (((2, 2), ((2,),)), InvalidValueError, "^sets must have increasing"),
-        (((2, 2), ((0.5,),)), InvalidTypeError, "^sets"),
-        (((2, 2), (0,)), InvalidTypeError, "^sets"),
-        ((2, ((0,),)), InvalidTypeError, "^sizes"),
-        (((2**13, 2**13), ((0, 1),)), InvalidValueError, "^sizes"),
+        (dp.approximate(PURE), (1.0, 1e-6)),
+        (dp.approximate(PURE), (1.0, 0.0)),
+        (GDP, 0.5),
+        (ZCDP, 0.5),
+        (PURE, 1.0),
     ],
 )
-def test_bad_input(arguments, error, match):
-    with pytest.raises(error, match=match):
-        Marginals(*arguments)
+def test_each_measure_fits_its_budget(measure, d_out):
+    made = oc.m.make_marginals(*ROWS, measure, 1, d_out, 100)
+    assert made.output_measure == measure
+    assert made.check(1, d_out)
+    assert made.accuracy(0.05) > 0
 
 
-def test_another_universe_is_refused():
-    with pytest.raises(InvalidValueError, match="^queries must be on the 25 cells"):
-        oc.m.make_linear_queries(*SPACE, ZCDP, 1, 0.5, 25, KNOWN["mixed"])
+def test_the_example_of_the_talk():
+    """n = 1,000, d = 10^4, ρ = 1/2: noise of scale 1/10 on each mean."""
+    made = oc.m.make_marginals(*ROWS, ZCDP, 1, 0.5, 10_000)
+    assert made.map(1) <= 0.5
+    assert pure_scale(made) / 1000 == pytest.approx(0.1, rel=1e-12)
+    rows = np.random.default_rng(1).integers(0, 2, (1000, 10_000), dtype=np.uint8)
+    errors = (made(rows) - rows.sum(axis=0)) / 1000
+    assert np.std(errors) == pytest.approx(0.1, rel=0.06)  # 8 standard deviations
+    assert abs(errors.mean()) < 0.008
+    # each column as a launch of its own, by basic composition of pure DP, has 1,400 times the noise
+    pure = oc.m.make_marginals(*ROWS, PURE, 1, 1.0, 10_000)
+    assert pure_scale(pure) == pytest.approx(10_000)
 
 
-def test_attributes_of_one_value_cost_nothing():
-    """40 of them would have 2^43 tables below one."""
-    queries = Marginals((1,) * 40 + (2,) * 3, [tuple(range(43))])
-    assert queries.queries == 8
-    assert MarginalStrategies(queries, Change(laplace=False, changed=False)).names[-1] == "optimum"
+def test_noise_has_the_scale_that_is_stated():
+    made = oc.m.make_marginals(*ROWS, ZCDP, 1, 0.5, 4000, step=0.5)
+    found = made([])
+    assert np.std(found) == pytest.approx(pure_scale(made), rel=0.1)
+    assert pure_scale(made) == pytest.approx(0.5 * math.sqrt(4000) * 2)
+    assert (found * 2 == np.rint(found * 2)).all()
+    assert np.abs(found).max() <= made.accuracy(1e-12)
 
 
-def test_too_many_tables_below_others_have_no_optimum():
-    """A table of 24 bits has 2^24 below it, and is planned at once without them."""
-    queries = Marginals((2,) * 24, [tuple(range(24))])
-    found = MarginalStrategies(queries, Change(laplace=False, changed=False))
-    assert found.names == ("histogram", "queries")
+# --- below others, and refusals ------------------------------------------------------------------
+
+
+def test_in_a_filter_a_chain_a_context_and_a_message():
+    made = oc.m.make_marginals(*ROWS, PURE, 1, 0.25, 3)
+    root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*ROWS, PURE), 1, 0.5)(TABLE)
+    assert root(made).shape == (3,)
+    assert root.privacy_loss() == made.map(1)
+    whole = dp.vector_domain(dp.atom_domain(T=int)), dp.change_one_distance()
+    chain = whole >> oc.m.then_marginals(PURE, 1, 1e12, 1, (0, 9))
+    assert chain([5, 70, -3]).tolist() == [14]
+    sent = oc.serialize(oc.m.make_marginals(*whole, PURE, 1, 0.5, 1, (0, 9)))
+    assert oc.deserialize(sent).map(1) <= 0.5
+    loss = dp.loss_of(epsilon=1.0)
+    context = oc.concurrent_context(TABLE, dp.unit_of(contributions=1), loss, domain=ROWS[0])
+    assert context.query(epsilon=0.5).marginals(PURE, 1, 0.5, 3).release().shape == (3,)
+    assert context.current_privacy_loss() == pytest.approx(0.5)
+
+
+def test_arguments_are_copied():
+    bounds, pairs = np.array([[0.0, 1.0]] * 2), np.array([[0, 1]])
+    made = oc.m.make_marginals(*ROWS, PURE, 1, QUIET[PURE], 2, bounds, pairs=pairs)
+    bounds[:], pairs[:] = 1e9, 7
+    assert made([[9, 9]]).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"columns": 0}, InvalidValueError, "^columns"),
+        ({"columns": 2**24 + 1}, InvalidValueError, "^columns"),
+        ({"bounds": (1, 0)}, InvalidValueError, "^bounds must have the lower"),
+        ({"bounds": (0, math.nan)}, InvalidValueError, "^bounds must have the lower"),
+        ({"bounds": (0, 2**31)}, InvalidValueError, "^bounds must be below"),
+        ({"bounds": (0, math.inf)}, InvalidValueError, "^bounds must be below"),
+        ({"bounds": [(0, 1)] * 2}, InvalidValueError, "^bounds must be two numbers"),
+        ({"bounds": "ab"}, InvalidTypeError, "^bounds must be numbers"),
+        ({"pairs": [(0, 0)]}, InvalidValueError, "^pairs must be of two"),
+        ({"pairs": [(0, 3)]}, InvalidValueError, "^pairs must be of two"),
+        ({"pairs": [(-1, 0)]}, InvalidValueError, "^pairs must be of two"),
+        ({"pairs": [(0.0, 1.0)]}, InvalidTypeError, "^pairs must be pairs"),
+        ({"pairs": [(0, 1), 2]}, InvalidTypeError, "^pairs must be pairs"),
+        ({"bounds": (0, 2), "pairs": [(0, 1)]}, InvalidValueError, "^pairs must be of binary"),
+        ({"step": 0.0}, InvalidValueError, "^step"),
+        ({"d_in": 0}, InvalidValueError, "^d_in"),
+        ({"d_out": 0.0}, InvalidValueError, "^d_out"),
+        ({"output_measure": dp.renyi_divergence()}, UnsupportedMeasureError, "^output_measure"),
+        ({"input_metric": dp.absolute_distance(T=int)}, InvalidTypeError, "^input_metric"),
+        ({"input_domain": dp.atom_domain(T=int)}, InvalidTypeError, "^input_domain"),
+        ({"input_domain": oc.integer_stream(0, 1)}, InvalidTypeError, "stream"),
+    ],
+)
+def test_what_is_refused(given, error, words):
+    usual = {
+        "input_domain": ROWS[0],
+        "input_metric": ROWS[1],
+        "output_measure": PURE,
+        "d_in": 1,
+        "d_out": 1.0,
+        "columns": 3,
+    }
+    with pytest.raises(error, match=words):
+        oc.m.make_marginals(**{**usual, **given})
+
+
+@pytest.mark.parametrize("data", [np.zeros((3, 2)), np.zeros(3), sparse.csr_array((3, 2))])
+def test_arrays_of_another_width_are_refused(data):
+    with pytest.raises(dp.OpenDPException, match="3 columns"):
+        quiet(data)

@@ -16,7 +16,6 @@ from scipy.stats import chi2
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
-    AccuracyWarning,
     BudgetExceededError,
     InvalidTypeError,
     InvalidValueError,
@@ -26,7 +25,6 @@ from opendp_concurrent.errors import (
 from opendp_concurrent.measurements.linear.histogram import Universe
 from opendp_concurrent.measurements.linear.linear_answers import Batch
 from opendp_concurrent.measurements.linear.nearest import Nearest
-from opendp_concurrent.measurements.linear.strategy import Change
 
 dp.enable_features("contrib", "honest-but-curious")
 ZCDP, GDP = dp.zero_concentrated_divergence(), oc.gaussian_tradeoff()
@@ -299,7 +297,7 @@ def test_a_batch_whose_squares_would_overflow_is_refused():
 def test_squares_of_long_batches_are_exact():
     queries = np.full((5_000, 2), 1 - 2.0**-20)
     queries[:, 1] = 1.0
-    longest = Change(laplace=False, changed=False).length_of(Batch(queries, Universe(2)).matrix)
+    longest = Batch(queries, Universe(2))._length(changed=False)
     assert 5_000 <= Fraction(longest) ** 2 <= 5_000 * (1 + Fraction(1, 2**50))
 
 
@@ -392,13 +390,3 @@ def test_no_data_can_be_seen():
 def test_bad_input(arguments, more, error, match):
     with pytest.raises(error, match=match):
         oc.m.make_projected_queries(*SPACE, *arguments, **{"size": 10, **more})
-
-
-@pytest.mark.parametrize(("d_mids", "count"), [([0.5], 1), ([0.25, 0.25], 0)])
-def test_one_batch_warns_that_its_errors_are_larger(d_mids, count):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        oc.m.make_projected_queries(*SPACE, ZCDP, 1, d_mids, 4)
-    assert [one.category for one in caught] == [AccuracyWarning] * count
-    assert [one.filename for one in caught] == [__file__] * count
-    assert all("use" in str(one.message) for one in caught)
