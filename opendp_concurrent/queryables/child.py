@@ -7,11 +7,11 @@ in parallel.
 
 from __future__ import annotations
 
-import gc
-from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, GeneratorType, ModuleType
+from dataclasses import fields, is_dataclass
+from functools import partial
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-import numpy as np
 from opendp.extras.polars import OnceFrame
 from opendp.mod import Measurement, OdometerQueryable, Queryable
 
@@ -28,7 +28,6 @@ from .turn import in_turn, lock_for_turns
 
 _PLAIN = frozenset({int, float, bool, str, bytes, complex, type(None)})
 _OF_COMPOSITIONS = frozenset({OnceFrame, list})  # OpenDP's make_composition lists its answers
-_ELSEWHERE = (type, ModuleType, CodeType, FrameType, BuiltinFunctionType)  # no part of an answer
 
 
 def _require_measurement(query: Query) -> None:
@@ -114,8 +113,9 @@ class ChildOdometerQueryable(Child, OdometerQueryable):
 def adopt(answer: Answer, lifecycle: Lifecycle, lock: Lock | None) -> Any:
     """Return ``answer``. A native queryable is returned as a child.
 
-    If a launch can be closed, or hides errors, then so does every handle that can be reached from
-    its answer: in a container, in the closure of a function, or from a thread of the mechanism.
+    A handle that is made while a mechanism runs belongs to its launch. If the launch can be closed,
+    or hides errors, then its answer is searched for others: those of OpenDP, which may be in a
+    container, an object or a function, and those that a thread of the mechanism made.
     """
     kind = type(answer)
     if kind in _PLAIN:
@@ -137,7 +137,7 @@ def _adopt_all(answer: Answer, lifecycle: Lifecycle, lock: Lock | None) -> None:
     seen, left = {}, [answer]
     while left:
         one = left.pop()
-        if id(one) in seen or isinstance(one, _ELSEWHERE):
+        if id(one) in seen:
             continue
         seen[id(one)] = one
         if isinstance(one, SealedHandle):
@@ -149,15 +149,28 @@ def _adopt_all(answer: Answer, lifecycle: Lifecycle, lock: Lock | None) -> None:
 
 
 def _parts(one: Any) -> list[Any]:
-    if isinstance(one, FunctionType):  # without its globals
-        return [one.__closure__, one.__defaults__, one.__kwdefaults__, one.__dict__]
-    if isinstance(one, np.ndarray):
-        return one.ravel().tolist() if one.dtype.hasobject else []
-    parts = gc.get_referents(one)
-    if isinstance(one, GeneratorType) and one.gi_frame:  # Python 3.10 keeps its values there
-        shared = {id(one.gi_frame.f_globals), id(one.gi_frame.f_builtins)}
-        parts += [part for part in gc.get_referents(one.gi_frame) if id(part) not in shared]
-    return parts
+    """Return what a container, an object or a function has, where an answer may have a handle."""
+    if isinstance(one, dict):
+        return [*one, *one.values()]
+    if isinstance(one, (list, tuple, set, frozenset)):
+        return [*one]
+    if isinstance(one, FunctionType):
+        return [value for value in map(_content, one.__closure__ or ()) if value is not None]
+    if isinstance(one, MethodType):
+        return [one.__self__]
+    if isinstance(one, partial):
+        return [one.func, *one.args, *one.keywords.values()]
+    if isinstance(one, (type, ModuleType)):
+        return []
+    slots = [getattr(one, field.name, None) for field in fields(one)] if is_dataclass(one) else []
+    return [*slots, *getattr(one, "__dict__", {}).values()]
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # of a variable that was deleted
+        return None
 
 
 def _become_child(queryable: Queryable, lifecycle: Lifecycle, lock: Lock) -> None:
