@@ -14,6 +14,7 @@ from .public import face as _face
 from .tables.aggregates import make_distinct_units as make_distinct_units
 from .tables.aggregates import make_distinct_values as make_distinct_values
 from .tables.aggregates import make_quantile_scores as make_quantile_scores
+from .tables.aggregates import make_rows_per_unit as make_rows_per_unit
 from .tables.aggregates import make_table_count as make_table_count
 from .tables.aggregates import make_table_counts as make_table_counts
 from .tables.aggregates import make_table_histogram as make_table_histogram
@@ -23,6 +24,7 @@ from .tables.aggregates import make_table_sums as make_table_sums
 from .tables.aggregates import then_distinct_units as then_distinct_units
 from .tables.aggregates import then_distinct_values as then_distinct_values
 from .tables.aggregates import then_quantile_scores as then_quantile_scores
+from .tables.aggregates import then_rows_per_unit as then_rows_per_unit
 from .tables.aggregates import then_table_count as then_table_count
 from .tables.aggregates import then_table_counts as then_table_counts
 from .tables.aggregates import then_table_histogram as then_table_histogram

@@ -23,6 +23,7 @@ from ..tables.expression import Expression
 from ..tables.joint import Answer, Joint, then_table_answers, then_table_prefixes
 from ..tables.kind import TABLES
 from ..tables.moments import Estimate, Statistic
+from ..tables.plan import KEY
 from ..tables.prefixes import powers_of_two, strategy_for
 from ..tables.schema import KEYS, Schema, keys_of, name_of, names_of
 from ..types import Data
@@ -118,12 +119,15 @@ class TableQuery(ConcurrentQuery):
         per_unit: int,
         order_by: Sequence[str] = (),
         *,
+        descending: bool = False,
+        key: str = KEY,
         materialize: bool = False,
-        fair: bool | str = False,
     ) -> ConcurrentQuery:
         """Keep at most so many rows of each unit; see :func:`.make_truncate`."""
         return self._step(
-            steps.then_truncate(per_unit, order_by, materialize=materialize, fair=fair)
+            steps.then_truncate(
+                per_unit, order_by, descending=descending, key=key, materialize=materialize
+            )
         )
 
     def group_truncate(
@@ -132,12 +136,12 @@ class TableQuery(ConcurrentQuery):
         groups: int,
         rows: int = 1,
         *,
+        key: str = KEY,
         materialize: bool = False,
-        fair: bool | str = False,
     ) -> ConcurrentQuery:
         """Keep at most so many groups of each unit; see :func:`.make_group_truncate`."""
         return self._step(
-            steps.then_group_truncate(by, groups, rows, materialize=materialize, fair=fair)
+            steps.then_group_truncate(by, groups, rows, key=key, materialize=materialize)
         )
 
     def join(
@@ -168,6 +172,19 @@ class TableQuery(ConcurrentQuery):
     def distinct_units(self) -> TableAnswerQuery:
         """Count the units; see :func:`.make_distinct_units`."""
         return self._answer(lambda _: aggregates.then_distinct_units(), Labels())
+
+    def rows_per_unit(
+        self, edges: Sequence[int] = aggregates.ROWS, *, norm: str | None = None
+    ) -> TableAnswerQuery:
+        """Count the units by their numbers of rows; see :func:`.make_rows_per_unit`.
+
+        :param norm: if left out, that of the noise that follows
+        """
+        public = checks.sequence("numbers", edges=edges)
+        labels = Labels((("from", int), ("below", int)), list(pairwise(public)))
+        return self._answer(
+            lambda chosen: aggregates.then_rows_per_unit(public, norm=chosen), labels, norm
+        )
 
     def count_distinct(self, by: str | Sequence[str]) -> TableAnswerQuery:
         """Count the different values of columns; see :func:`.make_distinct_values`."""

@@ -29,6 +29,7 @@ from .schema import KEYS, LARGEST, Schema, keys_of, name_of, names_of, value_of
 
 MOST_STEPS = 2**52  # of a quantised value, so that doubles hold it
 MOST_EDGES = 10_000  # which a statement sends
+ROWS = (*(first * 10**power for power in range(6) for first in (1, 2, 3, 5)), 10**6)
 SHARES = 10_000  # largest denominator of a quantile
 
 
@@ -93,6 +94,50 @@ def make_distinct_units(input_domain: Domain, input_metric: Metric) -> Transform
     return make_answer(tables, nodes.DistinctUnits(), scalar(1), one_integer)
 
 
+@constructor(norm=norm_of)
+def make_rows_per_unit(
+    input_domain: Domain,
+    input_metric: Metric,
+    edges: Sequence[int] = ROWS,
+    *,
+    norm: str = "l1",
+) -> Transformation:
+    """Count the units by their numbers of rows: a histogram. It needs no truncation.
+
+    It helps to choose how many rows :func:`.make_truncate` keeps of each unit. Bin i has the units
+    with at least ``edges[i]`` rows and fewer than ``edges[i + 1]``. Units with no rows, or with
+    another number of them, are not counted.
+
+    Guarantee: the counts change by at most d_in in each norm, because a unit is in at most one bin.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: of tables
+    :param input_metric: units added or removed
+    :param edges: at least two increasing integers; 1, 2, 3 and 5 times powers of 10, up to a
+        million, if left out
+    :param norm: metric of the counts: ``"l1"``, ``"l2"`` or ``"linf"``
+    :return: a transformation to a vector of integers, one fewer than edges
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> import duckdb
+    >>> connection = duckdb.connect().execute(
+    ...     "CREATE TABLE taps AS "
+    ...     "SELECT range % 4 AS person FROM range(10)"
+    ... )
+    >>> taps = oc.tables.scan(connection, "taps", {"person": int}, "person")
+    >>> sizes = oc.t.make_rows_per_unit(*taps.space, edges=[1, 2, 3, 4])
+    >>> sizes(taps), sizes.map(1)
+    ([0, 2, 2], 1)
+    """
+    tables, public = tables_of(input_domain, input_metric), increasing(int, edges=edges)
+    every = placed(len(public) + 1)
+    output = vector(len(public) - 1, norm, Norms(1, 1, 1))
+    return make_answer(tables, nodes.RowsPerUnit(public), output, lambda rows: every(rows)[1:-1])
+
+
 @constructor
 def make_distinct_values(
     input_domain: Domain, input_metric: Metric, by: str | Sequence[str]
@@ -122,7 +167,7 @@ def make_distinct_values(
     >>> bounded = oc.t.make_group_truncate(*bought.space, by="article", groups=4)
     >>> articles = bounded >> oc.t.then_distinct_values("article")
     >>> articles(bought), articles.map(1)
-    (4, 4)
+    (6, 4)
     """
     tables = tables_of(input_domain, input_metric)
     names = names_of("by", tables.schema, by, KEYS)
@@ -519,17 +564,20 @@ def edges_of(
 ) -> tuple[str, tuple[Any, ...]]:
     """Return the name of a column of numbers, and increasing numbers of its type, or raise."""
     name = name_of("column", tables.schema, column, (int, float))
-    kind = tables.schema.kind(name)
-    public = tuple(
-        value_of(kind, **{place: one}) for one in checks.sequence("numbers", **{place: edges})
-    )
+    return name, increasing(tables.schema.kind(name), least, **{place: edges})
+
+
+def increasing(kind: type, least: int = 2, **argument: Any) -> tuple[Any, ...]:
+    """Return increasing public numbers of a type, at least so many; or raise."""
+    ((place, _),) = argument.items()
+    public = tuple(value_of(kind, **{place: one}) for one in checks.sequence("numbers", **argument))
     if not least <= len(public) <= MOST_EDGES:
         raise InvalidValueError(
             f"{place} must have from {least} to {MOST_EDGES} numbers, found {len(public)}"
         )
     if not all(one < other for one, other in pairwise(public)):
         raise InvalidValueError(f"{place} must be increasing numbers")
-    return name, public
+    return public
 
 
 @constructor
@@ -603,6 +651,7 @@ def _next(kind: type, value: Any) -> Any:
 
 then_table_count = _native.to_then(make_table_count)
 then_distinct_units = _native.to_then(make_distinct_units)
+then_rows_per_unit = _native.to_then(make_rows_per_unit)
 then_distinct_values = _native.to_then(make_distinct_values)
 then_table_counts = _native.to_then(make_table_counts)
 then_table_sum = _native.to_then(make_table_sum)

@@ -14,6 +14,9 @@ from .schema import Schema
 from .typed import Node
 
 
+KEY = "fair"  # of hashes, unless another one is given; any text that is not from the data will do
+
+
 class Values(tuple[tuple[Any, ...], ...]):
     """Public tuples. Their hash is computed once, since there may be many."""
 
@@ -70,35 +73,38 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """The first rows of each unit, in the order of ``order_by`` and then of all other columns.
+    """The first rows of each unit, in the order of ``order_by`` and then of hashes.
 
-    Ascending, NULL first. Rows that are equal in all columns are interchangeable.
+    The rows of a unit are numbered in ascending order of all columns, NULL first; rows that are
+    equal in all columns are interchangeable. A hash is the MD5 of the key, the number and the unit.
 
-    :ivar key: if there is one, the rows of a unit are numbered in this order, and those are kept
-        whose numbers have the least MD5 with the key and the unit
+    :ivar key: public text
+    :ivar descending: whether the order of ``order_by`` is reversed, so that NULL is last
     """
 
     of: Relation
     rows: int
+    key: str = KEY
     order_by: tuple[str, ...] = ()
-    key: str | None = None
+    descending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class GroupTruncate:
-    """The first rows of each unit in each of its first groups, in ascending order, NULL first.
+    """Some rows of each unit in each of some of its groups: those with the least hashes.
 
     A group is all rows with the same values in the columns ``by``; NULL is one of the values.
+    Groups, and the rows of a group, are numbered in ascending order, NULL first. A hash is the MD5
+    of the key, the numbers and the unit.
 
-    :ivar key: if there is one, groups and the rows of a group are numbered in this order, and those
-        are kept whose numbers have the least MD5 with the key and the unit
+    :ivar key: public text
     """
 
     of: Relation
     by: tuple[str, ...]
     groups: int
     rows: int
-    key: str | None = None
+    key: str = KEY
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +204,16 @@ class DistinctUnits:
 
 
 @dataclass(frozen=True, slots=True)
+class RowsPerUnit:
+    """The number of units in each bin between edges, by their numbers of rows; see :class:`Bins`.
+
+    :ivar edges: increasing
+    """
+
+    edges: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DistinctValues:
     """The number of different values of columns, over the rows without NULL in them."""
 
@@ -261,4 +277,4 @@ class Bins:
     keys: Values = Values(((),))  # noqa: RUF009
 
 
-Aggregate: TypeAlias = DistinctUnits | DistinctValues | Sums | FoundKeys | Bins
+Aggregate: TypeAlias = DistinctUnits | RowsPerUnit | DistinctValues | Sums | FoundKeys | Bins

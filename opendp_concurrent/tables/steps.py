@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from opendp.domains import atom_domain, vector_domain
-from opendp.measurements import make_laplace
-from opendp.metrics import l1_distance
 from opendp.mod import Domain, Metric, Transformation
 
 from ..arguments import checks
@@ -36,7 +33,6 @@ from .schema import (
 from .table import Table
 from .typed import Node, checked, checked_value
 
-_BITS = 60  # about, of each number of a key
 MOST_ROWS = checks.at_most(2**31 - 1, "a unit has fewer rows")
 
 
@@ -166,8 +162,6 @@ def make_table_select(
 ) -> Transformation:
     """Keep some columns of a table, and the column of the unit.
 
-    A truncation orders rows by all columns that are left, so select those that you need first.
-
     Guarantee: the distance in units does not grow.
 
     Required features: `contrib`, `honest-but-curious`
@@ -202,16 +196,20 @@ def make_truncate(
     per_unit: int,
     order_by: Sequence[str] = (),
     *,
+    descending: bool = False,
+    key: str = nodes.KEY,
     materialize: bool = False,
-    fair: bool | str = False,
 ) -> Transformation:
     """Keep at most so many rows of each unit.
 
-    The first rows are kept, in ascending order of the columns ``order_by`` and then of all others
-    but the unit's, NULL first. So which rows are kept depends on the unit's own rows only, not on
-    those of others or on how they are stored. Answers about columns that come early in the order
-    are biased to small values, if units have more rows than are kept. With ``fair``, all rows of a
-    unit are kept with the same probability over the key, and answers do not lean to one side.
+    The rows are chosen by a hash, so that answers do not lean to small or large values: over the
+    key, all rows of a unit are kept with the same probability. The same key keeps the same rows, in
+    each query and on each engine. With ``order_by``, the first rows in this order are kept, or the
+    last ones; only rows that are equal in these columns are chosen by the hash. Which rows of a
+    unit are kept depends on its own rows only.
+
+    A unit with many rows then has less weight in a mean than it has in the table. To choose the
+    number of rows, see :func:`.make_rows_per_unit`.
 
     Guarantee: the distance in units does not grow, and each unit has at most ``per_unit`` rows.
 
@@ -220,12 +218,11 @@ def make_truncate(
     :param input_domain: of tables
     :param input_metric: units added or removed
     :param per_unit: number of rows
-    :param order_by: names of columns that come first in the order
+    :param order_by: names of columns: keep the rows that are first in ascending order, NULL first
+    :param descending: keep the rows that are last in the order of ``order_by`` instead
+    :param key: a text that the hash depends on. It may be public, but not depend on the data
     :param materialize: store the truncated rows in the engine, once for each invocation, until the
         last handle on them is freed
-    :param fair: choose by a hash with a key: of your own, which may be public but must not depend
-        on the data, or drawn once by OpenDP, if True. The same key keeps the same rows on each
-        engine
     :return: a transformation of tables
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -241,27 +238,17 @@ def make_truncate(
     >>> count(trips), count.map(2)
     (3, 6)
     """
-    tables, key = tables_of(input_domain, input_metric), _key_of(fair=fair)
+    tables, text = tables_of(input_domain, input_metric), str(value_of(str, key=key))
     first = names_of("order_by", tables.schema, order_by, tuple(KINDS), none=True)
+    last = checks.flag(descending=descending)
+    if last and not first:
+        raise InvalidValueError("descending needs the columns of an order: pass order_by")
     return _step(
         tables,
         tables.at_most(per_unit),
-        lambda of: nodes.Truncate(of, per_unit, first, key),
+        lambda of: nodes.Truncate(of, per_unit, text, first, last),
         materialize=materialize,
     )
-
-
-def _key_of(**argument: Any) -> str | None:
-    """Return the key of a choice, drawn by OpenDP if it is True; None without one."""
-    ((name, fair),) = argument.items()
-    if isinstance(fair, str):
-        return str(value_of(str, **argument))
-    if not checks.flag(**{name: fair}):
-        return None
-    noise = make_laplace(
-        vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=2.0**_BITS
-    )
-    return ",".join(map(str, noise([0, 0])))
 
 
 @constructor(groups=MOST_ROWS, rows=MOST_ROWS)
@@ -272,15 +259,15 @@ def make_group_truncate(
     groups: int,
     rows: int = 1,
     *,
+    key: str = nodes.KEY,
     materialize: bool = False,
-    fair: bool | str = False,
 ) -> Transformation:
     """Keep at most so many groups of each unit, and at most so many of its rows in each group.
 
     A group is all rows with the same values in the columns ``by``; NULL is one of the values. The
-    first groups of the unit are kept, and the first rows in each, in ascending order of all columns
-    but the unit's, NULL first. Counts of these groups then have a smaller sensitivity than after
-    :func:`.make_truncate`: in L2, the root of ``groups`` times ``rows``.
+    groups of a unit, and the rows in each, are chosen by a hash, as in :func:`.make_truncate`.
+    Counts of these groups then have a smaller sensitivity than after that: in L2, the root of
+    ``groups`` times ``rows``.
 
     Guarantee: the distance in units does not grow, and each unit has rows in at most ``groups``
     groups, at most ``rows`` in each.
@@ -292,8 +279,8 @@ def make_group_truncate(
     :param by: names of columns of integers, texts, Booleans or dates
     :param groups: number of groups of a unit
     :param rows: number of rows of a unit in a group
+    :param key: as for :func:`.make_truncate`
     :param materialize: as for :func:`.make_truncate`
-    :param fair: as for :func:`.make_truncate`, for groups and for the rows in each
     :return: a transformation of tables
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -302,7 +289,7 @@ def make_group_truncate(
     >>> import duckdb
     >>> connection = duckdb.connect().execute(
     ...     "CREATE TABLE calls AS "
-    ...     "SELECT 1 AS person, range % 5 AS day FROM range(9)"
+    ...     "SELECT 1 AS person, range % 4 AS day FROM range(9)"
     ... )
     >>> calls = oc.tables.scan(connection, "calls", {"person": int, "day": int}, "person")
     >>> bounded = oc.t.make_group_truncate(*calls.space, by="day", groups=4)
@@ -310,13 +297,13 @@ def make_group_truncate(
     >>> counts(calls), counts.map(1)
     ([1, 1, 1, 1, 0], 2.0)
     """
-    tables = tables_of(input_domain, input_metric)
-    names, key = names_of("by", tables.schema, by, KEYS), _key_of(fair=fair)
+    tables, text = tables_of(input_domain, input_metric), str(value_of(str, key=key))
+    names = names_of("by", tables.schema, by, KEYS)
     bound = GroupBound(frozenset(names), groups, rows)
     return _step(
         tables,
         tables.at_most(groups * rows, bound),
-        lambda of: nodes.GroupTruncate(of, names, groups, rows, key),
+        lambda of: nodes.GroupTruncate(of, names, groups, rows, text),
         materialize=materialize,
     )
 

@@ -47,6 +47,7 @@ def context(visits, loss=None, unit=ONE, **keywords):
 
 ANSWERS = {
     "count": (lambda query: query.count(), 60),
+    "rows per unit": (lambda query: query.rows_per_unit([1, 3, 4, 9]), [0, 20, 0]),
     "distinct units": (lambda query: query.distinct_units(), 20),
     "counts": (lambda query: query.counts("zone", ZONES), [30, 30, 0]),
     "two columns": (
@@ -66,8 +67,8 @@ ANSWERS = {
         [30, 30],
     ),
     "groups": (
-        lambda query: query.group_truncate("week", 2).counts("week", range(4)),
-        [20] * 2 + [0] * 2,
+        lambda query: query.group_truncate("week", 3).counts("week", range(4)),
+        [20] * 3 + [0],
     ),
     "a norm": (lambda query: query.counts("zone", ZONES, norm="l1"), [30, 30, 0]),
 }
@@ -76,7 +77,7 @@ ANSWERS = {
 @pytest.mark.parametrize("name", ANSWERS)
 def test_answers_are_those_of_the_table(visits, name):
     ask, expected = ANSWERS[name]
-    query = ask(context(visits).query(epsilon=1e10).truncate(3))
+    query = ask(context(visits).query(epsilon=1e10).truncate(3, ["week"]))
     assert type(query) is TableAnswerQuery
     assert query.laplace(scale=EXACT).release() == expected
     assert query.laplace().release() == expected
@@ -295,7 +296,7 @@ def test_each_mechanism_is_launched_within_the_loss_of_the_query(visits, launch)
 
 def test_linear_queries_are_asked_of_counts(visits):
     open_ = context(visits, dp.loss_of(rho=1e9))
-    counts = open_.query(rho=1e9).truncate(3).counts("week", range(4))
+    counts = open_.query(rho=1e9).truncate(3, ["week"]).counts("week", range(4))
     answers = counts.projected_queries(ZCDP, 3, [1e7, 1e7], universe=range(4)).release()
     assert answers([[1.0, 1.0, 0.0, 0.0]])[0] == pytest.approx(40, abs=1)
     assert answers([[1.0, 1.0, 1.0, 1.0]])[0] == pytest.approx(60, abs=1)
@@ -346,7 +347,7 @@ def test_a_ledger_keeps_the_charges(visits, tmp_path):
 @pytest.mark.parametrize("library", ["polars", "pandas"])
 def test_frames_have_keys_values_and_accuracy(visits, library):
     pytest.importorskip(library)
-    query = context(visits).query(epsilon=1e10).truncate(3)
+    query = context(visits).query(epsilon=1e10).truncate(3, ["week"])
     frame = query.counts(["zone", "week"], [("a", 0), ("c", 1)]).laplace().release(frame=library)
     assert list(frame.columns) == ["zone", "week", "value", "accuracy"]
     assert frame["week"].to_list() == [0, 1]

@@ -1214,9 +1214,17 @@ maker(
     columns=({"long": oc.tables.col("hours") > 1.0}, "mapping"),
 )
 maker("table_select", BOUNDED, 1, asked_table, columns=(["zone"], COLUMNS))
-FAIR = {"fair": (False, "flag or text")}
-maker("truncate", BOUNDED, 1, asked_table, order_by=(["zone"], COLUMNS + " or sequence"), **FAIR)
-maker("group_truncate", BOUNDED, 1, asked_table, **FAIR)
+HASHED = {"key": ("a key", "text")}
+maker(
+    "truncate",
+    BOUNDED,
+    1,
+    asked_table,
+    order_by=(["zone"], COLUMNS),
+    descending=(True, "flag"),
+    **HASHED,
+)
+maker("group_truncate", BOUNDED, 1, asked_table, **HASHED)
 maker(
     "public_join",
     BOUNDED,
@@ -1238,6 +1246,14 @@ maker(
 )
 maker("table_count", BOUNDED, 1, asked_table)
 maker("distinct_units", BOUNDED, 1, asked_table)
+maker(
+    "rows_per_unit",
+    BOUNDED,
+    1,
+    asked_table,
+    edges=([1, 2, 3], "list of integer"),
+    norm=("l1", "nothing hostile"),
+)
 maker("distinct_values", BOUNDED, 1, asked_table)
 GROUPS = {"by": ("zone", COLUMNS), "keys": (["a"], "list of text")}
 VALUE = {

@@ -19,6 +19,7 @@ KEYS = ["a", "b", "c"]
 AGGREGATES: dict[str, dict[str, Any]] = {
     "table_count": {},
     "distinct_units": {},
+    "rows_per_unit": {"edges": [1, 2, 3, 5]},
     "distinct_values": {"by": "zone"},
     "table_counts": {"by": "zone", "keys": KEYS},
     "table_sum": {"column": "hours", "bounds": (0.0, 2.0), "quantum": 0.5},

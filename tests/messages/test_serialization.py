@@ -216,7 +216,7 @@ MADE = {
         cut() >> oc.t.then_table_prefixes("age", [0, 9, 18]) >> dp.m.then_laplace(1.0)
     ),
     "table values": lambda: (
-        (table() >> oc.t.then_truncate(2, fair="a key") >> oc.t.then_distinct_values("zone"))
+        (table() >> oc.t.then_truncate(2, key="a key") >> oc.t.then_distinct_values("zone"))
         >> dp.m.then_laplace(1.0)
     ),
     "table answers": lambda: (
@@ -231,6 +231,9 @@ MADE = {
         cut()
         >> oc.t.then_quantile_scores("age", [0, 9], 0.5)
         >> dp.m.then_noisy_max(PURE, 4.0, negate=True)
+    ),
+    "rows per unit": lambda: (
+        table() >> oc.t.then_rows_per_unit([1, 2, 9]) >> dp.m.then_laplace(1.0)
     ),
     "units": lambda: table() >> oc.t.then_distinct_units() >> dp.m.then_laplace(1.0),
     "individual": lambda: oc.m.make_individual_filter(*SPACE, ZCDP, 0.5),

@@ -16,6 +16,8 @@ import opendp.prelude as dp
 import opendp_concurrent as oc
 from opendp_concurrent.measurements.key_noise import key_noise
 
+from .reference import hashed
+
 PAGE = Path(__file__).parents[2] / "docs" / "everyday.rst"
 LINE = re.compile(r"^   \* - ([a-z ]+)\n     - ``(\(?(?:few|rows|private)\..+)``$", re.MULTILINE)
 NAMES = ("tailnum", "carrier", "origin", "dest", "distance", "air_time", "dep_delay", "arr_delay")
@@ -116,7 +118,11 @@ class Flights:
         own = defaultdict(set)
         for row in self.rows:
             own[row[0]].add(row[3])
-        units = Counter(dest for dests in own.values() for dest in sorted(dests)[:KEPT])
+        units = Counter(
+            dest
+            for plane, dests in own.items()
+            for _, dest in hashed(sorted(dests), "fair", plane)[:KEPT]
+        )
         noise = key_noise(PRIVATE, KEPT)
         assert noise.scale < 0.2501
         users = noise.users

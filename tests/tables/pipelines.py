@@ -31,7 +31,7 @@ VALUES: dict[type, tuple[Any, ...]] = {
         *(datetime(2024, 2, 29, 13, 14, 15, 123457), datetime.max),
     ),
 }
-FAIR = st.sampled_from([False, "key", "é'|"])
+TEXTS_OF_HASHES = st.sampled_from(["fair", "key", "é'|"])
 STATISTICS = ("count", "sum", "mean", "variance", "stdev")
 NORMS = st.sampled_from(["l1", "l2", "linf"])
 NAMES = ("age", "Region", "per son", 'quo"te', "back`tick", "a'b", "select", "c0", "t", "k0")
@@ -233,12 +233,13 @@ def steps(draw, schema, unit):
     if name == "truncate":
         order = draw(st.one_of(st.just([]), columns_of(list(schema), 2)))
         rows = {"per_unit": draw(st.integers(1, 3)), "order_by": order}
-        return (name, {**rows, "fair": draw(FAIR)}), schema
+        rows["descending"] = bool(order) and draw(st.booleans())
+        return (name, {**rows, "key": draw(TEXTS_OF_HASHES)}), schema
     by = draw(columns_of(keyed(schema), 2))
     if name == "group_truncate":
         count = st.integers(1, 3)
         numbers = {"groups": draw(count), "rows": draw(count)}
-        return (name, {"by": by, **numbers, "fair": draw(FAIR)}), schema
+        return (name, {"by": by, **numbers, "key": draw(TEXTS_OF_HASHES)}), schema
     fresh = [one for one in NAMES if one.casefold() not in {name.casefold() for name in schema}]
     kinds = st.sampled_from(list(VALUES))
     added = {one: draw(kinds) for one in draw(columns_of(fresh, 2))}
@@ -270,13 +271,16 @@ def answers(draw, schema, numbers):
 @st.composite
 def aggregates(draw, schema):
     numbers = [name for name, kind in schema.items() if kind in (int, float)]
-    names = ["table_count", "distinct_units", "table_counts", "distinct_values"]
+    names = ["table_count", "distinct_units", "table_counts", "distinct_values", "rows_per_unit"]
     if numbers:
         names += ["table_sum", "table_sums", "table_histogram", "quantile_scores"] * 2
         names += ["table_moments", "table_prefixes", "table_answers"] * 2
     name = draw(st.sampled_from(names))
     if name in ("table_count", "distinct_units"):
         return name, {}
+    if name == "rows_per_unit":
+        sizes = st.lists(st.integers(-1, 5), min_size=2, max_size=6, unique=True)
+        return name, {"edges": sorted(draw(sizes))}
     if name == "distinct_values":
         return name, {"by": draw(columns_of(keyed(schema), 2))}
     arguments: dict[str, Any] = {}
@@ -337,6 +341,6 @@ def pipelines(draw, schema, unit, most=4):
         parts.append(part)
     aggregate = draw(aggregates(schema))
     bounded = any(name in ("truncate", "group_truncate") for name, _ in parts)
-    if not bounded and aggregate[0] != "distinct_units":
+    if not bounded and aggregate[0] not in ("distinct_units", "rows_per_unit"):
         parts.append(("truncate", {"per_unit": draw(st.integers(1, 4))}))
     return Pipeline([*parts, aggregate])

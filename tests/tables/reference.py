@@ -193,32 +193,36 @@ def hash_of(key, numbers, unit):
     return md5("|".join(parts).encode()).hexdigest()
 
 
-def chosen(found, count, fair, unit, before=()):
-    """The first of what is sorted, or those whose numbers have the least hashes."""
-    if not fair:
-        return list(enumerate(found, 1))[:count]
-    rank = lambda one: (hash_of(fair, (*before, one[0]), (unit,)), one[0])  # noqa: E731
-    return sorted(enumerate(found, 1), key=rank)[:count]
+def hashed(found, key, unit, before=()):
+    """What is sorted, with its numbers, in the order of hashes."""
+    rank = lambda one: (hash_of(key, (*before, one[0]), (unit,)), one[0])  # noqa: E731
+    return sorted(enumerate(found, 1), key=rank)
 
 
-def truncate(rows, unit, per_unit, order_by=(), fair=False):
+def truncate(rows, unit, per_unit, order_by=(), descending=False, key="fair"):
     kept = []
     for value, own in by_unit(rows, unit).items():
-        order = [*order_by, *(name for name in own[0] if name not in order_by)]
-        found = sorted(own, key=lambda row: key_of(row, order))
-        kept += [row for _, row in chosen(found, per_unit, fair, value)]
+        numbered = sorted(own, key=lambda row: key_of(row, list(row)))
+        found = [row for _, row in hashed(numbered, key, value)]
+        found.sort(key=lambda row: key_of(row, order_by), reverse=descending)  # stable
+        kept += found[:per_unit]
     return kept
 
 
-def group_truncate(rows, unit, by, groups, rows_each, fair=False):
+def group_truncate(rows, unit, by, groups, rows_each, key="fair"):
     kept = []
     for value, own in by_unit(rows, unit).items():
         distinct = sorted({key_of(row, by) for row in own})
-        for number, group in chosen(distinct, groups, fair, value):
+        for number, group in hashed(distinct, key, value)[:groups]:
             members = [row for row in own if key_of(row, by) == group]
             found = sorted(members, key=lambda row: key_of(row, list(row)))
-            kept += [row for _, row in chosen(found, rows_each, fair, value, (number,))]
+            kept += [row for _, row in hashed(found, key, value, (number,))[:rows_each]]
     return kept
+
+
+def rows_per_unit(rows, unit, edges):
+    sizes = [len(own) for own in by_unit(rows, unit).values()]
+    return [sum(low <= one < high for one in sizes) for low, high in pairwise(edges)]
 
 
 def public_join(rows, unit, on, schema, partners):

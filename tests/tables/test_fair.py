@@ -1,4 +1,4 @@
-"""A fair truncation keeps each row of a unit with the same probability over its key."""
+"""A truncation keeps each row of a unit with the same probability over its key."""
 
 from collections import Counter
 
@@ -6,6 +6,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.tables.aggregates import ROWS
 
 from .pipelines import Data
 from .reference import truncate
@@ -23,48 +24,74 @@ def counted(table, step):
     return counts(table)
 
 
+def mean(counts):
+    return sum(amount * number for amount, number in enumerate(counts)) / sum(counts)
+
+
 def test_a_value_with_nine_copies_is_kept_nine_times_of_ten(on_duckdb):
     rows = [(p, amount, "a") for p in range(100) for amount in [1] * 9 + [2]]
-    found = counted(load(on_duckdb, rows), oc.t.then_truncate(1, fair="a key"))
+    found = counted(load(on_duckdb, rows), oc.t.then_truncate(1, key="a key"))
     assert sum(found) == 100
     assert 76 <= found[1] < 100  # 90, and 14 is 4.5 standard deviations
 
 
 def test_amounts_do_not_lean_to_one_side(on_duckdb):
+    """The first rows in the order of the columns were kept: a mean of 3.0."""
     rows = [(p, amount, "a") for p in range(100) for amount in range(1, 21)]
     table = load(on_duckdb, rows)
-    fair = counted(table, oc.t.then_truncate(5, fair=True))
-    first = counted(table, oc.t.then_truncate(5))
-    mean = lambda counts: sum(a * n for a, n in enumerate(counts)) / sum(counts)  # noqa: E731
-    assert mean(first) == 3.0
-    assert abs(mean(fair) - 10.5) < 1.5  # 6.5 standard deviations
+    assert abs(mean(counted(table, oc.t.then_truncate(5))) - 10.5) < 1.5  # 6.5 deviations
+    assert mean(counted(table, oc.t.then_truncate(5, ["amount"]))) == 3.0
+    assert mean(counted(table, oc.t.then_truncate(5, "amount", descending=True))) == 18.0
+
+
+def test_rows_that_are_equal_in_the_order_are_chosen_fairly(on_duckdb):
+    rows = [(p, amount, "ab"[amount % 2]) for p in range(100) for amount in range(1, 21)]
+    found = counted(load(on_duckdb, rows), oc.t.then_truncate(5, ["zone"]))
+    assert found[1::2] == [0] * 10
+    assert abs(mean(found) - 11.0) < 1.5  # of 2, 4, ..., 20
 
 
 def test_groups_are_chosen_fairly(on_duckdb):
     rows = [(p, amount, "a") for p in range(100) for amount in range(4) for _ in range(2)]
-    found = counted(load(on_duckdb, rows), oc.t.then_group_truncate("amount", groups=1, fair="k"))
+    found = counted(load(on_duckdb, rows), oc.t.then_group_truncate("amount", groups=1))
     assert sum(found) == 100
     assert all(6 <= one <= 44 for one in found[:4])
 
 
-def test_the_same_key_keeps_the_same_rows_on_each_engine(engine):
+def test_the_same_rows_are_kept_on_each_engine(engine):
     rows = [(p, (p * amount) % 21, "ab"[p % 2]) for p in range(40) for amount in range(9)]
-    found = counted(load(engine, rows), oc.t.then_truncate(2, fair="shared"))
-    named = [dict(zip(SCHEMA, one, strict=True)) for one in rows]
-    kept = Counter(one["amount"] for one in truncate(named, "person", 2, fair="shared"))
-    assert found == [kept[amount] for amount in range(21)]
+    table, named = load(engine, rows), [dict(zip(SCHEMA, one, strict=True)) for one in rows]
+    for given in ({}, {"key": "mine"}, {"order_by": ["zone", "amount"], "descending": True}):
+        kept = Counter(one["amount"] for one in truncate(named, "person", 2, **given))
+        assert counted(table, oc.t.then_truncate(2, **given)) == [kept[one] for one in range(21)]
 
 
-def test_keys_are_drawn_anew(on_duckdb):
-    table = load(on_duckdb, [(p, amount, "a") for p in range(30) for amount in range(20)])
-    drawn = [tuple(counted(table, oc.t.then_truncate(1, fair=True))) for _ in range(3)]
-    assert len(set(drawn)) == 3
-    step = oc.t.then_truncate(1, fair="mine")
-    assert len({tuple(counted(table, step)) for _ in range(3)}) == 1
+def test_nothing_is_first_or_last_without_an_order(engine):
+    """NULL is first, and last if the order is reversed."""
+    rows = [(1, amount, zone) for amount, zone in ((None, "b"), (3, None), (7, "a"))]
+    table = load(engine, rows)
+    first, last = (
+        oc.t.then_truncate(1, ["amount"], descending=descending) for descending in (False, True)
+    )
+    assert counted(table, first) == [0] * 21
+    assert counted(table, last)[7] == 1
+    with pytest.raises(InvalidValueError, match="order_by"):
+        oc.t.make_truncate(*table.space, 1, descending=True)
 
 
-@pytest.mark.parametrize("fair", [1, None, b"key", "nul\0"])
-def test_other_keys_are_refused(on_duckdb, fair):
+@pytest.mark.parametrize("key", [1, None, True, b"key", "nul\0"])
+def test_other_keys_are_refused(on_duckdb, key):
     table = on_duckdb.load(Data(SCHEMA, "person", []))
-    with pytest.raises((InvalidTypeError, InvalidValueError), match="fair"):
-        oc.t.make_truncate(*table.space, 1, fair=fair)
+    for make, given in ((oc.t.make_truncate, [1]), (oc.t.make_group_truncate, ["zone", 1])):
+        with pytest.raises((InvalidTypeError, InvalidValueError), match="key"):
+            make(*table.space, *given, key=key)
+
+
+def test_units_are_counted_by_their_rows(engine):
+    rows = [(p, amount, "a") for p in range(12) for amount in range(1 + p % 6)]
+    table = load(engine, rows)
+    sizes = table.space >> oc.t.then_rows_per_unit([1, 2, 4, 6, 50], norm="l2")
+    assert (sizes(table), sizes.map(3)) == ([2, 4, 4, 2], 3.0)
+    whole = table.space >> oc.t.then_rows_per_unit()
+    assert whole(table)[:4] == [2, 2, 4, 4]
+    assert len(whole(table)) == len(ROWS) - 1

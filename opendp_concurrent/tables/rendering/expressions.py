@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from .dialects import exp as exp
@@ -120,9 +120,17 @@ def clamped(own: Any, low: Any, high: Any) -> Any:
     return case([(compare(own, "<=", low), low), (compare(own, ">=", high), high)], own)
 
 
-def window(function: Any, by: list[str], order: list[str]) -> Any:
-    """Return a function over the rows that are equal in ``by``; the order is never empty."""
-    ordered = [exp.Ordered(this=column(name), desc=False, nulls_first=True) for name in order or by]
+def window(
+    function: Any, by: list[str], order: list[str], falling: Collection[str] = ()
+) -> Any:
+    """Return a function over the rows that are equal in ``by``; the order is never empty.
+
+    :param falling: the columns of the order that fall, with NULL at the end
+    """
+    ordered = [
+        exp.Ordered(this=column(name), desc=name in falling, nulls_first=name not in falling)
+        for name in order or by
+    ]
     return exp.Window(
         this=function,
         partition_by=[column(name) for name in by],

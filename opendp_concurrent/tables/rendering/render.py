@@ -167,12 +167,12 @@ class Renderer:
 
     def _truncate(self, relation: nodes.Truncate, of: Query) -> Any:
         first, unit = of.short(relation.order_by), of.unit
-        rest = [one for one in of.names.values() if one not in first and one not in unit]
-        number = sql.window(exp.RowNumber(), unit, [*first, *rest])
+        rest = [one for one in of.names.values() if one not in unit]
+        number = sql.window(exp.RowNumber(), unit, rest)
         numbered = sql.select([*of.columns, exp.alias_(number, "r")], of.tree)
-        if relation.key is not None:
-            again = {"r": sql.window(exp.RowNumber(), unit, ["h", "r"])}
-            numbered = self._rehashed(numbered, of, relation.key, {"h": ("r",)}, again)
+        falling = first if relation.descending else ()
+        again = {"r": sql.window(exp.RowNumber(), unit, [*first, "h", "r"], falling)}
+        numbered = self._rehashed(numbered, of, relation.key, {"h": ("r",)}, again)
         return sql.select(of.columns, numbered, sql.at_most("r", relation.rows))
 
     def _group_truncate(self, relation: nodes.GroupTruncate, of: Query) -> Any:
@@ -182,13 +182,12 @@ class Renderer:
         row = sql.window(exp.RowNumber(), [*unit, *by], rest)
         numbers = [exp.alias_(group, "g"), exp.alias_(row, "r")]
         numbered = sql.select([*of.columns, *numbers], of.tree)
-        if relation.key is not None:
-            again = {
-                "g": sql.window(exp.DenseRank(), unit, ["hg", "g"]),
-                "r": sql.window(exp.RowNumber(), [*unit, *by], ["hr", "r"]),
-            }
-            hashes = {"hg": ("g",), "hr": ("g", "r")}
-            numbered = self._rehashed(numbered, of, relation.key, hashes, again)
+        again = {
+            "g": sql.window(exp.DenseRank(), unit, ["hg", "g"]),
+            "r": sql.window(exp.RowNumber(), [*unit, *by], ["hr", "r"]),
+        }
+        hashes = {"hg": ("g",), "hr": ("g", "r")}
+        numbered = self._rehashed(numbered, of, relation.key, hashes, again)
         both = sql.conjunction(sql.at_most("g", relation.groups), sql.at_most("r", relation.rows))
         return sql.select(of.columns, numbered, both)
 
@@ -263,6 +262,11 @@ class Renderer:
     def _aggregate(self, one: nodes.Aggregate, rows: Query) -> Any:
         if isinstance(one, nodes.DistinctUnits):
             return self._distinct(rows.tree, rows.unit)
+        if isinstance(one, nodes.RowsPerUnit):
+            unit = list(map(sql.column, rows.unit))
+            number = exp.alias_(exp.Count(this=exp.Star()), "n")
+            sizes = sql.select([*unit, number], rows.tree).group_by(*unit, copy=False)
+            return Search(self._dialect, self._array, sizes, [], "n", int, one.edges).counted()
         if isinstance(one, nodes.DistinctValues):
             return self._distinct(rows.tree, rows.short(one.by))
         if isinstance(one, nodes.FoundKeys):
