@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from fractions import Fraction
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -21,6 +22,7 @@ from opendp.accuracy import (
 from ..arguments.checks import shown
 from ..errors import InvalidValueError
 from ..tables.moments import Estimate
+from ..tables.schema import Decimal, Type, in_unit
 
 LIBRARIES = ("polars", "pandas")
 VALUE, ACCURACY, LOWER, UPPER = "value", "accuracy", "lower", "upper"
@@ -77,17 +79,28 @@ class Labels:
 
     :ivar columns: names and types of the keys
     :ivar keys: one for each integer, with a value for each column
-    :ivar quantum: what an integer counts; None for rows, units and integer sums
+    :ivar value: type of the answers
+    :ivar unit: what an integer counts, in the unit of the column: a quantum, the last digit of a
+        decimal, or 1
     :ivar read: how integers and their noise are read as statistics, by name; the name is empty if
         there is only one. None for plain integers
     :ivar shares: names of the parts of a statistic, and the share of the loss that each takes
     """
 
-    columns: tuple[tuple[str, type], ...] = ()
+    columns: tuple[tuple[str, Type], ...] = ()
     keys: Sequence[tuple[Any, ...]] = ((),)
-    quantum: float | None = None
+    value: Type = int
+    unit: Fraction = Fraction(1)
     read: Read | None = None
     shares: tuple[tuple[str, float], ...] = ()
+
+    def number(self, steps: int) -> Any:
+        """Return an integer of the answer as a number in the unit of the column."""
+        return float(steps * self.unit) if self.value is float else in_unit(self.value, steps)
+
+    def numbers(self, values: Any) -> Any:
+        """Return an answer in the unit of the column: a number, or a list of them by key."""
+        return list(map(self.number, values)) if self.columns else self.number(values)
 
     def frame(self, library: Any, values: Any, noise: Noise | None) -> Any:
         """Return the frame of a noisy answer.
@@ -96,7 +109,7 @@ class Labels:
         :param values: the integers; one integer, if there are no keys
         :param noise: in each integer; None for keys only
         """
-        columns: dict[str, tuple[type, list[Any]]] = {
+        columns: dict[str, tuple[Type, list[Any]]] = {
             name: (kind, [key[place] for key in self.keys])
             for place, (name, kind) in enumerate(self.columns)
         }
@@ -107,10 +120,8 @@ class Labels:
                     columns[_column(name, end)] = float, numbers
         elif noise is not None:
             integers = values if self.columns else [values]
-            unit = 1 if self.quantum is None else self.quantum
-            kind = int if self.quantum is None else float
-            columns[VALUE] = kind, [unit * one for one in integers]
-            columns[ACCURACY] = float, [unit * noise.accuracy()] * len(integers)
+            columns[VALUE] = self.value, list(map(self.number, integers))
+            columns[ACCURACY] = float, [float(self.unit) * noise.accuracy()] * len(integers)
         if library.__name__ == "pandas":
             return library.DataFrame({name: column for name, (_, column) in columns.items()})
         types = {
@@ -121,7 +132,10 @@ class Labels:
             date: library.Date,
             datetime: library.Datetime("us"),
         }
-        schema = {name: types[kind] for name, (kind, _) in columns.items()}
+        schema = {
+            name: library.Decimal(38, kind.scale) if isinstance(kind, Decimal) else types[kind]
+            for name, (kind, _) in columns.items()
+        }
         return library.DataFrame({name: column for name, (_, column) in columns.items()}, schema)
 
     def check(self, names: Sequence[str] = ("",)) -> None:

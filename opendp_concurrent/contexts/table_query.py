@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, wraps
 from itertools import pairwise
+from math import inf
 from typing import Any
 
 from opendp.context import PartialChain
@@ -16,6 +17,7 @@ from opendp.mod import Measure, Transformation
 from ..arguments import checks
 from ..combinators.cast import cast
 from ..errors import InvalidTypeError, InvalidValueError
+from ..errors.data import TooFewRowsError
 from ..native.attributes import query_parts
 from ..tables import aggregates, steps
 from ..tables.domain import tables_of
@@ -24,8 +26,18 @@ from ..tables.joint import Answer, Joint, then_table_answers, then_table_prefixe
 from ..tables.kind import TABLES
 from ..tables.moments import Estimate, Statistic
 from ..tables.plan import KEY
-from ..tables.prefixes import powers_of_two, strategy_for
-from ..tables.schema import KEYS, Schema, keys_of, name_of, names_of
+from ..tables.prefixes import bounds_of, powers_of_two, spaced, strategy_for
+from ..tables.schema import (
+    KEYS,
+    LARGEST,
+    Schema,
+    Type,
+    in_unit,
+    keys_of,
+    name_of,
+    names_of,
+    value_of,
+)
 from ..types import Data
 from .answers import ACCURACIES, Labels, Noise, library_of
 from .query import ConcurrentQuery
@@ -213,10 +225,10 @@ class TableQuery(ConcurrentQuery):
     def sum(
         self, column: str, bounds: tuple[float, float], quantum: float | None = None
     ) -> TableAnswerQuery:
-        """Sum a column; see :func:`.make_table_sum`. A frame has the sum, not the quanta."""
+        """Sum a column; see :func:`.make_table_sum`. The answer is in the unit of the column."""
         return self._answer(
             lambda _: aggregates.then_table_sum(column, bounds, quantum),
-            Labels(quantum=quantum),
+            self._of_sum(Labels(), column, quantum),
             spec=Answer("sum", column, bounds, quantum),
         )
 
@@ -230,7 +242,7 @@ class TableQuery(ConcurrentQuery):
         *,
         norm: str | None = None,
     ) -> TableAnswerQuery:
-        """Sum a column for each public key; see :func:`.make_table_sums`.
+        """Sum a column for each public key; see :func:`.make_table_sums` and :meth:`sum`.
 
         :param norm: if left out, that of the noise that follows
         """
@@ -239,7 +251,7 @@ class TableQuery(ConcurrentQuery):
             lambda chosen: aggregates.then_table_sums(
                 names, public, column, bounds, quantum, norm=chosen
             ),
-            replace(labels, quantum=quantum),
+            self._of_sum(labels, column, quantum),
             norm,
             Answer("sum", column, bounds, quantum),
         )
@@ -306,9 +318,7 @@ class TableQuery(ConcurrentQuery):
 
         :param norm: if left out, that of the noise that follows
         """
-        public = checks.sequence("numbers", edges=edges)
-        name = name_of("column", self._schema(), column, (int, float))
-        kind = self._schema().kind(name)
+        name, kind, public = self._numbers(column, edges=edges)
         names, plain, keyed = self._keyed_or_one(by, keys)
         columns = (*keyed.columns, ("from", kind), ("below", kind))
         labels = Labels(columns, [(*key, *ends) for key in keyed.keys for ends in pairwise(public)])
@@ -322,9 +332,8 @@ class TableQuery(ConcurrentQuery):
         self, column: str, candidates: Sequence[float], alpha: float
     ) -> TableAnswerQuery:
         """Score candidates for a quantile; see :func:`.make_quantile_scores`."""
-        public = checks.sequence("numbers", candidates=candidates)
-        name = name_of("column", self._schema(), column, (int, float))
-        labels = Labels((("candidate", self._schema().kind(name)),), [(one,) for one in public])
+        name, kind, public = self._numbers(column, candidates=candidates)
+        labels = Labels((("candidate", kind),), [(one,) for one in public])
         return self._answer(
             lambda _: aggregates.then_quantile_scores(name, public, alpha), labels, "linf"
         )
@@ -342,12 +351,18 @@ class TableQuery(ConcurrentQuery):
     ) -> Any:
         """Return one of the candidates, near a quantile.
 
-        Without keys, it is chosen by a noisy maximum; see :func:`.make_quantile_scores` and
-        :func:`opendp.measurements.make_noisy_max`. With keys, or if an interval is wanted, end the
-        query with ``laplace()`` or ``gaussian()``: the answer is an :class:`.Estimate`, one for
-        each key, whose value is the last candidate below which at most a share ``alpha`` of the
-        rows is, with an interval. All come from one release; see :func:`.make_table_prefixes`.
+        Two candidates are taken for bounds: the candidates are then at most 250 numbers from one
+        to the other, evenly spaced, and the answer has an interval. Integers and decimals are all
+        candidates, if they are at most 250.
 
+        With more candidates and without keys, it is chosen by a noisy maximum; see
+        :func:`.make_quantile_scores` and :func:`opendp.measurements.make_noisy_max`. With keys, or
+        for an interval, end the query with ``laplace()`` or ``gaussian()``: the answer is an
+        :class:`.Estimate`, one for each key, whose value is the last candidate below which at most
+        a share ``alpha`` of the rows is, with an interval. All come from one release; see
+        :func:`.make_table_prefixes`.
+
+        :param candidates: increasing numbers of the column's type; or a lower and an upper bound
         :param alpha: which quantile, in [0, 1]
         :param by: names of columns
         :param keys: distinct values of these columns
@@ -355,20 +370,24 @@ class TableQuery(ConcurrentQuery):
             query if left out
         :param norm: with keys only; if left out, that of the noise that follows
         """
-        prefixes = partial(self._prefixes, column, candidates, alpha, by, keys, norm)
+        name, kind, public = self._numbers(column, candidates=candidates)
+        between = len(public) == 2
+        if between:
+            public = spaced(kind, candidates=public)
+        prefixes = partial(self._prefixes, name, public, alpha, by, keys, norm)
         if by is not None or keys is not None:
             return prefixes()
-        scores, measure = self.quantile_scores(column, candidates, alpha), self._measure_of_noise()
-        public = [one for (one,) in scores._labels.keys]
+        if between and scale is None:
+            return self._quantile(self._with_noise(prefixes()), prefixes)
+        scores, measure = self.quantile_scores(name, public, alpha), self._measure_of_noise()
 
         def noisy(scale: float) -> Any:
             return query_parts(scores).chain >> then_noisy_max(measure, scale, negate=True)
 
         chain = PartialChain(noisy) if scale is None else noisy(scale)
-        made = self.new_with(chain=chain, wrap_release=lambda place: public[place])
-        chosen = TableQuantileQuery(*query_parts(made))
-        chosen._prefixes = prefixes
-        return chosen
+        return self._quantile(
+            self.new_with(chain=chain, wrap_release=lambda place: public[place]), prefixes
+        )
 
     def median(
         self,
@@ -408,32 +427,52 @@ class TableQuery(ConcurrentQuery):
         return self.quantile(column, candidates, 1.0 - share, by, keys)
 
     def bounds(
-        self, column: str, share: float = 0.01, exponents: Sequence[int] = range(-10, 41)
-    ) -> ConcurrentQuery:
+        self,
+        column: str,
+        share: float = 0.01,
+        exponents: Sequence[int] = range(-10, 41),
+        *,
+        alpha: float = 0.001,
+    ) -> TableBoundsQuery:
         """Return bounds for a sum or mean from the data: powers of 2, or 0, with either sign.
 
-        About at most the share of the rows is below the lower bound, and as many are above the
-        upper one. This is one release of :func:`.make_table_prefixes`, whose noise and price are
-        those of a histogram: Laplace noise, or Gaussian noise under zCDP.
+        Noisy counts between these numbers are one release of :func:`.make_table_histogram`, with
+        Laplace noise, or Gaussian noise under zCDP. A count that noise alone may be is taken for
+        0. At most about the share of the other rows is below the lower bound, and as many are
+        above the upper one. If no count is left, there are too few rows to tell, which is an error.
 
         :param share: of the rows that each bound may cut off
-        :param exponents: of the powers; those below 0 are left out for integers
+        :param exponents: of the powers; a power that the column's type does not have, such as 1/2
+            of integers, is left out
+        :param alpha: probability that a count of no rows is not taken for 0
+        :raises TooFewRowsError: by ``release``, after the charge
         """
         name = name_of("column", self._schema(), column, (int, float))
-        kind, part = self._schema().kind(name), checks.probability(share=share)
+        kind, part = self._schema().type_of(name), checks.probability(share=share)
         if not part < 0.5:
             raise InvalidValueError(f"share ({part}) must be below 0.5, or no value is left")
+        failing = checks.positive(alpha=checks.probability(alpha=alpha))
         cuts = powers_of_two(kind, exponents=exponents)
-        gaussian = self._measure_of_noise() != max_divergence()
-        strategy = strategy_for(len(cuts) + 1, "l2" if gaussian else "l1")
-        prefixes = self._answer(
-            lambda chosen: then_table_prefixes(name, cuts, norm=chosen), Labels(), None
+        end = inf if kind is float else in_unit(kind, LARGEST)
+        counts = self._answer(
+            lambda chosen: aggregates.then_table_histogram(name, [-end, *cuts, end], norm=chosen),
+            Labels(),
+            None,
         )
-        noisy = prefixes.gaussian() if gaussian else prefixes.laplace()
-        return self.new_with(
-            chain=query_parts(noisy).chain,
-            wrap_release=lambda values: strategy.between(values, cuts, part),
-        )
+        accuracy = ACCURACIES[self._noise_of_measure()]
+        noisy = self._with_noise(counts)
+        found = TableBoundsQuery(*query_parts(self.new_with(chain=query_parts(noisy).chain)))
+
+        def read(values: Sequence[int], scale: float) -> tuple[Any, Any]:
+            # noise is above the threshold in one of the counts with at most this probability
+            threshold = accuracy(scale, min(1.0, 2 * failing / len(values)))
+            ends = bounds_of(values, cuts, threshold, part)
+            if ends is None:
+                raise TooFewRowsError(threshold, failing)
+            return ends
+
+        found._read = read
+        return found
 
     def top(self, count: int, by: str | Sequence[str], keys: Sequence[Any]) -> ConcurrentQuery:
         """Return the public keys with the most rows, the largest first.
@@ -459,6 +498,23 @@ class TableQuery(ConcurrentQuery):
         """Return zCDP if the loss of the query is one, else pure DP."""
         zcdp = zero_concentrated_divergence()
         return zcdp if self._output_measure in (zcdp, approximate(zcdp)) else max_divergence()
+
+    def _with_noise(self, answer: TableAnswerQuery) -> TableAnswerQuery:
+        """Return an answer with noise: Gaussian if the loss of the query is of zCDP, or Laplace."""
+        noisy: TableAnswerQuery = getattr(answer, self._noise_of_measure())()
+        return noisy
+
+    def _noise_of_measure(self) -> str:
+        return "laplace" if self._measure_of_noise() == max_divergence() else "gaussian"
+
+    @staticmethod
+    def _quantile(query: ConcurrentQuery, prefixes: Callable[[], TableAnswerQuery]) -> Any:
+        chosen = TableQuantileQuery(*query_parts(query))
+        noted = query if isinstance(query, TableAnswerQuery) else None
+        chosen._labels = Labels() if noted is None else noted._labels
+        chosen._noise = None if noted is None else noted._noise
+        chosen._prefixes = prefixes
+        return chosen
 
     def _prefixes(
         self, column: Any, candidates: Any, alpha: Any, by: Any, keys: Any, norm: Any
@@ -514,9 +570,23 @@ class TableQuery(ConcurrentQuery):
     def _step(self, then: Any) -> ConcurrentQuery:
         return self.new_with(chain=self._chain >> then)
 
-    def _columns(self, by: Any) -> tuple[tuple[str, type], ...]:
+    def _columns(self, by: Any) -> tuple[tuple[str, Type], ...]:
         schema = self._schema()
-        return tuple((name, schema.kind(name)) for name in names_of("by", schema, by, KEYS))
+        return tuple((name, schema.type_of(name)) for name in names_of("by", schema, by, KEYS))
+
+    def _numbers(self, column: Any, **argument: Any) -> tuple[str, Type, list[Any]]:
+        """Return the name and the type of a column of numbers, and public ones of its type."""
+        ((place, _),) = argument.items()
+        name = name_of("column", self._schema(), column, (int, float))
+        kind = self._schema().type_of(name)
+        numbers = checks.sequence("numbers", **argument)
+        return name, kind, [in_unit(kind, value_of(kind, **{place: one})) for one in numbers]
+
+    def _of_sum(self, labels: Labels, column: Any, quantum: Any) -> Labels:
+        """Return the labels of a sum, whose answers are in the unit of the column."""
+        kind = self._schema().type_of(name_of("column", self._schema(), column, (int, float)))
+        size = None if quantum is None else checks.positive(quantum=quantum)
+        return replace(labels, value=kind, unit=aggregates.unit_of_sum(kind, size))
 
     def _keyed(self, by: Any, keys: Any) -> tuple[tuple[str, ...], list[Any], Labels]:
         columns = self._columns(by)
@@ -526,7 +596,8 @@ class TableQuery(ConcurrentQuery):
                 "keys must be given: a list of public values of the columns by, not from the data; "
                 "a query of keys(by) finds those of the data under (ε, δ)"
             )
-        public = keys_of(tuple(kind for _, kind in columns), keys=keys)
+        types = [kind for _, kind in columns]
+        public = [tuple(map(in_unit, types, key)) for key in keys_of(types, keys=keys)]
         plain = [key[0] if len(names) == 1 else key for key in public]
         return names, plain, Labels(columns, public)
 
@@ -619,7 +690,10 @@ class TableAnswerQuery(ConcurrentQuery):
 
     def summarize(self, alpha: float | None = None, *, answers: int | None = None) -> Summary:
         """Return the noise before a release, with the shares of the parts of a statistic."""
-        return replace(super().summarize(alpha, answers=answers), shares=self._labels.shares)
+        found, unit = super().summarize(alpha, answers=answers), float(self._labels.unit)
+        scale = None if found.scale is None else unit * found.scale
+        error = None if found.accuracy is None else unit * found.accuracy
+        return replace(found, scale=scale, accuracy=error, shares=self._labels.shares)
 
     def release(
         self,
@@ -634,12 +708,12 @@ class TableAnswerQuery(ConcurrentQuery):
 
         A mean, a variance or a deviation is an :class:`.Estimate`, or a list of them by key; in a
         frame it has the columns ``value``, ``lower`` and ``upper``. The interval is about noise and
-        about rounding to quanta, not about clamping and truncation.
+        about rounding to quanta, not about clamping and truncation. Other answers are in the unit
+        of the column: sums in quanta are floats, sums of decimals are of ``decimal.Decimal``.
 
         The frame has a column for each key, ``value`` and ``accuracy``: the noise in a value is at
         most its accuracy, with probability at least 1 - alpha for each value. Accuracy is about
-        noise only, not about clamping and truncation. Sums of floats are in the units of the column
-        and not in quanta.
+        noise only, not about clamping and truncation.
 
         :param data: as in OpenDP, for a query without context
         :param bounds: lower and upper bound of the search for the scale
@@ -651,7 +725,8 @@ class TableAnswerQuery(ConcurrentQuery):
         """
         read = self._labels.read
         if frame is None and read is None:
-            return super().release(data, bounds, T)
+            found, (name, _) = super().release(data, bounds, T), self._noise or ("", None)
+            return self._labels.numbers(found) if name in ACCURACIES else found
         library = None if frame is None else library_of(frame=frame)
         checks.positive(alpha=checks.probability(alpha=alpha))
         self._labels.check()
@@ -674,20 +749,36 @@ class TableAnswerQuery(ConcurrentQuery):
         return statistics.get("", statistics)
 
 
-class TableQuantileQuery(ConcurrentQuery):
+class TableBoundsQuery(ConcurrentQuery):
+    """A query for bounds of a column."""
+
+    _read: Callable[[Sequence[int], float], tuple[Any, Any]]
+
+    def release(
+        self,
+        data: Data = None,
+        bounds: tuple[float, float] | None = None,
+        T: Any = None,  # noqa: N803 - OpenDP's name
+    ) -> tuple[Any, Any]:
+        """Release a lower and an upper bound."""
+        measurement = self.resolve(bounds=bounds, T=T)
+        return self._read(self.new_with(chain=measurement).release(data), measurement.param)
+
+
+class TableQuantileQuery(TableAnswerQuery):
     """A query for a candidate near a quantile; with noise behind it, for one with an interval."""
 
     _prefixes: Callable[[], TableAnswerQuery]
 
     def __getattr__(self, name: str) -> Any:
         """Add noise to the numbers of values below candidates, or another constructor."""
-        return getattr(self._prefixes() if name in ACCURACIES else super(), name)
+        return getattr(self._prefixes(), name) if name in ACCURACIES else super().__getattr__(name)
 
 
 class TableKeysQuery(ConcurrentQuery):
     """A query for keys of the data, which can be released as a data frame."""
 
-    _columns: tuple[tuple[str, type], ...]
+    _columns: tuple[tuple[str, Type], ...]
     _scale: float | None  # of the noise in numbers, if they are released
 
     def release(

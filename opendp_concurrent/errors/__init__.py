@@ -386,6 +386,7 @@ if TYPE_CHECKING:  # what rooms add, see `public`
     from .data import DataSourceError as DataSourceError
     from .data import ForkedError as ForkedError
     from .data import TableError as TableError
+    from .data import TooFewRowsError as TooFewRowsError
     from .ledger import LedgerDamagedError as LedgerDamagedError
     from .ledger import LedgerError as LedgerError
     from .ledger import LedgerMismatchError as LedgerMismatchError

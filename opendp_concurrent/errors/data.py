@@ -44,6 +44,21 @@ class CollectedError(RefusalError):
 
 
 @public
+class TooFewRowsError(ConcurrentError, ValueError):
+    """Noisy counts are too small to find bounds of a column. This is an answer, and is charged."""
+
+    charged = True
+
+    def __init__(self, threshold: float, alpha: float) -> None:
+        super().__init__(
+            f"too few rows to tell bounds: no noisy count is above {threshold}, which a count "
+            f"of no rows is with probability at most {alpha}; what it cost stays charged; pass "
+            "bounds that are public, or query with a larger privacy loss or alpha"
+        )
+        self.threshold, self.alpha = threshold, alpha
+
+
+@public
 class TableError(ConcurrentError, OpenDPException):
     """An engine could not run a statement on a table. Always the same, whatever the data are."""
 

@@ -20,7 +20,7 @@ from ..queryables.data import Sealed, in_python
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..tables.domain import tables_of, units_in
 from ..tables.plan import FoundKeys
-from ..tables.schema import KEYS, names_of, value_of
+from ..tables.schema import KEYS, Type, in_unit, kind_of, names_of, value_of
 from ..tables.steps import table_given
 from ..tables.texts import moment
 from .key_noise import MOST_KEYS, Counts, TruncatedGeometric, key_noise
@@ -100,8 +100,7 @@ def make_table_keys(
 
     def spawn(token: Sealed) -> dict[Any, int | None]:
         rows = table_given(tables, in_python(token)).ask_keys(FoundKeys(names))
-        kinds = tuple(tables.schema.kind(name) for name in names)
-        return noise.release(_counts(kinds, rows))
+        return noise.release(_counts(tuple(map(tables.schema.type_of, names)), rows))
 
     def privacy_map(distance: Any) -> tuple[float, float]:
         size = units_in(d_in=distance)
@@ -120,7 +119,7 @@ def make_table_keys(
     return cast(ConcurrentMeasurement, made)
 
 
-def _counts(kinds: tuple[type, ...], rows: list[tuple[Any, ...]]) -> Counts:
+def _counts(kinds: tuple[Type, ...], rows: list[tuple[Any, ...]]) -> Counts:
     """Return the numbers of units by key, in the order of the keys, which says nothing else.
 
     A key that cannot be a public key is left out, as if its rows were.
@@ -129,7 +128,7 @@ def _counts(kinds: tuple[type, ...], rows: list[tuple[Any, ...]]) -> Counts:
     for *values, size, units in sorted(rows):
         try:
             parts = [
-                value_of(kind, by=moment(one) if kind is datetime else one)
+                in_unit(kind, value_of(kind_of(kind), by=moment(one) if kind is datetime else one))
                 for kind, one in zip(kinds, values, strict=True)
             ]
         except (InvalidTypeError, InvalidValueError):

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import date, datetime
+from decimal import Decimal as Exact
 from typing import Any
 
 import numpy as np
@@ -34,13 +35,14 @@ from ..arguments import checks
 from ..arguments.provenance import PLAINER, VALUES
 from ..arguments.written import READ as READ
 from ..errors import InvalidTypeError, InvalidValueError
+from ..exact.decimals import typed
 from ..native import opendp as _native
 from ..parallel.by import by_column, by_values
 from ..parallel.partition import ByRecord, BySplit, Partition, itself
 from ..tables.domain import Tables, domain_of_record, table_domain, units
 from ..tables.expression import Expression, Then, col
 from ..tables.expression import expression as to_expression
-from ..tables.schema import KINDS
+from ..tables.schema import KINDS, Decimal
 from ..tables.typed import COMPARISONS
 from ..types import Json
 from .kinds import OF_OPENDP
@@ -95,6 +97,13 @@ def moment(text: str) -> datetime:
         raise InvalidValueError("text must be a timestamp of ISO 8601") from None
 
 
+def exact(text: str) -> Exact:
+    """Return a decimal number."""
+    if typed(checks.text(text=text)) is text:
+        raise InvalidValueError("text must be a decimal number")
+    return Exact(text)
+
+
 def columns(kinds: Mapping[str, str]) -> dict[str, type]:
     """Return names of columns with their types."""
     given = checks.mapping("names of columns to names of types", kinds=kinds)
@@ -117,7 +126,7 @@ def by_groups(groups: Any, of: str | None) -> Partition:
 def expression(operation: str, operands: Json, given: Json) -> Expression:
     """Return an expression; a step checks it against the columns of a table."""
     of = tuple(_expression(one) for one in checks.elements("expressions", operands=operands))
-    if operation == "cast":
+    if operation == "cast" and not isinstance(given, Decimal):
         given = _TYPES.get(given)
     return Expression(checks.text(operation=operation), of, _fixed(given))
 
@@ -172,6 +181,7 @@ READ |= {
     "columns": columns,
     "compare": compare,
     "day": day,
+    "exact": exact,
     "expression": expression,
     "integers": integers,
     "is_in": is_in,
@@ -207,7 +217,8 @@ def _by_record(one: ByRecord) -> tuple[str, Mapping[str, Any]]:
 def _written(one: Expression) -> tuple[str, Mapping[str, Any]]:
     if one.operation == "column":
         return "column", {"name": one.given}
-    given = KINDS[one.given] if one.operation == "cast" else one.given  # type: ignore[index]
+    given: Any = one.given
+    given = KINDS.get(given, given) if one.operation == "cast" else given
     return "expression", {"operation": one.operation, "operands": one.operands, "given": given}
 
 
@@ -217,6 +228,7 @@ VALUES.update(
         BySplit: _with_fields("by_split"),
         Expression: _written,
         Then: _written,
+        Exact: lambda one: ("exact", {"text": str(one)}),
         date: lambda one: ("day", {"year": one.year, "month": one.month, "day": one.day}),
         datetime: lambda one: ("moment", {"text": one.isoformat()}),
         range: lambda one: ("integers", {"start": one.start, "stop": one.stop, "step": one.step}),

@@ -25,7 +25,18 @@ from .engines.engine import Rows
 from .moments import MOST_STEPS as MOST_SQUARED
 from .moments import Moments
 from .numbers import make_answer, make_sums, norm_of, one_integer, placed, saturated, scalar, vector
-from .schema import KEYS, LARGEST, Schema, keys_of, name_of, names_of, value_of
+from .schema import (
+    KEYS,
+    LARGEST,
+    Decimal,
+    Schema,
+    Type,
+    exact_of,
+    keys_of,
+    name_of,
+    names_of,
+    value_of,
+)
 
 MOST_STEPS = 2**52  # of a quantised value, so that doubles hold it
 MOST_EDGES = 10_000  # which a statement sends
@@ -228,7 +239,7 @@ Groups: TypeAlias = tuple[tuple[str, ...], nodes.Values, Norms]
 
 def _groups(tables: Tables, by: Any, keys: Any) -> Groups:
     names = names_of("by", tables.schema, by, KEYS)
-    public = nodes.Values(keys_of(tuple(tables.schema.kind(name) for name in names), keys=keys))
+    public = nodes.Values(keys_of(tuple(map(tables.schema.type_of, names)), keys=keys))
     return names, public, tables.contribution(frozenset(names), len(public))
 
 
@@ -423,7 +434,8 @@ def moments_of(
 ) -> tuple[nodes.Quantised, Moments]:
     """Return what a row adds, and how the integers of :func:`make_table_moments` are read."""
     name = name_of("column", schema, column, (int, float))
-    whole = schema.kind(name) is int
+    own = schema.type_of(name)
+    whole = own is not float
     if quantum is None and not whole:
         largest = max(abs(checks.real(bounds=one)) for one in checks.pair(bounds=bounds))
         quantum = 2.0 ** (frexp(largest)[1] - 20) if 2.0**-400 < largest < 2.0**400 else None
@@ -433,7 +445,14 @@ def moments_of(
     else:
         first, last = (floor(one * value.factor + 0.5) for one in (value.lower, value.upper))
     _check_bounds(first < last, order == 1 or largest <= MOST_SQUARED, bounds, _LIMITS[order])
-    return value, Moments(first, last, quantum or 1.0, whole, order, norm)
+    return value, Moments(first, last, float(unit_of_sum(own, quantum)), whole, order, norm)
+
+
+def unit_of_sum(kind: Type, quantum: float | None) -> Fraction:
+    """Return what the integers of a sum of a column count, in the unit of the column."""
+    if isinstance(kind, Decimal):
+        return Fraction(1, 10**kind.scale)
+    return Fraction(1) if quantum is None else exact_of(quantum=quantum)
 
 
 _LIMITS = {
@@ -451,9 +470,11 @@ def quantised(
     if schema.kind(name) is int:
         if quantum is not None:
             raise InvalidTypeError("quantum is for columns of floats; leave it out")
-        first, last = checks.integer(bounds=lower), checks.integer(bounds=upper)
+        own = schema.type_of(name)
+        first, last = value_of(own, bounds=lower), value_of(own, bounds=upper)
         largest = max(abs(first), abs(last))
-        _check_bounds(first <= last, largest <= 2**62, bounds, "of at most 2^62 in absolute value")
+        most = "of at most 2^62 in absolute value, or as many times the last digit of a decimal"
+        _check_bounds(first <= last, largest <= 2**62, bounds, most)
         return nodes.Quantised(name, first, last), largest
     if quantum is None:
         raise InvalidTypeError(
@@ -564,10 +585,10 @@ def edges_of(
 ) -> tuple[str, tuple[Any, ...]]:
     """Return the name of a column of numbers, and increasing numbers of its type, or raise."""
     name = name_of("column", tables.schema, column, (int, float))
-    return name, increasing(tables.schema.kind(name), least, **{place: edges})
+    return name, increasing(tables.schema.type_of(name), least, **{place: edges})
 
 
-def increasing(kind: type, least: int = 2, **argument: Any) -> tuple[Any, ...]:
+def increasing(kind: Type, least: int = 2, **argument: Any) -> tuple[Any, ...]:
     """Return increasing public numbers of a type, at least so many; or raise."""
     ((place, _),) = argument.items()
     public = tuple(value_of(kind, **{place: one}) for one in checks.sequence("numbers", **argument))

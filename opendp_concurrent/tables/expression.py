@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from datetime import date
+from decimal import Decimal
 from typing import Any, NoReturn
 
 from ..arguments import checks
 from ..arguments.owned import own_number, plain
 from ..errors import InvalidTypeError, InvalidValueError
-from .schema import column_name
+from .schema import Type, column_name
 
 MOST_VALUES = 1000  # of is_in, and of the bins of cut
 PARTS = ("year", "month", "day", "week", "weekday", "hour", "minute")
@@ -137,10 +138,11 @@ class Expression:
         """Return the value, or another one where it is missing."""
         return Expression("fill_null", (self, expression(value, "value")))
 
-    def cast(self, kind: type) -> Expression:
-        """Return the value in another type: int, float, str, bool, date or datetime.
+    def cast(self, kind: Type) -> Expression:
+        """Return the value in another type: int, float, str, bool, date or datetime, or a decimal.
 
-        NULL where it has none, such as of a text that is no number. Floats lose their fraction.
+        NULL where it has none, such as of a text that is no number. A float or a decimal loses its
+        fraction as an integer. An integer or a decimal becomes a decimal with more digits.
         """
         return Expression("cast", (self,), kind)
 
@@ -286,10 +288,10 @@ def _constant(value: Any, name: str = "the constant") -> Hashable:
     value = own_number(value)
     if value is None:
         raise InvalidTypeError(f"{name} cannot be None: use is_null()")
-    if not isinstance(value, (int, float, str, date)):
+    if not isinstance(value, (int, float, str, date, Decimal)):
         raise InvalidTypeError(
-            f"{name} must be an int, a float, a text, a Boolean, a date or a timestamp, found "
-            f"{type(value).__name__}"
+            f"{name} must be an int, a float, a Decimal, a text, a Boolean, a date or a timestamp, "
+            f"found {type(value).__name__}"
         )
     found: Hashable = plain(value)
     return found

@@ -15,7 +15,15 @@ from ..combinators.constructor import constructor
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
 from . import plan as nodes
-from .aggregates import binned, edges_of, groups_or_one, moments_of, powers, quantised
+from .aggregates import (
+    binned,
+    edges_of,
+    groups_or_one,
+    moments_of,
+    powers,
+    quantised,
+    unit_of_sum,
+)
 from .domain import tables_of
 from .engines.engine import Rows
 from .moments import Estimate, Moments
@@ -86,7 +94,8 @@ def _part(schema: Schema, answer: Any, norm: str) -> _Part:
         checks.positive(quantum=answer.quantum)
     if statistic == "sum":
         value, largest = quantised(schema, *given)
-        return _Part((nodes.Term(value),), (largest,), answer.quantum or 1)
+        unit = unit_of_sum(schema.type_of(value.column), answer.quantum)
+        return _Part((nodes.Term(value),), (largest,), float(unit))
     order = 1 if statistic == "mean" else 2
     value, known = moments_of(schema, *given, order, norm)
     return _Part(powers(value, order), known.per_row, known.step, (known, statistic))

@@ -17,7 +17,7 @@ from ..types import Data, Distance
 from .domain import Tables, tables_of, units
 from .expression import MOST_VALUES, Expression, col
 from .plan import Where
-from .schema import KEYS, names_of, row_of
+from .schema import KEYS, in_unit, names_of, row_of
 from .steps import table_given
 from .table import Table
 from .typed import checked
@@ -123,7 +123,9 @@ def _row(
     tables: Tables, names: tuple[str, ...], value: Any, argument: str = "measurements"
 ) -> tuple[Any, ...]:
     """Return public values of the columns; None stands for a missing value."""
-    return row_of(list(map(tables.schema.kind, names)), null=True, **{argument: value})
+    kinds = list(map(tables.schema.type_of, names))
+    row = row_of(kinds, null=True, **{argument: value})
+    return tuple(map(in_unit, kinds, row))
 
 
 def _any_of(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Expression:

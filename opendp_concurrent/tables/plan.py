@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 from .schema import Schema
 from .typed import Node
 
-
 KEY = "fair"  # of hashes, unless another one is given; any text that is not from the data will do
 
 
@@ -155,7 +154,7 @@ def schema_after(relation: Relation) -> Schema:
         return relation.schema
     schema = schema_after(relation.of)
     if isinstance(relation, PublicJoin):
-        return schema.with_more(relation.added)
+        return schema.with_columns(dict(relation.added))
     if isinstance(relation, WithColumns):
         return with_columns(schema, relation.columns)
     if isinstance(relation, PrivateJoin):
@@ -165,13 +164,12 @@ def schema_after(relation: Relation) -> Schema:
 
 def with_added(schema: Schema, other: Schema, added: tuple[tuple[str, str], ...]) -> Schema:
     """Return a schema with columns of another one, under new names."""
-    scales, found = dict(other.scales), tuple((name, other.kind(of)) for name, of in added)
-    return schema.with_more(found, tuple((name, scales[of]) for name, of in added if of in scales))
+    return schema.with_columns({name: other.type_of(of) for name, of in added})
 
 
 def with_columns(schema: Schema, columns: tuple[tuple[str, Node], ...]) -> Schema:
     """Return a schema with other columns; those of a known name stay in their places."""
-    return schema.with_plain({name: one.kind for name, one in columns})
+    return schema.with_columns({name: one.type for name, one in columns})
 
 
 def moving(relation: Relation) -> tuple[Scan, ...]:

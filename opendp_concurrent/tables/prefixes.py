@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
-from math import ceil, inf, log, log2, sqrt
+from math import ceil, floor, inf, log, log2, sqrt
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,10 @@ from ..arguments import checks
 from ..errors import InvalidValueError
 from .domain import Norms
 from .moments import Estimate
+from .schema import LARGEST, Decimal, Type, exact_of, in_unit, value_of
 
 MOST_CELLS = 1001
+SPACED = 250  # candidates between two numbers, at most
 OPTIMISED = 256  # cells up to which the optimum is computed
 BRANCHES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 CLOSE, MOST_ROUNDS = 1.005, 200  # of the optimum: closer is not worth more rounds
@@ -103,25 +106,61 @@ class Strategy:
             found.append(Estimate(*(float(cuts[one]) for one in (place, first, last))))
         return found
 
-    def between(self, noisy: Sequence[int], cuts: Sequence[Any], share: float) -> tuple[Any, Any]:
-        """Return a cut that about at most a share of the values is below, and one above."""
-        free = False, 1e100  # no interval bounds the cuts
-        low, high = (
-            list(cuts).index(self.quantiles(noisy, cuts, part, free, 0.5)[0].value)
-            for part in (share, 1.0 - share)
-        )
-        above = min(high + 1, len(cuts) - 1)
-        return cuts[min(low, above - 1)], cuts[above]
+
+def bounds_of(
+    noisy: Sequence[int], cuts: Sequence[Any], threshold: float, share: float
+) -> tuple[Any, Any] | None:
+    """Return a cut that about at most a share of the values is below, and one above; None if none.
+
+    :param noisy: counts of the values below the first cut, between cuts, and above the last one
+    :param threshold: a count that is not above it is taken for noise, and so for 0
+    """
+    known = [one if one > threshold else 0 for one in noisy]
+    most = share * sum(known)
+    places = [place for place, one in enumerate(known) if one]
+    if not places:
+        return None
+    first = next(place for place in places if sum(known[: place + 1]) > most)
+    last = next(place for place in reversed(places) if sum(known[place:]) > most)
+    above = max(1, min(last, len(cuts) - 1))
+    return cuts[min(max(first, 1), above) - 1], cuts[above]
 
 
-def powers_of_two(kind: type, **argument: Any) -> list[Any]:
-    """Return 0 and powers of 2 with either sign, as increasing numbers of a type, or raise."""
+def powers_of_two(kind: Type, **argument: Any) -> list[Any]:
+    """Return 0 and powers of 2 with either sign, as increasing numbers of a type, or raise.
+
+    Powers that the type does not have, such as 1/2 of integers, are left out.
+    """
     ((name, _),) = argument.items()
     found = {_EXPONENT(**{name: one}) for one in checks.sequence("integers", **argument)}
-    powers = sorted(kind(2.0**one) for one in found if kind is float or one >= 0)
-    if not 0 < len(powers) <= MOST_CELLS // 2 - 1:
+    known = [Fraction(2) ** one for one in sorted(found)]
+    if kind is not float:
+        unit = 10**kind.scale if isinstance(kind, Decimal) else 1
+        steps = [one * unit for one in known]
+        known = [one for one in steps if one.denominator == 1 and one <= LARGEST]
+    if not 0 < len(known) <= MOST_CELLS // 2 - 1:
         raise InvalidValueError(f"{name} must have from 1 to {MOST_CELLS // 2 - 1} exponents")
-    return [*(-one for one in reversed(powers)), kind(0), *powers]
+    both = [*(-one for one in reversed(known)), Fraction(0), *known]
+    return [float(one) if kind is float else in_unit(kind, int(one)) for one in both]
+
+
+def spaced(kind: Type, **ends: Any) -> list[Any]:
+    """Return at most 250 numbers of a type from one public number to another, or raise."""
+    ((name, (low, high)),) = ends.items()
+    if kind is float:
+        first, last = (exact_of(**{name: one}) for one in (low, high))
+    else:
+        first, last = (Fraction(value_of(kind, **{name: one})) for one in (low, high))
+    if not first < last:
+        raise InvalidValueError(
+            f"{name} ({checks.shown((low, high))}) must be increasing numbers, or a lower and an "
+            "upper bound"
+        )
+    parts = SPACED - 1 if kind is float else min(SPACED - 1, int(last - first))
+    found = [first + (last - first) * Fraction(one, parts) for one in range(parts + 1)]
+    if kind is float:
+        return sorted(set(map(float, found)))
+    return [in_unit(kind, floor(one)) for one in found]
 
 
 def _last(off: Matrix) -> int:

@@ -6,11 +6,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any, cast
+from decimal import Decimal as Exact
+from fractions import Fraction
+from math import isfinite
+from typing import Any, TypeAlias, cast
 
 from ..arguments import checks
-from ..arguments.owned import plain
+from ..arguments.owned import own_number, plain
+from ..arguments.written import sent
 from ..errors import InvalidTypeError, InvalidValueError
+from ..exact.decimals import typed
 
 KINDS: dict[type, str] = {
     int: "int",
@@ -28,9 +33,13 @@ LARGEST = 2**63 - 1  # of an integer in each engine
 
 @dataclass(frozen=True, slots=True)
 class Decimal:
-    """A stored decimal number, DECIMAL(p, scale), that is read as an integer.
+    """A stored decimal number, DECIMAL(p, scale).
 
-    The column is then of integers: multiples of 10^-scale, such as cents for ``Decimal(2)``.
+    Bounds, constants, keys and answers are in the unit of the column, exactly: a constant is an
+    integer, a ``decimal.Decimal``, a ``Fraction`` or a float, which is read as the shortest decimal
+    that is this float, and must have at most ``scale`` digits after the point. Answers are of
+    ``decimal.Decimal``, or of integers if ``scale`` is 0. The engine has integers, multiples of
+    10^-scale, such as cents for ``Decimal(2)``; so have the answers of transformations of ``oc.t``.
 
     :ivar scale: number of digits after the point, from 0 to 18; p is at most 18
 
@@ -45,7 +54,36 @@ class Decimal:
         object.__setattr__(self, "scale", DIGITS(scale=self.scale))
 
 
+sent(Decimal, "decimal")(Decimal)
+
+
+def exact_of(**argument: Any) -> Fraction:
+    """Return a public number as a fraction; a float is read as its shortest decimal. Or raise."""
+    ((name, given),) = argument.items()
+    value = own_number(given)
+    found = typed(value) if isinstance(value, (Exact, Fraction)) else value
+    if isinstance(found, int):
+        return Fraction(checks.integer(**{name: found}))
+    if not isinstance(found, Fraction):
+        number = checks.real(**{name: found})
+        if not isfinite(number):
+            raise InvalidValueError(f"{name} ({checks.shown(given)}) must be finite")
+        found = Fraction(Exact(repr(number)))
+    return found
+
+
+Type: TypeAlias = type | Decimal  # of a column
 Scales = Mapping[str, int]  # of the columns that are stored as decimals
+
+
+def spelled(one: Type) -> str:
+    """Return a type as a text."""
+    return f"Decimal({one.scale})" if isinstance(one, Decimal) else KINDS[one]
+
+
+def kind_of(one: Type) -> type:
+    """Return the type that the engine's values of a column have."""
+    return int if isinstance(one, Decimal) else one
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +93,7 @@ class Schema:
     :ivar columns: pairs of a name and a type
     :ivar unit: names of the columns that say to whom a row belongs: rows that are equal in all of
         them belong to one unit
-    :ivar scales: the columns of integers that are multiples of 10^-scale, as they were stored, each
-        with its scale. A column that is computed from others is of plain integers
+    :ivar scales: the columns of decimals, which are integers for the engine, each with its scale
     """
 
     columns: tuple[tuple[str, type], ...]
@@ -84,10 +121,14 @@ class Schema:
             f"{', '.join(self.names)}"
         )
 
-    def spelled(self, column: str) -> str:
+    def type_of(self, column: str) -> Type:
         """Return the type of a column as it was declared."""
         scale = dict(self.scales).get(column)
-        return KINDS[self.kind(column)] if scale is None else f"Decimal({scale})"
+        return self.kind(column) if scale is None else Decimal(scale)
+
+    def spelled(self, column: str) -> str:
+        """Return the type of a column as a text."""
+        return spelled(self.type_of(column))
 
     def keep(self, names: tuple[str, ...]) -> Schema:
         """Return the schema of some columns, in their order here, the unit's among them."""
@@ -95,16 +136,12 @@ class Schema:
         columns = tuple(one for one in self.columns if one[0] in wanted)
         return Schema(columns, self.unit, tuple(one for one in self.scales if one[0] in wanted))
 
-    def with_plain(self, columns: Mapping[str, type]) -> Schema:
+    def with_columns(self, columns: Mapping[str, Type]) -> Schema:
         """Return the schema with other columns; those of a known name stay in their places."""
+        kinds = {**dict(self.columns), **{name: kind_of(one) for name, one in columns.items()}}
         scales = tuple(one for one in self.scales if one[0] not in columns)
-        return Schema(tuple({**dict(self.columns), **columns}.items()), self.unit, scales)
-
-    def with_more(
-        self, columns: tuple[tuple[str, type], ...], scales: tuple[tuple[str, int], ...] = ()
-    ) -> Schema:
-        """Return the schema with new columns at its end."""
-        return Schema(self.columns + columns, self.unit, self.scales + scales)
+        scales += tuple((name, t.scale) for name, t in columns.items() if isinstance(t, Decimal))
+        return Schema(tuple(kinds.items()), self.unit, scales)
 
     def __str__(self) -> str:
         told = (f"{json.dumps(name)}: {self.spelled(name)}" for name in self.names)
@@ -126,7 +163,7 @@ def schema_of(schema: Any, unit: Any) -> Schema:
     """Return a schema from a mapping of names to types and the unit's columns, or raise."""
     if unit is None:
         raise InvalidTypeError("unit must be given: the column that says to whom a row belongs")
-    columns = columns_of(schema)
+    columns = tuple((name, kind_of(one)) for name, one in columns_of(schema))
     given = (unit,) if isinstance(unit, str) else checks.sequence("columns", unit=unit)
     found = Schema(columns, tuple(column_name(unit=one) for one in given))
     check_distinct("schema", found.names)
@@ -135,19 +172,19 @@ def schema_of(schema: Any, unit: Any) -> Schema:
     return Schema(found.columns, names_of("unit", found, found.unit, KEYS))
 
 
-def columns_of(schema: Any) -> tuple[tuple[str, type], ...]:
+def columns_of(schema: Any) -> tuple[tuple[str, Type], ...]:
     """Return names and types of columns, or raise."""
     given = checks.mapping("names of columns to types", schema=schema)
-    return tuple((column_name(schema=name), _kind_of(name, kind)) for name, kind in given.items())
+    return tuple((column_name(schema=name), _type(name, kind)) for name, kind in given.items())
 
 
-def _kind_of(name: Any, kind: Any) -> type:
+def _type(name: Any, kind: Any) -> Type:
     """Return the type of a column, or raise."""
-    if type(kind) is type and kind in KINDS:
+    if type(kind) is Decimal or (type(kind) is type and kind in KINDS):
         return kind
     raise InvalidTypeError(
-        f"schema[{checks.shown(name)}] must be int, float, str, bool, datetime.date or "
-        f"datetime.datetime, "
+        f"schema[{checks.shown(name)}] must be int, float, str, bool, datetime.date, "
+        f"datetime.datetime or oc.tables.Decimal(scale), "
         f"found {checks.shown(kind)}"
     )
 
@@ -183,13 +220,21 @@ def _storable(text: str) -> bool:
         return False
 
 
-def value_of(kind: type, **argument: Any) -> Any:
-    """Return a public value as Python's own class if it is one of a column's type, or raise.
+def value_of(kind: Type, **argument: Any) -> Any:
+    """Return a public value as the engine has it, if it is one of a column's type, or raise.
 
     No rounding, and no conversion that differs between engines: integers of 64 bits, doubles other
     than NaN, texts in Unicode without NUL, Booleans, dates, timestamps without a zone or in UTC.
     """
     ((name, value),) = argument.items()
+    if isinstance(kind, Decimal):
+        steps = exact_of(**argument) * 10**kind.scale
+        if steps.denominator != 1:
+            raise InvalidValueError(
+                f"{name} ({checks.shown(value)}) must have at most {kind.scale} digits after the "
+                "point, as the column has"
+            )
+        return value_of(int, **{name: int(steps)})
     if kind is float:
         return checks.real(**argument)
     if kind is int:
@@ -214,7 +259,14 @@ def value_of(kind: type, **argument: Any) -> Any:
     return plain(value)
 
 
-def row_of(kinds: Sequence[type], *, null: bool = False, **argument: Any) -> tuple[Any, ...]:
+def in_unit(kind: Type, value: Any) -> Any:
+    """Return a value that the engine has in the unit of the column: the inverse of value_of."""
+    if not isinstance(kind, Decimal) or kind.scale == 0 or value is None:
+        return value
+    return Exact((int(value < 0), tuple(map(int, str(abs(value)))), -kind.scale))
+
+
+def row_of(kinds: Sequence[Type], *, null: bool = False, **argument: Any) -> tuple[Any, ...]:
     """Return public values of columns as a tuple, or raise; of one column, a value is enough.
 
     :param null: whether None stands for a missing value
@@ -230,7 +282,7 @@ def row_of(kinds: Sequence[type], *, null: bool = False, **argument: Any) -> tup
     )
 
 
-def keys_of(kinds: Sequence[type], **argument: Any) -> tuple[tuple[Any, ...], ...]:
+def keys_of(kinds: Sequence[Type], **argument: Any) -> tuple[tuple[Any, ...], ...]:
     """Return distinct public keys as tuples with a value for each column, or raise."""
     ((name, _),) = argument.items()
     found = tuple(row_of(kinds, **{name: one}) for one in checks.sequence("keys", **argument))

@@ -22,10 +22,12 @@ from .schema import (
     KEYS,
     KINDS,
     Schema,
+    Type,
     check_distinct,
     column_name,
     columns_of,
     keys_of,
+    kind_of,
     names_of,
     row_of,
     value_of,
@@ -356,11 +358,12 @@ def make_public_join(
             "private tables of the same units, use with_tables(...) and make_private_join"
         )
     names = names_of("on", tables.schema, on, KEYS)
-    added = _added(tables.schema, schema)
+    types = _added(tables.schema, schema)
+    added = tuple((name, kind_of(one)) for name, one in types)
     given = checks.mapping("keys to values", rows=rows)
-    keys = keys_of([tables.schema.kind(name) for name in names], rows=list(given))
-    values = [row_of([kind for _, kind in added], null=True, rows=one) for one in given.values()]
-    after = tables.schema.with_more(added)
+    keys = keys_of([tables.schema.type_of(name) for name in names], rows=list(given))
+    values = [row_of([one for _, one in types], null=True, rows=row) for row in given.values()]
+    after = tables.schema.with_columns(dict(types))
     public = nodes.Values(keys), nodes.Values(values)
     return _step(tables, tables.on(after), lambda of: nodes.PublicJoin(of, names, added, *public))
 
@@ -448,7 +451,7 @@ def _common(schema: Schema, other: Schema, on: Any) -> tuple[str, ...]:
         if own != theirs:
             raise InvalidTypeError(
                 f"on ({name}) must have the same type in both tables, found {own} and {theirs}; "
-                "with_columns makes a decimal an integer of another unit, as col(name) * 10"
+                "with_columns makes one of the other: col(name).cast(oc.tables.Decimal(2))"
             )
     return names
 
@@ -467,7 +470,7 @@ def _renamed(other: Schema, columns: Any, on: tuple[str, ...]) -> tuple[tuple[st
     return found
 
 
-def _added(before: Schema, schema: Any) -> tuple[tuple[str, type], ...]:
+def _added(before: Schema, schema: Any) -> tuple[tuple[str, Type], ...]:
     """Return the columns that a join adds, or raise."""
     found = columns_of(schema)
     if not found:

@@ -7,21 +7,33 @@ time whether an overflow is possible, and whether a divisor can be 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
-from itertools import pairwise
+from itertools import pairwise, repeat
 from math import inf
 from typing import Any
 
 from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
 from .expression import MOST_VALUES, PARTS, Expression, Then
-from .schema import KINDS, LARGEST, Schema, names_of, value_of
+from .schema import (
+    KINDS,
+    LARGEST,
+    Decimal,
+    Schema,
+    Type,
+    exact_of,
+    kind_of,
+    names_of,
+    spelled,
+    value_of,
+)
 
 Reach = tuple[int | float, int | float]
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 MOST_NODES = 1000
 MOST_DEPTH = 100  # engines parse by recursion
+DIGITS_OF_DECIMALS = 18  # after the point, of what 64 bits hold
 MOST_FLOAT, LEAST_FLOAT = 1e150, 1e-150  # whose products and quotients are normal doubles
 WHOLE: Reach = (-LARGEST - 1, LARGEST)
 NEVER_NULL = (*COMPARISONS, "is_null", "is_in", "and", "or", "not", "holds")
@@ -58,6 +70,8 @@ class Node:
     :ivar of: operands
     :ivar given: public values, of the types of the operands
     :ivar reach: of a number, the ends of an interval that has all values
+    :ivar scale: of an integer, the number of digits after the point of the decimal that it stands
+        for: a multiple of 10^-scale
     """
 
     operation: str
@@ -65,6 +79,12 @@ class Node:
     of: tuple[Node, ...] = ()
     given: Any = None
     reach: Reach | None = None
+    scale: int = 0
+
+    @property
+    def type(self) -> Type:
+        """The type of a column that has these values."""
+        return Decimal(self.scale) if self.scale else self.kind
 
 
 def checked(
@@ -97,10 +117,11 @@ class _Checker:
             raise self._no_expression(type(one).__name__)
         if one.operation == "column":
             (name,) = names_of(self._name, self._schema, [one.given], tuple(KINDS))
-            kind = self._schema.kind(name)
-            return Node("column", kind, (), name, _reach(kind))
+            known = self._schema.type_of(name)
+            kind, scale = kind_of(known), known.scale if isinstance(known, Decimal) else 0
+            return Node("column", kind, (), name, _reach(kind), scale)
         if one.operation == "literal":
-            return self._literal(one, _kind_of_constant(one.given))
+            return self._literal(one, self._type_of_constant(one.given))
         if next(self._budget, None) is None or depth > MOST_DEPTH:
             raise InvalidValueError(
                 f"{self._name} must have at most {self._most} parts, nested at most {MOST_DEPTH} "
@@ -114,9 +135,32 @@ class _Checker:
     def _no_expression(self, found: str) -> InvalidTypeError:
         return InvalidTypeError(f"{self._name} must be made of oc.tables.col(...), found {found}")
 
-    def _literal(self, one: Expression, kind: type) -> Node:
-        value = value_of(kind, **{self._name: one.given})
-        return Node("literal", kind, (), value, (value, value) if kind in (int, float) else None)
+    def _literal(self, one: Expression, kind: Type) -> Node:
+        value, own = value_of(kind, **{self._name: one.given}), kind_of(kind)
+        reach = (value, value) if own in (int, float) else None
+        scale = kind.scale if isinstance(kind, Decimal) else 0
+        return Node("literal", own, (), value, reach, scale)
+
+    def _type_of_constant(self, value: object, *, exact: bool = False) -> Type:
+        """Return the type that a constant has.
+
+        :param exact: whether a float stands for a decimal
+        """
+        kinds = (bool, int, float, str, datetime, date)
+        kind = next((kind for kind in kinds if isinstance(value, kind)), None)
+        if kind is None or (kind is float and exact):
+            number = exact_of(**{self._name: value})
+            for scale in range(DIGITS_OF_DECIMALS + 1):
+                if (number * 10**scale).denominator == 1:
+                    return Decimal(scale)
+            raise self._too_many_digits()
+        return kind
+
+    def _too_many_digits(self) -> InvalidValueError:
+        return InvalidValueError(
+            f"{self._name} must have at most {DIGITS_OF_DECIMALS} digits after the point; cast to "
+            "float, as in col('price').cast(float) * 1.19"
+        )
 
     def _condition(self, one: Expression, depth: int) -> Node:
         return _holding(self.node(one, depth), self._name)
@@ -126,11 +170,18 @@ class _Checker:
     ) -> list[Node]:
         """Return operands of one type; constants take the type of the others.
 
+        Beside decimals, constants are decimals.
+
         :param numbers: whether they must be numbers; integers then become floats beside floats
         """
         found = [None if one.operation == "literal" else self.node(one, depth) for one in operands]
         kinds = {one.kind for one in found if one is not None}
-        constants = {_kind_of_constant(one.given) for one in operands if one.operation == "literal"}
+        exact = kinds == {int} and any(one.scale for one in found if one is not None)
+        types = [
+            self._type_of_constant(one.given, exact=exact) if one.operation == "literal" else None
+            for one in operands
+        ]
+        constants = {kind_of(one) for one in types if one is not None}
         if not kinds:
             kinds = constants
         if numbers:
@@ -145,15 +196,22 @@ class _Checker:
             )
         (kind,) = kinds
         return [
-            self._literal(given, kind) if one is None else as_kind(one, kind)
-            for one, given in zip(found, operands, strict=True)
+            (one if one.kind is kind else as_kind(one, kind))
+            if one is not None
+            else self._literal(given, own if own is not None and kind is kind_of(own) else kind)
+            for one, given, own in zip(found, operands, types, strict=True)
         ]
+
+    def _aligned(self, operands: tuple[Expression, ...], depth: int, **options: bool) -> list[Node]:
+        """Return operands of one type and, if they are integers, of one scale."""
+        found = self._alike(operands, depth, **options)
+        return list(map(rescaled, found, repeat(max(one.scale for one in found))))
 
     # --- operations ----------------------------------------------------------------------------
 
     def comparison(self, one: Expression, depth: int) -> Node:
         """Return a comparison, which is false on NULL."""
-        return Node(one.operation, bool, tuple(self._alike(one.operands, depth)))
+        return Node(one.operation, bool, tuple(self._aligned(one.operands, depth)))
 
     def connective(self, one: Expression, depth: int) -> Node:
         """Return a conjunction, a disjunction or a negation of conditions."""
@@ -167,25 +225,30 @@ class _Checker:
     def is_in(self, one: Expression, depth: int) -> Node:
         """Return whether a value is one of some constants."""
         own = self.node(one.operands[0], depth)
-        return Node("is_in", bool, (own,), self._constants(own.kind, one.given))
+        return Node("is_in", bool, (own,), self._constants(own.type, one.given))
 
     def arithmetic(self, one: Expression, depth: int) -> Node:
         """Return a sum, a difference or a product."""
-        left, right = pair = tuple(self._alike(one.operands, depth, numbers=True))
+        operands = self._alike if one.operation == "*" else self._aligned
+        left, right = pair = tuple(operands(one.operands, depth, numbers=True))
         if left.kind is float:
             return Node(one.operation, float, pair, None, _reach(float))
-        return Node(one.operation, int, pair, None, within(exact_reach(one.operation, left, right)))
+        scale = left.scale + right.scale if one.operation == "*" else left.scale
+        if scale > DIGITS_OF_DECIMALS:
+            raise self._too_many_digits()
+        reach = within(exact_reach(one.operation, left, right))
+        return Node(one.operation, int, pair, None, reach, scale)
 
     def quotient(self, one: Expression, depth: int) -> Node:
         """Return a quotient of floats, or an integer: the quotient rounded down."""
-        pair = tuple(self._alike(one.operands, depth, numbers=True))
         if one.operation == "/":
-            pair = tuple(as_kind(each, float) for each in pair)
+            alike = self._alike(one.operands, depth, numbers=True)
+            pair = tuple(as_kind(each, float) for each in alike)
             low, high = pair[1].reach or (0, 0)
             if not (low >= LEAST_FLOAT or high <= -LEAST_FLOAT):
                 raise self._no_divisor("0; clip it, as in col('km') / col('minutes').clip(1, 1000)")
             return Node("/", float, pair, None, _reach(float))
-        left, right = pair
+        left, right = pair = tuple(self._aligned(one.operands, depth, numbers=True))
         if left.kind is not int:
             raise InvalidTypeError(f"{self._name} has //, which is for integers; use / for floats")
         low, high = right.reach or (0, 0)
@@ -204,19 +267,20 @@ class _Checker:
         count = len(one.operands) // 2
         conditions = [self._condition(each, depth) for each in one.operands[: 2 * count : 2]]
         others = one.operands[2 * count :]
-        values = self._alike((*one.operands[1 : 2 * count : 2], *others), depth)
+        values = self._aligned((*one.operands[1 : 2 * count : 2], *others), depth)
         pairs = [part for pair in zip(conditions, values, strict=False) for part in pair]
-        return Node("case", values[0].kind, (*pairs, *values[count:]), None, _hull(values))
+        parts, kind, scale = (*pairs, *values[count:]), values[0].kind, values[0].scale
+        return Node("case", kind, parts, None, _hull(values), scale)
 
     def fill_null(self, one: Expression, depth: int) -> Node:
         """Return a value, or another one."""
-        own, other = self._alike(one.operands, depth)
-        return Node("fill_null", own.kind, (own, other), None, _hull([own, other]))
+        own, other = pair = self._aligned(one.operands, depth)
+        return Node("fill_null", own.kind, (own, other), None, _hull(pair), own.scale)
 
     def clip(self, one: Expression, depth: int) -> Node:
         """Return a value between bounds."""
         own = self.node(one.operands[0], depth)
-        bounds = self._constants(own.kind, one.given)
+        bounds = self._constants(own.type, one.given)
         if own.kind not in (int, float, date, datetime) or not (
             len(bounds) == 2 and bounds[0] <= bounds[1]
         ):
@@ -224,13 +288,14 @@ class _Checker:
                 f"{self._name} has a clip, which is for numbers, dates and timestamps, to a lower "
                 "bound and one that is not below it"
             )
-        return Node("clip", own.kind, (own,), bounds, (bounds[0], bounds[1]) if own.reach else None)
+        reach = (bounds[0], bounds[1]) if own.reach else None
+        return Node("clip", own.kind, (own,), bounds, reach, own.scale)
 
     def cut(self, one: Expression, depth: int) -> Node:
         """Return the bin of a value, as a text or an integer."""
         own = self.node(one.operands[0], depth)
         breaks, labels, closed = checks.elements("values", **{self._name: one.given})
-        edges = self._constants(own.kind, breaks)
+        edges = self._constants(own.type, breaks)
         if not edges or any(not low < high for low, high in pairwise(edges)) or own.kind is bool:
             raise InvalidValueError(
                 f"{self._name} has a cut, whose breaks must increase, at least one"
@@ -260,16 +325,20 @@ class _Checker:
         """Return a value in another type."""
         given: object = one.given
         own = self.node(one.operands[0], depth)
+        if isinstance(given, Decimal) and own.kind is int and own.scale <= given.scale:
+            return rescaled(own, given.scale)
         kind = next((one for one in KINDS if one is given), None)
-        if kind is None or (kind is not own.kind and (own.kind, kind) not in CASTS):
+        known = kind is own.kind or (own.kind, kind) in CASTS
+        if kind is None or not known or (kind is str and own.scale):
             raise InvalidTypeError(
-                f"{self._name} has a cast from {KINDS[own.kind]} to {checks.shown(given)}, which "
+                f"{self._name} has a cast from {spelled(own.type)} to {checks.shown(given)}, which "
                 "engines do differently; there are casts from int to float and str, from float, "
-                "bool and str to int, between str and date, and between date and datetime"
+                "bool and str to int, between str and date, between date and datetime, from "
+                "decimals to float and int, and from both to decimals with as many digits or more"
             )
         return as_kind(own, kind)
 
-    def _constants(self, kind: type, values: object) -> tuple[Any, ...]:
+    def _constants(self, kind: Type, values: object) -> tuple[Any, ...]:
         found = checks.elements("values", **{self._name: values})
         if len(found) > MOST_VALUES + 1:
             raise InvalidValueError(
@@ -296,8 +365,30 @@ _RULES: dict[str, tuple[int, Callable[[_Checker, Expression, int], Node]]] = {
 }
 
 
+def rescaled(one: Node, scale: int) -> Node:
+    """Return the same decimal with at least as many digits after the point."""
+    if one.scale == scale:
+        return one
+    factor = 10 ** (scale - one.scale)
+    by = Node("literal", int, (), factor, (factor, factor))
+    reach = within(exact_reach("*", one, by))
+    if one.operation == "literal" and reach[0] == one.given * factor:
+        return Node("literal", int, (), reach[0], reach, scale)
+    return Node("*", int, (one, by), None, reach, scale)
+
+
 def as_kind(one: Node, kind: type) -> Node:
-    """Return a node in another type."""
+    """Return a node in another type; a decimal becomes a float, or loses its fraction."""
+    if one.scale and kind in (int, float):
+        factor = 10**one.scale
+        if kind is float:
+            by = Node("literal", float, (), float(factor), (float(factor), float(factor)))
+            whole = as_kind(replace(one, scale=0), float)
+            low, high = (float(end) / factor for end in one.reach or WHOLE)  # monotone, as in SQL
+            if one.operation == "literal":
+                return Node("literal", float, (), low, (low, low))
+            return Node("/", float, (whole, by), None, (low, high))
+        return _without_fraction(one, factor)
     if one.kind is kind:
         return one
     known = {(int, float): one.reach, (bool, int): (0, 1)}
@@ -338,6 +429,18 @@ def _holding(one: Node, name: str) -> Node:
     return one if one.operation in NEVER_NULL else Node("holds", bool, (one,))
 
 
-def _kind_of_constant(value: object) -> type:
-    """Return the type of the schema that a constant has."""
-    return next(kind for kind in (bool, int, float, str, datetime, date) if isinstance(value, kind))
+def _without_fraction(one: Node, factor: int) -> Node:
+    """Return the integer that is next to a decimal on the side of 0."""
+    zero, by = (Node("literal", int, (), n, (n, n)) for n in (0, factor))
+    plain = replace(one, scale=0)
+
+    def minus(of: Node) -> Node:
+        return Node("-", int, (zero, of), None, within(exact_reach("-", zero, of)))
+
+    def quotient(of: Node) -> Node:
+        low, high = of.reach or WHOLE
+        return Node("//", int, (of, by), None, (int(low) // factor, int(high) // factor))
+
+    below = Node("<", bool, (plain, zero))
+    values = [minus(quotient(minus(plain))), quotient(plain)]
+    return Node("case", int, (below, *values), None, _hull(values))

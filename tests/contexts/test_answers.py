@@ -2,6 +2,7 @@
 
 import math
 from datetime import date, datetime
+from fractions import Fraction
 
 import pytest
 
@@ -34,7 +35,10 @@ def test_a_row_for_each_key(name):
 
 @pytest.mark.parametrize("name", ["polars", "pandas"])
 def test_a_sum_of_quanta_is_in_the_units_of_the_column(name):
-    frame = Labels(quantum=0.25).frame(library_of(frame=name), 10, NOISE)
+    labels = Labels(value=float, unit=Fraction(1, 4))
+    assert labels.numbers(10) == 2.5
+    assert Labels(value=float, unit=Fraction("0.1")).numbers(3) == 0.3  # not 0.1 * 3
+    frame = labels.frame(library_of(frame=name), 10, NOISE)
     assert frame["value"].to_list() == [2.5]
     assert frame["accuracy"].to_list() == [0.25 * NOISE.accuracy()]
 
@@ -46,7 +50,7 @@ def test_types_of_polars_do_not_depend_on_the_values():
         *(pl.String, pl.Date, pl.Boolean, pl.Datetime("us")),
         *(pl.Int64, pl.Float64),
     ]
-    assert Labels(quantum=1.0).frame(pl, 10, NOISE).dtypes == [pl.Float64, pl.Float64]
+    assert Labels(value=float).frame(pl, 10, NOISE).dtypes == [pl.Float64, pl.Float64]
 
 
 @pytest.mark.parametrize("name", ["value", "accuracy"])

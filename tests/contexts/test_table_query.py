@@ -2,7 +2,10 @@
 
 import builtins
 import functools
+import itertools
 import sys
+from decimal import Decimal
+from functools import partial
 
 import duckdb
 import opendp.context
@@ -18,6 +21,7 @@ from opendp_concurrent.errors import (
     InvalidValueError,
     SharesUsedError,
 )
+from opendp_concurrent.tables.prefixes import spaced
 
 pytest.importorskip("sqlglot", reason="!!! TABLES ARE NOT TESTED: no sqlglot !!!")
 dp.enable_features("contrib", "honest-but-curious")
@@ -54,7 +58,11 @@ ANSWERS = {
         lambda query: query.counts(["zone", "week"], [("a", 0), ("c", 1)]),
         [10, 0],
     ),
-    "sum": (lambda query: query.sum("hours", (0.0, 1.0), 0.5), 60),
+    "sum": (lambda query: query.sum("hours", (0.0, 1.0), 0.5), 30.0),
+    "sums of quanta": (
+        lambda query: query.sums("zone", ZONES, "hours", (0.0, 1.0), 0.5),
+        [15.0, 15.0, 0.0],
+    ),
     "sum of integers": (lambda query: query.sum("week", (0, 1)), 40),
     "sums": (lambda query: query.sums("zone", ZONES, "week", (0, 9)), [30, 30, 0]),
     "histogram": (lambda query: query.histogram("hours", [0.0, 0.5, 2.0]), [20, 40]),
@@ -221,6 +229,52 @@ def test_a_quantile_with_noise_behind_it_has_an_interval(visits, noise):
     }
     with pytest.raises(AttributeError):
         query.median("week", range(4)).launch_rockets  # noqa: B018
+
+
+def test_two_candidates_are_bounds(visits):
+    """The median of (-60, 180) was one of these two numbers."""
+    query = context(visits, dp.loss_of(epsilon=1e20)).query(epsilon=1e12).truncate(4)
+    some = partial(query.quantile, alpha=0.4)
+    for ask, value in ((some, 1.0), (query.min, 0.0), (query.max, 3.0)):
+        assert ask("week", (-60, 180)).release() == oc.tables.Estimate(value, value, value)
+    found = query.median("hours", (-60.0, 180.0)).laplace().release()
+    assert found.lower <= 0.5 <= found.upper + 1.0
+    assert found.value in spaced(float, candidates=(-60.0, 180.0))
+    by_zone = some("week", (0, 9), by="zone", keys=ZONES[:2]).laplace().release()
+    assert [one.value for one in by_zone] == [1.0, 1.0]
+    assert some("week", (0, 9), scale=1e-3).release() == 1
+    assert some("week", (-60, 180)).release(frame="pandas")["value"].tolist() == [1.0]
+    zcdp = context(visits, dp.loss_of(rho=1e20)).query(rho=1e12).truncate(4)
+    assert zcdp.quantile("week", (-60, 180), 0.4).release().value == 1.0
+    with pytest.raises(InvalidValueError, match="lower and an upper bound"):
+        query.median("week", (180, -60))
+
+
+@pytest.mark.parametrize(
+    ("kind", "ends", "size", "step"),
+    [
+        (int, (-60, 180), 241, 1),
+        (int, (0, 249), 250, 1),
+        (int, (0, 2**62), 250, None),
+        (float, (-60.0, 180.0), 250, 240.0 / 249),
+        (float, (0.0, 5e-324), 2, 5e-324),
+        (oc.tables.Decimal(2), (0, 1.5), 151, Decimal("0.01")),
+    ],
+)
+def test_candidates_are_spaced_between_bounds(kind, ends, size, step):
+    found = spaced(kind, candidates=ends)
+    assert (len(found), found[0], found[-1]) == (size, *ends)
+    assert sorted(set(found)) == found
+    assert step is None or all(
+        high - low == pytest.approx(step) for low, high in itertools.pairwise(found)
+    )
+
+
+def test_a_summary_of_a_sum_is_in_the_unit_of_the_column(visits):
+    query = context(visits).query().truncate(3).sum("hours", (0.0, 1.0), 0.5).laplace(scale=8.0)
+    plain = context(visits).query().truncate(3).count().laplace(scale=8.0)
+    found, counted = query.summarize(0.05), plain.summarize(0.05)
+    assert (found.scale, found.accuracy) == (4.0, counted.accuracy / 2)
 
 
 # --- children --------------------------------------------------------------------------------

@@ -9,9 +9,12 @@ import pytest
 from opendp import measurements
 
 import opendp_concurrent as oc
+from opendp_concurrent.contexts.answers import ACCURACIES
 from opendp_concurrent.contexts.top import Top, best_top
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.errors.data import TooFewRowsError
 from opendp_concurrent.tables.aggregates import then_table_counts
+from opendp_concurrent.tables.prefixes import bounds_of
 
 pytest.importorskip("sqlglot", reason="!!! TABLES ARE NOT TESTED: no sqlglot !!!")
 dp.enable_features("contrib", "honest-but-curious")
@@ -32,10 +35,12 @@ def table():
     return oc.tables.scan(connection, "t", schema, "person")
 
 
+def context(table, loss, **options):
+    return oc.concurrent_context(table, oc.tables.unit_of(units=1), dp.loss_of(**loss), **options)
+
+
 def query(table, loss):
-    return oc.concurrent_context(
-        table, oc.tables.unit_of(units=1), dp.loss_of(**loss), split_evenly_over=1
-    ).query()
+    return context(table, loss, split_evenly_over=1).query()
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
@@ -104,10 +109,50 @@ def test_bounds_are_next_to_the_values(table, loss):
     assert type(query(table, loss).truncate(1).bounds("eur").release()[0]) is int
 
 
-def test_bounds_are_in_order_under_much_noise(table):
-    for _ in range(20):
-        low, high = query(table, {"epsilon": 1e-3}).truncate(1).bounds("eur").release()
-        assert low < high
+def test_too_few_rows_to_tell_are_an_error_that_is_charged(table):
+    """Noise alone was taken for rows: the answer was a useless pair."""
+    on = context(table, {"epsilon": 1e-3})
+    with pytest.raises(TooFewRowsError, match="too few rows to tell") as caught:
+        on.query(epsilon=1e-3).truncate(1).bounds("eur", alpha=1e-12).release()
+    assert caught.value.charged is True
+    assert caught.value.threshold > 1e4
+    assert on.current_privacy_loss() == pytest.approx(1e-3)
+
+
+@pytest.mark.parametrize(("rows", "epsilon"), [(1000, 0.5), (5000, 0.1)])
+def test_bounds_of_few_rows_are_next_to_the_values(rows, epsilon):
+    """About half of the answers were useless, such as (-3e10, 1e12)."""
+    connection = duckdb.connect().execute(
+        f"CREATE TABLE t AS SELECT range::INT AS person, (20 + range % 30)::INT AS age, "
+        f"(20 + range % 30)::DOUBLE AS kg FROM range({rows})"
+    )
+    known = oc.tables.scan(connection, "t", {"person": int, "age": int, "kg": float}, "person")
+    for column in ("age", "kg"):
+        for loss in ({"epsilon": epsilon}, {"rho": epsilon**2 / 2}):
+            found = query(known, loss).truncate(1).bounds(column, alpha=1e-12).release()
+            assert found == (16, 64)
+
+
+def test_the_threshold_fails_as_seldom_as_it_says():
+    """The largest of 100 noisy counts of no rows is above it in at most a share alpha of runs."""
+    for name, accuracy in (("laplace", 4.0), ("gaussian", 4.0)):
+        most = ACCURACIES[name](accuracy, 2 * 0.1 / 100)
+        noise = {"laplace": dp.m.make_laplace, "gaussian": dp.m.make_gaussian}[name]
+        metric = {"laplace": dp.l1_distance(T="i64"), "gaussian": dp.l2_distance(T=float)}[name]
+        add = noise(dp.vector_domain(dp.atom_domain(T="i64")), metric, 4.0)
+        above = sum(max(add([0] * 100)) > most for _ in range(1000))
+        assert above < 180  # of 1,000; more than 100 + 8 deviations
+
+
+def test_rows_in_two_cells_are_bounded_by_the_share():
+    cuts = [-1, 0, 1, 2, 4]
+    assert bounds_of([0, 0, 5, 90, 5, 0], cuts, 4, 0.04) == (0, 4)
+    assert bounds_of([0, 0, 5, 90, 5, 0], cuts, 4, 0.06) == (1, 2)
+    assert bounds_of([0, 0, 5, 90, 5, 0], cuts, 10, 0.0) == (1, 2)
+    assert bounds_of([0, 0, 5, 90, 5, 0], cuts, 90, 0.0) is None
+    assert bounds_of([9, 0, 0, 0, 0, 0], cuts, 1, 0.0) == (-1, 0)
+    assert bounds_of([0, 0, 0, 0, 0, 9], cuts, 1, 0.0) == (2, 4)
+    assert bounds_of([9, 0, 0, 0, 0, 9], cuts, 1, 0.0) == (-1, 4)
 
 
 def test_what_cannot_be_asked_is_refused(table):
@@ -117,6 +162,7 @@ def test_what_cannot_be_asked_is_refused(table):
         "count": lambda: few.top(0, "zone", [0, 1]),
         "zone": lambda: few.top(1, "zones", [0, 1]),
         "share": lambda: few.bounds("eur", 0.5),
+        "alpha": lambda: few.bounds("eur", alpha=0.0),
         "exponents": lambda: few.bounds("eur", exponents=[]),
         r"exponents \(63\)": lambda: few.bounds("eur", exponents=[63]),
         "from 1 to": lambda: few.bounds("eur", exponents=[-1]),

@@ -5,6 +5,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from datetime import datetime
+from decimal import Decimal
 from itertools import pairwise
 from math import isnan, nan
 from pathlib import Path
@@ -185,7 +186,7 @@ class Flights:
             "when": ([sum((one > 1000) == far for one in distances) for far in (True, False)], 0),
             "fill": (sum(self.late()), 0),
             "cut": ([len(delays) - cut[0], cut[0] - cut[1], cut[1] - cut[2], cut[2]], 0),
-            "money": (sum(column("fare")), 0),
+            "money": (Decimal(sum(column("fare"))).scaleb(-2), 0),
             "weather": (mean(column("dep_delay", rain), -20, 100), 0.01),
             "seats": (fmean(seats[one] for one in column("tailnum") if one in seats), 0.01),
             "destinations": (self.found(), 0),

@@ -38,6 +38,7 @@ NAMES = ("age", "Region", "per son", 'quo"te', "back`tick", "a'b", "select", "c0
 NAMES += ("é", "r", "i", "n", "100%", "a.b", "$1", "x\\y", ";--", "group")
 STORED = {int: "BIGINT", float: "DOUBLE PRECISION", str: "TEXT", bool: "BOOLEAN", date: "DATE"}
 STORED[datetime] = "TIMESTAMP"
+STORED |= {oc.tables.Decimal(scale): f"DECIMAL(12, {scale})" for scale in (2, 3)}
 
 
 def quoted(name):

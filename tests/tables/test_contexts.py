@@ -33,7 +33,7 @@ def context(table, epsilon=1e12):
 
 def test_answers_and_losses(visits):
     on = context(visits)
-    few = on.query(epsilon=1e10).truncate(3)
+    few = on.query(epsilon=1e10).truncate(3, ["week"])
     assert few.counts("zone", ZONES).laplace(scale=EXACT).release() == [30, 30, 0]
     assert few.counts("zone", ZONES).laplace().release() == [30, 30, 0]
     assert few.sum("week", (0, 1)).laplace().release() == 40
@@ -50,7 +50,7 @@ def test_answers_and_losses(visits):
 
 def test_children_on_a_stored_truncation(visits):
     on = context(visits)
-    bounded = on.query(epsilon=1e11).truncate(3, materialize=True).compositor().release()
+    bounded = on.query(epsilon=1e11).truncate(3, ["week"], materialize=True).compositor().release()
     assert bounded.query(epsilon=1e9).count().laplace().release() == 60
     search = bounded.query(epsilon=1e10).sparse_vector(
         dp.max_divergence(), 1, threshold=35, max_hits=2, sensitivity=3

