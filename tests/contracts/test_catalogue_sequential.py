@@ -12,6 +12,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.queryables.stream_domain import is_stream
 
 from .catalogue import (
     D_IN,
@@ -30,7 +31,7 @@ from .catalogue import (
     release_on,
 )
 from .laws import is_measurement
-from .probes import Seen
+from .probes import Probe, Seen
 
 MAKE, LOSS = MEASURES[SEQUENTIAL]
 
@@ -130,6 +131,18 @@ ROOTS = {
 }
 
 
+def running_on(space, measure, function, loss):
+    """A measurement whose launch runs a function; on a stream, a continual mechanism."""
+    if is_stream(space[0]):
+
+        def start():
+            function([])
+            return Probe(Seen())
+
+        return oc.m.make_continual(*space, measure, start, loss)
+    return dp.m.make_user_measurement(*space, measure, function, loss, TO="ExtrinsicObject")
+
+
 def answers(send, query):
     """Whether it answers; a refusal is an error of ours."""
     try:
@@ -172,10 +185,7 @@ def left_open(root_of, recipe):
         threads.append(thread)
         return len(rows)
 
-    following = dp.m.make_user_measurement(
-        *whole.space, whole.measure, function, LOSS, TO="ExtrinsicObject"
-    )
-    root(following)
+    root(running_on(whole.space, whole.measure, function, LOSS))
     for thread in threads:
         thread.join(60)
         assert not thread.is_alive()
@@ -231,9 +241,7 @@ def open_after_a_refusal(recipe):
     cost = loss(1) if innermost.measure != MEASURES["pure"][0]() else 100.0
     halting = [index for index, name in enumerate(reversed(cases[-1].layers)) if "halts" in name]
     launch = seen.launchers[-halting[0]][1]
-    query = dp.m.make_user_measurement(
-        *innermost.space, innermost.measure, len, lambda d_in: cost, TO="ExtrinsicObject"
-    )
+    query = running_on(innermost.space, innermost.measure, len, lambda d_in: cost)
     if answers(launch, query):
         yield f"{recipe}: a launch beyond the budget is not refused"
         return
