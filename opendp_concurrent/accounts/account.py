@@ -28,7 +28,7 @@ from ..errors import (
     RefusalError,
 )
 from ..interrupts import Lock
-from ..sums.accumulator import Accumulator, repeated
+from ..sums.accumulator import Accumulator
 from ..types import Distance, Key, Loss, State
 from .charge import Terms
 from .history import Arbiter, History, Keeper
@@ -414,7 +414,7 @@ class Account:
         while True:
             for _, run in groupby(history[read:], key=id):
                 price, *more = run
-                accumulator = repeated(accumulator, price.at(query_d_in), 1 + len(more))
+                accumulator = accumulator.after(price.at(query_d_in), 1 + len(more))
                 read += 1 + len(more)
             with self.lock:
                 if read == len(history):

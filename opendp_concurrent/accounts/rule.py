@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from ..errors import BudgetExceededError
-from ..sums.accumulator import Accumulator, repeated
+from ..sums.accumulator import Accumulator
 from ..types import Loss, State
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Unlimited:
 
     def admits(self, accumulator: Accumulator, d_mid: Loss) -> Accumulator:
         """Admit every launch."""
-        return repeated(accumulator, d_mid, 1)
+        return accumulator.after(d_mid, 1)
 
     def remaining(self, accumulator: Accumulator) -> None:
         """Return None: nothing bounds an odometer."""
@@ -68,7 +68,7 @@ class Within:
         It is then at most ``d_out`` after each of the launches: a loss never falls.
         """
         d_mid = accumulator.read(d_mid)
-        after = repeated(accumulator, d_mid, count)
+        after = accumulator.after(d_mid, count)
         if after.within(self.d_out if self.exactly is None else self.exactly):
             return after
         return BudgetExceededError(

@@ -15,7 +15,7 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import CompositionMeasure
 from ..measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from ..measures.max_divergence import MAX_DIVERGENCE
-from ..sums.accumulator import Accounting, Accumulator, repeated
+from ..sums.accumulator import Accounting, Accumulator
 from ..types import Loss
 from .advanced import Advanced
 from .basic import basic
@@ -116,7 +116,7 @@ def launches_admitted(accumulator: Accounting, d_out: Loss, typical: Sequence[Lo
     def after(rounds: int) -> Accumulator:
         state = start
         for loss in losses if rounds else ():
-            state = repeated(state, loss, rounds)
+            state = state.after(loss, rounds)
         return state
 
     rounds = _largest_count(lambda n: after(n).within(target), MOST // len(losses))

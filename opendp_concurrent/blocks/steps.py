@@ -6,7 +6,6 @@ from fractions import Fraction
 
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import CompositionMeasure
-from ..sums.accumulator import repeated
 from ..types import Distance, Loss
 
 
@@ -46,7 +45,7 @@ class BlockSteps:
             return measure.zero
         if self._units and self._factor > 1:
             accounting = measure.fixed_sum()
-            share = repeated(accounting.start(measure), share, self._factor).loss
+            share = accounting.start(measure).after(share, self._factor).loss
         return measure.validate("d_out", measure.group_loss(share, size))
 
     def _size(self, d_in: Distance) -> int:

@@ -22,7 +22,7 @@ from ..measures import CompositionMeasure, composition_measure
 from ..progress import Progress, counted
 from ..queryables.mechanism import read_map
 from ..queryables.session import validate_d_in
-from ..sums.accumulator import Accounting, repeated
+from ..sums.accumulator import Accounting
 from ..types import Distance, Loss
 from .search import nearest_passing
 
@@ -110,7 +110,7 @@ def _searched(
     def fits(top: float) -> bool:
         total = accounting.start(measure)
         for weight, number in counts:
-            total = repeated(total, loss(top, weight / whole), number)
+            total = total.after(loss(top, weight / whole), number)
         return bool(total.within(budget))
 
     if not fits(0.0):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ..arguments.checks import shown
 from ..measures import by_tag
 from ..measures.heights import height
-from ..sums.accumulator import Accumulator, repeated
+from ..sums.accumulator import Accumulator
 from ..types import Loss
 from .audit import Summary
 from .records.entries import Entry
@@ -95,7 +95,7 @@ def _charges(
             for depth, loss in enumerate(one.limit_losses, start=1):
                 yield one.limit[:depth], one, loss
         elif by == "label":  # what its launches would cost without the others
-            totals[one.label] = repeated(totals.get(one.label, start), one.d_mid, 1)
+            totals[one.label] = totals.get(one.label, start).after(one.d_mid, 1)
             yield one.label, one, totals[one.label].loss
         else:
             for key in blocks.intersection(one.d_mid.keys) if blocks else ():

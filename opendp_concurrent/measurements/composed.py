@@ -12,7 +12,6 @@ from opendp.mod import Measure
 
 from ..combinators.cast import conversion
 from ..measures import composition_measure
-from ..sums.accumulator import repeated
 from ..sums.scalar_sum import ScalarSum
 from ..types import Loss
 from .laplace import make_certified_laplace
@@ -24,7 +23,7 @@ def composed(measure: Measure, parts: Iterable[tuple[Any, int]]) -> Loss:
     known = composition_measure(measure)
     total = known.fixed_sum().start(known)
     for loss, count in parts:
-        total = repeated(total, known.validate("d_mid", loss), count)
+        total = total.after(known.validate("d_mid", loss), count)
     return total.loss
 
 

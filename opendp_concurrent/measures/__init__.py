@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from itertools import chain
+from inspect import isabstract
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..arguments.checks import shown
@@ -21,9 +21,8 @@ from .approximate_max_divergence import ApproximateMaxDivergence
 from .approximate_zero_concentrated_divergence import ApproximateZeroConcentratedDivergence
 from .conversion import Conversion
 from .max_divergence import MaxDivergence
-from .measure import Composability, CompositionMeasure, Convertible, only
+from .measure import Composability, CompositionMeasure, Convertible
 from .opendp import is_extrinsic, is_measure
-from .registering import check_class, check_names
 from .renyi_divergence import RenyiDivergence
 from .shapes import NumberMeasure
 from .smoothed_max_divergence import SmoothedMaxDivergence
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     )
 
 C = TypeVar("C", bound=type[CompositionMeasure])
+_NEEDED = ("kind", "zero", "reason", "distance_form")
 
 _KNOWN: dict[str, type[CompositionMeasure]] = {  # those with a descriptor are found at once
     one.kind: one
@@ -47,7 +47,6 @@ _KNOWN: dict[str, type[CompositionMeasure]] = {  # those with a descriptor are f
         RenyiDivergence,
     )
 }
-_OURS = list(_KNOWN.values())  # always asked first, so that no other class speaks for them
 
 
 def include(measure: type[CompositionMeasure], *tools: Callable[..., Any]) -> None:
@@ -59,7 +58,6 @@ def include(measure: type[CompositionMeasure], *tools: Callable[..., Any]) -> No
     others = dict(_KNOWN)
     _KNOWN.clear()
     _KNOWN.update({measure.kind: measure, **others})
-    _OURS.insert(0, measure)
     _kept.cache_clear()
 
 
@@ -80,10 +78,8 @@ def register(measure: C) -> C:
 
     :param measure: the class
     :return: the class
-    :raises InvalidTypeError: if it is not a class below :class:`CompositionMeasure`, lacks
-        something, or has an attribute of another type
-    :raises InvalidValueError: if its kind, its tag, its keywords, or its measure of OpenDP, are
-        known already
+    :raises InvalidTypeError: if it is no subclass of :class:`CompositionMeasure`, or lacks a part
+    :raises InvalidValueError: if its kind or its tag is known already
 
     :example:
 
@@ -103,71 +99,37 @@ def register(measure: C) -> C:
     >>> oc.m.make_certified_laplace(*space, 2.0, doubled).map(1)
     1.0
     """
-    check_class(measure)
-    kind = measure.kind
+    if not isinstance(measure, type) or not issubclass(measure, CompositionMeasure):
+        raise InvalidTypeError(
+            f"measure must be a subclass of CompositionMeasure, found {shown(measure)}"
+        )
+    missing = [name for name in _NEEDED if not hasattr(measure, name)]
+    if isabstract(measure) or missing:
+        lacking = ", ".join([*missing, *sorted(measure.__abstractmethods__)])
+        raise InvalidTypeError(f"measure ({measure.__name__}) must define {lacking}")
+    kind, tag = measure.kind, measure.tag
     known = convertible_kinds().get(kind)
-    same = known is not None and (known.__module__, known.__qualname__) == (
-        measure.__module__,
-        measure.__qualname__,
-    )
-    if known is not None and (not same or known in _OURS):
+    names = (measure.__module__, measure.__qualname__)
+    if known is not None and (known.__module__, known.__qualname__) != names:
         raise InvalidValueError(
             f"measure.kind ({kind!r}) is already the kind of "
             f"{known.__module__}.{known.__qualname__}; choose another"
         )
-    if not any("find" in vars(one) for one in measure.__mro__ if one is not Convertible):
-        other = _found(only(measure).opendp())
-        if other is not None and not (same and type(other) is known):
+    for other in _KNOWN.values():
+        if tag and other.tag == tag and other is not known:
             raise InvalidValueError(
-                f"measure.opendp() is already registered, as {other.name}; return another "
-                "measure of OpenDP"
+                f"measure.tag ({tag!r}) is already the tag of {other.kind}; choose another"
             )
-    check_names(measure, [one for one in _KNOWN.values() if one is not known])
     _KNOWN[kind] = measure  # a class that was defined anew takes the older one's place
+    _kept.cache_clear()
     return measure
 
 
-def _ours(output_measure: Argument) -> CompositionMeasure | None:
-    return next(filter(None, (one.find(output_measure) for one in _OURS)), None)
+def _search(output_measure: Argument) -> CompositionMeasure | None:
+    return next(filter(None, (one.find(output_measure) for one in _KNOWN.values())), None)
 
 
-_kept = lru_cache(maxsize=16)(_ours)  # OpenDP compares measures of its own by all that they are
-
-
-def _found(output_measure: Argument) -> CompositionMeasure | None:
-    ours = (_ours if is_extrinsic(output_measure) else _kept)(output_measure)
-    if ours is not None:
-        return ours
-    for other in list(_KNOWN.values())[len(_OURS) :]:
-        found: CompositionMeasure | None = _asked(_finds, other, output_measure)
-        if found is not None:
-            if type(by_tag(found.name)) is other:
-                return found
-            raise InvalidValueError(
-                f"measure.name ({shown(found.name)}) must be a name that from_tag of {other.kind} "
-                "reads, and no other measure: ledgers keep it"
-            )
-    return None
-
-
-def _finds(other: type[CompositionMeasure], output_measure: Argument) -> CompositionMeasure | None:
-    """Return the measure that a class of another package finds, if it says that it is this one."""
-    found: CompositionMeasure | None = other.find(output_measure)
-    return found if type(found) is other and found.opendp() == output_measure else None
-
-
-def _reads(other: type[CompositionMeasure], tag: str) -> CompositionMeasure | None:
-    """Return the measure that a class of another package reads, if its name is this one."""
-    found: CompositionMeasure | None = other.from_tag(tag)
-    return found if type(found) is other and found.name == tag else None
-
-
-def _asked(question: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a class of another package answers; None if it raises on what is not its own."""
-    try:
-        return question(*arguments)
-    except Exception:
-        return None
+_kept = lru_cache(maxsize=16)(_search)  # OpenDP compares measures of its own by all that they are
 
 
 def composition_measure(output_measure: Argument) -> CompositionMeasure:
@@ -187,7 +149,7 @@ def composition_measure(output_measure: Argument) -> CompositionMeasure:
             f"output_measure must be a measure, found {type(output_measure).__name__}; "
             "pass for example dp.max_divergence()"
         )
-    found = _found(output_measure)
+    found = (_search if is_extrinsic(output_measure) else _kept)(output_measure)
     if found is not None:
         return found
     raise UnsupportedMeasureError(
@@ -215,9 +177,7 @@ def convertible_kinds() -> dict[str, type[Convertible]]:
 
 def by_tag(tag: str) -> CompositionMeasure | None:
     """Return the measure that a ledger recorded by name; None if none is registered."""
-    ours = (one.from_tag(tag) for one in _OURS)
-    others = (_asked(_reads, other, tag) for other in list(_KNOWN.values())[len(_OURS) :])
-    return next(filter(None, chain(ours, others)), None)
+    return next(filter(None, (one.from_tag(tag) for one in _KNOWN.values())), None)
 
 
 __all__ = [

@@ -17,13 +17,11 @@ from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 from ..arguments import checks
-from ..errors import InvalidTypeError
 from ..types import Json, Loss
 
 if TYPE_CHECKING:
     from ..measures.measure import CompositionMeasure
 
-_OURS = __name__.partition(".")[0]
 _TOLERANCE = Fraction(1, 2**40)  # far above differences of C libraries, far below a launch
 
 
@@ -69,34 +67,6 @@ class Rounded(Accumulator, Protocol):
 
     def merged(self, other: Rounded) -> Rounded | None:
         """Return the larger of two totals of the same launches, or None if they differ too much."""
-
-
-def repeated(accumulator: Accumulator, d_mid: Loss, count: int) -> Accumulator:
-    """Return the accumulator after ``count`` launches.
-
-    One of another package may ignore ``count``, and then many launches would cost what one does. So
-    the last launch is also added by itself, which must not give a larger loss.
-
-    :raises InvalidTypeError: if it does
-    """
-    after = accumulator.after(d_mid, count)
-    if count == 1 or type(accumulator).__module__.partition(".")[0] == _OURS:
-        return after
-    one_by_one = accumulator.after(d_mid, count - 1).after(d_mid)
-    if after.to_record() != one_by_one.to_record() and not _at_least(after.loss, one_by_one.loss):
-        raise InvalidTypeError(
-            f"accumulator ({checks.shown(accumulator)}) must add up {count} launches to at least "
-            f"the loss of {count - 1} launches and another one; after(d_mid, count) of its class "
-            "must count each launch"
-        )
-    return after
-
-
-def _at_least(loss: Loss, other: Loss) -> bool:
-    """Return whether a number, or each number of a pair, is at least another one."""
-    if isinstance(loss, tuple) and isinstance(other, tuple) and len(loss) == len(other):
-        return all(map(_at_least, loss, other))
-    return isinstance(loss, (int, float)) and isinstance(other, (int, float)) and loss >= other
 
 
 class Divided:

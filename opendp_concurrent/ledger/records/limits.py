@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ...accounts.charge import LimitCharge, Terms
 from ...accounts.limit import require_same_terms
 from ...errors import InvalidValueError
-from ...sums.accumulator import Accumulator, repeated
+from ...sums.accumulator import Accumulator
 from ...types import Loss
 from .limited import LimitedCharge, Opened
 from .measures import empty_total, read_total
@@ -168,7 +168,7 @@ class Limits:
         """Add up losses. Limits that are opened one after another often have the same loss."""
         before, loss, times, after = self._last
         if after is None or total is not before or d_mid is not loss or count != times:
-            after = repeated(total, d_mid, count)
+            after = total.after(d_mid, count)
             self._last = total, d_mid, count, after
         return after
 

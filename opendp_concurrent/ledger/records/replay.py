@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ...errors import InvalidValueError
 from ...errors.ledger import LedgerDamagedError
-from ...sums.accumulator import Accumulator, repeated
+from ...sums.accumulator import Accumulator
 from ...types import Loss
 from .chain import hasher, next_hash
 from .charges import decode_charge
@@ -130,7 +130,7 @@ class _Sums:
         if d_mid is self._d_mid:  # it was added without an error
             self._waiting += 1
         else:
-            self._total = repeated(self.total(), d_mid, 1)
+            self._total = self.total().after(d_mid, 1)
             self._d_mid = d_mid
         self._charge = charge
         self._newest += 1
@@ -156,7 +156,7 @@ class _Sums:
         """Return the sum, without charges that were told by ``again`` since it was settled."""
         if self._waiting:
             with reading(f"charge {self._newest}"):
-                self._total = repeated(self._total, self._d_mid, self._waiting)
+                self._total = self._total.after(self._d_mid, self._waiting)
             self._waiting = 0
         return self._total
 
