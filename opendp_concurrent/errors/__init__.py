@@ -128,6 +128,10 @@ class AccuracyWarning(UserWarning):
     """A mechanism promises a larger error than another one would."""
 
 
+class ScanWarning(UserWarning):
+    """What :func:`.scan` tells the owner of the data; it may depend on the rows."""
+
+
 class InvalidTypeError(ConcurrentError, TypeError):
     """An argument has the wrong type."""
 

@@ -22,7 +22,6 @@ from ..tables.domain import tables_of, units_in
 from ..tables.plan import FoundKeys
 from ..tables.schema import KEYS, Type, in_unit, kind_of, names_of, value_of
 from ..tables.steps import table_given
-from ..tables.texts import moment
 from .key_noise import MOST_KEYS, Counts, TruncatedGeometric, key_noise
 
 
@@ -119,6 +118,12 @@ def make_table_keys(
     return cast(ConcurrentMeasurement, made)
 
 
+def _moment(text: str) -> datetime:
+    """Return a timestamp as the engines write it, with up to 6 digits after the point."""
+    seconds, _, parts = text.partition(".")
+    return datetime.fromisoformat(f"{seconds}.{parts.ljust(6, '0')}")
+
+
 def _counts(kinds: tuple[Type, ...], rows: list[tuple[Any, ...]]) -> Counts:
     """Return the numbers of units by key, in the order of the keys, which says nothing else.
 
@@ -128,7 +133,7 @@ def _counts(kinds: tuple[Type, ...], rows: list[tuple[Any, ...]]) -> Counts:
     for *values, size, units in sorted(rows):
         try:
             parts = [
-                in_unit(kind, value_of(kind_of(kind), by=moment(one) if kind is datetime else one))
+                in_unit(kind, value_of(kind_of(kind), by=_moment(one) if kind is datetime else one))
                 for kind, one in zip(kinds, values, strict=True)
             ]
         except (InvalidTypeError, InvalidValueError):

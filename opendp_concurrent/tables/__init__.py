@@ -5,6 +5,7 @@ are in ``oc.t``.
 """
 
 from ..public import names_of
+from .csv_file import Csv
 from .describe import describe_schema
 from .expression import Expression, Then, col, column, lit, when
 from .joint import Answer
@@ -18,6 +19,7 @@ Column = Predicate = Expression  # an expression may be a column, a condition, o
 __all__ = [
     "Answer",
     "Column",
+    "Csv",
     "Decimal",
     "Estimate",
     "Expression",

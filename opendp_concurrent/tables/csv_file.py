@@ -1,141 +1,209 @@
-"""CSV files by a strict grammar, that of RFC 4180: what is no record is an error.
+"""CSV files: how they are written, and which value a field stands for.
 
-::
+DuckDB's strict reader reads the fields as texts, once, when the owner scans the file. What a text
+stands for is a function of this text alone, so a row of one unit never changes the rows of others:
 
-    file   = [BOM] record *(EOL record) [EOL]      in UTF-8, without NUL
-    record = field *("," field)                    as many fields as in the first record, the header
-    field  = *(any character but `,` `"` CR LF)    or `"` *(any character but `"`, or `""`) `"`
-    EOL    = LF or CR LF
+===== ===============================================================================
+int   ``0``, or a digit from 1 to 9 and more digits, with ``-`` or without; 64 bits; also
+      with ``.0``, which pandas writes where integers are missing
+float an integer or decimal number, with an exponent or without; ``inf``, ``Infinity``
+bool  ``true``, ``True``, ``TRUE``, ``t``; ``false``, ``False``, ``FALSE``, ``f``
+date  ``YYYY-MM-DD``, a day of the calendar from year 1 on
+datetime  ``YYYY-MM-DDTHH:MM``, or ``HH:MM:SS`` with up to 6 digits after the point; a blank
+      in place of ``T``; ``Z`` at the end or not: ISO 8601 without a zone, or in UTC
+decimal ``12.5``: a number with at most as many digits after the point as its scale
+str   every text
+===== ===============================================================================
 
-Nothing is skipped, repaired or guessed: a reader that does so lets a row of one unit change how
-the rows of others are read.
+The empty text is NULL, in quotation marks or not. Any other text is no value, and never rounded.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+import csv
+import gzip
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date, datetime
-from functools import lru_cache, partial
-from itertools import islice
-from operator import itemgetter
-from typing import BinaryIO
 
-from .schema import Scales, Schema
-from .texts import READ, Value, decimal
+from ..arguments import checks
+from ..errors import InvalidValueError
+from .schema import column_name
 
-Chunk = list[list[Value]]  # values of each column
 LONGEST = 2**24  # bytes of a record: a quotation mark without its pair must not read a whole file
-ROWS = 10_000  # of a chunk
-_NONE: Scales = {}
-_BOM = b"\xef\xbb\xbf"
-_FIELD = re.compile(r'"([^"]*(?:""[^"]*)*)"|([^",\r\n]*)')
+_CODECS = {"utf-8": "utf-8-sig", "utf-16": "utf-16", "latin-1": "latin-1"}
+_MARK = checks.one_of(".", ",")
+_ENCODING = checks.one_of(*_CODECS)
+_INTEGER = "-?(0|[1-9][0-9]*)({}0)?"
+_NUMBER = "[+-]?([0-9]+({0}[0-9]*)?|{0}[0-9]+)([eE][+-]?[0-9]+)?"
+_INFINITE = "[+-]?(inf|Inf|INF|infinity|Infinity|INFINITY)"
+_DECIMAL = "-?(0|[1-9][0-9]*)({0}[0-9]{{1,{1}}})?"
+_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_MOMENT = _DAY + "[T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,6})?)?Z?"
+_TRUE, _FALSE = ("true", "True", "TRUE", "t"), ("false", "False", "FALSE", "f")
 
 
-class NoCsvError(Exception):
-    """The first line that does not follow the grammar, and why. No text of the file is in it."""
+@dataclass(frozen=True, slots=True)
+class Csv:
+    """How CSV files are written, for :func:`.scan` and :func:`.describe_schema`.
 
-    def __init__(self, line: int, reason: str) -> None:
-        super().__init__(f"line {line} {reason}")
+    Fields may be in quotation marks, which are doubled within them, as RFC 4180 says.
 
+    :ivar separator: the character between two fields
+    :ivar decimal: the decimal mark, ``"."`` or ``","``
+    :ivar header: None if the names of the columns are in the first line; otherwise the names
+    :ivar nulls: texts that stand for a missing value, besides the empty one
+    :ivar encoding: ``"utf-8"``, ``"utf-16"`` or ``"latin-1"``
+    :raises InvalidTypeError, InvalidValueError: naming the argument
 
-def columns_of(file: BinaryIO, schema: Schema, scales: Scales = _NONE) -> Iterator[Chunk]:
-    """Yield the columns of a schema, chunk by chunk, in their types.
+    :example:
 
-    :raises NoCsvError: for a file or a header that is not as it must be
+    >>> oc.tables.Csv(separator=";", decimal=",", nulls=["NA"])
+    Csv(separator=';', decimal=',', header=None, nulls=('NA',), encoding='utf-8')
     """
-    rows = records(file)
-    header = next(rows, [])
-    for name in schema.names:
-        if [one for one in header if one.casefold() == name.casefold()] != [name]:
-            # the header is not shown: in a file without one, it is a row
-            raise NoCsvError(1, f"must be the header and have {name!r} once, in this spelling")
-    places = [header.index(name) for name in schema.names]
-    chosen = itemgetter(*places, places[0])  # of one column, too, it returns a tuple
-    readers = [
-        partial(decimal, scale=scales[name]) if name in scales else READ[kind]
-        for name, kind in schema.columns
-    ]
-    known = [lru_cache(maxsize=ROWS)(read) for read in readers]
-    while chunk := list(map(chosen, islice(rows, ROWS))):
-        read = zip(known, zip(*chunk, strict=True), strict=False)
-        yield [list(map(value, texts)) for value, texts in read]
 
+    separator: str = ","
+    decimal: str = "."
+    header: Sequence[str] | None = None
+    nulls: Sequence[str] = ()
+    encoding: str = "utf-8"
 
-def kinds_of(file: BinaryIO) -> dict[str, type]:
-    """Return the columns of a file, each with the first type that all of its texts have.
-
-    :raises NoCsvError: as :func:`records`
-    """
-    rows = records(file)
-    header = next(rows, [])
-    left = [[int, float, bool, date, datetime, str] for _ in header]
-    for row in rows:
-        for kinds, text in zip(left, row, strict=True):
-            while text and READ[kinds[0]](text) is None:
-                del kinds[0]
-    return {name: kinds[0] for name, kinds in zip(header, left, strict=True)}
-
-
-def records(file: BinaryIO) -> Iterator[list[str]]:
-    """Yield the fields of each record.
-
-    :raises NoCsvError: at the first record that does not follow the grammar
-    """
-    line, width = 0, 0
-    while record := file.readline(LONGEST + 1):
-        line, first, quotes = line + 1, line + 1, record.count(b'"')
-        if quotes % 2:  # a quoted field goes on in the next line
-            pieces, size = [record], len(record)
-            while quotes % 2 and size <= LONGEST:
-                piece = file.readline(LONGEST + 1)
-                if not piece:
-                    raise NoCsvError(first, "has a quotation mark without its pair")
-                pieces.append(piece)
-                line, size, quotes = line + 1, size + len(piece), quotes + piece.count(b'"')
-            record = b"".join(pieces)
-        if len(record) > LONGEST:
-            raise NoCsvError(first, f"begins a record of more than {LONGEST} bytes")
-        fields = _fields(_text(record, first), first, quoted=quotes > 0)
-        if first == 1:
-            width = len(fields)
-        elif len(fields) != width:
-            raise NoCsvError(first, f"must have {width} fields, as the header has")
-        yield fields
-
-
-def _text(record: bytes, line: int) -> str:
-    """Return the text of a record, without a mark of the order of bytes and the end of the line."""
-    if line == 1:
-        record = record.removeprefix(_BOM)
-    if record.endswith(b"\n"):
-        record = record[: -2 if record.endswith(b"\r\n") else -1]
-    if b"\0" in record:
-        raise NoCsvError(line, "has NUL, which no text has")
-    try:
-        return record.decode()
-    except UnicodeDecodeError:
-        pass
-    raise NoCsvError(line, "must be in UTF-8")  # out here: that error holds the row
-
-
-def _fields(text: str, line: int, *, quoted: bool) -> list[str]:
-    """Return the fields of a record."""
-    if not quoted:
-        if "\r" in text:
-            raise NoCsvError(line, "has a carriage return that ends no line")
-        return text.split(",")
-    fields, at = list[str](), 0
-    while True:
-        found = _FIELD.match(text, at)
-        assert found is not None  # a field may be empty
-        inner, plain = found.groups()
-        fields.append(plain if inner is None else inner.replace('""', '"'))
-        at = found.end()
-        if at == len(text):
-            return fields
-        if text[at] != ",":
-            raise NoCsvError(
-                line, "has a quotation mark or a carriage return in a field without quotation marks"
+    def __post_init__(self) -> None:
+        separator = checks.text(separator=self.separator)
+        if not (len(separator) == 1 and separator.isascii() and separator not in '"\r\n\0'):
+            raise InvalidValueError(
+                f"separator ({checks.shown(separator)}) must be one character of ASCII, such as "
+                "',' or ';' or '\\t', and neither a quotation mark nor the end of a line"
             )
-        at += 1
+        given = {
+            "separator": separator,
+            "decimal": _MARK(decimal=self.decimal),
+            "header": None
+            if self.header is None
+            else tuple(
+                column_name(header=one) for one in checks.sequence("names", header=self.header)
+            ),
+            "nulls": tuple(
+                checks.text(nulls=one) for one in checks.elements("texts", nulls=self.nulls)
+            ),
+            "encoding": _ENCODING(encoding=self.encoding),
+        }
+        for name, value in given.items():
+            object.__setattr__(self, name, value)
+
+
+def names_in(written: Csv, path: str) -> list[str]:
+    """Return the names of the columns of a file; ``""`` for one without a name."""
+    if written.header is not None:
+        return list(written.header)
+    opened, codec = gzip.open if _is_packed(path) else open, _CODECS[written.encoding]
+    # what is not in the encoding is an error of the reader, which says where it is
+    try:
+        with opened(path, "rt", encoding=codec, errors="replace", newline="") as file:
+            return next(csv.reader(file, delimiter=written.separator), [])
+    except (csv.Error, OSError, EOFError):  # it is no such file, which has no names
+        return []
+
+
+def odd_line(path: str) -> int:
+    """Return the first line that does not end as the first one does, which no reader reads."""
+    end = b""
+    with suppress(OSError, EOFError), (gzip.open if _is_packed(path) else open)(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            end = end or (b"\r\n" if line.endswith(b"\r\n") else b"\n")
+            if not line.endswith(end) or b"\r" in line.removesuffix(end):
+                return number
+    return 1
+
+
+def reader_of(written: Csv, path: str, fields: int) -> str:
+    """Return the table of the fields of a file in DuckDB: texts ``c0``, ``c1`` and so on."""
+    options = {
+        "columns": "{" + ", ".join(f"'c{at}': 'VARCHAR'" for at in range(fields)) + "}",
+        "auto_detect": "false",
+        "header": str(written.header is None).lower(),
+        "delim": literal(written.separator),
+        "quote": "'\"'",
+        "escape": "'\"'",
+        "nullstr": _listed(("", *written.nulls)),
+        "encoding": literal(written.encoding),
+        "compression": "'gzip'" if _is_packed(path) else "'none'",
+        "strict_mode": "true",
+        "ignore_errors": "false",
+        "null_padding": "false",
+        "max_line_size": str(LONGEST),
+    }
+    given = ", ".join(f"{name} = {value}" for name, value in options.items())
+    return f"read_csv({literal(path)}, {given})"
+
+
+def value_of(written: Csv, text: str, kind: type, scale: int | None = None) -> str:
+    """Return what a text stands for in DuckDB; NULL if it is no value of the type.
+
+    :param text: an expression of SQL
+    :param scale: of a decimal number, which is read as a multiple of 10^-scale
+    """
+    if kind is str:
+        return text
+    point = f"[{written.decimal}]"
+    plain = text if written.decimal == "." else f"replace({text}, ',', '.')"
+    if scale is not None:
+        form = _DECIMAL.format(point, scale) if scale else "-?(0|[1-9][0-9]*)"
+        ones, parts = (f"regexp_extract({plain}, '{part}', 1)" for part in ("^([^.]*)", "[.](.*)$"))
+        found = f"TRY_CAST({ones} || rpad({parts}, {scale}, '0') AS BIGINT)"
+    elif kind is int:
+        form = _INTEGER.format(point)
+        found = f"TRY_CAST(regexp_replace({plain}, '[.]0$', '') AS BIGINT)"
+    elif kind is float:
+        double = f"TRY_CAST({plain} AS DOUBLE)"
+        end = f"CASE WHEN {text} LIKE '-%' THEN '-inf'::DOUBLE ELSE 'inf'::DOUBLE END"
+        return (
+            f"CASE WHEN {_is(text, _INFINITE)} THEN {end} "
+            f"WHEN {_is(text, _NUMBER.format(point))} AND NOT isinf({double}) THEN {double} END"
+        )
+    elif kind is bool:
+        return (
+            f"CASE WHEN list_contains({_listed(_TRUE)}, {text}) THEN true "
+            f"WHEN list_contains({_listed(_FALSE)}, {text}) THEN false END"
+        )
+    elif kind is date:
+        form, found = _DAY, f"TRY_CAST({text} AS DATE)"
+    else:
+        assert kind is datetime
+        form, found = _MOMENT, f"TRY_CAST(rtrim({text}, 'Z') AS TIMESTAMP)"
+    years = f" AND {text} >= '0001'" if kind in (date, datetime) else ""
+    return f"CASE WHEN {_is(text, form)}{years} THEN {found} END"
+
+
+def is_code(written: Csv, text: str) -> str:
+    """Return whether a text of digits is rather a name than a number, in DuckDB.
+
+    It begins with 0, as a postal code does, or is an integer that a double does not hold.
+    """
+    whole = f"[+]?(-?[0-9]+)([{written.decimal}]0)?"
+    number = f"TRY_CAST(regexp_extract({text}, '{whole}', 1) AS HUGEINT)"
+    within = f"coalesce({number} BETWEEN -{2**53} AND {2**53}, false)"
+    return f"({_is(text, '[+-]?0[0-9].*')} OR ({_is(text, whole)} AND NOT {within}))"
+
+
+def is_csv(path: str) -> bool:
+    """Return whether a path is that of a CSV file."""
+    return path.lower().endswith((".csv", ".csv.gz"))
+
+
+def literal(text: str) -> str:
+    """Return a text in SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _is(text: str, form: str) -> str:
+    return f"regexp_full_match({text}, '{form}')"
+
+
+def _is_packed(path: str) -> bool:
+    return path.lower().endswith(".gz")
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return f"[{', '.join(map(literal, texts))}]"

@@ -19,11 +19,12 @@ from ..data.scanned import (
 )
 from ..errors import InvalidTypeError
 from ..types import Data
-from .csv_file import ROWS, Chunk
+from .engines.duckdb import Chunk
 from .engines.engine import Stored
 from .engines.known import own_engine
 from .schema import Scales, Schema
 
+ROWS = 10_000  # of a chunk
 _INTEGER = re.compile("U?Int(8|16|32)|Int64")
 _DUCKDB = {
     "Float32": "DOUBLE",

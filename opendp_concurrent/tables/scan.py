@@ -10,8 +10,8 @@ from opendp.mod import assert_features
 
 from ..arguments import checks
 from ..errors import InvalidTypeError, InvalidValueError
+from .csv_file import Csv, is_csv
 from .domain import Tables
-from .engines.duckdb import FILES
 from .engines.known import engine_of, own_connection
 from .frame import plan_given, stored_frame
 from .schema import Decimal, stored_schema_of
@@ -29,6 +29,7 @@ def scan(
     *,
     timeout: float | None = None,
     snapshot: bool = False,
+    csv: Csv | None = None,
 ) -> Table:
     """Return a table that stays in its engine.
 
@@ -37,9 +38,11 @@ def scan(
     and is left out. NaN is read as NULL. Texts are compared by their bytes.
 
     What can fail on a row fails here, before you, so that no launch fails because of a row. A CSV
-    file is read into memory here, and never again. Each value of a Parquet file, and of a table of
-    Spark, is read once. Of other tables only the names and types of the columns are read. An error
-    has no text of a row, but it may name a line of a file, which depends on the data.
+    file is read into memory here, and never again; a :class:`.ScanWarning` tells you which fields
+    are no values and are NULL. Each value of a Parquet file, and of a table of Spark, is read once.
+    Of other tables only the names and types of the columns are read. An error or a warning has no
+    text of a row, but it may have numbers of lines and of fields, which depend on the data: do not
+    show it to an analyst.
 
     You promise that the rows do not change while a queryable on the table is in use, or pass
     ``snapshot=True``. If they change, each launch is charged as before, and its guarantee is for
@@ -56,10 +59,9 @@ def scan(
         their own; or a session of Spark. Leave it out for files: ``scan("visits.parquet", schema,
         unit)`` opens a connection of DuckDB of its own
     :param table: name of a stored table, spelled as it is stored, or its schema and its name; or
-        paths of Parquet files (DuckDB, Spark) or CSV files (DuckDB; in UTF-8, by RFC 4180 with a
-        header; a text that is not exactly a value of its type is NULL). All have the same columns.
-        On DuckDB a pattern such as ``"visits-*.parquet"`` stands for the files that are there now.
-        Folders are no columns
+        paths of Parquet files (DuckDB, Spark) or CSV files (DuckDB; also ``.csv.gz``). All have the
+        same columns. On DuckDB a pattern such as ``"visits-*.parquet"`` stands for the files that
+        are there now. Folders are no columns
     :param schema: mapping from the names of the columns to use to their types: int (of up to 64
         bits), float, str (also UUID, ENUM and char(n)), bool, datetime.date, datetime.datetime (of
         a time zone: in UTC), or :class:`.Decimal`; it is public. See :func:`.describe_schema`
@@ -73,6 +75,7 @@ def scan(
         a statement takes. The running time is not hidden from who can measure it
     :param snapshot: answer all launches from the table as it is now. DuckDB and Spark copy the
         columns; PostgreSQL keeps a transaction open, whose snapshot all statements share
+    :param csv: how CSV files are written, if not in UTF-8 with commas and names in the first line
     :return: a table, whose ``space`` begins pipelines
     :raises InvalidTypeError, InvalidValueError: naming the argument; for a view, a stored type
         whose cast could fail or round, a file that cannot be read as described, or a folder on its
@@ -115,7 +118,11 @@ def scan(
         stored = stored_frame(frame, known, scales)
     else:
         opened, names = source_of(connection, table)
-        stored = engine_of(opened).open(names, known, scales)
+        engine, written = engine_of(opened), csv_given(names, csv)
+        if written is None:
+            stored = engine.open(names, known, scales)
+        else:
+            stored = engine.open_csv(names, known, scales, written)
     found = table_of(stored, Tables(known), seconds)
     return found.fixed() if keep else found
 
@@ -129,10 +136,22 @@ def source_of(connection: Any, table: object) -> tuple[Any, tuple[str, ...]]:
     return connection, tuple(checks.text(table=one) for one in plain)
 
 
+def csv_given(names: tuple[str, ...], csv: object) -> Csv | None:
+    """Return how CSV files are written, or None if there are none; or raise."""
+    if csv is not None and not isinstance(csv, Csv):
+        raise InvalidTypeError(f"csv must be an oc.tables.Csv(...), found {type(csv).__name__}")
+    if is_csv(names[-1]):
+        return Csv() if csv is None else csv
+    if csv is not None:
+        raise InvalidValueError(f"csv is for CSV files, and {names[-1]!r} is none; leave it out")
+    return None
+
+
 def _are_paths(value: object) -> bool:
     given = value if isinstance(value, (list, tuple)) else (value,)
     return len(given) > 0 and all(
-        _is_path(one) and str(one).lower().endswith(tuple(FILES)) for one in given
+        _is_path(one) and (is_csv(str(one)) or str(one).lower().endswith(".parquet"))
+        for one in given
     )
 
 

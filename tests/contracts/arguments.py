@@ -1310,6 +1310,7 @@ case(
     schema=({"person": int}, "mapping"),
     unit=("person", COLUMNS),
     timeout=(None, "None or positive"),
+    csv=(None, "None"),
 )
 maker("table_keys", BOUNDED, 1, asked_table, d_out=((0.5, 1e-3), "pair of non_negative"))
 case(
@@ -1340,7 +1341,20 @@ case(
     condition=(oc.tables.column("zone") == "a", "predicate"),
 )
 case("tables.Decimal", scale=(2, "whole"))
-case("tables.describe_schema", connection=(tables.connection(),), table=("people", COLUMNS))
+case(
+    "tables.Csv",
+    separator=(";", "text"),
+    decimal=(",", "text"),
+    header=(["a"], "sequence or None"),
+    nulls=(["NA"], "sequence"),
+    encoding=("utf-8", "text"),
+)
+case(
+    "tables.describe_schema",
+    connection=(tables.connection(),),
+    table=("people", COLUMNS),
+    csv=(None, "None"),
+)
 case("uncollected", frame=(pl.LazyFrame({"age": [30]}),))
 maker("stream_clamp", BITS, 1, only, output_domain=(oc.integer_stream(0, 1),))
 maker(

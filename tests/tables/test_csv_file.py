@@ -1,89 +1,275 @@
-"""CSV files: every table that a writer writes is read as it was, and nothing is repaired."""
+"""CSV files: what a writer writes is read as it was, and the owner is told what is no value."""
 
 import csv
+import gzip
 import io
+import warnings
+from datetime import date, datetime, time
+from math import inf
 
+import duckdb
+import opendp.prelude as dp
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from opendp_concurrent.tables import csv_file
-from opendp_concurrent.tables.csv_file import LONGEST, NoCsvError, columns_of, records
-from opendp_concurrent.tables.schema import schema_of
+import opendp_concurrent as oc
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, ScanWarning
+from opendp_concurrent.tables import Csv
+from opendp_concurrent.tables.csv_file import value_of
 
+dp.enable_features("contrib", "honest-but-curious")
 FIELDS = st.text(
     st.sampled_from('ab,"\r\n \t;é\u2028\x85\x0b\x1c😀')
     | st.characters(exclude_characters="\0", exclude_categories=["Cs"]),
     max_size=6,
 )
+ENGINE = duckdb.connect()
+LOST = "values of their types; they are NULL: "
 
 
-def read(content):
-    return list(records(io.BytesIO(content)))
+def rows(table):
+    """The rows of a table, in their order."""
+    text, parameters = table.engine().query(table.relation)
+    return table.engine().run(text, parameters, None)
 
 
+def read(kind, text, scale=None):
+    """What a text stands for."""
+    if scale is not None:
+        kind = int
+    asked = f"SELECT {value_of(Csv(), 'x', kind, scale)} FROM (SELECT $1::VARCHAR AS x)"
+    ((found,),) = ENGINE.execute(asked, [text]).fetchall()
+    return found
+
+
+# --- records --------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=50)
 @given(
     st.integers(2, 4).flatmap(
-        lambda width: st.lists(st.lists(FIELDS, min_size=width, max_size=width), min_size=1)
+        lambda width: st.lists(
+            st.lists(FIELDS, min_size=width, max_size=width), min_size=1, max_size=4
+        )
     ),
     st.sampled_from(["\n", "\r\n"]),
     st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    st.sampled_from([",", ";", "\t"]),
+    st.booleans(),
     st.booleans(),
 )
-def test_what_pythons_writer_writes_is_read_as_it_was(rows, end, quoting, marked):
-    if any("\r" in one for row in rows for one in row):
+def test_what_pythons_writer_writes_is_read_as_it_was(
+    tmp_path_factory, given, end, quoting, separator, marked, packed
+):
+    if any("\r" in one for row in given for one in row):
         quoting = csv.QUOTE_ALL  # before Python 3.13, a lone carriage return is not quoted
+    names = [f"n{at}" for at in range(len(given[0]))]
     written = io.StringIO()
-    csv.writer(written, lineterminator=end, quoting=quoting).writerows(rows)
-    assert read(b"\xef\xbb\xbf" * marked + written.getvalue().encode()) == rows
+    writer = csv.writer(written, lineterminator=end, quoting=quoting, delimiter=separator)
+    writer.writerows([["u", *names], *([f"u{at}", *row] for at, row in enumerate(given))])
+    data = b"\xef\xbb\xbf" * marked + written.getvalue().encode()
+    path = tmp_path_factory.mktemp("files") / ("a.csv.gz" if packed else "a.csv")
+    path.write_bytes(gzip.compress(data) if packed else data)
+    schema = {"u": str, **dict.fromkeys(names, str)}
+    found = rows(oc.tables.scan(path, schema, "u", csv=Csv(separator)))
+    assert found == [(f"u{at}", *(one or None for one in row)) for at, row in enumerate(given)]
 
 
-@given(st.lists(st.sampled_from([b"a", b",", b'"', b"\r", b"\n", b"\0", b"\xff", b"\xc3\xa9"])))
-def test_what_is_read_has_one_meaning(pieces):
-    """The records of any bytes are refused, or are those of which a writer makes the same."""
-    content = b"".join(pieces)
-    try:
-        rows = read(content)
-    except NoCsvError:
-        return
-    again = "".join(
-        ",".join('"' + one.replace('"', '""') + '"' for one in row) + "\n" for row in rows
+def test_columns_are_found_by_their_names(tmp_path):
+    path, other = tmp_path / "a.csv", tmp_path / "b.csv"
+    path.write_text("a,x,b\n1,,0.5\n2,,\n")
+    other.write_text("b,a\n2,3\n")
+    table = oc.tables.scan([path, other], {"b": float, "a": int}, "a")
+    assert rows(table) == [(0.5, 1), (None, 2), (2.0, 3)]
+
+
+def test_how_a_file_is_written_can_be_said(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("1;2,5;é\n2;NA;-\n3;2.5;\n".encode("latin-1"))
+    written = Csv(";", ",", ["p", "x", "t"], ["NA", "-"], "latin-1")
+    with pytest.warns(ScanWarning, match=r"x \(float\): 1, the first in line 3"):
+        table = oc.tables.scan(path, {"p": int, "x": float, "t": str}, "p", csv=written)
+    assert rows(table) == [(1, 2.5, "é"), (2, None, None), (3, None, None)]
+    path.write_text("p,t\n1,é\n", encoding="utf-16")
+    table = oc.tables.scan(path, {"p": int, "t": str}, "p", csv=Csv(encoding="utf-16"))
+    assert rows(table) == [(1, "é")]
+    path.write_text("p;x\n1;0,5\n2;-7,0\n")
+    code = oc.tables.describe_schema(path, csv=Csv(";", ","))
+    assert '"p": int' in code
+    assert '"x": float' in code
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name"),
+    [
+        ({"separator": ""}, "separator"),
+        ({"separator": ",,"}, "separator"),
+        ({"separator": '"'}, "separator"),
+        ({"separator": "\n"}, "separator"),
+        ({"separator": "é"}, "separator"),
+        ({"separator": 1}, "separator"),
+        ({"decimal": "'"}, "decimal"),
+        ({"header": True}, "header"),
+        ({"header": []}, "header"),
+        ({"header": "abc"}, "header"),
+        ({"header": ["a", ""]}, "header"),
+        ({"nulls": "NA"}, "nulls"),
+        ({"nulls": [None]}, "nulls"),
+        ({"encoding": "cp1252"}, "encoding"),
+    ],
+)
+def test_a_wrong_argument_is_named(wrong, name):
+    with pytest.raises((InvalidTypeError, InvalidValueError), match=name):
+        Csv(**wrong)
+
+
+def test_a_text_in_a_statement_is_a_text(tmp_path):
+    """A quotation mark in a path or among the nulls ended the text of SQL."""
+    path = tmp_path / "it's.csv"
+    path.write_text("p,x\n1,it's\n2,b\n")
+    table = oc.tables.scan(path, {"p": int, "x": str}, "p", csv=Csv(nulls=["it's", "'); --"]))
+    assert rows(table) == [(1, None), (2, "b")]
+
+
+def test_what_is_no_such_file_at_all_is_refused(tmp_path):
+    path = tmp_path / "a.csv.gz"
+    for data in (b"p\n1\n", b"", gzip.compress(b"p\n1\n")[:-9]):
+        path.write_bytes(data)
+        with pytest.raises(InvalidValueError, match="line"):
+            oc.tables.scan(path, {"p": int}, "p")
+
+
+def test_csv_is_for_csv_files(tmp_path):
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (p INT)")
+    for call in (oc.tables.scan, oc.tables.describe_schema):
+        schema = ({"p": int}, "p") if call is oc.tables.scan else ()
+        with pytest.raises(InvalidValueError, match="'t' is none"):
+            call(connection, "t", *schema, csv=Csv())
+        with pytest.raises(InvalidTypeError, match="csv must be"):
+            call(connection, "t", *schema, csv=";")
+
+
+def test_other_engines_load_it_first(on_postgres, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("p\n1\n")
+    with pytest.raises(InvalidValueError, match="Load the file into the database first"):
+        oc.tables.scan(on_postgres.connection, path, {"p": int}, "p")
+    with pytest.raises(InvalidValueError, match="Load the file into the database first"):
+        oc.tables.describe_schema(on_postgres.connection, path)
+
+
+def test_spark_loads_it_first(on_spark, tmp_path):
+    with pytest.raises(InvalidValueError, match="Load the file into the database first"):
+        oc.tables.scan(on_spark.connection, tmp_path / "a.csv.gz", {"p": int}, "p")
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_each_integer_is_read_also_as_pandas_writes_it(value):
+    assert read(int, str(value)) == read(int, f"{value}.0") == value
+
+
+@settings(deadline=None)
+@given(st.text(max_size=8) | st.from_regex(r"[-+0-9eE. _x]{1,24}", fullmatch=True))
+@example("+1")
+@example("01")
+@example("1_0")
+@example("1.5")
+def test_a_text_that_is_an_integer_is_the_one_that_it_spells(text):
+    found = read(int, text)
+    assert found is None or str(found) == text.removesuffix(".0").replace("-0", "0")
+
+
+@settings(deadline=None)
+@given(st.floats(allow_nan=False))
+@example(5e-324)
+@example(1.7976931348623157e308)
+def test_each_double_is_read_from_the_text_that_python_writes(value):
+    assert read(float, repr(value)) == value
+
+
+@settings(deadline=None)
+@given(st.integers(0, 18), st.integers(-(10**18) + 1, 10**18 - 1))
+def test_each_decimal_is_exact(scale, steps):
+    sign, digits = "-" * (steps < 0), f"{abs(steps):0{scale + 1}d}"
+    text = f"{sign}{digits[: len(digits) - scale]}" + (f".{digits[-scale:]}" if scale else "")
+    assert read(int, text, scale) == steps
+    assert read(int, f"{text}1" if scale else f"{text}.1", scale) is None  # it is never rounded
+
+
+@settings(deadline=None)
+@given(st.dates())
+def test_each_day_has_one_text(value):
+    assert read(date, value.isoformat()) == value
+
+
+@settings(deadline=None)
+@given(st.datetimes())
+def test_each_timestamp_is_read_from_the_text_that_python_writes(value):
+    assert read(datetime, value.isoformat()) == read(datetime, str(value)) == value
+    assert read(datetime, f"{value.isoformat()}Z") == value
+    minute = datetime.combine(value.date(), time(value.hour, value.minute))
+    assert read(datetime, minute.isoformat(" ", "minutes")) == minute
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("2024-01-01", "2024-01-01 5:00", "2024-01-01 24:00", "5:00", "2024-02-30 10:00:00"),
+        *("2024-01-01 10:00:00+01", "24-01-01 10:00:00", "0000-01-01 10:00", "2024-01-01 10:60"),
+        *("2024-01-01T10:00:00ZZ", "01/02/2013 10:00", "1357034400", "2024-01-01T10:00:00.1234567"),
+    ],
+)
+def test_what_is_no_timestamp_of_iso_8601_is_refused_at_scan(tmp_path, text):
+    """It was NULL in each row, without a word."""
+    assert read(datetime, text) is None
+    path = tmp_path / "a.csv"
+    path.write_text(f"p,at\n1,2013-01-01T10:00:00Z\n2,{text}\n3,{text}\n")
+    with pytest.raises(
+        InvalidValueError, match=r"at \(datetime\): 2, the first in line 3"
+    ) as found:
+        oc.tables.scan(path, {"p": int, "at": datetime}, "p")
+    assert text not in str(found.value)
+    assert len(rows(oc.tables.scan(path, {"p": int, "at": str}, "p"))) == 3
+
+
+@pytest.mark.parametrize(("text", "value"), [("-inf", -inf), ("+Infinity", inf), ("1e999", None)])
+def test_what_is_beyond_all_doubles_is_missing_unless_it_is_called_infinite(text, value):
+    assert read(float, text) == value
+
+
+def test_the_owner_is_told_which_fields_are_no_values(tmp_path):
+    """They were NULL, without a word: an integer column that pandas had written was empty."""
+    path = tmp_path / "a.csv"
+    path.write_text("p,n,x,b,d,t\n1,11.0,1,t,2024-01-01,secret\n2,secret,,yes,,\nx,11.5,nan,,0,\n")
+    schema = {"p": int, "n": int, "x": float, "b": bool, "d": date, "t": str}
+    with pytest.warns(ScanWarning) as caught:
+        table = oc.tables.scan(path, schema, "p")
+    (told,) = caught
+    assert told.filename == __file__
+    assert str(told.message).partition(LOST)[2] == (
+        "p (int): 1, the first in line 4; n (int): 2, the first in line 3; "
+        "x (float): 1, the first in line 4; b (bool): 1, the first in line 3; "
+        "d (date): 1, the first in line 4"
     )
-    assert read(again.encode()) == rows
-    assert b"\0" not in content
-    assert content.decode().count('"') % 2 == 0
+    assert [row[1] for row in rows(table)] == [11, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        path.write_text("p,n\n1,11.0\n,\n2,\n")
+        assert rows(oc.tables.scan(path, {"p": int, "n": int}, "p")) == [(1, 11), (2, None)]
 
 
-@pytest.mark.parametrize("more", [0, 1])
-def test_a_record_has_a_longest_length(monkeypatch, more):
-    monkeypatch.setattr(csv_file, "LONGEST", 100)
-    for line in (b"a" * (99 + more) + b"\n", b'"' + b"\n" * (97 + more) + b'"\n'):
-        if more:
-            with pytest.raises(NoCsvError, match="line 2 begins a record of more than 100 bytes"):
-                read(b"h\n" + line)
-        else:
-            assert len(read(b"h\n" + line)) == 2
-    assert LONGEST == 2**24
-
-
-@pytest.mark.parametrize("content", [b"secret\xff", b'"secret"x', b"secret\0", b'"secret\n'])
-def test_an_error_holds_no_text_of_the_file(content):
-    with pytest.raises(NoCsvError) as caught:
-        read(content)
-    assert "secret" not in str(caught.value)
-    assert caught.value.__context__ is None
-
-
-def test_lines_are_counted_within_quoted_fields():
-    with pytest.raises(NoCsvError, match="line 5 must have 2 fields"):
-        read(b'a,b\n"x\ny\n",1\n2\n')
-
-
-def test_columns_come_in_chunks_in_the_order_of_the_schema(monkeypatch):
-    monkeypatch.setattr(csv_file, "ROWS", 2)
-    schema = schema_of({"b": float, "a": int}, "a")
-    file = io.BytesIO(b"a,x,b\n1,,0.5\n2,,\n3,,2\n")
-    assert list(columns_of(file, schema)) == [[[0.5, None], [1, 2]], [[2.0], [3]]]
-    assert list(columns_of(io.BytesIO(b"a,b"), schema)) == []
-    one = schema_of({"a": str}, "a")
-    assert list(columns_of(io.BytesIO(b"a\nx\n\ny"), one)) == [[["x", None]], [["y"]]]
+def test_whether_a_field_is_a_value_depends_on_this_field_only(tmp_path):
+    """If one row decided how a column is read, one unit would change the rows of all others."""
+    path, found = tmp_path / "a.csv", []
+    for more in ("", "9,11.5\n", "9,secret\n", "9,007\n"):
+        path.write_text(f"p,n\n1,11.0\n2,7\n{more}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found.append(rows(oc.tables.scan(path, {"p": int, "n": int}, "p"))[:2])
+    assert all(one == [(1, 11), (2, 7)] for one in found)

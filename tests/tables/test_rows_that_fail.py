@@ -28,14 +28,12 @@ def count(table):
 REFUSED = {  # what one unit can have in its rows, and the line that the owner is told
     "one more comma": (b"3,secret-7261,1,1\n", "line 4"),
     "a missing field": (b"3,secret-7261\n", "line 4"),
-    "a stray quotation mark": (b'3,secret-7261"x,1\n', "line 4"),
     "text after a quoted field": (b'3,"secret-7261"x,1\n', "line 4"),
     "a quotation mark without its pair": (b'3,"secret-7261,1\n' + GOOD * 9, "line 4"),
     "a lone carriage return": (b"3,secret-7261\r,1\n", "line 4"),
     "Latin-1": (b"3,secret-7261 \xe9,1\n", "line 4"),
     "half of a pair of UTF-16": (b"3,secret-7261 \xed\xa0\x80,1\n", "line 4"),
-    "NUL": (b"3,secret-7261\0,1\n", "line 4"),
-    "an empty line": (b"\n", "line 4"),
+    "another end of a line": (b"3,secret-7261,1\r\n", "line 4"),
     "33 MB": (b"3,secret-7261" + b"x" * 33_000_000 + b",1\n", "line 4"),
 }
 
@@ -57,7 +55,10 @@ def test_a_line_that_is_no_record_is_refused_at_scan_without_its_text(tmp_path, 
 
 
 READ = {
-    "CR LF": b"3,c,1\r\n",
+    "a quotation mark within a field": b'3,c"x,1\n',
+    "NUL": b"3,c\0,1\n",
+    "an empty line": b"\n3,c,1\n",
+    "one more empty field": b"3,c,1,\n",
     "a quoted line break": b'3,"c\r\nd",1\n',
     "2 MB": b"3," + b"x" * 2_000_000 + b",1\n",
     "no end of the last line": b"3,c,1",
@@ -98,6 +99,12 @@ def test_a_file_without_a_header_shows_no_row(tmp_path):
     with pytest.raises(InvalidValueError, match="line 1") as caught:
         scan(path)
     assert SECRET not in str(caught.value)
+
+
+def test_lines_may_end_with_cr_lf(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes((HEADER + GOOD).replace(b"\n", b"\r\n"))
+    assert count(scan(path)) == 2
 
 
 def test_a_mark_of_the_order_of_bytes_is_read(tmp_path):

@@ -13,17 +13,20 @@ from glob import glob
 from threading import Timer
 from typing import Any, ClassVar
 from uuid import uuid4
+from warnings import warn
 from weakref import WeakSet
 
-from ...errors import InvalidTypeError, InvalidValueError
+from ...errors import InvalidTypeError, InvalidValueError, ScanWarning
 from ...errors.data import TableError
+from ...failures import log, pass_interrupt
 from ...interrupts import let_in, whole
-from ..csv_file import Chunk, NoCsvError, columns_of, kinds_of
+from ..csv_file import Csv, is_code, is_csv, names_in, odd_line, reader_of, value_of
 from ..schema import Scales, Schema
-from .engine import Engine, Run, Scans, Stored, check_folders, listed, opaque, quoted
+from .engine import LOGGER, Engine, Run, Scans, Stored, check_folders, listed, opaque, quoted
 
-FILES = {".parquet": "parquet", ".csv": "csv"}
+Chunk = list[list[Any]]  # values of each column
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+_PROPOSED = (int, float, bool, date, datetime)
 _STORED = {
     int: "BIGINT",
     float: "DOUBLE",
@@ -84,12 +87,11 @@ class DuckDB(Engine):
         A pattern with ``*`` or ``?`` stands for the files that are there now, in their order.
         """
         *_, last = table
-        kind = FILES.get(os.path.splitext(last)[1].lower())
+        kind = _kind_of(last)
         if kind is None:
             return self._stored_table(table)
         paths = [one for path in table for one in _matching(path)]
-        kinds = {FILES.get(os.path.splitext(path)[1].lower()) for path in paths}
-        if kinds != {kind} or not all(map(_is_file, paths)):
+        if set(map(_kind_of, paths)) != {kind} or not all(map(_is_file, paths)):
             raise InvalidValueError(
                 f"table ({listed(table)}) must be the path of a .parquet or .csv file that "
                 "exists, or paths of several of one kind, without brackets, or the name of a "
@@ -98,14 +100,12 @@ class DuckDB(Engine):
         return kind, *map(os.path.abspath, paths)
 
     def open(self, table: tuple[str, ...], schema: Schema, scales: Scales) -> Stored:
-        """Return a stored table, Parquet files whose rows can be read, or CSV files as read."""
+        """Return a stored table, or Parquet files whose rows can be read."""
         kind, *paths = self.reference(table)
         if kind == "table":
             return super().open(table, schema, scales)
         for path in paths:
             check_folders(path, schema)
-        if kind == "csv":
-            return self._of_csv(paths, schema, scales)
         self._files = frozenset((path, _state(path)) for path in paths)
         found = super().open(tuple(paths), schema, scales)
         # each value is read once: a text that is not in UTF-8 is an error of the reader
@@ -124,23 +124,87 @@ class DuckDB(Engine):
             "texts in UTF-8; what it could not read is in the log (opendp_concurrent.tables)"
         )
 
-    def _of_csv(self, paths: list[str], schema: Schema, scales: Scales) -> Stored:
-        """Store the columns of CSV files, or raise without the text of a row."""
-        broken = list[tuple[str, str]]()
-
-        def chunks() -> Iterator[Chunk]:
+    def open_csv(
+        self, table: tuple[str, ...], schema: Schema, scales: Scales, written: Csv
+    ) -> Stored:
+        """Store the columns of CSV files, and warn of fields that are no values."""
+        _, *paths = self.reference(table)
+        stored = self._empty(schema)
+        try:
             for path in paths:
-                try:
-                    with open(path, "rb") as file:
-                        yield from columns_of(file, schema, scales)
-                except NoCsvError as error:
-                    broken.append((path, str(error)))
-                    return
-
-        stored = self.copied(schema, chunks())
-        for path, reason in broken:
+                check_folders(path, schema)
+                self._append(stored, path, schema, scales, written)
+        except BaseException:
             stored.drop()
-            raise _no_csv(path, reason)  # out here, where it has no context
+            raise
+        return stored
+
+    def _append(
+        self, stored: Stored, path: str, schema: Schema, scales: Scales, written: Csv
+    ) -> None:
+        """Append the rows of a CSV file, or raise without the text of a row."""
+        names = names_in(written, path)
+        for name in schema.names:
+            if [one for one in names if one.casefold() == name.casefold()] != [name]:
+                # the header is not shown: in a file without one, it is a row
+                raise _no_csv(path, f"line 1 must have {name!r} once, in this spelling, as a name")
+        places = {name: f"c{names.index(name)}" for name in schema.names}
+        values = {
+            name: value_of(written, places[name], kind, scales.get(name))
+            for name, kind in schema.columns
+        }
+        texts = self._texts(path, written, len(names), places.values())
+        source, into = quoted(*texts.reference[1:]), quoted(*stored.reference[1:])
+        lost = [f"{text} IS NOT NULL AND {values[name]} IS NULL" for name, text in places.items()]
+        told = ", ".join(f"count_if({one}), min(rowid) FILTER (WHERE {one})" for one in lost)
+        insert = f"INSERT INTO {into} SELECT {', '.join(values.values())} FROM {source}"
+        try:
+            ((*found,),) = opaque(lambda: self.run(f"SELECT {told} FROM {source}", (), None))
+            self._tell(path, schema, found[::2], [_line(one, written) for one in found[1::2]])
+            opaque(lambda: self.run(insert, (), None))
+        finally:
+            texts.drop()
+
+    def _tell(self, path: str, schema: Schema, many: list[int], first: list[int]) -> None:
+        """Tell the owner which fields are no values; raise if they are no timestamps."""
+        told = list[str]()
+        for name, count, line in zip(schema.names, many, first, strict=True):
+            if count:
+                found = f"{name} ({schema.spelled(name)}): {count}, the first in line {line}"
+                if schema.kind(name) is datetime:
+                    raise InvalidValueError(
+                        f"table ({path!r}) must have timestamps in ISO 8601 without a zone or in "
+                        f"UTC, such as 2013-01-01T10:00:00Z. Fields with other texts are in "
+                        f"{found}; or declare the column as str"
+                    )
+                told.append(found)
+        if told:
+            warn(
+                f"table ({path!r}) has fields that are no values of their types; they are NULL: "
+                + "; ".join(told),
+                ScanWarning,
+                stacklevel=5,
+            )
+
+    @whole
+    def _texts(self, path: str, written: Csv, fields: int, wanted: Iterable[str]) -> Stored:
+        """Store the fields of a CSV file, or raise with the first line that is no record."""
+        reader = reader_of(written, path, fields)
+        try:
+            return self._create(f"AS SELECT {', '.join(wanted)} FROM {reader}", (), None)
+        except BaseException as error:
+            pass_interrupt(error)
+            log(LOGGER, "a CSV file could not be read", error)
+            found = re.findall("on Line: ([0-9]+)", str(error))[:1]
+        line = found[0] if found else odd_line(path)
+        raise _no_csv(path, f"line {line} is no such record")  # out here, where it has no context
+
+    def _empty(self, schema: Schema) -> Stored:
+        """Create a table without rows in a database in memory."""
+        self._check_collation()
+        kinds = [_STORED[kind] for _, kind in schema.columns]
+        columns = ", ".join(map("{} {}".format, map(quoted, schema.names), kinds))
+        stored: Stored = opaque(lambda: self._create(f"({columns})", (), None))
         return stored
 
     def copied(self, schema: Schema, chunks: Iterable[Chunk]) -> Stored:
@@ -149,10 +213,7 @@ class DuckDB(Engine):
         :param chunks: a list of the values of each column, None for NULL; decimals as integers
         :raises TableError: always the same
         """
-        self._check_collation()
-        kinds = [_STORED[kind] for _, kind in schema.columns]
-        columns = ", ".join(map("{} {}".format, map(quoted, schema.names), kinds))
-        stored: Stored = opaque(lambda: self._create(f"({columns})", (), None))
+        stored, kinds = self._empty(schema), [_STORED[kind] for _, kind in schema.columns]
         lists = ", ".join(f"unnest(${place}::{kind}[])" for place, kind in enumerate(kinds, 1))
         insert = f"INSERT INTO {quoted(*stored.reference[1:])} SELECT {lists}"
         try:
@@ -181,17 +242,34 @@ class DuckDB(Engine):
             )
         return ("table", *found[0])
 
-    def proposal(self, table: tuple[str, ...]) -> dict[str, str]:
-        """Return the stored types of the columns; of CSV files, those that all texts have."""
-        kind, *paths = self.reference(table)
-        if kind != "csv":
-            return super().proposal(table)
+    def csv_proposal(self, table: tuple[str, ...], written: Csv) -> list[tuple[str, str]]:
+        """Return the first types that all texts of a column have; str for codes."""
+        _, path, *_ = self.reference(table)
+        names = names_in(written, path)
+        if not names:
+            raise _no_csv(path, "it has no line")
+        columns = [f"c{at}" for at in range(len(names))]
+        texts = self._texts(path, written, len(names), columns)
+        asked = list[str]()
+        for one in columns:
+            fits = (f"bool_and({value_of(written, one, kind)} IS NOT NULL)" for kind in _PROPOSED)
+            asked += [f"count({one})", f"bool_or({is_code(written, one)})"]
+            asked += [f"{each} FILTER (WHERE {one} IS NOT NULL)" for each in fits]
+        query = f"SELECT {', '.join(asked)} FROM {quoted(*texts.reference[1:])}"
         try:
-            with open(paths[0], "rb") as file:
-                return {name: _STORED[kind] for name, kind in kinds_of(file).items()}
-        except NoCsvError as error:
-            broken = str(error)
-        raise _no_csv(paths[0], broken)
+            ((*found,),) = opaque(lambda: self.run(query, (), None))
+        finally:
+            texts.drop()
+        types, width = list[tuple[str, str]](), 2 + len(_PROPOSED)
+        for at, name in enumerate(names):
+            filled, code, *fit = found[at * width : (at + 1) * width]
+            kinds = [
+                kind
+                for kind, fits_all in zip(_PROPOSED, fit, strict=True)
+                if filled and fits_all and not (code and kind in (int, float))
+            ]
+            types.append((name, _STORED[kinds[0] if kinds else str]))
+        return types
 
     def columns(self, reference: tuple[str, ...]) -> dict[str, str]:
         """Return the types of the columns, or raise."""
@@ -360,11 +438,23 @@ def _state(path: str) -> tuple[int, ...]:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _no_csv(path: str, broken: str) -> InvalidValueError:
+def _no_csv(path: str, reason: str) -> InvalidValueError:
     return InvalidValueError(
-        f"table ({path!r}) must be a CSV file in UTF-8 with commas, a header, and as many fields "
-        f"in each line: {broken}"
+        f"table ({path!r}) must be a CSV file as csv= says, by default in UTF-8 with commas, in "
+        "which each line has as many fields as the first; see oc.tables.Csv. Found: "
+        f"{reason}. What could not be read is in the log (opendp_concurrent.tables)"
     )
+
+
+def _line(row: int | None, written: Csv) -> int:
+    """Return the line of a row by its number from 0, where no field has the end of a line."""
+    return 0 if row is None else row + (2 if written.header is None else 1)
+
+
+def _kind_of(path: str) -> str | None:
+    if is_csv(path):
+        return "csv"
+    return "parquet" if path.lower().endswith(".parquet") else None
 
 
 def _is_pattern(path: str) -> bool:

@@ -17,6 +17,7 @@ from ...failures import log, pass_interrupt
 from ...interrupts import whole
 from ...shown import SHOWN
 from ...types import Argument
+from ..csv_file import Csv
 from ..plan import Aggregate, FoundKeys, Relation, Scan, moving
 from ..schema import KINDS, Scales, Schema
 from .rendered import rendering
@@ -134,9 +135,22 @@ class Engine(ABC):
         self.check_columns(self.columns(reference), schema, scales)
         return Stored(self, reference, scales=tuple(scales.items()))
 
-    def proposal(self, table: tuple[str, ...]) -> dict[str, str]:
-        """Return the stored types of the columns of what could be scanned, or raise."""
-        return self.columns(self.reference(table))
+    def open_csv(
+        self, table: tuple[str, ...], schema: Schema, scales: Scales, written: Csv
+    ) -> Stored:
+        """Return what is read of CSV files, once, or raise; warn of fields that are no values.
+
+        :param written: how the files are written
+        """
+        raise _not_here(table)
+
+    def proposal(self, table: tuple[str, ...]) -> list[tuple[str, str]]:
+        """Return the columns of what could be scanned and their stored types, or raise."""
+        return list(self.columns(self.reference(table)).items())
+
+    def csv_proposal(self, table: tuple[str, ...], written: Csv) -> list[tuple[str, str]]:
+        """Return the columns of a CSV file, and the stored types that all texts have; or raise."""
+        raise _not_here(table)
 
     def kind_of(self, stored: str) -> type | None:
         """Return the type of a schema that reads a stored type, if there is one."""
@@ -253,6 +267,14 @@ def check_folders(path: str, schema: Schema) -> None:
                 "schema: values are read from files only; store the column in the files, and "
                 "rename the folder"
             )
+
+
+def _not_here(table: tuple[str, ...]) -> InvalidValueError:
+    return InvalidValueError(
+        f"table ({listed(table)}) must be a stored table: CSV files are read by DuckDB only. Load "
+        "the file into the database first, in columns of the types that you want, or leave the "
+        "connection out: oc.tables.scan(path, schema, unit)"
+    )
 
 
 def integers(rows: list[Any]) -> Rows:

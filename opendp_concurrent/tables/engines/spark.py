@@ -111,14 +111,14 @@ class Spark(Engine):
             raise
         return found
 
-    def proposal(self, table: tuple[str, ...]) -> dict[str, str]:
-        """Return the stored types of the columns of what could be scanned, or raise."""
+    def proposal(self, table: tuple[str, ...]) -> list[tuple[str, str]]:
+        """Return the columns of what could be scanned and their stored types, or raise."""
         kind, *parts = self.reference(table)
         if kind == "table":
             return super().proposal(table)
         found = self._of_files(parts, Schema((), ()))
         try:
-            return self.columns(found.reference)
+            return list(self.columns(found.reference).items())
         finally:
             found.drop()
 

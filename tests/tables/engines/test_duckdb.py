@@ -102,7 +102,7 @@ def test_a_read_only_database_reads_a_csv_file(tmp_path):
 
 def test_what_is_read_of_a_refused_file_is_dropped(tmp_path):
     path = tmp_path / "people.csv"
-    path.write_text("age\n41\n42,\n")
+    path.write_text("age\n41\n42,1\n")
     with duckdb.connect() as connection:
         before = connection.execute("SELECT count(*) FROM duckdb_databases()").fetchall()
         with pytest.raises(InvalidValueError, match="line 3"):
