@@ -17,22 +17,17 @@ from . import _extra
 from .audit import LimitSummary, Summary
 from .ledger import SqlLedger
 from .opening import create_ledger, datasets, open_ledger, restore_ledger
-from .policy import Policy, PolicyLimit, apply_policy, read_policy
 from .records.entries import Entry
 from .records.outside import register
 
 __all__ = [
     "Entry",
     "LimitSummary",
-    "Policy",
-    "PolicyLimit",
     "SqlLedger",
     "Summary",
-    "apply_policy",
     "create_ledger",
     "datasets",
     "open_ledger",
-    "read_policy",
     "register",
     "restore_ledger",
 ]

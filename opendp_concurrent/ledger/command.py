@@ -16,7 +16,6 @@ from ..files import make_private
 from ..shown import rounded
 from ..types import Json
 from .opening import datasets, open_ledger, restore_ledger
-from .policy import read_policy, today
 from .spending import BY
 from .words import one_line
 
@@ -44,7 +43,6 @@ def main(arguments: list[str], plot: Callable[..., Any] | None = None) -> int:
                 _save(plot(ledger, by=options.by).figure, options.output)
                 return 0
             run = {"show": _show, "verify": _verify, "backup": _backup, "report": _report}
-            run["policy"] = _policy
             run[options.action](ledger, options)
     except (ConcurrentError, ImportError, OSError) as error:
         if getattr(options, "json", False):
@@ -62,7 +60,6 @@ def _parser(plots: bool) -> argparse.ArgumentParser:
         ("show", "print the charges, the privacy loss and the remaining budget"),
         ("verify", "check that the charges are consistent"),
         ("report", "write a page for people: what is spent, by whom, and what remains"),
-        ("policy", "check that the ledger keeps a policy, and print who may spend what"),
         ("backup", "copy an SQLite ledger with all budgets, even while it is in use"),
         ("restore", "turn a copy of an SQLite ledger into the ledger, so that it accepts launches"),
     ):
@@ -70,8 +67,6 @@ def _parser(plots: bool) -> argparse.ArgumentParser:
         action.add_argument("ledger", metavar="PATH_OR_URL")
         if name == "backup":
             action.add_argument("target", metavar="TARGET", help="path of a new file")
-        if name == "policy":
-            action.add_argument("policy", metavar="FILE", help="path of a policy, TOML or JSON")
         action.add_argument("--dataset", help="name of the dataset, if the ledger has several")
         known = action.add_mutually_exclusive_group(required=name == "restore")
         known.add_argument(
@@ -88,7 +83,7 @@ def _parser(plots: bool) -> argparse.ArgumentParser:
             action.add_argument("--by", choices=BY, help="what has a line of its own")
         elif name == "report":
             action.add_argument("-o", "--output", default="report.html", help="path of the page")
-        elif name not in ("backup", "policy"):
+        elif name != "backup":
             action.add_argument("--json", action="store_true", help="print one JSON object")
         if name == "verify":
             action.add_argument("--progress", action="store_true", help="show a bar (needs tqdm)")
@@ -159,19 +154,6 @@ def _report(ledger: SqlLedger, options: argparse.Namespace) -> None:
     make_private(path)
     Path(path).write_text(page, encoding="utf-8")
     print(path)
-
-
-def _policy(ledger: SqlLedger, options: argparse.Namespace) -> None:
-    policy, summary = read_policy(options.policy), ledger.summary(options.anchor)
-    policy.check(summary)
-    known = {one.path[-1]: rounded(one.spent) for one in summary.limits}
-    rows = [("the budget", rounded(policy.d_out), "-", "-", rounded(summary.spent))]
-    for name, limit in policy.limits.items():
-        team, spent = policy.above[name], known.get(limit.label(name, today()), "-")
-        shown = name if team is None else f"{team} > {name}"
-        ends = limit.every or "-", str(limit.until or "-")
-        rows.append((shown, rounded(limit.d_out), *ends, spent))
-    _print_table(("limit", "d_out", "every", "until", "spent"), lambda: rows)
 
 
 def _backup(ledger: SqlLedger, options: argparse.Namespace) -> None:

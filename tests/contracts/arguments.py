@@ -1514,42 +1514,6 @@ on_handle(
 )
 on_handle("ledger.SqlLedger.charged", an_open_ledger)
 on_handle("ledger.SqlLedger.read", an_open_ledger, anchor=(None, "None"))
-POLICY = {"dataset": "survey", "d_in": 1, "cap": {"epsilon": 9.0}, "people": ["ann"]}
-
-
-def a_policy() -> Any:
-    path = folder() / "policy.json"
-    path.write_text(json.dumps(POLICY))
-    return ledger.read_policy(path)
-
-
-def applied(policy: Any, path: Any, make: Any, create: Any) -> Any:
-    there = folder() / f"applied {next(numbers)}.db" if is_word(path, "new") else path
-    opened, _ = ledger.apply_policy(
-        a_policy() if is_word(policy, "policy") else policy, there, make, create=create
-    )
-    opened.close()
-
-
-case(
-    "ledger.read_policy",
-    lambda path: ledger.read_policy(
-        a_policy() and folder() / "policy.json" if is_word(path, "there") else path
-    ),
-    path=("there", "path"),
-)
-case(
-    "ledger.apply_policy",
-    applied,
-    policy=("policy", "nothing hostile"),
-    path=("new", "path"),
-    make=(
-        functools.partial(oc.make_concurrent_filter, oc.make_concurrent_odometer(*VECTOR, PURE)),
-        "callable",
-    ),
-    create=(True,),
-)
-on_handle("ledger.Policy.path", a_policy, name=("ann", "text"), day=(None, "None"))
 on_handle(
     "ledger.SqlLedger.report",
     an_open_ledger,
@@ -2379,8 +2343,6 @@ NO_ARGUMENTS = {
     "tables.Expression.cast", "tables.Then.otherwise",
     "ledger.Entry", "ledger.LimitSummary", "ledger.Summary", "ledger.SqlLedger",
     "serving.AnswerStore.close",
-    "ledger.Policy", "ledger.PolicyLimit", "ledger.PolicyLimit.label",  # made by read_policy
-    "ledger.Policy.check", "ledger.Policy.handle",  # the others of these are checked by path
     "ledger.SqlLedger.close", "ledger.SqlLedger.to_dp_events", "verify.Audit",
     "verify.ContinualLaw", "verify.ContinualLaw.update", "verify.ContinualLaw.answers",
     "verify.Item", "verify.Launch", "verify.Launch.lines",
