@@ -8,7 +8,7 @@ import shlex
 from contextlib import suppress
 from pathlib import Path
 
-MODE = 0o600
+_MODE = 0o600
 _OTHERS = 0o007
 
 
@@ -22,7 +22,7 @@ def make_private(path: str | os.PathLike[str]) -> bool:
     :return: whether it was made
     """
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, MODE))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _MODE))
     except OSError:
         return False
     return True

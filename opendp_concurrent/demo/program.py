@@ -3,8 +3,7 @@
 ``python -m opendp_concurrent`` (extra ``demo``) reads a published survey. To read a table of your
 own, add ``--csv FILE`` or ``--parquet FILE``, ``--column NAME``, ``--bounds LO HI`` and, if a
 person has up to K rows, ``--contributions K``. Only noisy answers about your table are printed.
-``opendp-concurrent ledger show|verify|plot PATH_OR_URL`` reads a ledger; ``backup`` and ``restore``
-copy one (extra ``ledger``).
+``opendp-concurrent ledger show|verify|plot PATH_OR_URL`` reads a ledger (extra ``ledger``).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from ..public import names_of
 from . import _extra
 from .audit import LimitSummary, Summary
 from .ledger import SqlLedger
-from .opening import create_ledger, datasets, open_ledger, restore_ledger
+from .opening import create_ledger, datasets, open_ledger
 from .records.entries import Entry
 from .records.outside import register
 
@@ -29,7 +29,6 @@ __all__ = [
     "datasets",
     "open_ledger",
     "register",
-    "restore_ledger",
 ]
 __getattr__, __dir__ = names_of(__name__, __all__)
 

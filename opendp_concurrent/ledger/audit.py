@@ -29,7 +29,6 @@ from .records.readable import reading, require_count, require_text
 from .records.replay import Known, replay
 from .records.terms import read_terms
 from .records.total import agreed_total
-from .records.wire import NEWEST
 from .storage import tables
 
 _TOLD = 1000  # charges, after which progress is told
@@ -157,9 +156,9 @@ def audit(
     require_count(what, sequence=row["sequence"])
     if row["terms"] is not None:
         require_text(what, terms=row["terms"])
-    terms, form = (None, NEWEST) if row["terms"] is None else read_terms(row["terms"])
+    terms = None if row["terms"] is None else read_terms(row["terms"])
     total: Any = None if terms is None else empty_total(terms)
-    first = Known(0, first_hash(dataset, row["terms"]), total, form, Limits())
+    first = Known(0, first_hash(dataset, row["terms"]), total, Limits())
     passed = _Passed(milestones, dataset, first.head)
     if later and terms is not None:
         kept = find_kept(connection, first, dataset, terms)
@@ -175,7 +174,8 @@ def audit(
             raise LedgerDamagedError("charge 1 was written before the terms")
         rows = [] if terms is None else map(passed.see, charges)
         charged = counted(rows, progress, row["sequence"], _TOLD)
-        known = let_in(replay, first, charged)  # not what opens and closes the result
+        known = let_in(replay, first.copied(), charged)  # not what opens and closes the result
+    known = known.settled()
     if (row["sequence"], row["head"]) != known[:2]:
         raise LedgerDamagedError(
             f"there are {known.sequence} charges, but the budget says that the newest is number "

@@ -16,7 +16,7 @@ from sqlalchemy import Executable
 from ..accounts.account import Account, Trial, Verdict
 from ..accounts.charge import Charge, LimitCharge, Terms
 from ..accounts.lifecycle import Lifecycle
-from ..errors import InvalidTypeError, tell_charged
+from ..errors import tell_charged
 from ..errors.data import ForkedError
 from ..errors.ledger import LedgerDamagedError
 from ..interrupts import Lock
@@ -30,10 +30,8 @@ from .records.limits import Path, check_kept
 from .records.readable import reading, require_count
 from .records.replay import Known, replay
 from .records.total import agreed_total
-from .records.wire import NEWEST
 from .seen import Seen
 from .storage import tables
-from .storage.anchors import Anchor
 from .storage.connection import DriverConnection
 from .storage.store import Store
 
@@ -95,14 +93,17 @@ class SqlBook:
         self.check_process()
         begun = self._queue.settle(trial, charge)
         try:
-            self._kept.pass_by(self._known, self._terms)
+            if self._kept.due(self._known.sequence):
+                with self._lock:  # no turn changes the state that is written
+                    known = self._known.copied()
+                self._kept.pass_by(known, self._terms)
         except BaseException as error:  # an interrupt, while it waits for others
             tell_charged(error, begun is not None)
             raise
         return begun
 
     def _see(self, known: Known) -> None:
-        self._known = known
+        self._known = known.settled()
         self._seen.see(known.sequence, known.head)
 
     def check_process(self) -> None:
@@ -150,11 +151,6 @@ class SqlBook:
 
         :raises InvalidTypeError: if the ledger cannot keep it
         """
-        if self._known.form != NEWEST:
-            raise InvalidTypeError(
-                f"an older version created the budget of {self.dataset!r}, and cannot read limits; "
-                "create another ledger"
-            )
         check_kept(terms)
         return LimitBook(self, path, terms)
 
@@ -162,7 +158,7 @@ class SqlBook:
         """Encode a d_mid, and keep the text: consecutive launches often have the same d_mid."""
         last, text = self._text
         if last is not d_mid:
-            text = encode("d_mid", d_mid, self._known.form)
+            text = encode("d_mid", d_mid)
             self._text = d_mid, text
         return text
 
@@ -214,8 +210,6 @@ class SqlTurn:
             changes.append((tables.MOVE_HEAD, {"of": dataset, **moved}))
             store.finish(self._driver, changes)
             book._see(self.after)
-            if store.anchors is not None:
-                store.anchors.note(dataset, Anchor(sequence, head))
         finally:
             book._lock.__exit__()
 
@@ -241,11 +235,11 @@ class SqlTurn:
 
         :param limits: the sums of the limits that it is below, after it
         """
-        dataset, (sequence, head, _, form, known) = self._book.dataset, self.after
+        dataset, (sequence, head, _, known) = self._book.dataset, self.after
         time, label, mechanism = time_ns() // 1000, charge.label, charge.mechanism
         if charge.limits:
             record, known = known.charged(charge.d_mid, charge.limits, limits)
-            d_mid = encode("d_mid", record, form)
+            d_mid = encode("d_mid", record)
         else:
             d_mid = self._book.text(charge.d_mid)
         sequence += 1
@@ -254,7 +248,7 @@ class SqlTurn:
         row |= {"sequence": sequence, "d_mid": d_mid, "hash": head}
         self._record = canonical(after.to_record())
         self._changes.append((tables.ADD_CHARGE, row))
-        self.after = Known(sequence, head, after, form, known)
+        self.after = Known(sequence, head, after, known)
 
 
 class LimitBook:

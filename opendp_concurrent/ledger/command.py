@@ -1,4 +1,4 @@
-"""``opendp-concurrent ledger``: show, verify, plot, report on, back up and restore a ledger."""
+"""``opendp-concurrent ledger``: show, verify, plot and report on a ledger."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..errors import ConcurrentError, InvalidValueError
 from ..files import make_private
 from ..shown import rounded
 from ..types import Json
-from .opening import datasets, open_ledger, restore_ledger
+from .opening import datasets, open_ledger
 from .spending import BY
 from .words import one_line
 
@@ -35,14 +35,11 @@ def main(arguments: list[str], plot: Callable[..., Any] | None = None) -> int:
     """
     options = _parser(plot is not None).parse_args(arguments)
     try:
-        if options.action == "restore":
-            _restore(options)
-            return 0
         with _open(options) as ledger:
             if options.action == "plot" and plot is not None:
                 _save(plot(ledger, by=options.by).figure, options.output)
                 return 0
-            run = {"show": _show, "verify": _verify, "backup": _backup, "report": _report}
+            run = {"show": _show, "verify": _verify, "report": _report}
             run[options.action](ledger, options)
     except (ConcurrentError, ImportError, OSError) as error:
         if getattr(options, "json", False):
@@ -60,30 +57,19 @@ def _parser(plots: bool) -> argparse.ArgumentParser:
         ("show", "print the charges, the privacy loss and the remaining budget"),
         ("verify", "check that the charges are consistent"),
         ("report", "write a page for people: what is spent, by whom, and what remains"),
-        ("backup", "copy an SQLite ledger with all budgets, even while it is in use"),
-        ("restore", "turn a copy of an SQLite ledger into the ledger, so that it accepts launches"),
     ):
         action = actions.add_parser(name, help=what, description=what)
         action.add_argument("ledger", metavar="PATH_OR_URL")
-        if name == "backup":
-            action.add_argument("target", metavar="TARGET", help="path of a new file")
         action.add_argument("--dataset", help="name of the dataset, if the ledger has several")
-        known = action.add_mutually_exclusive_group(required=name == "restore")
-        known.add_argument(
+        action.add_argument(
             "--anchor", help="anchor of an earlier summary: the ledger must contain its charge"
         )
-        if name == "restore":
-            known.add_argument(
-                "--without-anchor",
-                action="store_true",
-                help="to use if no anchor was kept and you know that the copy has all charges",
-            )
-        elif name == "plot":
+        if name == "plot":
             action.add_argument("--output", default="ledger.svg", help="path of the plot")
             action.add_argument("--by", choices=BY, help="what has a line of its own")
         elif name == "report":
             action.add_argument("-o", "--output", default="report.html", help="path of the page")
-        elif name != "backup":
+        else:
             action.add_argument("--json", action="store_true", help="print one JSON object")
         if name == "verify":
             action.add_argument("--progress", action="store_true", help="show a bar (needs tqdm)")
@@ -98,7 +84,7 @@ def _dataset(options: argparse.Namespace) -> str:
     if options.dataset is not None:
         return str(options.dataset)
     found = datasets(options.ledger)
-    if len(found) == 1 or (found and options.action == "backup"):  # a backup copies all budgets
+    if len(found) == 1:
         return found[0]
     names = ", ".join(map(repr, found)) or "none"
     raise InvalidValueError(f"--dataset must be given: the ledger has {names}")
@@ -154,18 +140,6 @@ def _report(ledger: SqlLedger, options: argparse.Namespace) -> None:
     make_private(path)
     Path(path).write_text(page, encoding="utf-8")
     print(path)
-
-
-def _backup(ledger: SqlLedger, options: argparse.Namespace) -> None:
-    summary = ledger.backup(options.target)
-    what = f"{summary.launches} charges of {summary.dataset!r}"
-    print(f"{options.target} has {what}; anchor {summary.anchor}")
-
-
-def _restore(options: argparse.Namespace) -> None:
-    summary = restore_ledger(options.ledger, _dataset(options), anchor=options.anchor)
-    what = f"{summary.launches} charges of {summary.dataset!r}"
-    print(f"{options.ledger} is the ledger, with {what}; anchor {summary.anchor}")
 
 
 def _facts(summary: Summary) -> dict[str, Any]:

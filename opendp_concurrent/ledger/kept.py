@@ -35,9 +35,13 @@ class KeptState:
     def __init__(self, store: Store, dataset: str, at: int) -> None:
         self._store, self._dataset, self._at = store, dataset, at
 
+    def due(self, sequence: int) -> bool:
+        """Return whether enough charges came since a state was kept."""
+        return sequence - self._at >= EVERY
+
     def pass_by(self, known: Known, terms: Terms) -> None:
         """Keep a state, if enough charges came since. An error is none: opening takes longer."""
-        if known.sequence - self._at < EVERY:
+        if not self.due(known.sequence):
             return
         self._at = known.sequence
         with suppress(LedgerError, *UNREADABLE):
@@ -65,7 +69,7 @@ def find_kept(connection: Connection, first: Known, dataset: str, terms: Terms) 
     row = connection.execute(tables.READ_STATE, {"of": dataset}).one_or_none()
     if row is None or digest(first.head, _guard(connection), row.state) != row.digest:
         return None
-    return read_state(terms, first.form, row.state)
+    return read_state(terms, row.state)
 
 
 def _guard(connection: Connection) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from html import escape
@@ -21,22 +20,18 @@ from ..interrupts import whole
 from ..progress import Progress
 from .audit import Audited, Summary, audit, milestone
 from .book import SqlBook
-from .copies import backup, claim, standing
 from .events import events
 from .kept import KeptState
 from .listing import Entries
-from .paths import path_or_url
 from .records.chain import first_hash
 from .records.entries import Entry
 from .records.limits import Limits
 from .records.measures import empty_total
 from .records.replay import Known
 from .records.terms import first_record, read_terms, require_same, write_terms
-from .records.wire import NEWEST
 from .report import report_of
 from .seen import Seen
 from .storage import tables
-from .storage.anchors import Anchor
 from .storage.backends import LOGGER
 from .storage.schema import index_labels
 from .storage.store import Store
@@ -91,20 +86,19 @@ class SqlLedger:
 
         :raises LedgerMismatchError: if ``terms`` are not the written terms
         :raises LedgerDamagedError: if the ledger is inconsistent
-        :raises LedgerError: if the ledger is read-only, or a copy
+        :raises LedgerError: if the ledger is read-only
         """
         if self.read_only:
             raise LedgerError(
                 f"ledger {self._store.name} was opened with read_only=True: open it without "
                 "read_only to launch on it"
             )
-        text, form = write_terms(terms), NEWEST
+        text = write_terms(terms)
         with self._store.writing({}) as (driver, _):
             connection = driver.connection
             row = connection.execute(tables.LOCK_BUDGET, {"of": self.dataset}).one_or_none()
             if row is None:
                 raise LedgerDamagedError(f"the budget of {self.dataset!r} is gone")
-            claim(self._store, driver, self.dataset, Anchor(row.sequence, row.head))
             if row.terms is None:
                 settled = {
                     "of": self.dataset,
@@ -115,11 +109,10 @@ class SqlLedger:
                 connection.execute(tables.SETTLE_TERMS, settled)
             else:
                 require_same(row.terms, terms)
-                text, (terms, form) = row.terms, read_terms(row.terms)
-        first = Known(0, first_hash(self.dataset, text), empty_total(terms), form, Limits())
-        return SqlBook(
-            self._store, self.dataset, terms, self._known or first, self._seen, self._kept
-        )
+                text, terms = row.terms, read_terms(row.terms)
+        first = Known(0, first_hash(self.dataset, text), empty_total(terms), Limits())
+        known = self._known or first
+        return SqlBook(self._store, self.dataset, terms, known.copied(), self._seen, self._kept)
 
     @checked
     def summary(self, anchor: Text | None = None, *, progress: Progress = None) -> Summary:
@@ -171,7 +164,8 @@ class SqlLedger:
         :param limit: label of a limit directly below the budget (:func:`.make_limited`), or the
             labels of the limits from the outermost one to this one; then only charges below it
         :param label: then only charges with this label (:func:`.labelled`)
-        :return: an :class:`Entry` for each charge; ``list(...)`` reads them once and keeps them
+        :return: an :class:`Entry` for each charge; ``list(...)`` reads them once and keeps them;
+            ``pandas.DataFrame(...)`` makes a frame of them
         :raises LedgerDamagedError: naming what is inconsistent
         :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -260,9 +254,9 @@ class SqlLedger:
     def report(self, refused: Mapping[str, int] = _NOTHING) -> str:
         """Return an HTML page for people: what is spent, by whom, and what remains.
 
-        The page has the cap, the limits, the blocks, the labels and the last charges, what remains,
-        and what a launch of typical price would leave. It requests nothing from anywhere, and may
-        be kept as a file. Like the ledger, it has what was asked, when, and by whom, but no data.
+        The page has the cap, the limits, the blocks, the labels, the last charges, and what
+        remains. It requests nothing from anywhere, and may be kept as a file. Like the ledger, it
+        has what was asked, when, and by whom, but no data.
 
         :param refused: a ledger records charges only; a server that counts the requests which it
             refused passes their number by name, such as ``{"alice": 3}``
@@ -288,30 +282,11 @@ class SqlLedger:
     @whole
     def _audit(self, anchor: str | None, progress: Progress = None) -> Audited:
         known = [] if anchor is None else [milestone(anchor)]
-        known += [*self._seen.milestones(), *standing(self._store, self.dataset).milestones]
+        known += self._seen.milestones()
         with self._store.snapshot() as connection:
             audited = audit(connection, self.dataset, known, progress=progress)
         self._seen.see(*audited.newest[:2])
         return audited
-
-    @checked(target=path_or_url)
-    @whole
-    def backup(self, target: str | os.PathLike[str]) -> Summary:
-        """Copy an SQLite ledger, with all of its budgets, to a new file.
-
-        Other processes may launch during the call. The copy contains all charges up to one moment
-        of the call. It can be opened with ``read_only=True``. Launches on it are refused until
-        :func:`restore_ledger` makes it the ledger. Do not copy the file with other tools while it
-        is open: the copy may lack the newest charges, which SQLite keeps in a second file.
-
-        :param target: path of the copy; the file must not exist
-        :return: the summary of this budget in the copy; keep its anchor
-        :raises LedgerDamagedError: naming what is inconsistent in the copy
-        :raises LedgerError: if the copy cannot be written, or the ledger is on a server; use
-            pg_dump there
-        :raises InvalidTypeError, InvalidValueError: naming the argument
-        """
-        return backup(self._store, self.dataset, target)
 
     def to_dp_events(self) -> Any:
         """Return the charges as events of dp-accounting, in order.

@@ -39,10 +39,10 @@ class Entries(Sequence[Entry]):
         self._wanted = wanted
 
     def __iter__(self) -> Iterator[Entry]:
-        known, newest = self._first, self._newest
+        known, newest = self._first.copied(), self._newest
         while known.sequence < newest.sequence:
             page: list[Entry] = []
-            known = self._read(known, page.append)
+            known = self._read(known, page.append).settled()
             if known.sequence == newest.sequence and known.head != newest.head:
                 raise LedgerDamagedError(f"charge {newest.sequence} was replaced")
             yield from page if self._wanted is None else filter(self._wanted, page)

@@ -1,4 +1,4 @@
-"""Create, open and restore ledgers."""
+"""Create and open ledgers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from ..errors import InvalidTypeError, InvalidValueError
 from ..errors.ledger import LedgerError
 from ..interrupts import whole
 from ..types import Argument
-from .audit import Summary, audit, audit_later, milestone
-from .copies import claim_new, require_live, restore, standing
+from .audit import audit, audit_later, milestone
 from .ledger import SqlLedger
 from .paths import path_or_url as checked_path
 from .records.chain import first_hash
 from .storage import tables
-from .storage.anchors import Anchor
 from .storage.schema import make_tables, names_of_datasets, require_dataset
 from .storage.store import Store
 
@@ -66,7 +64,6 @@ def create_ledger(
                     f"ledger {store.name} has a budget of {dataset!r} already; call open_ledger"
                 )
             head = first_hash(dataset, None)
-            claim_new(store, driver, dataset, Anchor(0, head))
             row = {
                 "dataset": dataset,
                 "created": datetime.now(timezone.utc).isoformat(timespec="microseconds"),
@@ -97,15 +94,14 @@ def open_ledger(
     :param path_or_url: path or URL that was given to :func:`create_ledger`
     :param dataset: name that was given to :func:`create_ledger`
     :param anchor: anchor of an earlier ``ledger.summary()``, kept elsewhere; the ledger must
-        contain its charge. Only an anchor detects that somebody removed the newest charges with
-        all their traces, or wrote a new ledger
-    :param read_only: whether to refuse launches; a copy, and a file on a read-only disk, can only
-        be opened in this way
+        contain its charge. Only an anchor detects that this is an older copy, that somebody removed
+        the newest charges, or wrote a new ledger
+    :param read_only: whether to refuse launches
     :param wait: seconds to wait for other processes before a launch fails
     :return: a ledger, for the argument ``ledger`` of ``make_concurrent_filter``
     :raises LedgerMismatchError: if there is no budget of that dataset
     :raises LedgerDamagedError: if the ledger is inconsistent
-    :raises LedgerError: if there is no ledger, it has another schema, or it is a copy
+    :raises LedgerError: if there is no ledger, or it has another schema
     :raises UnregisteredError: if the ledger has a value whose class is not registered
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -126,75 +122,18 @@ def open_ledger(
     """
     _check(dataset, wait)
     milestones = [] if anchor is None else [milestone(anchor)]
-    store = Store(path_or_url, create=False, wait=wait, only_read=read_only)
+    store = Store(path_or_url, create=False, wait=wait)
     try:
         require_dataset(store, dataset)
-        found = standing(store, dataset)
-        if not read_only:
-            require_live(store, dataset, found.live)
         store.prepare(read_only=read_only)
         with store.snapshot() as connection:
             # an anchor is a reason to check that all charges lead to it
             read = audit_later if anchor is None else audit
-            audited = read(connection, dataset, [*milestones, *found.milestones])
+            audited = read(connection, dataset, milestones)
     except BaseException:
         store.close()
         raise
     return SqlLedger(store, dataset, audited, read_only)
-
-
-@checked(path=checked_path)
-@whole
-def restore_ledger(
-    path: str | os.PathLike[str], dataset: str, *, anchor: Text | None, wait: Finite = 60.0
-) -> Summary:
-    """Make a copy of an SQLite ledger the ledger of a dataset, so that it accepts launches.
-
-    Use this for a backup after the disk of the ledger was lost, for a ledger that was moved to
-    another disk, and for a ledger whose file ``-anchors`` was removed. The copy is audited first.
-
-    Charges that were made after the copy are not in the copy, but they stay spent. Restore the
-    newest copy, and give the newest anchor that anybody has kept. Make sure that nobody launches on
-    another copy: each copy would be a separate budget.
-
-    :param path: path of the copy
-    :param dataset: name of the dataset
-    :param anchor: anchor of the newest summary that was kept; the copy must contain its charge.
-        Pass None only if no anchor was kept, and you know that the copy has all charges
-    :param wait: seconds to wait for other processes
-    :return: the state of the budget
-    :raises LedgerDamagedError: if the copy is inconsistent, or lacks a charge that it must have
-    :raises LedgerError: if there is no ledger there, or it already is the ledger
-    :raises InvalidTypeError, InvalidValueError: naming the argument
-
-    :example:
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from opendp_concurrent.ledger import create_ledger, open_ledger, restore_ledger
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> copy = Path(folder.name) / "copy.db"
-    >>> with create_ledger(Path(folder.name) / "budget.db", dataset="survey 2026") as ledger:
-    ...     anchor = ledger.backup(copy).anchor
-    >>> open_ledger(copy, dataset="survey 2026")
-    Traceback (most recent call last):
-    ...
-    opendp_concurrent.errors.LedgerError: ledger ...copy.db: the budget of 'survey 2026' is in a ...
-    >>> restore_ledger(copy, dataset="survey 2026", anchor=anchor).launches
-    0
-    >>> open_ledger(copy, dataset="survey 2026").close()
-    >>> folder.cleanup()
-    """
-    _check(dataset, wait)
-    known = None if anchor is None else milestone(anchor)
-    with closing(Store(path, create=False, wait=wait)) as store:
-        require_dataset(store, dataset)
-        if not store.embedded:
-            raise LedgerError(
-                f"ledger {store.name} is on a PostgreSQL server; only SQLite files are restored"
-            )
-        store.prepare()
-        return restore(store, dataset, known)
 
 
 @checked(path_or_url=checked_path)
@@ -221,7 +160,7 @@ def datasets(path_or_url: str | os.PathLike[str], *, wait: Finite = 60.0) -> lis
     >>> folder.cleanup()
     """
     _check_wait(wait)
-    with closing(Store(path_or_url, create=False, wait=wait, only_read=True)) as store:
+    with closing(Store(path_or_url, create=False, wait=wait)) as store:
         return names_of_datasets(store)
 
 

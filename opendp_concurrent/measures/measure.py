@@ -140,11 +140,6 @@ class CompositionMeasure(Convertible):
         """Return what ledgers write beside the tag."""
         return {}
 
-    @property
-    def written_zero(self) -> Json:
-        """Return what terms in a ledger write for the zero: None, if it depends on the orders."""
-        return None if self.needs_orders else self.zero
-
     @classmethod
     def of_parameters(cls, **given: float) -> CompositionMeasure:
         """Inverse of :meth:`parameters`."""

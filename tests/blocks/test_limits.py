@@ -1,12 +1,10 @@
 """Limits on a block filter: a launch is charged to its blocks in the limit and in each ancestor."""
 
-import gzip
 import multiprocessing
 import random
 from collections import Counter
 from contextlib import ExitStack
 from fractions import Fraction
-from pathlib import Path
 from threading import Thread
 
 import opendp.prelude as dp
@@ -25,14 +23,13 @@ from opendp_concurrent.errors import (
     SpaceMismatchError,
     UnsupportedMeasureError,
 )
-from opendp_concurrent.ledger import create_ledger, open_ledger, restore_ledger
+from opendp_concurrent.ledger import create_ledger, open_ledger
 
 dp.enable_features("contrib", "honest-but-curious")
 VECTOR = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 APPROXIMATE = dp.approximate(PURE)
 KEYS = range(4)
-GOLDEN = Path(__file__).parents[1] / "golden" / "limits-on-blocks"
 
 
 def costing(loss, function=len, measure=PURE):
@@ -361,36 +358,6 @@ def test_in_a_ledger_one_row_charges_all_and_a_later_process_finds_all(tmp_path)
             limit(child, "ann")
     with pytest.raises(oc.errors.LedgerError):
         one([1], costing(0.0625))
-
-
-def write_golden(kept):
-    """The launches of the ledger in ``GOLDEN``."""
-    root = spawn(ledger=kept)
-    team = limit(root, "team", 0.75)
-    limit(team, "ann")([1, 2], costing(0.25))
-    for _ in range(2):
-        team([2, 3], costing(0.125))
-    root([1], costing(0.5))
-
-
-def test_a_ledger_that_an_older_version_wrote_is_continued(tmp_path):
-    """Written by the first version that has limits on block filters."""
-    path = tmp_path / "budget.db"
-    path.write_bytes(gzip.decompress((GOLDEN / "blocks.db.gz").read_bytes()))
-    restore_ledger(path, "visits", anchor=(GOLDEN / "anchor.txt").read_text().strip())
-    with open_ledger(path, "visits") as kept:
-        root = spawn(ledger=kept)
-        team = limit(root, "team", 0.75)
-        ann = limit(team, "ann")
-        assert [losses(one) for one in (root, team, ann)] == [
-            [0, 0.75, 0.5, 0.25],
-            [0, 0.25, 0.5, 0.25],
-            [0, 0.25, 0.25, 0],
-        ]
-        with pytest.raises(BlockExceededError, match="block 2 of limit 'team'"):
-            team([2, 3], costing(0.26))
-        ann([2, 3], costing(0.25))
-        assert team.remaining(2) == 0
 
 
 def work(path, number):

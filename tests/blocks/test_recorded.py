@@ -1,11 +1,9 @@
 """Budgets of blocks in a ledger: charged on all blocks or none, shared, found again, audited."""
 
-import gzip
 import multiprocessing
 import sqlite3
 from collections import Counter
 from contextlib import closing
-from pathlib import Path
 
 import opendp.prelude as dp
 import pytest
@@ -20,12 +18,11 @@ from opendp_concurrent.errors import (
     LedgerMismatchError,
     LimitMismatchError,
 )
-from opendp_concurrent.ledger import create_ledger, open_ledger, restore_ledger
+from opendp_concurrent.ledger import create_ledger, open_ledger
 
 dp.enable_features("contrib", "honest-but-curious")
 VECTOR = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 PURE = dp.max_divergence()
-GOLDEN = Path(__file__).parents[1] / "golden" / "blocks"
 KEYS = ["W1", "W2", ("W", 3), 4]
 
 
@@ -168,20 +165,6 @@ def test_an_edited_charge_is_found(path):
         connection.commit()
     with pytest.raises(LedgerDamagedError, match="charge 1"):
         open_ledger(path, "visits")
-
-
-def test_a_ledger_that_an_older_version_wrote_is_continued(path):
-    """Written by the first version that has block filters, with the launches below."""
-    path.write_bytes(gzip.decompress((GOLDEN / "blocks.db.gz").read_bytes()))
-    anchor = (GOLDEN / "anchor.txt").read_text().strip()
-    restore_ledger(path, "visits", anchor=anchor)
-    with open_ledger(path, "visits") as kept:
-        root = spawn(kept)
-        assert losses(root) == [0.25, 0.75, 0.5, 0.0]
-        with pytest.raises(BlockExceededError):
-            root(["W2"], costing(0.5))
-        root([4], costing(1.0))
-        assert losses(root) == [0.25, 0.75, 0.5, 1.0]
 
 
 def work(path, number):

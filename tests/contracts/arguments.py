@@ -1430,21 +1430,6 @@ case(
 )
 
 
-def restored(path: Any, **given: Any) -> Any:
-    if is_word(path, "a copy"):
-        path = folder() / f"copy {next(numbers)}.db"
-        an_open_ledger().backup(path)
-    return ledger.restore_ledger(path, **given)
-
-
-case(
-    "ledger.restore_ledger",
-    restored,
-    path=("a copy", "path"),
-    dataset=("survey",),
-    anchor=(None, "None"),
-    wait=(1.0,),
-)
 case(
     "ledger.datasets",
     lambda path_or_url, **given: ledger.datasets(
@@ -1519,15 +1504,6 @@ on_handle(
     an_open_ledger,
     lambda opened, **given: len(opened.report(**given)) > 1000,
     refused=({"alice": 3}, "mapping"),
-)
-on_handle(
-    "ledger.SqlLedger.backup",
-    an_open_ledger,
-    lambda opened, target: opened.backup(
-        folder() / f"backup {next(numbers)}.db" if is_word(target, "new") else target
-    ),
-    lambda opened: opened.summary().launches,
-    target=("new", "path"),
 )
 on_handle(
     "ledger.SqlLedger.book",

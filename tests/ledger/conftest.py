@@ -18,9 +18,6 @@ from opendp_concurrent.errors import BudgetExceededError
 pytest.importorskip("sqlalchemy")
 
 from opendp_concurrent.ledger import create_ledger, open_ledger
-from opendp_concurrent.ledger.records.chain import first_hash, next_hash
-from opendp_concurrent.ledger.records.encoding import decode, encode
-from opendp_concurrent.ledger.records.terms import read_terms, write_terms
 
 DATASET = "survey 2026"
 
@@ -139,32 +136,6 @@ class Store:
             for table, order in (("schema", 1), ("budgets", "1"), ("charges", "1, 2"))
         ]
 
-    def forget(self):
-        """Remove what is noted beside the database, and all traces that it was."""
-
-    def become_form_1(self):
-        """Write all budgets again in the form of 0.1.0, with the hashes of that."""
-        self.close()
-        budgets = self.execute(
-            "SELECT dataset, terms FROM opendp_concurrent_budgets WHERE terms IS NOT NULL"
-        )
-        for dataset, text in budgets:
-            terms = write_terms(read_terms(text)[0], 1)
-            head, of = first_hash(dataset, terms), f"WHERE dataset = {quoted(dataset)}"
-            rows = self.execute(f"SELECT * FROM opendp_concurrent_charges {of} ORDER BY sequence")
-            for *charge, d_mid, _ in rows:
-                d_mid = encode("d_mid", decode(d_mid), 1)
-                head = next_hash(head, (*charge, d_mid))
-                self.execute(
-                    f"UPDATE opendp_concurrent_charges SET d_mid = {quoted(d_mid)}, "
-                    f"hash = '{head}' {of} AND sequence = {charge[1]}"
-                )
-            self.execute(
-                f"UPDATE opendp_concurrent_budgets SET terms = {quoted(terms)}, "
-                f"head = '{head}' {of}"
-            )
-        self.forget()
-
     def charges(self):
         """How many there are."""
         return self.execute("SELECT count(*) FROM opendp_concurrent_charges")[0][0]
@@ -184,10 +155,6 @@ class SqliteStore(Store):
                 if statement[:6].upper() in ("UPDATE", "DELETE"):
                     connection.execute(f"DROP TRIGGER IF EXISTS opendp_concurrent_no_{change}")
             return connection.execute(statement).fetchall()
-
-    def forget(self):
-        Path(f"{self.address}-anchors").unlink(missing_ok=True)
-        self.execute("DROP TABLE IF EXISTS opendp_concurrent_anchored")
 
     def content(self):
         """The bytes of all files, but the one that is memory which processes share."""

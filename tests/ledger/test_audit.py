@@ -26,7 +26,6 @@ def spent(store, tools):
         with oc.labelled(f"launch {number + 1}"):
             root(tools.count(0.125))
     store.close()
-    store.forget()
     return store
 
 
@@ -313,7 +312,6 @@ def test_a_copy_that_went_on_otherwise_is_refused(store, tools):
         root(tools.count(0.125))
     store.execute(f"UPDATE {CHARGES} SET label = 'x' WHERE sequence = 2")
     rewrite(store)
-    store.forget()
     tools.limit(store.open())(tools.count(0.125))
     for ask in (root.privacy_loss, lambda: root(tools.count(0.125))):
         with pytest.raises(LedgerDamagedError, match="charge 3 does not follow"):

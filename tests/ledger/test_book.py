@@ -45,7 +45,6 @@ def test_a_ledger_that_was_rewound_and_went_on_is_noticed(store, tools):
         f"UPDATE {BUDGETS} SET sequence = 4, head = '{head}', record = '\"{_units(0.5)}\"'",
     ):
         store.execute(statement)
-    store.forget()
     store.open().close()  # by itself it fits together
     for ask in (root.privacy_loss, lambda: root(tools.count(0.125))):
         with pytest.raises(LedgerDamagedError, match="does not follow"):

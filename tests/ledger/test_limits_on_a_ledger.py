@@ -221,24 +221,12 @@ def test_interactive_launches_and_labels_are_recorded_once(store, tools):
     assert (entry.d_mid, entry.label, entry.limit) == (0.25, "mean age", ("alice",))
 
 
-def test_a_budget_of_form_1_has_no_limits(store, tools):
-    with store.create() as ledger:
-        tools.limit(ledger)(tools.count(0.25))
-    store.become_form_1()
-    with store.open() as ledger:
-        root = tools.limit(ledger)
-        with pytest.raises(InvalidTypeError, match="^an older version created the budget"):
-            limited(root, tools)
-        root(tools.count(0.25))
-
-
 def test_an_edited_limit_is_found(store, tools):
     with store.create() as ledger:
         root = tools.limit(ledger)
         limited(root, tools)(tools.count(0.25))
         limited(root, tools, "bob")(tools.count(0.25))
     assert spent(store.open().summary())["bob",] == (1, 0.25, 0.25)
-    store.forget()
     store.execute(
         "UPDATE opendp_concurrent_charges SET d_mid = REPLACE(d_mid, 'bob', 'eve') "
         "WHERE sequence = 2"

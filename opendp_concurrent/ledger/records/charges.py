@@ -15,21 +15,20 @@ from typing import Any
 from .encoding import canonical, decode
 from .limited import LimitedCharge, Opened
 from .readable import UNREADABLE, is_text
-from .wire import NEWEST
 
 _FIRST, _SECOND, _ABOVE, _LAST = '{"limited":{"d_mid":', ',"d_mids":', '{"limit":{"above":', "}}]}}"
 
 _PLAIN = re.compile(r'"[^"\\]*"').fullmatch
 
 
-def decode_charge(text: str, form: int) -> Any:
+def decode_charge(text: str) -> Any:
     """Return :func:`.decode` of the record of a charge."""
-    if form == NEWEST and text.startswith(_FIRST):
+    if text.startswith(_FIRST):
         try:
             return _limited(text)
         except UNREADABLE:
             pass  # the general reader says what is wrong
-    return decode(text, form)
+    return decode(text)
 
 
 def _limited(text: str) -> LimitedCharge:

@@ -21,7 +21,7 @@ from ...arguments.written import AROUND, Kind
 from ...errors import InvalidTypeError, InvalidValueError
 from ...types import Json
 from .readable import UNREADABLE, is_text
-from .wire import NEWEST, kind_of, named, names
+from .wire import kind_of, named
 
 _LARGEST = 10**4300  # Python reads no longer ones, unless a process is told to
 _WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -32,22 +32,22 @@ def canonical(value: Json) -> str:
     return encode_basestring_ascii(value) if type(value) is str else _WRITER.encode(value)
 
 
-def encode(name: str, value: Json, form: int = NEWEST) -> str:
+def encode(name: str, value: Json) -> str:
     """Write a distance or an accumulator.
 
     :param name: name of the argument, for errors
     :raises InvalidTypeError: if the value has no exact record
     """
-    return canonical(to_shape(name, value, form))
+    return canonical(to_shape(name, value))
 
 
-def to_shape(name: str, value: Json, form: int = NEWEST) -> Any:
+def to_shape(name: str, value: Json) -> Any:
     """Return a JSON value that represents a value exactly.
 
     :raises InvalidTypeError: if the value has no exact record
     """
     try:
-        return _shape(value, form)
+        return _shape(value)
     except InvalidTypeError as error:
         raise InvalidTypeError(
             f"{name} ({shown(value)}) cannot be kept in a ledger: {error}"
@@ -55,22 +55,22 @@ def to_shape(name: str, value: Json, form: int = NEWEST) -> Any:
 
 
 @lru_cache(maxsize=1024)  # values are immutable, and few are distinct
-def decode(text: str, form: int = NEWEST) -> Any:
+def decode(text: str) -> Any:
     """Inverse of :func:`encode`.
 
     :raises InvalidValueError: if the text is not what :func:`encode` writes
     :raises UnregisteredError: if the text has a value whose class is not registered
     """
     try:
-        value = from_shape(json.loads(text), form)
-        if encode("value", value, form) == text:
+        value = from_shape(json.loads(text))
+        if encode("value", value) == text:
             return value
     except UNREADABLE:
         pass
     raise InvalidValueError(f"{text[:200]!r} is not an exact record of a value")
 
 
-def _shape(value: Json, form: int) -> Any:
+def _shape(value: Json) -> Any:
     if type(value) is int and abs(value) >= _LARGEST:
         raise InvalidTypeError("it has an integer of more than 4300 digits; pass a shorter one")
     if value is None or type(value) in (bool, int):
@@ -84,16 +84,15 @@ def _shape(value: Json, form: int) -> Any:
     if type(value) is tuple:
         if _is_plain(value):
             return list(value)
-        return [_shape(one, form) for one in value]
+        return [_shape(one) for one in value]
     if isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 1:
         return {"doubles": b64encode(value.astype("<f8").tobytes()).decode("ascii")}
     kind = kind_of(value)
     inner = None if kind.around is None else kind.around.of(value)
     if kind.around is not None and inner is not None:
-        return {kind.around.tag: _shape(inner, form)}
-    name, keys = names(kind, form)
+        return {kind.around.tag: _shape(inner)}
     parts = _own_parts(kind, value) if kind.outside else kind.parts(value)
-    return {name: {keys[key]: _shape(part, form) for key, part in parts.items()}}
+    return {kind.tag: {key: _shape(part) for key, part in parts.items()}}
 
 
 def _is_plain(values: tuple[Any, ...]) -> bool:
@@ -117,13 +116,13 @@ def _own_parts(kind: Kind, value: Json) -> Any:
     return parts
 
 
-def from_shape(shape: Any, form: int = NEWEST) -> Any:
+def from_shape(shape: Any) -> Any:
     """Inverse of :func:`to_shape`. This does not check that the shape is canonical.
 
     :raises UnregisteredError: if the shape has a value whose class is not registered
     """
     if isinstance(shape, list):
-        return tuple(from_shape(one, form) for one in shape)
+        return tuple(from_shape(one) for one in shape)
     if not isinstance(shape, dict):
         return shape
     ((name, inner),) = shape.items()
@@ -132,9 +131,11 @@ def from_shape(shape: Any, form: int = NEWEST) -> Any:
     if name == "doubles":
         return np.frombuffer(b64decode(inner, validate=True), "<f8").astype(np.float64)
     if name in AROUND:
-        return AROUND[name].make(from_shape(inner, form))
-    kind, keys = named(name, form)
-    parts = {keys[key]: from_shape(one, form) for key, one in inner.items()}
+        return AROUND[name].make(from_shape(inner))
+    kind = named(name)
+    if not set(inner) <= set(kind.keys):
+        raise LookupError(name)
+    parts = {key: from_shape(one) for key, one in inner.items()}
     if not kind.outside:
         return kind.make(parts)
     try:

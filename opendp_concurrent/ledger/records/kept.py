@@ -40,13 +40,13 @@ def digest(first: str, guard: str, state: str) -> str:
     return sha256(canonical([first, guard, state]).encode()).hexdigest()
 
 
-def read_state(terms: Terms, form: int, state: Any) -> Known | None:
+def read_state(terms: Terms, state: Any) -> Known | None:
     """Inverse of :func:`write_state`; None if it is none."""
     try:
         sequence, head, total, limits = json.loads(state)
         if type(sequence) is not int or type(head) is not str:
             return None
-        known = Known(sequence, head, read_total(terms, total), form, Limits.from_record(limits))
+        known = Known(sequence, head, read_total(terms, total), Limits.from_record(limits))
         return known if write_state(known) == state else None
     except UNREADABLE:
         return None

@@ -17,7 +17,6 @@ from ...types import Loss
 from .limited import LimitedCharge, Opened
 from .measures import empty_total, read_total
 from .readable import is_text
-from .shelves import Shelves
 from .terms import first_record, read_terms, write_terms
 
 Path = tuple[str, ...]
@@ -45,16 +44,21 @@ class LimitTotal(NamedTuple):
 
 
 class Limits:
-    """All limits of a budget. What was handed out does not change: a charge makes a copy.
+    """All limits of a budget.
 
-    :param of: the limits to copy
+    Charges are added to a draft, which only has what differs, so that a charge costs the same
+    whether it is one of ten limits or of 10^4. ``settled`` brings the limits to the state of their
+    draft. A draft that is not settled is dropped, and changes nothing.
+
+    :param of: the limits that this is a draft of
     """
 
-    __slots__ = ("_last", "_numbers", "_totals")
+    __slots__ = ("_last", "_numbers", "_of", "_size", "_totals")
 
     def __init__(self, of: Limits | None = None) -> None:
-        self._numbers: Shelves[Path, int] = Shelves(None if of is None else of._numbers)
-        self._totals: Shelves[int, LimitTotal] = Shelves(None if of is None else of._totals)
+        self._of, self._size = of, 0 if of is None else of._size
+        self._numbers: dict[Path, int] = {}
+        self._totals: dict[int, LimitTotal] = {}
         self._last: tuple[Accumulator | None, Loss, int, Accumulator | None] = (
             None,
             None,
@@ -62,9 +66,32 @@ class Limits:
             None,
         )  # losses that were added
 
+    def draft(self) -> Limits:
+        """Return a draft in the same state, to which charges are added."""
+        return Limits(self) if self._of is None else Limits(self._of)._moved_to(self)
+
+    def settled(self) -> Limits:
+        """Return the limits that this is a draft of, now in its state."""
+        return self if self._of is None else self._of._moved_to(self)
+
+    def copy(self) -> Limits:
+        """Return limits in the same state, which nobody else has."""
+        found = Limits() if self._of is None else Limits()._moved_to(self._of)
+        return found._moved_to(self)
+
+    def _moved_to(self, draft: Limits) -> Limits:
+        self._totals.update(draft._totals)  # first: others may read these limits meanwhile
+        self._numbers.update(draft._numbers)
+        self._size = draft._size
+        return self
+
     def all(self) -> tuple[LimitTotal, ...]:
         """Return the limits in the order of their first charges."""
-        return tuple(self._known(number + 1) for number in range(len(self._totals)))
+        return tuple(self._known(number + 1) for number in range(self._size))
+
+    def _number(self, path: Path) -> int | None:
+        found = self._numbers.get(path)
+        return self._of._number(path) if found is None and self._of is not None else found
 
     def to_record(self) -> list[Any]:
         """Return all limits as JSON: the terms, each once, and a row for each limit."""
@@ -88,7 +115,7 @@ class Limits:
 
     def launches(self, path: Path) -> int:
         """Return the number of launches below a limit."""
-        number = self._numbers.get(path)
+        number = self._number(path)
         return 0 if number is None else self._known(number).launches
 
     def total(self, path: Path, terms: Terms) -> Accumulator:
@@ -96,7 +123,7 @@ class Limits:
 
         :raises LimitMismatchError: if its terms in the ledger are not ``terms``
         """
-        number = self._numbers.get(path)
+        number = self._number(path)
         if number is None:
             return empty_total(terms)
         known = self._known(number)
@@ -109,23 +136,23 @@ class Limits:
         charges: tuple[LimitCharge, ...],
         after: tuple[Accumulator, ...],
     ) -> tuple[LimitedCharge, Limits]:
-        """Return the record of a charge below limits, and the limits after it.
+        """Return the record of a charge below limits, and a draft with it.
 
         :param charges: what it costs each limit, from the outermost one to the innermost
         :param after: the sums of the limits after it, in the same order
         """
-        copy, opened, number = Limits(self), [], 0
+        draft, opened, number = self.draft(), [], 0
         for charge, total in zip(charges, after, strict=True):
-            found = copy._numbers.get(charge.path)
+            found = self._number(charge.path)
             if found is None:
                 new = Opened(number, charge.path[-1], write_terms(charge.terms))
                 opened.append(new)
-                number = copy._open(new, _read(new.terms)[0], 1, total)
+                number = draft._open(new, _read(new.terms)[0], 1, total)
             else:
                 number = found
-                copy._put(copy._known(number), 1, total)
+                draft._put(self._known(number), 1, total)
         d_mids = tuple(charge.d_mid for charge in charges)
-        return LimitedCharge(d_mid, number, d_mids, tuple(opened)), copy
+        return LimitedCharge(d_mid, number, d_mids, tuple(opened)), draft
 
     def path(self, number: int) -> Path:
         """Return the path of a limit from its number."""
@@ -141,7 +168,7 @@ class Limits:
         return tuple(reversed(found))
 
     def replay(self, charge: LimitedCharge, count: int = 1) -> None:
-        """Add ``count`` charges that are all ``charge``. Call this on a copy of one's own.
+        """Add ``count`` charges that are all ``charge``. Call this on a draft.
 
         :raises InvalidValueError: if the charge does not follow from the charges before it
         """
@@ -174,26 +201,29 @@ class Limits:
 
     def _known(self, number: int) -> LimitTotal:
         known = self._totals.get(number) if type(number) is int else None
-        if known is None:
+        if known is not None:
+            return known
+        if self._of is None:
             raise InvalidValueError(_UNKNOWN)
-        return known
+        return self._of._known(number)
 
     def _put(self, known: LimitTotal, count: int, total: Accumulator) -> None:
         """Add launches to a limit, with its new sum."""
         number, above, path, terms, launches, _ = known
-        self._totals.put(number, LimitTotal(number, above, path, terms, launches + count, total))
+        self._totals[number] = LimitTotal(number, above, path, terms, launches + count, total)
 
     def _open(self, new: Opened, terms: Terms, launches: int, total: Accumulator) -> int:
         """Add a limit that has launches, with their sum, and return its number."""
-        above, label, number = new.above, new.label, len(self._totals) + 1
+        above, label, number = new.above, new.label, self._size + 1
         if type(above) is not int or not 0 <= above < number:
             raise InvalidValueError("the limit above its limit is not known")
         if type(label) is not str or not label or not is_text(label):
             raise InvalidValueError("the label of its limit is not text")
         path = (*self.path(above), label) if above else (label,)
-        if terms.d_out is None or not self._numbers.add(path, number):
+        if terms.d_out is None or self._number(path) is not None:
             raise InvalidValueError("its limit was opened before, or has no bound")
-        self._totals.put(number, LimitTotal(number, above, path, terms, launches, total))
+        self._numbers[path] = self._size = number
+        self._totals[number] = LimitTotal(number, above, path, terms, launches, total)
         return number
 
 
@@ -204,7 +234,7 @@ def _written(terms: Terms) -> str:
 
 @lru_cache(maxsize=256)  # both are immutable, and few terms are distinct
 def _read(text: str) -> tuple[Terms, Accumulator]:
-    terms, _ = read_terms(text)
+    terms = read_terms(text)
     return terms, empty_total(terms)
 
 

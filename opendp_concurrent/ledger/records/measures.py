@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...accounts.charge import Terms
-from ...arguments.checks import text
 from ...errors.ledger import UnregisteredError
 from ...measures import by_tag, registered
 from ...sums.accumulator import Accumulator
-from ...types import Json, Loss
+from ...types import Json
 from .wire import is_outside
 
 
@@ -24,22 +23,13 @@ def written(name: str) -> Json:
     return {known.tag: {key: {"double": one.hex()} for key, one in known.parameters().items()}}
 
 
-def zero(name: str, recorded: Any = None) -> Loss:
-    """Return what terms of form 1, or under a measure of another package, write for no loss.
-
-    :param recorded: what they wrote, if the measure may not be registered here
-    """
-    known = by_tag(text(output_measure=name))
-    return recorded if known is None else known.written_zero
-
-
-def read(shape: Any) -> tuple[str, bool]:
-    """Return the name of a measure, and whether it is of another package.
+def read(shape: Any) -> str:
+    """Return the name of a measure.
 
     :raises LookupError, TypeError, ValueError: if no measure is written like this
     """
     if isinstance(shape, str):
-        return shape, True
+        return shape
     ((tag, parameters),) = shape.items()
     cls = next((one for one in registered() if one.tag == tag), None)  # those of ours come first
     if cls is None:
@@ -49,7 +39,7 @@ def read(shape: Any) -> tuple[str, bool]:
     known = cls.of_parameters(
         **{key: float.fromhex(one["double"]) for key, one in parameters.items()}
     )
-    return known.name, False
+    return known.name
 
 
 def empty_total(terms: Terms) -> Accumulator:

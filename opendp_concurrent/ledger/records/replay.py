@@ -27,18 +27,25 @@ _LAST = (datetime.max.replace(tzinfo=timezone.utc) - _START) // _MICROSECOND
 class Known(NamedTuple):
     """The state after a charge.
 
-    Its number and hash, the sum so far, the form of the records, and the limits.
+    Its number and hash, the sum so far, and the limits.
     """
 
     sequence: int
     head: str
     accumulator: Accumulator
-    form: int
     limits: Limits
 
     def holding(self, total: Accumulator) -> Known:
         """Return it with another sum."""
         return self._replace(accumulator=total)
+
+    def copied(self) -> Known:
+        """Return it with limits of its own."""
+        return self._replace(limits=self.limits.copy())
+
+    def settled(self) -> Known:
+        """Return it, with the limits that it was a draft of brought to its state."""
+        return self._replace(limits=self.limits.settled())
 
 
 def replay(
@@ -50,7 +57,7 @@ def replay(
     :param tell: called with each entry
     :raises LedgerDamagedError: naming the charge that does not follow from the charge before it
     """
-    sequence, head, form = known.sequence, known.head, known.form
+    sequence, head = known.sequence, known.head
     sums = _Sums(known)
     before: Any = None  # dataset, label and mechanism of the charge before
     last: Any = None  # its d_mid
@@ -86,7 +93,7 @@ def replay(
         try:
             if not timed:
                 raise InvalidValueError(f"its time ({microseconds!r}) is not in years 1 to 9999")
-            found = decode_charge(text, form)
+            found = decode_charge(text)
             sums.add(found)
         except UNREADABLE as error:
             raise unreadable(f"charge {sequence}", error) from None
@@ -102,7 +109,7 @@ def replay(
         loss, time = sums.total().loss, _START + timedelta(microseconds=microseconds)
         tell(Entry(sequence, time, label, mechanism, d_mid, loss, head, path, losses))
     sums.settle()
-    return Known(sequence, head, sums.total(), form, sums.limits)
+    return Known(sequence, head, sums.total(), sums.limits)
 
 
 class _Sums:
@@ -162,5 +169,5 @@ class _Sums:
 
     def _limit(self, charge: LimitedCharge, count: int) -> None:
         if self.limits is self._before:
-            self.limits = Limits(self._before)  # the only copy, to which all are added
+            self.limits = self._before.draft()  # to which all are added
         self.limits.replay(charge, count)

@@ -1,9 +1,6 @@
 """Write the terms of a budget as text, read them, and compare two terms.
 
-The text contains its form. The losses of the budget are written in the same form. A budget never
-changes its form, because the first hash covers its terms. Terms of form 1 do not contain their
-form. They contain ``zero``, the loss of no launch, although it follows from the measure. So do
-terms under a measure of another package, which may not be registered where they are read.
+The text contains its form.
 """
 
 from __future__ import annotations
@@ -19,41 +16,27 @@ from ...errors.ledger import LedgerDamagedError, LedgerError, LedgerMismatchErro
 from ...measures import by_tag
 from ...types import Json
 from . import measures
-from .encoding import canonical, decode, encode, from_shape, to_shape
+from .encoding import canonical, encode, from_shape, to_shape
 from .measures import empty_total, read_total
 from .readable import UNREADABLE, is_text
-from .wire import NEWEST
+from .wire import FORM
 
-_FIELDS = ("measure", "accumulator", "metric", "d_in", "d_out")
-_KEYS_1 = ("measure", "accounting", "metric", "d_in", "d_out")  # of the same fields, in form 1
 _KEYS = ("accumulator", "d_in", "d_out")
 
 
-def write_terms(terms: Terms, form: int = NEWEST) -> str:
+def write_terms(terms: Terms) -> str:
     """Write ``terms``.
 
     :raises InvalidTypeError: if one of the values has no exact record
     """
-    return _written(terms, form, measures.zero(terms.measure))
-
-
-def _written(terms: Terms, form: int, zero: Any) -> str:
-    if form == 1:
-        fields = {
-            key: encode(_argument(name), getattr(terms, name), 1)
-            for key, name in zip(_KEYS_1, _FIELDS, strict=True)
-        }
-        return canonical(fields | {"zero": encode("zero", zero, 1)})
-    shape = {name: to_shape(name, getattr(terms, name), form) for name in _KEYS}
+    shape = {name: to_shape(name, getattr(terms, name)) for name in _KEYS}
     measure = measures.written(checks.text(output_measure=terms.measure))
-    shape |= {"form": form, "measure": measure, "metric": checks.text(input_metric=terms.metric)}
-    if measures.read(measure)[1]:
-        shape["zero"] = to_shape("zero", zero, form)
+    shape |= {"form": FORM, "measure": measure, "metric": checks.text(input_metric=terms.metric)}
     return canonical(shape)
 
 
-def read_terms(text: str) -> tuple[Terms, int]:
-    """Return the terms that :func:`write_terms` wrote, and their form.
+def read_terms(text: str) -> Terms:
+    """Inverse of :func:`write_terms`.
 
     :raises LedgerDamagedError: if the text is not canonical
     :raises LedgerError: if a newer version wrote it
@@ -61,34 +44,26 @@ def read_terms(text: str) -> tuple[Terms, int]:
     """
     try:
         shape = json.loads(text)
-        form = shape.get("form", 1)
-        if type(form) is int and form > NEWEST:
+        form = shape.get("form")
+        if type(form) is int and form != FORM:
             raise LedgerError(
                 f"the budget is written in form {form}; this version of opendp_concurrent reads "
-                f"forms up to {NEWEST}: use a newer version"
+                f"form {FORM}: use {'a newer' if form > FORM else 'an older'} version"
             )
-        if type(form) is int and form in (1, NEWEST):
-            terms, zero = _terms_1(shape) if form == 1 else _terms(shape)
-            if _written(terms, form, zero) == text and _are_terms(terms):
-                return terms, form
+        terms = _terms(shape)
+        if write_terms(terms) == text and _are_terms(terms):
+            return terms
     except UNREADABLE:
         pass
     raise LedgerDamagedError("the terms are unreadable")
 
 
-def _terms_1(shape: Any) -> tuple[Terms, Any]:
-    values = [decode(shape[key], 1) for key in _KEYS_1]
-    terms = Terms(**dict(zip(_FIELDS, values, strict=True)))
-    return terms, measures.zero(terms.measure, decode(shape["zero"], 1))
-
-
-def _terms(shape: Any) -> tuple[Terms, Any]:
+def _terms(shape: Any) -> Terms:
     values = {name: from_shape(shape[name]) for name in _KEYS}
-    measure, outside = measures.read(shape["measure"])
+    measure = measures.read(shape["measure"])
     if by_tag(measure) is None and getattr(type(values["accumulator"]), "needs_measure", False):
         raise UnregisteredError(measure, "opendp_concurrent.measures.register")
-    zero = from_shape(shape["zero"]) if outside else None
-    return Terms(measure=measure, metric=shape["metric"], **values), measures.zero(measure, zero)
+    return Terms(measure=measure, metric=shape["metric"], **values)
 
 
 def _are_terms(terms: Terms) -> bool:
@@ -127,7 +102,7 @@ def require_same(recorded: str, terms: Terms) -> None:
 
     :raises LedgerMismatchError: naming the first argument that differs
     """
-    before, _ = read_terms(recorded)
+    before = read_terms(recorded)
     for name in ("measure", "metric", "accumulator", "d_in", "d_out"):
         one, other = getattr(before, name), getattr(terms, name)
         if encode(name, one) != encode(name, other) and not same_term(name, one, other):

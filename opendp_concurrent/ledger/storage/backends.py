@@ -16,17 +16,11 @@ from sqlalchemy.pool import QueuePool
 from ...errors import InvalidValueError
 from ...errors.ledger import LedgerDamagedError, LedgerError
 from ...files import make_private, warn_if_open
-from .anchors import Anchors
-from .still import Still
 from .timeouts import connect_within
-from .watch import Identity, Watch, beside, identity
 
 LOGGER = logging.getLogger("opendp_concurrent.ledger")
-_CANNOT = (  # SQLite's messages if it cannot make -shm, or not bring it up to date
-    "unable to open database file",
-    "attempt to write a readonly database",
-)
 GRACE = 5.0  # seconds for a server to execute the statements of a launch
+Identity = tuple[int, int]
 
 # SQLite's locks on a file belong to a process. A forked process has them in its memory, but the
 # system does not hold them for it. It must not open the file: it would write without locks.
@@ -34,27 +28,18 @@ OPEN_IN_PARENT: set[Identity | None] = set()
 
 
 class File:
-    """An SQLite file. Its inode must not change while it is open.
+    """An SQLite file. Its inode must not change while it is open."""
 
-    :param only_read: whether it may be read where nothing can be written
-    """
-
-    def __init__(self, path: Path, create: bool, wait: float, only_read: bool) -> None:
+    def __init__(self, path: Path, create: bool, wait: float) -> None:
         # SQLite puts its side files beside the target of a link
         self.path, self._wait = Path(os.path.realpath(path)), wait
-        own, given = str(self.path), str(path.absolute())
-        self._names = (own,) if given == own else (own, given)  # given is a link
+        self._names = {str(self.path), str(path.absolute())}
         self._uri = f"file:{quote(str(self.path))}?mode={'rwc' if create else 'rw'}"
-        self._only_read = only_read
-        self._still: Still | None = None
         self.identity: Identity | None = None
-        self.anchors = Anchors(self.path)
         self._made = create and make_private(self.path)
-        sides = (beside(self.path, end) for end in ("-wal", "-shm"))
+        sides = (f"{self.path}{end}" for end in ("-wal", "-shm"))
         what = f"what the ledger {self.path} has spent, and on what"
-        warn_if_open(LOGGER, what, self.path, *sides, self.anchors.path)
-        self.keeper: list[sqlite3.Connection] = []  # at most one connection, which stays open
-        self._watch: Watch | None = None
+        warn_if_open(LOGGER, what, self.path, *sides)
 
     def engine(self) -> Engine:
         """Return an engine with connections to the file."""
@@ -66,46 +51,14 @@ class File:
             isolation_level="AUTOCOMMIT",
         )
 
-    def watch(self) -> None:
-        """Keep a connection open, and watch SQLite's side files from now on."""
-        if self._watch is None and self._still is None:
-            keeper = self._connect()
-            self.keeper.append(keeper)
-            keeper.execute("SELECT count(*) FROM sqlite_master").fetchall()  # makes the side files
-            self._watch = Watch(self.path)
-            self.check()
-
     def check(self) -> None:
-        """Check that no file was moved or replaced: a charge in a replaced file would be lost.
+        """Check that the file was not moved or replaced: a charge in another file would be lost.
 
-        :raises LedgerDamagedError: if one was
-        """
-        if self.identity is not None and any(identity(one) != self.identity for one in self._names):
-            raise LedgerDamagedError(f"the file {self._names[-1]} is not the file that was opened")
-        if self._watch is not None:
-            self._watch.check()
-        if self._still is not None:
-            self._still.check()
-
-    def check_log(self, locked: bool) -> None:
-        """Check that ``-wal`` was not cut or overwritten.
-
-        :param locked: whether this process holds the write lock
         :raises LedgerDamagedError: if it was
         """
-        if self._watch is not None:
-            self._watch.check_log(locked)
-
-    def close(self) -> None:
-        """Close everything except the connections of the engine."""
-        while self.keeper:
-            self.keeper.pop().close()
-        if self._watch is not None:
-            self._watch.close()
-        self._watch = None
-        self.anchors.close()
-        if self._still is not None:
-            self._still.close()
+        for name in self._names:
+            if self.identity is not None and _identity(name) != self.identity:
+                raise LedgerDamagedError(f"the file {name} is not the file that was opened")
 
     def discard(self) -> None:
         """Remove the file if it was made here, and nothing was ever written to it.
@@ -116,46 +69,35 @@ class File:
             if self._made and not self.path.stat().st_size:
                 self.path.unlink()
 
-    def leave_to_parent(self) -> list[sqlite3.Connection]:
-        """Return the open connection, which a forked process must not close."""
-        kept, self.keeper = self.keeper, []
-        return kept
-
     def _connect(self) -> sqlite3.Connection:
-        if identity(self.path) in OPEN_IN_PARENT:
+        if _identity(self.path) in OPEN_IN_PARENT:
             raise LedgerError(
                 f"ledger {self.path}: this process was forked from a process that had the ledger "
                 "open, so SQLite cannot lock it here; start processes by 'spawn' or 'forkserver', "
                 "or open the ledger after forking; nothing was charged"
             )
-        if self._still is None:
-            try:
-                connection = self._configured(self._uri)
-            except sqlite3.OperationalError as error:
-                still = self._only_read and str(error).startswith(_CANNOT)
-                if not still or not os.access(self.path, os.R_OK):
-                    raise
-                self._still = Still(self.path)
-        if self._still is not None:
-            connection = self._configured(self._still.uri)
-        if self.identity is None:
-            self.identity = identity(self.path)
-        return connection
-
-    def _configured(self, uri: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            uri, uri=True, timeout=self._wait, isolation_level=None, check_same_thread=False
+            self._uri, uri=True, timeout=self._wait, isolation_level=None, check_same_thread=False
         )
         try:
             connection.text_factory = _text
             connection.execute("PRAGMA synchronous=FULL")
             connection.execute("PRAGMA fullfsync=ON")  # macOS: a plain fsync is not durable there
-            if self._only_read:
-                connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
         except BaseException:  # for example, the file is not a database
             connection.close()
             raise
+        if self.identity is None:
+            self.identity = _identity(self.path)
         return connection
+
+
+def _identity(path: Path | str) -> Identity | None:
+    """Return the device and inode of a file; None if there is no file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _text(written: bytes) -> str:

@@ -28,7 +28,6 @@ from ...errors import InvalidTypeError, tell_charged, uncharged
 from ...errors.ledger import LedgerError
 from ...interrupts import WHOLE, let_in
 from ...types import Json
-from .anchors import Anchors
 from .backends import OPEN_IN_PARENT, File, longest, server
 from .connection import DriverConnection
 from .faults import explain
@@ -58,16 +57,13 @@ class Store:
     :param name: path of an SQLite file, or the URL of a database
     :param create: whether to make the file if it does not exist
     :param wait: seconds to wait for the write lock
-    :param only_read: whether a file may be read where nothing can be written
     """
 
-    def __init__(
-        self, name: str | os.PathLike[str], create: bool, wait: float, only_read: bool = False
-    ) -> None:
+    def __init__(self, name: str | os.PathLike[str], create: bool, wait: float) -> None:
         text = os.fspath(name)
         if not isinstance(text, str):
             raise InvalidTypeError(f"path_or_url must be a str or a path, found {name!r}")
-        self._file = None if "://" in text else File(Path(text), create, wait, only_read)
+        self._file = None if "://" in text else File(Path(text), create, wait)
         engine = server(text, wait) if self._file is None else self._file.engine()
         self.name = engine.url.render_as_string(hide_password=True) if "://" in text else text
         self._engine, self._wait = engine, wait
@@ -80,7 +76,7 @@ class Store:
         self._texts: dict[Executable, tuple[str, list[str]]] = {}  # compiled statements
         self._idle: deque[DriverConnection] = deque()  # for writing; faster than the pool
         self.closed = False
-        self._close = weakref.finalize(self, _close, engine, self._idle, self._file)
+        self._close = weakref.finalize(self, _close, engine, self._idle)
         _STORES.add(self)
 
     def close(self) -> None:
@@ -94,25 +90,18 @@ class Store:
         if self._file is not None:
             self._file.discard()
 
-    @property
-    def anchors(self) -> Anchors | None:
-        """The anchors file beside an SQLite file; None for a server."""
-        return None if self._file is None else self._file.anchors
-
     def prepare(self, *, read_only: bool = False) -> None:
-        """Check that the database makes commits durable, and watch its files.
+        """Check that the database makes commits durable.
 
         :param read_only: whether to leave the journal mode of a file as it is
         :raises LedgerError: if commits would not be durable
         """
         with self.reading() as connection:
-            if self._file is not None:
+            if self.embedded:
                 mode = connection.exec_driver_sql("PRAGMA journal_mode").scalar_one()
                 if mode != "wal" and not read_only:
                     mode = connection.exec_driver_sql("PRAGMA journal_mode=WAL").scalar_one()
-                if mode == "wal":
-                    self._file.watch()
-                elif not read_only:
+                if mode != "wal" and not read_only:
                     raise LedgerError(
                         f"ledger {self.name}: its file system has no shared memory, which SQLite "
                         "needs to share a file; move it to a local disk, or use PostgreSQL"
@@ -146,7 +135,6 @@ class Store:
                 with self._engine.connect() as connection:
                     try:
                         yield connection
-                        self._check_file()  # a file that is read without locks
                     except BaseException as error:
                         failed = not self.embedded and isinstance(error, self.failures)
                         if failed or not isinstance(error, Exception):
@@ -205,7 +193,7 @@ class Store:
             driver, used = self._take()
             try:
                 found = self._run(driver, values, *statements)
-                self._check_file(locked=True)
+                self._check_file()
                 return driver, found
             except self.failures as error:
                 waits = self.embedded and "locked" in str(error) and not driver.in_transaction
@@ -257,7 +245,7 @@ class Store:
         try:
             driver.execute("COMMIT")
             self.flush(driver)
-            self._check_file(locked=False)  # after the commit, as it may have been replaced before
+            self._check_file()  # after the commit, as it may have been replaced before
         except BaseException as error:  # the state of the connection is unknown
             stands = NOTHING if driver.undone_for_lack_of_space(error) else IN_FLIGHT
             driver.drop()
@@ -331,11 +319,9 @@ class Store:
             closed.charged = False
             raise closed
 
-    def _check_file(self, locked: bool | None = None) -> None:
+    def _check_file(self) -> None:
         if self._file is not None:
             self._file.check()
-            if locked is not None:
-                self._file.check_log(locked)
 
     def _error(self, error: Exception, stands: str) -> LedgerError:
         found = LedgerError(explain(self.name, error, stands, self._wait))
@@ -343,11 +329,9 @@ class Store:
         return found
 
 
-def _close(engine: Engine, idle: deque[DriverConnection], file: File | None) -> None:
+def _close(engine: Engine, idle: deque[DriverConnection]) -> None:
     _empty(idle)
     engine.dispose()
-    if file is not None:
-        file.close()
 
 
 def _empty(idle: deque[DriverConnection]) -> None:
@@ -365,10 +349,8 @@ _OF_PARENT: list[object] = []  # kept open: closing them would release locks of 
 def _leave_to_parent() -> None:
     for store in list(_STORES):
         _OF_PARENT.append((store._engine.pool, list(store._idle)))
-        if store._file is not None:
-            _OF_PARENT.append(store._file.leave_to_parent())
-            if store._file.identity is not None and not store.closed:
-                OPEN_IN_PARENT.add(store._file.identity)
+        if store._file is not None and store._file.identity is not None and not store.closed:
+            OPEN_IN_PARENT.add(store._file.identity)
         store._idle.clear()
         store._engine.dispose(close=False)
 

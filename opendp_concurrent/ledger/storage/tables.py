@@ -23,7 +23,6 @@ from sqlalchemy import (
 )
 
 metadata = MetaData()
-embedded = MetaData()  # tables of SQLite files only
 side = MetaData()  # tables that are made when they are needed, if this process may
 
 schema = Table("opendp_concurrent_schema", metadata, Column("version", Integer, nullable=False))
@@ -50,10 +49,6 @@ charges = Table(
     Column("d_mid", String, nullable=False),
     Column("hash", String, nullable=False),
     sqlite_with_rowid=False,
-)
-
-anchored = Table(  # budgets whose newest charge is noted in the anchors file
-    "opendp_concurrent_anchored", embedded, Column("dataset", String, primary_key=True)
 )
 
 kept = Table(  # the state after a charge, from which opening goes on
@@ -94,7 +89,6 @@ LOCK_HEAD = READ_HEAD.with_for_update()  # SQLite has locked the database alread
 READ_BUDGET = select(budgets).where(_OF_DATASET)
 LOCK_BUDGET = READ_BUDGET.with_for_update()
 READ_DATASETS = select(budgets.c.dataset).order_by(budgets.c.dataset)
-READ_ANCHORED = select(anchored.c.dataset)
 READ_CHARGES = select(charges).where(charges.c.dataset == bindparam("of"))
 READ_CHARGES = READ_CHARGES.order_by(charges.c.sequence)
 READ_LATER = READ_CHARGES.where(charges.c.sequence > bindparam("after"))

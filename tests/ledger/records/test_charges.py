@@ -7,7 +7,6 @@ from opendp_concurrent.ledger.records import charges
 from opendp_concurrent.ledger.records.charges import decode_charge
 from opendp_concurrent.ledger.records.encoding import decode, encode
 from opendp_concurrent.ledger.records.limited import LimitedCharge, Opened
-from opendp_concurrent.ledger.records.wire import NEWEST
 
 TERMS = '{"accumulator":{"basic":{}},"d_in":1}'
 STRANGE = 'a ,"limit":{}, \\ \u00e9\U0001f600'
@@ -27,7 +26,7 @@ WRITTEN = (
 
 def outcome(read, text):
     try:
-        return repr(read(text, NEWEST))
+        return repr(read(text))
     except InvalidValueError as error:
         return f"{type(error).__name__}: {error}"
 
@@ -46,7 +45,7 @@ def edits(text):
 
 def test_each_charge_is_read_as_the_general_reader_reads_it():
     for text in TEXTS:
-        assert decode_charge(text, NEWEST) == decode(text)
+        assert decode_charge(text) == decode(text)
 
 
 def test_each_edited_charge_is_read_or_refused_alike():
@@ -60,13 +59,11 @@ def test_each_edited_charge_is_read_or_refused_alike():
 
 def test_common_charges_are_read_part_by_part(monkeypatch):
     monkeypatch.setattr(charges, "_FIRST", "never")
-    whole = [decode_charge(text, NEWEST) for text in TEXTS]
+    whole = [decode_charge(text) for text in TEXTS]
     monkeypatch.undo()
     read = []
-    monkeypatch.setattr(
-        charges, "decode", lambda text, form=NEWEST: read.append(text) or decode(text)
-    )
-    assert [decode_charge(text, NEWEST) for text in TEXTS] == whole
+    monkeypatch.setattr(charges, "decode", lambda text: read.append(text) or decode(text))
+    assert [decode_charge(text) for text in TEXTS] == whole
     assert not {TEXTS[0], TEXTS[1]} & set(read)
 
 

@@ -56,12 +56,11 @@ FUNCTIONS |= {
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=list(FUNCTIONS))
 def test_a_trade_off_function_survives_with_all_that_it_says(function):
-    for form in (1, 2):
-        text = encode("d_mid", function, form)
-        again = decode(text, form)
-        assert again == function
-        assert hash(again) == hash(function)
-        assert encode("d_mid", again, form) == text
+    text = encode("d_mid", function)
+    again = decode(text)
+    assert again == function
+    assert hash(again) == hash(function)
+    assert encode("d_mid", again) == text
     epsilons = np.array([-1.0, 0.0, 0.1, 0.5, 2.0])
     for one, other in zip(
         again.delta_bounds(epsilons), function.delta_bounds(epsilons), strict=True
@@ -186,25 +185,16 @@ TEXTS = [
 ]
 
 
-FORM_1 = {"tcdp": "TruncatedConcentrated", "curve": "GridCurve", "function": "TradeoffFunction"}
-FORM_1["pair"] = "Finite"
-
-
-@pytest.mark.parametrize("form", [1, 2])
 @pytest.mark.parametrize("text", TEXTS)
-def test_other_texts_are_refused(text, form):
-    for tag, name in FORM_1.items():
-        text = text.replace(f'"{tag}"', f'"{name}"') if form == 1 else text
+def test_other_texts_are_refused(text):
     with pytest.raises(InvalidValueError, match="not an exact record"):
-        decode(text, form)
+        decode(text)
 
 
 def test_the_texts_are_near_to_those_that_are_read():
     assert decode('{"function":{"factors":[],"squares":"0x0"}}') == F.identity()
-    assert decode('{"TradeoffFunction":{"factors":[],"squares":"0x0"}}', 1) == F.identity()
     one = '{"omega":{"double":"inf"},"rho":{"double":"0x1.0000000000000p+0"}}'
     assert decode(f'{{"tcdp":{one}}}') == oc.TruncatedConcentrated(1.0)
-    assert decode(f'{{"TruncatedConcentrated":{one}}}', 1) == oc.TruncatedConcentrated(1.0)
 
 
 def test_a_tampered_function_is_refused_or_another_one():

@@ -19,7 +19,6 @@ from opendp_concurrent.ledger import datasets, open_ledger
 from opendp_concurrent.ledger.command import main
 from opendp_concurrent.ledger.records.chain import first_hash, next_hash
 from opendp_concurrent.ledger.records.encoding import canonical, encode
-from opendp_concurrent.ledger.records.wire import FORM_1
 
 CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
 F = oc.TradeoffFunction
@@ -120,22 +119,6 @@ def deep(levels, left="[", right="]", middle=""):
     return left * levels + middle + right * levels
 
 
-def in_form_2(shape):
-    """The same, with the tags and keys of now."""
-    if isinstance(shape, list):
-        return [in_form_2(one) for one in shape]
-    if not isinstance(shape, dict):
-        return shape
-    found = {}
-    for name, inner in shape.items():
-        tag, keys = FORM_1.get(name, (name, {}))
-        if name in FORM_1 and isinstance(inner, dict):
-            found[tag] = {keys.get(key, key): in_form_2(one) for key, one in inner.items()}
-        else:
-            found[tag] = in_form_2(inner)
-    return found
-
-
 NUMBERS = ["nan", "inf", "-inf", -1.0, 0.0, 5e-324, 1e-300, 1e300, 1.7976931348623157e308, 0.125]
 SHAPES = [
     *(double(number) for number in NUMBERS),
@@ -143,20 +126,20 @@ SHAPES = [
     *(None, True, "text", "\ud800", "\0", [], [[]], {}, {"os": {}}, {"double": "x"}),
     *([double(one), double(other)] for one in ("nan", 0.1, -1.0) for other in ("inf", "nan", 2.0)),
     [double(0.1)] * 3,
-    {"TruncatedConcentrated": {"omega": double(0.5), "rho": double(1.0)}},
-    {"TruncatedConcentrated": {"omega": double("nan"), "rho": double("nan")}},
-    {"TruncatedConcentrated": {"omega": double(64.0), "rho": double(1e300)}},
-    {"GridCurve": {"orders": [double(2.0)], "values": [double("nan")]}},
-    {"GridCurve": {"orders": [double(2.0), double(4.0)], "values": [double(-1.0), double(1e300)]}},
-    {"GridCurve": {"orders": [double(2.0), double(4.0)], "values": [1, "x"]}},
-    {"Basic": {}},
-    {"Ladder": {"unit": double(1.0)}},
-    {"Zcdp": {"delta_slack": double(-1.0)}},
+    {"tcdp": {"omega": double(0.5), "rho": double(1.0)}},
+    {"tcdp": {"omega": double("nan"), "rho": double("nan")}},
+    {"tcdp": {"omega": double(64.0), "rho": double(1e300)}},
+    {"curve": {"orders": [double(2.0)], "values": [double("nan")]}},
+    {"curve": {"orders": [double(2.0), double(4.0)], "values": [double(-1.0), double(1e300)]}},
+    {"curve": {"orders": [double(2.0), double(4.0)], "values": [1, "x"]}},
+    {"basic": {}},
+    {"ladder": {"unit": double(1.0)}},
+    {"zcdp": {"slack": double(-1.0)}},
     *(function(laplace(*one)) for one in ((1.0, 1e300), ("nan", 1.0), (-1.0, 2.0), (1.0, 0.5))),
     *(function(laplace(*one)) for one in ((1e300, 1.0), (5e-324, "inf"), ("inf", 3.0), (0, 1))),
     *(function(laplace(0.125, 1.0), count) for count in (0, -1, 10**6, 10**18, 10**400, "2")),
     *(
-        {"TradeoffFunction": {"factors": [], "squares": squares}}
+        {"function": {"factors": [], "squares": squares}}
         for squares in ("0x0", "-0x1", hex(2**1080), hex(2**2200), hex(10**4000), "", 7)
     ),
     function(finite()),
@@ -188,11 +171,7 @@ TEXTS = [
     *(deep(levels) for levels in (100, 900, 5000, 200_000)),
     *(deep(levels, '{"swapped":', "}", "1") for levels in (100, 900, 200_000)),
     *(deep(levels, '{"double":', "}", "1") for levels in (900, 200_000)),
-    *(
-        json.dumps(shape, sort_keys=True, separators=(",", ":"))
-        for one in SHAPES
-        for shape in (one, in_form_2(one))
-    ),
+    *(json.dumps(shape, sort_keys=True, separators=(",", ":")) for shape in SHAPES),
 ]
 VALUES = [  # of a column of any kind
     *(None, 0, -1, 1.5, b"", b"\xff\xfe", "\ud800".encode("utf-8", "surrogatepass"), 2**63 - 1),
@@ -202,8 +181,6 @@ VALUES = [  # of a column of any kind
 
 def with_field(shape, field, text):
     """Terms with other text in one field, whether it is JSON or not."""
-    if "form" not in shape:
-        return canonical({**shape, field: text})
     parts = {key: canonical(one) for key, one in shape.items()} | {field: text}
     return "{" + ",".join(f"{canonical(key)}:{parts[key]}" for key in sorted(parts)) + "}"
 
@@ -277,18 +254,15 @@ def asked(address, name):
     return len(entries)
 
 
-@pytest.fixture(scope="module", params=[1, 2])
-def templates(request, tools, tmp_path_factory):
-    """A ledger in each form."""
+@pytest.fixture(scope="module")
+def templates(tools, tmp_path_factory):
+    """The file of a ledger."""
     dp.enable_features("contrib", "honest-but-curious")
     folder = tmp_path_factory.mktemp("templates")
     found = tools.SqliteStore(folder)
     for name in TEMPLATES:
         fill(found, name)
     found.close()
-    found.forget()
-    if request.param == 1:
-        found.become_form_1()
     return Path(found.address).read_bytes()
 
 
@@ -373,7 +347,6 @@ def test_each_reader_names_the_row(sqlite, capsys, column, value, said):
 
     fill(sqlite, "pure")
     live = sqlite.open("pure")
-    sqlite.forget()
     charge_anew(sqlite, "pure", column, value)
     readers = [live.summary, live.entries, live.to_dp_events, lambda: plot_ledger(live)]
     live._seen = type(live._seen)()  # else it says that the charge is another one
@@ -410,46 +383,35 @@ def test_text_that_is_none_is_named(sqlite, tools):
     sqlite.execute(f"UPDATE {CHARGES} SET label = CAST(x'ff41' AS TEXT) WHERE sequence = 2")
     with closing(sqlite3.connect(sqlite.address)) as connection, connection:
         make_hashes(connection, tools.DATASET, with_head=True)
-    sqlite.forget()
     with pytest.raises(LedgerDamagedError, match="charge 2 is unreadable: its label is not text"):
         sqlite.open()
 
 
-@pytest.mark.parametrize("form", [1, 2])
-@pytest.mark.parametrize("field", ["measure", "accounting", "metric", "d_out"])
-def test_hostile_terms_are_refused(sqlite, field, form):
+@pytest.mark.parametrize("field", ["measure", "accumulator", "metric", "d_out"])
+def test_hostile_terms_are_refused(sqlite, field):
     fill(sqlite, "pure", launches=0)
-    if form == 1:
-        sqlite.become_form_1()
-    elif field == "accounting":
-        field = "accumulator"
     ((text,),) = sqlite.execute(f"SELECT terms FROM {BUDGETS}")
     for hostile in (1.0, "x", (), None, float("nan"), F.pure(0.1)):
         if field in ("measure", "metric") and hostile == "x":
             continue
         if field == "d_out" and hostile in (None, 1.0):
             continue
-        changed = with_field(json.loads(text), field, encode("x", hostile, form))
+        changed = with_field(json.loads(text), field, encode("x", hostile))
         with closing(sqlite3.connect(sqlite.address)) as connection, connection:
             connection.execute(f"UPDATE {BUDGETS} SET terms = ?", [changed])
             make_hashes(connection, "pure", with_head=True)
-        sqlite.forget()
         with pytest.raises(LedgerDamagedError, match="terms are unreadable|running total"):
             open_ledger(sqlite.address, "pure")
 
 
-@pytest.mark.parametrize("form", [1, 2])
 @pytest.mark.parametrize("d_in", [10**400, -1, float("nan")], ids=["huge", "negative", "nan"])
-def test_a_distance_that_is_none_is_refused(sqlite, d_in, form):
+def test_a_distance_that_is_none_is_refused(sqlite, d_in):
     fill(sqlite, "pure", launches=0)
-    if form == 1:
-        sqlite.become_form_1()
     ((text,),) = sqlite.execute(f"SELECT terms FROM {BUDGETS}")
     changed = with_field(json.loads(text), "d_in", encode("d_in", d_in))
     with closing(sqlite3.connect(sqlite.address)) as connection, connection:
         connection.execute(f"UPDATE {BUDGETS} SET terms = ?", [changed])
         make_hashes(connection, "pure", with_head=True)
-    sqlite.forget()
     with pytest.raises(LedgerDamagedError, match="terms are unreadable"):
         open_ledger(sqlite.address, "pure")
 
@@ -486,7 +448,6 @@ def test_a_summary_does_not_forget_what_this_process_has_seen(store, tools):
     launched(root, 5, tools.count(0.125))
     reader = store.open()
     roll_back(store, 3)
-    store.forget()
     assert store.open().summary().launches == 3  # who comes later cannot know, without an anchor
     said = "there are 3 charges, but the newest charge that this process has seen is number 5"
     for one in (ledger, reader):
@@ -503,7 +464,6 @@ def test_what_a_summary_has_seen_is_not_forgotten_either(store, tools):
     launched(tools.limit(store.open()), 5, tools.count(0.125))
     assert reader.summary().launches == 5
     roll_back(store, 3)
-    store.forget()
     with pytest.raises(LedgerDamagedError, match="there are 3 charges"):
         reader.summary()
 

@@ -10,7 +10,6 @@ from opendp_concurrent.errors import InvalidTypeError, LedgerDamagedError, Limit
 from opendp_concurrent.ledger.records.encoding import decode, encode
 from opendp_concurrent.ledger.records.limited import LimitedCharge, Opened
 from opendp_concurrent.ledger.records.limits import Limits, check_kept
-from opendp_concurrent.ledger.records.measures import empty_total
 from opendp_concurrent.ledger.records.terms import write_terms
 
 ANN, TEAM = ("team", "ann"), ("team",)
@@ -26,8 +25,7 @@ def charge(limits, *losses, path=ANN, d_mid=0.125):
         LimitCharge(path[: depth + 1], terms(), loss) for depth, loss in enumerate(losses)
     )
     after = tuple(limits.total(one.path, one.terms).after(one.d_mid) for one in charges)
-    (record,), limits = limits.charged(d_mid, charges, after)
-    return record, limits
+    return limits.charged(d_mid, charges, after)
 
 
 def told(limits):
@@ -36,7 +34,7 @@ def told(limits):
 
 def replayed(limits, record, count=1):
     """The limits after a charge; those before it do not change."""
-    copy = Limits(limits)
+    copy = limits.draft()
     copy.replay(record, count)
     return copy
 
@@ -74,16 +72,29 @@ def test_what_was_charged_is_replayed_from_its_text():
     assert limits.launches(("nobody",)) == 0
 
 
-def test_of_several_charges_only_the_first_opens_the_limit():
-    charges = (LimitCharge(("ann",), terms(), 0.125),)
-    records, limits = Limits().charged(0.25, charges, (empty_total(terms()).after(0.125, 3),), 3)
-    first = LimitedCharge(0.25, 1, (0.125,), (Opened(0, "ann", write_terms(terms())),))
-    assert records == [first, *[LimitedCharge(0.25, 1, (0.125,), ())] * 2]
-    again = Limits()
-    for record in records:
-        again = replayed(again, record)
-    at_once = replayed(replayed(Limits(), records[0]), records[1], 2)
-    assert told(again) == told(at_once) == told(limits) == [(1, ("ann",), 3, 0.375)]
+def test_equal_charges_are_replayed_at_once():
+    record, limits = charge(Limits(), 0.125, path=("ann",))
+    second = record._replace(opened=())
+    for _ in range(2):
+        _, limits = charge(limits, 0.125, path=("ann",))
+    at_once = replayed(replayed(Limits(), record), second, 2)
+    assert told(at_once) == told(limits) == [(1, ("ann",), 3, 0.375)]
+
+
+def test_limits_follow_a_draft_only_when_it_is_settled():
+    start = Limits()
+    _, first = charge(start, 0.125, path=("ann",))
+    _, second = charge(first, 0.25, path=("bob",))
+    dropped = charge(second, 0.5, path=("bob",))[1]
+    copy = second.copy()
+    assert told(start) == []
+    assert second.settled() is start
+    assert told(start) == told(copy) == [(1, ("ann",), 1, 0.125), (2, ("bob",), 1, 0.25)]
+    assert told(dropped)[1] == (2, ("bob",), 2, 0.75)
+    _, third = charge(copy, 0.5, path=("bob",))
+    assert third.settled() is copy
+    assert told(copy)[1] == (2, ("bob",), 2, 0.75)
+    assert told(start)[1] == (2, ("bob",), 1, 0.25)
 
 
 def test_terms_are_compared():
@@ -137,9 +148,3 @@ def test_what_a_ledger_cannot_keep_is_refused_when_it_is_opened():
     check_kept(terms())
     with pytest.raises(InvalidTypeError, match="d_in"):
         check_kept(terms(d_in=object()))
-
-
-def test_form_1_has_no_limits():
-    record, _ = charge(Limits(), 0.25, 0.125)
-    with pytest.raises(InvalidTypeError, match="an older version created the budget"):
-        encode("d_mid", record, 1)

@@ -34,14 +34,12 @@ def every_measure():
     ]
 
 
-def test_every_measure_has_a_tag_and_its_zero():
+def test_every_measure_has_a_tag():
     found = set()
     for measure in every_measure():
         shape = measures.written(measure.name)
         ((tag, _),) = shape.items()
-        zero = None if measure.needs_orders else measure.zero
-        assert measures.read(shape) == (measure.name, False)
-        assert measures.zero(measure.name) == zero
+        assert measures.read(shape) == measure.name
         found.add(tag)
     ours = [one for one in registered() if one.__module__.startswith("opendp_concurrent.")]
     assert found == {one.tag for one in ours}
@@ -63,7 +61,7 @@ def test_every_measure_has_a_tag_and_its_zero():
 )
 def test_a_name_that_is_no_measure_of_ours_is_written_as_it_is(name):
     assert measures.written(name) == name
-    assert measures.read(name) == (name, True)
+    assert measures.read(name) == name
 
 
 def test_tags_of_measures_never_change():

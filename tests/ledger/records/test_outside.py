@@ -359,16 +359,6 @@ def test_what_is_written_and_cannot_be_made_is_no_record(registry):
     for text in ('{"acme:unknown":{}}', '[{"acme:unknown":1}]'):
         with pytest.raises(UnregisteredError, match="acme:unknown"):
             decode(text)
-        with pytest.raises(InvalidValueError, match="not an exact record"):
-            decode(text, 1)
-
-
-def test_the_old_form_has_no_values_of_other_packages(registry):
-    register("acme:plain", Plain, FIELDS)
-    with pytest.raises(InvalidTypeError, match="an older version created the budget"):
-        encode("x", Plain(), 1)
-    with pytest.raises(InvalidValueError, match="not an exact record"):
-        decode('{"acme:plain":{"first":1,"second":null}}', 1)
 
 
 @pytest.mark.parametrize(

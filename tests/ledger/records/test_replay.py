@@ -19,10 +19,9 @@ from opendp_concurrent.ledger.records.limits import Limits
 from opendp_concurrent.ledger.records.measures import empty_total
 from opendp_concurrent.ledger.records.replay import Known, replay
 from opendp_concurrent.ledger.records.terms import write_terms
-from opendp_concurrent.ledger.records.wire import NEWEST
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 
-START = Known(0, first_hash("survey", None), basic().start(MAX_DIVERGENCE), NEWEST, Limits())
+START = Known(0, first_hash("survey", None), basic().start(MAX_DIVERGENCE), Limits())
 
 
 def charges(*times, losses=(0.25, 0.5, 1.0)):
@@ -37,7 +36,7 @@ def charges(*times, losses=(0.25, 0.5, 1.0)):
 def test_the_sum_and_the_newest_hash_are_returned():
     rows, told = charges(0, 1, 2_000_000), []
     known = replay(START, rows, told.append)
-    assert known == (3, rows[2][-1], known.accumulator, NEWEST, START.limits)
+    assert known == (3, rows[2][-1], known.accumulator, START.limits)
     assert known.accumulator.loss == 1.75
     assert [type(entry) for entry in told] == [Entry] * 3
     assert [entry.loss for entry in told] == [0.25, 0.75, 1.75]
@@ -169,7 +168,7 @@ def test_a_replay_copies_the_limits_once(monkeypatch):
     for number in range(1, 101):
         path = (f"limit {number}",)
         after = (empty_total(terms).after(0.25),)
-        (record,), limits = limits.charged(0.25, (LimitCharge(path, terms, 0.25),), after)
+        record, limits = limits.charged(0.25, (LimitCharge(path, terms, 0.25),), after)
         row = ("survey", number, 0, "", "", encode("d_mid", record))
         head = next_hash(head, row)
         rows.append((*row, head))
