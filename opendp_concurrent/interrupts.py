@@ -31,7 +31,6 @@ from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 _SIGINT = signal.SIGINT
-_context: Any = vars(BaseException)["__context__"].__get__  # calls no code of the error's class
 _PATIENCE = 0.05  # seconds between looks for an interrupt, while a lock is waited for
 
 
@@ -157,7 +156,7 @@ def _replaced_by(error: BaseException | None) -> BaseException | None:
     seen = set[int]()
     while error is not None and error is not _STATE.raised and id(error) not in seen:
         seen.add(id(error))
-        error = _context(error)
+        error = error.__context__
     return _STATE.raised if error is not _STATE.raised else None
 
 

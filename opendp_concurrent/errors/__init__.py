@@ -63,7 +63,6 @@ def _again(kind: type[ConcurrentError], args: tuple[Any, ...], fields: dict[str,
 
 
 _FOREIGN = "_opendp_concurrent_charged"  # a field of an exception of other code
-_fields: Any = vars(BaseException)["__dict__"].__get__  # calls no code of the exception's class
 
 
 def charged(error: BaseException) -> bool | None:
@@ -97,7 +96,7 @@ def charged(error: BaseException) -> bool | None:
     """
     if isinstance(error, ConcurrentError):
         return error.charged
-    found: bool | None = _fields(error).get(_FOREIGN)
+    found: bool | None = vars(error).get(_FOREIGN)
     return found
 
 
@@ -108,11 +107,11 @@ def tell_charged(error: BaseException, known: bool | None) -> None:
         was charged, unless it was told otherwise, and other errors say what they were told
     """
     if not isinstance(error, ConcurrentError):
-        _fields(error)[_FOREIGN] = known
+        vars(error)[_FOREIGN] = known
     elif known is not None:
         error.charged = known
-    elif isinstance(error, (RefusalError, ReentrantLaunchError)):
-        _fields(error).setdefault("charged", False)
+    elif isinstance(error, (RefusalError, ReentrantLaunchError)) and error.charged is None:
+        error.charged = False
 
 
 def uncharged(function: Callable[..., T], *arguments: Any) -> T:

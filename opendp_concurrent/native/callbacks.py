@@ -24,7 +24,7 @@ from contextvars import ContextVar, copy_context
 from functools import wraps
 from inspect import currentframe
 from traceback import format_exception
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 from opendp import _convert
@@ -49,10 +49,6 @@ class _Carried(list[BaseException]):
 _ROOM = 300  # frames, some of which C code needs, too
 _CALLBACKS = callback_codes()
 _OWN = __file__, let_in.__code__.co_filename  # whose frames are not shown
-_trace: Callable[[BaseException], TracebackType | None] = vars(BaseException)[
-    "__traceback__"
-].__get__
-_name: Callable[[type], str] = vars(type)["__name__"].__get__  # calls no code of a metaclass
 _CARRIED: ContextVar[_Carried | None] = ContextVar("_CARRIED", default=None)
 
 
@@ -181,29 +177,29 @@ def carry(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _kept(call: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``call(*arguments)``. An exception that is no ``Exception`` is remembered.
 
-    OpenDP's callbacks write the traceback of what is raised. That runs code of its class, and of
-    the classes of its causes. So they get an exception of this file, which has the text.
+    OpenDP's callbacks write the traceback of what is raised, and the process ends if that raises.
+    So they get an exception of this file, which has the text.
     """
     try:
         return call(*arguments)
     except BaseException as error:
-        if issubclass(type(error), Exception):
+        if isinstance(error, Exception):
             text = _written(error)
         else:
-            remember(BaseException.with_traceback(error, None))  # its frames may hold data
-            text = f"stopped by {_name(type(error))}"
+            remember(error.with_traceback(None))  # its frames may hold data
+            text = f"stopped by {type(error).__name__}"
     raise _StoppedError(text)  # out here, where it has no context
 
 
 def _written(error: BaseException) -> str:
     """Return an exception with its traceback, as text that can be encoded."""
     try:
-        trace = _trace(error)
+        trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_code.co_filename in _OWN:
             trace = trace.tb_next
         text = "".join(format_exception(type(error), error, trace)).rstrip()
     except BaseException:  # of its class: nothing else may leave a callback
-        return f"{_name(type(error))}, whose text cannot be read"
+        return f"{type(error).__name__}, whose text cannot be read"
     return text.encode(errors="backslashreplace").decode()
 
 

@@ -233,6 +233,7 @@ def test_a_debugger_sees_each_line_of_a_callback():
 
 
 HOSTILE = """
+import dataclasses
 import sys
 import opendp.prelude as dp
 import opendp_concurrent as oc
@@ -244,9 +245,6 @@ PURE = dp.max_divergence()
 def leave(*_):
     sys.exit("a row")
 
-class Meta(type):
-    __name__ = __module__ = property(leave)
-
 class Named:
     __dir__ = leave
 
@@ -256,19 +254,17 @@ def behind(error):
     except ValueError as found:
         return found
 
-kinds = [
-    type("Hostile", (Exception,), {name: property(leave)})
-    for name in (
-        "__cause__", "__context__", "__suppress_context__", "__notes__", "__traceback__",
-        "with_traceback", "__str__", "__getattribute__",
-    )
-]
+@dataclasses.dataclass(frozen=True)
+class Frozen(Exception):
+    text: str
+
+kinds = [type("Untold", (Exception,), {"__str__": leave, "__repr__": leave}), Frozen]
 kinds += [lambda text, kind=kind: behind(kind(text)) for kind in kinds]
 if sys.version_info >= (3, 11):
     kinds += [lambda text, kind=kind: ExceptionGroup(text, [kind(text)]) for kind in kinds]
 kinds += [
-    Meta("Hostile", (Exception,), {}),
-    type("Hostile", (BaseException,), {"__cause__": property(leave)}),
+    type("Base", (BaseException,), {}),
+    SystemExit,
     lambda text: ValueError(chr(0xD800) + text),
     lambda text: AttributeError(text, name="abc", obj=Named()),
     lambda text: SyntaxError(text, (chr(0xD800), leave, 3, "a")),
