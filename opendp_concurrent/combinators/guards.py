@@ -49,7 +49,7 @@ transformation = _native_kind(
 @guard("odometer", None, 3, "text")
 def odometer(name: str, value: Argument) -> ConcurrentOdometer:
     """Return the argument if it is an odometer of this package, or raise naming the argument."""
-    if not isinstance(value, ConcurrentOdometer) or not vars(value):
+    if not isinstance(value, ConcurrentOdometer):
         raise InvalidTypeError(
             f"{name} must be made by make_concurrent_odometer, found {type(value).__name__}"
         )

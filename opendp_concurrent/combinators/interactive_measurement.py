@@ -20,8 +20,6 @@ from ..queryables.mechanism import (
     ConcurrentOdometer,
     Inside,
     Spawn,
-    give_inside,
-    inside,
     interactive,
     may_feed_many,
     takes_stream,
@@ -87,7 +85,7 @@ def make_measurement(
     )
     many = False
     if isinstance(around, ConcurrentMeasurement):
-        other = inside(around)
+        other = around.inside
         takes_updates |= other.takes_updates
         composes = other.composes if composes is None else composes
         checkpointed |= other.checkpointed
@@ -110,7 +108,7 @@ def make_measurement(
     measurement.__class__ = ConcurrentMeasurement
     measurement.__opendp_dict__ = Unrecorded()
     measurement.made_on, measurement.summary = (*input_space, output_measure), summary
-    give_inside(measurement, what)
+    measurement.inside = what
     return cast(ConcurrentMeasurement, measurement)
 
 
@@ -152,7 +150,7 @@ def chain(
 
     :raises InvalidTypeError: if the measurement is a filter with a ledger, or on a stream
     """
-    what = inside(measurement)
+    what = measurement.inside
     spawn, privacy_map, odometer = what.spawn, what.privacy_map, what.odometer
     check_no_stream(transformation)
     if odometer is not None and odometer.record is not None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
-from weakref import ref
 
 from opendp.mod import Domain, Function, Measure, Measurement, Metric, Odometer, Transformation
 
@@ -37,7 +36,7 @@ CHECKPOINTED = (
 
 
 class Inside(NamedTuple):
-    """Parts of a measurement, stored apart from it because anyone may set its attributes.
+    """Parts of a measurement of this package.
 
     :ivar spawn: returns a handle, or a release, on sealed data
     :ivar privacy_map: maps d_in to the privacy loss
@@ -63,25 +62,8 @@ class Inside(NamedTuple):
     interactive: bool | None = True
 
 
-_INSIDE: dict[int, tuple[ref[Measurement], Inside]] = {}  # pointers of ctypes have no hash
-
-
-def give_inside(measurement: Measurement, inside: Inside) -> None:
-    """Register the parts of a new measurement of this package."""
-    place = id(measurement)
-    _INSIDE[place] = ref(measurement, lambda _: _INSIDE.pop(place, None)), inside
-
-
 def _inside(measurement: Measurement) -> Inside | None:
-    known, inside = _INSIDE.get(id(measurement), (None, None))
-    return inside if known is not None and known() is measurement else None
-
-
-def inside(measurement: ConcurrentMeasurement) -> Inside:
-    """Return the parts of a measurement of this package."""
-    found = _inside(measurement)
-    if found is None:
-        raise InvalidTypeError("the measurement must be made by opendp_concurrent")
+    found: Inside | None = vars(measurement).get("inside")
     return found
 
 
@@ -178,32 +160,33 @@ class ConcurrentMeasurement(Measurement):
 
     _type_ = _native.MEASUREMENT
     summary: str
+    inside: Inside
     made_on: tuple[Domain, Metric, Measure]  # how they were made, for dp.serialize
 
     @property
     def takes_updates(self) -> bool:
         """Whether it is a continual mechanism, or wraps one."""
-        return inside(self).takes_updates
+        return self.inside.takes_updates
 
     @property
     def composes(self) -> bool:
         """Whether it is a compositor or a filter, which launches other mechanisms."""
-        return inside(self).composes
+        return self.inside.composes
 
     @property
     def interactive(self) -> bool | None:
         """Whether it returns a queryable, not a release; None if that is not known."""
-        return inside(self).interactive
+        return self.inside.interactive
 
     @property
     def checkpointed(self) -> bool:
         """Whether it contains a checkpoint, which only the data's owner may have."""
-        return inside(self).checkpointed
+        return self.inside.checkpointed
 
     @property
     def resumable(self) -> bool:
         """Whether :func:`.make_resumable` can save and resume its handles."""
-        can_resume = inside(self).can_resume
+        can_resume = self.inside.can_resume
         return can_resume is not None and can_resume()
 
     def accuracy(self, beta: float = 0.05, *, answers: int | None = None) -> float:
@@ -247,17 +230,17 @@ class ConcurrentMeasurement(Measurement):
     @property
     def spawn(self) -> Spawn:
         """A function from sealed data to a handle or a release."""
-        return inside(self).spawn
+        return self.inside.spawn
 
     @property
     def privacy_map(self) -> Callable[[Any], Any]:
         """A function from d_in to the privacy loss."""
-        return inside(self).privacy_map
+        return self.inside.privacy_map
 
     @property
     def odometer(self) -> ConcurrentOdometer | None:
         """The odometer of a filter; None for other measurements."""
-        return inside(self).odometer
+        return self.inside.odometer
 
     def __call__(self, arg: Any) -> Answer:
         """Return an answer, or a queryable, on the data ``arg``, which is converted once."""
@@ -349,14 +332,6 @@ class ConcurrentOdometer(Odometer):
         self.postprocessors = postprocessors
         self.__opendp_dict__: dict[str, Any] = Unrecorded()
         self.spawn, self.record, self.opaque, self.limit = spawn, record, opaque, limit
-        self.sealed = True
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if "sealed" in vars(self) and not name.startswith("__"):
-            raise AttributeError(
-                f"{name} cannot be set: the attributes of an odometer do not change"
-            )
-        super().__setattr__(name, value)
 
     def __del__(self) -> None:
         """Nothing to free."""

@@ -149,7 +149,7 @@ class Launcher:
         return adopt(answer, permit, self.lock)
 
     def _check_odometer(self, odometer: Odometer) -> None:
-        if type(odometer) is not ConcurrentOdometer or not vars(odometer):
+        if not isinstance(odometer, ConcurrentOdometer):
             raise InvalidTypeError(
                 f"{self._asked} is a native odometer, which has no privacy map, and cannot say "
                 "what each of its launches costs; pass one made by make_concurrent_odometer"

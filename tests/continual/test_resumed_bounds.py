@@ -10,7 +10,6 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, MessageLimitError
-from opendp_concurrent.queryables.mechanism import give_inside, inside
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 TINY = 1e-3
@@ -184,7 +183,7 @@ def test_a_wrapper_of_a_native_cast_is_judged_by_what_it_spawns():
     assert measurement([]).resumable
     swapped = oc.c.make_interactive(counter())
     looking = oc.c.make_interactive_postprocessing(counter(), identity)
-    give_inside(swapped, inside(swapped)._replace(spawn=looking.spawn))
+    swapped.inside = swapped.inside._replace(spawn=looking.spawn)
     with pytest.raises(InvalidTypeError, match="^measurement must be a counter"):
         oc.c.make_resumable(swapped, oc.c.Checkpoint())([])
 

@@ -130,21 +130,6 @@ def test_an_attribute_is_not_believed(name):
         root(same >> odometer)(SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=0.25))
 
 
-@pytest.mark.parametrize("name", ["map", "privacy_map", "spawn", "odometer"])
-def test_what_ours_are_is_fixed(name):
-    dear = oc.make_concurrent_composition(*SPACE, PURE, 1, [2.0])
-    try:
-        setattr(dear, name, cheap)
-    except AttributeError:
-        assert name != "map"
-    with pytest.raises(BudgetExceededError):
-        filter_()(ROWS)(dear)
-    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
-    for attribute in ("measure", "accumulator", "spawn", "query_space", "transformation"):
-        with pytest.raises(AttributeError):
-            setattr(odometer, attribute, None)
-
-
 def test_maps_of_opendp_are_read_once(monkeypatch):
     from opendp_concurrent.queryables import offer
 
