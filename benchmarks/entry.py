@@ -161,7 +161,6 @@ def main() -> None:
             "import opendp_concurrent": fresh.cpu("-c", "import opendp_concurrent"),
             "import sqlalchemy": fresh.cpu("-c", "import sqlalchemy"),
             "ledger show, 100 charges": fresh.cpu(*run, "ledger", "show", ledger(folder)),
-            "the demonstration, up to its options": fresh.cpu(*run, "--help"),
         }
         print_table(
             "Processes, CPU milliseconds",
@@ -198,7 +197,6 @@ def main() -> None:
         {
             "import_added_s": max(ours for _, ours in imports.values()),
             "ledger_show_s": commands["ledger show, 100 charges"],
-            "demonstration_start_s": commands["the demonstration, up to its options"],
             "scale_builds_max": max(ours for _, (ours, _) in builds.values()),
         },
         {

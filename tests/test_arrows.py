@@ -50,15 +50,16 @@ def test_imports_point_to_lower_levels_only():
 LATER = {"dp_accounting", "duckdb", "matplotlib", "polars", "psycopg", "statsmodels"}
 LAZY = {
     "__main__.py": {
+        "import_module('opendp.prelude')",
+        "import_module('opendp_concurrent')",
         "import_module('opendp_concurrent.ledger.command')",
-        "import_module('opendp_concurrent.demo.program')",
         "import_module('opendp_concurrent.plot')",
         "import_module('opendp_concurrent.swapped')",
     },
     "contexts/answers.py": {"import_module(name)"},  # Polars or pandas, as the user asks
-    "demo/stream.py": {"plot"},
     "fdp/accountant.py": {"reading"},  # which needs the extra
     "fdp/events.py": {"reading"},
+    "plot.py": {"ledger.spending", "ledger.words"},  # which need the extra
     "progress.py": {"import_module('tqdm.auto')"},  # which needs the extra
     "tables/engines/rendered.py": {  # which needs the extra
         "import_module('opendp_concurrent.tables.rendering.render')"

@@ -1,12 +1,16 @@
-"""What an import of the package, and a command on a ledger, load besides OpenDP."""
+"""What an import and a command load besides OpenDP; and the demonstration, as the README has it."""
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
+import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.__main__ import main
 
 HEAVY = {
     "matplotlib",
@@ -65,4 +69,80 @@ def test_a_command_on_a_ledger_loads_the_database_and_no_other_heavy_module(tmp_
         *("ledger", "show", address),
     )
     assert found & HEAVY == {"sqlalchemy"}
-    assert "opendp_concurrent.demo" not in found
+    assert "opendp_concurrent.plot" not in found
+
+
+# --- the demonstration ---------------------------------------------------------------------------
+
+QUOTED = Path(__file__).parents[1].joinpath("README.md").read_text(encoding="utf-8")
+
+
+def quoted():
+    """The comparison in the README."""
+    blocks = [block.partition("```")[0] for block in QUOTED.split("```text\n")[1:]]
+    (found,) = (block.splitlines() for block in blocks if "\nseconds" in block)
+    return found
+
+
+def figures(start):
+    """The two numbers of a line of it."""
+    (line,) = (line for line in quoted() if line.startswith(start))
+    return [float(one) for one in re.findall(r"[\d.]+", line.removeprefix(start))]
+
+
+def test_the_demonstration_prints_what_the_readme_quotes(monkeypatch, capsys):
+    pytest.importorskip("statsmodels")
+    monkeypatch.setattr(sys, "argv", ["opendp-concurrent"])
+    main()
+    printed = capsys.readouterr().out
+    assert "6,366 rows, published" in printed
+    assert re.search(
+        r"one more count, ε = 0.9 +spent 0\.\d+  refused: asked 0.9, remaining", printed
+    )
+    assert re.search(r"one more count, ε = 1/16 +spent 0\.\d+  \d+\n", printed)
+    assert [said for said in ("BELOW", "ABOVE") if said in printed] == ["BELOW", "ABOVE"]
+    assert len(quoted()) == 9
+    for line in quoted():
+        assert line.startswith("seconds") or line in printed.splitlines()
+
+
+def launched(root, query):
+    launches = 0
+    try:
+        while True:
+            root(query)
+            launches += 1
+    except dp.OpenDPException:
+        return launches
+
+
+def test_as_many_counts_are_launched_as_the_readme_says():
+    best, basic = figures("queries of epsilon = 0.01 that fit in (1, 1e-6)")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    measure, d_out = dp.approximate(dp.max_divergence()), (1.0, 1e-6)
+    query = dp.c.make_approximate(space >> dp.t.then_count() >> dp.m.then_laplace(scale=100.0))
+    odometer = dp.c.make_fully_adaptive_composition(*space, measure)
+    assert launched(dp.c.make_privacy_filter(odometer, 1, d_out)([1]), query) == basic
+    rule = oc.accumulators.best_rule(d_out, [(0.01, 0.0)])
+    odometer = oc.make_concurrent_odometer(*space, measure, accumulator=rule)
+    assert launched(oc.make_concurrent_filter(odometer, 1, d_out)([1]), query) == best
+
+
+def test_the_errors_of_the_readme_are_at_the_same_budget():
+    ours, plain = figures("largest error of 1,000 comparisons with a threshold")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    above = oc.m.make_above_threshold(
+        *space, dp.zero_concentrated_divergence(), 1, 2.0, 0, query_scale=2.0, monotone=True
+    )
+    assert ours == round(oc.m.sparse_vector_accuracy(2.0, 2.0, 1000, beta=0.05))
+    deviation = (1000 / (2 * above.map(1))) ** 0.5
+    assert 0.9 < plain / (4.05 * deviation) < 1.1  # about Φ^-1 of 0.95^(1/1000)
+    counter, each = figures("typical error of a count after each of 6,366 arrivals")
+    assert counter == pytest.approx(oc.m.counter_rmse(6366), abs=0.05)
+    assert each == pytest.approx((6367 / 2) ** 0.5, abs=0.06)
+
+
+def test_a_wrong_command_says_what_there_is(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["opendp-concurrent", "--csv", "x"])
+    with pytest.raises(SystemExit, match="usage: opendp-concurrent"):
+        main()

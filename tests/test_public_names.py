@@ -172,7 +172,7 @@ def test_dir_of_a_room_lists_public_names_only(name):
         ("measures", "groop_tcdp", "measures.group_tcdp"),
         ("tables", "scann", "tables.scan"),
         ("ledger", "open_leger", "ledger.open_ledger"),
-        ("plot", "plot_budget", "plot.plot_budgets"),
+        ("plot", "plot_sesion", "plot.plot_session"),
         ("serving", "AnswrStore", "serving.AnswerStore"),
         ("verify", "worst_los", "verify.worst_loss"),
     ],

@@ -22,26 +22,8 @@ import numpy as np
 import opendp.prelude as dp
 
 import opendp_concurrent as oc
-from opendp_concurrent import verify
 from opendp_concurrent.errors import BudgetExceededError
-from opendp_concurrent.plot import (
-    accuracy_of_plan,
-    plot_accuracy,
-    plot_budgets,
-    plot_counter_error,
-    plot_estimates,
-    plot_profile,
-    plot_session,
-    plot_strategy,
-    plot_tradeoff,
-)
-from opendp_concurrent.verify.forbidden import (
-    BestOrder,
-    EitherUndivided,
-    Launched,
-    NaturalOptimal,
-    bernoulli,
-)
+from opendp_concurrent.plot import accuracy_of_plan, plot_session, plot_tradeoff
 
 F = oc.TradeoffFunction
 DELTA = 1e-6
@@ -165,53 +147,6 @@ def ledger_blocks(plain):
         oc.plot.plot_ledger(ledger, ax=plain)
 
 
-def counters(plain):
-    """Continual counters at the same privacy loss."""
-    plot_counter_error(["doubling", "tree", "smooth", "square root"], 255, ax=plain)
-
-
-def natural():
-    """Optimal composition is no filter: pure children only."""
-    menu, rule = verify.response_menu(0.5, 0.7425, 1.0), NaturalOptimal(0.5, 0.28765)
-    return verify.worst_analyst(menu, Launched(), rule, epsilon=0.5), 0.5
-
-
-def best_order():
-    """The best of two Rényi orders is no filter at an undivided δ."""
-    best = BestOrder(orders=(4.0, 60.0), epsilon=3.1, delta=1e-3)
-    menu = [
-        best.item("probe", bernoulli(0.0577, 0.0506)),
-        best.item("wide", bernoulli(0.9519797737, 0.0480202260)),
-        best.item("rare", bernoulli(0.0038474, 0.00012904)),
-    ]
-    return verify.worst_analyst(menu, (best.start, 2), verify.Limited(best), epsilon=3.1), 3.1
-
-
-def least_slack():
-    """The least of the losses at two slacks is no loss at an undivided δ."""
-    delta = 0.0324
-    rule = oc.accumulators.either(
-        oc.accumulators.renyi(20.0, 1e-11), oc.accumulators.renyi(20.0, delta)
-    )
-    menu = [
-        *verify.response_menu(1.0, 2.0512),
-        verify.Item("tell", (0.0, 0.032), verify.randomized_response(0.0, 0.032)),
-    ]
-    undivided = EitherUndivided(epsilon=3.0, delta=delta)
-    return verify.worst_analyst(menu, rule.start(None), undivided, epsilon=3.0), 3.0
-
-
-def adaptive_parts():
-    """Parts that say that they have failed, before the event that differs is sent."""
-    delta, onward = 0.01, verify.Stop(0.0)
-    for part in (2, 1):
-        ends = (1.0, 0.0, verify.Stop(np.inf)), (0.0, 1.0, verify.Stop(-np.inf))
-        failed = verify.Launch(f"event for part {part}", 0.0, ends)
-        branches = (delta, delta, failed), (1 - delta, 1 - delta, onward)
-        onward = verify.Launch(f"part {part}", 0.0, branches)
-    return onward, 0.0
-
-
 def tradeoff(plain):
     """Three families, and two of each."""
     units = {"Gaussian, μ = 1": F.gaussian(1.0), "Laplace, ε = 1": F.laplace(1.0)}
@@ -228,52 +163,6 @@ def tradeoff(plain):
     ax.legend()
 
 
-def profile(plain):
-    """An inversion, and its bracket when it is told not to try hard; two rules beside it."""
-    launches, epsilon = 100, 0.1
-    optimum = F.laplace(epsilon).power(launches)
-    points = np.linspace(0.0, 10.5, 211)
-    coarse = F.laplace(epsilon).power(launches).delta_bounds(points, width=0.8)
-    plot_profile(
-        [optimum, F.pure(launches * epsilon)],
-        labels=["100 of Laplace, ε = 0.1", "basic: what (10, 0)-DP says"],
-        epsilons=points,
-        ax=plain,
-    )
-    slacks = np.geomspace(1e-14, 0.9, 200).tolist()
-    rules = [oc.accumulators.advanced(slack).start((0.0, 0.0)) for slack in slacks]
-    losses = [rule.after((epsilon, 0.0), launches).loss for rule in rules]
-    plain.plot(*zip(*losses, strict=True), label="advanced, by slack")
-    grey = {"color": "0.75", "zorder": 1}  # behind the lines
-    plain.fill_between(points, *coarse, **grey, label="Laplace, bracket at width=0.8")
-    plain.set_ylim(1e-12, 2.0)
-    plain.legend(loc="lower left")
-
-
-def budgets(plain):
-    """What k randomized responses cost, by four ways to account for them."""
-    epsilon = 0.01
-    unit, none = F.pure(epsilon), (0.0, 0.0)
-
-    def rule(accounting):
-        return lambda k: accounting.start(none).after((epsilon, 0.0), k).loss[0]
-
-    plot_budgets(
-        {
-            "basic: the sum": rule(oc.accumulators.basic()),
-            "advanced": rule(oc.accumulators.advanced(DELTA)),
-            "zcdp": rule(oc.accumulators.zcdp(DELTA)),
-            "optimum, if fixed up front": lambda k: unit.power(k).epsilon_bounds(DELTA),
-        },
-        [*range(1, 50), *range(50, 1001, 10)],
-        ylabel=f"ε at δ = {DELTA:g}",
-        ax=plain,
-    )
-    plain.set_xlim(0.0, 1000.0)
-    plain.set_ylim(0.0, 2.0)  # the sum leaves at k = 200
-    plain.legend(loc="lower right")
-
-
 def sampled_steps(plain):
     """Poisson-sampled Gaussian steps, beside two accountants of dp-accounting."""
     from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
@@ -283,20 +172,19 @@ def sampled_steps(plain):
     step = PoissonSampledDpEvent(1e-3, GaussianDpEvent(1.0))
     ours = oc.fdp.from_dp_event(step)
     launches = np.unique(np.geomspace(1, 200_000, 40).round().astype(int)).tolist()
-    ax = plot_budgets(
-        {"oc.fdp: from both sides": lambda k: ours.power(k).epsilon_bounds(DELTA)},
-        launches,
-        ylabel=f"ε at δ = {DELTA:g}",
-        ax=plain,
-    )
+    lower, upper = zip(*(ours.power(k).epsilon_bounds(DELTA) for k in launches), strict=True)
+    (line,) = plain.plot(launches, upper, label="oc.fdp: from both sides")
+    plain.fill_between(launches, upper, lower, color=line.get_color(), alpha=0.3, linewidth=0.0)
     for name, accountant, line in (
         ("dp-accounting: PLDAccountant", PLDAccountant, "--"),
         ("dp-accounting: RdpAccountant", RdpAccountant, ":"),
     ):
         values = [accountant().compose(step, k).get_epsilon(DELTA) for k in launches]
-        ax.plot(launches, values, line, label=name)
-    ax.set(xscale="log", yscale="log", xlabel="steps", ylim=(3e-4, 20.0))
-    ax.legend()
+        plain.plot(launches, values, line, label=name)
+    plain.grid(visible=True, which="major", alpha=0.3)
+    plain.set(xscale="log", yscale="log", xlabel="steps", ylim=(3e-4, 20.0))
+    plain.set_ylabel(f"ε at δ = {DELTA:g}")
+    plain.legend()
 
 
 def marginals(folder: Path) -> None:
@@ -329,47 +217,16 @@ def plan(plain):
     )
 
 
-def accuracy(plain):
-    """The largest error of 100 columns' sums, under three measures."""
-    dp.enable_features("contrib", "honest-but-curious")
-    space = dp.user_domain("rows", lambda data: True), dp.symmetric_distance()
-    pure = dp.max_divergence()
-    mechanisms = {
-        "ρ = 0.5": oc.m.make_marginals(*space, dp.zero_concentrated_divergence(), 1, 0.5, 100),
-        "(ε, δ) = (1, 1e-6)": oc.m.make_marginals(
-            *space, dp.approximate(pure), 1, (1.0, 1e-6), 100
-        ),
-        "ε = 1": oc.m.make_marginals(*space, pure, 1, 1.0, 100),
-    }
-    plot_accuracy(mechanisms, ax=plain)
-
-
-def estimates(plain):
-    """Means of three regions as a table releases them: values that are drawn here by hand."""
-    found = {
-        "north": oc.tables.Estimate(44.46, 44.09, 44.83),
-        "south": oc.tables.Estimate(45.12, 44.72, 45.52),
-        "west": oc.tables.Estimate(43.80, 42.58, 45.02),
-    }
-    plot_estimates(found, ylabel="mean age, with probability 0.95", ax=plain)
-
-
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 PLOTS = {
     interleaved: (4.0, 3.4),
     session: (6.0, 4.0),
-    budgets: (6.0, 4.0),
     tradeoff: (4.8, 4.8),
-    profile: (6.0, 4.0),
-    counters: (6.0, 4.0),
     ledger_week: (7.5, 4.0),
     ledger_blocks: (7.5, 4.0),
     plan: (6.0, 4.0),
-    accuracy: (6.0, 4.0),
-    estimates: (4.0, 3.0),
     sampled_steps: (6.0, 4.0),
 }
-TREES = natural, best_order, least_slack, adaptive_parts
 
 
 def main() -> None:
@@ -394,11 +251,6 @@ def main() -> None:
             figure = Figure(figsize=size, layout="constrained")
             draw(figure.subplots())
             write(figure, draw.__name__)
-    for found in TREES:
-        if options.only in (None, found.__name__):
-            strategy, epsilon = found()
-            strategy = getattr(strategy, "strategy", strategy)
-            write(plot_strategy(strategy, epsilon=epsilon).figure, found.__name__)
     if options.only in (None, "marginals"):
         marginals(folder)
 

@@ -19,7 +19,7 @@ from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError
 from ..exact.rounding import largest_double
 from ..exact.shortest import to_spend
 from ..measures import CompositionMeasure, composition_measure
-from ..progress import Progress, counted
+from ..progress import counted
 from ..queryables.mechanism import read_map
 from ..queryables.session import validate_d_in
 from ..sums.accumulator import Accounting
@@ -138,7 +138,7 @@ def smallest_scale(
     accumulator: Accounting | None = None,
     delta: Probability = 0.0,
     bounds: tuple[float, float] | None = None,
-    progress: Progress = None,
+    progress: bool = False,
 ) -> float:
     """Return the smallest noise scale at which ``launches`` launches stay within ``d_out``.
 
@@ -155,8 +155,7 @@ def smallest_scale(
     :param accumulator: as in ``make_concurrent_odometer``
     :param delta: for an (ε, δ) accumulator with a slack: the δ of each launch
     :param bounds: lower and upper bound of the search; found automatically if left out
-    :param progress: called with the number of measurements that were tried, and None; True shows a
-        bar (extra ``progress``)
+    :param progress: show a bar, if tqdm is installed (extra ``progress``)
     :return: the smallest scale
     :raises InvalidTypeError, InvalidValueError: naming the argument
 

@@ -20,7 +20,7 @@ from ..arguments.checks import shown
 from ..errors import InvalidValueError
 from ..errors.ledger import LedgerDamagedError
 from ..interrupts import let_in
-from ..progress import Progress, counted
+from ..progress import counted
 from .kept import find_kept
 from .records.chain import first_hash
 from .records.limits import Limits, LimitTotal
@@ -30,8 +30,6 @@ from .records.replay import Known, replay
 from .records.terms import read_terms
 from .records.total import agreed_total
 from .storage import tables
-
-_TOLD = 1000  # charges, after which progress is told
 
 
 class Milestone(NamedTuple):
@@ -138,14 +136,14 @@ def audit(
     milestones: Iterable[Milestone] = (),
     *,
     later: bool = False,
-    progress: Progress = None,
+    progress: bool = False,
 ) -> Audited:
     """Read all charges of a budget, and check that they are consistent.
 
     :param connection: a connection whose statements all see the same state
     :param milestones: charges that the ledger must have
     :param later: whether to read only charges after the state that is kept, if there is one
-    :param progress: called with the number of charges that were read, and of all
+    :param progress: show a bar, if tqdm is installed (extra ``progress``)
     :raises LedgerDamagedError: naming what is inconsistent
     """
     row = connection.execute(tables.READ_BUDGET, {"of": dataset}).mappings().one_or_none()
@@ -173,7 +171,7 @@ def audit(
         if terms is None and charges.first() is not None:
             raise LedgerDamagedError("charge 1 was written before the terms")
         rows = [] if terms is None else map(passed.see, charges)
-        charged = counted(rows, progress, row["sequence"], _TOLD)
+        charged = counted(rows, progress, row["sequence"])
         known = let_in(replay, first.copied(), charged)  # not what opens and closes the result
     known = known.settled()
     if (row["sequence"], row["head"]) != known[:2]:

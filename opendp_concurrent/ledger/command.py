@@ -72,7 +72,9 @@ def _parser(plots: bool) -> argparse.ArgumentParser:
         else:
             action.add_argument("--json", action="store_true", help="print one JSON object")
         if name == "verify":
-            action.add_argument("--progress", action="store_true", help="show a bar (needs tqdm)")
+            action.add_argument(
+                "--progress", action="store_true", help="show a bar, if tqdm is installed"
+            )
     return parser
 
 

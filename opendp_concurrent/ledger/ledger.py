@@ -17,7 +17,6 @@ from ..arguments.checked import Text, checked
 from ..arguments.checks import optional, text
 from ..errors.ledger import LedgerDamagedError, LedgerError
 from ..interrupts import whole
-from ..progress import Progress
 from .audit import Audited, Summary, audit, milestone
 from .book import SqlBook
 from .events import events
@@ -115,12 +114,11 @@ class SqlLedger:
         return SqlBook(self._store, self.dataset, terms, known.copied(), self._seen, self._kept)
 
     @checked
-    def summary(self, anchor: Text | None = None, *, progress: Progress = None) -> Summary:
+    def summary(self, anchor: Text | None = None, *, progress: bool = False) -> Summary:
         """Read all charges, check that they are consistent, and return the state of the budget.
 
         :param anchor: anchor of an earlier summary; the ledger must contain its charge
-        :param progress: called with the number of charges that were read, and of all; True shows a
-            bar (extra ``progress``)
+        :param progress: show a bar, if tqdm is installed (extra ``progress``)
         :return: a :class:`Summary`
         :raises LedgerDamagedError: naming what is inconsistent
         :raises InvalidValueError: if ``anchor`` is not an anchor
@@ -280,7 +278,7 @@ class SqlLedger:
         )
 
     @whole
-    def _audit(self, anchor: str | None, progress: Progress = None) -> Audited:
+    def _audit(self, anchor: str | None, progress: bool = False) -> Audited:
         known = [] if anchor is None else [milestone(anchor)]
         known += self._seen.milestones()
         with self._store.snapshot() as connection:

@@ -1518,17 +1518,9 @@ F2 = T.pure(1.0)
 AX = {"ax": (None, "None")}
 
 
-case("plot.plot_accuracy", mechanisms=({"count": oc.m.make_certified_laplace(*NUMBER, 1.0, ZCDP)},))
 case(
     "plot.plot_tradeoff",
     functions=([F, F2], "function or list of function"),
-    labels=(["a", "b"], "None or list of text"),
-    **AX,
-)
-case(
-    "plot.plot_profile",
-    functions=([F, F2], "function or list of function"),
-    epsilons=([0.0, 1.0], "None or list of finite real"),
     labels=(["a", "b"], "None or list of text"),
     **AX,
 )
@@ -1545,19 +1537,6 @@ case(
     accumulators=(None, "None"),
     beta=(0.05,),
     answers=(None, "None or count"),
-    **AX,
-)
-case(
-    "plot.plot_estimates",
-    estimates=({"a": oc.tables.Estimate(1.0, 0.5, 1.5)},),
-    ylabel=("mean", "text"),
-    **AX,
-)
-case("plot.plot_budgets", budgets=({"sum": lambda k: 0.1 * k},), launches=([1, 10],), **AX)
-case(
-    "plot.plot_counter_error",
-    counters=(["tree", "square root"], "nothing hostile"),
-    measured=({"tree": {1: 2.0}}, "None or mapping"),
     **AX,
 )
 case(
@@ -1589,24 +1568,6 @@ case(
 MENU = verify.response_menu(0.5, 1.0)
 START, RULE = oc.accumulators.basic().start(APPROXIMATE_MAX_DIVERGENCE), Within((1.5, 0.0))
 
-
-@cache
-def strategy() -> Any:
-    return verify.worst_analyst(MENU, START, RULE, epsilon=1.0).strategy
-
-
-case(
-    "plot.plot_strategy",
-    drawn(
-        lambda strategy, **given: plot.plot_strategy(
-            globals()["strategy"]() if is_word(strategy, "worst") else strategy, **given
-        )
-    ),
-    strategy=("worst",),
-    epsilon=(1.0,),
-    depth=(2,),
-    **AX,
-)
 
 # verify
 

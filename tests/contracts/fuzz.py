@@ -302,10 +302,6 @@ def work(path: str) -> None:
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
             wrong = one_call(name, arg, label, handles)
-        except KeyboardInterrupt as error:  # what a progress raises is an interrupt
-            told = arg == "progress" and str(error) == "progress has raised"
-            wrong = None if told else f"let out KeyboardInterrupt: {str(error)[:300]}"
-            handles.clear()
         except BaseException as error:
             wrong = f"let out {type(error).__name__}: {str(error)[:300]}"
             handles.clear()

@@ -10,7 +10,7 @@ from opendp_concurrent import plot
 from opendp_concurrent.errors import InvalidTypeError
 from opendp_concurrent.measures.heights import height
 
-from ..plot.drawn import lines
+from ..drawn import lines
 
 pytest.importorskip("matplotlib")
 F = oc.TradeoffFunction

@@ -14,7 +14,7 @@ from scipy.stats import beta
 from ...arguments import checks
 from ...arguments.checked import Probability, Real, checked
 from ...errors import InvalidTypeError, InvalidValueError
-from ...progress import Progress, counted
+from ...progress import counted
 
 Event = tuple[float, bool, int]  # threshold, whether scores are at most it, order of the datasets
 GRID = np.linspace(0.0, 1.0, 201)  # quantiles of the scores that are tried as thresholds
@@ -57,7 +57,7 @@ def audit(
     *,
     delta: Probability = 0.0,
     confidence: Probability = 1 - 1e-9,
-    progress: Progress = None,
+    progress: bool = False,
 ) -> Audit:
     """Run a scripted analyst on two neighbouring datasets, and bound ε from below.
 
@@ -75,8 +75,7 @@ def audit(
     :param n: number of runs on each dataset, at least 4
     :param delta: at which ε is bounded
     :param confidence: of the bound
-    :param progress: called with the number of runs that are done on each dataset, and ``n``; True
-        shows a bar (extra ``progress``)
+    :param progress: show a bar, if tqdm is installed (extra ``progress``)
     :return: the bound; 0 if the runs show nothing
 
     :example:

@@ -27,7 +27,7 @@ from scipy.sparse import csr_array, hstack, kron, vstack
 from ...arguments.abilities import instance
 from ...arguments.checked import NonNegative, Probability, checked
 from ...arguments.checks import at_most, each, whole
-from ...progress import Progress, counted
+from ...progress import counted
 from ..mechanism import response
 from .interactive import FiniteInteractiveMechanism, random_interactive
 
@@ -271,14 +271,13 @@ def _simulate_random(seed: int) -> tuple[bool, float]:
 
 @checked(seeds=each("integers", whole), workers=at_most(64, "each is a process"))
 def simulate_batch(
-    seeds: Sequence[int], workers: int = 1, *, progress: Progress = None
+    seeds: Sequence[int], workers: int = 1, *, progress: bool = False
 ) -> tuple[int, float]:
     """Simulate random mechanisms of two rounds, and count the certified ones.
 
     :param seeds: each for a mechanism, and for its ε between 0 and 2
     :param workers: number of processes
-    :param progress: called with the number of mechanisms that are done, and of all; True shows a
-        bar (extra ``progress``)
+    :param progress: show a bar, if tqdm is installed (extra ``progress``)
     :return: the number of certified mechanisms, and the largest residual
 
     :example:

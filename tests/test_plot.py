@@ -1,0 +1,483 @@
+"""The five pictures: what is drawn, what is refused, and the extras that they need."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import opendp.prelude as dp
+import pytest
+
+import opendp_concurrent as oc
+from opendp_concurrent import plot
+from opendp_concurrent.errors import (
+    BudgetExceededError,
+    InvalidTypeError,
+    InvalidValueError,
+    LedgerDamagedError,
+)
+from opendp_concurrent.plot import MissingMatplotlibError, _envelope
+
+from .drawn import edges, lines
+
+pytest.importorskip("matplotlib")
+F = oc.TradeoffFunction
+GAUSSIAN, LAPLACE = F.gaussian(1.0), F.laplace(0.5)
+PURE, DELTA = dp.max_divergence(), 1e-6
+ROOT = Path(__file__).parents[1]
+
+
+DRAWN = {
+    "session": lambda ax: plot.plot_session([0.5], ax=ax),
+    "stream": lambda ax: plot.plot_stream([1], {"count": [0.0]}, ax=ax),
+    "trade-off curve": lambda ax: plot.plot_tradeoff(GAUSSIAN, ax=ax),
+}
+
+
+@pytest.mark.parametrize("draw", DRAWN.values(), ids=DRAWN)
+def test_given_axes_are_drawn_on_and_returned(draw):
+    from matplotlib.figure import Figure
+
+    ax = Figure(figsize=(3.0, 2.0)).subplots()
+    assert draw(ax) is ax
+    assert ax.figure.get_size_inches().tolist() == [3.0, 2.0]
+
+
+@pytest.mark.parametrize("draw", DRAWN.values(), ids=DRAWN)
+def test_without_matplotlib_the_error_names_the_extra(draw, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingMatplotlibError, match=r"\[plot\]"):
+        draw(None)
+
+
+def test_pictures_of_the_docs_are_the_same_whenever_they_are_made(tmp_path):
+    name = "tradeoff"
+    made = []
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        command = [sys.executable, str(ROOT / "docs/pictures/make.py"), str(folder), "--only", name]
+        subprocess.run(command, check=True)
+        made.append((folder / f"{name}.svg").read_bytes())
+    assert made[0] == made[1]
+    assert b"<dc:date>" not in made[0]
+    assert b"<text" not in made[0]  # drawn as paths, so that no font is needed
+
+
+def test_the_package_does_not_import_matplotlib():
+    command = (
+        "import sys, opendp_concurrent, opendp_concurrent.plot; print('matplotlib' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_a_picture_of_no_ledger_needs_no_database():
+    command = (
+        "import sys; sys.modules['sqlalchemy'] = None\n"
+        "import opendp_concurrent as oc\n"
+        "oc.plot.plot_session([0.5]); oc.plot.plot_tradeoff(oc.TradeoffFunction.pure(1.0))\n"
+        "print('opendp_concurrent.ledger' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr) == ("False", "")
+
+
+def test_misuse_of_functions_names_the_argument():
+    for functions in ([], None, "f", [1.0], {GAUSSIAN}):
+        with pytest.raises(InvalidTypeError, match="functions"):
+            plot.plot_tradeoff(functions)
+    with pytest.raises(InvalidTypeError, match="labels"):
+        plot.plot_tradeoff(GAUSSIAN, labels="g")
+    with pytest.raises(InvalidValueError, match=r"labels .1. must have one name"):
+        plot.plot_tradeoff([GAUSSIAN, LAPLACE], labels=["g"])
+    with pytest.raises(InvalidValueError, match="points"):
+        plot.plot_tradeoff(GAUSSIAN, points=0)
+
+
+def test_a_session_is_what_the_filter_said(space):
+    odometer = oc.make_concurrent_odometer(*space, PURE)
+    root = oc.make_concurrent_filter(odometer, 1, 1.0)([1, 2, 3])
+    losses, refused = [], []
+    for number, loss in enumerate([0.5, 0.25, 0.5, 0.25], start=1):
+        try:
+            root(dp.m.make_user_measurement(*space, PURE, len, lambda d_in, loss=loss: loss))
+        except BudgetExceededError:
+            refused.append(number)
+        losses.append(root.privacy_loss())
+    ax = plot.plot_session(losses, d_out=1.0, refused=refused)
+    drawn = lines(ax)
+    assert drawn["spent"].tolist() == [[1, 2, 3, 4], [0.5, 0.75, 0.75, 1.0]]
+    assert drawn["refused"].tolist() == [[3], [0.75]]
+    assert drawn["d_out"][1].tolist() == [1.0, 1.0]
+    assert ax.get_lines()[0].get_drawstyle() == "steps-post"
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_ylim()[0]) == ("launches", "loss", 0.0)
+
+
+def test_accounts_have_a_line_each_and_crosses_of_their_color():
+    ax = plot.plot_session(
+        {"a": [0.25, 0.5], "b": [0.5, 0.5, 0.5], "c": []}, refused={"b": [2, 3], "a": [2]}
+    )
+    drawn = lines(ax)
+    assert drawn["a"].tolist() == [[1, 2], [0.25, 0.5]]
+    assert drawn["b"].tolist() == [[1, 2, 3], [0.5, 0.5, 0.5]]
+    assert drawn["c"].size == 0
+    colors = {line.get_label(): line.get_color() for line in ax.get_lines()}
+    assert (colors["refused"], colors["_refused"]) == (colors["a"], colors["b"])
+    assert drawn["_refused"].tolist() == [[2, 3], [0.5, 0.5]]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b", "c", "refused"]
+
+
+def test_sessions_are_checked():
+    for losses in ({}, "0.5", 0.5, {"a": 0.5}):
+        with pytest.raises(InvalidTypeError, match="losses"):
+            plot.plot_session(losses)
+    for losses in ([None], ["a"]):
+        with pytest.raises(InvalidTypeError, match="losses"):
+            plot.plot_session(losses)
+    for losses in ([-1.0], [float("nan")]):
+        with pytest.raises(InvalidValueError, match="losses"):
+            plot.plot_session(losses)
+    with pytest.raises(InvalidTypeError, match="order"):
+        plot.plot_session([lambda alpha: alpha])
+    with pytest.raises(InvalidTypeError, match="refused"):
+        plot.plot_session([0.5], refused={"spent": [1]})
+    with pytest.raises(InvalidTypeError, match="refused"):
+        plot.plot_session({"a": [0.5]}, refused=[1])
+    with pytest.raises(InvalidTypeError, match="refused"):
+        plot.plot_session([0.5], refused=1)
+    for refused in ([2], [0]):
+        with pytest.raises(InvalidValueError, match="refused"):
+            plot.plot_session([0.5], refused=refused)
+    with pytest.raises(InvalidValueError, match=r"refused\['b'\]"):
+        plot.plot_session({"a": [0.5]}, refused={"b": [1]})
+
+
+@pytest.fixture
+def count(space):
+    counted = space >> dp.t.then_count()
+    return lambda scale: (
+        counted >> dp.c.make_approximate(dp.m.make_laplace(*counted.output_space, scale))
+    )
+
+
+def certified(scale):
+    space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    return oc.m.make_certified_gaussian(*space, scale, dp.zero_concentrated_divergence())
+
+
+def test_the_error_is_that_of_the_smallest_scale():
+    drawn = lines(plot.accuracy_of_plan(certified, 1.0, 0.5, [1, 100], beta=0.01))
+    numbers, errors = drawn["each query"]
+    for number, error in zip(numbers, errors, strict=True):
+        scale = oc.c.smallest_scale(certified, 1.0, 0.5, int(number))
+        assert error == certified(scale).accuracy(0.01)
+    assert errors[1] == pytest.approx(10 * errors[0])
+
+
+def test_each_accumulator_has_a_line():
+    def make(scale):
+        space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+        measure = dp.approximate(dp.max_divergence())
+        return oc.m.make_certified_laplace(*space, scale, measure)
+
+    rules = {"basic": oc.accumulators.basic(), "zcdp": oc.accumulators.zcdp(DELTA)}
+    ax = plot.accuracy_of_plan(make, 1.0, (1.0, DELTA), [100], accumulators=rules)
+    drawn = lines(ax)
+    assert set(drawn) == {"basic", "zcdp"}
+    assert drawn["zcdp"][1][0] < 0.6 * drawn["basic"][1][0]
+    assert ax.get_ylabel() == "error with probability 0.95"
+
+
+def test_a_mechanism_whose_error_is_not_known_is_refused(count):
+    with pytest.raises((InvalidTypeError, AttributeError)):
+        plot.accuracy_of_plan(count, 1, (1.0, DELTA), [1])
+
+
+def gaussian_beta(mu, alphas):
+    from scipy.stats import norm
+
+    return norm.cdf(norm.ppf(1 - alphas) - mu)
+
+
+def test_a_trade_off_curve_is_the_lower_bound_and_its_band_reaches_the_upper():
+    ax = plot.plot_tradeoff(GAUSSIAN, labels=["g"], points=21)
+    alphas, betas = lines(ax)["g"]
+    assert len(alphas) == 21
+    assert alphas[0] == 0.0
+    assert alphas[-1] == 1.0
+    band = edges(ax.collections[0])
+    for alpha, beta in zip(alphas, betas, strict=True):
+        bounds = GAUSSIAN.beta_bounds(float(alpha))
+        assert beta == bounds.lower
+        assert band[alpha] == tuple(bounds)
+
+
+def test_a_dotted_line_is_no_loss():
+    ax = plot.plot_tradeoff([GAUSSIAN, LAPLACE])
+    np.testing.assert_array_equal(lines(ax)["1 - α"], [[0.0, 1.0], [1.0, 0.0]])
+    assert ax.get_lines()[-1].get_linestyle() == ":"
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        GAUSSIAN.compose(LAPLACE),
+        GAUSSIAN.compose(F.approximate(0.5, 0.1)),
+        F.gaussian(0.5).compose(F.finite([0.5, 0.5, 0.0], [0.2, 0.5, 0.3])),
+        F.gaussian(0.5).compose(F.finite([0.2, 0.5, 0.3], [0.5, 0.5, 0.0])),
+    ],
+    ids=repr,
+)
+def test_curves_of_products_agree_with_the_bounds_at_single_points(function):
+    ax = plot.plot_tradeoff(function, labels=["f"], points=9)
+    band = edges(ax.collections[0])
+    for alpha, beta in lines(ax)["f"].T[[0, 3, 5, 8]]:
+        bounds = function.beta_bounds(float(alpha))
+        assert beta <= bounds.upper
+        low, high = band[alpha]
+        assert low == beta
+        assert bounds.lower <= high <= beta + 2e-3
+
+
+def test_a_curve_found_by_inversion_agrees_with_its_profile():
+    function = LAPLACE.power(20)
+    ax = plot.plot_tradeoff(function, labels=["f"])
+    alphas, betas = lines(ax)["f"]
+    epsilons = np.linspace(-9.0, 9.0, 361)
+    known = LAPLACE.power(20).delta_bounds(epsilons, width=1e-4)
+    support = 1.0 - np.asarray(known.lower) - np.multiply.outer(alphas, np.exp(epsilons))
+    high = np.array([edges(ax.collections[0])[alpha][1] for alpha in alphas])
+    assert np.all(high >= np.max(support, axis=1) - 1e-3)
+    assert np.all(betas <= np.maximum(0.0, np.max(support, axis=1)) + 1e-3)
+    assert np.all(high - betas <= 1e-3)
+
+
+@pytest.mark.parametrize("mu", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("slopes", [5, 40, 400])
+def test_the_envelope_of_a_profile_encloses_the_curve(mu, slopes):
+    alphas = np.linspace(0.001, 0.999, 97)
+    for reach in (0.5, 4.0, 20.0):
+        grid = np.linspace(-reach, reach, slopes)
+        known = F.gaussian(mu).delta_bounds(grid)
+        found = _envelope(grid, known, 0.0, 0.0, alphas)
+        exact = gaussian_beta(mu, alphas)
+        assert np.all(found.lower <= exact + 1e-13)
+        assert np.all(exact <= found.upper + 1e-13)
+
+
+def test_the_envelope_of_a_pair_with_infinite_losses_encloses_its_curve():
+    function = F.finite([0.3, 0.5, 0.2, 0.0], [0.0, 0.3, 0.6, 0.1])
+    alphas = np.linspace(0.0, 1.0, 101)
+    exact = [function.beta_bounds(float(alpha)) for alpha in alphas]
+    limit, never = (float(one.delta(np.inf)) for one in (function, function.inverse()))
+    assert {round(limit, 9), round(never, 9)} == {0.1, 0.3}
+    for reach in (0.5, 3.0):
+        grid = np.linspace(-reach, reach, 31)
+        found = _envelope(grid, function.delta_bounds(grid), limit, never, alphas)
+        assert np.all(found.lower <= [one.upper for one in exact])
+        assert np.all(found.upper >= [one.lower for one in exact])
+
+
+def test_the_extremes_are_drawn():
+    drawn = lines(plot.plot_tradeoff([F.identity(), F.worst()], labels=["none", "all"]))
+    np.testing.assert_allclose(drawn["none"].sum(axis=0), 1.0, atol=1e-12)
+    assert np.all(drawn["all"][1] == 0.0)
+
+
+def test_answers_are_drawn_at_their_steps_and_alarms_as_vertical_lines():
+    answers = {"tree": [0.0, 2.0, 2.5], "doubling": [1.0, 1.0, 3.0]}
+    ax = plot.plot_stream([1, 4, 9], answers, alarms=[4], ylabel="visits")
+    drawn = {line.get_label(): line.get_xydata().T.tolist() for line in ax.get_lines()[:2]}
+    assert drawn == {name: [[1, 4, 9], values] for name, values in answers.items()}
+    assert list(ax.get_lines()[2].get_xdata()) == [4, 4]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("step", "visits")
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["tree", "doubling"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "answers", "error", "name"),
+    [
+        ([1, 2], {}, InvalidTypeError, "answers"),
+        ([1, 2], [0.0, 1.0], InvalidTypeError, "answers"),
+        ([1, 2], {"a": "01"}, InvalidTypeError, r"answers\['a'\]"),
+        ([1, 2], {"a": [0.0]}, InvalidValueError, r"answers\['a'\].* for each of the 2 steps"),
+        ([1, 0.5], {"a": [0.0, 1.0]}, InvalidTypeError, "steps"),
+    ],
+)
+def test_what_cannot_be_drawn_is_named(steps, answers, error, name):
+    with pytest.raises(error, match=name):
+        plot.plot_stream(steps, answers)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    pytest.importorskip("sqlalchemy")
+    with oc.ledger.create_ledger(tmp_path / "budget.db", "survey") as made:
+        yield made
+
+
+def launch(space, ledger, measure, d_mids, d_out=None, **keywords):
+    accumulator = keywords.pop("accumulator", None)
+    kept = {"ledger": ledger, "d_in": 1} if d_out is None else {}
+    spawn = oc.make_concurrent_odometer(*space, measure, accumulator=accumulator, **kept)
+    if d_out is not None:
+        spawn = oc.make_concurrent_filter(spawn, 1, d_out, ledger=ledger, **keywords)
+    root = spawn([1, 2, 3])
+    for d_mid in d_mids:
+        root(dp.m.make_user_measurement(*space, measure, len, lambda d_in, loss=d_mid: loss))
+
+
+def test_the_loss_is_drawn_launch_by_launch_with_its_bound(space, ledger):
+    launch(space, ledger, PURE, [0.25, 0.5, 0.125], 1.0)
+    drawn = lines(plot.plot_ledger(ledger, against="launches"))
+    assert drawn["spent"].tolist() == [[1, 2, 3], [0.25, 0.75, 0.875]]
+    assert drawn["bound"][1].tolist() == [1.0, 1.0]
+
+
+def test_against_time_it_is_drawn_where_the_clock_was(space, ledger):
+    from matplotlib.dates import date2num
+
+    launch(space, ledger, PURE, [0.25, 0.5], 1.0)
+    ax = plot.plot_ledger(ledger)
+    times = [date2num(entry.time) for entry in ledger.entries()]
+    assert lines(ax)["spent"][0].tolist() == pytest.approx(times)
+    assert ax.get_xlabel() == "day (UTC)"
+    assert ax.get_ylabel() == "privacy loss (ε, pure DP)"
+
+
+def test_an_odometer_has_no_bound(space, ledger):
+    launch(space, ledger, PURE, [0.25])
+    assert set(lines(plot.plot_ledger(ledger))) == {"spent"}
+
+
+@pytest.mark.parametrize(
+    ("measure", "d_mids", "arguments", "height", "name"),
+    [
+        (
+            lambda: dp.approximate(PURE),
+            [(0.25, 1e-9), (0.5, 0.0)],
+            {"d_out": (1.0, 1e-6)},
+            0.75,
+            "ε, (ε, δ)-DP",
+        ),
+        (
+            lambda: oc.truncated_concentrated_divergence(4.0),
+            [oc.TruncatedConcentrated(0.25, 8.0)] * 2,
+            {"d_out": oc.TruncatedConcentrated(1.0, 4.0)},
+            0.5,
+            "ρ, truncated concentrated DP",
+        ),
+        (
+            dp.renyi_divergence,
+            [lambda alpha: 0.25 * alpha] * 2,
+            {"d_out": lambda alpha: alpha, "orders": [2.0, 8.0]},
+            1.0,
+            "loss at order 2, Rényi DP",
+        ),
+        (
+            oc.tradeoff,
+            [F.pure(0.25)] * 2,
+            {"d_out": F.pure(0.25).power(4), "accumulator": oc.accumulators.ladder(F.pure(0.25))},
+            F.pure(0.25).power(2).epsilon(1e-6),
+            "ε at δ = 1e-06, f-DP",
+        ),
+    ],
+    ids=["approximate", "truncated", "curves", "functions"],
+)
+def test_losses_that_are_no_number_are_drawn_as_one(
+    space, ledger, measure, d_mids, arguments, height, name
+):
+    launch(space, ledger, measure(), d_mids, **arguments)
+    ax = plot.plot_ledger(ledger)
+    assert lines(ax)["spent"][1][-1] == pytest.approx(height)
+    assert ax.get_ylabel() == f"privacy loss ({name})"
+
+
+def test_a_fresh_ledger_is_drawn_empty(ledger):
+    ax = plot.plot_ledger(ledger)
+    assert lines(ax)["spent"].size == 0
+    assert ax.get_ylabel() == "privacy loss"
+
+
+def test_an_infinite_loss_leaves_a_gap(space, ledger):
+    launch(space, ledger, PURE, [0.25, float("inf")])
+    ax = plot.plot_ledger(ledger, against="launches")
+    assert lines(ax)["spent"][1].tolist() == [0.25, float("inf")]
+    ax.figure.canvas.draw()
+
+
+def block_filter(space, ledger, d_out=1.0):
+    odometer = oc.make_concurrent_odometer(*space, PURE)
+    blocks = oc.c.by_key(lambda record: record)
+    keys = [*range(20), "$a$"]
+    return oc.c.make_block_filter(odometer, 1, d_out, blocks=blocks, keys=keys, ledger=ledger)([1])
+
+
+def on_blocks(root, blocks, loss):
+    space = root._blocks._space
+    root(blocks, dp.m.make_user_measurement(*space, PURE, len, lambda d_in: loss))
+
+
+def test_each_block_of_a_block_filter_has_a_line(space, ledger):
+    root = block_filter(space, ledger)
+    plot.plot_ledger(ledger).figure.canvas.draw()  # of no launch
+    on_blocks(root, [1, "$a$"], 0.25)
+    on_blocks(root, [2], 0.5)
+    ann = root(oc.c.make_limited(oc.make_concurrent_odometer(*space, PURE), 1, 0.5, label="ann"))
+    on_blocks(ann, [1, 2], 0.125)
+    ax = plot.plot_ledger(ledger, against="launches")
+    drawn = lines(ax)
+    assert list(drawn) == ["block 2", "block 1", r"block '\$a\$'", "bound"]
+    assert drawn["block 2"].tolist() == [[2, 3], [0.5, 0.625]]
+    assert drawn["block 1"].tolist() == [[1, 3], [0.25, 0.375]]
+    assert drawn[r"block '\$a\$'"].tolist() == [[1], [0.25]]
+    assert ax.get_ylabel() == "privacy loss (ε, pure DP)"
+    assert ax.get_legend().get_title().get_text() == ""
+    ax.figure.canvas.draw()
+
+
+def test_of_many_blocks_those_with_the_largest_losses_are_drawn(space, ledger):
+    root = block_filter(space, ledger, 100.0)
+    for block in range(12):
+        on_blocks(root, [block], 1.0 + block)
+    ax = plot.plot_ledger(ledger)
+    assert set(lines(ax)) == {f"block {block}" for block in range(2, 12)} | {"bound"}
+    title = ax.get_legend().get_title().get_text()
+    assert title == "10 of 12 blocks,\nthe largest losses"
+
+
+def test_limits_and_labels_have_lines_over_whole_days(space, ledger):
+    odometer = oc.make_concurrent_odometer(*space, PURE)
+    root = oc.make_concurrent_filter(odometer, 1, 1.0, ledger=ledger)([1, 2, 3])
+    ann = root(oc.c.make_limited(odometer, 1, 0.5, label="$ann"))
+    with oc.labelled("a"):
+        ann(dp.m.make_user_measurement(*space, PURE, len, lambda d_in: 0.25))
+    ax = plot.plot_ledger(ledger, by="limit")
+    assert lines(ax)[r"\$ann"][1].tolist() == [0.25]
+    start, end = ax.get_xlim()
+    assert (start % 1, end - start) == (0, 1)
+    assert list(lines(plot.plot_ledger(ledger, by="label", against="launches"))) == ["a", "bound"]
+    with pytest.raises(
+        InvalidValueError, match=r"by \('block'\) must be something that the ledger"
+    ):
+        plot.plot_ledger(ledger, by="block")
+
+
+def test_given_axes_are_drawn_on(ledger):
+    from matplotlib.figure import Figure
+
+    ax = Figure().subplots()
+    assert plot.plot_ledger(ledger, ax=ax) is ax
+
+
+def test_misuse_of_a_ledger_names_the_argument(ledger):
+    with pytest.raises(InvalidValueError, match="against"):
+        plot.plot_ledger(ledger, against="money")
+
+
+def test_what_does_not_fit_together_is_not_drawn(space, ledger):
+    launch(space, ledger, PURE, [0.25])
+    with ledger._store.writing({}) as (driver, _):
+        driver.execute("UPDATE opendp_concurrent_budgets SET record = '0'")
+    with pytest.raises(LedgerDamagedError, match="running total"):
+        plot.plot_ledger(ledger)
