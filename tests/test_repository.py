@@ -18,7 +18,7 @@ except ModuleNotFoundError:  # Python 3.10, where pytest brings it
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
-JOB, OLDER = WORKFLOW["jobs"].values()
+JOB, OLDER, NIGHTLY = WORKFLOW["jobs"].values()
 MATRIX = JOB["strategy"]["matrix"]
 HOOKS = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
 TOOLS = {"import-linter", "mypy", "ruff"}  # which check the code, and are not run by it
@@ -73,7 +73,8 @@ def test_the_workflow_is_the_script_that_anybody_can_run():
         ".ci/older ${{ matrix.opendp }}"
     ]
     assert f">={min(OLDER['strategy']['matrix']['opendp'])}," in PROJECT["dependencies"][0]
-    for script in ("run", "older", "coverage"):
+    assert [step["run"] for step in NIGHTLY["steps"] if "run" in step] == [".ci/nightly"]
+    for script in ("run", "older", "nightly", "coverage"):
         path = ROOT / ".ci" / script
         assert os.access(path, os.X_OK)
         subprocess.run(["bash", "-n", str(path)], check=True)

@@ -106,6 +106,7 @@ class ConcurrentQuery(AsTransformation, Query):
                 made = made if made.output_measure == measure else cast(made, measure)
             plain = super(ConcurrentQuery, self).new_with(chain=made)
             plain._d_out = d_out  # a cast fixes its δ
+            plain._d_in = None  # newer OpenDP refuses a loss above d_out, which a search must see
             try:
                 return plain.resolve(allow_transformations)
             except ValueError as error:
