@@ -13,16 +13,19 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "contrib" / "opendp"
 INSTALLED = Path(opendp.__file__).parent
-CASES = sorted(one.parent.name for one in ROOT.glob("*/reproduce.py"))
+CASES = sorted(
+    one.parent.name for one in ROOT.glob("*/reproduce.py") if (one.parent / "opendp.patch").exists()
+)
+REPORTS = ["strict"]  # of faults in Rust, without a patch
 OTHERS = ["docs", "proofs"]  # of files that the installed OpenDP does not have
 # the script runs without what OpenDP imports if it is there, which takes most of the time
 RUN = "import runpy, sys; sys.modules.update(dict.fromkeys({})); runpy.run_path({!r})"
 SLOW = ["numpy", "polars", "scipy", "sklearn"]
 
 
-def reproduce(case, path):
+def reproduce(case, path, without=SLOW):
     return subprocess.run(
-        [sys.executable, "-c", RUN.format(SLOW, str(ROOT / case / "reproduce.py"))],
+        [sys.executable, "-c", RUN.format(without, str(ROOT / case / "reproduce.py"))],
         env={**os.environ, "PYTHONPATH": str(path), "RUST_BACKTRACE": "0"},
         capture_output=True,
         text=True,
@@ -51,6 +54,12 @@ def test_a_patch_mends_what_its_script_shows(case, tmp_path):
     assert (after.returncode, after.stdout, after.stderr) == (0, "", "")
 
 
+@pytest.mark.parametrize("case", REPORTS)
+def test_a_report_reproduces(case):
+    done = reproduce(case, INSTALLED.parent, without=[])
+    assert (done.returncode, done.stderr[:23]) == (1, "at epsilon = 0.01, 10 o"), done.stderr
+
+
 def test_all_patches_can_be_applied_together(tmp_path):
     path = patched(tmp_path, *reversed(CASES))
     assert reproduce("callbacks", path).returncode == 0
@@ -59,7 +68,7 @@ def test_all_patches_can_be_applied_together(tmp_path):
 def test_each_folder_stands_in_the_readme():
     table = (ROOT / "README.md").read_text()
     named = sorted(line.split("`")[1] for line in table.splitlines() if "| `" in line[:4])
-    assert named == sorted(CASES + OTHERS)
+    assert named == sorted(CASES + REPORTS + OTHERS)
 
 
 def added(case, name):
@@ -95,6 +104,6 @@ def test_theorems_in_the_tables_of_proofs_are_those_of_the_theory_map():
     assert all(f"   * - {kind} {number}\n" in known for kind, number in cited)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", CASES + REPORTS)
 def test_a_script_imports_opendp_only(case):
     assert "opendp_concurrent" not in (ROOT / case / "reproduce.py").read_text()
