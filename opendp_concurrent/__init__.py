@@ -39,7 +39,7 @@ from .errors import every as _every  # noqa: F401
 from .fdp.function import TradeoffFunction
 from .hooks import install, put_hooks, uninstall
 from .messages.serialization import deserialize, serialize
-from .native.advisories.known import accept_advisories
+from .native.advisories import accept_advisories
 from .public import names_of
 from .queryables.description import Description
 from .selection import events as _events  # noqa: F401 - registers how an event is read

@@ -13,7 +13,7 @@ from .arguments.provenance import MODULE
 from .combinators.chain import make_chain_ot
 from .combinators.interactive_measurement import chain
 from .messages.calls import rebuild
-from .native.hook import chaining, deserializing, infer_as_measurement
+from .native.hook import chaining, copy_lists, deserializing, infer_as_measurement
 from .queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 
 _WITHOUT_THEN = ("concurrent_filter", "block_filter")  # they are not on a space
@@ -22,8 +22,12 @@ _DESERIALIZING = deserializing(MODULE, rebuild)
 
 
 def put_hooks() -> None:
-    """Let OpenDP chain what this package makes, and take it in lists and contexts. Idempotent."""
+    """Let OpenDP chain what this package makes, and take it in lists and contexts. Idempotent.
+
+    Measurements keep copies of lists, so that known faults are looked for in what runs.
+    """
     _CHAINING.put()
+    copy_lists()
     infer_as_measurement(ConcurrentMeasurement)
     for group in (c, m, t):
         for name in group.__all__:

@@ -64,7 +64,6 @@ LAZY = {
     "tables/engines/rendered.py": {  # which needs the extra
         "import_module('opendp_concurrent.tables.rendering.render')"
     },
-    "native/advisories/fence.py": {"import_module(f'opendp.{module}')"},  # where it was made
 }
 
 

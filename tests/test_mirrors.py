@@ -99,7 +99,6 @@ ELSEWHERE = {
         "measures/zero_concentrated_divergence.py",
     ],
     "measures/test_toy_measure.py": ["measures/conversion.py"],
-    "native/advisories/test_fence.py": ["native/advisories/record.py"],
     "data/test_toy_kind.py": ["data/kind.py", "data/known.py"],
     "individual/test_rows.py": ["data/own.py", "data/vectors.py"],
     "parallel/test_partition.py": ["parallel/by.py"],

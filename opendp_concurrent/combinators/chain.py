@@ -5,6 +5,7 @@ from __future__ import annotations
 from opendp.mod import Transformation
 
 from ..errors import InvalidTypeError, SpaceMismatchError
+from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentOdometer, replace
 from ..queryables.stream_domain import is_stream
 from .constructor import constructor
@@ -57,6 +58,7 @@ def make_chain_ot(
         raise SpaceMismatchError("input_domain", inner.input_domain, transformation.output_domain)
     if transformation.output_metric != inner.input_metric:
         raise SpaceMismatchError("input_metric", inner.input_metric, transformation.output_metric)
+    _native.refuse(transformation, flows=True)  # an odometer may read no map before it runs
     head = (
         transformation if inner.transformation is None else transformation >> inner.transformation
     )

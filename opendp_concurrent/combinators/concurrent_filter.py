@@ -8,7 +8,6 @@ from ..accounts.account import Bound
 from ..accounts.charge import Ledger
 from ..accounts.rule import Within
 from ..exact.decimals import cap_and_shown
-from ..native.trust import trusted
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
 from ..queryables.recorded import check_ledger, open_book
 from ..queryables.spawn import spawn_filter
@@ -88,13 +87,6 @@ def make_concurrent_filter(
         book, start = open_book(ledger, terms)
     exact = ledger is None and hasattr(type(start), "limits")  # of sums that compare fractions
     cap, budget = cap_and_shown(d_out, budget) if exact else (budget, budget)
-    known = constant_map(odometer.input_metric, d_in, budget)
-
-    def privacy_map(distance: Distance) -> Loss:
-        if odometer.transformation is not None:
-            trusted(odometer.transformation, distance, flows=True)
-        return known(distance)
-
     bound = Bound(
         d_in, Within(budget, cap), start, halt, book, measure.name, repr(terms.accumulator)
     )
@@ -102,7 +94,7 @@ def make_concurrent_filter(
         odometer.input_space,
         measure.opendp(),
         lambda token: spawn_filter(odometer, token, bound),
-        privacy_map,
+        constant_map(odometer.input_metric, d_in, budget),
         f"ConcurrentFilter({measure.name}, {odometer.accumulator}, d_in={d_in}, d_out={budget})",
         odometer if ledger is None else replace(odometer, record=(ledger, d_in)),
         composes=True,

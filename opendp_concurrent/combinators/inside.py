@@ -5,6 +5,7 @@ from __future__ import annotations
 from opendp.mod import Domain, Measurement, Metric
 
 from ..errors import InvalidTypeError, SpaceMismatchError
+from ..native.opendp import refuse
 from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement, takes_stream
 from ..queryables.stream_domain import NOT_CONTINUAL, is_stream, same_domain
 from ..types import Argument
@@ -12,8 +13,9 @@ from . import guards
 
 
 def check_measurement(name: str, value: Argument) -> Measurement:
-    """Return the measurement, or raise."""
+    """Return the measurement, or raise: also for a known fault of OpenDP."""
     found: Measurement = guards.measurement.check(name, value)
+    refuse(found)
     return found
 
 
@@ -29,9 +31,10 @@ def check_static(input_domain: Domain) -> None:
 def check_inside(name: str, measurement: Measurement) -> None:
     """Raise for measurements that cannot be wrapped.
 
-    These are checkpoints, and on a stream what does not receive its updates: updates to the wrapper
-    would not reach the children of a wrapped composition.
+    These are those with a known fault of OpenDP, checkpoints, and on a stream what does not receive
+    its updates: updates to the wrapper would not reach the children of a wrapped composition.
     """
+    refuse(measurement)
     if is_stream(measurement.input_domain) and not takes_stream(measurement):
         raise InvalidTypeError(f"{name} {NOT_CONTINUAL}")
     if not isinstance(measurement, ConcurrentMeasurement):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, cast
 
 from opendp.mod import Domain, Measure, Measurement, Metric, OpenDPException, Transformation
@@ -12,7 +11,6 @@ from ..accounts.price import same_distance
 from ..arguments.provenance import Unrecorded, recorded
 from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, PrivacyMapError
 from ..native import opendp as _native
-from ..native.trust import trusted
 from ..queryables.accuracy import Accuracy
 from ..queryables.data import seal, unseal
 from ..queryables.mechanism import (
@@ -160,12 +158,12 @@ def chain(
             "make_concurrent_filter(transformation >> odometer, d_in, d_out, ledger=ledger)"
         )
     _native.make_chain_mt(measurement, transformation)  # OpenDP checks that they fit
-    fenced = partial(trusted, transformation, 1, flows=True)  # a root reads no map before it runs
-    # not OpenDP's own chain: what is around it would read the stability map without the fence
+    _native.refuse(transformation, flows=True)  # a root reads no map before it runs
+    # not OpenDP's own chain: what is around it would read the stability map and refuse nothing
     chained = make_measurement(
         (transformation.input_domain, transformation.input_metric),
         measurement.output_measure,
-        lambda token: spawn(seal(_native.transform(fenced(), unseal(token)), token)),
+        lambda token: spawn(seal(_native.transform(transformation, unseal(token)), token)),
         lambda d_in: privacy_map(_native.transformation_map(transformation, d_in)),
         f"{transformation} >> {measurement.summary}",
         None if odometer is None else make_chain_ot(odometer, transformation),

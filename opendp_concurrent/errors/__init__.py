@@ -198,14 +198,15 @@ class PrivacyMapError(ConcurrentError, OpenDPException):
 
 
 class AdvisoryError(PrivacyMapError):
-    """A map of OpenDP has a known fault, so the loss that it returns is not charged.
+    """A constructor of OpenDP has a known fault, so what it made is not launched.
 
     :ivar reference: the issue of OpenDP, such as ``opendp#2949``
     """
 
-    def __init__(self, d_in: Distance, reference: str, reason: str) -> None:
-        super().__init__(d_in, f"{reference}, a known fault of OpenDP: {reason}")
-        self.reference = reference
+    def __init__(self, reference: str, reason: str) -> None:
+        text = f"{reference}, a known fault of OpenDP: {reason}; nothing was charged"
+        ConcurrentError.__init__(self, text)
+        self.d_in, self.reference, self.reason = None, reference, reason
 
 
 class ReentrantLaunchError(ConcurrentError, RuntimeError, OpenDPException):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from opendp.domains import atom_domain
-from opendp.extras.polars import Bound, dp_len, pl
+from opendp.extras.polars import dp_len, pl
 from opendp.measurements import make_private_lazyframe
 from opendp.measures import max_divergence
 from opendp.metrics import (
@@ -30,7 +30,6 @@ from opendp.transformations import make_stable_lazyframe
 from ..combinators.constructor import constructor
 from ..errors import InvalidTypeError, InvalidValueError
 from ..native import opendp as _native
-from ..native.trust import trusted
 from ..queryables.opaque import hidden
 from ..types import Answer
 
@@ -73,8 +72,7 @@ def make_frame_count(input_domain: Domain, input_metric: Metric, lazyframe: Any)
     """
     stable = stable_frame(input_domain, input_metric, lazyframe)
     # the record of what is made here has no plan, so its stability is checked here
-    by_groups = [Bound(by=["*"], per_group=0)]
-    trusted(stable, by_groups if isinstance(input_metric, FrameDistance) else 0)
+    _native.refuse(stable)
     unit = stable.output_metric
     if all(unit != frame_distance(one()) for one in (symmetric_distance, insert_delete_distance)):
         raise InvalidValueError(

@@ -1,7 +1,7 @@
 """Privacy and stability maps, read through OpenDP's functions.
 
-An attribute or a subclass could return anything. Maps are read here only, so that the fence against
-known faults stands before each of them.
+An attribute or a subclass could return anything. Maps are read here only, after a look for known
+faults of the constructor (:mod:`.advisories`). The value is always OpenDP's own.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from opendp.mod import Domain, Measure, Measurement, Metric, Transformation
 
 from ..interrupts import whole
 from ..types import Distance, Loss
+from .advisories import refuse
 from .argtypes import answered
 from .callbacks import check_stack, typed
-from .trust import trusted
 
 _transformation_map = whole(core.transformation_map)
 
 
 def measurement_map(measurement: Measurement, d_in: Distance) -> Loss:
-    """Return the privacy loss at ``d_in``, corrected where OpenDP's map is known to be wrong.
+    """Return the privacy loss at ``d_in``, unless OpenDP's map is known to be wrong.
 
-    :raises AdvisoryError: if it is known to be wrong, and cannot be corrected
+    :raises AdvisoryError: if it is known to be wrong
     """
-    return typed(core.measurement_map, trusted(measurement, d_in), d_in)
+    refuse(measurement, d_in)
+    return typed(core.measurement_map, measurement, d_in)
 
 
 def transformation_map(
@@ -38,7 +39,8 @@ def transformation_map(
     :raises AdvisoryError: if it is known to be wrong
     """
     check_stack()
-    return _transformation_map(trusted(transformation, d_in, flows=flows), d_in)
+    refuse(transformation, d_in, flows=flows)
+    return _transformation_map(transformation, d_in)
 
 
 @whole

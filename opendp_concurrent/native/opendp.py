@@ -1,10 +1,12 @@
 """What the other rooms use of OpenDP's private names, in one place.
 
-``constructors`` makes, ``data`` converts, ``invoke`` runs, ``maps`` prices, ``records`` remembers
-how things were made. For errors and interrupts in native calls see :mod:`.callbacks`; for threads
-see :mod:`.argtypes`; for what this package changes in OpenDP see :mod:`.hook`.
+``advisories`` refuses what has a known fault, ``constructors`` makes, ``data`` converts, ``invoke``
+runs, ``maps`` prices, ``records`` remembers how things were made. For errors and interrupts in
+native calls see :mod:`.callbacks`; for threads see :mod:`.argtypes`; for what this package changes
+in OpenDP see :mod:`.hook`.
 """
 
+from .advisories import refuse
 from .argtypes import set_once
 from .callbacks import carry, guard, inside_native_call, remember, tell_launched, typed
 from .constructors import (

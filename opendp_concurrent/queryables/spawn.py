@@ -17,7 +17,6 @@ from ..accounts.rule import Unlimited, Within
 from ..errors import ConcurrentError, InvalidTypeError, PrivacyMapError
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
-from ..native.trust import trusted
 from ..shown import shown
 from ..types import Distance, Loss
 from .data import Sealed, seal_transformed, unseal
@@ -42,7 +41,6 @@ def head(odometer: ConcurrentOdometer, token: Sealed) -> tuple[Sealed, Inward | 
     transformation = odometer.transformation
     if transformation is None:
         return token, None
-    trusted(transformation, 1, flows=True)  # an odometer may not read its map before launches
     inward = Inward(partial(_stability, transformation))
 
     return seal_transformed(token, partial(_native.transform, transformation)), inward

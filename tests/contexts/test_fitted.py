@@ -121,14 +121,20 @@ def test_a_probability_is_found(builds):
     assert builds["randomized_response_bool"] <= MOST
 
 
-def test_a_scale_beside_a_threshold_is_found_from_epsilon(builds):
+@pytest.fixture
+def accepted(monkeypatch):
+    """The owner accepts the δ of OpenDP's thresholds."""
+    monkeypatch.setattr("opendp_concurrent.native.advisories.ACCEPTED", {2922})
+
+
+def test_a_scale_beside_a_threshold_is_found_from_epsilon(builds, accepted):
     loss = dp.loss_of(epsilon=1.0, delta=1e-6)
     found = query(loss).count_by().laplace_threshold(threshold=50).resolve()
     assert found.map(1)[0] == found.param == 1.0
     assert builds["laplace_threshold"] <= MOST
 
 
-def test_a_threshold_beside_a_scale_is_found_from_delta(builds):
+def test_a_threshold_beside_a_scale_is_found_from_delta(builds, accepted):
     """OpenDP's own context raises."""
     loss = dp.loss_of(epsilon=1.0, delta=1e-6)
     found = query(loss).count_by().laplace_threshold(2.0).resolve()
@@ -138,7 +144,7 @@ def test_a_threshold_beside_a_scale_is_found_from_delta(builds):
     assert builds["laplace_threshold"] <= MOST
 
 
-def test_a_delta_that_is_too_large_is_refused():
+def test_a_delta_that_is_too_large_is_refused(accepted):
     context = oc.concurrent_context(DATA, UNIT, dp.loss_of(epsilon=1.0, delta=1e-6), domain=INTS)
     made = context.query(epsilon=0.5, delta=1e-9).count_by().laplace_threshold(threshold=3)
     with pytest.raises(BudgetExceededError):

@@ -38,7 +38,7 @@ from opendp_concurrent.arguments.checks import Guard
 from opendp_concurrent.ledger.records import outside
 from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.native.advisories.known import ACCEPTED
+from opendp_concurrent.native.advisories import ACCEPTED
 from opendp_concurrent.parallel.partition import Partition
 
 PUBLIC = {

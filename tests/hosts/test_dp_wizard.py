@@ -18,7 +18,6 @@ from dp_wizard.utils.code_generators import AnalysisPlan, AnalysisPlanColumn
 from dp_wizard.utils.code_generators.analyses import histogram, mean, median
 from dp_wizard.utils.code_generators.notebook_generator import NotebookGenerator
 
-from opendp_concurrent.native.advisories import known
 from opendp_concurrent.queryables.mechanism import ConcurrentMeasurement
 
 mpl.use("agg")
@@ -106,10 +105,7 @@ def test_statistics_run_on_contexts_of_this_package(case, path):
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_synthetic_data_are_made_where_opendp_alone_makes_them(case, path, monkeypatch):
-    """The owner accepts the fault of ``cut``, which contingency tables with cuts use."""
-    monkeypatch.setattr(known, "ACCEPTED", set(known.ACCEPTED))
-    oc.accept_advisories("opendp#2939")
+def test_synthetic_data_are_made_where_opendp_alone_makes_them(case, path):
     code = notebook(Product.SYNTHETIC_DATA, path, *case)
     _, alone = run(code)
     with oc.swapped_in():

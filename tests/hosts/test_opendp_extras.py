@@ -10,7 +10,6 @@ from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
 from opendp_concurrent import swapped
-from opendp_concurrent.native.advisories import known
 from opendp_concurrent.queryables.mechanism import ConcurrentMeasurement
 
 pytest.importorskip("mbi", reason="run by hand, in an environment with opendp[mbi,scikit-learn]")
@@ -66,13 +65,6 @@ def made(monkeypatch):
     return called
 
 
-@pytest.fixture
-def accepted(monkeypatch):
-    """The owner accepts the fault of ``cut``, which contingency tables with cuts use."""
-    monkeypatch.setattr(known, "ACCEPTED", set(known.ACCEPTED))
-    oc.accept_advisories("opendp#2939")
-
-
 def table(frame, loss, algorithm):
     context = dp.Context.compositor(
         data=frame, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(**loss)
@@ -89,7 +81,7 @@ def table(frame, loss, algorithm):
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("number", range(4), ids=["AIM", "MST", "Fixed", "Sequential"])
-def test_contingency_tables(frame, loss, number, made, accepted):
+def test_contingency_tables(frame, loss, number, made):
     algorithm = algorithms()[number]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
