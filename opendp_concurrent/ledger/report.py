@@ -6,13 +6,13 @@ Labels are text of analysts. All text that is not written here goes through :fun
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from html import escape
 from importlib.resources import files
 from math import isfinite
 from string import Template
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..accounts.charge import Terms
 from ..accounts.rule import Within
@@ -29,6 +29,7 @@ _LINES = 10  # of the picture: there are as many colors
 _DAY = 86_400.0
 _LAST = datetime.max.replace(tzinfo=timezone.utc, microsecond=0).timestamp()
 _NONE = "–"
+_Account = tuple[float, tuple[str, ...]]  # what part of its bound it has spent, and its cells
 
 
 def report_of(audited: Audited, entries: Sequence[Entry], refused: Mapping[str, int]) -> str:
@@ -40,18 +41,16 @@ def report_of(audited: Audited, entries: Sequence[Entry], refused: Mapping[str, 
     summary, terms = audited.summary(), audited.terms
     sections, facts = [], {"created": f"{summary.created[:16].replace('T', ' ')} UTC"}
     if terms is not None:
-        budget, limits, blocks = _accounts(audited, terms, entries)
-        sections = [_tiles(budget), _picture(summary, terms, entries)]
+        (budget,), limits, blocks = _accounts(audited, terms, entries)
+        sections = [_tiles(budget, _text(in_words(terms))), _picture(summary, terms, entries)]
         sections += [_spent("Limits", limits), _spent("Blocks", blocks), _labels(summary, entries)]
         facts["measure"], facts["accumulator"] = in_words(terms), repr(terms.accumulator)
         facts["neighbours"] = f"{terms.metric}, d_in = {shown(terms.d_in)}"
     facts["anchor"] = summary.anchor
-    most = sorted(refused.items(), key=lambda one: one[1], reverse=True)
-    rows = [(_text(name), f"{count:,}") for name, count in most[:_ROWS]]
-    sections += [_table("Refused requests", ("who", "requests"), rows, len(most))]
-    sections += [_charges(entries)]
+    rows = [(_text(name), f"{n:,}") for name, n in Counter(refused).most_common(_ROWS)]
     pairs = "".join(f"<dt>{name}</dt><dd>{_text(text)}</dd>" for name, text in facts.items())
-    sections += [_section("About this ledger", f"<dl>{pairs}</dl>")]
+    sections += [_table("Refused requests", ("who", "requests"), rows, len(refused))]
+    sections += [_charges(entries), _section("About this ledger", f"<dl>{pairs}</dl>")]
     template = files(__package__).joinpath("report.html").read_text(encoding="utf-8")
     return Template(template).substitute(
         title=_text(summary.dataset),
@@ -61,40 +60,19 @@ def report_of(audited: Audited, entries: Sequence[Entry], refused: Mapping[str, 
     )
 
 
-class _Account(NamedTuple):
-    """The budget, a limit or a block.
-
-    :ivar total: the sum of its charges; if it has blocks, that of the block with the largest loss
-    """
-
-    name: str
-    terms: Terms
-    total: Any
-    launches: int
-
-    @property
-    def left(self) -> Loss:
-        bound = self.terms.d_out
-        return None if bound is None else Within(bound).remaining(self.total)
-
-    @property
-    def share(self) -> float:
-        """What part of its bound it has spent, from 0 to 1."""
-        if self.terms.d_out is None:
-            return 0.0
-        height = height_of(self.terms.measure)
-        spent, bound = height(self.total.loss), height(self.terms.d_out)
-        return min(1.0, spent / bound) if bound > 0.0 else 1.0
-
-    @property
-    def bar(self) -> str:
-        return f'<div class="bar"><i style="width:{100 * self.share:.4g}%"></i></div>'
+def _account(name: str, terms: Terms, total: Any, launches: int) -> _Account:
+    """Return what part of its bound an account has spent, and its cells."""
+    bound, height = terms.d_out, height_of(terms.measure)
+    left = None if bound is None else Within(bound).remaining(total)
+    top = 0.0 if bound is None else height(bound)
+    share = min(1.0, height(total.loss) / top) if top > 0.0 else float(bound is not None)
+    bar = f'<div class="bar"><i style="width:{100 * share:.4g}%"></i></div>'
+    losses = _loss(total.loss), _loss(bound), _loss(left)
+    return share, (_text(name), bar, f"{launches:,}", *losses)
 
 
-def _accounts(
-    audited: Audited, terms: Terms, entries: Iterable[Entry]
-) -> tuple[_Account, list[_Account], list[_Account]]:
-    """Return the budget, its limits and its blocks."""
+def _accounts(audited: Audited, terms: Terms, entries: Sequence[Entry]) -> list[list[_Account]]:
+    """Return the budget, its limits and its blocks. Of several blocks, one that spent most."""
     newest, height = audited.newest, height_of(terms.measure)
     whole: Any = newest.accumulator
     keys: dict[tuple[str, ...], Counter[Any]] = defaultdict(Counter)
@@ -108,28 +86,25 @@ def _accounts(
         return max(map(total.of, keys[path] or (None,)), key=lambda one: height(one.loss))
 
     limits = [
-        _Account(" > ".join(one.path), one.terms, worst(one.path, one.accumulator), one.launches)
+        _account(" > ".join(one.path), one.terms, worst(one.path, one.accumulator), one.launches)
         for one in newest.limits.all()
     ]
-    blocks = [_Account(shown(key), terms, whole.of(key), n) for key, n in keys[()].items()]
-    return _Account("the budget", terms, worst((), whole), newest.sequence), limits, blocks
+    blocks = [_account(shown(key), terms, whole.of(key), n) for key, n in keys[()].items()]
+    return [[_account("the budget", terms, worst((), whole), newest.sequence)], limits, blocks]
 
 
-def _tiles(budget: _Account) -> str:
-    told = [("spent", budget.total.loss), ("cap", budget.terms.d_out), ("remains", budget.left)]
-    cells = "".join(f"<div><b>{_loss(loss)}</b><span>{what}</span></div>" for what, loss in told)
-    words = _text(in_words(budget.terms))
-    return _section("What remains", f'<p>{words}</p><div class="tiles">{cells}</div>{budget.bar}')
+def _tiles(budget: _Account, words: str) -> str:
+    _, (_, bar, _, *losses) = budget
+    named = zip(losses, ("spent", "cap: the dashed line", "remains"), strict=True)
+    cells = "".join(f"<div><b>{loss}</b><span>{what}</span></div>" for loss, what in named)
+    return _section("What remains", f'<p>{words}</p><div class="tiles">{cells}</div>{bar}')
 
 
 def _spent(title: str, accounts: list[_Account]) -> str:
     """A table of accounts; those that have the least left come first."""
-    rows = []
-    for one in sorted(accounts, key=lambda one: one.share, reverse=True)[:_ROWS]:
-        losses = map(_loss, (one.total.loss, one.terms.d_out, one.left))
-        rows.append((_text(one.name), one.bar, f"{one.launches:,}", *losses))
+    accounts.sort(key=lambda one: one[0], reverse=True)
     columns = "name", "", "charges", "spent", "of", "remains"
-    return _table(title, columns, rows, len(accounts))
+    return _table(title, columns, [cells for _, cells in accounts[:_ROWS]], len(accounts))
 
 
 def _labels(summary: Summary, entries: Sequence[Entry]) -> str:
@@ -152,9 +127,10 @@ def _charges(entries: Sequence[Entry]) -> str:
         told = " > ".join(one.limit) or _NONE, one.label or _NONE, one.mechanism
         price = _loss(getattr(one.d_mid, "d_mid", one.d_mid))  # of blocks, each
         rows.append((f"{one.sequence:,}", _moment(one.time), *map(_text, told), price))
+    if not rows:
+        return _section("Last charges", "<p>Nothing was charged yet.</p>")
     columns = "", "time (UTC)", "limit", "label", "mechanism", "price"
-    nothing = _section("Last charges", "<p>Nothing was charged yet.</p>")
-    return _table("Last charges", columns, rows, len(entries)) or nothing
+    return _table("Last charges", columns, rows, len(entries))
 
 
 def _picture(summary: Summary, terms: Terms, entries: Sequence[Entry]) -> str:
@@ -171,33 +147,29 @@ def _picture(summary: Summary, terms: Terms, entries: Sequence[Entry]) -> str:
     highs = (high for line in lines for high in line.heights if isfinite(high))
     top = max(bound, *highs, 0.0) or 1.0
     paths = [_steps(line, ends, top, f"c{n}") for n, line in enumerate(lines)]
-    if bound:
-        paths.append(f'<path class="bound" d="M0 {1000 - 1000 * bound / top:.1f}H1000"/>')
+    paths.append(f'<path class="bound" d="M0 {1000 - 1000 * bound / top:.1f}H1000"/>')  # the cap
     names = "".join(
         f'<li><i style="background:var(--c{n})"></i>{_text(line.name)}</li>'
         for n, line in enumerate(lines)
     )
-    dates = (datetime.fromtimestamp(end, timezone.utc).date() for end in ends[:2])
-    days = "".join(f"<span>{one}</span>" for one in dates)
+    dates = [datetime.fromtimestamp(end, timezone.utc).date() for end in ends[:2]]
     chart = (
         f'<div class="chart"><div class="heights"><span>{top:.3g}</span><span>0</span></div>'
         '<svg viewBox="0 0 1000 1000" preserveAspectRatio="none" role="img" '
         f'aria-label="privacy loss over time">{"".join(reversed(paths))}</svg>'
-        f'<div class="days">{days}</div></div>'
+        f'<div class="days"><span>{dates[0]}</span><span>{dates[1]}</span></div></div>'
     )
-    told = "<p>The dashed line is the cap.</p>" if bound else ""
-    return _section("Over time", f'{told}{chart}<ul class="legend">{names}</ul>')
+    return _section("Over time", f'{chart}<ul class="legend">{names}</ul>')
 
 
 def _steps(line: Line, ends: tuple[float, float, float], top: float, color: str) -> str:
     """A line of steps, from the start of the axis to the newest charge of all."""
     start, end, newest = ends
-    path = ["M0 1000"]
-    for one, high in zip(line.entries, line.heights, strict=True):
-        x = 1000 * (one.time.timestamp() - start) / (end - start)
-        path.append(f"H{x:.1f}V{max(0.0, 1000 - 1000 * high / top):.1f}")
-    path.append(f"H{1000 * (newest - start) / (end - start):.1f}")
-    return f'<path style="stroke:var(--{color})" d="{"".join(path)}"/>'
+    at = [1000 * (one.time.timestamp() - start) / (end - start) for one in line.entries]
+    highs = [max(0.0, 1000 - 1000 * high / top) for high in line.heights]
+    path = "".join(f"H{x:.1f}V{y:.1f}" for x, y in zip(at, highs, strict=True))
+    last = 1000 * (newest - start) / (end - start)
+    return f'<path style="stroke:var(--{color})" d="M0 1000{path}H{last:.1f}"/>'
 
 
 def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], number: int) -> str:

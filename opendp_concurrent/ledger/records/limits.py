@@ -56,7 +56,8 @@ class Limits:
     __slots__ = ("_last", "_numbers", "_of", "_size", "_totals")
 
     def __init__(self, of: Limits | None = None) -> None:
-        self._of, self._size = of, 0 if of is None else of._size
+        self._of = of
+        self._size: int = 0 if of is None else of._size
         self._numbers: dict[Path, int] = {}
         self._totals: dict[int, LimitTotal] = {}
         self._last: tuple[Accumulator | None, Loss, int, Accumulator | None] = (
