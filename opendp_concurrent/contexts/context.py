@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import PurePath
 from typing import Any
 from warnings import warn
 
@@ -43,6 +44,8 @@ from .accountant import Spending, accountant_of, shares
 from .frame_query import ConcurrentLazyFrameQuery
 from .query import concurrent_query
 from .table_query import table_query
+
+_FILES = (".csv", ".csv.gz", ".tsv", ".parquet", ".feather", ".arrow", ".json", ".xlsx", ".db")
 
 
 @checked(
@@ -115,6 +118,8 @@ def concurrent_context(
     if isinstance(bound, (int, float)):
         checks.non_negative(**{"privacy_loss[1]": bound})
     d_in = plain(own_distance(d_in))
+    if domain is None:
+        _check_no_file(data)
     kind = kind_of_data(data)
     metric, d_in = kind.unit(data, metric, d_in)
     if domain is None:
@@ -143,6 +148,17 @@ def concurrent_context(
             ) from error
         raise
     return ConcurrentContext(accountant, queryable, d_in, d_mids, None if d_out is None else bound)
+
+
+def _check_no_file(data: Data) -> None:
+    """Raise if data are the name of a file: as a text, it would be the data of one person."""
+    if isinstance(data, PurePath) or (isinstance(data, str) and data.lower().endswith(_FILES)):
+        name = checks.shown(str(data))
+        raise InvalidTypeError(
+            f"data ({name}) must be data, found the name of a file. Scan the file, and say whose "
+            f"rows it has: data=oc.tables.scan({name}, schema, unit='person'); "
+            f"oc.tables.describe_schema({name}) proposes a schema"
+        )
 
 
 def _with_margins(domain: Domain, margins: Any) -> Domain:

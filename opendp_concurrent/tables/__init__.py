@@ -11,12 +11,13 @@ from .expression import Expression, Then, col, column, lit, when
 from .joint import Answer
 from .moments import Estimate
 from .scan import scan
-from .schema import Decimal
+from .schema import ROW, Decimal
 from .table import Table
 from .unit import unit_of
 
 Column = Predicate = Expression  # an expression may be a column, a condition, or both
 __all__ = [
+    "ROW",
     "Answer",
     "Column",
     "Csv",

@@ -144,6 +144,10 @@ def make_rows_per_unit(
     ([0, 2, 2], 1)
     """
     tables, public = tables_of(input_domain, input_metric), increasing(int, edges=edges)
+    if not tables.schema.unit:
+        raise InvalidValueError(
+            "input_domain must have units of several rows: here each is one row"
+        )
     every = placed(len(public) + 1)
     output = vector(len(public) - 1, norm, Norms(1, 1, 1))
     return make_answer(tables, nodes.RowsPerUnit(public), output, lambda rows: every(rows)[1:-1])

@@ -28,7 +28,9 @@ class Values(tuple[tuple[Any, ...], ...]):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The rows of a stored table whose unit is not NULL. NaN is read as NULL.
+    """The rows of a stored table whose unit is not NULL, or all rows if each is a unit.
+
+    NaN is read as NULL.
 
     :ivar reference: where the engine finds it: ``"table"`` and the parts of its name, or
         ``"parquet"`` and paths

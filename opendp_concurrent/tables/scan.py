@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, TypeAlias
+from warnings import warn
 
 from opendp.mod import assert_features
 
 from ..arguments import checks
-from ..errors import InvalidTypeError, InvalidValueError
+from ..errors import InvalidTypeError, InvalidValueError, ScanWarning
 from .csv_file import Csv, is_csv
 from .domain import Tables
 from .engines.known import engine_of, own_connection
 from .frame import plan_given, stored_frame
+from .plan import Scan
 from .schema import Decimal, stored_schema_of
 from .table import Table, table_of
 
@@ -68,7 +70,9 @@ def scan(
     :param unit: name of the column, of integers or texts, that says to whom a row belongs. Or names
         of several columns: ``("person", "week")`` protects each person in each week, so a person
         with rows in k weeks is k units. Bounds of a unit then also hold for a table that gets more
-        weeks, which a block filter needs. The first is of integers or texts, none of floats
+        weeks, which a block filter needs. The first is of integers or texts, none of floats.
+        ``oc.tables.ROW`` says that each row is a unit, such as a person with one row: then no
+        truncation is needed, and a person with k rows is k units. A unit with few values warns you
     :param timeout: seconds after which a statement of a launch is cancelled; the launch stays
         charged. The error is an answer about the data that no loss covers, and a unit with many
         rows can cause it. So can limits of the engine on time or memory. Let them be far above what
@@ -123,8 +127,27 @@ def scan(
             stored = engine.open(names, known, scales)
         else:
             stored = engine.open_csv(names, known, scales, written)
-    found = table_of(stored, Tables(known), seconds)
+    found = table_of(stored, Tables(known, None if known.unit else 1), seconds)
+    if known.unit:
+        _tell_of_few(found)
     return found.fixed() if keep else found
+
+
+def _tell_of_few(table: Table) -> None:
+    """Warn the owner if the unit has so few values that these are hardly persons."""
+    scanned = table.relation
+    assert isinstance(scanned, Scan)
+    few = table.engine().few_units(scanned)
+    if few is not None:
+        names = ", ".join(scanned.schema.unit)
+        warn(
+            f"unit ({names}) has {few[0]} different values in {few[1]} rows. All rows with one "
+            "value are protected together, as those of one person. If the values are no persons, "
+            "but groups such as species, name the column of the persons; if each row is a person, "
+            "pass unit=oc.tables.ROW",
+            ScanWarning,
+            stacklevel=3,
+        )
 
 
 def source_of(connection: Any, table: object) -> tuple[Any, tuple[str, ...]]:

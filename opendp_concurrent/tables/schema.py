@@ -27,6 +27,7 @@ KINDS: dict[type, str] = {
 }
 KEYS = tuple(kind for kind in KINDS if kind is not float)  # whose equality is exact
 UNITS = (int, str)
+ROW = ()  # the unit of a table in which each row is a unit, and no column says to whom it belongs
 DIGITS = checks.at_most(18, "64 bits have 18 digits", checks.whole)
 LARGEST = 2**63 - 1  # of an integer in each engine
 
@@ -92,7 +93,7 @@ class Schema:
 
     :ivar columns: pairs of a name and a type
     :ivar unit: names of the columns that say to whom a row belongs: rows that are equal in all of
-        them belong to one unit
+        them belong to one unit. If there are none, each row is a unit
     :ivar scales: the columns of decimals, which are integers for the engine, each with its scale
     """
 
@@ -145,7 +146,8 @@ class Schema:
 
     def __str__(self) -> str:
         told = (f"{json.dumps(name)}: {self.spelled(name)}" for name in self.names)
-        return f"{', '.join(told)}; unit {', '.join(map(json.dumps, self.unit))}"
+        unit = ", ".join(map(json.dumps, self.unit))
+        return f"{', '.join(told)}; " + (f"unit {unit}" if unit else "each row is a unit")
 
 
 def stored_schema_of(schema: Any, unit: Any) -> Schema:
@@ -164,6 +166,11 @@ def schema_of(schema: Any, unit: Any) -> Schema:
     if unit is None:
         raise InvalidTypeError("unit must be given: the column that says to whom a row belongs")
     columns = tuple((name, kind_of(one)) for name, one in columns_of(schema))
+    if isinstance(unit, tuple) and not unit:  # ROW
+        check_distinct("schema", tuple(name for name, _ in columns))
+        if not columns:
+            raise InvalidValueError("schema must have at least one column")
+        return Schema(columns, ROW)
     given = (unit,) if isinstance(unit, str) else checks.sequence("columns", unit=unit)
     found = Schema(columns, tuple(column_name(unit=one) for one in given))
     check_distinct("schema", found.names)

@@ -248,7 +248,8 @@ def make_truncate(
     return _step(
         tables,
         tables.at_most(per_unit),
-        lambda of: nodes.Truncate(of, per_unit, text, first, last),
+        # if each row is a unit, no unit has more than one
+        lambda of: nodes.Truncate(of, per_unit, text, first, last) if tables.schema.unit else of,
         materialize=materialize,
     )
 
@@ -305,7 +306,8 @@ def make_group_truncate(
     return _step(
         tables,
         tables.at_most(groups * rows, bound),
-        lambda of: nodes.GroupTruncate(of, names, groups, rows, text),
+        # if each row is a unit, no unit has more than one
+        lambda of: nodes.GroupTruncate(of, names, groups, rows, text) if tables.schema.unit else of,
         materialize=materialize,
     )
 

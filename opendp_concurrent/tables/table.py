@@ -80,6 +80,11 @@ class Table:
                     f"{name} must be of oc.tables.scan(...), found {type(one).__name__}"
                 )
             one._check_process()
+            if not schema.unit or not one.tables.schema.unit:
+                raise InvalidTypeError(
+                    f"{name} must have the unit of the table, found a table in which each row is a "
+                    "unit, so that nothing says which rows of both belong together"
+                )
             if one.tables.schema.unit_kinds != schema.unit_kinds:
                 raise InvalidTypeError(
                     f"{name} must have the unit of the table ({', '.join(schema.unit)}): as many "

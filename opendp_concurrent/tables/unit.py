@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from opendp.metrics import change_one_id_distance, symmetric_id_distance
+from opendp.metrics import (
+    change_one_distance,
+    change_one_id_distance,
+    symmetric_distance,
+    symmetric_id_distance,
+)
 from opendp.mod import Metric
 
 from ..arguments import checks
@@ -23,7 +28,8 @@ def unit_of(*, units: int = 1) -> tuple[Metric, int]:
     of the privacy unit: ``truncate`` in a query enforces it.
 
     ``dp.unit_of(contributions=1, identifier="person")`` is the same for a table whose unit is the
-    column ``person``. It needs Polars.
+    column ``person``. It needs Polars. ``dp.unit_of(contributions=1)`` is the same for a table in
+    which each row is a unit (``oc.tables.ROW``).
 
     :param units: number of units that are protected together; 1 protects each of them
     :return: a metric and a distance, for ``privacy_unit`` of :func:`.concurrent_context`
@@ -40,19 +46,21 @@ def unit_of(*, units: int = 1) -> tuple[Metric, int]:
 def unit_on(table: Table, metric: Metric, distance: Distance) -> tuple[Metric, int]:
     """Return a privacy unit in terms of the metric of tables, or raise.
 
-    The identifier of OpenDP's metrics must be the table's column of the unit: then both count the
-    same. Changing the rows of a unit is removing it and adding it.
+    If each row is a unit, the metric counts rows. Otherwise the identifier of OpenDP's metrics must
+    be the table's column of the unit: then both count the same. Changing the rows of a unit is
+    removing it and adding it.
     """
     if metric == metric_of_units():
         return metric, units_in(privacy_unit=distance)
-    unit, *more = table.tables.schema.unit
-    if metric.type in _OF_IDENTIFIERS and not more:
-        for known, factor in ((symmetric_id_distance(unit), 1), (change_one_id_distance(unit), 2)):
-            if metric == known:
-                return metric_of_units(), factor * units_in(privacy_unit=distance)
-    own = ", ".join(map(repr, (unit, *more)))
+    unit = table.tables.schema.unit
+    known = [(symmetric_distance(), 1), (change_one_distance(), 2)] if not unit else []
+    if metric.type in _OF_IDENTIFIERS and len(unit) == 1:
+        known = [(symmetric_id_distance(*unit), 1), (change_one_id_distance(*unit), 2)]
+    for one, factor in known:
+        if metric == one:
+            return metric_of_units(), factor * units_in(privacy_unit=distance)
+    own = "own column " + ", ".join(map(repr, unit)) if unit else "rows"
     raise InvalidTypeError(
-        f"privacy_unit ({checks.shown(metric)}) must count units by the table's own column "
-        f"{own}; pass oc.tables.unit_of(units=1), and bound the rows of a unit by truncate in "
-        "the queries"
+        f"privacy_unit ({checks.shown(metric)}) must count units by the table's {own}; pass "
+        "oc.tables.unit_of(units=1), and bound the rows of a unit by truncate in the queries"
     )

@@ -1,5 +1,6 @@
 from fractions import Fraction
 from itertools import groupby
+from pathlib import Path
 
 import opendp.prelude as dp
 import polars as pl
@@ -385,3 +386,18 @@ def test_a_mistake_in_a_query_is_told_with_what_to_do(call, advice, shares):
     context = oc.concurrent_context(DATA, UNIT, dp.loss_of(epsilon=1.0), split_evenly_over=shares)
     with pytest.raises((AttributeError, ValueError), match=advice):
         call(context)
+
+
+@pytest.mark.parametrize(
+    "data", ["flights.csv", "a/Flights.CSV.gz", "flights.parquet", Path("flights.csv"), Path("f")]
+)
+def test_the_name_of_a_file_is_no_data(data):
+    """It was taken for a text, the data of one person; a query of it failed with another error."""
+    with pytest.raises(InvalidTypeError, match=r"^data .*=oc.tables.scan\("):
+        oc.concurrent_context(data, UNIT, dp.loss_of(epsilon=1.0))
+
+
+def test_a_text_is_data_if_its_domain_says_so():
+    text = dp.atom_domain(T=str)
+    unit = dp.discrete_distance(), 1
+    oc.concurrent_context("flights.csv", unit, dp.loss_of(epsilon=1.0), domain=text)

@@ -1,12 +1,17 @@
 """Privacy units of tables: what counts units by the table's own column, and what does not."""
 
+import warnings
+from types import SimpleNamespace
+
 import duckdb
 import opendp.prelude as dp
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from opendp.metrics import change_one_id_distance
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, ScanWarning
 from opendp_concurrent.tables.domain import units
 from opendp_concurrent.tables.unit import unit_on
 
@@ -59,3 +64,175 @@ def test_the_number_of_units_is_whole(table, distance):
             unit_on(table, metric, distance)
     with pytest.raises((InvalidTypeError, InvalidValueError), match="^units"):
         oc.tables.unit_of(units=distance)
+
+
+# --- each row is a unit ---------------------------------------------------------------------------
+
+ROWS = SimpleNamespace(
+    schema={"zone": str, "hours": int},
+    unit=oc.tables.ROW,
+    rows=[{"zone": "ab"[at % 2], "hours": at % 7} for at in range(21)],
+)
+ASKED = {
+    "count": (oc.t.then_table_count(), 1),
+    "distinct units": (oc.t.then_distinct_units(), 1),
+    "counts": (oc.t.then_table_counts("zone", ["a", "b", "c"]), 1),
+    "sum": (oc.t.then_table_sum("hours", (0, 5)), 5),
+    "zones": (oc.t.then_distinct_values("zone"), 1),
+    "histogram": (oc.t.then_table_histogram("hours", [0, 2, 4, 9]), 1),
+}
+
+
+def answers(space, table, *steps):
+    for step in steps:
+        space = space >> step
+    return {name: (space >> asked)(table) for name, (asked, _) in ASKED.items()}
+
+
+@pytest.fixture(params=["on_duckdb", "on_files", "on_postgres", "on_spark"])
+def engine(request):
+    return request.getfixturevalue(request.param)
+
+
+def test_each_row_is_a_unit_on_each_engine(engine):
+    table = engine.load(ROWS)
+    expected = {
+        "count": 21,
+        "distinct units": 21,
+        "counts": [11, 10, 0],
+        "sum": 3 * (0 + 1 + 2 + 3 + 4 + 5 + 5),
+        "zones": 2,
+        "histogram": [6, 6, 9],
+    }
+    assert answers(table.space, table) == expected
+    assert (
+        str(table) == 'Table("zone": str, "hours": int; each row is a unit; at most 1 rows a unit)'
+    )
+    truncated = oc.t.then_truncate(2), oc.t.then_group_truncate("zone", 1, 2)
+    assert answers(table.space, table, *truncated) == expected  # a unit has one row
+    stored = (table.space >> oc.t.then_truncate(1, materialize=True))(table)
+    assert answers(stored.space, stored) == expected
+    kept = oc.t.then_where(oc.tables.col("hours") > 4)
+    assert (table.space >> kept >> oc.t.then_distinct_units())(table) == 6
+    keys = (table.space >> oc.m.then_table_keys("zone", d_out=(50.0, 0.1)))(table)
+    assert set(keys) == {"a", "b"}
+    assert abs(keys["a"] - 11) < 5
+    fixed = engine.load(ROWS, snapshot=True)
+    assert answers(fixed.space, fixed) == expected
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(-1, 9)), max_size=9),
+    st.tuples(st.sampled_from("abc"), st.integers(-1, 9)),
+    st.tuples(st.sampled_from("abc"), st.integers(-1, 9)),
+    st.booleans(),
+)
+def test_one_row_more_is_distance_1_and_one_that_changes_is_distance_2(rows, one, other, changed):
+    connection = duckdb.connect()
+    found = []
+    for added in ([one], [other] if changed else []):
+        connection.execute("CREATE OR REPLACE TABLE t (zone TEXT, hours BIGINT)")
+        for row in [*rows, *added][:: 1 if added == [one] else -1]:  # the order does not matter
+            connection.execute("INSERT INTO t VALUES ($1, $2)", row)
+        table = oc.tables.scan(connection, "t", ROWS.schema, oc.tables.ROW)
+        space = table.space >> oc.t.then_where(oc.tables.col("hours") >= 0)
+        found.append(answers(space, table, oc.t.then_truncate(3)))
+    for name, (asked, at_one) in ASKED.items():
+        left, right = ([one] if isinstance(one, int) else one for one in (f[name] for f in found))
+        distance = sum(abs(a - b) for a, b in zip(left, right, strict=True))
+        assert (table.space >> asked).map(1) == at_one
+        assert distance <= (table.space >> asked).map(2 if changed else 1)
+
+
+def test_rows_are_counted_by_opendps_units_too(table):
+    rows = oc.tables.scan(table.engine()._connection, "t", {"other": int}, oc.tables.ROW)
+    assert unit_on(rows, *dp.unit_of(contributions=3)) == (units(), 3)
+    assert unit_on(rows, *dp.unit_of(changes=3)) == (units(), 6)
+    assert unit_on(rows, *oc.tables.unit_of(units=2)) == (units(), 2)
+    with pytest.raises(InvalidTypeError, match="^privacy_unit .* by the table's rows"):
+        unit_on(rows, *dp.unit_of(contributions=1, identifier="other"))
+    context = oc.concurrent_context(rows, dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0))
+    assert isinstance(context.query(epsilon=0.5).count().laplace().release(), int)
+
+
+def test_what_needs_units_of_many_rows_is_refused(table):
+    rows = oc.tables.scan(table.engine()._connection, "t", {"other": int}, oc.tables.ROW)
+    with pytest.raises(InvalidValueError, match="here each is one row"):
+        rows.space >> oc.t.then_rows_per_unit()
+    for one, other in ((rows, rows), (rows, table), (table, rows)):
+        with pytest.raises(InvalidTypeError, match="each row is a unit"):
+            one.with_tables(other=other)
+    for unit in ([], None):
+        with pytest.raises((InvalidTypeError, InvalidValueError), match="unit"):
+            oc.tables.scan(table.engine()._connection, "t", {"other": int}, unit)
+    with pytest.raises(InvalidValueError, match="schema must have at least one column"):
+        oc.tables.scan(table.engine()._connection, "t", {}, oc.tables.ROW)
+
+
+def test_rows_as_units_are_sent(table):
+    rows = oc.tables.scan(table.engine()._connection, "t", {"other": int}, oc.tables.ROW)
+    count = rows.space >> oc.t.then_table_count()
+    assert oc.deserialize(oc.serialize(count))(rows) == 0
+    assert (
+        rows.space[0]
+        != oc.tables.scan(table.engine()._connection, "t", {"other": int}, "other").space[0]
+    )
+
+
+def test_parts_of_rows_that_change_are_cut_once():
+    """A row may be in another part later, so that one person would be in the answers of both."""
+    connection = duckdb.connect().execute("CREATE TABLE t AS SELECT 1 AS week")
+    rows = oc.tables.scan(connection, "t", {"week": int}, oc.tables.ROW)
+    one = rows.space >> oc.t.then_table_count() >> dp.m.then_laplace(scale=1e-9)
+    by_week = oc.c.by_column("week")
+    parts = oc.c.make_parallel_composition(*rows.space, by_week, dict.fromkeys((1, 2), one))
+    found = parts(rows)
+    assert found[1] == 1
+    connection.execute("UPDATE t SET week = 2")
+    assert found[2] == 0
+    odometer = oc.make_concurrent_odometer(*rows.space, dp.max_divergence())
+    blocks = oc.c.make_block_filter(odometer, 1, 1.0, blocks=by_week, keys=[1])(rows)
+    with pytest.raises(InvalidTypeError, match="keys cannot be added"):
+        blocks.add_blocks([2])
+
+
+# --- few units ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("units_there", "rows", "warned"),
+    [
+        (3, 150, True),
+        (50, 500, True),
+        (51, 5100, False),
+        (50, 499, False),
+        (1, 10, True),
+        (0, 0, False),
+    ],
+)
+def test_a_unit_of_few_values_warns_the_owner(engine, units_there, rows, warned):
+    """A unit such as species was taken in silence; each species was protected as one person."""
+    data = SimpleNamespace(
+        schema={"species": str, "n": int},
+        unit="species",
+        rows=[{"species": f"s{at % units_there}", "n": at} for at in range(rows)],
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        engine.load(data)
+    told = [one for one in caught if one.category is ScanWarning]
+    assert len(told) == warned
+    for one in told:
+        assert f"unit (species) has {units_there} different values in {rows} rows" in str(
+            one.message
+        )
+
+
+def test_many_units_after_many_rows_of_few_do_not_warn():
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT range // 500 AS person FROM range(500 * 60)")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        oc.tables.scan(connection, "t", {"person": int}, "person")
+        oc.tables.scan(connection, "t", {"person": int}, oc.tables.ROW)

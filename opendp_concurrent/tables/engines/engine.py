@@ -18,10 +18,12 @@ from ...interrupts import whole
 from ...shown import SHOWN
 from ...types import Argument
 from ..csv_file import Csv
-from ..plan import Aggregate, FoundKeys, Relation, Scan, moving
+from ..plan import Aggregate, FoundKeys, Relation, Scan, Select, moving
 from ..schema import KINDS, Scales, Schema
 from .rendered import rendering
 
+FEW, ROWS_OF_FEW = 50, 10  # units, and rows of each: scan asks whether these are units
+LOOKED_AT = 10_000  # rows, before all are counted
 DIGITS_READ = 18  # of decimals, which as integers then have 64 bits
 DECIMAL = re.compile(r"(?i:decimal|numeric)\(([0-9]+), ?([0-9]+)\)")
 LOGGER = logging.getLogger("opendp_concurrent.tables")
@@ -143,6 +145,24 @@ class Engine(ABC):
         :param written: how the files are written
         """
         raise _not_here(table)
+
+    def few_units(self, scan: Scan) -> tuple[int, int] | None:
+        """Return the numbers of units and of rows, if there are few units; for the owner.
+
+        :raises TableError: always the same, if the engine fails
+        """
+        text, parameters = self.query(Select(scan, scan.schema.keep(())))
+        some = f"SELECT * FROM ({text}) AS s LIMIT {LOOKED_AT}"
+
+        def counted(rows: str, distinct: str = "") -> int:
+            query = f"SELECT COUNT(*) FROM (SELECT {distinct} * FROM ({rows}) AS t) AS u"
+            ((found,),) = opaque(lambda: self.run(query, parameters, None))
+            return int(found)
+
+        if counted(some, "DISTINCT") > FEW:
+            return None
+        units, rows = counted(text, "DISTINCT"), counted(text)
+        return (units, rows) if units <= FEW and rows >= ROWS_OF_FEW * units > 0 else None
 
     def proposal(self, table: tuple[str, ...]) -> list[tuple[str, str]]:
         """Return the columns of what could be scanned and their stored types, or raise."""

@@ -155,7 +155,9 @@ class Renderer:
                 conditions.append(sql.inverted(sql.is_null(found)))
         source = self._dialect.source(scan.reference)
         query = exp.select(*columns, copy=False).from_(source, copy=False)
-        return Query(query.where(sql.conjunction(*conditions), copy=False), names, scan.schema)
+        if conditions:
+            query = query.where(sql.conjunction(*conditions), copy=False)
+        return Query(query, names, scan.schema)
 
     def _with_columns(self, relation: nodes.WithColumns, of: Query) -> tuple[Any, dict[str, str]]:
         values = Values(self._dialect, of.names, self._parameter)
@@ -301,7 +303,9 @@ class Renderer:
 
     @staticmethod
     def _distinct(query: Any, names: list[str]) -> Any:
-        """Count the different values of columns, without NULL."""
+        """Count the different values of columns, without NULL; or rows, if there are no columns."""
+        if not names:
+            return sql.select([exp.Count(this=exp.Star())], query)
         if len(names) == 1:
             distinct = exp.Distinct(expressions=[sql.column(names[0])])
             return sql.select([exp.Count(this=distinct)], query)
@@ -340,8 +344,11 @@ class Renderer:
                     conditions.append(sql.known(sql.compare(sql.column(own), sign, ends)))
         both = list(map(sql.column, dict.fromkeys([*rows.unit, *by])))
         pairs = sql.select(both, rows.tree, sql.conjunction(*conditions))
-        pairs = pairs.group_by(*both, copy=False)
-        of_unit = exp.alias_(sql.window(exp.Count(this=exp.Star()), rows.unit, []), "j")
+        number = sql.number(1)  # of keys of a unit that is one row
+        if rows.unit:
+            pairs = pairs.group_by(*both, copy=False)
+            number = sql.window(exp.Count(this=exp.Star()), rows.unit, [])
+        of_unit = exp.alias_(number, "j")
         columns = [*map(sql.column, by), sql.column("j")]
         numbered = sql.select([*columns[:-1], of_unit], pairs)
         told = [  # drivers hand out timestamps differently, and all engines write the same text
