@@ -189,11 +189,10 @@ def _paths(made: Any) -> Iterator[list[_Step]]:
     OpenDP keeps them in ``__opendp_dict__``. Maps of this package read those of their parts.
     """
     record = getattr(made, "__opendp_dict__", None)
-    given = record.get("__kwargs__") if type(record) is dict else None
-    if not isinstance(given, dict):
+    if type(record) is not dict or not isinstance(record.get("__kwargs__"), dict):
         yield [_Step("", {}, made)]
         return
-    name = str(record["__function__"])
+    name, given = str(record["__function__"]), record["__kwargs__"]
     if name in _CHAINS:
         for first in _paths(given["transformation0"]):
             yield from (first + rest for rest in _paths(given[_CHAINS[name]]))
@@ -201,7 +200,7 @@ def _paths(made: Any) -> Iterator[list[_Step]]:
     parts = given.get("measurements", [])
     if not isinstance(parts, list | tuple):
         raise AdvisoryError(
-            "contrib/opendp/README.md",
+            "docs/advisories.rst",
             f"the parts of a composition are in {type(parts).__name__}, where known faults cannot "
             "be looked for; pass a list or a tuple",
         )
