@@ -96,7 +96,7 @@ class _Columns:
         return found
 
     def _of_sparse(self, data: Any) -> Integers:
-        _check_width(data.shape, len(self.low))
+        _check_numbers(data, len(self.low))
         table = data.tocsr(copy=True)
         table.sum_duplicates()
         empty = self.steps(np.zeros(len(self.low)))  # what a value that is not stored counts as
@@ -129,16 +129,17 @@ def _blocks(data: Data, width: int, rows: int) -> Iterator[NDArray[Any]]:
         yield from (table[at : at + rows] for at in range(0, len(table), rows))
         return
     if given and table.dtype.kind != "O":
-        _check_width(table.shape, width)
-        raise InvalidTypeError(f"the data must be an array of numbers, found {table.dtype}")
+        _check_numbers(table, width)
     for row in data:
         yield _as_numbers(row, width)[None]
 
 
-def _check_width(shape: tuple[int, ...], width: int) -> None:
-    if len(shape) != 2 or shape[1] != width:
+def _check_numbers(table: Any, width: int) -> None:
+    """Raise unless an array has numbers in so many columns; its type says nothing of a row."""
+    if table.ndim != 2 or table.shape[1] != width or table.dtype.kind not in _NUMBERS:
         raise InvalidTypeError(
-            f"the data must have a row for each person and {width} columns, found shape {shape}"
+            f"the data must be numbers in {width} columns, with a row for each person, found shape "
+            f"{table.shape} of {table.dtype}"
         )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from math import log, sqrt
+from math import expm1, log, log1p, sqrt
 from typing import Any
 
 import numpy as np
+import scipy
 from opendp.mod import Domain, Measure, Metric
 
 from ...arguments.checked import Probability
@@ -267,12 +268,15 @@ def _warn_if_worse(
 
 
 def _largest_sum(cells: int, queries: int, beta: float, *, laplace: bool) -> float:
-    """Bound all sums over so many draws of noise of scale 1, by Chernoff and the union bound."""
-    tail = log(2 * queries / beta)
+    """Bound all sums over so many draws of noise of scale 1, with probability 1 - β.
+
+    By Šidák's inequality for Gaussian noise; by Chernoff's and the union bound for Laplace noise.
+    """
     if not laplace:
-        return sqrt(2 * cells * tail)
+        return sqrt(cells) * -float(scipy.special.ndtri(-expm1(log1p(-beta) / queries) / 2))
     rates = np.arange(1, 1000) / 1000  # log E exp(t w) = -log(1 - t²)
-    return float(((tail - cells * np.log1p(-np.square(rates))) / rates).min())
+    tails = log(2 * queries / beta) - cells * np.log1p(-np.square(rates))
+    return float((tails / rates).min())
 
 
 def _with_plan(mechanism: Any, parameters: MultiplicativeWeightsPlan) -> ConcurrentMeasurement:

@@ -125,6 +125,12 @@ def test_data_are_not_changed():
     assert np.array_equal(array, before, equal_nan=True)
 
 
+def test_what_is_no_number_counts_as_zero():
+    nan = float("nan")
+    for data in (np.array([[nan, nan]]), [[nan, nan]], [["a", "b"]], [None], [[7]]):
+        assert quiet(data, 2, [(-8, 8), (2, 9)]).tolist() == [0, 2]
+
+
 def test_zeros_that_are_not_stored_are_clamped_too():
     table = sparse.csr_array(np.array([[0, 5], [9, 0]]))
     assert quiet(table, 2, [(2, 4), (-1, 8)]).tolist() == [2 + 4, 5]
@@ -301,7 +307,17 @@ def test_what_is_refused(given, error, words):
         oc.m.make_marginals(**{**usual, **given})
 
 
-@pytest.mark.parametrize("data", [np.zeros((3, 2)), np.zeros(3), sparse.csr_array((3, 2))])
-def test_arrays_of_another_width_are_refused(data):
+OTHERS = [
+    np.zeros((3, 2)),
+    np.zeros(3),
+    np.zeros((3, 3), dtype=complex),
+    np.array([["1", "0", "0"]]),
+    sparse.csr_array((3, 2)),
+    sparse.csr_array((3, 3), dtype=complex),
+]
+
+
+@pytest.mark.parametrize("data", OTHERS)
+def test_arrays_of_another_width_or_type_are_refused(data):
     with pytest.raises(dp.OpenDPException, match="3 columns"):
         quiet(data)
