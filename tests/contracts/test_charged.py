@@ -52,9 +52,9 @@ def count(epsilon=0.125):
 class Place:
     """A handle to launch on, what its root has spent, and whether it is inside a native one."""
 
-    def __init__(self, launch, spent, *, foreign_known=True, prepaid=False, measure=PURE):
+    def __init__(self, launch, spent, *, foreign_known=True, measure=PURE):
         self.launch, self.spent = launch, spent
-        self.foreign_known, self.prepaid, self.measure = foreign_known, prepaid, measure
+        self.foreign_known, self.measure = foreign_known, measure
 
 
 def odometer(opaque=False, measure=PURE):
