@@ -81,14 +81,14 @@ def _drawable(name: str, value: Argument) -> Any:
 Ax = Annotated[Axes, _drawable]
 
 
-def _axes(ax: Axes | None, size: tuple[float, float] = (6.0, 4.0)) -> Axes:
-    """Return the given axes, or those of a new figure of ``size``, in inches."""
+def _axes(ax: Axes | None) -> Axes:
+    """Return the given axes, or those of a new figure."""
     if ax is not None:
         return ax
     require_matplotlib()
     from matplotlib.figure import Figure
 
-    return Figure(figsize=size, layout="constrained").subplots()
+    return Figure(figsize=(6.0, 4.0), layout="constrained").subplots()
 
 
 def _from_array(values: Argument) -> Any:
