@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import time
 import tracemalloc
-from itertools import pairwise
 from math import sqrt
 from statistics import median
 
@@ -25,7 +24,7 @@ from _timing import parser, print_machine, print_table, report
 import opendp_concurrent as oc
 from opendp_concurrent.counters.digits import best_digits
 from opendp_concurrent.counters.factors.buffered import buffered
-from opendp_concurrent.counters.factors.factor_error import parameters, row_squares
+from opendp_concurrent.counters.factors.factor_error import errors
 from opendp_concurrent.native import opendp as _native
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -49,7 +48,7 @@ def gaussian_us(draws: int) -> float:
 
 
 def buffered_us(updates: int, **keywords: object) -> float:
-    """Microseconds for an update of a buffered counter, with its draws: the fastest block."""
+    """Microseconds for an update with Gaussian noise and its draw: the fastest block."""
     queryable = oc.m.make_counter(*SPACE, ZCDP, SCALE, **keywords)([])
     for _ in range(1024):  # the first draws come in small vectors
         queryable.update(1)
@@ -77,37 +76,49 @@ def rmse_at(
     return sqrt(float(np.mean(ratios)))
 
 
-def rows_of(factor: object, steps: list[int]) -> list[float]:
-    """Root of the sum of squares of rows of A C^-1: the error at some steps, in units of noise."""
-    sums = np.sqrt(row_squares(*parameters(factor.buffers), max(steps)))
-    return [float(sums[step - 1]) for step in steps]
+def best_of_the_square_root(steps: int) -> float:
+    """The error of the square root of the prefix sums, with normalised columns, by matrices."""
+    first = np.cumprod(np.concatenate([[1.0], 1 - 1 / (2 * np.arange(1, steps))]))
+    places = np.subtract.outer(np.arange(steps), np.arange(steps))
+    root = np.where(places >= 0, first[np.maximum(places, 0)], 0.0)
+    norms = np.linalg.norm(root, axis=0)
+    return float(np.linalg.norm(np.tri(steps) @ np.linalg.inv(root / norms)) / sqrt(steps))
 
 
-def over_square_root(quick: bool) -> tuple[list[list[object]], float, float]:
-    """For three T: errors by formula, and those of real answers at several steps."""
-    rows, formulas, measured = [], 0.0, []
-    runs = 3000
+def gaussian_rows(quick: bool) -> tuple[list[list[object]], float, float]:
+    """For three T: errors by formula, before with columns of any norm, and of real answers."""
+    rows = []
+    before = {10: 3.0584, 14: 3.9426, 20: 5.2663}
     for exponent in (10, 14, 20):
         horizon = 2**exponent - 1
-        ours, other = oc.m.counter_rmse(horizon), oc.m.square_root_rmse(horizon)
-        formulas = max(formulas, ours / other)
-        steps = [4, 16, 48] if quick else [16, 128, 1023]
-        found = rmse_at(steps, runs, ZCDP, rows_of(buffered(horizon), steps), horizon=horizon)
-        measured.append(found)
-        rows.append([horizon, ours, other, ours / other, found])
-    return rows, formulas, float(np.mean(measured))
+        ours = oc.m.counter_rmse(horizon)
+        rows.append([horizon, ours, before[exponent], ours / before[exponent]])
+    horizon, runs = (48, 3000) if quick else (512, 1000)
+    _, totals, _ = errors(buffered(horizon), horizon)
+    steps, formula = list(range(horizon - 31, horizon + 1)), np.sqrt(totals[-32:]).tolist()
+    measured = rmse_at(steps, runs, ZCDP, formula, horizon=horizon)
+    return rows, max(row[3] for row in rows), measured
 
 
-def over_doubling() -> tuple[list[list[object]], float]:
-    """Errors without a horizon, by formula, over those of the doubling tree."""
-    rows, worst = [], 0.0
-    for exponent in (14, 20):
-        ours, doubling = (
-            oc.m.counter_rmse(2**exponent, method, endless=True) for method in (None, "tree")
+def endless_pure() -> float:
+    """The largest error of the pure counter without a horizon over the computed ones."""
+    known = {10: 15.04, 14: 24.16, 20: 39.59}
+    return max(
+        oc.m.counter_rmse(2**exponent - 1, PURE, endless=True) / error
+        for exponent, error in known.items()
+    )
+
+
+def alarms() -> float:
+    """The largest map of an alarm over the largest loss of all outcomes, 1/s + c/s'."""
+    ratios = []
+    for hits in (1, 2):
+        query_scale = 3.0 * (2 * hits) ** (1 / 3)
+        alarm = oc.m.make_alarm(
+            *SPACE, PURE, scale=3.0, threshold=5, query_scale=query_scale, max_hits=hits
         )
-        worst = max(worst, ours / doubling)
-        rows.append([2**exponent, ours, doubling, ours / doubling])
-    return rows, worst
+        ratios.append(alarm.map(1) / (1 / 3.0 + hits / query_scale))
+    return max(ratios)
 
 
 def pure_rows(quick: bool) -> tuple[list[list[object]], float]:
@@ -115,14 +126,13 @@ def pure_rows(quick: bool) -> tuple[list[list[object]], float]:
     rows, ratios = [], []
     for exponent, known in ((10, 13.0575), (14, 20.7781), (20, 33.8738)):
         horizon = 2**exponent - 1
-        ours = oc.m.counter_rmse(horizon, output_measure=PURE)
-        tree = oc.m.counter_rmse(horizon, "tree", PURE) if exponent < 20 else float("nan")
+        ours = oc.m.counter_rmse(horizon, PURE)
         shape, random = best_digits(horizon), np.random.default_rng(exponent)
         steps = sorted(set(random.integers(1, horizon + 1, 12).tolist()))
         formula = [sqrt(2 * shape.nodes(step)) for step in steps]
         found = rmse_at(steps, 500 if quick else 2000, PURE, formula, horizon=horizon)
         ratios.append(found * ours / known)
-        rows.append([horizon, shape.base, shape.height, ours, known, tree, found])
+        rows.append([horizon, shape.base, shape.height, ours, known, found])
     return rows, float(np.mean(ratios))
 
 
@@ -171,20 +181,6 @@ def asked_us(updates: int, **keywords: object) -> float:
     return 1e6 * (time.perf_counter() - start) / updates
 
 
-def measured_rmse(horizon: int, method: str, scale: float, samples: int, seed: int) -> float:
-    """Root mean square of the noise at random steps, in units of ``scale``."""
-    counter = oc.m.make_counter(*SPACE, ZCDP, scale, horizon=horizon, method=method)
-    random = np.random.default_rng(seed)  # chooses the steps; the noise is OpenDP's
-    edges = np.linspace(1, horizon + 1, samples + 1)
-    squares = []
-    for low, high in pairwise(edges):
-        step = min(horizon, int(random.uniform(low, high)))
-        queryable = counter([])
-        queryable.update_all(np.zeros(step, dtype=np.int64))
-        squares.append(queryable(None) ** 2)
-    return sqrt(float(np.mean(squares))) / scale
-
-
 def state_bytes(steps: int, measure: object = PURE, horizon: int = 2**40, **keywords: str) -> int:
     """Memory of a counter after ``steps`` updates."""
     oc.m.make_counter(*SPACE, measure, SCALE, horizon=horizon, **keywords)([])(None)
@@ -203,70 +199,36 @@ def main() -> None:
     options = parser(__doc__).parse_args()
     print_machine()
     updates = 200_000 if options.quick else 1_000_000
-    samples = 2000 if options.quick else 10_000
     batched_seconds(10 * BATCH, horizon=10**6)
 
     rows, ratio = [], 0.0
     bare = draw_seconds(updates)
-    for name, keywords in (
-        ("tree", {"horizon": updates, "method": "tree"}),
-        ("smooth", {"horizon": updates, "method": "smooth"}),
-        ("doubling", {}),
-        ("digits", {"horizon": updates}),
-    ):
+    for name, keywords in (("without a horizon", {}), ("with one", {"horizon": updates})):
         batched = batched_seconds(updates, **keywords)
         single = single_us(min(updates, 100_000), **keywords)
         asked = asked_us(10_000, **keywords)
         rows.append([name, 1e6 * batched / updates, batched / bare, single, asked])
         ratio = max(ratio, batched / bare)
     print_table(
-        f"{updates:,} updates; one draw each: {1e6 * bare / updates:.2f} us",
+        f"{updates:,} updates with Laplace noise; one draw each: {1e6 * bare / updates:.2f} us",
         ["counter", "us batched", "over draws", "us single", "us with query"],
         rows,
     )
-    memory = [[steps, state_bytes(steps, method="tree")] for steps in (10_000, 100_000, updates)]
-    print_table("memory of the tree after", ["updates", "bytes"], memory)
+    memory = [[steps, state_bytes(steps)] for steps in (10_000, 100_000, updates)]
+    print_table("memory of signed digits after", ["updates", "bytes"], memory)
 
-    rows = []
-    measured: dict[str, float] = {}
-    for method in ("tree", "smooth"):
-        height, average = oc.m.counter_nodes(1000, method)
-        formula, found = sqrt(average), measured_rmse(1000, method, 1000.0, samples, seed=1)
-        measured[method] = found * sqrt(height)  # at rho = 1/2
-        rows.append([method, height, formula, found, found / formula, measured[method]])
+    gaussian, over_before, measured_over = gaussian_rows(options.quick)
     print_table(
-        "T = 1000: root mean square error, in node noise, and at rho = 1/2",
-        ["counter", "nodes of an item", "formula", "measured", "over formula", "error"],
-        rows,
+        "Gaussian noise at rho = 1/2",
+        ["T", "error", "columns of any norm", "over it"],
+        gaussian,
     )
-    rows = []
-    for horizon in (100, 1000, 10_000, 100_000) + (() if options.quick else (2**20 - 1,)):
-        errors = []
-        for method in ("tree", "smooth"):
-            height, average = oc.m.counter_nodes(horizon, method)
-            errors.append(sqrt(height * average))
-        best = oc.m.square_root_rmse(horizon)
-        rows.append([horizon, *errors, errors[1] / errors[0], best, errors[1] / best])
-    print_table(
-        "formulas at rho = 1/2",
-        ["T", "tree", "smooth", "smooth/tree", "square root", "smooth/square root"],
-        rows,
-    )
-    rows, formula, measured_over = over_square_root(options.quick)
-    print_table(
-        "buffered, at rho = 1/2",
-        ["T", "buffered", "square root", "over square root", "measured over formula"],
-        rows,
-    )
-    rows, unbounded = over_doubling()
-    print_table(
-        "without a horizon, at rho = 1/2", ["steps", "buffered", "doubling", "over doubling"], rows
-    )
-    rows, pure = pure_rows(options.quick)
+    over_best = oc.m.counter_rmse(1023) / best_of_the_square_root(1023)
+    pure_table, pure = pure_rows(options.quick)
     print_table(
         "signed digits, at epsilon = 1",
-        ["T", "k", "h", "error", "theory", "binary tree", "measured over formula"],
-        rows,
+        ["T", "k", "h", "error", "theory", "measured over formula"],
+        pure_table,
     )
     buffered_rows = []
     updates = 5_000 if options.quick else 50_000
@@ -275,47 +237,39 @@ def main() -> None:
         whole = buffered_us(updates, **keywords)
         buffered_rows.append([str(keywords.get("horizon")), whole, draw, whole - draw])
     print_table(
-        "buffered updates, one by one",
+        "updates with Gaussian noise, one by one",
         ["horizon", "us", "us of a draw", "us beside"],
         buffered_rows,
     )
     state = state_bytes(5_000 if options.quick else 50_000, ZCDP, 2**20)
-    print_table("memory of buffered, T = 2^20", ["bytes"], [[state]])
+    print_table("memory with Gaussian noise, T = 2^20", ["bytes"], [[state]])
 
-    tree, smooth = (
-        sqrt(height * average)
-        for height, average in (oc.m.counter_nodes(1000), oc.m.counter_nodes(1000, "smooth"))
-    )
     report(
         {
             "batched_over_draws": ratio,
-            "single_us_beyond_draw": max(
-                single_us(100_000, horizon=10**6, method="tree"),
-                single_us(100_000, horizon=10**6),
-                single_us(100_000, horizon=10**6, method="smooth"),
-            ),
-            "single_us_with_query": asked_us(10_000, horizon=10**6, method="tree"),
-            "tree_rmse_over_formula": measured["tree"] / tree,
-            "best_rmse_over_tree": measured["smooth"] / measured["tree"],
-            "buffered_over_square_root": formula,
-            "buffered_measured_over_formula": measured_over,
-            "unbounded_over_doubling": unbounded,
+            "single_us_beyond_draw": single_us(100_000, horizon=10**6),
+            "single_us_with_query": asked_us(10_000, horizon=10**6),
+            "gaussian_over_best": over_best,
+            "gaussian_over_before": over_before,
+            "gaussian_measured_over_formula": measured_over,
             "pure_over_formula": pure,
-            "buffered_single_us": max(row[-1] for row in buffered_rows),
-            "buffered_bytes": state,
+            "endless_pure_over_formula": endless_pure(),
+            "alarm_map_over_exact": alarms(),
+            "gaussian_single_us": max(row[-1] for row in buffered_rows),
+            "gaussian_bytes": state,
         },
         {
             "batched_over_draws": ("at most", 1.5),
             "single_us_beyond_draw": ("at most", 10.0),
             "single_us_with_query": ("at most", 100.0),
-            "tree_rmse_over_formula": ("within 3% of", 1.0),
-            "best_rmse_over_tree": ("within 3% of", smooth / tree),
-            "buffered_over_square_root": ("at most", 0.995),
-            "buffered_measured_over_formula": ("within 2% of", 1.0),
-            "unbounded_over_doubling": ("at most", 0.40),
+            "gaussian_over_best": ("at most", 1.001),
+            "gaussian_over_before": ("at most", 0.986),
+            "gaussian_measured_over_formula": ("within 2% of", 1.0),
             "pure_over_formula": ("within 2% of", 1.0),
-            "buffered_single_us": ("at most", 20.0),
-            "buffered_bytes": ("at most", 100 * 1024.0),
+            "endless_pure_over_formula": ("at most", 1.02),
+            "alarm_map_over_exact": ("at most", 1.0 + 1e-12),
+            "gaussian_single_us": ("at most", 20.0),
+            "gaussian_bytes": ("at most", 100 * 1024.0),
         },
         {},
         options,

@@ -1,106 +1,97 @@
-"""Search for the parameters of buffered counters, and print them as a Python table.
+"""Search for the buffers of counters with Gaussian noise, and write them to ``buffers.json``.
 
-    python benchmarks/design_buffers.py (horizons [MOST] | endless)
+    python benchmarks/design_buffers.py (horizons | windows) FIRST LAST
 
-The search is deterministic and takes minutes. It uses doubles. The counters do not rely on it:
-they compute the norm of whatever parameters they get, exactly and rounded up.
+FIRST and LAST are exponents of two. The search is deterministic and takes up to three minutes for
+an exponent. It uses doubles. The counters do not rely on it: they compute the norms of whatever
+parameters they get, exactly and rounded up.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from scipy.optimize import minimize
 
-from opendp_concurrent.counters.factors.buffers_table import BITS
-from opendp_concurrent.counters.factors.factor_error import mean_square, squared_norm
+from opendp_concurrent.counters.factors import buffered
+from opendp_concurrent.counters.factors.buffered import BITS, BufferedFactor
+from opendp_concurrent.counters.factors.factor_error import mean_error, window_variance
 
-MOST = int(sys.argv[2]) if len(sys.argv) > 2 else 40
+TABLE = Path(buffered.__file__).with_name("buffers.json")
+FEWER = 4  # significant bits of columns while searching: a fourth of the blocks
 
 
-def search(error: Callable, start):
-    """Return the parameters (-log δ, then log ω) with the smallest error near a start."""
+def as_integers(point: np.ndarray) -> tuple[tuple[int, int], ...]:
+    """Return the buffers of a point: -log δ, then log ω."""
+    rates, weights = np.exp(-point[: len(point) // 2]), np.exp(point[len(point) // 2 :])
+    pairs = zip(rates, weights, strict=True)
+    return tuple((round(float(rate) * 2**BITS), round(float(one) * 2**BITS)) for rate, one in pairs)
+
+
+def search(error: Callable, start: np.ndarray):
+    """Return the point with the smallest logarithm of an error near a start."""
     count = len(start) // 2
 
-    def guarded(point):
-        rates, omega = point[:count], np.exp(point[count:])
-        if not (np.all(rates > 0) and np.all(np.diff(rates) < -0.05)):
+    def guarded(point: np.ndarray) -> float:
+        if not (np.all(point[:count] > 0) and np.all(np.diff(point[:count]) < -0.05)):
             return 1e9
-        value = error(np.exp(-rates), omega)
-        return value if np.isfinite(value) else 1e9
+        with np.errstate(all="ignore"):
+            value = error(as_integers(point))
+        return float(np.log(value)) if np.isfinite(value) and value > 0 else 1e9
 
-    best = None
-    for _ in range(4):
-        point = start if best is None else best.x
-        found = minimize(guarded, point, method="BFGS")
-        if best is None or found.fun < best.fun - 1e-7:
-            best = found
-        most = 150 * len(start)
-        options = {"maxfev": most, "maxiter": most, "fatol": 1e-9, "xatol": 1e-5, "adaptive": True}
-        found = minimize(guarded, best.x, method="Nelder-Mead", options=options)
-        if found.fun > best.fun - 1e-6:
-            return best
-        best = found
-    return best
+    for _ in range(2):
+        found = minimize(guarded, start, method="BFGS", options={"gtol": 2e-6, "maxiter": 400})
+        start = found.x
+    return found
 
 
-def first(length, count):
+def first(steps: int, count: int) -> np.ndarray:
     """Return a first guess: rates in geometric progression."""
+    length = np.log(steps) * 0.95
     rates = np.linspace(1.0, 0.25, count) * length
     return np.concatenate([rates, -rates / 2 + np.log(0.2 * length / count)])
 
 
-def buffers(exponent: int) -> int:
-    """Return how many buffers a horizon of 2^exponent gets."""
-    return 1 + sum(exponent > one for one in (3, 6, 10, 14, 17, 24, 32))
+def count_of(exponent: int) -> int:
+    """Return how many buffers 2^exponent steps get."""
+    return 1 + sum(exponent > one for one in (3, 6, 9, 13, 16, 21, 28))
 
 
-def shown(key: object, found) -> str:
-    """Return a row of the table, on a grid of 2^-60."""
-    count = len(found.x) // 2
-    pairs = [
-        f"({round(np.exp(-rate) * 2**BITS)}, {round(np.exp(weight) * 2**BITS)})"
-        for rate, weight in zip(found.x[:count], found.x[count:], strict=True)
-    ]
-    return f"    {key}: (" + ", ".join(pairs) + ",),"
+def main() -> None:
+    """Search, print the errors, write the table."""
+    kind, low, high = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    table = json.loads(TABLE.read_text())
+    buffered.FINE = FEWER
+    for exponent in range(low, high + 1):
+        steps, count = 2**exponent, count_of(exponent)
+
+        def error(found: tuple[tuple[int, int], ...], steps: int = steps) -> float:
+            if kind == "windows":
+                return window_variance(BufferedFactor(found, 2**50, cut=False), steps) ** 0.5
+            return mean_error(BufferedFactor(found, steps, cut=True), steps)
+
+        start = first(steps, count)
+        known = np.array(table[kind].get(str(exponent), ()), dtype=float) * 2.0**-BITS
+        if len(known) == count:
+            start = np.concatenate([-np.log(known[:, 0]), np.log(known[:, 1])])
+        best = search(error, start)
+        table[kind][str(exponent)] = as_integers(best.x)
+        print(kind, exponent, count, np.exp(best.fun), flush=True)
+    rows = ",\n".join(
+        f'"{name}": ' + (json.dumps(one) if name == "endless" else listed(one))
+        for name, one in table.items()
+    )
+    TABLE.write_text("{\n" + rows + "\n}\n")
 
 
-def horizons() -> None:
-    """Search for each power of two."""
-    before = None
-    for exponent in range(1, MOST + 1):
-        horizon, count = 2**exponent, buffers(exponent)
-        start = first(np.log(horizon) * 0.95, count)
-        if before is not None and len(before.x) == 2 * count:
-            start = before.x.copy()
-            start[:count] *= exponent / (exponent - 1)
-            start[count:] -= np.log(exponent / (exponent - 1)) * start[:count] / 2
-
-        def error(delta, omega, horizon=horizon):
-            return np.log(squared_norm(delta, omega, horizon) * mean_square(delta, omega, horizon))
-
-        before = search(error, start)
-        print(shown(exponent, before), f" # {np.exp(before.fun / 2):.6f}", flush=True)
-
-
-def endless() -> None:
-    """Search for the smallest mean logarithm of the errors at several horizons."""
-    steps = [2.0**exponent for exponent in (6, 10, 14, 20, 30, 40)]
-
-    def error(delta, omega):
-        means = [np.log(mean_square(delta, omega, one)) for one in steps]
-        return np.log(squared_norm(delta, omega)) + np.mean(means)
-
-    count = 8
-    found = search(error, first(np.log(2.0**42), count))
-    delta, omega = np.exp(-found.x[:count]), np.exp(found.x[count:])
-    norm = squared_norm(delta, omega)
-    print(shown("None", found))
-    for exponent in (4, 10, 14, 20, 30, 40, 50):
-        print("   #", exponent, np.sqrt(norm * mean_square(delta, omega, 2.0**exponent)))
+def listed(found: dict[str, object]) -> str:
+    """Return the text of a table, a row in each line."""
+    return "{\n" + ",\n".join(f'"{one}": {json.dumps(row)}' for one, row in found.items()) + "\n}"
 
 
 if __name__ == "__main__":
-    {"horizons": horizons, "endless": endless}[sys.argv[1]]()
+    main()

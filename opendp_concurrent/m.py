@@ -2,9 +2,7 @@
 
 from .continual.mechanism import make_continual as make_continual
 from .continual.mechanism import then_continual as then_continual
-from .counters.accuracy import counter_nodes as counter_nodes
 from .counters.accuracy import counter_rmse as counter_rmse
-from .counters.accuracy import square_root_rmse as square_root_rmse
 from .counters.accuracy import window_rmse as window_rmse
 from .counters.alarm import make_alarm as make_alarm
 from .counters.alarm import then_alarm as then_alarm

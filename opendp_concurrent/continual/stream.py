@@ -11,17 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from opendp.mod import Domain, Metric
 
 from ..arguments import checks
-from ..arguments.checked import checked
 from ..arguments.checks import shown
 from ..arguments.provenance import recorded
 from ..errors import InvalidTypeError, InvalidValueError
-from ..exact.participations import Participations
 from ..failures import pass_interrupt
 from ..native import opendp as _native
 from ..queryables.session import validate_d_in
@@ -32,7 +30,6 @@ LARGEST_ITEM = 2**31
 SHOWN = 80  # letters of names of categories
 INTEGERS = (int, np.integer, np.bool_)
 NUMPYS = (np.number, np.bool_, np.str_, np.bytes_)
-Contributed = Annotated[int, checks.at_most(2**62, "no stream has more steps")]
 
 
 @dataclass(frozen=True)
@@ -283,69 +280,24 @@ def event_change() -> Metric:
 
 
 @recorded
-@checked
-def user_presence(participations: Contributed | None = None, separation: Contributed = 1) -> Metric:
+def user_presence() -> Metric:
     """Return the distance of streams by users: user-level privacy.
 
     The distance is the number of users all of whose items are in one stream, and replaced by None
-    in the other.
-
-    Without arguments, it is for streams of pairs of a user and an item, with any number of items
-    for each user. With ``participations``, it is for streams of items. Each of the users has at
-    most so many items, and any two of them are at least ``separation`` steps apart. Streams of this
-    kind come from :func:`.make_bounded_contributions`; otherwise you promise it.
+    in the other. It is for streams of pairs of a user and an item, with any number of items for
+    each user; :func:`.make_bounded_contributions` leads from it to events.
 
     Required features: `honest-but-curious`
 
-    :param participations: largest number of items per user; unlimited if left out
-    :param separation: least number of steps from one item of a user to the next
     :return: a metric on streams, whose distances are numbers of users
-    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
     >>> dp.enable_features("honest-but-curious")
     >>> oc.user_presence()
     UserPresence
-    >>> oc.user_presence(participations=4, separation=7)
-    UserPresence(participations=4, separation=7)
     """
-    if participations is None:
-        if separation != 1:
-            raise InvalidValueError(
-                f"separation ({separation}) needs participations: pass both, or neither"
-            )
-        return _native.user_distance("UserPresence")
-    name = f"UserPresence(participations={participations}, separation={separation})"
-    return _native.user_distance(name, Participations(participations, separation))
-
-
-def unit_of(input_metric: Metric) -> Participations | None:
-    """Return the participations of a metric that has them; None for any other."""
-    unit = _native.descriptor(input_metric)
-    if isinstance(unit, Participations) and input_metric == user_presence(unit.most, unit.apart):
-        return unit
-    return None
-
-
-def with_participations(
-    input_metric: Metric, participations: int | None, separation: int
-) -> Metric:
-    """Return the metric, with the participations that are given besides it."""
-    if participations is None and separation == 1:
-        return input_metric
-    asked = user_presence(participations, separation)
-    if input_metric not in (user_presence(), asked):
-        raise InvalidValueError(
-            f"participations ({participations}) and separation ({separation}) need input_metric "
-            f"to be oc.user_presence() or {asked}, found {input_metric}"
-        )
-    return asked
-
-
-def changes_of(input_metric: Metric) -> bool:
-    """Return whether events may change, for metrics by events or by participations; or raise."""
-    return unit_of(input_metric) is None and require_events(input_metric)
+    return _native.user_distance("UserPresence")
 
 
 def require_events(input_metric: Metric) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
@@ -11,6 +11,7 @@ import numpy as np
 from opendp.mod import Domain, Measurement, Metric, Odometer, Transformation
 
 from ..accounts.lifecycle import Lifecycle, innermost_running
+from ..arguments.checks import at_most
 from ..arguments.checks import function as callable_
 from ..arguments.provenance import Unrecorded, recorded
 from ..combinators.constructor import constructor
@@ -43,11 +44,11 @@ from .concurrent import FedStreamQueryable, StreamQueryable, launching_handle
 from .mechanism import Checked, hand_out
 from .stream import (
     INVALID,
-    Contributed,
-    changes_of,
+    Items,
     event_presence,
     integers_of,
     items_of,
+    require_events,
     user_presence,
     valid_item,
 )
@@ -148,15 +149,6 @@ def _remember(of: PerItem, record: Any) -> None:
         require(record is None)
 
 
-def _clocks(of: PerItem) -> Iterator[Contributions]:
-    """Yield the rules that must know the step of an item."""
-    if isinstance(of, _Both):
-        for one in of.parts:
-            yield from _clocks(one)
-    elif isinstance(of, Contributions) and of.apart is not None:
-        yield of
-
-
 def _after(first: Callable[[], PerItem], second: Callable[[], PerItem]) -> Callable[[], PerItem]:
     return lambda: _Both(first(), second())
 
@@ -212,36 +204,22 @@ def chain_stream(measurement: Measurement, transformation: Transformation) -> Co
 class _Transformed:
     """State machine of a chain: a transformation before a continual mechanism."""
 
-    __slots__ = ("_ask", "_behind", "_clocks", "_of")
+    __slots__ = ("_ask", "_behind", "_of")
 
     def __init__(self, of: PerItem, behind: Stream, inner: Any) -> None:
         self._of, self._behind, self._ask = of, behind, query_side(inner)
-        self._clocks = tuple(_clocks(of))
 
     def room(self, steps: int) -> None:
         """Refuse steps before the transformation's state counts items that are then refused."""
         self._behind.receive(Room(steps))
 
     def update(self, item: Item) -> None:
-        (found,) = self._each([item])
-        self._behind.receive(Update(found))
-        self._advance(1)
+        self._behind.receive(Update(None if item is None else self._of(item)))
 
     def update_all(self, items: ItemSequence) -> None:
         plain = items.tolist() if isinstance(items, np.ndarray) else items
-        self._behind.receive(Updates(list(self._each(plain))))
-        self._advance(len(plain))
-
-    def _each(self, items: Sequence[Any]) -> Iterator[Any]:
-        for place, item in enumerate(items):
-            for clock in self._clocks:
-                clock.now = clock.steps + place
-            yield None if item is None else self._of(item)
-
-    def _advance(self, steps: int) -> None:
-        """Count the steps that were taken, and not those that were refused."""
-        for clock in self._clocks:
-            clock.steps += steps
+        found = [None if item is None else self._of(item) for item in plain]
+        self._behind.receive(Updates(found))
 
     def ask(self, query: Query) -> Answer:
         return self._ask(query)
@@ -334,7 +312,7 @@ def make_stream_map(
     """
     items_of(input_domain)
     items = items_of(output_domain, "output_domain")
-    changes_of(input_metric)
+    require_events(input_metric)
     of = _promised(function, items)
     return _make(input_domain, input_metric, output_domain, input_metric, lambda: of, "stream_map")
 
@@ -364,7 +342,7 @@ def make_stream_filter(
     1.0
     """
     items_of(input_domain)
-    changes_of(input_metric)
+    require_events(input_metric)
 
     def of(item: Item) -> Any:
         try:
@@ -399,7 +377,7 @@ def make_stream_clamp(
     >>> (clamp >> oc.m.then_counter(dp.max_divergence(), scale=8.0)).map(1)
     0.5
     """
-    changes_of(input_metric)
+    require_events(input_metric)
     integers_of(input_domain)
     bounds = integers_of(output_domain, "output_domain")
     low, high = bounds.lower, bounds.upper
@@ -414,21 +392,13 @@ def make_stream_clamp(
 
 
 class Contributions:
-    """Keep the first items of each user, or the first that are far enough apart.
+    """Keep the first items of each user."""
 
-    Whether an item is kept follows from the steps of the earlier items of its user.
+    __slots__ = ("_items", "_limit", "_seen")
 
-    :ivar apart: least number of steps from an item that is kept to the next; None for any
-    :ivar steps: number of steps so far
-    :ivar now: number of steps before the item
-    """
-
-    __slots__ = ("_items", "_limit", "_seen", "apart", "now", "steps")
-
-    def __init__(self, limit: int, items: ItemSequence, apart: int | None = None) -> None:
-        self._limit, self._items, self.apart = limit, items, apart
-        self._seen: dict[Any, tuple[int, int]] = {}  # the number of items, and the last one's step
-        self.steps = self.now = 0
+    def __init__(self, limit: int, items: Items) -> None:
+        self._limit, self._items = limit, items
+        self._seen: dict[Any, int] = {}  # the number of items
 
     def __call__(self, pair: Any) -> Answer:
         """Return the item of a pair if it is kept, or None."""
@@ -436,54 +406,37 @@ class Contributions:
             user, item = pair
             if user != user:
                 return None
-            count, last = self._seen.get(user, (0, -1))
-            soon = self.apart is not None and count > 0 and self.now - last < self.apart
-            if count < self._limit and not soon:
-                self._seen[user] = count + 1, self.now
+            count = self._seen.get(user, 0)
+            if count < self._limit:
+                self._seen[user] = count + 1
         except BaseException as error:  # it would reveal this item; so it counts for no user
             pass_interrupt(error)
             return None
-        if count >= self._limit or soon:
-            LOGGER.info(
-                "an item was dropped: its user has %d items already, or one too few steps before",
-                self._limit,
-            )
+        if count >= self._limit:
+            LOGGER.info("an item was dropped: its user has %d items already", self._limit)
             return None
         found = valid_item(self._items, item)
         return None if found is INVALID else found
 
     def to_record(self) -> Json:
-        """Return the users seen, and the number of items of each; their steps, if they matter."""
-        seen = [
-            [to_json(user), count] if self.apart is None else [to_json(user), count, last]
-            for user, (count, last) in self._seen.items()
-        ]
-        record = {"limit": self._limit, "seen": seen}
-        return record if self.apart is None else {**record, "steps": self.steps}
+        """Return the users seen, and the number of items of each."""
+        seen = [[to_json(user), count] for user, count in self._seen.items()]
+        return {"limit": self._limit, "seen": seen}
 
     def restore(self, record: Json) -> None:
         """Restore the state from a record."""
-        if self.apart is None:
-            limit, seen = fields(record, "limit", "seen")
-            found = [(user, count, 0) for user, count in rows(seen)]
-        else:
-            limit, seen, steps = fields(record, "limit", "seen", "steps")
-            found, self.steps = rows(seen), whole(steps)
+        limit, seen = fields(record, "limit", "seen")
         whole(limit, self._limit, self._limit)
-        self._seen = {
-            from_json(user): (whole(count, 1, limit), whole(last)) for user, count, last in found
-        }
-        require(len(self._seen) == len(seen))
+        self._seen = {from_json(user): whole(count, 1, limit) for user, count in rows(seen)}
         require(canonical(self.to_record()) == canonical(record))  # each user as it is written
 
 
-@constructor
+@constructor(max_contributions=at_most(2**62, "no stream has more steps"))
 def make_bounded_contributions(
     input_domain: Domain,
     input_metric: Metric,
     output_domain: Domain,
-    max_contributions: Contributed,
-    separation: Contributed | None = None,
+    max_contributions: int,
 ) -> StreamTransformation:
     """Keep the first items of each user: from user-level to event-level privacy.
 
@@ -494,11 +447,6 @@ def make_bounded_contributions(
     factor, from ``user_presence()`` to ``event_presence()``. Memory grows with the number of users.
     A checkpoint saves the users if they are numbers, strings, bytes, None, or tuples of these.
 
-    With a ``separation``, an item is also dropped if it is fewer steps after the last one that was
-    kept of its user. Distances remain numbers of users, for which a counter under zCDP has less
-    noise: its metric is ``user_presence(max_contributions, separation)``. Under pure DP a
-    separation gains nothing.
-
     Each drop is logged to ``opendp_concurrent.continual``, without the item. Only the owner of the
     data may see this log.
 
@@ -508,7 +456,6 @@ def make_bounded_contributions(
     :param input_metric: ``oc.user_presence()``
     :param output_domain: the stream of the second elements of the pairs
     :param max_contributions: largest number of items kept per user, at least 1
-    :param separation: least number of steps from one item that is kept to the user's next
     :return: a transformation of streams
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -520,14 +467,6 @@ def make_bounded_contributions(
     >>> counter = bounded >> oc.m.then_counter(dp.max_divergence(), scale=30.0)
     >>> counter.map(1)
     0.1
-
-    A user counts at most once a week, in a year of daily steps:
-
-    >>> weekly = oc.t.make_bounded_contributions(*space, oc.integer_stream(0, 1), 52, separation=7)
-    >>> zcdp = dp.zero_concentrated_divergence()
-    >>> counter = weekly >> oc.m.then_counter(zcdp, scale=50.0, horizon=365)
-    >>> round(counter.map(1), 3)
-    0.032
     """
     items_of(input_domain)
     items = items_of(output_domain, "output_domain")
@@ -537,16 +476,15 @@ def make_bounded_contributions(
     def stability_map(d_in: Distance) -> Any:
         if not isinstance(d_in, int) or isinstance(d_in, bool) or d_in < 0:
             raise InvalidValueError(f"d_in ({d_in!r}) must be a whole number of users")
-        return d_in * (max_contributions if separation is None else 1)
+        return d_in * max_contributions
 
-    apart = "" if separation is None else f", {separation}"
     return _make(
         input_domain,
         input_metric,
         output_domain,
-        event_presence() if separation is None else user_presence(max_contributions, separation),
-        lambda: Contributions(max_contributions, items, separation),
-        f"bounded_contributions[{max_contributions}{apart}]",
+        event_presence(),
+        lambda: Contributions(max_contributions, items),
+        f"bounded_contributions[{max_contributions}]",
         stability_map,
     )
 

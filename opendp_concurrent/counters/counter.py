@@ -8,15 +8,14 @@ import numpy as np
 from opendp.mod import Domain, Measure, Metric
 
 from ..arguments.checked import Count, Finite
-from ..arguments.checks import one_of, optional
 from ..combinators.constructor import constructor
-from ..continual.stream import Contributed, changes_of, integers_of, unit_of, with_participations
+from ..continual.stream import integers_of, require_events
 from ..errors import InvalidTypeError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.saved import require, restore_exactly
 from ..types import Argument, Item, ItemSequence, Json, Query
-from .methods import METHODS, check_scale, plan
+from .methods import check_scale, plan
 from .prefix import Prefix
 
 
@@ -49,7 +48,7 @@ class _Counter:
         require(self._prefix.shapes <= {()})
 
     @property
-    def steps(self) -> int | None:
+    def steps(self) -> int:
         return self._prefix.steps
 
 
@@ -60,7 +59,7 @@ def whole_numbers(items: Argument) -> Any:
     return np.array([item or 0 for item in items], dtype=np.int64)
 
 
-@constructor(method=optional(one_of(*METHODS)))
+@constructor
 def make_counter(
     input_domain: Domain,
     input_metric: Metric,
@@ -68,49 +67,22 @@ def make_counter(
     scale: Finite,
     *,
     horizon: Count | None = None,
-    method: str | None = None,
-    participations: Contributed | None = None,
-    separation: Contributed = 1,
 ) -> ConcurrentMeasurement:
     """Make a measurement that returns the noisy count, or sum, of all items so far, at any time.
 
     The measurement spawns a :class:`.ContinualQueryable`. ``update(item)`` or ``update_all(items)``
     adds items. ``read()``, or the query None, returns the noisy sum so far, which stays the same
-    until the next update. :func:`.counter_rmse` computes the error of each method.
+    until the next update. :func:`.counter_rmse` computes the error.
 
-    OpenDP draws the noise. Under pure and (ε, δ)-DP it is Laplace noise:
+    OpenDP draws the noise. Under pure and (ε, δ)-DP it is Laplace noise, in a tree of odd degree k
+    with signed digits [APT24], with the best k for T. An item is in h nodes, where (k^h - 1)/2 >=
+    T, and a node has noise of ``scale``. Without a horizon there is one tree per epoch, each about
+    four times as long as the one before. Then the loss of an item is that of one release with noise
+    of ``scale``, and a node of a tree of h levels has noise of h times the scale.
 
-    * ``method="digits"``, the default: a tree of odd degree k with signed digits [APT24], with the
-      best k for T. An item is in h nodes, where (k^h - 1)/2 >= T. Without a horizon: one tree per
-      epoch, each about four times as long as the one before. The total loss is that of one release
-      with noise of ``scale``, and a node of a tree of h levels has noise of h times the scale.
-
-    Under zCDP, tCDP, Rényi and Gaussian DP it is discrete Gaussian noise, on a fine grid:
-
-    * ``method="buffered"``, the default: a factorisation with a rational generating function
-      [DMPST24], with O(log T) state. One release for each step has noise of ``scale``. With or
-      without a horizon the sum of squares of an event's moves is bounded, by about 3 to 6.
-    * ``method="banded"``: a power of the prefix sums with few bands, whose items are kept. The
-      default with ``participations``, where its error is smaller.
-    * ``method="square_root"``: the square root of the prefix sums [FHU23], with O(T) state. To
-      compare; ``"buffered"`` has a smaller error.
-
-    Two methods have Laplace or Gaussian noise, with noise of ``scale`` for each node:
-
-    * ``method="tree"``: the binary tree [CSS11], [DNPR10]. With a horizon of T steps, an item is in
-      at most h = floor(log2 T) + 1 nodes. The sum of t items has one node's noise per set bit of t.
-      Without a horizon: one tree per epoch, each twice as long as the one before. The total loss is
-      that of one release with noise of ``scale``.
-    * ``method="smooth"``: the smooth binary mechanism [AP23], on leaves with half of their b bits
-      set. An item is in at most b/2 nodes. A sum has at most b/2 nodes; empty ones get no noise.
-
-    Trees draw the noise of a node at its first use. Factorisations draw noise at every step.
-
-    With ``participations`` and ``separation``, distances are numbers of users. Each user has at
-    most k items, at least b steps apart. Under zCDP, tCDP, Rényi and Gaussian DP this costs less
-    than k times one item [KL24], [CGMMRTX23], also if users react to answers. With Laplace noise
-    and for trees it costs k times one item, whatever the separation.
-    :func:`.make_bounded_contributions` enforces both numbers.
+    Under zCDP, tCDP, Rényi and Gaussian DP it is discrete Gaussian noise, in a factorisation with
+    O(log T) state [DMPST24], whose columns are normalised. The loss of an item is that of one
+    release with noise of ``scale``, with or without a horizon. Noise is drawn at every step.
 
     Guarantee: the map is a bound against a strongly adaptive adversary [HSV25, Definition 3.3].
     An added or removed event moves a sum by at most the largest item. A changed event moves it by
@@ -119,14 +91,11 @@ def make_counter(
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: ``oc.integer_stream(lower, upper)``
-    :param input_metric: ``oc.event_presence()``, ``oc.event_change()``, or ``oc.user_presence()``
-        with participations
+    :param input_metric: ``oc.event_presence()`` or ``oc.event_change()``; for users, chain with
+        :func:`.make_bounded_contributions`
     :param output_measure: how privacy is measured
-    :param scale: scale of the noise of one node, or of one release of a factorisation
+    :param scale: scale of the noise, as above
     :param horizon: largest number of steps; unlimited if left out
-    :param method: one of the names above; the default for the noise if left out
-    :param participations: k, the largest number of items per user; then distances are users
-    :param separation: b, the least number of steps from one item of a user to the next
     :return: a measurement on the empty stream
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: for other measures; build for zCDP, and cast
@@ -144,12 +113,11 @@ def make_counter(
     True
     """
     items = integers_of(input_domain)
-    input_metric = with_participations(input_metric, participations, separation)
-    shift = items.spread if changes_of(input_metric) else items.largest
-    largest, unit = max(items.spread, 1), unit_of(input_metric)
+    shift = items.spread if require_events(input_metric) else items.largest
+    largest = max(items.spread, 1)
     scale = check_scale(scale, largest, horizon=horizon)
-    made = plan(method, horizon, scale, output_measure, shift=shift, largest=largest, unit=unit)
-    name = f"Counter[scale={scale}, horizon={horizon}, {made.method}]"
+    made = plan(horizon, scale, output_measure, shift=shift, largest=largest)
+    name = f"Counter[scale={scale}, horizon={horizon}]"
     return made.measurement((input_domain, input_metric), output_measure, _Counter, scale, name)
 
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from ..queryables.saved import MOST, fields, require, rows, whole
 from ..types import Item, ItemSequence, Json, Loss
-from .dyadic import plain, unplain
 from .node_noise import LARGEST_SUM, NodeNoise
+from .prefix import plain, unplain
 
 MOST_HEIGHT = 64
 Integers = NDArray[np.int64]

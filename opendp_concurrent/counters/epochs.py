@@ -22,8 +22,8 @@ import numpy as np
 from ..queryables.saved import fields, require, whole
 from ..types import Item, ItemSequence, Loss
 from .digits import Digits, DigitsPrefix
-from .dyadic import plain, unplain
 from .node_noise import NodeNoise
+from .prefix import plain, unplain
 
 FIRST, GROWTH = 13, 4  # length of the first epoch, and how much longer the next is, about
 NEAR = Fraction(6, 10), Fraction(17, 10)  # of that length

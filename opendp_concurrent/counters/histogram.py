@@ -10,22 +10,18 @@ from opendp.mod import Domain, Measure, Metric
 
 from ..arguments import checks
 from ..arguments.checked import Count, Finite
-from ..arguments.checks import one_of, optional
 from ..combinators.constructor import constructor
 from ..continual.stream import (
     Categories,
-    Contributed,
-    changes_of,
     items_of,
-    unit_of,
-    with_participations,
+    require_events,
 )
 from ..errors import InvalidTypeError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.saved import require, restore_exactly
 from ..types import Answer, Item, ItemSequence, Json, Query
-from .methods import METHODS, check_scale, plan
+from .methods import check_scale, plan
 from .prefix import Prefix
 
 
@@ -68,7 +64,7 @@ class _Histogram:
         require(self._prefix.shapes <= {(), (self._categories.count,)})
 
     @property
-    def steps(self) -> int | None:
+    def steps(self) -> int:
         return self._prefix.steps
 
     def _top(self, query: Query) -> int | None:
@@ -82,7 +78,7 @@ class _Histogram:
         )
 
 
-@constructor(method=optional(one_of(*METHODS)))
+@constructor
 def make_histogram_counter(
     input_domain: Domain,
     input_metric: Metric,
@@ -90,9 +86,6 @@ def make_histogram_counter(
     scale: Finite,
     *,
     horizon: Count | None = None,
-    method: str | None = None,
-    participations: Contributed | None = None,
-    separation: Contributed = 1,
 ) -> ConcurrentMeasurement:
     """Make a measurement that returns the noisy count of each category so far, at any time.
 
@@ -102,20 +95,16 @@ def make_histogram_counter(
     ``queryable(("top", k))`` returns the k largest counts with their categories, which is
     postprocessing. Negative counts are not corrected.
 
-    The default methods are those of :func:`.make_counter`. ``"buffered"`` draws noise for each
-    category at each step. With thousands of categories, ``method="tree"`` is faster: it draws noise
-    only when a query needs it.
+    Under pure and (ε, δ)-DP, noise is drawn when a query needs it. Under the other measures it is
+    drawn for each category at each step.
 
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: ``oc.category_stream(categories)``, of a number or of names
     :param input_metric: as in :func:`.make_counter`
     :param output_measure: how privacy is measured
-    :param scale: scale of the noise of one node, or of one release of a factorisation
+    :param scale: scale of the noise, as in :func:`.make_counter`
     :param horizon: largest number of steps; unlimited if left out
-    :param method: as in :func:`.make_counter`
-    :param participations: as in :func:`.make_counter`
-    :param separation: as in :func:`.make_counter`
     :return: a measurement on the empty stream
     :raises InvalidTypeError, InvalidValueError: naming the argument
     :raises UnsupportedMeasureError: as :func:`.make_counter`
@@ -126,7 +115,7 @@ def make_histogram_counter(
     >>> zcdp = dp.zero_concentrated_divergence()
     >>> histogram = oc.m.make_histogram_counter(*space, zcdp, scale=10.0, horizon=1023)
     >>> round(histogram.map(1), 6)
-    0.015235
+    0.005
     >>> queryable = histogram([])
     >>> queryable.update_all(["blue"] * 900 + ["red"] * 100)
     >>> len(queryable.read())
@@ -140,16 +129,15 @@ def make_histogram_counter(
             f"input_domain ({input_domain}) must be oc.category_stream(categories); "
             "map the stream to categories first"
         )
-    input_metric = with_participations(input_metric, participations, separation)
-    parts, unit = 2 if changes_of(input_metric) else 1, unit_of(input_metric)
+    parts = 2 if require_events(input_metric) else 1
     scale = check_scale(scale, 1, horizon=horizon)
-    made = plan(method, horizon, scale, output_measure, shift=1, largest=1, unit=unit)
+    made = plan(horizon, scale, output_measure, shift=1, largest=1)
     return made.measurement(
         (input_domain, input_metric),
         output_measure,
         lambda prefix: _Histogram(prefix, items),
         scale,
-        f"HistogramCounter[scale={scale}, horizon={horizon}, {made.method}]",
+        f"HistogramCounter[scale={scale}, horizon={horizon}]",
         moved=parts,
         sums=items.count,
     )

@@ -20,23 +20,19 @@ E exp(t X) = (cosh(1/s) - 1)/(cosh(1/s) - cosh(t)), since (cosh(x) - 1)/x² incr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from math import comb, inf, log, nextafter, sqrt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf, log, nextafter, sqrt
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ..measurements.noise_accuracy import UP
 from ..queryables.accuracy import Accuracy
 from .digits import Digits
 from .epochs import epochs
 from .factors.buffered import BufferedFactor
-from .factors.factor_error import parameters, prefix_square, window_square
-from .factors.power import PowerFactor
-from .factors.power_error import row_square
-from .factors.power_error import window_square as power_window
+from .factors.factor_error import errors, window_variance
 
 Numbers = NDArray[np.float64]
 HALVINGS = 45
@@ -138,66 +134,19 @@ def _equal(count: int, bound: float) -> float:
 
 
 def accuracy_of_steps(
-    spread: SpreadOf | None, laplace: bool, scale: float, horizon: int | None, parts: int = 1
-) -> Accuracy | None:
-    """Return the accuracy of a counter at its first steps; None if no bound is known.
+    spread: SpreadOf, laplace: bool, scale: float, horizon: int | None, parts: int = 1
+) -> Accuracy:
+    """Return the accuracy of a counter at its first steps.
 
     :param horizon: largest number of steps
     :param parts: sums at each step
     """
-    if spread is None:
-        return None
 
     def error(beta: float, answers: int) -> float:
         found = spread(answers if horizon is None else min(answers, horizon))
         return found.largest(laplace, beta / parts) + found.offset
 
     return Accuracy("Laplace" if laplace else "Gaussian", scale, error)
-
-
-def of_nodes(scale: float, most: int) -> SpreadOf:
-    """Return the spread of sums of at most so many nodes."""
-    return lambda answers: Spread.of([scale], {(most,): answers})
-
-
-def of_tree(scale: float) -> SpreadOf:
-    """Return the spread of a binary tree, with a node for each set bit of the step."""
-    return lambda answers: Spread.of([scale], {(n,): many for n, many in _bits(answers) if n})
-
-
-def _bits(last: int) -> Iterator[tuple[int, int]]:
-    """Yield the numbers of set bits, and how many of 0, 1, ..., ``last`` have as many."""
-    counts, ones = dict.fromkeys(range((last + 1).bit_length() + 1), 0), 0
-    for bit in reversed(range((last + 1).bit_length())):
-        if last + 1 >> bit & 1:
-            for more in range(bit + 1):
-                counts[ones + more] += comb(bit, more)
-            ones += 1
-    return ((number, many) for number, many in counts.items() if many)
-
-
-def of_doubling(scale: float, laplace: bool) -> SpreadOf:
-    """Return the spread of epochs: of the totals before, and of nodes of the open one.
-
-    See :class:`.DoublingPrefix`.
-    """
-
-    def spread(answers: int) -> Spread:
-        last = (answers + 1).bit_length() - 1  # epochs that are over
-        epochs = range(last + 1)
-        widened = [2.0 * max(j, 1) if laplace else sqrt(2.0 * max(j, 1)) for j in epochs]
-        kinds: Kinds = {}
-        for epoch in epochs:
-            inside = min(2**epoch, answers + 2 - 2**epoch) - 1  # at the last step: the total
-            for nodes, many in _bits(inside):
-                kind = [0.0] * len(widened)
-                kind[1] += epoch  # totals have the size of nodes of this epoch
-                kind[epoch] += nodes
-                kinds[tuple(kind)] = kinds.get(tuple(kind), 0.0) + many
-        kinds.pop((0.0,) * len(widened), None)
-        return Spread.of([one * scale * UP for one in widened], kinds)
-
-    return spread
 
 
 def of_digits(scale: float, digits: Digits) -> SpreadOf:
@@ -246,55 +195,25 @@ def of_window_digits(scale: float, digits: Digits, window: int) -> SpreadOf:
     return spread
 
 
-def of_window_trees(scale: float, window: int) -> SpreadOf:
-    """Return the spread of a window by two trees."""
-
-    def spread(answers: int) -> Spread:
-        if window > EACH_PLACE:
-            return Spread.of([scale], {(2 * window.bit_length(),): answers})
-        places = np.arange(1, min(answers, window) + 1)
-        left = window - places if answers > window else np.zeros_like(places)
-        bits = sum((places >> bit & 1) + (left >> bit & 1) for bit in range(window.bit_length()))
-        nodes, many = np.unique(bits, return_counts=True)
-        blocks = -(-answers // window)
-        pairs = zip(nodes.tolist(), many.tolist(), strict=True)
-        return Spread.of([scale], {(one,): blocks * count for one, count in pairs})
-
-    return spread
-
-
 def of_factor(
-    factor: BufferedFactor | PowerFactor, scale: float, bits: int, window: int | None = None
+    factor: BufferedFactor, scale: float, bits: int, window: int | None = None
 ) -> SpreadOf:
-    """Return the spread of a factorisation: rows of A C^-1 grow with the steps.
-
-    Those of a window grow to a limit.
-    """
-
-    def spread(answers: int) -> Spread:
-        square = squared_row(factor, answers, window) * (1 + 2.0**-20)
-        sums = 1 if window is None else 2
-        offset = sums * rounded(square, answers, bits)
-        return replace(Spread.of([scale], {(square,): answers}), offset=offset)
-
-    return spread
-
-
-def squared_row(
-    factor: BufferedFactor | PowerFactor, steps: int, window: int | None = None
-) -> float:
-    """Return the squared row norm of sums of all steps, or late in a stream of the last W."""
-    if isinstance(factor, PowerFactor):
-        return row_square(factor, steps) if window is None else power_window(factor, window)
-    if window is None:
-        return prefix_square(*parameters(factor.buffers), steps)
-    return window_square(*parameters(factor.buffers), window)
-
-
-def rounded(square: float, answers: int, bits: int) -> float:
-    """Bound the errors of rounding.
+    """Return the spread of a factorisation, of all sums or of those of a window.
 
     The encoder and the decoder are each off by less than 17/16 steps of the grid at each step,
     which the decoder's row sums up: see ``factors/buffered.py``. The sum is rounded to an integer.
     """
-    return 1.0 + 3 * sqrt(answers * square) * 2.0**-bits
+
+    def spread(answers: int) -> Spread:
+        if window is None:
+            lengths, _, squares = errors(factor, answers)
+        else:
+            lengths, squares = (
+                np.array([float(answers)]),
+                np.array([window_variance(factor, window)]),
+            )
+        squares = squares * (1 + 2.0**-20)
+        offset = 1.0 + 6 * sqrt(answers * float(squares.max())) * 2.0**-bits
+        return Spread(np.array([scale]), squares[:, None], lengths, np.sqrt(squares), offset)
+
+    return spread

@@ -61,7 +61,6 @@ REFUSED = {
     "epsilon  ": lambda: T.pure(1.0).delta(np.ma.masked_array([1.0], mask=[True])),
     "part": lambda: T.pure(1.0).root(0.5),
     "others[0]": lambda: T.pure(1.0).compose(None),
-    "method": lambda: oc.m.make_counter(*BITS, PURE, 1.0, method=[]),
     "input_metric": lambda: oc.m.make_continual(BITS[0], None, PURE, Clock, lambda d_in: 0.0),
     "output_measure": lambda: oc.m.make_continual(*BITS, "MaxDivergence", Clock, lambda d_in: 0.0),
     "go_on": lambda: oc.c.Checkpoint().save(go_on=[]),
@@ -129,22 +128,6 @@ def test_what_opendp_refuses_is_named_and_is_an_opendp_exception():
     with pytest.raises(NativeConstructorError, match=r"input_domain \(.*String") as caught:
         oc.m.make_certified_laplace(dp.atom_domain(T=str), dp.absolute_distance(T=int), 1.0, PURE)
     assert isinstance(caught.value, OpenDPException)
-
-
-@pytest.mark.parametrize("horizon", [1, 2, 100, 2**16, 2**16 + 1, 10**5])
-def test_the_square_root_by_its_formula_is_that_by_its_sum(horizon):
-    factor, square, total = 1.0, 0.0, 0.0
-    for step in range(1, horizon + 1):
-        square += factor * factor
-        total += square
-        factor *= 1 - 1 / (2 * step)
-    expected = math.sqrt(total / horizon * square)
-    assert oc.m.square_root_rmse(horizon) == pytest.approx(expected, rel=1e-11)
-
-
-def test_the_square_root_has_an_answer_for_any_horizon():
-    assert 9.8 < oc.m.square_root_rmse(2**31) * 1.3 < 11.0
-    assert oc.m.square_root_rmse(2**62) > oc.m.square_root_rmse(2**31)
 
 
 def test_a_split_context_that_is_used_up():

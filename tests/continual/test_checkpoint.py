@@ -4,8 +4,6 @@ import copy
 import json
 import pickle
 from functools import cache
-from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 import opendp.prelude as dp
@@ -23,56 +21,22 @@ def mechanisms(scale):
     three = oc.category_stream(3), oc.event_presence()
     pure, zcdp = dp.max_divergence(), dp.zero_concentrated_divergence()
     return {
-        "tree": oc.m.make_counter(*binary, pure, scale, horizon=1000, method="tree"),
-        "smooth": oc.m.make_counter(*binary, zcdp, scale, horizon=1000, method="smooth"),
-        "doubling": oc.m.make_counter(*binary, pure, scale),
-        "digits": oc.m.make_counter(*binary, pure, scale, horizon=1000),
-        "buffered": oc.m.make_counter(*binary, zcdp, scale, horizon=1000),
+        "tree": oc.m.make_counter(*binary, pure, scale, horizon=1000),
+        "epochs": oc.m.make_counter(*binary, pure, scale),
+        "smooth": oc.m.make_counter(*binary, zcdp, scale, horizon=1000),
         "endless": oc.m.make_counter(*binary, zcdp, scale),
-        "square root": oc.m.make_counter(*binary, zcdp, scale, horizon=1000, method="square_root"),
-        "window": oc.m.make_window_counter(*binary, pure, scale, window=13, method="trees"),
         "window of digits": oc.m.make_window_counter(*binary, pure, scale, window=13),
         "buffered window": oc.m.make_window_counter(*binary, zcdp, scale, window=13),
-        "histogram": oc.m.make_histogram_counter(*three, zcdp, scale, horizon=1000, method="tree"),
-        "doubling histogram": oc.m.make_histogram_counter(*three, pure, scale),
+        "endless histogram": oc.m.make_histogram_counter(*three, pure, scale),
         "histogram of digits": oc.m.make_histogram_counter(*three, pure, scale, horizon=1000),
         "buffered histogram": oc.m.make_histogram_counter(*three, zcdp, scale),
     }
 
 
 NAMES = [
-    *("tree", "smooth", "doubling", "digits", "buffered", "endless", "square root"),
-    *("window", "window of digits", "buffered window"),
-    *("histogram", "doubling histogram", "histogram of digits", "buffered histogram"),
+    *("tree", "epochs", "smooth", "endless", "window of digits", "buffered window"),
+    *("endless histogram", "histogram of digits", "buffered histogram"),
 ]
-
-
-OLD = json.loads((Path(__file__).parent / "checkpoints_of_trees.json").read_text())
-
-
-def old(name):
-    """The text, of a mechanism that this process does not know."""
-    return json.dumps(json.loads(OLD[name]["saved"]) | {"lineage": uuid4().hex})
-
-
-@pytest.mark.parametrize("name", OLD)
-def test_checkpoints_of_earlier_versions_are_resumed(name):
-    """Their counters were trees, also without a method; these have a name now."""
-    binary = oc.integer_stream(0, 1), oc.event_presence()
-    measurement = mechanisms(50.0)[name]
-    if name == "doubling":
-        zcdp = dp.zero_concentrated_divergence()
-        measurement = oc.m.make_counter(*binary, zcdp, 50.0, method="tree")
-    after, _ = resumed(measurement, old(name))
-    assert after(None) == OLD[name]["answer"]
-    after.update_all([1] * 20)
-    after(None)
-
-
-def test_a_checkpoint_of_a_tree_is_not_resumed_by_another_method():
-    bits = oc.integer_stream(0, 1), oc.event_presence()
-    with pytest.raises(InvalidValueError, match=r"tree.*cannot be resumed by.*digits"):
-        resumed(oc.m.make_counter(*bits, dp.max_divergence(), 50.0, horizon=1000), old("tree"))
 
 
 def resumed(measurement, saved=None):

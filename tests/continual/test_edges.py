@@ -94,27 +94,6 @@ def test_an_item_of_a_user_who_cannot_be_told_apart_is_dropped(user):
     assert queryable(None) == 2
 
 
-def test_an_interrupted_answer_releases_no_epoch_twice(monkeypatch):
-    from opendp_concurrent.counters import prefix
-
-    queryable = counter(method="tree")([])
-    queryable.update_all([1] * 7)
-    released, draws = prefix._released, []
-
-    def interrupted(noise, total):
-        draws.append(total)
-        if len(draws) == 3:
-            raise KeyboardInterrupt
-        return released(noise, total)
-
-    monkeypatch.setattr(prefix, "_released", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        queryable(None)
-    with pytest.raises(oc.errors.InterruptedHandleError):
-        queryable(None)
-    assert len(draws) == 3
-
-
 # --- forks and restarts ------------------------------------------------------------------------
 
 

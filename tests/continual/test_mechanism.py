@@ -2,10 +2,8 @@
 
 import copy
 import gc
-import itertools
 import pickle
 import threading
-import time
 
 import numpy as np
 import opendp.prelude as dp
@@ -13,7 +11,6 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.counters import prefix
 from opendp_concurrent.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -339,39 +336,6 @@ def test_eight_threads_update_and_ask(options):
 
     in_threads(work)
     assert handle(None) == 8 * (40 + 100)
-
-
-def test_a_checkpoint_is_saved_between_queries(bits, monkeypatch):
-    """Noise that is drawn to be saved is the noise that is told: a node has one, ever."""
-
-    class SlowAtFirst:
-        draws = itertools.count(1, 1)
-
-        def __init__(self, scale, laplace):
-            pass
-
-        def release(self, total):
-            noise = next(self.draws)
-            if noise == 1:
-                drawing.set()
-                time.sleep(0.1)
-            return total + noise
-
-    monkeypatch.setattr(prefix, "NodeNoise", SlowAtFirst)
-    drawing, checkpoint, told = threading.Event(), oc.c.Checkpoint(), []
-    handle = oc.m.make_counter(*bits, PURE, 1.0, horizon=7, method="tree")
-    handle = oc.c.make_resumable(handle, checkpoint)([])
-    handle.update(0)
-
-    def work(number):
-        if number == 0:
-            checkpoint.save(go_on=True)
-        else:
-            assert drawing.wait(timeout=30)
-            told.append(handle(None))
-
-    in_threads(work, 2)
-    assert told == [handle(None)]
 
 
 def test_of_eight_threads_one_has_the_step():

@@ -601,9 +601,14 @@ case("group_tcdp", size=(4, "count"))
 case("subsampled_tcdp", sample_size=(1000, "count"), population=(10**6, "count"))
 case("fixed_renyi_divergence", alpha=(8.0, "order"))
 case("truncated_concentrated_divergence")
-for name in ("gaussian_tradeoff", "tradeoff", "event_change", "event_presence"):
+for name in (
+    "gaussian_tradeoff",
+    "tradeoff",
+    "event_change",
+    "event_presence",
+    "user_presence",
+):
     case(name, PUBLIC[name])
-case("user_presence", participations=(2, "None or count"), separation=(3, "count"))
 case("category_stream")
 case("integer_stream")
 case("record_stream", member=(lambda record: True, "callable"))
@@ -644,11 +649,8 @@ def accept(references: Any) -> None:
 
 
 case("accept_advisories", accept, references=("opendp#2930", "text"))
-case("counter_nodes")
-case("square_root_rmse")
-USERS = {"participations": (2, "count"), "separation": (3, "count")}
-case("counter_rmse", **USERS)
-case("window_rmse", window=(100, "count"), **USERS)
+case("counter_rmse")
+case("window_rmse", window=(100, "count"))
 case("sparse_vector_accuracy")
 
 # trade-off functions
@@ -1157,21 +1159,17 @@ def fed(made: Any, d_in: Any) -> Any:
 
 
 maker("continual", BITS, 1, fed, start=(Clock,), privacy_map=(lambda d_in: 0.0,))
-SPACED = {"participations": (2, "None or count"), "separation": (3, "count")}
-USERS = oc.user_presence(2, 3)
 for name in ("counter", "histogram_counter"):
     maker(
         name,
-        (BITS[0] if name == "counter" else oc.category_stream(2), USERS),
+        BITS if name == "counter" else (oc.category_stream(2), BITS[1]),
         1,
         fed if name == "counter" else used,
         output_measure=(PURE, "measure"),
         scale=(4.0, "finite"),
         horizon=(10, "None or count"),
-        method=("tree", "None or nothing hostile"),
-        **SPACED,
     )
-maker("window_counter", (BITS[0], USERS), 1, fed, **SPACED)
+maker("window_counter", BITS, 1, fed)
 maker("alarm", BITS, 1, fed, threshold=(10,))
 maker(
     "parallel_continual",

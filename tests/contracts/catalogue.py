@@ -667,21 +667,9 @@ SUBJECTS: tuple[Subject, ...] = (
         **COUNTER,
     ),
     Subject(
-        "banded counter",
+        "buffered counter with a horizon",
         covers=_both("counter"),
-        make=lambda seen: Built("counter", (stream()[0], oc.user_presence(2, 3)))(
-            dp.zero_concentrated_divergence(),
-            scale=2.0**23,
-            horizon=100,
-            participations=2,
-            separation=3,
-        ),
-        **COUNTER,
-    ),
-    Subject(
-        "banded counter of users",
-        covers=_both("counter"),
-        make=lambda seen: Built("counter", (stream()[0], oc.user_presence(2, 3)))(
+        make=lambda seen: Built("counter", stream())(
             dp.zero_concentrated_divergence(), scale=2.0**23, horizon=100
         ),
         **COUNTER,
@@ -1402,7 +1390,6 @@ PLAIN: dict[str, str] = {
         (
             "accept_advisories",
             "composition_measure",
-            "counter_nodes",
             "counter_rmse",
             "from_dp_event",
             "group_tcdp",
@@ -1416,7 +1403,6 @@ PLAIN: dict[str, str] = {
             "smallest_scale",
             "smallest_sigma",
             "sparse_vector_accuracy",
-            "square_root_rmse",
             "subsampled_tcdp",
             "to_dp_event",
             "window_rmse",

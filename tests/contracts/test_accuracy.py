@@ -230,21 +230,10 @@ STATED = {
         exact=True,
     ),
 }
-for measure, methods in {
-    PURE: (
-        {},
-        {"horizon": 40},
-        {"horizon": 40, "method": "tree"},
-        {"horizon": 40, "method": "smooth"},
-        {"method": "tree"},
-    ),
-    ZCDP: ({}, {"horizon": 40}, {"horizon": 40, "method": "tree"}, {"method": "tree"}),
-}.items():
-    for more in methods:
+for measure in (PURE, ZCDP):
+    for more in ({}, {"horizon": 40}):
         STATED[f"make_counter, {measure}, {more}"] = counter(measure, **more)
-for measure, methods in {PURE: ("digits", "trees"), ZCDP: ("buffered", "trees")}.items():
-    for one in methods:
-        STATED[f"make_window_counter, {measure}, {one}"] = window(measure, method=one)
+    STATED[f"make_window_counter, {measure}"] = window(measure)
 STATED["make_histogram_counter"] = Stated(
     lambda: oc.m.make_histogram_counter(
         oc.category_stream(3), oc.event_presence(), ZCDP, 20.0, horizon=40

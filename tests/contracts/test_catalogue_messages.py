@@ -265,28 +265,10 @@ CASES = {
         universe=2**24, size=100,
     ),
     "a counter for many steps": lambda: call(
-        "make_counter", **STREAM, output_measure=ZCDP, scale=4.0, horizon=2**20,
-        method="square_root",
+        "make_counter", **STREAM, output_measure=ZCDP, scale=4.0, horizon=2**60,
     ),
-    "many counters for many steps": lambda: [
-        call(
-            "make_counter", **STREAM, output_measure=ZCDP, scale=4.0, horizon=2**20 - index,
-            method="square_root",
-        )
-        for index in range(500)
-    ],
-    "counters of users who come back": lambda: [
-        call(
-            "make_counter", **{**STREAM, "input_metric": call("user_presence", participations=2)},
-            output_measure=ZCDP, scale=4.0, horizon=4000 + index,
-        )
-        for index in range(500)
-    ],
-    "buffered counters": lambda: [
-        call(
-            "make_counter", **STREAM, output_measure=ZCDP, scale=4.0, horizon=2**50 - index,
-            method="buffered",
-        )
+    "counters": lambda: [
+        call("make_counter", **STREAM, output_measure=ZCDP, scale=4.0, horizon=2**50 - index)
         for index in range(500)
     ],
     "windows": lambda: [
@@ -347,7 +329,7 @@ CASES = {
     ),
     "changed events": lambda: call(
         "make_counter", **{**STREAM, "input_metric": call("event_change")}, output_measure=PURE,
-        scale=4.0, horizon=2**50, method="tree",
+        scale=4.0, horizon=2**50,
     ),
     "limits": lambda: [
         call("make_limited", odometer=odometer(), d_in=1, d_out=1.0 + index, label="a" * 300)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from opendp_concurrent import verify
-from opendp_concurrent.counters import epochs, methods, prefix, window
+from opendp_concurrent.counters import epochs, methods, window
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def replayed(monkeypatch):
         def whole(self):
             return current.release(0, self.scale)
 
-    for module in (epochs, methods, prefix, window):
+    for module in (epochs, methods, window):
         monkeypatch.setattr(module, "NodeNoise", Scripted)
 
     def law(spawn, *, low=0, high=1, gaussian=False, **keywords):

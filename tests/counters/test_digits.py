@@ -167,9 +167,9 @@ def around(total, scale):
 def modular(replayed, monkeypatch):
     """The exact law of a handle whose answers are taken modulo a number."""
 
-    def law(spawn, ask=lambda handle, query: handle(query) % MODULUS):
+    def law(spawn, ask=lambda handle, query: handle(query) % MODULUS, **keywords):
         made = replayed(spawn, low=0, high=1)
-        return verify.Replayed(made._make, around, ask=ask)
+        return verify.Replayed(made._make, around, ask=ask, **keywords)
 
     return law
 

@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from itertools import product
 
 import numpy as np
 import opendp.prelude as dp
@@ -10,17 +9,14 @@ import pytest
 from scipy import stats
 
 import opendp_concurrent as oc
-from opendp_concurrent.counters.accuracy import nodes_of_sums
 from opendp_concurrent.counters.digits import best_digits
 from opendp_concurrent.counters.epochs import epochs
-from opendp_concurrent.counters.factors.buffered import buffered
-from opendp_concurrent.counters.factors.factor_error import parameters, prefix_square, window_square
-from opendp_concurrent.counters.factors.power import coefficients
-from opendp_concurrent.counters.methods import factor_for, leaves_for, plan
-from opendp_concurrent.counters.spread import Spread, accuracy_of_steps, of_factor, of_nodes
-from opendp_concurrent.counters.window import PLANS, factor_of_window
+from opendp_concurrent.counters.factors.buffered import buffered, windowed
+from opendp_concurrent.counters.factors.factor_error import errors, window_variance
+from opendp_concurrent.counters.methods import plan
+from opendp_concurrent.counters.spread import Spread, accuracy_of_steps, of_factor
+from opendp_concurrent.counters.window import _plan
 from opendp_concurrent.counters.window_digits import best_window_digits
-from opendp_concurrent.exact.participations import ONCE, Participations
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 SCALE, STEPS = 8.0, 100
@@ -30,8 +26,17 @@ def space():
     return oc.integer_stream(0, 1), oc.event_presence()
 
 
-def spread(method, horizon=STEPS, measure=PURE):
-    return plan(method, horizon, SCALE, measure, shift=1, largest=1).spread
+def spread(horizon=STEPS, measure=PURE):
+    return plan(horizon, SCALE, measure, shift=1, largest=1).spread
+
+
+def spread_of_window(window):
+    return _plan(window, SCALE, PURE, 1, 1).spread
+
+
+def of_nodes(scale, most):
+    """Sums of so many nodes."""
+    return lambda answers: Spread.of([scale], {(most,): answers})
 
 
 # --- kinds: each sum's noises, by name of the node -----------------------------------------------
@@ -61,19 +66,6 @@ def epochs_rows(steps):
     return [{node: heights[node[0]] * sign for node, sign in row.items()} for row in found]
 
 
-def doubling_rows(steps, laplace=True):
-    found, before, epoch = [], {}, 0
-    size = (lambda nodes: 2 * nodes) if laplace else (lambda nodes: math.sqrt(2 * nodes))
-    while len(found) < steps:
-        for place in range(1, 2**epoch):
-            bits = [bit for bit in range(epoch) if place >> bit & 1]
-            found.append(before | {(epoch, bit, place >> bit): size(epoch) for bit in bits})
-        before = before | {("total", epoch): size(1)}
-        found.append(before)
-        epoch += 1
-    return found[:steps]
-
-
 def window_rows(steps, window):
     digits, found = best_window_digits(window), []
     for step in range(steps):
@@ -84,15 +76,6 @@ def window_rows(steps, window):
                 for node, one in prefix(digits, count, block - 1).items():
                     row[node] += sign * one
         found.append({node: sign for node, sign in row.items() if sign})
-    return found
-
-
-def trees_rows(steps, window):
-    found = []
-    for step in range(steps):
-        place = step % window + 1
-        nodes = place.bit_count() + (window - place).bit_count() * (step >= window)
-        found.append({(step, node): 1 for node in range(nodes)})
     return found
 
 
@@ -112,107 +95,46 @@ def listed(found, scale=SCALE):
 
 
 @pytest.mark.parametrize("steps", [1, 2, 7, 63, 100])
-@pytest.mark.parametrize(
-    ("method", "horizon", "rows"),
-    [("digits", STEPS, digits_rows), ("digits", None, epochs_rows), ("tree", None, doubling_rows)],
-)
-def test_kinds_are_those_of_all_sums(method, horizon, rows, steps):
-    found = listed(spread(method, horizon)(steps))
+@pytest.mark.parametrize(("horizon", "rows"), [(STEPS, digits_rows), (None, epochs_rows)])
+def test_kinds_are_those_of_all_sums(horizon, rows, steps):
+    found = listed(spread(horizon)(steps))
     assert found == Counter(
         {tuple(round(one, 6) for one in kind): many for kind, many in kinds_of(rows(steps)).items()}
     )
 
 
-def test_gaussian_kinds():
-    found = listed(spread("tree", None, ZCDP)(40))
-    expected = kinds_of(doubling_rows(40, laplace=False))
-    assert found == Counter({tuple(round(x, 6) for x in kind): n for kind, n in expected.items()})
-
-
-@pytest.mark.parametrize("method", ["tree", "smooth"])
-@pytest.mark.parametrize("steps", [1, 3, 64, STEPS])
-def test_trees(method, steps):
-    leaves, _ = leaves_for(method, STEPS)
-    nodes = list(nodes_of_sums(leaves(STEPS), STEPS))[:steps]
-    found = spread(method)(steps)
-    assert found.sums.sum() == steps
-    assert max(nodes) <= found.kinds.max() <= max(nodes) + 1 or method == "smooth"
-    if method == "tree":
-        assert listed(found) == Counter((1.0,) * one for one in nodes)
-
-
 @pytest.mark.parametrize("window", [1, 2, 12, 31])
 @pytest.mark.parametrize("blocks", [1, 4])
-@pytest.mark.parametrize(("method", "rows"), [("digits", window_rows), ("trees", trees_rows)])
-def test_kinds_of_windows(method, rows, window, blocks):
+def test_kinds_of_windows(window, blocks):
     """The first block counts as later ones, which have more noise, unless it is alone."""
-    steps = blocks * window
-    found = PLANS[method](window, SCALE, PURE, 1, ONCE).spread(steps)
+    steps, rows = blocks * window, window_rows
+    found = spread_of_window(window)(steps)
     expected = kinds_of(
         rows(steps + window, window)[window:] if blocks > 1 else rows(steps, window)
     )
     assert listed(found) == expected
-    part = PLANS[method](window, SCALE, PURE, 1, ONCE).spread(max(1, window // 2))
+    part = spread_of_window(window)(max(1, window // 2))
     assert listed(part) == kinds_of(rows(max(1, window // 2), window))
 
 
 def test_long_windows_have_the_most_noise_of_all():
-    for method, window in product(("digits", "trees"), (2**21 + 5, 2**50)):
-        found = PLANS[method](window, SCALE, PURE, 1, ONCE).spread(2 * window)
-        near = PLANS[method](2**14, SCALE, PURE, 1, ONCE).spread(2**15)
+    for window in (2**21 + 5, 2**50):
+        found = spread_of_window(window)(2 * window)
+        near = spread_of_window(2**14)(2**15)
         assert found.sums.sum() == 2 * window
         assert found.squares.max() > near.squares.max()
 
 
-def rows_of(buffers, steps):
-    """Rows of A C^-1, by solving."""
-    delta, omega = parameters(buffers)
-    c = [1.0, *(float(np.sum(omega * (1 - delta) ** k)) for k in range(steps - 1))]
-    return np.tri(steps) @ np.linalg.inv(toeplitz(c, steps))
-
-
-def toeplitz(c, steps):
-    return np.array([[c[i - j] if i >= j else 0.0 for j in range(steps)] for i in range(steps)])
-
-
-def row_squares(factor, steps, window=None):
-    """Squared norms of rows of A C^-1 for a power factor, by solving."""
-    c = np.zeros(steps)
-    entries = coefficients(factor.power, factor.bands, factor.fine) * 2.0**-factor.fine
-    c[: len(entries)] = entries[:steps]
-    sums = np.tri(steps) - (0 if window is None else np.tri(steps, k=-window))
-    return np.square(sums @ np.linalg.inv(toeplitz(c, steps))).sum(axis=1)
-
-
 def test_factors():
-    exact = np.square(rows_of(buffered(STEPS).buffers, STEPS)).sum(axis=1)
-    assert (np.diff(exact) > 0).all()
-    for step in (1, 7, STEPS):
-        assert prefix_square(*parameters(buffered(STEPS).buffers), step) == pytest.approx(
-            exact[step - 1], rel=1e-9
-        )
-        found = spread("buffered", measure=ZCDP)(step)
-        assert found.squares == pytest.approx([SCALE**2 * exact[step - 1]], rel=1e-5)
-    for method in ("square_root", "banded"):
-        exact = row_squares(factor_for(method, STEPS, ONCE), STEPS)
-        for step in (1, 7, STEPS):
-            found = spread(method, measure=ZCDP)(step)
-            assert found.squares == pytest.approx([SCALE**2 * exact[step - 1]], rel=1e-5)
-
-
-@pytest.mark.parametrize("method", ["buffered", "banded"])
-def test_windows_of_factors(method):
-    window, unit = 12, Participations(3, 5)
-    factor = factor_of_window(method, window, 2**50, unit)
-    found = of_factor(factor, SCALE, 40, window)(60)
-    if method == "banded":
-        exact = row_squares(factor, 60, window)[-1]
-        assert found.squares == pytest.approx([SCALE**2 * exact], rel=1e-5)
-    else:
-        prefixes = rows_of(buffered(window).buffers, 60)
-        most = np.square(prefixes[window:] - prefixes[:-window]).sum(axis=1).max()
-        assert most <= window_square(*parameters(buffered(window).buffers), window) * 1.0001
-        assert SCALE**2 * most <= found.squares[0] * 1.0001 <= 1.1 * SCALE**2 * most
+    for steps in (1, 7, STEPS):
+        found = spread(measure=ZCDP)(steps)
+        lengths, _, squares = errors(buffered(STEPS), steps)
+        assert found.sums.sum() == lengths.sum() == steps
+        assert found.squares == pytest.approx(SCALE**2 * squares, rel=1e-5)
+    window = of_factor(windowed(12, 2**50), SCALE, 40, 12)(60)
+    expected = SCALE**2 * window_variance(windowed(12, 2**50), 12)
+    assert window.squares == pytest.approx([expected], rel=1e-5)
+    assert window.sums == 60
 
 
 # --- tails ----------------------------------------------------------------------------------------
@@ -277,11 +199,10 @@ def test_gaussian_noise_has_the_bound_of_its_variance():
     [
         ({"horizon": STEPS}, digits_rows, STEPS),
         ({}, epochs_rows, 100),
-        ({"method": "tree"}, doubling_rows, 100),
         ({"window": 7}, lambda steps: window_rows(steps, 7), 100),
         ({"window": 30}, lambda steps: window_rows(steps, 30), 150),
     ],
-    ids=["digits", "epochs", "doubling", "windows of 7", "windows of 30"],
+    ids=["digits", "epochs", "windows of 7", "windows of 30"],
 )
 def test_bounds_are_within_1_3_of_the_true_quantile(made, rows, steps):
     """4,000 runs of the same sums of Laplace noise on the reals."""
@@ -302,15 +223,14 @@ def test_bounds_are_within_1_3_of_the_true_quantile(made, rows, steps):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 40.0])
-@pytest.mark.parametrize(
-    "options", [{"horizon": 60}, {}, {"method": "tree"}, {"horizon": 60, "method": "smooth"}]
-)
-def test_real_counters_keep_their_bound(options, scale):
+@pytest.mark.parametrize("measure", [PURE, ZCDP], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("options", [{"horizon": 60}, {}])
+def test_real_counters_keep_their_bound(options, scale, measure):
     """2,000 categories have noise of their own; a bound at 0.05 fails in more than 150 never."""
     runs = 2000
     many = oc.category_stream(runs), oc.event_presence()
-    one = oc.m.make_counter(*space(), PURE, scale, **options)
-    handle = oc.m.make_histogram_counter(*many, PURE, scale, **options)([])
+    one = oc.m.make_counter(*space(), measure, scale, **options)
+    handle = oc.m.make_histogram_counter(*many, measure, scale, **options)([])
     largest = np.zeros(runs)
     for _ in range(60):
         handle.update(None)
@@ -320,10 +240,9 @@ def test_real_counters_keep_their_bound(options, scale):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["digits", "trees"])
-def test_real_windows_keep_their_bound(method):
+def test_real_windows_keep_their_bound():
     runs, failed = 2000, 0
-    made = oc.m.make_window_counter(*space(), PURE, 3.0, 7, method=method)
+    made = oc.m.make_window_counter(*space(), PURE, 3.0, 7)
     bound = made.accuracy(0.05, answers=25)
     for _ in range(runs):
         handle, largest = made([]), 0

@@ -1,17 +1,19 @@
-"""Errors of buffered factorisations, in closed form.
+"""Errors of factorisations, in closed form.
 
-C has the generating function c(z) = 1 + Σ ω_i z/(1 - θ_i z), and answers are A C^-1 of the
-releases. With δ_i = 1 - θ_i, the poles of 1/c are 1 - λ_i, where λ_i are the roots of the secular
-equation 1 + Σ ω_i/(δ_i - λ) = 0. So A C^-1 has entries Σ A_i (1 - λ_i)^k with λ_0 = 0. Sums of
-their squares are geometric. All is computed in doubles; nothing about privacy depends on it.
+C has the generating function c(z) = 1 + Σ ω_i z/(1 - θ_i z). With δ_i = 1 - θ_i, the poles of 1/c
+are 1 - λ_i, where λ_i are the roots of the secular equation 1 + Σ ω_i/(δ_i - λ) = 0. So A C^-1 has
+entries Σ A_i (1 - λ_i)^k with λ_0 = 0. Sums of their squares are geometric. All is computed in
+doubles; nothing about privacy depends on it.
 """
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 from numpy.typing import NDArray
 
-from .buffers_table import BITS, Buffers
+from .buffered import BITS, BufferedFactor, Buffers
 
 Numbers = NDArray[np.float64]
 SMALL = 1e-4
@@ -57,33 +59,68 @@ def squared_norm(delta: Numbers, omega: Numbers, horizon: float | None = None) -
     return 1 + float(np.sum(np.outer(omega, omega) * weight / rate))
 
 
-def mean_square(delta: Numbers, omega: Numbers, horizon: float) -> float:
-    """Return the mean of the squared row norms of A C^-1 over the steps 1 to T."""
+def prefix_squares(delta: Numbers, omega: Numbers, steps: Numbers) -> tuple[Numbers, ...]:
+    """Return the squared norms of rows of A C^-1, their sums up to there, and inner products.
+
+    :return: for each of the steps: the squared norm of its row, which grows with the step; the sum
+        of those of all rows up to it; its products with the rows (1 - λ_i)^age
+    """
     lam, factors = decoder(delta, omega)
     rate = np.add.outer(lam, lam) - np.outer(lam, lam)
-    with np.errstate(all="ignore"):
-        sums = (horizon + (1 - rate) * np.expm1(horizon * np.log1p(-rate)) / rate) / rate
-    few = horizon * (horizon + 1) / 2 - rate * (horizon - 1) * horizon * (horizon + 1) / 6
-    sums = np.where(rate * horizon < SMALL, few, sums)
-    return float(np.sum(np.outer(factors, factors) * sums)) / horizon
+    rate[0, 0], at = 0.5, steps[:, None, None]  # that of λ_0, 0, has other formulas: see below
+    gone = np.expm1(at * np.log1p(-rate))
+    products, sums = -gone / rate, (at + (1 - rate) * gone / rate) / rate
+    products[:, 0, 0] = steps
+    few = at * (at + 1) / 2 - rate * (at - 1) * at * (at + 1) / 6
+    sums = np.where(rate * at < SMALL, few, sums)
+    sums[:, 0, 0] = steps * (steps + 1) / 2
+    inner = products @ factors
+    return inner @ factors, np.einsum("i,tij,j->t", factors, sums, factors), inner
 
 
-def prefix_square(delta: Numbers, omega: Numbers, steps: float) -> float:
-    """Return the squared norm of the row of A C^-1 at a step; it grows with the step."""
+def errors(factor: BufferedFactor, steps: int) -> tuple[Numbers, Numbers, Numbers]:
+    """Return the variances of the first sums, for noise of variance 1, in blocks of steps.
+
+    In a block d is constant, so the noise at step t is E + d P_t: P_t is that of A C^-1, and E is
+    the noise before the block, minus d P there. E and P are sums with weights that are at least 0,
+    since d falls. So the variance is at most that with the covariance of E and P at the first step
+    of the block, which falls, and the variance of P at the last one, which grows.
+
+    :return: for each block its length, the sum of its variances, and a bound on each of them
+    """
+    delta, omega = parameters(factor.buffers)
     lam, factors = decoder(delta, omega)
-    rate = np.add.outer(lam, lam) - np.outer(lam, lam)
-    with np.errstate(all="ignore"):
-        sums = -np.expm1(steps * np.log1p(-rate)) / rate
-    return float(np.sum(np.outer(factors, factors) * np.where(rate == 0, steps, sums)))
-
-
-def row_squares(delta: Numbers, omega: Numbers, horizon: int) -> Numbers:
-    """Return the squared row norms of A C^-1 at the steps 1 to T, one by one."""
-    lam, factors = decoder(delta, omega)
-    entries = np.zeros(horizon)
-    for one, factor in zip(lam, factors, strict=True):
-        entries += factor * np.exp(np.log1p(-one) * np.arange(horizon))
-    return np.cumsum(entries**2)
+    found, left = [], steps
+    for length, column in factor.blocks():
+        found.append((min(length, left), column))
+        left -= length
+        if left <= 0:
+            break
+    lengths, columns = np.array(found, dtype=np.float64).T
+    rate = np.add.outer(delta, delta) - np.outer(delta, delta)
+    column_squares = 1 - np.einsum(
+        "tij,ij->t",
+        np.expm1((columns[:, None, None] - 1) * np.log1p(-rate)),
+        np.outer(omega, omega) / rate,
+    )
+    norms = np.sqrt(column_squares)
+    ends = np.concatenate([[0.0], np.cumsum(lengths)])
+    squares, sums, inner = prefix_squares(delta, omega, ends)
+    kept = np.log1p(-lam)
+    away = np.exp(np.outer(lengths, kept))
+    ages = np.where(lam > 0, (1 - lam) * (1 - away) / np.where(lam > 0, lam, 1.0), lengths[:, None])
+    totals, bounds = np.empty(len(lengths)), np.empty(len(lengths))
+    variance, with_rows = 0.0, np.zeros(len(lam))  # of the noise, and its products with rows
+    for block, norm in enumerate(norms):
+        before = with_rows - norm * inner[block]
+        own = variance - 2 * norm * (factors @ with_rows) + norm**2 * squares[block]
+        shared = 2 * norm * factors * before
+        totals[block] = lengths[block] * own + shared @ ages[block]
+        totals[block] += norm**2 * (sums[block + 1] - sums[block])
+        bounds[block] = own + shared @ np.exp(kept) + norm**2 * squares[block + 1]
+        variance = own + shared @ away[block] + norm**2 * squares[block + 1]
+        with_rows = away[block] * before + norm * inner[block + 1]
+    return lengths, totals, bounds
 
 
 def window_square(delta: Numbers, omega: Numbers, window: float) -> float:
@@ -95,3 +132,14 @@ def window_square(delta: Numbers, omega: Numbers, window: float) -> float:
     inside = np.sum(np.outer(factors, factors) * np.where(rate == 0, window, sums))
     left = factors[1:] * -np.expm1(window * np.log1p(-lam[1:]))
     return float(inside + np.sum(np.outer(left, left) / rate[1:, 1:]))
+
+
+def window_variance(factor: BufferedFactor, window: int) -> float:
+    """Return the variance of the noise of the last W steps' sum, for noise of variance 1."""
+    found = parameters(factor.buffers)
+    return squared_norm(*found, factor.horizon) * window_square(*found, window)
+
+
+def mean_error(factor: BufferedFactor, steps: int) -> float:
+    """Return the root mean square error over the first steps, for noise of variance 1."""
+    return sqrt(float(errors(factor, steps)[1].sum()) / steps)

@@ -6,34 +6,68 @@ from typing import Any
 
 import numpy as np
 
-from ...queryables.saved import fields, require
+from ...queryables.saved import fields, require, whole
 from ...types import Item, ItemSequence, Loss
-from ..dyadic import plain, unplain
 from ..node_noise import NodeNoise
-from .factor import Coder, Factor
+from ..prefix import plain, unplain
+from .buffered import BufferedFactor, inverse_norm
+
+MORE = 96  # bits of sums, besides those of the grid: an item is off by less than 2^-96 of itself
 
 
 class FactorPrefix:
-    """A prefix by a factor C. Noise is drawn at each step.
+    """A prefix by a factor. Noise is drawn at each step.
 
     :param bits: of the grid
     :param noise: of one release, in steps of the grid
     """
 
-    __slots__ = ("_bits", "_data", "_decoded", "_noise", "_sum")
+    __slots__ = (
+        "_bits",
+        "_blocks",
+        "_data",
+        "_decoded",
+        "_entry",
+        "_factor",
+        "_left",
+        "_noise",
+        "_steps",
+        "_sum",
+        "_weight",
+    )
 
-    def __init__(self, factor: Factor, bits: int, noise: NodeNoise) -> None:
-        self._bits, self._noise = bits, noise
-        self._data: Coder = factor.coder(bits)  # what is known of the items
-        self._decoded: Coder = factor.coder(bits)  # what follows from the releases
+    def __init__(self, factor: BufferedFactor, bits: int, noise: NodeNoise) -> None:
+        self._factor, self._bits, self._noise = factor, bits, noise
+        self._data = factor.coder()  # what is known of the items
+        self._decoded = factor.coder()  # what follows from the releases
         self._sum: Any = 0
+        self._begin(0)
+
+    def _begin(self, steps: int) -> None:
+        """Go to the block of a step."""
+        self._blocks, self._steps, self._left = self._factor.blocks(), steps, 0
+        while steps >= 0:
+            length, column = next(self._blocks, (0, 0))
+            if steps < length:
+                self._open(length - steps, column)
+                return
+            if not length:  # the horizon is reached
+                return
+            steps -= length
+
+    def _open(self, left: int, column: int) -> None:
+        self._left, self._entry = left, inverse_norm(self._factor, self._bits, column)
+        self._weight = (1 << self._bits + MORE) // self._entry
 
     def update(self, item: Item) -> None:
         """Take the item of the next step, and release the step."""
         if isinstance(item, np.ndarray):
             item = item.astype(object)  # 64 bits may be too few
-        exact = self._data.encode(item << self._bits)
-        self._sum = self._sum + self._decoded.decode(self._release(exact))
+        if not self._left:
+            self._open(*next(self._blocks))
+        self._left, self._steps = self._left - 1, self._steps + 1
+        exact = self._data.encode(item * self._entry)
+        self._sum = self._sum + self._decoded.decode(self._release(exact)) * self._weight
 
     def _release(self, exact: Any) -> Any:
         if isinstance(exact, np.ndarray):
@@ -47,29 +81,35 @@ class FactorPrefix:
 
     def total(self) -> Loss:
         """Return the noisy sum so far, rounded to integers."""
-        return nearest(self._sum, self._bits)
+        return self.nearest(self._sum)
+
+    def nearest(self, total: Any) -> Any:
+        """Return a sum or difference of :attr:`fine_total`, rounded to integers."""
+        fine = self._bits + MORE
+        return total + (1 << fine - 1) >> fine
 
     def to_record(self) -> dict[str, Any]:
         """Return sums, and what was released, as a JSON value."""
         return {
             "data": self._data.to_record(),
             "decoded": self._decoded.to_record(),
+            "steps": self._steps,
             "sum": plain(self._sum),
         }
 
     def restore(self, record: dict[str, Any]) -> None:
         """Restore the state from a record."""
-        data, decoded, total = fields(record, "data", "decoded", "sum")
+        data, decoded, steps, total = fields(record, "data", "decoded", "steps", "sum")
         self._data.restore(data)
         self._decoded.restore(decoded)
-        require(self._data.steps == self._decoded.steps)
+        self._begin(whole(steps, most=self._factor.horizon))
         self._sum = unplain(total)
         require(self.shapes == {np.shape(self._sum)})
 
     @property
-    def steps(self) -> int | None:
-        """Number of steps so far; None if it is not kept."""
-        return self._data.steps
+    def steps(self) -> int:
+        """Number of steps so far."""
+        return self._steps
 
     @property
     def shapes(self) -> set[tuple[int, ...]]:
@@ -78,10 +118,5 @@ class FactorPrefix:
 
     @property
     def fine_total(self) -> Any:
-        """The noisy sum so far, in steps of the grid."""
+        """The noisy sum so far, in steps of a finer grid."""
         return self._sum
-
-
-def nearest(total: Any, bits: int) -> Any:
-    """Return ``total`` times 2^-bits, rounded to the nearest integers."""
-    return total + (1 << bits - 1) >> bits

@@ -1,6 +1,6 @@
 """Sliding windows by a factorisation: the difference of two of its noisy prefix sums.
 
-The releases C x + z are those of a counter without a horizon. The sum of the last W steps is a
+The releases C D^-1 x + z are those of a counter without a horizon. The sum of the last W steps is a
 difference of two prefix sums, so it is postprocessing of them. The state has W noisy prefix sums.
 """
 
@@ -10,16 +10,16 @@ from collections import deque
 
 from ...queryables.saved import fields, require, rows
 from ...types import Json
-from .factor_prefix import FactorPrefix, nearest
+from .factor_prefix import FactorPrefix
 
 
 class FactorWindow:
     """The window by a factorisation."""
 
-    __slots__ = ("_bits", "_prefix", "_totals")
+    __slots__ = ("_prefix", "_totals")
 
-    def __init__(self, window: int, prefix: FactorPrefix, bits: int) -> None:
-        self._prefix, self._bits = prefix, bits
+    def __init__(self, window: int, prefix: FactorPrefix) -> None:
+        self._prefix = prefix
         self._totals: deque[int] = deque([0], window + 1)
 
     def update(self, item: int) -> None:
@@ -29,7 +29,7 @@ class FactorWindow:
 
     def total(self) -> int:
         """Return the noisy sum of the window."""
-        return int(nearest(self._totals[-1] - self._totals[0], self._bits))
+        return int(self._prefix.nearest(self._totals[-1] - self._totals[0]))
 
     def to_record(self) -> Json:
         """Return the state as a JSON value."""
@@ -43,5 +43,6 @@ class FactorWindow:
         for total in rows(totals, 1, most):
             require(type(total) is int)
         self._prefix.restore(prefix)
+        require(len(totals) == min(self._prefix.steps + 1, most))
         self._totals = deque(totals, most)
         require(bool(totals[-1] == self._prefix.fine_total))

@@ -11,15 +11,20 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.counters import methods
-from opendp_concurrent.counters.factors.buffered import BufferedFactor, buffered, endless
-from opendp_concurrent.counters.factors.factor_prefix import FactorPrefix, nearest
-from opendp_concurrent.counters.factors.power import square_root
-from opendp_concurrent.errors import InvalidValueError
+from opendp_concurrent.counters.factors.buffered import (
+    BufferedFactor,
+    buffered,
+    endless,
+    inverse_norm,
+    windowed,
+)
+from opendp_concurrent.counters.factors.factor_error import errors
+from opendp_concurrent.counters.factors.factor_prefix import MORE, FactorPrefix
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 BITS, NOISE = 2, 6.0
 PRESENCE = verify.events_differ(1)
-FACTORS = {"buffered": buffered(4), "square root": square_root(4)}
+FACTORS = {"with a horizon": buffered(4), "endless": endless(4)}
 
 
 class Bare:
@@ -47,8 +52,16 @@ def law(factor):
 
 def moves(factor, steps):
     """How far the releases of (1, 0, 0, ...) are from those of nothing."""
-    coder = factor.coder(BITS)
-    return [coder.encode(int(step == 0) << BITS) for step in range(steps)]
+    return releases_of(factor, [int(step == 0) for step in range(steps)])
+
+
+def releases_of(factor, items):
+    norms = [length for length_, length in factor.blocks() for _ in range(length_)]
+    coder = factor.coder()
+    return [
+        coder.encode(item * inverse_norm(factor, BITS, norms[step]))
+        for step, item in enumerate(items)
+    ]
 
 
 @pytest.mark.parametrize("factor", FACTORS)
@@ -58,7 +71,7 @@ def test_an_adversary_gains_no_more_than_the_norm_allows(factor, order):
     factor, steps = FACTORS[factor], 2
     found = verify.continual_renyi([law(factor)], (None, 1), PRESENCE, steps, order)
     seen = sum(one * one for one in moves(factor, steps)) / (2 * NOISE**2)
-    declared = methods.factor_loss(1, methods.sensitivity(factor, BITS, 1), NOISE, ZCDP, 1)
+    declared = methods.factor_loss(1, factor.sensitivity(BITS, 1), NOISE, ZCDP, 1)
     assert 0.7 * order * seen < found <= order * seen + 1e-9
     assert found <= order * declared
 
@@ -69,11 +82,7 @@ def farthest(factor, steps):
     for items in itertools.product((0, 1), repeat=steps):
         for place in range(steps):
             streams = [[*items[:place], bit, *items[place + 1 :]] for bit in (0, 1)]
-            coders = [factor.coder(BITS) for _ in streams]
-            releases = [
-                [coder.encode(item << BITS) for item in stream]
-                for coder, stream in zip(coders, streams, strict=True)
-            ]
+            releases = [releases_of(factor, stream) for stream in streams]
             largest = max(largest, sum((a - b) ** 2 for a, b in zip(*releases, strict=True)))
     return largest
 
@@ -81,25 +90,28 @@ def farthest(factor, steps):
 @pytest.mark.slow
 def test_an_adversary_over_three_steps():
     """She chooses the other items such that floors fall as far apart as they can."""
-    factor = FACTORS["buffered"]
+    factor = FACTORS["with a horizon"]
     found = verify.continual_renyi([law(factor)], (None, 1), PRESENCE, 3, 2.0)
     worst = farthest(factor, 3) / (2 * NOISE**2)
     zeros = sum(one * one for one in moves(factor, 3)) / (2 * NOISE**2)
     assert 2 * zeros < found <= 2 * worst + 1e-9
-    assert found <= 2 * methods.factor_loss(1, methods.sensitivity(factor, BITS, 1), NOISE, ZCDP, 1)
+    assert found <= 2 * methods.factor_loss(1, factor.sensitivity(BITS, 1), NOISE, ZCDP, 1)
 
 
-def test_a_norm_without_its_buffers_is_caught():
+def test_a_norm_without_its_buffers_is_caught(monkeypatch):
     """The exact check sees a column of C of which only the first entry is counted."""
-    factor = BufferedFactor(((2**57, 2**60),), 2)  # c = 1, 1, 7/8, ...
+    factor = BufferedFactor(((2**57, 2**60),), 2, cut=True)  # c = 1, 1, 7/8, ...
+    monkeypatch.setattr(BufferedFactor, "norm_squared", lambda factor, length: 4**64)
+    inverse_norm.cache_clear()
     found = verify.continual_renyi([law(factor)], (None, 1), PRESENCE, 2, 2.0)
+    inverse_norm.cache_clear()
     first_only = (1 << BITS) ** 2 / (2 * NOISE**2)
     assert found > 2 * 1.4 * first_only
 
 
 def test_gaussian_dp_on_the_grid():
-    factor = FACTORS["buffered"]
-    moved = methods.sensitivity(factor, BITS, 1)
+    factor = FACTORS["with a horizon"]
+    moved = factor.sensitivity(BITS, 1)
     loss = methods.factor_loss(1, moved, NOISE, oc.gaussian_tradeoff(), 1)
     tight = math.sqrt(sum((one + 1) ** 2 for one in moves(factor, 2))) / NOISE
     for mu in (loss, tight):
@@ -109,23 +121,17 @@ def test_gaussian_dp_on_the_grid():
             assert 0.0 < found <= curve.delta(epsilon) + 1e-9
 
 
-@pytest.mark.parametrize(
-    "options", [{"horizon": 1000}, {}, {"horizon": 99, "method": "square_root"}]
-)
-def test_losses_are_those_of_the_norm(options):
+@pytest.mark.parametrize("horizon", [1, 99, 1000, None])
+def test_losses_are_those_of_one_release(horizon):
     """Of k events with L2 moves: k² ρ under zCDP, k μ under Gaussian DP, k ε nowhere."""
     space, scale = (oc.integer_stream(-3, 5), oc.event_change()), 40.0
 
     def loss(measure, d_in):
-        return oc.m.make_counter(*space, measure, scale, **options).map(d_in)
+        return oc.m.make_counter(*space, measure, scale, horizon=horizon).map(d_in)
 
     rho = loss(ZCDP, 1)
-    squared = rho * 2 * (scale / 8) ** 2
-    horizon = options.get("horizon")
-    factor = {1000: buffered(1000), None: endless(2**50), 99: square_root(99)}[horizon]
-    expected = factor.norm_squared(50) / 4**50
-    assert squared == pytest.approx(expected, rel=1e-4)
-    assert squared >= expected
+    assert rho == pytest.approx((8 / scale) ** 2 / 2, rel=1e-3)
+    assert rho >= (8 / scale) ** 2 / 2
     for d_in in (0, 1, 2, 3, 10**9):
         assert loss(ZCDP, d_in) == pytest.approx(d_in**2 * rho, rel=1e-9)
         assert loss(oc.fixed_renyi_divergence(8.0), d_in) == pytest.approx(8 * d_in**2 * rho)
@@ -149,37 +155,54 @@ def test_a_changed_event_moves_two_categories():
             assert histogram.map(d_in) == pytest.approx(parts * counter.map(d_in), rel=1e-12)
 
 
-@pytest.mark.parametrize("options", [{"horizon": 30}, {}, {"horizon": 30, "method": "square_root"}])
-def test_the_measured_error_is_that_of_a_row(options):
+def rows(factor, steps):
+    """The weights of the noise in each sum, A D C^-1, by integers."""
+    norms = [length for many, length in factor.blocks() for _ in range(min(many, steps))][:steps]
+    coder = factor.coder()
+    inverse = [coder.decode(int(step == 0) << 60) / 2.0**60 for step in range(steps)]
+    found = np.zeros((steps, steps))
+    for step, length in enumerate(norms):
+        found[step] = found[step - 1] if step else 0.0
+        scale = math.sqrt(factor.norm_squared(length) / 4**64)
+        found[step, : step + 1] += scale * np.array(inverse[: step + 1][::-1])
+    return found
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 31, 70, 300])
+@pytest.mark.parametrize("make", [buffered, endless, lambda steps: windowed(8, steps)])
+def test_errors_are_those_of_the_rows(make, steps):
+    for factor, first in ((make(steps), steps), (make(2 * steps), steps)):
+        squares = np.square(rows(factor, first)).sum(axis=1)
+        lengths, totals, bounds = errors(factor, first)
+        ends = np.cumsum(lengths).astype(int)
+        assert ends[-1] == first
+        for end, length, total, bound in zip(ends, lengths, totals, bounds, strict=True):
+            block = squares[end - int(length) : end]
+            assert total == pytest.approx(block.sum(), rel=1e-9)
+            assert block.max() <= bound * (1 + 1e-9)
+        assert bounds.max() <= 1.02 * squares.max()
+
+
+@pytest.mark.parametrize("horizon", [30, None])
+def test_the_measured_error_is_that_of_a_row(horizon):
     """2,000 categories have counters with noise of their own; seven deviations of the mean."""
     runs, scale = 2000, 20.0
     space = oc.category_stream(runs), oc.event_presence()
-    handle = oc.m.make_histogram_counter(*space, ZCDP, scale, **options)([])
-    if options.get("method"):
-        coder = square_root(30).coder(40)
-    else:
-        coder = (
-            methods.plan(None, options.get("horizon"), scale, ZCDP, shift=1, largest=1)
-            .start()
-            ._decoded
-        )
-    row, sums, before = [], np.cumsum([coder.decode(int(k == 0) << 40) for k in range(30)]), 0
+    handle = oc.m.make_histogram_counter(*space, ZCDP, scale, horizon=horizon)([])
+    squares = np.square(rows(endless(2**50) if horizon is None else buffered(30), 30)).sum(axis=1)
+    before = 0
     for step in (1, 6, 30):
         handle.update_all([None] * (step - before))
         before = step
-        row = sums[:step].astype(float) / 2.0**40  # A C^-1 in its last row
         found = np.mean(np.array(handle(None), dtype=float) ** 2)
-        expected = scale**2 * np.sum(row**2)
-        assert found == pytest.approx(expected, rel=7 * math.sqrt(2 / runs))
+        assert found == pytest.approx(scale**2 * squares[step - 1], rel=7 * math.sqrt(2 / runs))
 
 
-@pytest.mark.parametrize("options", [{"horizon": 99}, {}, {"horizon": 99, "method": "square_root"}])
+@pytest.mark.parametrize("horizon", [40, 99, None])
 @pytest.mark.parametrize("categories", [None, 3])
-def test_a_record_goes_on_with_the_same_state(options, categories):
+def test_a_record_goes_on_with_the_same_state(horizon, categories):
     """A counter from a record answers as the first, if both get the same noise."""
-    made = methods.plan(
-        options.get("method"), options.get("horizon"), 1e-3, ZCDP, shift=1, largest=1
-    )
+    made = methods.plan(horizon, 1e-3, ZCDP, shift=1, largest=1)
     generator = np.random.default_rng(1)
     items = generator.integers(0, 2, 40 if categories is None else (40, categories))
     first, second = made.start(), made.start()
@@ -188,9 +211,7 @@ def test_a_record_goes_on_with_the_same_state(options, categories):
     for prefix in (first, second):
         prefix.update_all(items[25:])
         assert np.all(prefix.total() == items.sum(axis=0))
-    noisy = methods.plan(
-        options.get("method"), options.get("horizon"), 9.0, ZCDP, shift=1, largest=1
-    )
+    noisy = methods.plan(horizon, 9.0, ZCDP, shift=1, largest=1)
     first, second = noisy.start(), noisy.start()
     first.update_all(items[:25])
     record = json.loads(json.dumps(first.to_record()))
@@ -200,40 +221,9 @@ def test_a_record_goes_on_with_the_same_state(options, categories):
 
 
 def test_sums_are_rounded_to_the_nearest():
-    assert [nearest(one, 2) for one in (-7, -6, -5, -2, -1, 0, 1, 2, 5, 6)] == [
-        -2, -1, -1, 0, 0, 0, 0, 1, 1, 2,
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("measure", "method", "horizon", "match"),
-    [
-        (PURE, "buffered", 9, "needs Gaussian noise"),
-        (PURE, "square_root", 9, "needs Gaussian noise"),
-        (ZCDP, "digits", 9, "needs Laplace noise"),
-        (PURE, "smooth", None, "needs a horizon"),
-        (ZCDP, "square_root", None, "needs a horizon"),
-        (ZCDP, "square_root", 2**20 + 1, "use 'buffered'"),
-    ],
-)
-def test_methods_that_do_not_fit(bits, measure, method, horizon, match):
-    with pytest.raises(InvalidValueError, match=match):
-        oc.m.make_counter(*bits, measure, 1.0, horizon=horizon, method=method)
-
-
-@pytest.mark.parametrize(
-    ("measure", "horizon", "method"),
-    [
-        (PURE, 9, "digits"),
-        (PURE, None, "digits"),
-        (dp.approximate(PURE), 9, "digits"),
-        (ZCDP, 9, "buffered"),
-        (ZCDP, None, "buffered"),
-        (dp.renyi_divergence(), None, "buffered"),
-    ],
-)
-def test_defaults(bits, measure, horizon, method):
-    assert methods.method_for(None, horizon, measure) == method
+    prefix = FactorPrefix(endless(9), 2, None)
+    quarters = [prefix.nearest(one << MORE) for one in (-7, -6, -5, -2, -1, 0, 1, 2, 5, 6)]
+    assert quarters == [-2, -1, -1, 0, 0, 0, 0, 1, 1, 2]
 
 
 def test_a_cast_to_approximate_dp(bits):
@@ -245,17 +235,21 @@ def test_a_cast_to_approximate_dp(bits):
 
 @pytest.mark.parametrize(("largest", "steps"), [(1, 2**50), (2**32, 2**29)])
 def test_a_factor_without_a_horizon_ends_where_its_norm_was_taken(largest, steps):
-    made = methods.plan(None, None, 9.0, ZCDP, shift=1, largest=largest)
+    made = methods.plan(None, 9.0, ZCDP, shift=1, largest=largest)
     assert made.horizon == steps
 
 
 def release_of_all_steps(answers):
-    """The statistic that tells most of the first item: what is released, along its column of C."""
-    first, second = (buffered(len(answers)).coder(30) for _ in range(2))
-    column = [first.encode(int(step == 0) << 30) for step in range(len(answers))]
-    steps = np.diff([0, *answers]).tolist()
-    releases = [second.encode(item << 30) for item in steps]
-    return sum(one * other for one, other in zip(column, releases, strict=True)) / 4**30
+    """The statistic that tells most of the first item: its releases, along its column of C."""
+    steps = len(answers)
+    norms = [length for many, length in buffered(steps).blocks() for _ in range(many)]
+    norms = [math.sqrt(buffered(steps).norm_squared(one) / 4**64) for one in norms]
+    first, second = (buffered(steps).coder() for _ in range(2))
+    column = [first.encode(int(step == 0) << 30) / 2**30 / norms[0] for step in range(steps)]
+    scaled = [
+        int(one * 2**30 / norm) for one, norm in zip(np.diff([0, *answers]), norms, strict=True)
+    ]
+    return sum(one * second.encode(item) / 2**30 for one, item in zip(column, scaled, strict=True))
 
 
 def asked(measurement):
