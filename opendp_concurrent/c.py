@@ -48,11 +48,10 @@ from .combinators.postprocessing import (
 from .combinators.wrap import make_interactive as make_interactive
 from .contexts.calibration import largest_share as largest_share
 from .contexts.calibration import smallest_scale as smallest_scale
-from .continual.checkpoint import Checkpoint as Checkpoint
-from .continual.checkpoint import make_resumable as make_resumable
 from .continual.concurrent import make_concurrent_continual as make_concurrent_continual
 from .continual.parallel import make_parallel_continual as make_parallel_continual
 from .continual.parallel import then_parallel_continual as then_parallel_continual
+from .continual.records import from_record as from_record
 from .parallel.by import by_column as by_column
 from .parallel.by import by_entry as by_entry
 from .parallel.by import by_key as by_key

@@ -53,6 +53,5 @@ def make_bounded_interactive(measurement: Measurement, max_messages: int) -> Con
         unchanged,
         "BoundedInteractive",
         limit=limit,
-        carries_state=True,
         queries=None,
     )

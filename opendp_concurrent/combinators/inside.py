@@ -6,7 +6,7 @@ from opendp.mod import Domain, Measurement, Metric
 
 from ..errors import InvalidTypeError, SpaceMismatchError
 from ..native.opendp import refuse
-from ..queryables.mechanism import CHECKPOINTED, ConcurrentMeasurement, takes_stream
+from ..queryables.mechanism import ConcurrentMeasurement, takes_stream
 from ..queryables.stream_domain import NOT_CONTINUAL, is_stream, same_domain
 from ..types import Argument
 from . import guards
@@ -31,16 +31,14 @@ def check_static(input_domain: Domain) -> None:
 def check_inside(name: str, measurement: Measurement) -> None:
     """Raise for measurements that cannot be wrapped.
 
-    These are those with a known fault of OpenDP, checkpoints, and on a stream what does not receive
-    its updates: updates to the wrapper would not reach the children of a wrapped composition.
+    These are those with a known fault of OpenDP, and on a stream what does not receive its updates:
+    updates to the wrapper would not reach the children of a wrapped composition.
     """
     refuse(measurement)
     if is_stream(measurement.input_domain) and not takes_stream(measurement):
         raise InvalidTypeError(f"{name} {NOT_CONTINUAL}")
     if not isinstance(measurement, ConcurrentMeasurement):
         return
-    if measurement.checkpointed:
-        raise InvalidTypeError(f"{name}: {CHECKPOINTED}")
     if measurement.composes and is_stream(measurement.input_domain):
         raise InvalidTypeError(
             f"{name} composes mechanisms on a stream ({measurement.input_domain}), whose "

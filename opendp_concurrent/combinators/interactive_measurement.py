@@ -39,8 +39,6 @@ def make_measurement(
     around: Measurement | None = None,
     takes_updates: bool = False,
     composes: bool | None = None,
-    checkpointed: bool = False,
-    can_resume: Callable[[], bool] | None = None,
     accuracy: Accuracy | None = None,
     releases: bool = False,
 ) -> ConcurrentMeasurement:
@@ -52,8 +50,6 @@ def make_measurement(
     :param around: the wrapped measurement; the result has its properties unless others are given
     :param takes_updates: whether it is a continual mechanism
     :param composes: whether it launches mechanisms; as ``around`` if left out
-    :param checkpointed: whether it has the checkpoint of the party that holds the data
-    :param can_resume: says whether the spawned handle can be saved; as ``around`` if left out
     :param accuracy: the error of its answers; None if it is not known
     :param releases: whether ``spawn`` returns what ``around`` returns, or a release without it
     """
@@ -86,8 +82,6 @@ def make_measurement(
         other = around.inside
         takes_updates |= other.takes_updates
         composes = other.composes if composes is None else composes
-        checkpointed |= other.checkpointed
-        can_resume = can_resume or other.can_resume
         many = may_feed_many(around)
     elif around is not None and is_stream(input_space[0]):
         takes_updates |= takes_stream(around)
@@ -97,8 +91,6 @@ def make_measurement(
         odometer,
         takes_updates,
         bool(composes),
-        checkpointed,
-        can_resume,
         many,
         accuracy,
         interactive=not releases if around is None or not releases else interactive(around),
@@ -108,11 +100,6 @@ def make_measurement(
     measurement.made_on, measurement.summary = (*input_space, output_measure), summary
     measurement.inside = what
     return cast(ConcurrentMeasurement, measurement)
-
-
-def never() -> bool:
-    """Return False: a wrapper that cannot be resumed, although the wrapped measurement can."""
-    return False
 
 
 def constant_map(input_metric: Metric, bound_d_in: Any, d_out: Loss) -> Callable[[Any], Any]:

@@ -23,14 +23,13 @@ from ..queryables.mechanism import (
     run,
 )
 from ..queryables.named_queries import NONE, READ, Queries, answering, queries_of
-from ..queryables.saved import Part, list_parts, parts_of
 from ..queryables.stream import Meter, Stream, start_of
 from ..queryables.stream_domain import is_stream
 from ..queryables.stream_handles import OwnStreamQueryable, QueryOnlyQueryable, query_side
 from ..types import Answer, Query
 from .constructor import constructor
 from .inside import check_inside, check_measurement
-from .interactive_measurement import make_measurement, never
+from .interactive_measurement import make_measurement
 
 Ask = Callable[[Query], Answer]
 
@@ -50,7 +49,7 @@ def wrap(
 ) -> ConcurrentMeasurement:
     """Return ``measurement`` with its queryable behind a machine; the privacy map is unchanged.
 
-    The machine receives queries. It belongs to the analyst, so its state is not saved.
+    The machine receives queries.
 
     :param make_machine: takes the measurement's answer function and returns another one
     :param queries: the named queries that the machine answers
@@ -66,7 +65,6 @@ def wrap_queries(
     name: str,
     *,
     limit: int | None = None,
-    carries_state: bool = False,
     composes: bool | None = None,
     queries: Queries | None = NONE,
     accuracy: Accuracy | None = None,
@@ -74,7 +72,6 @@ def wrap_queries(
     """Wrap the queries of a measurement that was checked before.
 
     :param limit: the largest number of messages that are passed on in all
-    :param carries_state: whether the machine has no state of its own
     :param composes: whether it launches mechanisms; as the measurement if left out
     :param queries: the named queries that the machine answers; None for those of the measurement,
         if messages are passed on unchanged
@@ -103,8 +100,6 @@ def wrap_queries(
             handle = answering(QueryOnlyQueryable, named)(machine, name)
             handle.stream = inner  # the stream's subscribers hold it weakly
         handle.passes_on = True
-        if carries_state:
-            _carry(handle, answer, inner if outer is None else None, meter)
         return handle
 
     return make_measurement(
@@ -116,7 +111,6 @@ def wrap_queries(
         around=measurement,
         takes_updates=fed,
         composes=composes,
-        can_resume=None if carries_state else never,
         accuracy=accuracy,
     )
 
@@ -130,19 +124,6 @@ def _metered(answer: Ask, meter: Meter | None) -> Ask:
         return answer(message)
 
     return counted
-
-
-def _carry(
-    handle: MachineQueryable, answer: Answer, own: Stream | None, meter: Meter | None
-) -> None:
-    """Let the handle be resumed if the wrapped queryable can be resumed."""
-    behind = parts_of(answer)
-    if behind is None:
-        return
-    mine: list[Part] = [] if own is None else [(own.lock, own)]
-    if meter is not None:
-        mine.append((meter.lock, meter))
-    list_parts(handle, (*mine, *behind))
 
 
 def _queries_of(answer: Answer) -> Queries:
@@ -183,4 +164,4 @@ def make_interactive(measurement: Measurement) -> ConcurrentMeasurement:
     True
     """
     check_inside("measurement", measurement)
-    return wrap_queries(measurement, unchanged, "Interactive", carries_state=True, queries=None)
+    return wrap_queries(measurement, unchanged, "Interactive", queries=None)

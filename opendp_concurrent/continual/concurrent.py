@@ -16,7 +16,7 @@ from opendp.mod import Domain, Measurement, Odometer, OdometerQueryable, Queryab
 
 from ..arguments.checked import Count
 from ..combinators.constructor import constructor
-from ..combinators.interactive_measurement import make_measurement, never
+from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..errors.streams import StreamError, StreamHaltedError
 from ..failures import pass_interrupt
@@ -25,7 +25,7 @@ from ..native import opendp as _native
 from ..queryables.data import Sealed, seal
 from ..queryables.description import Description
 from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, check_launch, run
+from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, run
 from ..queryables.named_queries import answering, queries_of
 from ..queryables.root import ConcurrentCompositionQueryable
 from ..queryables.stream import Feed, Meter, Stream, start_of
@@ -182,7 +182,6 @@ class _Fit:
             raise InvalidTypeError(OF_ODOMETER)
         if isinstance(query, ConcurrentMeasurement) and query.composes:
             raise InvalidTypeError(NESTED)
-        check_launch(query)
         self._rehearse(query)
 
     def _rehearse(self, query: Query) -> None:
@@ -437,5 +436,4 @@ def make_concurrent_continual(
         composition.map,
         f"ConcurrentContinual({composition})",
         takes_updates=True,
-        can_resume=never,
     )

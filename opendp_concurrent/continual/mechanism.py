@@ -8,17 +8,16 @@ neighbouring streams both have valid updates only, so an adversary learns nothin
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import ContextVar, copy_context
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from opendp.mod import Domain, Measure, Metric
 
 from ..arguments.checked import Count, Text, checked
-from ..arguments.checks import function
+from ..arguments.checks import function, shown
 from ..arguments.provenance import recorded
 from ..combinators.interactive_measurement import make_measurement
-from ..errors import InvalidTypeError, RefusalError, UnsupportedMeasureError
+from ..errors import InvalidTypeError, InvalidValueError, RefusalError, UnsupportedMeasureError
 from ..errors.streams import StreamError, StreamHaltedError
 from ..interrupts import let_in
 from ..measures import composition_measure
@@ -28,12 +27,26 @@ from ..queryables.data import Sealed
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import NONE, Queries, answering
-from ..queryables.saved import MOST, fields, guarded, list_parts, require, whole
+from ..queryables.saved import MOST, fields, require, whole
 from ..queryables.stream import Stream, start_of
 from ..queryables.stream_handles import FedQueryable, Updatable
-from ..queryables.updates import Room, Update, Updates, check_items, check_step
+from ..queryables.updates import (
+    Restore,
+    Room,
+    Save,
+    Update,
+    Updates,
+    check_items,
+    check_step,
+)
 from ..types import Answer, Item, ItemSequence, Json, Query
 from .stream import INVALID, Categories, Integers, items_of, valid_item
+
+CANNOT = (
+    "must be a counter, or made by make_continual of a machine with to_record and restore, perhaps "
+    "behind stream transformations, or cast, to be written to a record; the state of wrappers, and "
+    "a composition with its account and children, are not written"
+)
 
 
 class ContinualMachine(Protocol):
@@ -78,22 +91,39 @@ class Checked:
         self._of_user, self._call = of_user, let_in if of_user else _call  # it may run long
         self._machine, self._items, self._horizon = machine, items, horizon
         self._behind = getattr(machine, "room", None)  # of a transformation
-        self._steps, self._halted, self.name = 0, False, name
-        self._lineage: Any = None  # of checkpoints; notified of every message
+        self._steps, self._halted, self._name = 0, False, name
 
     def __call__(self, message: Query) -> Answer:
         """Take an update, or answer a query."""
         if self._halted:
             raise StreamHaltedError
-        if self._lineage is not None:
-            self._lineage.moved = True
         if isinstance(message, Update):
             return self._update(message.item, message.step)
         if isinstance(message, Updates):
             return self._update_all(message.items)
         if isinstance(message, Room):
             return self._room(message.steps)
+        if isinstance(message, Save):
+            state = self._resumable().to_record()
+            return {"mechanism": self._name, "steps": self._steps, "state": state}
+        if isinstance(message, Restore):
+            return self._restore(message.record)
         return self._call(self._machine.ask, message)
+
+    def _resumable(self) -> Resumable:
+        if not isinstance(self._machine, Resumable):
+            raise InvalidTypeError(f"the mechanism {CANNOT}")
+        return self._machine
+
+    def _restore(self, record: Json) -> None:
+        machine = self._resumable()
+        name, steps, state = fields(record, "mechanism", "steps", "state")
+        if name != self._name:
+            raise InvalidValueError(f"record is of {shown(name)}, and cannot continue {self._name}")
+        self._steps = whole(steps, most=MOST if self._horizon is None else self._horizon)
+        machine.restore(state)
+        counted = getattr(machine, "steps", None)  # of a counter
+        require(type(counted) is not int or counted == steps)
 
     def _update(self, item: Item, step: Any) -> None:
         if step is not None:
@@ -156,41 +186,6 @@ class Checked:
             self._halt()
         return array.astype(np.int64)
 
-    def to_record(self) -> dict[str, Any]:
-        """Return the state as a JSON value; the machine must be resumable."""
-        assert isinstance(self._machine, Resumable)
-        record = self._machine.to_record()
-        return {"steps": self._steps, "halted": self._halted, "machine": record}
-
-    def stop(self) -> None:
-        """Halt; another mechanism resumes from the record."""
-        self._halted = True
-
-    @property
-    def stopped(self) -> bool:
-        """Whether it has halted."""
-        return self._halted
-
-    def watch(self, lineage: Any) -> None:
-        """Notify ``lineage`` of every later message."""
-        self._lineage = lineage
-
-    def restore(self, record: dict[str, Any]) -> None:
-        """Restore the state from a record."""
-        assert isinstance(self._machine, Resumable)
-        steps, halted, machine = fields(record, "steps", "halted", "machine")
-        self._steps = whole(steps, most=MOST if self._horizon is None else self._horizon)
-        require(type(halted) is bool)
-        self._halted = halted
-        self._machine.restore(machine)
-        counted = getattr(self._machine, "steps", None)  # of a counter
-        require(type(counted) is not int or counted == steps)
-
-    @property
-    def resumable(self) -> bool:
-        """Whether the machine's state can be saved."""
-        return isinstance(self._machine, Resumable)
-
     def _room(self, steps: int) -> None:
         if self._horizon is not None and self._steps + steps > self._horizon:
             raise StreamError(
@@ -210,21 +205,7 @@ def _call(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
 
 
-_STARTING: ContextVar[bool] = ContextVar("_STARTING", default=False)
-
-
-def inside_a_mechanism() -> bool:
-    """Whether a user's ``start`` is running here."""
-    return _STARTING.get()
-
-
 def _started(start: Callable[[], ContinualMachine]) -> ContinualMachine:
-    machine: ContinualMachine = copy_context().run(_marked, start)
-    return machine
-
-
-def _marked(start: Callable[[], ContinualMachine]) -> ContinualMachine:
-    _STARTING.set(True)  # ends with the context, whatever happens
     machine = start()
     lacks = [name for name in ("update", "update_all", "ask") if not hasattr(machine, name)]
     if lacks:
@@ -242,6 +223,18 @@ class ContinualQueryable(Updatable, MachineQueryable):
     def takes_updates(self) -> bool:
         """True: this handle takes updates."""
         return True
+
+    def to_record(self) -> Json:
+        """Return the state as JSON values, for :func:`.from_record`, which says how to keep it.
+
+        It contains data and noise in the clear. Noise of nodes in use is drawn first, if they have
+        none; else nothing changes.
+
+        :raises InvalidTypeError: if the mechanism cannot be written, or a user with bounded
+            contributions is of a type that cannot
+        :raises StreamHaltedError: if the mechanism has halted
+        """
+        return self(Save())
 
 
 def hand_out(
@@ -287,7 +280,7 @@ def make_continual(
     :param privacy_map: from a distance of streams to the privacy loss against a strongly adaptive
         adversary [HSV25, Definition 3.3], who chooses both streams and all queries adaptively
     :param horizon: largest number of steps; unlimited if left out
-    :param name: name and parameters of the mechanism, for ``repr`` and for checkpoints
+    :param name: name and parameters of the mechanism, for ``repr`` and for records
     :return: a measurement
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
@@ -342,10 +335,7 @@ def continual(
     def spawn(token: Sealed) -> MachineQueryable:
         stream = start_of(token)
         machine = Checked(_started(start), items, horizon, full_name, of_user=of_user)
-        handle = hand_out(machine, stream, queries=queries)
-        if machine.resumable:
-            list_parts(handle, (guarded(handle, machine),))
-        return handle
+        return hand_out(machine, stream, queries=queries)
 
     return make_measurement(
         space,
@@ -354,7 +344,6 @@ def continual(
         _validated(output_measure, privacy_map),
         full_name,
         takes_updates=True,
-        can_resume=lambda: isinstance(_started(start), Resumable),
         accuracy=accuracy,
     )
 

@@ -18,7 +18,7 @@ from ..accounts.lifecycle import Lifecycle, innermost_running
 from ..arguments.checks import function
 from ..combinators.constructor import constructor
 from ..combinators.inside import check_inside, check_measurement, check_measurement_on
-from ..combinators.interactive_measurement import make_measurement, never
+from ..combinators.interactive_measurement import make_measurement
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..failures import pass_interrupt
 from ..measures import composition_measure
@@ -171,7 +171,6 @@ def make_parallel_continual(
         lambda d_in: loss.at(factor * whole_distance(input_metric, d_in)),
         f"ParallelContinual({len(measurements)} parts)",
         takes_updates=True,
-        can_resume=never,
     )
 
 

@@ -28,20 +28,17 @@ from ..queryables.named_queries import queries_of
 from ..queryables.saved import (
     canonical,
     fields,
-    guarded,
-    list_parts,
-    parts_of,
     require,
     rows,
     whole,
 )
 from ..queryables.stream import Stream, start_of
 from ..queryables.stream_domain import same_domain
-from ..queryables.stream_handles import query_side
-from ..queryables.updates import Room, Update, Updates
+from ..queryables.stream_handles import FedQueryable, query_side
+from ..queryables.updates import DataMessage, Restore, Room, Save, Update, Updates
 from ..types import Answer, Data, Distance, Item, ItemSequence, Json, Query
 from .concurrent import FedStreamQueryable, StreamQueryable, launching_handle
-from .mechanism import Checked, hand_out
+from .mechanism import CANNOT, Checked, hand_out
 from .stream import (
     INVALID,
     Items,
@@ -183,12 +180,8 @@ def chain_stream(measurement: Measurement, transformation: Transformation) -> Co
         transformed = _Transformed(of(), behind, inner)
         machine = Checked(transformed, items, name=told)
         if isinstance(inner, (StreamQueryable, FedStreamQueryable)):
-            handle = launching_handle(inner.root, machine, inner.fit, stream)
-        else:
-            handle = hand_out(machine, stream, queries=queries_of(inner))
-        parts = parts_of(inner)
-        list_parts(handle, None if parts is None else (guarded(handle, machine), *parts))
-        return handle
+            return launching_handle(inner.root, machine, inner.fit, stream)
+        return hand_out(machine, stream, queries=queries_of(inner))
 
     return make_measurement(
         (transformation.input_domain, transformation.input_metric),
@@ -204,10 +197,10 @@ def chain_stream(measurement: Measurement, transformation: Transformation) -> Co
 class _Transformed:
     """State machine of a chain: a transformation before a continual mechanism."""
 
-    __slots__ = ("_ask", "_behind", "_of")
+    __slots__ = ("_ask", "_behind", "_inner", "_of", "steps")
 
     def __init__(self, of: PerItem, behind: Stream, inner: Any) -> None:
-        self._of, self._behind, self._ask = of, behind, query_side(inner)
+        self._of, self._behind, self._inner, self._ask = of, behind, inner, query_side(inner)
 
     def room(self, steps: int) -> None:
         """Refuse steps before the transformation's state counts items that are then refused."""
@@ -224,11 +217,19 @@ class _Transformed:
     def ask(self, query: Query) -> Answer:
         return self._ask(query)
 
+    def _tell(self, message: DataMessage) -> Any:
+        if not isinstance(self._inner, FedQueryable):
+            raise InvalidTypeError(f"the mechanism behind a transformation {CANNOT}")
+        return self._inner.receive(message)
+
     def to_record(self) -> Json:
-        return _memory(self._of)
+        return {"transformation": _memory(self._of), "behind": self._tell(Save())}
 
     def restore(self, record: Json) -> None:
-        _remember(self._of, record)
+        memory, behind = fields(record, "transformation", "behind")
+        _remember(self._of, memory)
+        self._tell(Restore(behind))
+        self.steps = behind["steps"]  # is compared with the number of steps before
 
 
 def _promised(function: PerItem, items: ItemSequence) -> PerItem:
@@ -445,7 +446,7 @@ def make_bounded_contributions(
     ``max_contributions`` items of each user are kept, without the user; later ones become None. One
     added or removed user moves at most ``max_contributions`` events, so the distance grows by this
     factor, from ``user_presence()`` to ``event_presence()``. Memory grows with the number of users.
-    A checkpoint saves the users if they are numbers, strings, bytes, None, or tuples of these.
+    A record has the users if they are numbers, strings, bytes, None, or tuples of these.
 
     Each drop is logged to ``opendp_concurrent.continual``, without the item. Only the owner of the
     data may see this log.

@@ -1,4 +1,4 @@
-"""Users as JSON in a checkpoint, so that equal users stay equal after a restart."""
+"""Users as JSON in a record, so that equal users stay equal after a restart."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def to_json(user: Key) -> Json:
     if type(user) is tuple:
         return {"tuple": [to_json(one) for one in user]}
     raise InvalidTypeError(
-        f"a user has the type {type(user).__name__}, which a checkpoint cannot save; send "
+        f"a user has the type {type(user).__name__}, which a record cannot have; send "
         "users as numbers, strings, bytes, or tuples of these"
     )
 

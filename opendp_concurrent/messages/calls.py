@@ -38,7 +38,6 @@ EXCLUDED = frozenset(  # what can be called in a message is not made for what th
         "make_frame_count",
         "make_interactive_postprocessing",
         "make_parallel_continual",
-        "make_resumable",
         "make_stream_filter",
         "make_stream_map",
         "record_stream",

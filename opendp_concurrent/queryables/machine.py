@@ -17,7 +17,7 @@ from ..interrupts import Lock
 from ..native import opendp as _native
 from ..types import Answer, Query
 from .child import adopt
-from .data import Sealed, SealedHandle, check_process, seal, unseal
+from .data import SealedHandle, check_process, seal, unseal
 from .opaque import hidden
 from .turn import in_turn, inherited_lock, lock_for_turns
 
@@ -64,17 +64,11 @@ class MachineQueryable(SealedHandle, Queryable):
 
     query_type = "ExtrinsicObject"
     passes_on = False  # whether all it does is to pass messages on to another mechanism
-    _parts: Sealed | None = None  # what a checkpoint saves, from the outside in; see saved.py
 
     @property
     def takes_updates(self) -> bool:
         """Whether data may arrive by ``update`` and ``update_all`` of this handle."""
         return False
-
-    @property
-    def resumable(self) -> bool:
-        """Whether a checkpoint can save all of the state behind this handle."""
-        return self._parts is not None
 
     def __init__(
         self, machine: Callable[[Query], Answer], description: str, *, interruptible: bool = False

@@ -21,18 +21,13 @@ from ..interrupts import whole
 from ..measures import CompositionMeasure, composition_measure
 from ..native import opendp as _native
 from ..sums.accumulator import Accounting
-from ..types import Answer, Argument, Distance, Loss, Query
+from ..types import Answer, Argument, Distance, Loss
 from .accuracy import Accuracy
 from .child import adopt
 from .data import Sealed, take_in, unseal
 from .stream_domain import feeds_many, is_stream
 
 Spawn = Callable[[Sealed], Any]
-CHECKPOINTED = (
-    "a mechanism with a checkpoint cannot be launched or wrapped: its checkpoint can read "
-    "the data, and the state of the wrapper would not be saved; call make_resumable last, "
-    "and call the measurement that it returns where the data are"
-)
 
 
 class Inside(NamedTuple):
@@ -43,8 +38,6 @@ class Inside(NamedTuple):
     :ivar odometer: the odometer of a filter; None for other measurements
     :ivar takes_updates: whether it is a continual mechanism, or wraps one
     :ivar composes: whether it is a compositor or a filter, which launches other mechanisms
-    :ivar checkpointed: whether it contains a checkpoint, which only the data's owner may have
-    :ivar can_resume: returns whether its handles can be saved and resumed
     :ivar feeds_many: whether its stream may feed several mechanisms, which compose below a cast
     :ivar accuracy: the error of its answers; None if it is not known
     :ivar interactive: whether it returns a queryable, not a release; None if that is not known
@@ -55,8 +48,6 @@ class Inside(NamedTuple):
     odometer: ConcurrentOdometer | None
     takes_updates: bool = False
     composes: bool = False
-    checkpointed: bool = False
-    can_resume: Callable[[], bool] | None = None
     feeds_many: bool = False
     accuracy: Accuracy | None = None
     interactive: bool | None = True
@@ -178,17 +169,6 @@ class ConcurrentMeasurement(Measurement):
         """Whether it returns a queryable, not a release; None if that is not known."""
         return self.inside.interactive
 
-    @property
-    def checkpointed(self) -> bool:
-        """Whether it contains a checkpoint, which only the data's owner may have."""
-        return self.inside.checkpointed
-
-    @property
-    def resumable(self) -> bool:
-        """Whether :func:`.make_resumable` can save and resume its handles."""
-        can_resume = self.inside.can_resume
-        return can_resume is not None and can_resume()
-
     def accuracy(self, beta: float = 0.05, *, answers: int | None = None) -> float:
         """Return a bound on the error of the answers, before the mechanism runs.
 
@@ -273,12 +253,6 @@ class ConcurrentMeasurement(Measurement):
 
     def __repr__(self) -> str:
         return self.summary
-
-
-def check_launch(query: Query) -> None:
-    """Raise, before any charge, for a measurement that only the data's owner may run."""
-    if isinstance(query, ConcurrentMeasurement) and query.checkpointed:
-        raise InvalidTypeError(CHECKPOINTED)
 
 
 def run(measurement: Measurement, token: Sealed) -> Any:

@@ -29,7 +29,7 @@ from .data import Sealed, check_sources
 from .description import Description
 from .limits import Limits
 from .machine import MachineQueryable
-from .mechanism import ConcurrentMeasurement, ConcurrentOdometer, check_launch, interactive, run
+from .mechanism import ConcurrentMeasurement, ConcurrentOdometer, interactive, run
 from .offer import MeasurementPrice, Offers
 from .opaque import hide_errors
 from .sequential import SequentialRunner
@@ -99,7 +99,6 @@ class Launcher:
         """
         charged: list[bool | None] = [False]  # None while it is being charged
         try:
-            check_launch(query)
             price = self._offers.price(query, self._asked)
             if self.lock is None:
                 answer = self._walk(query, price, charge, token, charged)
@@ -193,7 +192,6 @@ class Launcher:
         if isinstance(query, Odometer):
             self._check_odometer(query)
             return Description("odometer", True, d_in, None, None)
-        check_launch(query)
         price = self._offers.price(query, self._asked)
         loss = self.account.price_at(d_in, price)
         refusal = self.account.refusal(price)
@@ -201,7 +199,6 @@ class Launcher:
 
     def refusal(self, query: Query) -> RefusalError | None:
         """Return why a launch of ``query`` would be refused now; None if it would be admitted."""
-        check_launch(query)
         return self.account.refusal(self._offers.price(query, self._asked))
 
     def _check_d_in(self, d_in: Distance) -> None:

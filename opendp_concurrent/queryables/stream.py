@@ -23,9 +23,7 @@ from ..errors.streams import MessageLimitError, StreamError
 from ..failures import pass_interrupt
 from ..interrupts import Lock
 from ..native import opendp as _native
-from ..types import Json
 from .data import Sealed, seal, unseal
-from .saved import whole
 from .updates import DataMessage, Room, Update, Updates, check_items, check_step, steps_of
 
 NOBODY = (
@@ -56,12 +54,11 @@ class Meter:
     :param limit: largest number of messages
     """
 
-    __slots__ = ("_left", "_limit", "lock", "name")
+    __slots__ = ("_left", "_limit", "lock")
 
     def __init__(self, limit: int) -> None:
         self._limit = self._left = limit
         self.lock = Lock()
-        self.name = f"Meter[{limit} messages]"
 
     def room(self, messages: int) -> None:
         """Raise unless at least ``messages`` are left."""
@@ -80,20 +77,6 @@ class Meter:
             self.room(messages)
             self._left -= messages
 
-    def to_record(self) -> Json:
-        """How many are left."""
-        return self._left
-
-    def restore(self, record: Json) -> None:
-        """Go on from a record."""
-        self._left = whole(record, most=self._limit)
-
-    def stop(self) -> None:
-        """Nothing: the mechanism behind it stops."""
-
-    def watch(self, lineage: Any) -> None:
-        """Nothing: the counted messages reach the mechanism behind it."""
-
 
 class Stream:
     """An empty dataset, and the subscribers that receive what is added to it.
@@ -102,8 +85,6 @@ class Stream:
     :param meter: the meter that counts updates
     :param upstream: the stream that sends its updates to this one, if there is one
     """
-
-    name = "Stream"
 
     def __init__(
         self, *, many: bool, meter: Meter | None = None, upstream: Stream | None = None
@@ -210,26 +191,6 @@ class Stream:
 
     def check(self) -> None:
         """Raise if a subscriber has missed updates."""
-
-    def to_record(self) -> Json:
-        """Number of steps so far."""
-        return self._steps
-
-    def restore(self, record: Json) -> None:
-        """Go on from a record."""
-        self._steps = whole(record)
-
-    def stop(self) -> None:
-        """Nothing: the mechanism behind it stops."""
-
-    def watch(self, lineage: Any) -> None:
-        """Nothing: updates reach the mechanism behind it."""
-
-
-def stream_of(token: Sealed) -> Stream | None:
-    """Return the stream that the sealed data are; None if they are not a stream."""
-    data = _native.to_python(unseal(token))
-    return data if isinstance(data, Stream) else None
 
 
 def start_of(token: Sealed) -> Stream | None:

@@ -74,6 +74,21 @@ class Room(DataMessage):
     steps: int
 
 
+@dataclass(frozen=True, slots=True)
+class Save(DataMessage):
+    """A message that returns the state, with data and noise, to the owner of the data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restore(DataMessage):
+    """A message that sets the state of a new mechanism.
+
+    :ivar record: what the answer to :class:`Save` was
+    """
+
+    record: Any
+
+
 def check_items(items: Argument) -> Any:
     """Return a copy of ``items``, which nobody can change after the check; masked items are None.
 

@@ -99,7 +99,7 @@ def make_shared_release(
     was answered and the sensitivity D. Levels may be chosen adaptively, and other mechanisms of the
     same handle run concurrently. Charging differences is valid for plain sums of ε (and δ) only:
     other accumulators are refused without ``ceiling``, because it is false there. The exact answer
-    is computed once, and kept in this process: a checkpoint of it would be refined twice.
+    is computed once, and kept in this process: a record of it would be refined twice.
 
     Required features: `contrib`, `honest-but-curious`
 

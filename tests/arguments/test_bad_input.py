@@ -63,7 +63,6 @@ REFUSED = {
     "others[0]": lambda: T.pure(1.0).compose(None),
     "input_metric": lambda: oc.m.make_continual(BITS[0], None, PURE, Clock, lambda d_in: 0.0),
     "output_measure": lambda: oc.m.make_continual(*BITS, "MaxDivergence", Clock, lambda d_in: 0.0),
-    "go_on": lambda: oc.c.Checkpoint().save(go_on=[]),
     "name": lambda: oc.m.make_continual(*BITS, PURE, Clock, lambda d_in: 0.0, name=3),
     "split_evenly_over": lambda: context(split_evenly_over=10**6),
     "categories": lambda: oc.category_stream(10**12),

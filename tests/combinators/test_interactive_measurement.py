@@ -4,7 +4,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.combinators.interactive_measurement import constant_map, never
+from opendp_concurrent.combinators.interactive_measurement import constant_map
 from opendp_concurrent.errors import InvalidValueError, PrivacyMapError
 from opendp_concurrent.queryables.mechanism import ConcurrentMeasurement
 
@@ -47,7 +47,3 @@ def test_an_error_of_a_map_inside_says_at_which_distance(space):
     with pytest.raises(PrivacyMapError, match="not beyond 3") as raised:
         oc.c.make_interactive(inner).map(3)
     assert raised.value.d_in == 3
-
-
-def test_what_cannot_be_resumed_says_so():
-    assert not never()

@@ -7,7 +7,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, StreamHaltedError
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
 PURE, ZCDP, TINY = dp.max_divergence(), dp.zero_concentrated_divergence(), 1e-3
 
@@ -119,43 +119,6 @@ def test_queryables_stay_with_the_parent_of_a_fork():
     assert os.read(reading, 100) == b"refused refused"
     for handle, query in zip(handles, asked, strict=True):
         handle(query)
-
-
-def test_saving_stops_the_mechanism():
-    checkpoint = oc.c.Checkpoint()
-    before = oc.c.make_resumable(counter(50.0), checkpoint)([])
-    before.update_all([1] * 5)
-    count = before(None)
-    saved = checkpoint.save()
-    with pytest.raises(StreamHaltedError):
-        before(None)
-    after = oc.c.make_resumable(counter(50.0), oc.c.Checkpoint(saved))([])
-    assert after(None) == count
-    with pytest.raises(InvalidValueError, match="still runs in this process"):
-        oc.c.make_resumable(counter(50.0), oc.c.Checkpoint(saved))([])
-
-
-def test_nothing_goes_before_what_resumes():
-    resumable = oc.c.make_resumable(counter(), oc.c.Checkpoint())
-    clamp = oc.t.make_stream_clamp(
-        oc.integer_stream(0, 9), oc.event_presence(), oc.integer_stream(0, 1)
-    )
-    for transformation in (bounded(), clamp):
-        with pytest.raises(InvalidTypeError, match="call make_resumable last"):
-            transformation >> resumable
-        around = oc.c.make_resumable(transformation >> counter(), oc.c.Checkpoint())
-        assert around.map(1) == counter().map(1)
-
-
-def test_a_record_that_was_meddled_with_is_refused():
-    import json
-
-    checkpoint = oc.c.Checkpoint()
-    oc.c.make_resumable(counter(50.0), checkpoint)([])
-    record = json.loads(checkpoint.save())
-    del record["parts"][0][1]["machine"]["before"]
-    with pytest.raises(InvalidValueError, match="^saved must be what"):
-        oc.c.make_resumable(counter(50.0), oc.c.Checkpoint(json.dumps(record)))([])
 
 
 def test_a_stream_starts_empty():

@@ -1,4 +1,4 @@
-"""Users in a checkpoint: equal ones stay equal, and what JSON has no word for is told."""
+"""Users in a record: equal ones stay equal, and what JSON has no word for is told."""
 
 import json
 
@@ -28,7 +28,7 @@ USERS = [
 
 
 @pytest.mark.parametrize("user", USERS, ids=repr)
-def test_a_user_is_the_same_after_a_checkpoint(user):
+def test_a_user_is_the_same_after_a_record(user):
     found = from_json(json.loads(json.dumps(to_json(user))))
     assert found == user
     assert type(found) is type(user)

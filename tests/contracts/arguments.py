@@ -169,7 +169,7 @@ KINDS["typed"] = lambda value: is_kind(value, Decimal, Fraction) and 0 <= value 
 KINDS["wholes"] = each("whole", 0)
 KINDS["plan"] = of_class(pl.LazyFrame)
 KINDS["partition"] = of_class(Partition)
-KINDS["checkpoint"] = of_class(oc.c.Checkpoint)
+KINDS["record"] = lambda value: False
 KINDS["fraction"] = of_class(Fraction)
 KINDS["exceptions"] = lambda value: (
     is_kind(value, tuple)
@@ -1372,36 +1372,11 @@ maker(
 )
 
 
-@cache
-def saved() -> str:
-    checkpoint = oc.c.Checkpoint()
-    handle = oc.c.make_resumable(COUNTER, checkpoint)([])
-    handle.update_all([1, 0])
-    return checkpoint.save()
-
-
 case(
-    "Checkpoint",
-    lambda saved: oc.c.make_resumable(COUNTER, oc.c.Checkpoint(saved))([]),
-    saved=(None, "None"),
-)
-case(
-    "make_resumable",
-    lambda measurement, checkpoint: oc.c.make_resumable(
-        measurement, oc.c.Checkpoint() if is_word(checkpoint, "new") else checkpoint
-    )([]),
+    "from_record",
     measurement=(COUNTER,),
-    checkpoint=("new", "checkpoint"),
+    record=(COUNTER([]).to_record(), "record"),
 )
-
-
-def a_checkpoint() -> Any:
-    checkpoint = oc.c.Checkpoint()
-    oc.c.make_resumable(COUNTER, checkpoint)([])
-    return checkpoint
-
-
-on_handle("Checkpoint.save", a_checkpoint)
 
 # ledgers
 

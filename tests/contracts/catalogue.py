@@ -942,10 +942,6 @@ def _named(convert: Callable[[Any], Any]) -> Callable[[Case], Case]:
     return lambda case: replace(case, what=convert(case.what))
 
 
-def _resumable(case: Case) -> Case:
-    return replace(case, what=oc.c.make_resumable(case.what, oc.c.Checkpoint()))
-
-
 def _stream_step(name: str, *rest: Callable[[Any], Any]) -> Callable[[Case], Case]:
     def make(case: Case) -> Case:
         domain, metric = case.space
@@ -1219,7 +1215,6 @@ WRAPPERS: tuple[Wrapper, ...] = (
         Wrapper(name.removeprefix("make_"), Role.CAST, (name,), _named(convert))
         for name, convert in NAMED_CASTS.items()
     ),
-    Wrapper("resumable", Role.WRAPPER, ("make_resumable",), _resumable, same_map=True),
     Wrapper(
         "stream map",
         Role.TRANSFORMATION,
@@ -1351,7 +1346,6 @@ PLAIN: dict[str, str] = {
     **dict.fromkeys(("ANSWER", "QUERY"), "tag"),
     **dict.fromkeys(("Update", "Updates", "Deviation", "NoisySum"), "message"),
     **dict.fromkeys(("LinearAnswers", "Outcome", "SparseVectorAnswer"), "answer"),
-    "Checkpoint": "store",
     "Description": "answer",
     **dict.fromkeys(("deserialize", "serialize"), "message"),
     **dict.fromkeys(
@@ -1392,6 +1386,7 @@ PLAIN: dict[str, str] = {
             "composition_measure",
             "counter_rmse",
             "from_dp_event",
+            "from_record",
             "group_tcdp",
             "individual_scale",
             "labelled",

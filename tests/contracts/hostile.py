@@ -298,7 +298,6 @@ OURS: dict[str, Callable[[], Any]] = {
     "zcdp()": lambda: oc.accumulators.zcdp(1e-7),
     "ladder()": lambda: oc.accumulators.ladder(oc.TradeoffFunction.pure(0.1)),
     "partition": lambda: oc.c.by_key(lambda record: record),
-    "Checkpoint": oc.c.Checkpoint,
     "NoisySum": lambda: oc.m.NoisySum(len, 1.0, 1.0),
     "Update": lambda: oc.m.Update(1),
     "Update of nonsense": lambda: oc.m.Update([math.nan], "step"),

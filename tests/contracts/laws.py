@@ -611,7 +611,7 @@ DETERMINISTIC = frozenset(
 
 def commutes(wrapper: Any) -> bool:
     """Whether it says nothing of its own about the conversation or the data."""
-    return wrapper.same_map and wrapper.name not in ("remembering", "table to stream", "resumable")
+    return wrapper.same_map and wrapper.name not in ("remembering", "table to stream")
 
 
 PAIR_LAWS: tuple[Law, ...] = (

@@ -193,12 +193,12 @@ def _below(one):
 
 
 @pytest.mark.parametrize("steps", [0, 5, 11, 12, 60, 200])
-def test_a_checkpoint_goes_on_in_each_epoch(bits, steps):
-    counter, checkpoint = oc.m.make_counter(*bits, PURE, scale=8.0), oc.c.Checkpoint()
-    handle = oc.c.make_resumable(counter, checkpoint)([])
+def test_a_record_goes_on_in_each_epoch(bits, steps):
+    counter = oc.m.make_counter(*bits, PURE, scale=8.0)
+    handle = counter([])
     handle.update_all([1] * steps)
     answer = handle.read()
-    again = oc.c.make_resumable(counter, oc.c.Checkpoint(checkpoint.save()))([])
+    again = oc.c.from_record(counter, handle.to_record())
     assert again.read() == answer
     again.update_all([1] * 100)
     assert abs(again.read() - steps - 100) < 8.0 * 40 * 20  # e^-40, for each of 20 nodes

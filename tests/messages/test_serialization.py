@@ -492,10 +492,6 @@ REFUSED = {
         lambda: oc.c.make_parallel_continual(*STREAM, abs, {0: counter()}),
         "make_parallel_continual: its argument key is a builtin_function",
     ),
-    "make_resumable": (
-        lambda: oc.c.make_resumable(counter(), oc.c.Checkpoint()),
-        "make_resumable: its argument checkpoint is a Checkpoint",
-    ),
     "make_stream_filter": (
         lambda: oc.t.make_stream_filter(*STREAM, bool),
         "make_stream_filter: its argument predicate is a type",

@@ -20,6 +20,8 @@ from opendp_concurrent.counters.factors.buffered import (
 )
 from opendp_concurrent.counters.factors.factor_error import errors
 from opendp_concurrent.counters.factors.factor_prefix import MORE, FactorPrefix
+from opendp_concurrent.counters.prefix import plain, unplain
+from opendp_concurrent.errors import InvalidValueError
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 BITS, NOISE = 2, 6.0
@@ -280,3 +282,13 @@ def test_an_audit_flags_a_move_that_is_too_small(largest):
     )
     epsilon = oc.TradeoffFunction.gaussian(math.sqrt(2 * rho)).epsilon(delta)
     assert found.violates(epsilon) == (largest < 100)
+
+
+def test_integers_are_written_as_they_are():
+    for total in (0, -(2**200), np.array([3, -(2**99)], dtype=object)):
+        assert np.all(unplain(json.loads(json.dumps(plain(total)))) == total)
+    for wrong in (True, 1.0, "1", [1, None], [[1]]):
+        with pytest.raises(InvalidValueError):
+            unplain(wrong)
+    with pytest.raises(InvalidValueError):
+        unplain(8, 7)
