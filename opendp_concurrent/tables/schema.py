@@ -139,10 +139,10 @@ class Schema:
 
     def with_columns(self, columns: Mapping[str, Type]) -> Schema:
         """Return the schema with other columns; those of a known name stay in their places."""
-        kinds = {**dict(self.columns), **{name: kind_of(one) for name, one in columns.items()}}
-        scales = tuple(one for one in self.scales if one[0] not in columns)
-        scales += tuple((name, t.scale) for name, t in columns.items() if isinstance(t, Decimal))
-        return Schema(tuple(kinds.items()), self.unit, scales)
+        types = {name: self.type_of(name) for name in self.names} | dict(columns)
+        kinds = tuple((name, kind_of(one)) for name, one in types.items())
+        scales = tuple((name, t.scale) for name, t in types.items() if isinstance(t, Decimal))
+        return Schema(kinds, self.unit, scales)
 
     def __str__(self) -> str:
         told = (f"{json.dumps(name)}: {self.spelled(name)}" for name in self.names)

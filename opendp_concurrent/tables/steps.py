@@ -432,8 +432,8 @@ def make_private_join(
     if not whole and columns is not None:
         raise InvalidTypeError(f"columns must be left out, since a join by {how!r} adds none")
     added = _renamed(other.schema, columns, both) if whole else ()
+    check_distinct("columns", (*schema.names, *(name for name, _ in added)))
     after = nodes.with_added(schema, other.schema, added)
-    check_distinct("columns", after.names)
     # without a partner, a row stays one
     most = None if other.rows is None else max(1, other.contribution(frozenset(both)).linf)
     output = tables.times(after, most if whole else 1)

@@ -204,6 +204,13 @@ def test_a_measurement_on_decimals_is_sent():
     assert again.map(1) == made.map(1)
 
 
+def test_scales_are_in_the_order_of_the_columns():
+    """A schema is equal by value, and messages have the scales in the order of the columns."""
+    schema = stored_schema_of({"person": int, "a": TWO, "b": TWO}, "person")
+    again = schema.with_columns({"a": THREE})
+    assert again == stored_schema_of({"person": int, "a": THREE, "b": TWO}, "person")
+
+
 @pytest.mark.parametrize(
     ("ask", "match"),
     [

@@ -387,9 +387,9 @@ def test_decimals_of_two_scales_are_not_compared(tmp_path):
     stored = (mills.space >> oc.t.then_truncate(2, materialize=True))(mills)
     with pytest.raises(InvalidTypeError, match=r"found Decimal\(2\) and Decimal\(3\)"):
         cents.with_tables(m=stored).space >> oc.t.then_private_join("m", (), on="eur", how="semi")
-    finer = (cents.space >> oc.t.then_with_columns({"eur": oc.tables.col("eur") * 10}))(cents)
-    plain = (mills.space >> oc.t.then_with_columns({"eur": oc.tables.col("eur") * 1}))(mills)
-    both = finer.with_tables(m=plain)
+    three = oc.tables.col("eur").cast(oc.tables.Decimal(3))
+    finer = (cents.space >> oc.t.then_with_columns({"eur": three}))(cents)
+    both = finer.with_tables(m=mills)
     joined = both.space >> oc.t.then_private_join("m", on="eur", how="semi")
     count = joined >> oc.t.then_truncate(9) >> oc.t.then_table_count()
     assert count(both) == 3
