@@ -149,11 +149,6 @@ class Lifecycle:
         """Change the state as in ``TRANSITIONS``."""
         self.state = TRANSITIONS[self.state, event]
 
-    @property
-    def is_open(self) -> bool:
-        """Whether this lifecycle and all of its ancestors are open."""
-        return all(one.state is State.OPEN for one in self.lineage)
-
     def check(self) -> None:
         """Raise unless this lifecycle and all of its ancestors are open."""
         for one in self.lineage if self._parents else (self,):

@@ -12,6 +12,7 @@ from functools import partial
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+import numpy as np
 from opendp.extras.polars import OnceFrame
 from opendp.mod import Measurement, OdometerQueryable, Queryable
 
@@ -155,7 +156,10 @@ def _parts(one: Any) -> list[Any]:
     if isinstance(one, (list, tuple, set, frozenset)):
         return [*one]
     if isinstance(one, FunctionType):
-        return [value for value in map(_content, one.__closure__ or ()) if value is not None]
+        held = map(_content, one.__closure__ or ())
+        return [*held, *(one.__defaults__ or ()), *(one.__kwdefaults__ or {}).values()]
+    if isinstance(one, np.ndarray):
+        return one.ravel().tolist() if one.dtype.hasobject else []
     if isinstance(one, MethodType):
         return [one.__self__]
     if isinstance(one, partial):

@@ -176,13 +176,6 @@ def test_a_d_in_that_is_none_is_refused():
             bounded().describe(count(), d_in=d_in)
 
 
-def test_a_map_that_asks_for_its_own_verdict_ends():
-    root = bounded()
-    asking = user(lambda d_in: 0.1 if root.admits(asking) else 0.2)
-    with pytest.raises(PrivacyMapError, match="depends on the map itself"):
-        root.admits(asking)
-
-
 def test_a_map_that_changes_is_charged_what_it_returns_at_the_launch():
     losses = iter([0.1, 0.2, 0.7])
     root, changing = bounded(), user(lambda d_in: next(losses))

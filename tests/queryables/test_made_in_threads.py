@@ -39,7 +39,6 @@ HIDING = {
     "default": (lambda handle: lambda query, h=handle: h(query), lambda answer: answer),
     "method": (lambda handle: handle.__call__, lambda answer: answer),
     "object": (Holder, lambda answer: answer.handle),
-    "generator": (lambda handle: (one for one in [handle]), next),
     "array": (array, lambda answer: answer[0]),
 }
 QUERY = user(len)
