@@ -222,5 +222,5 @@ def test_the_other_file_tests_the_module():
 def test_a_new_module_without_a_test_file_is_found():
     new = Path("accounts/unheard_of.py")
     assert without_mirror([*modules(), new]) - without_mirror(modules()) == {new.as_posix()}
-    assert not mentions(TESTS / "arguments/test_checks.py", "fdp/binomial.py")
+    assert not mentions(TESTS / "arguments/test_checks.py", "fdp/atoms.py")
     assert mentions(TESTS / "arguments/test_checks.py", "arguments/checks.py")

@@ -6,12 +6,11 @@ for every real ε.
 
 * ``factor.py`` has the protocol of a factor of a product. ``gaussian.py``, ``laplace.py``,
   ``finite.py`` and ``subsampled.py`` have the factors. ``discrete_gaussian.py`` and ``vertices.py``
-  make finite factors. ``quadrature.py`` has the integrals of subsampled noise,
-  and ``decay.py`` the decay of its characteristic function. ``theta.py`` has formulas for discrete
-  Gaussians.
+  make finite factors. ``theta.py`` has formulas for discrete Gaussians.
+* ``cells.py`` and ``sandwich.py`` bound the profile of a product with sampled noise.
 * ``contour.py`` and ``inversion.py`` bound the profile of a product by Fourier inversion,
-  ``atoms.py`` computes it exactly if there are few losses; for equal factors ``repeated.py`` and
-  ``binomial.py`` do. ``bounds.py`` has pairs of doubles that enclose an exact value.
+  ``atoms.py`` computes it exactly if there are few losses; for equal factors ``repeated.py``
+  does. ``bounds.py`` has pairs of doubles that enclose an exact value.
 * ``product.py`` chooses among these methods. ``search.py`` and ``curve.py`` turn a profile into ε
   and f(α). ``coarse.py`` finds a product that is faster to evaluate and has at least the same loss.
 * ``order.py`` compares functions, ``powers.py`` counts units, and ``residue.py`` computes the

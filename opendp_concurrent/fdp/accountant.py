@@ -32,7 +32,7 @@ class Accountant:
     >>> accountant = oc.fdp.Accountant()
     >>> step = PoissonSampledDpEvent(0.01, GaussianDpEvent(noise_multiplier=1.0))
     >>> accountant.compose(step, 1000).compose(LaplaceDpEvent(10.0)).get_epsilon(1e-5)
-    1.86540...
+    1.871...
     """
 
     def __init__(self, neighboring_relation: Any = "ADD_OR_REMOVE_ONE") -> None:

@@ -54,17 +54,6 @@ def array(**argument: Any) -> Array:
     return points
 
 
-def matrix(**argument: Any) -> Array:
-    """Return a matrix of finite doubles, or raise."""
-    ((name, _),) = argument.items()
-    entries = array(**argument)
-    if entries.ndim != 2 or not entries.size:
-        raise InvalidValueError(f"{name} must have two dimensions, and at least one number")
-    if not np.all(np.isfinite(entries)):
-        raise InvalidValueError(f"{name} must be finite")
-    return entries
-
-
 def check_representable(name: str, masses: Iterable[float]) -> None:
     """Raise unless each mass is 0 or large enough for the relative accuracy of doubles."""
     for mass in masses:

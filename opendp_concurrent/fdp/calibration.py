@@ -30,8 +30,8 @@ def smallest_sigma(
 ) -> float:
     """Find the smallest noise with which mechanisms are (ε, δ)-DP.
 
-    The losses at the returned scale are within the target: their certified upper bound on δ is at
-    most ``delta``. A scale that is 1 + ``tolerance`` times smaller, or less, was not shown to be,
+    The losses at the returned scale are within the target: their certified upper bound on ε is at
+    most ``epsilon``. A scale that is 1 + ``tolerance`` times smaller, or less, was not shown to be,
     unless it is below ``bounds``. About 15 scales are evaluated.
 
     :param loss: from a scale, a double, to the losses of all mechanisms together
@@ -62,7 +62,7 @@ def smallest_sigma(
         )
 
     def meets(sigma: float) -> bool:
-        return bool(check_session(loss=losses(sigma)).delta(target[0]) <= target[1])
+        return check_session(loss=losses(sigma)).epsilon(target[1]) <= target[0]
 
     good = min(max(_START, low), high)
     while not meets(good):

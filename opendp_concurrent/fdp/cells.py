@@ -1,4 +1,4 @@
-"""Pairs with few losses below and above noise, also Poisson-sampled: what a sandwich starts from.
+"""Pairs with few losses below and above sampled noise: what ``sandwich.py`` starts from.
 
 Let y = ln dP₀/dQ of the noise, which rises with x, and cut the line into cells. N and M are the Q-
 and P₀-mass of a cell. With a unit that takes part with probability q, its ratios are
@@ -23,15 +23,11 @@ import numpy as np
 import scipy
 
 from .bounds import ELEMENTARY, TINY, UNIT, Array
-from .factor import Factor
-from .finite import Finite
-from .gaussian import SPECIAL, Gaussian
-from .laplace import Laplace
-from .subsampled import Subsampled
+from .gaussian import SPECIAL
 
 _CELLS = 600  # of a noise
 _TERMS = 7  # of a series for the mass of a narrow cell
-_LEAST_EPSILON = 1e-9  # of Laplace noise: with less, cells have no width
+LEAST_EPSILON = 1e-9  # of Laplace noise: with less, cells have no width
 _MOST_RATIO = 600.0  # largest |y|, for exponentials that stay in the doubles
 
 
@@ -66,47 +62,16 @@ class Noise:
     top: float
 
 
-def measure(factor: Factor, tail: float, above: bool) -> Measure | None:
-    """A pair that loses at least as much as the factor, or at most; None if none is known.
+@lru_cache(maxsize=512)
+def gaussian_cells(mu: float, rate: float, tail: float) -> Noise | None:
+    """N(μ, 1) against N(0, 1), cut at points x = y/μ + μ/2; None if ratios leave the doubles.
 
     :param tail: P-mass that may count as infinite loss
     """
-    if isinstance(factor, Finite):
-        return _of_finite(factor, above)
-    if isinstance(factor, Subsampled):
-        whole, rate, removed = factor.whole, factor.rate, factor.unit == "removed"
-    elif isinstance(factor, (Gaussian, Laplace)):
-        whole, rate, removed = factor, 1.0, True
-    else:
-        return None
-    if isinstance(whole, Gaussian):
-        noise = gaussian_cells(whole.mu, rate, tail)
-    else:
-        noise = _laplace(whole.epsilon) if whole.steps == inf else None
-    if noise is None:
-        return None
-    return (_above if above else _below)(noise, rate, removed)
-
-
-def _of_finite(factor: Finite, above: bool) -> Measure | None:
-    """The pair itself, moved by its errors."""
-    if not factor.mass_error < 0.5:
-        return None
-    side = 1 if above else -1
-    shift = side * (factor.loss_error + 2 * UNIT * np.abs(factor.losses))
-    error = factor.mass_error + 4 * UNIT
-    least = max(0.0, factor.infinite * (1 - 4 * error) - factor.slack)
-    masses = factor.masses * (1 + side * error)
-    return Measure(factor.losses + shift, masses, factor.infinite if above else least)
-
-
-@lru_cache(maxsize=512)
-def gaussian_cells(mu: float, rate: float, tail: float, cells: int = _CELLS) -> Noise | None:
-    """N(μ, 1) against N(0, 1), cut at points x = y/μ + μ/2."""
     half = max(tail / 2, TINY)
     ends = scipy.special.ndtri([half, min(half / rate, 0.5)])
     high = max(-float(ends[0]), mu - float(ends[1]))
-    x = np.linspace(-high, high, cells + 1)
+    x = np.linspace(-high, high, _CELLS + 1)
     y = mu * x - mu * mu / 2
     wrong = 2 * UNIT * (np.abs(mu * x) + mu * mu)
     if not np.max(np.abs(y)) < _MOST_RATIO:
@@ -159,30 +124,38 @@ def _narrow(middle: Array, half: Array) -> tuple[Array, Array]:
 
 
 @lru_cache(maxsize=512)
-def _laplace(epsilon: float) -> Noise | None:
-    """Laplace noise: y is -ε left of 0 and ε right of ε, and y = 2x - ε between."""
-    if not _LEAST_EPSILON < epsilon < _MOST_RATIO:
+def laplace_cells(epsilon: float, steps: float = inf) -> Noise | None:
+    """Laplace noise at a shift of ``epsilon``: y = 2x - ε for x from 0 to ε, and constant outside.
+
+    On a grid, x is a multiple of ε/steps; a cell has its left end, and the first one lacks 0.
+    """
+    if not LEAST_EPSILON < epsilon < _MOST_RATIO:
         return None
-    y = np.linspace(-epsilon, epsilon, _CELLS + 1)
-    half = (y + epsilon) / 2
-    width = np.diff(y) / 2
-    q = 0.5 * np.concatenate([[1.0], np.exp(-half[:-1]) * -np.expm1(-width), [np.exp(-epsilon)]])
-    p = 0.5 * np.concatenate([[np.exp(-epsilon)], np.exp(half[:-1] - epsilon) * np.expm1(width)])
-    p = np.append(p, 0.5)
-    error = 4 * ELEMENTARY + 8 * UNIT * (1 + epsilon)
-    return Noise(y, np.zeros_like(y), q, p, q * error, p * error, epsilon)
+    unit, cell, right = 1.0, 0.0, np.linspace(0.0, epsilon, _CELLS + 1)
+    if steps < inf:
+        unit = cell = epsilon / steps
+        right = np.round(np.linspace(0.0, steps, int(min(_CELLS, steps)) + 1))  # in steps
+    left = right[:-1].copy()
+    left[0] = 1.0 if cell else 0.0
+    odds, gone = 1 / (1 + np.exp(-cell)), -np.expm1(-(right[1:] - left) * unit)
+    near, far = np.exp(-left * unit) * gone, np.exp(right[1:] * unit - epsilon - cell) * gone
+    q = odds * np.concatenate([[1.0], near, [np.exp(-epsilon)]])
+    p = odds * np.concatenate([[np.exp(-epsilon)], far, [1.0]])
+    y, wrong = 2 * right * unit - epsilon, np.full(len(right), 8 * UNIT * epsilon)
+    error = 6 * ELEMENTARY + 16 * UNIT * (1 + epsilon)
+    return Noise(y, wrong, q, p, q * error, p * error, epsilon)
 
 
-def _losses(y: Array, wrong: Array, rate: float) -> tuple[Array, Array]:
-    """ln(1 - q + q e^y), and a bound on the error."""
-    power = np.exp(y)
-    value = np.log1p(rate * np.expm1(y))
+def losses(power: Array, wrong: Array | float, rate: float) -> tuple[Array, Array]:
+    """ln(1 - q + q r) of ratios r with relative errors, and bounds on the errors."""
     ratio = (1 - rate) + rate * power
-    moved = rate * (power * np.expm1(wrong) + (power + 1) * (ELEMENTARY + 4 * UNIT))
-    return value, 2 * moved / ratio + (ELEMENTARY + 4 * UNIT) * np.abs(value)
+    near = ratio > 0.5
+    value: Array = np.where(near, np.log1p(np.maximum(rate * (power - 1), -0.5)), np.log(ratio))
+    moved = rate * power * wrong + 4 * UNIT * np.where(near, rate * (power + 1), ratio)
+    return value, 2 * moved / ratio + (ELEMENTARY + 4 * UNIT) * (np.abs(value) + ~near)
 
 
-def spread(noise: Noise) -> tuple[Array, Array, Array]:
+def _spread(noise: Noise) -> tuple[Array, Array, Array]:
     """Q-masses of the inner cells at e^y of their ends, rounded up; e^y; and its relative error."""
     power: Array = np.exp(noise.ends)
     q, p = noise.q[1:-1], noise.p[1:-1]
@@ -201,10 +174,10 @@ def spread(noise: Noise) -> tuple[Array, Array, Array]:
     return masses * (1 + 4 * UNIT), power, wrong
 
 
-def _above(noise: Noise, rate: float, removed: bool) -> Measure:
+def above(noise: Noise, rate: float, removed: bool) -> Measure:
     """The masses of each cell at its ends, each rounded up."""
-    masses, power, wrong = spread(noise)
-    losses, error = _losses(noise.ends, noise.wrong, rate)
+    masses, power, wrong = _spread(noise)
+    values, error = losses(power, wrong * (1 + 1e-9), rate)
     outer: Array = noise.q[[0, -1]] + noise.q_error[[0, -1]]
     if removed:
         masses *= ((1 - rate) + rate * power) * (1 + wrong)
@@ -217,26 +190,25 @@ def _above(noise: Noise, rate: float, removed: bool) -> Measure:
         masses[0 if removed else -1] += first if removed else last
     masses = masses * (1 + 2 * UNIT)
     if removed:
-        return Measure(losses + error, masses, 0.0 if noise.top < inf else last)
-    losses = (error - losses)[::-1]
+        return Measure(values + error, masses, 0.0 if noise.top < inf else last)
+    values = (error - values)[::-1]
     if noise.top < inf:
-        return Measure(losses, masses[::-1])
+        return Measure(values, masses[::-1])
     most = -log1p(-rate) * (1 + 2 * ELEMENTARY)
-    return Measure(np.append(losses, most), np.append(masses[::-1], first))
+    return Measure(np.append(values, most), np.append(masses[::-1], first))
 
 
-def _below(noise: Noise, rate: float, removed: bool) -> Measure:
+def below(noise: Noise, rate: float, removed: bool) -> Measure:
     """The mass of each cell at the ratio of its masses, each rounded down."""
     side = 1.0 if removed else -1.0
     q, p = noise.q + side * noise.q_error, noise.p - side * noise.p_error
     kept = (noise.q - noise.q_error > TINY) & (noise.p - noise.p_error > TINY)
     q, p = q[kept], p[kept]
     ratio = p / q
-    losses, error = np.log1p(rate * (ratio - 1)), UNIT * (8 + 2 * ELEMENTARY / UNIT)
-    wrong = rate * (ratio + 1) / ((1 - rate) + rate * ratio) + np.abs(losses)
+    values, error = losses(ratio, 4 * UNIT, rate)
     low = noise.q[kept] - noise.q_error[kept]
     if removed:
         low = (1 - rate) * low + rate * p
     order = slice(None, None, 1 if removed else -1)
-    found = side * losses - error * wrong
+    found = side * values - error
     return Measure(found[order], (low * (1 - 8 * UNIT))[order])

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .bounds import ELEMENTARY, Array
-from .factor import Factor
+from .factor import Factor, Invertible
 
 MOST_NODES = 2**19
 _UNDERFLOW = 1e-320  # more than an exponential loses where it leaves the doubles
@@ -33,7 +33,7 @@ _COARSE = 0.2  # largest smoothing; the bound on its error holds up to 1/4
 _RETREATS, _LONG = 4, 2e3  # steps of τ; a period in units of 1 / τ
 _WIDENINGS = 100  # how often the smoothing is made larger, by half
 
-Counted = Sequence[tuple[Factor, int]]
+Counted = Sequence[tuple[Invertible, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +67,19 @@ class Contour:
         return self.step * (self.nodes - 1)
 
 
-def on_taus(factor: Factor) -> Array:
+def on_taus(factor: Invertible) -> Array:
     """K(τ) of one factor on ``TAUS``, and a bound on its error: two rows."""
     return np.array(np.broadcast_arrays(factor.log_mgf(TAUS), factor.mgf_error(TAUS)))
 
 
-def decay(factor: Factor, tau: float, width: float) -> Array:
+def decay(factor: Invertible, tau: float, width: float) -> Array:
     """Logarithm of a bound on |ρ| at ``_REACH`` over ``width``, and from there on."""
     return factor.log_decay(tau, _REACH / width)
 
 
-def cumulants(factors: Counted, known: Callable[[Factor], Array] = on_taus) -> tuple[Array, Array]:
+def cumulants(
+    factors: Counted, known: Callable[[Invertible], Array] = on_taus
+) -> tuple[Array, Array]:
     """K(τ) of a product on ``TAUS``, and a bound on the error: sums over factors."""
     counts = np.array([n for _, n in factors], dtype=float)
     rows = np.array([known(factor) for factor, _ in factors]).reshape(-1, 2, len(TAUS))
@@ -85,7 +87,7 @@ def cumulants(factors: Counted, known: Callable[[Factor], Array] = on_taus) -> t
     return total, 2 * errors  # for the roundings of sums
 
 
-def variance(factors: Counted) -> float:
+def variance(factors: Sequence[tuple[Factor, int]]) -> float:
     """Variance of the loss of a product, approximately."""
     return max(sum(n * factor.variance for factor, n in factors), 1e-200)
 
@@ -122,7 +124,7 @@ def choose(
     cumulants: Array,
     epsilon: float,
     tolerance: float,
-    known: Callable[[Factor, float, float], Array] = decay,
+    known: Callable[[Invertible, float, float], Array] = decay,
 ) -> Contour:
     """Path for δ(``epsilon``) at a relative width of about ``tolerance``."""
     best = saddle(cumulants, epsilon)

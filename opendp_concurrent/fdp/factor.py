@@ -15,8 +15,11 @@ and has
   dataset lacks the unit; else empty;
 * ``stands_for``: what the pair bounds from above only; empty if it is known from both sides;
 * ``profile(epsilon)``: δ at each real ε;
-* ``log_mgf(tau)``: the logarithm of E_P[e^(τL); L finite] for real τ, with the error
-  ``mgf_error(tau)``;
+* ``log_mgf(tau)``: the logarithm of E_P[e^(τL); L finite] for real τ, about.
+
+A factor that is not sampled can be inverted, and has
+
+* ``mgf_error(tau)``: a bound on the error of ``log_mgf(tau)``;
 * ``transform(tau, step, nodes)``: the characteristic function on τ + iω at ω = 0, step, ...,
   (nodes - 1) step;
 * ``log_decay(tau, omega)``: logarithm of a bound on the absolute value of the characteristic
@@ -32,7 +35,8 @@ from .gaussian import Gaussian
 from .laplace import Laplace
 from .subsampled import Subsampled
 
-Factor: TypeAlias = Union[Finite, Gaussian, Laplace, Subsampled]  # noqa: UP007 (evaluated on 3.10)
+Invertible: TypeAlias = Union[Finite, Gaussian, Laplace]  # noqa: UP007 (evaluated on Python 3.10)
+Factor: TypeAlias = Union[Invertible, Subsampled]  # noqa: UP007
 
 
 def rank(factor: Factor) -> str:

@@ -24,7 +24,6 @@ from .discrete_gaussian import discrete_gaussian
 from .factor import Factor
 from .finite import Finite, response
 from .laplace import Laplace, laplace
-from .matrices import column_mu
 from .order import is_at_most, is_symmetric
 from .powers import largest_power, least_power
 from .product import Product
@@ -48,9 +47,9 @@ class TradeoffFunction:
     that what is f-DP is also g-DP. ``<=`` is ``True`` if that is proven, with all rounding outward;
     ``False`` means that it was not shown. Use the class methods to make one:
 
-    * :meth:`pure`, :meth:`approximate`, :meth:`gaussian`, :meth:`gaussian_matrix`, :meth:`laplace`,
+    * :meth:`pure`, :meth:`approximate`, :meth:`gaussian`, :meth:`laplace`,
       :meth:`randomized_response`, :meth:`discrete_laplace`, :meth:`discrete_gaussian`,
-      :meth:`subsampled_gaussian`, :meth:`subsampled_laplace`, :meth:`uniform`, :meth:`finite`,
+      :meth:`subsampled_gaussian`, :meth:`subsampled_laplace`, :meth:`finite`,
       :meth:`identity`, :meth:`worst`: exact families;
     * :meth:`from_profile`, :meth:`from_curve`, :meth:`from_loss_distribution`, :meth:`mixture`.
 
@@ -150,24 +149,6 @@ class TradeoffFunction:
         return cls._of(Product(to_units(shift) ** 2, {})) if shift < _LARGEST else cls.worst()
 
     @classmethod
-    def gaussian_matrix(cls, encoder: Array, sigma: float) -> TradeoffFunction:
-        """A Gaussian matrix mechanism: C x + z with continuous Gaussian noise z [DMRST22].
-
-        Row t of x is the sum of what units contribute to step t, vectors of norm at most 1. A unit
-        takes part in one step. Answers B (C x + z) are a postprocessing. The function is Gaussian:
-        μ is the largest norm of a column of C over ``sigma``, rounded up to a double.
-        Contributions may be chosen adaptively if C or B C is lower triangular.
-
-        The square root of 1,000 sums at σ = 10 has ε = 0.748 at δ = 10^-6; zCDP says 0.807.
-
-        :param encoder: C, an array of at most 10^7 numbers: outputs by steps
-        :param sigma: standard deviation of each entry of z, over the norm of a contribution
-        """
-        matrix = arguments.matrix(encoder=encoder)
-        noise = Fraction(checks.positive(sigma=own_number(sigma)))
-        return cls.gaussian(column_mu(matrix, noise))
-
-    @classmethod
     def laplace(cls, epsilon: float, steps: float = inf) -> TradeoffFunction:
         """Laplace noise at a shift of ``epsilon`` scales.
 
@@ -264,8 +245,7 @@ class TradeoffFunction:
         Each unit takes part with probability ``rate``, independently. ``oc.fdp.Session`` keeps both
         directions of a session apart. As with μ = 1/sigma, rounded up to a double.
 
-        1,000 at sigma 1 and rate 0.01 have ε = 2.125 at δ = 10^-6, as by PLD; RDP says
-        2.437.
+        1,000 at sigma 1 and rate 0.01 have ε = 2.133 at δ = 10^-6; PLD says 2.125, RDP 2.437.
 
         :param sigma: standard deviation of the noise over sensitivity; in [1/16, 10^6]
         :param rate: in [0, 1]
@@ -292,7 +272,7 @@ class TradeoffFunction:
     ) -> TradeoffFunction:
         """Continuous Laplace noise on Poisson-sampled units, in one direction of neighbours.
 
-        1,000 at ε = 1 and rate 0.01 have ε = 1.286 at δ = 10^-6, as by PLD; by their
+        1,000 at ε = 1 and rate 0.01 have ε = 1.292 at δ = 10^-6; PLD says 1.286; by their
         largest loss 2.443.
 
         :param epsilon: shift over scale; 0, or in [10^-6, 32]
@@ -312,21 +292,6 @@ class TradeoffFunction:
                 f"{_MOST_EPSILON:g}; beyond, TradeoffFunction.approximate(0.0, rate) is a bound"
             )
         return cls._single(Subsampled("laplace", loss, share, direction))
-
-    @classmethod
-    def uniform(cls, bound: float, sensitivity: float = 1.0) -> TradeoffFunction:
-        """Uniform noise on [-bound, bound], added to one number: (0, δ)-DP, exactly.
-
-        δ is sensitivity/(2 bound), rounded up to a double.
-
-        Composed, δ adds up nearly, as by any accountant.
-
-        :param bound: largest absolute value of the noise, above 0
-        :param sensitivity: above 0
-        """
-        end = checks.positive(bound=own_number(bound))
-        move = checks.positive(sensitivity=own_number(sensitivity))
-        return cls.approximate(0.0, min(1.0, rounded_up(Fraction(move) / (2 * Fraction(end)))))
 
     # --- from other descriptions -----------------------------------------------------------
 
@@ -431,7 +396,7 @@ class TradeoffFunction:
         return self.delta_bounds(epsilon).upper
 
     def delta_bounds(self, epsilon: float | Array, width: float = 1e-6) -> Bounds:
-        """Bounds on δ, to the relative ``width`` where that can be reached.
+        """Bounds on δ, to the relative ``width`` where that can be reached; 1 % on sampled noise.
 
         :param epsilon: any real number, or an array of them
         :param width: at least 0
@@ -458,7 +423,7 @@ class TradeoffFunction:
         return float(self.epsilon_bounds(delta).upper)
 
     def epsilon_bounds(self, delta: float, width: float = 1e-6) -> Bounds:
-        """Bounds on ε, to the relative ``width`` where that can be reached.
+        """Bounds on ε, to the relative ``width`` where that can be reached; 1 % on sampled noise.
 
         :param delta: in [0, 1]
         :param width: at least 0

@@ -24,8 +24,6 @@ from .bounds import (
 SPECIAL = 2e-13  # relative error of SciPy's erfcx, ndtr, log_ndtr and wofz; it claims 1e-13
 ROOT, SQRT2 = float(np.sqrt(np.pi / 2)), float(np.sqrt(2.0))
 _LARGEST = 1e150  # μ whose square is a double
-_LEAST, _SMALL = 1e-250, 0.1  # μ for which a difference is computed as an integral
-_RULE = 2.0**-44  # relative error of NumPy's nodes and weights with 4 nodes
 _UNDERFLOW = 37.0  # standard deviations where densities come near the least doubles
 
 
@@ -76,31 +74,7 @@ def _above_zero(mu: float, epsilon: Array) -> Bounds:
     )
     value = np.where(a > 0, tail, one - two)
     error = np.where(a > 0, tail_error, plain_error) + np.where(a > _UNDERFLOW, TINY, 0.0)
-    lower, upper = value - error, value + error
-    if _LEAST <= mu <= _SMALL:
-        value, error = _over_short(mu, a, shift)
-        near = a <= _UNDERFLOW
-        lower = np.maximum(lower, np.where(near, value - error, lower))
-        upper = np.minimum(upper, np.where(near, value + error, upper))
-    return probabilities(lower, upper)
-
-
-def _over_short(mu: float, a: Array, shift: Array) -> tuple[Array, Array]:
-    """φ(a) times the integral of -R' = 1 - xR over [a, a + μ], a >= -μ/2, and its error.
-
-    By the rule of Gauss with 4 nodes, whose error is at most μ⁹ 4!⁴ / (9 · 8!³) times the largest
-    eighth derivative. -R'(x) is the integral of t e^(-xt-t²/2): so it falls, and for x >= -0.05 its
-    eighth derivative is at most 500 times as large, and it falls by less than 1.2 over [a, a + μ].
-    """
-    points, weights = np.polynomial.legendre.leggauss(4)
-    x = a[..., None] + mu * (1 + points) / 2
-    ratio = mills(x)
-    slope = (1 - x * ratio) @ (weights / 2)
-    wrong = (np.abs(x) * ratio) @ (weights / 2) * (SPECIAL + 4 * UNIT) + 4 * UNIT
-    front = mu * np.exp(-a * a / 2) / np.sqrt(2 * np.pi)
-    relative = (np.abs(a) + 2) * shift + 4 * UNIT * (1 + a * a) + ELEMENTARY + _RULE
-    relative = relative + 6e-7 * mu**8
-    return front * slope, front * (wrong + np.abs(slope) * relative)
+    return probabilities(value - error, value + error)
 
 
 @dataclass(frozen=True)

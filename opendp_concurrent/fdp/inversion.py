@@ -33,7 +33,7 @@ import numpy as np
 
 from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, ComplexArray, Transform
 from .contour import Contour, Counted, alias_bound
-from .factor import Factor
+from .factor import Invertible
 from .gaussian import Gaussian
 
 _STEPS = 60  # to a root
@@ -190,10 +190,10 @@ class Power(NamedTuple):
     decay: float
 
 
-Known: TypeAlias = Callable[[Factor, int, float, float, int], Power]
+Known: TypeAlias = Callable[[Invertible, int, float, float, int], Power]
 
 
-def power(factor: Factor, count: int, tau: float, step: float, nodes: int) -> Power:
+def power(factor: Invertible, count: int, tau: float, step: float, nodes: int) -> Power:
     """What ``count`` equal factors add on the path through τ."""
     return Power(
         _transform(factor, count, tau, step, nodes),
@@ -203,7 +203,7 @@ def power(factor: Factor, count: int, tau: float, step: float, nodes: int) -> Po
     )
 
 
-def _transform(factor: Factor, count: int, *at: Any) -> Transform:
+def _transform(factor: Invertible, count: int, *at: Any) -> Transform:
     """The characteristic function of equal factors; relative errors compound."""
     one = factor.transform(*at)
     if count == 1:

@@ -1,9 +1,9 @@
 """Products of factors: how their profile is computed, and what is remembered.
 
 Gaussians merge exactly, and equal factors are counted. The profile of a single factor is a closed
-form, and a product with few outcomes is summed over them. Any other profile is computed by Fourier
-inversion; or, with sampled noise that is rare, between two pairs with few losses: a sandwich. What
-is known of a factor on a path is remembered, and handed on to larger products.
+form, and a product with few outcomes is summed over them. A product with sampled noise is between
+two pairs with few losses: a sandwich. Any other profile is computed by Fourier inversion. What is
+known of a factor on a path is remembered, and handed on to larger products.
 
 An answer depends on the product and on the question alone: not on the order of the factors, on
 what was asked before, or on what is remembered.
@@ -25,12 +25,12 @@ from ..exact.rounding import sqrt_up
 from . import contour as paths
 from .atoms import Atoms
 from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, probabilities, rounded_up
-from .factor import Factor, rank
+from .factor import Factor, Invertible, rank
 from .finite import Finite, worst
 from .gaussian import Gaussian, gaussian_profile
 from .inversion import CharacteristicFunction, Power, power, start
 from .repeated import repeated
-from .sandwich import FINEST, Sandwich, sandwich, step_for
+from .sandwich import STEPS, Sandwich, sandwich, steps_for
 from .search import certify, narrowed
 from .subsampled import Subsampled
 
@@ -41,17 +41,12 @@ _LARGEST_VARIANCE = 1e100  # of the loss
 _FEW_NODES = 2**12  # of a path on which factors are remembered
 _MOST_PATHS = 4  # on which a product keeps its characteristic function
 _MOST_ANSWERS = 256
-_MOST_SANDWICHES = 4
+_MOST_SANDWICHES = 16
 _COARSE = 1e-3  # width of δ
 _DOUBLINGS = 40  # steps of a search for a lower bound
 _LEAST_WIDTH = 1e-12  # narrower bounds are within the rounding of inversion
 MOST_FACTORS = 2**53  # equal ones
-_FEW = 0.5  # uses times rates, from which on inversion is good
-_MANY = 8  # different sampled factors from which on inversion is slow
-_LEAST_RATE, _LARGER_RATE, _MORE = 5e-5, 1e-3, 2.0  # where inversion is narrow, and quick
-_ROUGH = 2e-5, 1e-2  # widths from which on a sandwich is quicker: than slow and quick inversion
-_WIDE, _LESS_WIDE, _NARROW = 0.9, 5e-3, 1e-3  # of brackets that the other way may improve
-_MANY_USES = 30.0  # rates times uses, from which on inversion may be narrower
+_INVERTED, _SAMPLED = 1e-3, 1e-2  # widths of brackets that are narrow enough
 _UNDERFLOWN = 1e-316  # δ that a Rényi order, which is in the doubles, is certain to reach
 _GUESSES = (1e-10, 1e-30, 1e-100, 1e-280)  # of δ
 
@@ -159,6 +154,11 @@ class Product:
         return [*own, (Gaussian(self.mu), 1)] if self.squares else own
 
     @cached_property
+    def _unsampled(self) -> list[tuple[Invertible, int]]:
+        """The same, where no factor is sampled noise, which cannot be inverted."""
+        return [(one, n) for one, n in self.counted if not isinstance(one, Subsampled)]
+
+    @cached_property
     def infinite(self) -> Bounds:
         """P-probability that a loss is infinite."""
         if self.single is not None:
@@ -208,7 +208,7 @@ class Product:
 
     @cached_property
     def _on_taus(self) -> tuple[Array, Array]:
-        return paths.cumulants(self.counted, self._memo.on_taus)
+        return paths.cumulants(self._unsampled, self._memo.on_taus)
 
     @cached_property
     def variance(self) -> float:
@@ -267,34 +267,39 @@ class Product:
         return Bounds(lower.reshape(epsilon.shape), upper.reshape(epsilon.shape))
 
     def _at(self, epsilon: float, tolerance: float) -> Bounds:
-        """Bounds on δ by inversion, or by a sandwich, or by both."""
+        """Bounds on δ by a sandwich, or by inversion."""
         if epsilon >= self.largest_loss or self.infinite.lower == 1.0:
             return self.infinite
-        found = self._cut(
+        found = self._narrowed(
             Bounds(self._least(epsilon), self._most(epsilon)),
             tolerance,
-            lambda best: self._inverted(epsilon, tolerance, best),
-            lambda: self._between(epsilon, tolerance),
+            partial(self._inverted, epsilon, tolerance),
+            partial(self._between, epsilon),
         )
         return Bounds(self._least(epsilon), found.upper) if self.upper_only else found
 
-    def _cut(
+    def _narrowed(
         self,
         best: Bounds,
         tolerance: float,
         inverted: Callable[[Bounds], Bounds],
-        between: Callable[[], Bounds | None],
+        between: Callable[[float], Bounds | None],
     ) -> Bounds:
-        """Narrow a bracket by inversion and by a sandwich: by the quicker one first."""
-        if tolerance >= self._rough:
-            best = _common(best, between() or best)
-            wide = _WIDE if self._uses <= _MANY_USES else _LESS_WIDE
-            if best.width <= max(tolerance, wide) * best.upper < inf:
+        """Narrow a bracket by inversion; or by sandwiches with smaller and smaller steps.
+
+        A sandwich is for sampled noise, and for pairs with too many outcomes to be inverted.
+        """
+        if not self._is_sampled:
+            best = _common(best, inverted(best))
+            if best.width <= max(tolerance, _INVERTED) * best.upper:
                 return best
-            return _common(best, inverted(best))
-        best = _common(best, inverted(best))
-        if best.width > max(tolerance, _NARROW) * best.upper:
-            best = _common(best, between() or best)
+        for step in steps_for(tolerance, len(self.factors)):
+            found = between(step)
+            if found is None:
+                break
+            best = _common(best, found)
+            if best.width <= max(tolerance, _SAMPLED) * best.upper:
+                break
         return best
 
     def _inverted(self, epsilon: float, tolerance: float, best: Bounds) -> Bounds:
@@ -313,31 +318,18 @@ class Product:
     # --- between two pairs with few losses ---------------------------------------------------
 
     @cached_property
-    def _uses(self) -> float:
-        """How often a unit is sampled, on average."""
-        return sum(n * one.rate for one, n in self.factors.items() if isinstance(one, Subsampled))
+    def _is_sampled(self) -> bool:
+        """Whether a factor is sampled noise."""
+        return len(self._unsampled) < len(self.counted)
 
-    @cached_property
-    def _rough(self) -> float:
-        """Width from which on a sandwich is narrower than inversion, or quicker: a heuristic."""
-        sampled = [one for one in self.factors if isinstance(one, Subsampled)]
-        if not sampled:
-            return inf
-        least = min(one.rate for one in sampled)
-        rare = least < _LEAST_RATE and any(one.noise == "gaussian" for one in sampled)
-        if rare or self._uses < _FEW or len(sampled) > _MANY:
-            return 0.0
-        slow = least < _LEAST_RATE or self._uses * min(1.0, least / _LARGER_RATE) <= _MORE
-        return _ROUGH[0] if slow else _ROUGH[1]
-
-    def _between(self, epsilon: float, tolerance: float) -> Bounds | None:
+    def _between(self, epsilon: float, step: float) -> Bounds | None:
         """Bounds on δ by a sandwich that is made for about this δ."""
         found = None
         for guess in _GUESSES:
-            pairs = self._sandwich(guess, step_for(tolerance, self.counted))
+            pairs = self._sandwich(guess, step)
             if pairs is None:
                 break
-            low, high = pairs.profile(np.array([epsilon]))
+            low, high = pairs.profile(np.array([epsilon]), self.mu)
             one = Bounds(float(low[0]), float(high[0]))
             found = one if found is None else _common(found, one)
             if one.upper >= guess:
@@ -346,14 +338,14 @@ class Product:
 
     @cached_property
     def _sandwich(self) -> Callable[[float, float], Sandwich | None]:
-        """Pairs below and above, from δ and a step; few are remembered."""
-        return lru_cache(_MOST_SANDWICHES)(partial(sandwich, self.counted))
+        """Pairs below and above all but the Gaussian, from δ and a step; few are remembered."""
+        return lru_cache(_MOST_SANDWICHES)(partial(sandwich, Product(0, self.factors).counted))
 
     @cached_property
     def pair_above(self) -> Finite | None:
         """A finite pair that loses at least as much, where losses are bounded and noise sampled."""
-        bounded = self._uses and self.largest_loss < inf
-        pairs = self._sandwich(0.0, FINEST) if bounded else None
+        bounded = self._is_sampled and self.largest_loss < inf
+        pairs = self._sandwich(0.0, STEPS[-2]) if bounded else None
         if pairs is None:
             return None
         above = pairs.above
@@ -363,11 +355,11 @@ class Product:
         masses[-1] += rest
         return Finite(above.losses[kept], masses, above.infinite, 1.0, stands_for="sampled noise")
 
-    def _epsilon_between(self, delta: float, tolerance: float) -> Bounds | None:
+    def _epsilon_between(self, delta: float, step: float) -> Bounds | None:
         """Bounds on ε by a sandwich."""
         guess = next((one for one in _GUESSES if delta >= one), _GUESSES[-1])
-        pairs = self._sandwich(guess, step_for(tolerance, self.counted))
-        return None if pairs is None else pairs.epsilon(delta, 1e-6)
+        pairs = self._sandwich(guess, step)
+        return None if pairs is None else pairs.epsilon(delta, self._scale, self.mu)
 
     def _asked(
         self, what: str, how: Callable[[float, float], Bounds], at: float, tolerance: float
@@ -436,13 +428,13 @@ class Product:
     def _characteristic(self, epsilon: float, tolerance: float) -> CharacteristicFunction:
         """The characteristic function on a path for δ(``epsilon``)."""
         return self._on_path(
-            paths.choose(self.counted, self.cumulants, epsilon, tolerance, self._memo.decay)
+            paths.choose(self._unsampled, self.cumulants, epsilon, tolerance, self._memo.decay)
         )
 
     @cached_property
     def _on_path(self) -> Callable[[paths.Contour], CharacteristicFunction]:
         """The characteristic function on a path; few are remembered."""
-        factors, known = self.counted, self._memo.power
+        factors, known = self._unsampled, self._memo.power
         return lru_cache(_MOST_PATHS)(lambda path: start(path).times(factors, known))
 
     # --- ε at a δ ---------------------------------------------------------------------------
@@ -466,14 +458,17 @@ class Product:
             return Bounds(0.0, 0.0)
         finite = delta - float(self.infinite.upper)
         if not self.is_exact:
-            found = self._cut(
+            found = self._narrowed(
                 Bounds(self._epsilon_at_least(delta), top),
                 tolerance,
-                lambda best: self._epsilon_inverted(delta, tolerance, best),
-                lambda: self._epsilon_between(delta, tolerance),
+                partial(self._epsilon_inverted, delta, tolerance),
+                partial(self._epsilon_between, delta),
             )
             return Bounds(0.0, found.upper) if self.upper_only else found
-        if self._is_invertible and finite > 0.0:
+        if self._is_sampled:
+            between = self._epsilon_between(delta, STEPS[1])
+            top = min(top, inf if between is None else between.upper)
+        elif self._is_invertible and finite > 0.0:
             top = min(top, self._renyi(finite))
         if not top < inf:  # δ comes near its limit, and does not reach it
             return Bounds(self._epsilon_below(delta), inf)
@@ -581,7 +576,7 @@ class _Memo:
         self.decay = lru_cache(2**9)(paths.decay)
         self._few = lru_cache(2**9)(power)
 
-    def power(self, factor: Factor, count: int, tau: float, step: float, nodes: int) -> Power:
+    def power(self, factor: Invertible, count: int, tau: float, step: float, nodes: int) -> Power:
         """As in ``inversion``; a long path is not remembered."""
         how = self._few if nodes <= _FEW_NODES else power
         return how(factor, count, tau, step, nodes)

@@ -9,9 +9,10 @@ So δ rises with each mass and with each loss; and by Jensen's inequality
 * it falls if masses are *merged* at the loss that keeps their Q-mass;
 * it rises if a mass becomes an infinite loss, and falls if a mass is dropped.
 
-Products have all sums of losses. They are spread, or merged, to few losses; these are at s sinh(hk)
-for whole k, so that cells are narrow near 0, and as wide as a part of the loss far out. What is
-spread or merged in a cell moves the variance of the loss by at most the square of half its width.
+Products have all sums of losses. They are spread, or merged, to few losses; these are at
+m + s sinh(hk) for whole k, with about the mean m and the standard deviation s of the loss. So cells
+are narrow near the mean, and as wide as a part of the distance far out. What is spread or merged in
+a cell moves the variance of the loss by at most the square of half its width.
 
 Equal factors are multiplied by squaring, and the products of unequal ones form a tree. Rounding is
 outward at each step: what is above only gets larger masses and losses, what is below smaller ones.
@@ -20,11 +21,11 @@ No sum has terms of different sign, so that small numbers keep their relative ac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from heapq import heapify, heappop, heappush
-from math import asinh, floor, frexp, ldexp, sqrt
+from math import asinh, floor, frexp, inf, ldexp, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -32,24 +33,22 @@ from numpy.typing import NDArray
 
 from .atoms import Atoms
 from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds
-from .cells import Measure, measure
+from .cells import LEAST_EPSILON, Measure, above, below, laplace_cells
 from .factor import Factor
-from .search import certify
+from .finite import Finite, response
+from .laplace import Laplace
+from .search import certify, halved
+from .subsampled import Subsampled
 
-FINE, FINEST = 0.02, 0.0125  # h
-_STEPS = (
-    (0.4, 0.12),
-    (0.05, 0.06),
-    (0.01, 0.03),
-)  # widths of δ, and the h with which they are about reached
-_MANY, _QUICK = 32, 0.06  # factors from which on each product counts, and h for them
+STEPS = (0.08, 0.035, 0.018, 0.008)  # h, each where the ones before did not do
+_ROUGH = 0.05  # width from which on the first one may do
+_MANY = 32  # factors from which on each product counts
 _FINER = 2.0**-0.25  # h of a product, over that of its parts
-_FEW = 16  # products
+_FINE = 0.02  # it is no finer than this, or than the first h
 _MOST_LOSSES = 2**12  # of a pair
-_ALIGNED = 16  # ends of grids are multiples of this, so that few are different
-_KEPT = 2**17  # sums of losses whose places are remembered
 _LARGEST = 1e100  # loss
 _SPARE = 1e-6  # part of δ that may be moved by cutting the ends
+_DOUBLINGS = 60  # of a scale, up to ε
 _LOST = 2.0**-1060  # what a product of masses may lose by underflow
 
 Counted = Sequence[tuple[Factor, int]]
@@ -57,12 +56,13 @@ Counted = Sequence[tuple[Factor, int]]
 
 @dataclass(frozen=True)
 class Grid:
-    """The losses 2**exponent * sinh(step * k) for whole k from first to last."""
+    """The losses middle + 2**exponent * sinh(step * k) for whole k from first to last."""
 
     step: float
     exponent: int
     first: int
     last: int
+    middle: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +80,12 @@ class State:
     infinite: float
     variance: float = 0.0
 
+    @property
+    def mean(self) -> float:
+        """The mean of the finite losses, about: where cells are narrow."""
+        whole = float(np.sum(self.masses))
+        return float(self.masses @ self.losses) / whole if whole > 0.0 else 0.0
+
 
 @dataclass(frozen=True, eq=False)
 class Sandwich:
@@ -88,33 +94,50 @@ class Sandwich:
     below: Atoms
     above: Atoms
 
-    def profile(self, epsilon: Array) -> Bounds:
-        """Bounds on δ at each real ε."""
-        return Bounds(self.below.profile(epsilon).lower, self.above.profile(epsilon).upper)
+    def profile(self, epsilon: Array, mu: float = 0.0) -> Bounds:
+        """Bounds on δ at each real ε, beside Gaussian noise of ``mu``."""
+        return Bounds(
+            _profile(self.below, mu, epsilon).lower, _profile(self.above, mu, epsilon).upper
+        )
 
-    def epsilon(self, delta: float, scale: float) -> Bounds:
-        """Bounds on the least ε >= 0 with δ(ε) <= delta."""
-        found = [
-            certify(partial(_at, one), delta, one.epsilon_near(delta), scale)
-            for one in (self.below, self.above)
-        ]
+    def epsilon(self, delta: float, scale: float, mu: float = 0.0) -> Bounds:
+        """Bounds on the least ε >= 0 with δ(ε) <= delta, beside Gaussian noise of ``mu``."""
+        found = []
+        for one in (self.below, self.above):
+            at = partial(_at, one, mu)
+            near = _near(at, delta, scale) if mu else one.epsilon_near(delta)
+            found.append(certify(at, delta, near, scale))
         return Bounds(found[0].lower, found[1].upper)
 
 
-def step_for(width: float, factors: Counted) -> float:
-    """The step for bounds on δ of some relative width; a finer one where products are few."""
-    if len(factors) > _MANY:
-        return _QUICK
-    few = sum(2 * n.bit_length() for _, n in factors) <= _FEW
-    return next((step for least, step in _STEPS if width >= least), FINEST if few else FINE)
+def _profile(atoms: Atoms, mu: float, epsilon: Array) -> Bounds:
+    return atoms.profile_with(mu, epsilon) if mu else atoms.profile(epsilon)
 
 
-def _at(atoms: Atoms, epsilon: float) -> Bounds:
-    bounds = atoms.profile(np.array([epsilon]))
+def _at(atoms: Atoms, mu: float, epsilon: float) -> Bounds:
+    bounds = _profile(atoms, mu, np.array([epsilon]))
     return Bounds(float(bounds.lower[0]), float(bounds.upper[0]))
 
 
-def sandwich(factors: Counted, delta: float, step: float = FINE) -> Sandwich | None:
+def _near(at: Callable[[float], Bounds], delta: float, scale: float) -> float:
+    """About the least ε >= 0 with δ(ε) <= delta; infinite if it is far from ``scale``."""
+
+    def holds(epsilon: float) -> bool:
+        return bool(at(epsilon).upper <= delta)
+
+    top = next((x for x in (ldexp(scale, n) for n in range(-4, _DOUBLINGS)) if holds(x)), inf)
+    return halved(0.0, top, holds, lambda high: 1e-12 * high)[1] if top < inf else inf
+
+
+def steps_for(width: float, kinds: int) -> tuple[float, ...]:
+    """The steps to try, one after the other, until a bracket has some relative width.
+
+    :param kinds: number of different factors
+    """
+    return STEPS if width >= _ROUGH or kinds > _MANY else STEPS[1:]
+
+
+def sandwich(factors: Counted, delta: float, step: float) -> Sandwich | None:
     """Pairs below and above a product, for δ near ``delta``; None if there are none.
 
     :param delta: above 0; has no influence on whether the bounds hold
@@ -123,20 +146,20 @@ def sandwich(factors: Counted, delta: float, step: float = FINE) -> Sandwich | N
     number = sum(n for _, n in factors)
     spare = _SPARE * delta / 16.0 ** (number.bit_length() // 4 + 1)  # the same for many numbers
     found = []
-    for above in (False, True):
-        whole = _multiplied(factors, step, spare, above)
+    for is_above in (False, True):
+        whole = _multiplied(factors, step, spare, is_above)
         if whole is None:
             return None
         found.append(Atoms(whole.losses, whole.masses, whole.infinite))
     return Sandwich(*found)
 
 
-def _multiplied(factors: Counted, step: float, spare: float, above: bool) -> State | None:
+def _multiplied(factors: Counted, step: float, spare: float, is_above: bool) -> State | None:
     """The product of powers: always the two with the least variance."""
     parts: list[tuple[float, int, State, int, float]] = []
     for factor, count in factors:
         for bit in range(count.bit_length()):
-            power = _power(factor, bit, step, spare, above)
+            power = _power(factor, bit, step, spare, is_above)
             if power is None:
                 return None
             if count >> bit & 1:
@@ -146,8 +169,8 @@ def _multiplied(factors: Counted, step: float, spare: float, above: bool) -> Sta
     while len(parts) > 1:
         (_, _, one, m, fine), (_, _, other, n, finer) = heappop(parts), heappop(parts)
         # few products are of many factors: there, small cells cost little
-        fine = max(min(fine, finer) * _FINER, min(step, FINE))
-        both = _times(one, other, fine, spare * (m + n), above)
+        fine = max(min(fine, finer) * _FINER, min(step, _FINE))
+        both = _times(one, other, fine, spare * (m + n), is_above)
         if both is None:
             return None
         index += 1
@@ -156,59 +179,85 @@ def _multiplied(factors: Counted, step: float, spare: float, above: bool) -> Sta
 
 
 @lru_cache(maxsize=2**12)
-def _power(factor: Factor, bit: int, step: float, spare: float, above: bool) -> State | None:
+def _power(factor: Factor, bit: int, step: float, spare: float, is_above: bool) -> State | None:
     """The product of 2^bit equal factors, by squaring; it has few losses, and is remembered."""
     if bit:
-        half = _power(factor, bit - 1, step, spare, above)
-        return None if half is None else _times(half, half, step, spare * 2.0**bit, above)
-    one = measure(factor, spare, above)
-    return None if one is None else _made(one, step, spare, above)
+        half = _power(factor, bit - 1, step, spare, is_above)
+        return None if half is None else _times(half, half, step, spare * 2.0**bit, is_above)
+    one = measure(factor, spare, is_above)
+    return None if one is None else _made(one, step, spare, is_above)
 
 
-def _made(given: Measure, step: float, spare: float, above: bool) -> State | None:
+def measure(factor: Factor, tail: float, is_above: bool) -> Measure | None:
+    """A pair that loses at least as much as the factor, or at most; None if none is known.
+
+    :param tail: P-mass that may count as infinite loss
+    """
+    if isinstance(factor, Finite):
+        return _of_finite(factor, is_above)
+    if isinstance(factor, Laplace) and factor.epsilon <= LEAST_EPSILON:
+        return _of_finite(response(factor.epsilon if is_above else 0.0), is_above)
+    rate, removed = 1.0, True
+    if isinstance(factor, Subsampled):
+        noise, rate, removed = factor.cells(tail), factor.rate, factor.unit == "removed"
+    else:
+        assert isinstance(factor, Laplace)
+        noise = laplace_cells(factor.epsilon, factor.steps)
+    return None if noise is None else (above if is_above else below)(noise, rate, removed)
+
+
+def _of_finite(factor: Finite, is_above: bool) -> Measure | None:
+    """The pair itself, moved by its errors."""
+    if not factor.mass_error < 0.5:
+        return None
+    side = 1 if is_above else -1
+    shift = side * (factor.loss_error + 2 * UNIT * np.abs(factor.losses))
+    error = factor.mass_error + 4 * UNIT
+    least = max(0.0, factor.infinite * (1 - 4 * error) - factor.slack)
+    masses = factor.masses * (1 + side * error)
+    return Measure(factor.losses + shift, masses, factor.infinite if is_above else least)
+
+
+def _made(given: Measure, step: float, spare: float, is_above: bool) -> State | None:
     """The measure on a grid."""
     kept = given.masses > 0.0
     losses, masses = given.losses[kept], given.masses[kept]
     if not losses.size or not np.all(np.isfinite(losses)) or not np.all(np.isfinite(masses)):
         return None
-    variance = _variance(losses, masses)
-    grid = _grid(float(np.min(losses)), float(np.max(losses)), variance, step)
+    variance, middle = _variance(losses, masses), float(masses @ losses) / float(np.sum(masses))
+    grid = _grid(float(np.min(losses)), float(np.max(losses)), middle, variance, step)
     if grid is None:
         return None
-    if above:
-        places = _places(losses, grid)
-        made = _trimmed(_spread_to(grid, places, masses, given.infinite), spare)
-    else:
-        made = _merged(grid, losses, masses, given.infinite, spare)
-    return replace(made, variance=variance)
+    place = _spread_to if is_above else _merged
+    return replace(place(grid, losses, masses, given.infinite, spare), variance=variance)
 
 
-def _times(one: State, other: State, step: float, spare: float, above: bool) -> State | None:
+def _times(one: State, other: State, step: float, spare: float, is_above: bool) -> State | None:
     """The product of two, on a new grid; None if it leaves the doubles."""
-    variance = one.variance + other.variance
     if not one.losses.size or not other.losses.size:
         return None
+    variance, middle = one.variance + other.variance, one.mean + other.mean
     low, high = one.losses[0] + other.losses[0], one.losses[-1] + other.losses[-1]
-    grid = _grid(float(low), float(high), variance, step)
+    grid = _grid(float(low), float(high), middle, variance, step)
     if grid is None:
         return None
     first, second = one.infinite, other.infinite
     sums = float(np.sum(one.masses)), float(np.sum(other.masses))
     infinite = first * (sums[1] + second) + second * sums[0]
-    square = one is other
-    masses = _of_all(np.multiply, one.masses, other.masses, square)
-    if square:
-        masses *= _pairs(len(one.masses)).number
-    if not above:
-        losses = _of_all(np.add, one.losses, other.losses, square)
-        both = _merged(grid, losses, masses, infinite * (1 - 2**14 * UNIT), spare)
+    if one is other:
+        pairs = _pairs(len(one.masses))
+        masses = one.masses[pairs.one] * one.masses[pairs.other] * pairs.number
+        losses = one.losses[pairs.one] + one.losses[pairs.other]
     else:
-        few = masses.size <= _KEPT
-        places = (_known_places if few else _places_of)(one.grid, other.grid, square, grid)
-        both = _spread_to(grid, places, masses, infinite * (1 + 2**14 * UNIT))
-        both.masses[-1] += masses.size * _LOST
-        both = _trimmed(both, spare)
-    return replace(both, variance=variance)
+        masses = np.multiply.outer(one.masses, other.masses).ravel()
+        losses = np.add.outer(one.losses, other.losses).ravel()
+    if is_above:
+        rounded = losses + 2 * UNIT * np.abs(losses)
+        lost = masses.size * _LOST
+        found = _spread_to(grid, rounded, masses, infinite * (1 + 2**14 * UNIT), spare, lost)
+    else:
+        found = _merged(grid, losses, masses, infinite * (1 - 2**14 * UNIT), spare)
+    return replace(found, variance=variance)
 
 
 # --- grids ---------------------------------------------------------------------------------------
@@ -224,16 +273,15 @@ def _variance(losses: Array, masses: Array) -> float:
     return min(found)
 
 
-def _grid(low: float, high: float, variance: float, step: float) -> Grid | None:
-    """A grid around an interval; cells near 0 have about half ``step`` standard deviations."""
+def _grid(low: float, high: float, middle: float, variance: float, step: float) -> Grid | None:
+    """A grid around an interval; cells near the middle have about ``step`` standard deviations."""
     reach = max(abs(low), abs(high))
     low, high = low - 8 * UNIT * abs(low), high + 8 * UNIT * abs(high)  # sums are rounded
     if not reach < _LARGEST:
         return None
-    least = max(sqrt(variance), 1e-9 * reach, 1e-280)
-    exponent = frexp(least / 2)[1] - 1
-    first, last = (asinh(ldexp(end, -exponent)) / step / _ALIGNED for end in (low, high))
-    grid = Grid(step, exponent, _ALIGNED * floor(first - 1e-9), _ALIGNED * (floor(last + 1e-9) + 1))
+    exponent = frexp(max(sqrt(variance), 1e-9 * reach, 1e-280))[1] - 1
+    first, last = (asinh(ldexp(end - middle, -exponent)) / step for end in (low, high))
+    grid = Grid(step, exponent, floor(first) - 1, floor(last) + 2, middle)
     if not grid.last - grid.first < _MOST_LOSSES:
         return None
     ends = nodes(grid)
@@ -244,7 +292,7 @@ def _grid(low: float, high: float, variance: float, step: float) -> Grid | None:
 def nodes(grid: Grid) -> Array:
     """The losses."""
     whole = np.arange(grid.first, grid.last + 1)
-    found: Array = np.ldexp(np.sinh(grid.step * whole), grid.exponent)
+    found: Array = grid.middle + np.ldexp(np.sinh(grid.step * whole), grid.exponent)
     found.flags.writeable = False
     return found
 
@@ -263,16 +311,6 @@ def _pairs(size: int) -> _Pairs:
     return _Pairs(one, other, np.where(one == other, 1.0, 2.0))
 
 
-def _of_all(how: np.ufunc, one: Array, other: Array, square: bool) -> Array:
-    """The sums, or products, of one number each; of a square, those in one order."""
-    if square:
-        pairs = _pairs(len(one))
-        found: Array = how(one[pairs.one], one[pairs.other])
-        return found
-    table: Array = how.outer(one, other)
-    return table.ravel()
-
-
 def _added(cells: NDArray[np.int64], masses: Array, size: int) -> Array:
     """The sum of the masses in each cell; terms are added one by one."""
     return np.bincount(cells, masses, size).astype(np.float64)
@@ -281,63 +319,36 @@ def _added(cells: NDArray[np.int64], masses: Array, size: int) -> Array:
 # --- above: a mass is spread to the ends of its cell ---------------------------------------------
 
 
-class Places(NamedTuple):
-    """Cells of losses, and the shares of their masses that go to the right ends.
+def _spread_to(
+    grid: Grid, losses: Array, masses: Array, infinite: float, spare: float, lost: float = 0.0
+) -> State:
+    """The masses at the ends of cells, each rounded up, with Q-masses kept.
 
-    :ivar most: how many losses a cell has, at most
+    The share of the right end is (1 - e^(a - l)) / (1 - e^(a - b)) in the cell from a to b. The
+    largest losses of next to no mass count as infinite, and the smallest move up.
+
+    :param lost: what masses may lack by underflow
     """
-
-    cells: NDArray[np.int64]
-    shares: Array
-    most: int
-
-
-def _places(losses: Array, grid: Grid) -> Places:
-    """With Q-mass kept: the share is (1 - e^(a - l)) / (1 - e^(a - b)) in the cell from a to b."""
-    ends = nodes(grid)
+    ends, size = nodes(grid), grid.last - grid.first + 1
     cells = np.searchsorted(ends, losses, side="right") - 1
-    np.clip(cells, 0, len(ends) - 2, out=cells)
+    np.clip(cells, 0, size - 2, out=cells)
     whole = np.expm1(ends[:-1] - ends[1:])
-    shares = np.clip(np.expm1(ends[cells] - losses) / whole[cells], 0.0, 1.0)
-    most = int(np.max(np.bincount(cells)))
-    return Places(cells, shares, 2 * most)
-
-
-def _places_of(one: Grid, other: Grid, square: bool, grid: Grid) -> Places:
-    """Of all sums of two losses, each rounded up."""
-    exact = _of_all(np.add, nodes(one), nodes(other), square)
-    return _places(exact + 2 * UNIT * np.abs(exact), grid)
-
-
-_known_places = lru_cache(maxsize=64)(_places_of)
-
-
-def _spread_to(grid: Grid, places: Places, masses: Array, infinite: float) -> State:
-    """The masses at the ends of cells, each rounded up."""
-    size = grid.last - grid.first + 1
-    right = masses * places.shares
-    rounding = (2 * ELEMENTARY + 8 * UNIT) * _added(places.cells, masses, size)
-    found = _added(places.cells + 1, right, size)
-    found += _added(places.cells, masses - right, size)
+    right = masses * np.clip(np.expm1(ends[cells] - losses) / whole[cells], 0.0, 1.0)
+    rounding = (2 * ELEMENTARY + 8 * UNIT) * _added(cells, masses, size)
+    found = _added(cells + 1, right, size)
+    found += _added(cells, masses - right, size)
     found += rounding
     found[1:] += rounding[:-1]
-    found *= 1 + (places.most + 16) * UNIT
-    return State(grid, nodes(grid), found, infinite)
-
-
-def _trimmed(state: State, spare: float) -> State:
-    """Without the losses that have next to no mass: those above count as infinite."""
-    masses, size = state.masses, len(state.masses)
-    above = np.cumsum(masses[::-1])
-    top = int(np.searchsorted(above, spare, side="right"))
-    start = int(np.searchsorted(np.cumsum(masses), spare, side="right"))
-    top = min(top, size - 2) // _ALIGNED * _ALIGNED
-    start = min(start, size - 2 - top) // _ALIGNED * _ALIGNED
-    kept = masses[start : size - top].copy()
-    kept[0] += float(np.sum(masses[:start])) * (1 + size * UNIT)
-    infinite = (state.infinite + (float(above[top - 1]) if top else 0.0)) * (1 + size * UNIT)
-    grid = replace(state.grid, first=state.grid.first + start, last=state.grid.last - top)
-    return State(grid, nodes(grid), kept, infinite)
+    found *= 1 + (2 * int(np.max(np.bincount(cells))) + 16) * UNIT
+    found[-1] += lost
+    above = np.cumsum(found[::-1])
+    top = min(int(np.searchsorted(above, spare, side="right")), size - 2)
+    start = int(np.searchsorted(np.cumsum(found), spare, side="right"))
+    start = min(start, size - 2 - top)
+    kept = found[start : size - top].copy()
+    kept[0] += float(np.sum(found[:start])) * (1 + size * UNIT)
+    infinite = (infinite + (float(above[top - 1]) if top else 0.0)) * (1 + size * UNIT)
+    return State(grid, ends[start : size - top], kept, infinite)
 
 
 # --- below: the masses of a cell are merged ------------------------------------------------------

@@ -16,32 +16,19 @@ in front, because (Q, P₀) has the profile δ₀, too: the pair of the noise is
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import inf, log, log1p, nextafter
-from typing import Any
 
 import numpy as np
 
 from ..arguments.written import written
-from . import decay, quadrature
-from .bounds import (
-    ELEMENTARY,
-    TINY,
-    UNIT,
-    Array,
-    Bounds,
-    Numbers,
-    Transform,
-    TwoSided,
-    probabilities,
-)
+from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, TwoSided, probabilities
+from .cells import Measure, Noise, below, gaussian_cells, laplace_cells, losses
 from .gaussian import Gaussian
 from .laplace import Laplace
 
 _HUGE = 1e300  # larger odds count as this
-_NO_BOUND = 1e3  # an error with which inversion.py gives up
-_MOST_PHASES = 2**30  # of a quadrature; some seconds
-_TOGETHER = 16  # exponents that share a quadrature
+_TAIL = 1e-12  # P-mass that may be missing where only a scale is asked for
 
 
 @written("subsampled", "noise", "size", "rate", "unit")
@@ -81,7 +68,7 @@ class Subsampled(TwoSided):
         elif self.noise == "gaussian":
             return inf
         else:
-            value, error, _ = quadrature.losses(np.array([self.size]), np.zeros(1), self.rate)
+            value, error = losses(np.exp([self.size]), ELEMENTARY, self.rate)
             found = float(value[0] + error[0])
         return nextafter(found * (1 + 2 * ELEMENTARY), inf)
 
@@ -89,26 +76,39 @@ class Subsampled(TwoSided):
     def largest_loss_lower(self) -> float:
         """The same, rounded down."""
         if self.unit == "removed" and self.noise == "laplace":
-            value, error, _ = quadrature.losses(np.array([self.size]), np.zeros(1), self.rate)
+            value, error = losses(np.exp([self.size]), ELEMENTARY, self.rate)
             return float(value[0] - error[0]) * (1 - 2 * ELEMENTARY)
         return self.largest_loss * (1 - 8 * ELEMENTARY)
 
+    def cells(self, tail: float) -> Noise | None:
+        """Cells of the noise; None if there are none."""
+        if self.noise == "gaussian":
+            return gaussian_cells(self.size, self.rate, tail)
+        return laplace_cells(self.size)
+
+    @cached_property
+    def _near(self) -> Measure:
+        """Losses with P-masses that are near the pair: for scales, and not for bounds."""
+        noise = self.cells(_TAIL)
+        nothing = Measure(np.zeros(1), np.ones(1))
+        return below(noise, self.rate, self.unit == "removed") if noise else nothing
+
     @cached_property
     def variance(self) -> float:
-        """Approximately, from K at small τ."""
-        tau = np.array([0.0, 0.25, 0.5])
-        low, middle, high = self.log_mgf(tau)
-        return max(float(high - 2 * middle + low) * 16.0, float(self._spread))
+        """Of the loss, approximately."""
+        near = self._near
+        mean = float(near.masses @ near.losses)
+        return float(near.masses @ (near.losses - mean) ** 2)
 
-    @property
-    def _spread(self) -> float:
-        return min(self.rate * self.size, 1.0) ** 2 * 1e-3
+    def log_mgf(self, tau: Array) -> Array:
+        """The logarithm of E_P[e^(τL)], approximately."""
+        near = self._near
+        found: Array = np.log(np.exp(np.multiply.outer(tau, near.losses)) @ near.masses)
+        return found
 
     def swapped(self) -> Subsampled:
         """The pair (Q, P): the unit is added where it was removed."""
         return replace(self, unit="added" if self.unit == "removed" else "removed")
-
-    # --- the profile -----------------------------------------------------------------------
 
     def profile(self, epsilon: Array) -> Bounds:
         """δ at each real ε, from that of the noise."""
@@ -152,87 +152,3 @@ class Subsampled(TwoSided):
                 near = np.where(y < _HUGE, near, np.inf)
             ends.append(np.where(epsilon > 1.0, away, near))
         return ends[0], ends[1]
-
-    # --- the characteristic function --------------------------------------------------------
-
-    def _power(self, tau: Numbers) -> Any:
-        """The exponent a of r with E_P[e^(τL)] = E_Q[r^a]."""
-        return 1.0 + tau if self.unit == "removed" else 0.0 - tau
-
-    def log_mgf(self, tau: Array) -> Array:
-        """The logarithm of E_Q[r^a]; an upper bound where a quadrature would be too long."""
-        return self._cumulants(np.asarray(tau, dtype=float))[0]
-
-    def mgf_error(self, tau: Numbers) -> Any:
-        """Errors of quadrature and rounding, or the distance of an upper and a lower bound."""
-        return self._cumulants(np.asarray(tau, dtype=float))[1]
-
-    def _cumulants(self, tau: Array) -> tuple[Array, Array]:
-        value, error = _moments(self, tau.tobytes())
-        return value.reshape(tau.shape), error.reshape(tau.shape)
-
-    def nodes(self, low: float, high: float, omega: float) -> quadrature.Nodes | None:
-        """The quadrature for exponents in [low, high] and frequencies up to ω."""
-        if self.noise == "laplace":
-            return quadrature.laplace_nodes(self.size, self.rate, low, high, omega)
-        return quadrature.gaussian_nodes(self.size, self.rate, low, high, omega)
-
-    def coarse(self, tau: float) -> tuple[float, float]:
-        """An upper bound on ln E_Q[r^a], and its distance to a lower bound, by convexity of r^a."""
-        q, power = self.rate, self._power(tau)
-        plain = float(self.whole.log_mgf(np.array(tau)))
-        plain *= 1 + 1e-9
-        upper = float(np.logaddexp(log1p(-q), log(q) + plain))
-        if self.largest_loss < inf:
-            upper = min(upper, abs(tau) * self.largest_loss)
-        lower = max(0.0, power * log(q) + plain * (1 - 3e-9) if power > 0.0 else 0.0)
-        if tau < 0.0:  # not asked for by inversion
-            return (0.0, inf)
-        return upper * (1 + 1e-9) + 1e-300, (upper - lower) * (1 + 1e-9) + 2e-9 * upper
-
-    def transform(self, tau: float, step: float, nodes: int) -> Transform:
-        """By quadrature; the frequency is negative where r^a has a negative a."""
-        power = float(self._power(tau))
-        rule = self.nodes(power, power, step * nodes)
-        if rule is None or len(rule.losses) * nodes > _MOST_PHASES:
-            return Transform(np.ones(nodes, dtype=complex), _NO_BOUND)
-        sign = 1 if self.unit == "removed" else -1
-        return Transform(*rule.transform(power, sign, step, nodes))
-
-    def log_decay(self, tau: float, omega: Array) -> Array:
-        """From the density of the loss, by ``decay``."""
-        density, omega = _density(self, tau), np.asarray(omega, dtype=float)
-        return np.zeros_like(omega) if density is None else density.log_bound(omega)
-
-
-@lru_cache(maxsize=4096)
-def _moments(factor: Subsampled, given: bytes) -> tuple[Array, Array]:
-    """The logarithm of E_Q[r^a] for several τ, a few at a time."""
-    tau = np.frombuffer(given)
-    value, error = np.empty_like(tau), np.empty_like(tau)
-    order = np.argsort(tau, kind="stable")
-    parts = [order[start : start + _TOGETHER] for start in range(0, len(tau), _TOGETHER)]
-    while parts:
-        part = parts.pop()
-        powers = factor._power(tau[part])
-        rule = factor.nodes(float(np.min(powers)), float(np.max(powers)), 0.0)
-        if rule is not None:
-            value[part], error[part] = rule.moments(powers)
-        elif len(part) > 1:
-            parts += [part[: len(part) // 2], part[len(part) // 2 :]]
-        else:
-            value[part], error[part] = factor.coarse(float(tau[part[0]]))
-    for one in (value, error):
-        one.flags.writeable = False
-    return value, error
-
-
-@lru_cache(maxsize=1024)
-def _density(factor: Subsampled, tau: float) -> decay.Density | None:
-    value, error = (float(one[0]) for one in factor._cumulants(np.array([tau])))
-    if not abs(value - error) < inf:
-        return None
-    known = factor.size, factor.rate, float(factor._power(tau)), value - error
-    if factor.noise == "gaussian":
-        return decay.gaussian_density(*known)
-    return decay.laplace_density(*known, 2 * error)

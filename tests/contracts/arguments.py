@@ -678,10 +678,6 @@ for name, arguments in {
     "approximate": {},
     "gaussian": {},
     "laplace": {"steps": (8.0, "positive or above 1")},
-    "gaussian_matrix": {
-        "encoder": ([[1.0, 0.0], [0.5, 1.0]], "matrix"),
-    },
-    "uniform": {"sensitivity": (1.0, "positive")},
     "discrete_laplace": {"sensitivity": (1, "count")},
     "discrete_gaussian": {"sensitivity": (1, "count")},
     "randomized_response": {"prob": (0.75, "probability")},

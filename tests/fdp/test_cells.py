@@ -7,12 +7,12 @@ from mpmath import mpf
 
 import opendp_concurrent as oc
 from opendp_concurrent.fdp import cells
-from opendp_concurrent.fdp.cells import measure
-from opendp_concurrent.fdp.gaussian import Gaussian
 from opendp_concurrent.fdp.laplace import Laplace
+from opendp_concurrent.fdp.sandwich import measure
 from opendp_concurrent.fdp.subsampled import Subsampled
 
 from ..some import slow
+from .conftest import laplace_steps
 
 POINTS = 6
 
@@ -39,7 +39,7 @@ def drawn(seed):
 
 def ends_of(factor):
     """The exact losses at the ends of the cells."""
-    noise = cells._laplace(factor.size)
+    noise = cells.laplace_cells(factor.size)
     y = list(map(mpf, noise.ends.tolist()))
     if factor.noise == "gaussian":
         m = mpf(factor.size)
@@ -143,7 +143,7 @@ def test_masses_that_err_as_much_as_is_allowed_are_covered(seed, exact, monkeypa
             assert delta_of(below, epsilon) <= value <= delta_of(above, epsilon)
 
 
-@pytest.mark.parametrize("factor", [Gaussian(1.5), Laplace(0.7), Laplace(1e-3)])
+@pytest.mark.parametrize("factor", [Laplace(0.7), Laplace(1e-3), Laplace(0.7, 1e6)])
 def test_whole_noise_has_pairs_too(factor):
     below, above = measures(factor, 1e-14)
     for epsilon in (0.0, 1e-4, 0.3, 0.65, 2.0):
@@ -163,7 +163,30 @@ def test_a_finite_pair_is_moved_by_its_errors():
     assert below.infinite <= 1e-3 <= above.infinite
 
 
+@pytest.mark.parametrize("steps", [1, 3, 599, 600, 601, 4321])
+@pytest.mark.parametrize("epsilon", [1e-8, 0.3, 4.0, 40.0])
+def test_noise_on_a_grid_has_pairs_that_touch_it(epsilon, steps, exact):
+    """Each outcome is counted; at the ends of cells, only rounding is between."""
+    below, above = measures(Laplace(epsilon, float(steps)), 1e-14)
+    with mp.workdps(60):
+        pairs = laplace_steps(epsilon, steps)
+        for at in (-0.9, -0.3, 0.0, 0.31, 0.99):
+            e = mpf(at * epsilon)
+            value = mp.fsum(max(p - mp.exp(e) * q, mpf(0)) for p, q in pairs)
+            assert delta_of(below, e) <= value <= delta_of(above, e)
+            assert delta_of(above, e) - delta_of(below, e) <= 0.02 * epsilon
+        whole = [mp.fsum(map(mpf, one.masses.tolist())) for one in (below, above)]
+        assert whole[0] <= 1 <= whole[1]
+        assert whole[1] - whole[0] <= mpf("1e-6")
+
+
+def test_hardly_any_noise_of_one_kind_is_between_nothing_and_its_largest_loss():
+    below, above = measures(Laplace(1e-12), 1e-14)
+    assert below.losses.tolist() <= [0.0]
+    assert above.losses[-1] >= 1e-12
+
+
 def test_what_leaves_the_doubles_and_other_noise_has_no_pairs():
-    assert measures(Gaussian(40.0), 1e-10) == (None, None)
     assert measures(Laplace(1000.0), 1e-10) == (None, None)
-    assert measures(Laplace(1.0, 3.0), 1e-10) == (None, None)
+    assert measures(Laplace(1000.0, 1e6), 1e-10) == (None, None)
+    assert measures(Subsampled("gaussian", 40.0, 0.1, "removed"), 1e-10) == (None, None)

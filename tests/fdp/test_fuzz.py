@@ -350,20 +350,6 @@ def law_of_sampled(noise, size, rate, unit):
     return Law.of(noises=[(noise, size, rate, unit)])
 
 
-def law_of_matrix(encoder, sigma):
-    """At a μ that is rounded up to a double."""
-    with mp.workdps(MANY):
-        columns = zip(*encoder, strict=True)
-        norm = mp.sqrt(max(mp.fsum(mpf(one) ** 2 for one in column) for column in columns))
-        return Law.of(mu2=mpf(rounded_up(norm / mpf(sigma))) ** 2)
-
-
-def law_of_uniform(bound, sensitivity):
-    with mp.workdps(MANY):
-        delta = min(1.0, rounded_up(mpf(sensitivity) / (2 * mpf(bound))))
-    return Law.of(closed.response(0.0, delta))
-
-
 def law_of_discrete_laplace(scale, sensitivity):
     """At a shift that is rounded up to a double, as is said there."""
     with mp.workdps(MANY):
@@ -449,13 +435,6 @@ FAMILIES = {
         st.tuples(st.one_of(st.sampled_from([0.0, 1e-17, 1e-3, 30.0]), st.floats(0.05, 3.0))),
         lambda mu: Law.of(mu2=mpf(mu) ** 2),
     ),
-    "gaussian_matrix": (
-        st.tuples(
-            st.sampled_from([((1.0, 0.0), (0.5, 0.1)), ((0.3, -0.4),), ((0.0,),), ((1e-200,),)]),
-            st.sampled_from([0.5, 3.0, 1e-190]),
-        ),
-        lambda encoder, sigma: law_of_matrix(encoder, sigma),
-    ),
     "laplace": (
         st.one_of(
             st.tuples(st.one_of(st.sampled_from([0.0, 5e-324, 1e-9, 30.0]), st.floats(0.05, 2.0))),
@@ -482,10 +461,6 @@ FAMILIES = {
     "subsampled_laplace": (
         st.tuples(st.sampled_from([0.0, 1e-6, 0.1, 2.0, 32.0]), some_rate, some_unit),
         lambda epsilon, rate, unit: law_of_sampled("laplace", epsilon, rate, unit),
-    ),
-    "uniform": (
-        st.tuples(st.sampled_from([0.3, 0.5, 3.0, 1e9]), st.sampled_from([1e-9, 0.1, 1.0])),
-        law_of_uniform,
     ),
     "finite": (distributions(), _listed(closed.finite)),
     "from_profile": (profiles(), law_of_profile),
@@ -577,7 +552,6 @@ def law_of(tree):
 def _is_symmetric(tree):
     return tree[0] in (
         "gaussian",
-        "gaussian_matrix",
         "laplace",
         "pure",
         "identity",
@@ -792,14 +766,12 @@ CERTAIN = {
     "pure": [(5e-324,), (0.1,), (1000.0,)],
     "approximate": [(0.0, 0.3), (0.1, 1e-6), (0.1, 1e-50), (120.0, 1e-300), (1.0, 1 - 2**-53)],
     "gaussian": [(1e-17,), (1.0,)],
-    "gaussian_matrix": [(((1.0, 0.0), (0.5, 0.1)), 3.0)],
     "laplace": [(5e-324,), (0.1,), (0.5, 3.0)],
     "discrete_laplace": [(0.003, 1), (1.0, 2)],
     "discrete_gaussian": [(0.5, 1)],
     "randomized_response": [(0.75, 3)],
     "subsampled_gaussian": [(1.0, 0.01, "removed"), (0.3, 1e-9, "added")],
     "subsampled_laplace": [(0.5, 0.1, "added"), (32.0, 0.3, "removed")],
-    "uniform": [(3.0, 1.0)],
     "finite": [([0.7, 0.3, 0.0], [0.7, 0.0, 0.3]), ([1e-290, 1.0], [0.5, 0.5])],
     "from_profile": [([120.0], [0.1], [0.2]), ([0.0, 1.0], [0.3, 0.3])],
     "from_curve": [([0.0, 0.25, 1.0], [0.75, 0.375, 0.0])],

@@ -202,7 +202,6 @@ def test_numbers_of_numpy_are_read_exactly_by_trade_off_functions_and_losses(num
         (made.laplace(two, two), made.laplace(2.0, 2.0)),
         (made.pure(two), made.pure(2.0)),
         (made.approximate(two, number(0)), made.approximate(2.0, 0.0)),
-        (made.uniform(two, one), made.uniform(2.0, 1.0)),
         (made.subsampled_gaussian(two, one, unit="added"), made.gaussian(0.5)),
         (made.randomized_response(one, 2), made.randomized_response(1.0, 2)),
         (oc.loss_of(epsilon=two), oc.loss_of(epsilon=2.0)),
