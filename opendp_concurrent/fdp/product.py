@@ -323,18 +323,20 @@ class Product:
         return len(self._unsampled) < len(self.counted)
 
     def _between(self, epsilon: float, step: float) -> Bounds | None:
-        """Bounds on δ by a sandwich that is made for about this δ."""
+        """Bounds on δ by a sandwich that is made for about this δ, which a rough one tells."""
         found = None
         for guess in _GUESSES:
-            pairs = self._sandwich(guess, step)
-            if pairs is None:
+            found = self._at_guess(epsilon, guess, STEPS[0])
+            if found is None or found.upper >= guess:
                 break
-            low, high = pairs.profile(np.array([epsilon]), self.mu)
-            one = Bounds(float(low[0]), float(high[0]))
-            found = one if found is None else _common(found, one)
-            if one.upper >= guess:
-                break
-        return found
+        return found if found is None else self._at_guess(epsilon, guess, step)
+
+    def _at_guess(self, epsilon: float, guess: float, step: float) -> Bounds | None:
+        pairs = self._sandwich(guess, step)
+        if pairs is None:
+            return None
+        low, high = pairs.profile(np.array([epsilon]), self.mu)
+        return Bounds(float(low[0]), float(high[0]))
 
     @cached_property
     def _sandwich(self) -> Callable[[float, float], Sandwich | None]:
