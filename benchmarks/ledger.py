@@ -42,7 +42,7 @@ dp.enable_features("contrib", "honest-but-curious")
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 DATASET, ROWS = "survey", [1, 2, 3]
 KINDS = "bare", "ours", "compositor"
-PAID = 50  # launches below one compositor, which is one charge
+PAID = 200  # launches below one compositor, which is one charge
 TABLE = (
     "CREATE TABLE bare (dataset TEXT, sequence BIGINT, time BIGINT, label TEXT, mechanism TEXT, "
     "d_mid TEXT, hash TEXT, PRIMARY KEY (dataset, sequence))"
