@@ -102,11 +102,7 @@ class Law:
 
     @property
     def infinite(self):
-        return mp.fsum(
-            w * (p if not q else p * (1 - mp.fprod(1 - convolved.never(one) for one in noises)))
-            for w, pairs, _, noises in self.parts
-            for p, q in pairs
-        )
+        return mp.fsum(w * p for w, pairs, _, _ in self.parts for p, q in pairs if not q)
 
     @property
     def top(self):
@@ -932,7 +928,6 @@ def test_no_kind_of_factor_escapes():
 LOOPS = {
     ("atoms", "_scaled"): "each step takes at least one outcome",
     ("calibration", "smallest_sigma"): "factors of 4 within bounds, then halves the log of a ratio",
-    ("subsampled", "_moments"): "each step finishes some exponents or halves a list",
     ("powers", "_last"): "doubles a step up to MOST, then halves the distance of two integers",
     ("concentrated", "profile_to_tradeoff"): "each step doubles or divides a number within bounds",
     ("reading", "session"): "each step halves a list",
