@@ -67,6 +67,22 @@ def test_wrong_arguments_are_named():
             oc.fdp.smallest_sigma(lambda scale: T.pure(scale), 1.0, 1e-5, tolerance=tolerance)
 
 
+def test_few_brackets_of_a_search_are_narrow(monkeypatch):
+    """Narrow brackets on sampled noise take most of the time: only the last few are."""
+    widths, plain = [], Session.epsilon_bounds
+
+    def seen(self, delta, width=1e-6):
+        widths.append(width)
+        return plain(self, delta, width)
+
+    monkeypatch.setattr(Session, "epsilon_bounds", seen)
+    made = lambda sigma: Session.subsampled_gaussian(sigma, 1e-3).power(100)  # noqa: E731
+    sigma = oc.fdp.smallest_sigma(made, 0.1, 1e-7)
+    assert widths.count(1e-6) <= 6
+    assert len(widths) <= 16
+    assert plain(made(sigma), 1e-7).upper <= 0.1
+
+
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_losses_fall_with_the_scale_of_the_noise_on_sampled_units(noise):
     for scale in (0.6, 1.0):

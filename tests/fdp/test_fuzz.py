@@ -927,7 +927,7 @@ def test_no_kind_of_factor_escapes():
 # why each ends; searches over doubles are counted, with a constant of their module
 LOOPS = {
     ("atoms", "_scaled"): "each step takes at least one outcome",
-    ("calibration", "smallest_sigma"): "factors of 4 within bounds, then halves the log of a ratio",
+    ("calibration", "_search"): "factors within bounds, then halves a ratio in each third step",
     ("powers", "_last"): "doubles a step up to MOST, then halves the distance of two integers",
     ("concentrated", "profile_to_tradeoff"): "each step doubles or divides a number within bounds",
     ("reading", "session"): "each step halves a list",
