@@ -6,6 +6,7 @@ import sys
 import threading
 import warnings
 from datetime import date
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 
@@ -80,6 +81,12 @@ MADE = {
     "native chain": count,
     "clamp and sum": lambda: (
         SPACE >> dp.t.then_clamp((0, 9)) >> dp.t.then_sum() >> dp.m.then_gaussian(scale=9.0)
+    ),
+    "decimals": lambda: (
+        cut()
+        >> oc.t.then_where(oc.tables.col("age").cast(oc.tables.Decimal(2)) < Decimal("17.95"))
+        >> oc.t.then_table_count()
+        >> dp.m.then_laplace(scale=2.0)
     ),
     "native cast": lambda: dp.c.make_pureDP_to_zCDP(count()),
     "native list": lambda: dp.c.make_composition([count(), count(1.0)]),
