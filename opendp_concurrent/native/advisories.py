@@ -4,8 +4,8 @@ What has such a fault is refused, with the issue of OpenDP. No map is corrected:
 charged, or nothing. Whether the installed OpenDP has a fault is found by trying it, when a launch
 first meets the constructor, and never by the version, since a nightly has that of the last release.
 Faults that only the steps of a Polars plan show are not looked for: ``docs/advisories.rst`` has
-them. There is one exception: strict conversions in the keys of a plan, which end in an error that
-depends on one row.
+them. There is one exception: conversions that end in an error that depends on one row, namely
+strict ones in the keys of a plan, and local times.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ _DEVIATIONS = ("make_sum_of_squared_deviations", "make_variance")
 _WITHOUT_NAN = ("make_drop_null", "make_impute_constant", "make_impute_uniform_float")
 _KEYS = ("keys", "left_on", "right_on", "by_column", "Over", "Window")  # in the JSON of a plan
 _STRICT = re.compile(r'"options":"Strict"|"strict":true|"ReplaceStrict"')
+_LOCAL = re.compile(r'"Strptime":\[\{"Literal":\{"Datetime":\["\w+",(?!null|\{"inner":"UTC"\})')
 _SHOWN = re.compile(r"strict_cast\(|strptime\(|replace_strict\(")  # where there is no JSON
 
 
@@ -167,13 +168,9 @@ def refuse(made: Any, d_in: Distance = None, *, flows: bool = False) -> None:
     """
     for path in _paths(made):
         for one in path:
-            if "lazyframe" in one.given and _converts_keys(one, d_in):
-                raise AdvisoryError(
-                    "contrib/opendp/strict",
-                    "a strict conversion in a key, an identifier or a margin fails if one row "
-                    "cannot be converted, so that an error tells of this row; pass strict=False, "
-                    "or convert the column with with_columns first",
-                )
+            reason = _fails_on_a_row(one, d_in) if "lazyframe" in one.given else ""
+            if reason:
+                raise AdvisoryError("contrib/opendp/strict", reason)
         for issue in _faults(path, flows):
             if issue not in ACCEPTED and _tried(_FAULTS[issue][1]):
                 raise AdvisoryError(
@@ -252,24 +249,37 @@ def _floats(domain: Any) -> bool:
     return any(str(one.carrier_type) in ("f64", "f32") and not one.nan for one in atoms)
 
 
-def _converts_keys(one: _Step, d_in: Distance) -> bool:
-    """Whether a plan, its domain, metric or distance has a strict conversion where keys are.
+def _fails_on_a_row(one: _Step, d_in: Distance) -> str:
+    """Return why an error of a plan may tell of one row; empty if no conversion is known to.
 
-    In rows, OpenDP makes conversions lenient or refuses them.
+    Strict conversions do in keys: of the plan, its domain, metric or distance. In rows, OpenDP
+    makes them lenient or refuses them. A local time that a time zone lacks is an error anywhere.
     """
     buffer, keys = BytesIO(), list[Any]()
     native_frame(one.given["lazyframe"]).serialize_json(buffer)
+    text = buffer.getvalue().decode()
+    if _LOCAL.search(text):
+        return (
+            "a text that is converted to a time in a time zone fails if one row has a local time "
+            "that this time zone lacks, so that an error tells of this row; leave the time zone "
+            "out, or use UTC"
+        )
 
     def collect(node: dict[str, Any]) -> dict[str, Any]:
         keys.extend(node[key] for key in _KEYS if key in node)
         return node
 
-    json.loads(buffer.getvalue(), object_hook=collect)
+    json.loads(text, object_hook=collect)
     bounds = d_in if isinstance(d_in, list | tuple) else []
     by = [str(key) for bound in bounds for key in getattr(bound, "by", [])]
     shown = f"{by} {one.made.input_domain} {one.made.input_metric}"
-    found = _STRICT.search(json.dumps(keys, separators=(",", ":"))) or _SHOWN.search(shown)
-    return found is not None
+    if _STRICT.search(json.dumps(keys, separators=(",", ":"))) or _SHOWN.search(shown):
+        return (
+            "a strict conversion in a key, an identifier or a margin fails if one row cannot be "
+            "converted, so that an error tells of this row; pass strict=False, or convert the "
+            "column with with_columns first"
+        )
+    return ""
 
 
 def accept_advisories(*references: str) -> None:

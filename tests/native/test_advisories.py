@@ -531,8 +531,42 @@ def test_conversions_pass_in_rows_where_they_are_lenient():
         assert root(private(plan)).collect().height == 2
 
 
+BERLIN = {"format": "%Y-%m-%d %H:%M", "time_zone": "Europe/Berlin", "strict": False}
+AT_NIGHT = pl.LazyFrame({"id": ["1", "2"], "zip": ["2021-03-27 02:30", "2021-03-28 02:30"]})
+
+
+def test_a_local_time_that_one_row_lacks_does_not_decide_whether_a_plan_answers():
+    """On 28 March, clocks in Berlin went from 2 to 3: an error, also where conversions are lenient.
+
+    It is raised in keys, and in rows.
+    """
+    local = ZIP.str.to_datetime(**BERLIN)
+    in_a_filter = ROWS.filter(local.is_not_null()).select(COUNT)
+    in_rows = ROWS.with_columns(n=local).group_by("n").agg(COUNT)
+    keys = AT_NIGHT.head(1).select(key=local).collect().lazy()
+    for plan in (in_a_filter, keys.join(in_rows, left_on="key", right_on="n", how="left")):
+        made = private(plan)
+        assert made(AT_NIGHT.head(1)).collect().height == 1
+        with pytest.raises(dp.OpenDPException):  # which tells of the row
+            made(AT_NIGHT).collect()
+        root = filtered((PLAIN, SYMMETRIC))(AT_NIGHT)
+        with pytest.raises(AdvisoryError, match="UTC"):
+            root(made)
+        assert root.privacy_loss() == 0.0
+    with pytest.raises(AdvisoryError, match="UTC"):
+        filtered((PLAIN, SYMMETRIC))(AT_NIGHT)(private(grouped(local, keys)))
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_times_without_gaps_pass(zone):
+    local = ZIP.str.to_datetime(**{**BERLIN, "time_zone": zone})
+    root = filtered((PLAIN, SYMMETRIC))(AT_NIGHT)
+    assert root(private(ROWS.filter(local.is_not_null()).select(COUNT))).collect().height == 1
+
+
 def test_text_that_looks_like_a_conversion_is_none():
     text = 'Cast "options":"Strict" and "strict":true "ReplaceStrict"'
+    text += '"Strptime":[{"Literal":{"Datetime":["Microseconds",{"inner":"Europe/Berlin"}]}}'
     key = pl.col("zip").fill_null(text)
     keys = pl.LazyFrame({"key": [text]})
     assert filtered((PLAIN, SYMMETRIC))(BAD)(private(grouped(key, keys))).collect().height == 1

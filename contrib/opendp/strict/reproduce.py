@@ -5,6 +5,9 @@ cannot be converted would raise an error that tells of this value. In the keys o
 in the identifier of the privacy unit, it leaves ``cast``, ``strptime``, ``to_date`` and
 ``replace_strict`` strict. An error is an answer that no privacy map accounts for. What to do: in
 ``make_stable_lazyframe`` and ``make_private_lazyframe``, treat keys and identifiers as rows.
+
+The same happens in rows, with ``strict=False``, where ``to_datetime`` has a time zone: Polars
+raises an error at a local time that a change of clocks skips. Refuse time zones other than UTC.
 """
 
 import sys
