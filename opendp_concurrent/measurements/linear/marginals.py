@@ -97,7 +97,7 @@ class _Columns:
 
     def _of_sparse(self, data: Any) -> Integers:
         _check_numbers(data, len(self.low))
-        table = data.tocsr(copy=True)
+        table = _well_formed(data.copy()).tocsr()
         table.sum_duplicates()
         empty = self.steps(np.zeros(len(self.low)))  # what a value that is not stored counts as
         more = self.steps(table.data, table.indices) - empty[table.indices]
@@ -118,9 +118,9 @@ class _Columns:
 
 def _blocks(data: Data, width: int, rows: int) -> Iterator[NDArray[Any]]:
     """Yield arrays of some rows of so many numbers."""
-    given = isinstance(data, np.ndarray)
+    given, array_like = isinstance(data, np.ndarray), hasattr(data, "__array__")
     try:
-        table = np.ma.filled(data, 0) if given else np.asarray(data)
+        table = np.asarray(np.ma.filled(data, 0) if given else data)
     except Exception:  # rows of several lengths
         table = np.empty(0, dtype=object)
     if table.ndim == 1 and width == 1:
@@ -128,19 +128,32 @@ def _blocks(data: Data, width: int, rows: int) -> Iterator[NDArray[Any]]:
     if table.ndim == 2 and table.shape[1] == width and table.dtype.kind in _NUMBERS:
         yield from (table[at : at + rows] for at in range(0, len(table), rows))
         return
-    if given and table.dtype.kind != "O":
+    narrow = table.ndim == 2 and table.shape[1] != width
+    if (given and table.dtype.kind != "O") or (array_like and narrow):
         _check_numbers(table, width)
-    for row in data:
+    for row in table if array_like else data:  # iterating over a frame may give its columns
         yield _as_numbers(row, width)[None]
 
 
 def _check_numbers(table: Any, width: int) -> None:
     """Raise unless an array has numbers in so many columns; its type says nothing of a row."""
     if table.ndim != 2 or table.shape[1] != width or table.dtype.kind not in _NUMBERS:
-        raise InvalidTypeError(
-            f"the data must be numbers in {width} columns, with a row for each person, found shape "
-            f"{table.shape} of {table.dtype}"
+        raise InvalidTypeError(  # the number of rows, and the length of texts, are private
+            f"the data must be numbers in {width} columns, with a row for each person, found rows "
+            f"of shape {table.shape[1:]} of {table.dtype.type.__name__}"
         )
+
+
+def _well_formed(table: Any) -> Any:
+    """Return a sparse matrix, or raise if an index is outside: SciPy writes there unchecked."""
+    try:
+        getattr(table, "check_format", lambda: None)()
+    except ValueError:
+        raise InvalidValueError(
+            "the data must be a well-formed sparse matrix, found an index outside of its shape; "
+            "build it from a scipy.sparse.coo_array, which checks"
+        ) from None
+    return table
 
 
 def _as_numbers(row: Data, width: int) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import opendp.prelude as dp
+import polars as pl
 import pytest
 import scipy.sparse as sparse
 from hypothesis import given
@@ -314,6 +315,8 @@ OTHERS = [
     np.array([["1", "0", "0"]]),
     sparse.csr_array((3, 2)),
     sparse.csr_array((3, 3), dtype=complex),
+    np.zeros((3, 2), dtype=object),
+    pl.DataFrame({"a": [1], "b": ["x"]}),
 ]
 
 
@@ -321,3 +324,71 @@ OTHERS = [
 def test_arrays_of_another_width_or_type_are_refused(data):
     with pytest.raises(dp.OpenDPException, match="3 columns"):
         quiet(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [np.zeros((77, 2)), sparse.csr_array((77, 2)), np.zeros(77), np.array([["a" * 77] * 3])],
+)
+def test_a_refusal_tells_neither_the_number_of_rows_nor_the_longest_text(data):
+    with pytest.raises(InvalidTypeError) as caught:
+        _columns(3, (0, 1), (), 1.0).sums(data)
+    assert "77" not in str(caught.value)
+
+
+BROKEN = [([-1, 0], [0, 1, 2]), ([0, 3], [0, 1, 2]), ([0, 1], [0, 2, 1])]
+
+
+@pytest.mark.parametrize("make", [sparse.csr_array, sparse.csc_array])
+@pytest.mark.parametrize(("indices", "pointers"), BROKEN)
+def test_a_malformed_sparse_matrix_is_refused(make, indices, pointers):
+    """Before SciPy writes at an index outside of its arrays."""
+    shape = (2, 3) if make is sparse.csr_array else (3, 2)
+    table = make(shape)
+    table.data, table.indices, table.indptr = np.ones(2), np.array(indices), np.array(pointers)
+    with pytest.raises(InvalidValueError, match="well-formed"):
+        _columns(shape[1], (0, 1), (), 1.0).sums(table)
+
+
+class Frame:
+    """Rows as an array of mixed types, and columns if it is iterated over, as in pandas."""
+
+    def __init__(self, columns):
+        self._columns = columns
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(list(zip(*self._columns.values(), strict=True)), dtype=object)
+
+    def __iter__(self):
+        return iter(self._columns)
+
+
+FRAMES = {
+    "names": Frame,
+    "polars": lambda columns: pl.DataFrame(columns, strict=False),
+    "pandas": lambda columns: pytest.importorskip("pandas").DataFrame(columns),
+}
+
+
+def frame(kind, rows):
+    return FRAMES[kind]({name: [row[at] for row in rows] for at, name in enumerate("abc")})
+
+
+ONES = [(1, 1, 1)] * 4
+
+
+@pytest.mark.parametrize("odd", [(None, 1, 1), ("x", 1, 1), (1, 0.5, True)])
+@pytest.mark.parametrize("kind", FRAMES)
+def test_one_row_of_a_frame_moves_a_sum_by_one(kind, odd):
+    columns = _columns(3, (0, 1), [(0, 1)], 1.0)
+    without, found = (columns.sums(frame(kind, rows)) for rows in (ONES, [*ONES, odd]))
+    assert without == [4] * 4
+    assert np.abs(np.subtract(found, without)).max() <= 1
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_matrices_and_masked_objects_are_arrays():
+    masked = np.ma.array(np.array([*TABLE, [1, 1, 1]], dtype=object), mask=False)
+    masked[-1] = np.ma.masked
+    for table in (np.asmatrix(TABLE), masked):
+        assert quiet(table, pairs=[(0, 1), (2, 0)]).tolist() == [3, 2, 3, 2, 2]
