@@ -102,7 +102,7 @@ def names_in(written: Csv, path: str) -> list[str]:
     try:
         with opened(path, "rt", encoding=codec, errors="replace", newline="") as file:
             return next(csv.reader(file, delimiter=written.separator), [])
-    except (csv.Error, OSError, EOFError):  # it is no such file, which has no names
+    except (csv.Error, UnicodeError, OSError, EOFError):  # it is no such file, without names
         return []
 
 
@@ -132,6 +132,7 @@ def reader_of(written: Csv, path: str, fields: int) -> str:
         "strict_mode": "true",
         "ignore_errors": "false",
         "null_padding": "false",
+        "parallel": "false",
         "max_line_size": str(LONGEST),
     }
     given = ", ".join(f"{name} = {value}" for name, value in options.items())

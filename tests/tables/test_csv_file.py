@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, ScanWarning
-from opendp_concurrent.tables import Csv
+from opendp_concurrent.tables import Csv, csv_file
 from opendp_concurrent.tables.csv_file import value_of
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -76,6 +76,17 @@ def test_what_pythons_writer_writes_is_read_as_it_was(
     assert found == [(f"u{at}", *(one or None for one in row)) for at, row in enumerate(given)]
 
 
+def test_texts_that_look_like_rows_are_texts_wherever_the_reader_begins(tmp_path, monkeypatch):
+    """A reader of several threads begins within a text, and refuses it."""
+    monkeypatch.setattr(csv_file, "LONGEST", 2**21)
+    path, many = tmp_path / "a.csv", 40_000
+    lines = ["b,9,x\n" * (at % 400) for at in range(many)]
+    path.write_text("p,i,s\n" + "".join(f'a,1,"{one}"\n' for one in lines))
+    table = oc.tables.scan(path, {"p": str, "i": int, "s": str}, oc.tables.ROW)
+    total = table.space >> oc.t.then_table_sum("i", (0, 9))
+    assert total(table) == many
+
+
 def test_columns_are_found_by_their_names(tmp_path):
     path, other = tmp_path / "a.csv", tmp_path / "b.csv"
     path.write_text("a,x,b\n1,,0.5\n2,,\n")
@@ -98,6 +109,13 @@ def test_how_a_file_is_written_can_be_said(tmp_path):
     code = oc.tables.describe_schema(path, csv=Csv(";", ","))
     assert '"p": int' in code
     assert '"x": float' in code
+
+
+def test_a_file_in_another_encoding_is_refused_by_name(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("p,t\n1,é\n".encode("utf-16-le"))  # without a mark
+    with pytest.raises(InvalidValueError, match="line 1 must have 'p'"):
+        oc.tables.scan(path, {"p": int, "t": str}, "p", csv=Csv(encoding="utf-16"))
 
 
 @pytest.mark.parametrize(
