@@ -158,7 +158,8 @@ def _well_formed(table: Any) -> Any:
 
 def _as_numbers(row: Data, width: int) -> NDArray[np.float64]:
     try:
-        numbers = np.atleast_1d(np.asarray(row, dtype=np.float64))
+        with np.errstate(all="ignore"):  # a warning, which may be an error, would depend on it
+            numbers = np.atleast_1d(np.asarray(np.real(row), dtype=np.float64))
     except Exception:  # an error would reveal the row
         numbers = np.zeros(0)
     return numbers if numbers.shape == (width,) else np.zeros(width)

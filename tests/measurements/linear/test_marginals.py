@@ -386,6 +386,15 @@ def test_one_row_of_a_frame_moves_a_sum_by_one(kind, odd):
     assert np.abs(np.subtract(found, without)).max() <= 1
 
 
+def test_a_warning_that_is_an_error_changes_no_row():
+    """Neither that of numbers which no double holds, nor that of complex numbers."""
+    columns = _columns(2, (0, 1), (), 1.0)
+    with np.errstate(all="raise"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for row in ([np.longdouble("1e4000"), 1], np.array([1 + 1j, 1])):
+            assert columns.sums([row] * 4) == columns.sums([*[row] * 4, "no row"]) == [4, 4]
+
+
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
 def test_matrices_and_masked_objects_are_arrays():
     masked = np.ma.array(np.array([*TABLE, [1, 1, 1]], dtype=object), mask=False)
