@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from ..errors import InvalidValueError
 from .schema import column_name
 
 LONGEST = 2**24  # bytes of a record: a quotation mark without its pair must not read a whole file
+_DAMAGED = OSError, EOFError, zlib.error
 _CODECS = {"utf-8": "utf-8-sig", "utf-16": "utf-16", "latin-1": "latin-1"}
 _MARK = checks.one_of(".", ",")
 _ENCODING = checks.one_of(*_CODECS)
@@ -102,14 +104,14 @@ def names_in(written: Csv, path: str) -> list[str]:
     try:
         with opened(path, "rt", encoding=codec, errors="replace", newline="") as file:
             return next(csv.reader(file, delimiter=written.separator), [])
-    except (csv.Error, UnicodeError, OSError, EOFError):  # it is no such file, without names
+    except (csv.Error, UnicodeError, *_DAMAGED):  # it is no such file, without names
         return []
 
 
 def odd_line(path: str) -> int:
     """Return the first line that does not end as the first one does, which no reader reads."""
     end = b""
-    with suppress(OSError, EOFError), (gzip.open if _is_packed(path) else open)(path, "rb") as file:
+    with suppress(*_DAMAGED), (gzip.open if _is_packed(path) else open)(path, "rb") as file:
         for number, line in enumerate(file, 1):
             end = end or (b"\r\n" if line.endswith(b"\r\n") else b"\n")
             if not line.endswith(end) or b"\r" in line.removesuffix(end):

@@ -42,9 +42,9 @@ def scan(
     What can fail on a row fails here, before you, so that no launch fails because of a row. A CSV
     file is read into memory here, and never again; a :class:`.ScanWarning` tells you which fields
     are no values and are NULL. Each value of a Parquet file, and of a table of Spark, is read once.
-    Of other tables only the names and types of the columns are read. An error or a warning has no
-    text of a row, but it may have numbers of lines and of fields, which depend on the data: do not
-    show it to an analyst.
+    Of other tables the names and types of the columns are read; and the units, to warn you if they
+    are few. An error or a warning has no text of a row, but it may have numbers of lines, of fields
+    or of units, which depend on the data: do not show it to an analyst.
 
     You promise that the rows do not change while a queryable on the table is in use, or pass
     ``snapshot=True``. If they change, each launch is charged as before, and its guarantee is for

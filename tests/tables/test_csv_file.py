@@ -118,6 +118,16 @@ def test_a_file_in_another_encoding_is_refused_by_name(tmp_path):
         oc.tables.scan(path, {"p": int, "t": str}, "p", csv=Csv(encoding="utf-16"))
 
 
+def test_a_damaged_archive_is_refused_by_name(tmp_path):
+    path = tmp_path / "a.csv.gz"
+    for at in (0, 10, 12, 60):  # in the head and in the data
+        packed = bytearray(gzip.compress(b"p,t\n" + b"".join(b"%d,x\n" % one for one in range(99))))
+        packed[at] ^= 255
+        path.write_bytes(bytes(packed))
+        with pytest.raises(InvalidValueError, match="must be a CSV file"):
+            oc.tables.scan(path, {"p": int, "t": str}, "p")
+
+
 @pytest.mark.parametrize(
     ("wrong", "name"),
     [
