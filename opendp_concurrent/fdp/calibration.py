@@ -71,9 +71,8 @@ def smallest_sigma(
         return float(check_session(loss=losses(sigma)).epsilon_bounds(target[1], width).upper)
 
     near = min(max(_START, low), high)
-    if narrow < _ROUGH_TOLERANCE:
-        rough = partial(upper, _ROUGH)
-        near, _ = _search(rough, target[0], near, _FACTOR, (low, high), _ROUGH_TOLERANCE)
+    rough = partial(upper, _ROUGH)
+    near, _ = _search(rough, target[0], near, _FACTOR, (low, high), _ROUGH_TOLERANCE)
     fine = partial(upper, _FINE)
     found, loss_at = _search(fine, target[0], near, _NEAR, (low, high), narrow)
     if not loss_at <= target[0]:
