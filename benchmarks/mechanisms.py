@@ -303,7 +303,7 @@ def projection_times(repeats: int, generator):
     return rows
 
 
-def linear_queries(quick: bool):
+def projections(quick: bool):
     """Tables of linear queries, and their figures."""
     generator = np.random.default_rng(12)
     times = projection_times(7 if quick else 15, generator)
@@ -428,7 +428,7 @@ def main() -> None:
         ["released", "ε", "runs made"],
         [["the best", selected, mean], ["all", composed, RUNS]],
     )
-    linear = linear_queries(quick)
+    linear = projections(quick)
 
     report(
         {
