@@ -171,6 +171,8 @@ def smallest_scale(
     assert_features("contrib", "honest-but-curious")
     first = _made(make_measurement, bounds[1] if bounds else 1.0)
     d_in, measure = validate_d_in(first.input_metric, d_in), first.output_measure
+    if d_in == 0:
+        raise InvalidValueError(f"d_in ({d_in}) must be above 0: equal inputs need no noise")
     known = composition_measure(measure)
     d_out = to_spend(d_out)  # so that ten launches at 0.1 fit in 1.0
     share = largest_share((measure, d_out), launches, accumulator=accumulator, delta=delta)

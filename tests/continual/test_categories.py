@@ -18,7 +18,7 @@ def histogram(measure=PURE, names=COLORS, **options):
 
 
 @pytest.mark.parametrize("measure", [PURE, ZCDP], ids=["laplace", "gaussian"])
-@pytest.mark.parametrize("options", [{}, {"horizon": 9}, {"method": "tree"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"horizon": 9}], ids=str)
 def test_counts_are_told_by_name(measure, options):
     handle = histogram(measure, **options)([])
     assert handle(None) == {"red": 0, "green": 0, "blue": 0}

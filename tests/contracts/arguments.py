@@ -2235,7 +2235,7 @@ def public_callables() -> set[str]:
 
 NO_ARGUMENTS = {
     "Description", "tables.Estimate", "install", "swapped_in", "uninstall",  # answers; nothing
-    "tables.Answer",  # checked where it is used
+    "tables.Answer", "tables.ROW",  # checked where they are used
     "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
     "tables.Table", "tables.Table.ask", "tables.Table.ask_keys", "tables.Table.derived",

@@ -712,7 +712,7 @@ SUBJECTS: tuple[Subject, ...] = (
         Kind.ODOMETER,
         (),
         lambda seen: Built("concurrent_odometer", stream())(PURE()),
-        release_query(stream, "pure"),
+        lambda: probe_on(stream(), PURE(), MEASURES["pure"][1], Seen()),
         list,
     ),
 )

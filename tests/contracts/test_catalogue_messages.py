@@ -354,7 +354,6 @@ REFUSED = {  # these took between 3 seconds and hours
     "blocks of units with many rows",
     "many weights",
     "many marginals",
-    "many counters for many steps",
 }
 
 
