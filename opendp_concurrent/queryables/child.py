@@ -37,6 +37,7 @@ def _require_measurement(query: Query) -> None:
             f"the query must be a measurement, found {type(query).__name__}; "
             "this child composes measurements"
         )
+    _native.refuse(query)  # OpenDP reads its map there
 
 
 class Child(SealedHandle):

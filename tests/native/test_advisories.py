@@ -342,6 +342,12 @@ UNDER = {
     "limit": lambda one: filtered(SAMPLE)(ZEROS)(
         oc.c.make_limited(oc.make_concurrent_odometer(*SAMPLE, PURE), 1, 9.0, label="one")
     )(one),
+    "compositor of OpenDP": lambda one: filtered(SAMPLE)(ZEROS)(
+        dp.c.make_adaptive_composition(*SAMPLE, PURE, 1, [0.9])
+    )(one),
+    "filter of OpenDP": lambda one: filtered(SAMPLE)(ZEROS)(
+        dp.c.make_privacy_filter(dp.c.make_fully_adaptive_composition(*SAMPLE, PURE), 1, 0.9)
+    )(one),
     "cast": lambda one: filtered(SAMPLE, dp.zero_concentrated_divergence())(ZEROS)(
         oc.c.cast(one, dp.zero_concentrated_divergence())
     ),
