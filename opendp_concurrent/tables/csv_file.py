@@ -119,6 +119,28 @@ def odd_line(path: str) -> int:
     return 1
 
 
+def open_line(written: Csv, path: str) -> int | None:
+    """Return the line of a quotation mark without its pair, where DuckDB ends without a word.
+
+    Its reader of several threads raises there, but guesses where records begin.
+
+    :raises OSError, EOFError, zlib.error: if a packed file is damaged
+    """
+    opened, codec = gzip.open if _is_packed(path) else open, _CODECS[written.encoding]
+    began: int | None = None
+    with opened(path, "rt", encoding=codec, errors="replace", newline="\n") as file:
+        for number, line in enumerate(file, 1):
+            begins = True  # whether a mark does: in front of a line, and right behind a closing one
+            for piece in line.split('"')[:-1]:
+                if began is not None:
+                    began, begins = None, True
+                elif piece.endswith(written.separator) or (begins and not piece):
+                    began = number
+                else:
+                    begins = False
+    return began
+
+
 def reader_of(written: Csv, path: str, fields: int) -> str:
     """Return the table of the fields of a file in DuckDB: texts ``c0``, ``c1`` and so on."""
     options = {

@@ -20,7 +20,7 @@ from ...errors import InvalidTypeError, InvalidValueError, ScanWarning
 from ...errors.data import TableError
 from ...failures import log, pass_interrupt
 from ...interrupts import let_in, whole
-from ..csv_file import Csv, is_code, is_csv, names_in, odd_line, reader_of, value_of
+from ..csv_file import Csv, is_code, is_csv, names_in, odd_line, open_line, reader_of, value_of
 from ..schema import Scales, Schema
 from .engine import LOGGER, Engine, Run, Scans, Stored, check_folders, listed, opaque, quoted
 
@@ -190,13 +190,18 @@ class DuckDB(Engine):
     def _texts(self, path: str, written: Csv, fields: int, wanted: Iterable[str]) -> Stored:
         """Store the fields of a CSV file, or raise with the first line that is no record."""
         reader = reader_of(written, path, fields)
+        line: object = None
         try:
-            return self._create(f"AS SELECT {', '.join(wanted)} FROM {reader}", (), None)
+            stored = self._create(f"AS SELECT {', '.join(wanted)} FROM {reader}", (), None)
+            line = open_line(written, path)
+            if line is None:
+                return stored
+            stored.drop()
         except BaseException as error:
             pass_interrupt(error)
             log(LOGGER, "a CSV file could not be read", error)
             found = re.findall("on Line: ([0-9]+)", str(error))[:1]
-        line = found[0] if found else odd_line(path)
+            line = found[0] if found else odd_line(path)
         raise _no_csv(path, f"line {line} is no such record")  # out here, where it has no context
 
     def _empty(self, schema: Schema) -> Stored:
