@@ -22,7 +22,6 @@ SETTINGS = {
     "syntax_highlight": "none",
 }
 CODE = ("code", "code-block", "literalinclude")
-PARAGRAPHS = (nodes.paragraph, nodes.title, nodes.term, nodes.line, nodes.field_name)
 KEY = re.compile(r"\b[A-Z][A-Za-z]{1,8}[0-9]{2}\b")
 
 
@@ -102,11 +101,6 @@ def directives_of(tree, *names):
     return [one for one in tree.findall(Directive) if one["name"] in names]
 
 
-def entries_of(tree):
-    """What is listed in all tables of contents of a page."""
-    return [line for one in directives_of(tree, "toctree") for line in one["lines"] if line]
-
-
 def said(node):
     """The text of a node in one line."""
     return " ".join(node.astext().split())
@@ -115,11 +109,6 @@ def said(node):
 def literals(node):
     """What is written as literal text, each in one line."""
     return [said(one) for one in node.findall(nodes.literal)]
-
-
-def prose(node):
-    """The text of a node without its blocks of code, in one line."""
-    return " ".join(said(one) for one in node.findall(lambda one: isinstance(one, PARAGRAPHS)))
 
 
 def cited(text):

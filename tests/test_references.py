@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from docutils import nodes
 
 from opendp_concurrent.references import REFERENCES
@@ -29,11 +28,6 @@ def test_keys_that_pages_cite_are_known():
     assert {path: keys for path, keys in found.items() if keys} == {}
 
 
-@pytest.mark.parametrize("text", ["[NOB99]", "[HSTVVXZ23, Lemma 1] and [NOB99,\nTheorem 2]"])
-def test_a_key_that_nobody_knows_would_be_seen(text):
-    assert unknown(text) == unknown(rst.said(rst.parse(text))) == ["NOB99"]
-
-
 def glossary():
     """The papers of the glossary: key, title and link, in their order."""
     for item in rst.page(ROOT / "docs" / "glossary.rst").findall(nodes.list_item):
@@ -46,8 +40,3 @@ def glossary():
 def test_the_glossary_has_their_titles_and_links_and_no_other_keys():
     listed = {key: (title, link) for key, title, link in glossary()}
     assert listed == {key: tuple(known) for key, known in REFERENCES.items()}
-
-
-def test_the_glossary_is_in_the_order_of_the_keys():
-    keys = [key for key, _, _ in glossary()]
-    assert keys == sorted(keys, key=str.lower)
