@@ -1,0 +1,147 @@
+(* Machine.v: the interactive mechanisms, nested filters, analysts, and the
+   two composition arguments (pointwise; summed, for Renyi). *)
+Set Warnings "-notation-overridden,-ambiguous-paths".
+From Coq Require List.
+From mathcomp Require Import all_ssreflect all_algebra.
+Require Import Accounting.
+Import Order.TTheory GRing.Theory Num.Theory.
+Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
+Local Open Scope ring_scope.
+
+(* A finite list of outcomes, as a length and a function of the position. *)
+Record outs (X : Type) := Outs { card : nat; out : nat -> X }.
+
+Section Machine.
+(* W: the weights (a pair or tuple of probabilities, one a data set; product
+   componentwise).  C: charges. *)
+Variables (W : comRingType) (C : Type) (c0 : C) (cadd : C -> C -> C) (cle : C -> C -> bool).
+(* Base mechanisms: names, states, queries, answers. *)
+Variables (BK BS BQ BA : Type) (binit : BK -> BS) (bdecl : BK -> C).
+Variable (bstep : BS -> BQ -> outs (W * BA * BS)).
+
+Inductive name := NB (k : BK) | NF (R : C).
+Inductive query :=
+  | QB (q : BQ)                                   (* to a base mechanism *)
+  | QLaunch (j : option nat) (k : name)           (* to a filter: launch k, charged at account j *)
+  | QOpen (j : option nat) (b : option C)         (* open an odometer or cap under j *)
+  | QSub (i : nat) (q : query).                   (* ask child i *)
+Inductive resp := RB (a : BA) | RLaunched | RRefused | RBad.
+Inductive state := SB (s : BS) | SF (T : filt C) (l : seq state).
+
+Definition decl k := match k with NB k => bdecl k | NF R => R end.
+Definition init k := match k with NB k => SB (binit k) | NF R => SF (newfilt c0 R) [::] end.
+
+Definition det (a : resp) (s : state) : outs (W * resp * state) :=
+  Outs 1 (fun _ => (1, a, s)).
+
+Fixpoint step (q : query) (s : state) : outs (W * resp * state) :=
+  match q, s with
+  | QB q, SB b => Outs (card (bstep b q)) (fun j =>
+      let o := out (bstep b q) j in (o.1.1, RB o.1.2, SB o.2))
+  | QLaunch j k, SF T l =>
+      if charge_at c0 cadd cle T j (decl k) is Some T'
+      then det RLaunched (SF T' (rcons l (init k))) else det RRefused s
+  | QOpen j b, SF T l =>
+      if open_acct c0 T j b is Some T' then det RLaunched (SF T' l) else det RBad s
+  | QSub i q, SF T l =>
+      if drop i l is s' :: l2 then
+        Outs (card (step q s')) (fun j => let o := out (step q s') j in
+          (o.1.1, o.1.2, SF T (take i l ++ o.2 :: l2)))
+      else det RBad s
+  | _, _ => det RBad s
+  end.
+
+(* Analysts: any function of the history (position and answer of each outcome),
+   run for at most n questions. *)
+Definition strat := seq (nat * resp) -> option query.
+Definition shift (S : strat) x : strat := fun h => S (x :: h).
+Definition trace := seq (query * nat * resp).
+
+Fixpoint run n (S : strat) (s : state) : seq (W * trace) :=
+  if n is n'.+1 then
+    if S [::] is Some q then
+      flatten [seq (let o := out (step q s) j in
+          [seq (o.1.1 * y.1, (q, j, o.1.2) :: y.2) | y <- run n' (shift S (j, o.1.2)) o.2])
+        | j <- iota 0 (card (step q s))]
+    else [:: (1, [::])]
+  else [:: (1, [::])].
+
+(* w is the weight of some transcript of the run. *)
+Fixpoint reach n (S : strat) (s : state) (w : W) : Prop :=
+  if n is n'.+1 then
+    if S [::] is Some q then
+      exists j w', let o := out (step q s) j in
+        [/\ (j < card (step q s))%N, w = o.1.1 * w' & reach n' (shift S (j, o.1.2)) o.2 w']
+    else w = 1
+  else w = 1.
+
+Lemma In_cat X (x : X) l1 l2 : List.In x (l1 ++ l2) <-> List.In x l1 \/ List.In x l2.
+Proof. by elim: l1 => [|a l1 IH] /=; [split=> [|[]] //; right|rewrite IH; tauto]. Qed.
+Lemma In_map X Y (f : X -> Y) y l : List.In y [seq f x | x <- l] <-> exists2 x, List.In x l & y = f x.
+Proof.
+elim: l => [|a l IH] /=; first by split=> // -[].
+rewrite IH; split=> [[<-|[x h ->]]|[x [<-|h] ->]]; [by exists a; [left|]|by exists x; [right|]|by left|by right; exists x].
+Qed.
+Lemma In_flat X Y (f : X -> seq Y) y l :
+  List.In y (flatten [seq f x | x <- l]) <-> exists2 x, List.In x l & List.In y (f x).
+Proof.
+elim: l => [|a l IH] /=; first by split=> // -[].
+rewrite In_cat IH; split=> [[h|[x h h']]|[x [<-|h] h']]; [by exists a; [left|]|by exists x; [right|]|by left|by right; exists x].
+Qed.
+Lemma In_iota j m n : List.In j (iota m n) -> (m <= j < m + n)%N.
+Proof.
+elim: n m => [|n IH] m //= [<-|/IH]; first by rewrite leqnn addnS ltnS leq_addr.
+by case/andP => h1 h2; rewrite ltnW //= addnS -addSn.
+Qed.
+
+Lemma run_reach n S s y : List.In y (run n S s) -> reach n S s y.1.
+Proof.
+elim: n S s y => [|n IH] S s y /=; first by case=> // <-.
+case: (S [::]) => [q|]; last by case=> // <-.
+case/In_flat => j /In_iota /= hj /In_map [z hz ->] /=.
+by exists j, z.1; split=> //; apply: IH.
+Qed.
+
+(* Stop after m questions: the same run with more fuel. *)
+Definition trunc m (S : strat) : strat := fun h => if (size h < m)%N then S h else None.
+Definition stop : strat := fun _ => None.
+Definition ask q (f : nat -> strat) : strat :=
+  fun h => if h is x :: h' then f x.1 h' else Some q.
+
+Lemma run_ext n S S' s : (forall h, S h = S' h) -> run n S s = run n S' s.
+Proof.
+elim: n S S' s => [|n IH] S S' s e //=; rewrite -e; case: (S [::]) => // q.
+by congr flatten; apply: eq_map => j; congr map; apply: IH => h; apply: e.
+Qed.
+Lemma reach_ext n S S' s w : (forall h, S h = S' h) -> reach n S s w -> reach n S' s w.
+Proof.
+elim: n S S' s w => [|n IH] S S' s w e //=; rewrite -e; case: (S [::]) => // q.
+by case=> j [w' [h1 h2 h3]]; exists j, w'; split=> //; apply: IH h3 => h; apply: e.
+Qed.
+Lemma runS n S s : run n.+1 S s =
+    if S [::] is Some q then
+      flatten [seq (let o := out (step q s) j in
+          [seq (o.1.1 * y.1, (q, j, o.1.2) :: y.2) | y <- run n (shift S (j, o.1.2)) o.2])
+        | j <- iota 0 (card (step q s))]
+    else [:: (1, [::])].
+Proof. by []. Qed.
+Lemma reachS n S s w : reach n.+1 S s w =
+    if S [::] is Some q then
+      exists j w', let o := out (step q s) j in
+        [/\ (j < card (step q s))%N, w = o.1.1 * w' & reach n (shift S (j, o.1.2)) o.2 w']
+    else w = 1.
+Proof. by []. Qed.
+Lemma run_trunc n S s : run n.+1 (trunc n S) s = run n S s.
+Proof.
+elim: n S s => [|n IH] S s //.
+rewrite runS [RHS]runS {1}/trunc [(_ < _)%N]/=; case: (S [::]) => // q.
+congr flatten; apply: eq_map => j; cbv zeta; congr map; rewrite -IH; exact: run_ext.
+Qed.
+Lemma reach_pad n S s w : reach n S s w -> reach n.+1 (trunc n S) s w.
+Proof.
+elim: n S s w => [|n IH] S s w // h; move: h; rewrite reachS [X in _ -> X]reachS.
+rewrite [trunc _ _ [::]]/trunc [(_ < _)%N]/=; case: (S [::]) => // q.
+by case=> j [w' [h1 h2 h3]]; exists j, w'; split=> //; have := IH _ _ _ h3; apply: reach_ext.
+Qed.
+
+End Machine.

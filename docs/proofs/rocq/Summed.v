@@ -1,0 +1,186 @@
+(* Summed.v *)
+Set Warnings "-notation-overridden,-ambiguous-paths".
+From Coq Require List.
+From mathcomp Require Import all_ssreflect all_algebra.
+Require Import Accounting Machine.
+Import Order.TTheory GRing.Theory Num.Theory.
+Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
+Local Open Scope ring_scope.
+
+Section Summed.
+Variables (W : comRingType) (C : Type) (c0 : C) (cadd : C -> C -> C) (cle : C -> C -> bool).
+Variables (BK BS BQ BA : Type) (binit : BK -> BS) (bdecl : BK -> C).
+Variable bstep : BS -> BQ -> outs (W * BA * BS).
+Notation SF := (SF (C := C) (BS := BS)).
+Notation SB := (@SB C BS).
+Notation query := (query C BK BQ).
+Notation resp := (resp BA).
+Notation state := (state C BS).
+Notation strat := (strat C BK BQ BA).
+Notation stop := (@stop C BK BQ BA).
+Notation decl := (decl bdecl).
+Notation init := (init c0 binit).
+Notation step := (step c0 cadd cle binit bdecl bstep).
+Notation run := (run c0 cadd cle binit bdecl bstep).
+Notation reach := (reach c0 cadd cle binit bdecl bstep).
+Variables (F : realFieldType) (phi : W -> F) (e : C -> F).
+Hypothesis phi1 : phi 1 = 1.
+Hypothesis phiM : forall x y, phi (x * y) = phi x * phi y.
+Hypothesis bphi0 : forall b q j, (j < card (bstep b q))%N -> 0 <= phi (out (bstep b q) j).1.1.
+Hypothesis e0 : e c0 = 1.
+Hypothesis e_gt0 : forall c, 0 < e c.
+Hypothesis eM : forall a b, e a * e b <= e (cadd a b).
+Hypothesis e_mono : forall a b, cle a b -> e a <= e b.
+
+Definition val n S s : F := \sum_(y <- run n S s) phi y.1.
+Hypothesis base_val : forall k n S, val n S (SB (binit k)) <= e (bdecl k).
+
+Lemma step_phi0 q s j : (j < card (step q s))%N -> 0 <= phi (out (step q s) j).1.1.
+Proof.
+elim: q s j => [q|k i|k b|i q IH] [s|T l] j; rewrite /= ?phi1 ?ler01 //.
+- exact: bphi0.
+- by case: (charge_at c0 cadd cle T k (decl i)) => [T0|]; rewrite /= phi1 ler01.
+- by case: (open_acct c0 T k b) => [T0|]; rewrite /= phi1 ler01.
+- by case: (drop i l) => [|s' l2] /=; [rewrite phi1 ler01|apply: IH].
+Qed.
+
+Lemma valS n S s : val n.+1 S s =
+  if S [::] is Some q then
+    \sum_(j <- iota 0 (card (step q s))) phi (out (step q s) j).1.1 *
+       val n (shift S (j, (out (step q s) j).1.2)) (out (step q s) j).2
+  else 1.
+Proof.
+rewrite /val runS; case: (S [::]) => [q|]; last by rewrite big_cons big_nil addr0.
+rewrite big_flatten big_map; apply: eq_bigr => j _ /=.
+by rewrite big_map mulr_sumr; apply: eq_bigr => y _ /=; rewrite phiM.
+Qed.
+Lemma val0 S s : val 0 S s = 1.
+Proof. by rewrite /val big_cons big_nil addr0. Qed.
+Lemma val_stop n s : val n stop s = 1.
+Proof. by case: n => [|n]; rewrite ?val0 ?valS. Qed.
+Lemma val_trunc n S s : val n.+1 (trunc n S) s = val n S s.
+Proof. by rewrite /val run_trunc. Qed.
+Lemma iota_sum_le N (f g : nat -> F) : (forall j, (j < N)%N -> f j <= g j) ->
+  \sum_(j <- iota 0 N) f j <= \sum_(j <- iota 0 N) g j.
+Proof. by move=> h; rewrite big_seq [X in _ <= X]big_seq; apply: ler_sum => j; rewrite mem_iota => /h. Qed.
+Lemma val_ge0 n S s : 0 <= val n S s.
+Proof.
+elim: n S s => [|n IH] S s; first by rewrite val0 ler01.
+rewrite valS; case: (S [::]) => [q|]; last exact: ler01.
+rewrite big_seq; apply: sumr_ge0 => j; rewrite mem_iota => /= hj.
+by apply: mulr_ge0; [apply: step_phi0|apply: IH].
+Qed.
+
+(* v is a product of values that analysts of the single children attain: this
+   stands in for the product of suprema, so no supremum has to exist. *)
+Fixpoint attained n (l : seq state) (v : F) : Prop :=
+  if l is s :: l' then exists S v', attained n l' v' /\ v = val n S s * v' else v = 1.
+
+Lemma attained_cat n l1 l2 x : attained n (l1 ++ l2) x <->
+  exists x1 x2, [/\ attained n l1 x1, attained n l2 x2 & x = x1 * x2].
+Proof.
+elim: l1 x => [|s l1 IH] x /=; split.
+- by move=> h; exists 1, x; rewrite mul1r.
+- by case=> x1 [x2 [-> h ->]]; rewrite mul1r.
+- case=> S [x' [/IH[x1 [x2 [h2 h3 ->]]] ->]].
+  by exists (val n S s * x1), x2; split=> //; [exists S, x1 | rewrite mulrA].
+- case=> x1 [x2 [[S [x' [h2 ->]]] h3 ->]].
+  by exists S, (x' * x2); split=> //; [apply/IH; exists x', x2 | rewrite mulrA].
+Qed.
+Lemma attained_pad n l x : attained n l x -> attained n.+1 l x.
+Proof.
+elim: l x => //= s l IH x [S [x' [h ->]]]; exists (trunc n S), x'.
+by rewrite val_trunc; split=> //; apply: IH.
+Qed.
+Lemma attained_stop n l : attained n l 1.
+Proof. by elim: l => //= s l IH; exists stop, 1; rewrite val_stop mulr1. Qed.
+Lemma attained_ge0 n l v : attained n l v -> 0 <= v.
+Proof.
+elim: l v => /= [v ->|s l IH v [S [v' [h ->]]]]; first exact: ler01.
+by apply: mulr_ge0; [apply: val_ge0|apply: IH].
+Qed.
+
+Lemma choose N X (x0 : X) (P : nat -> X -> Prop) :
+  (forall j, (j < N)%N -> exists x, P j x) -> exists f, forall j, (j < N)%N -> P j (f j).
+Proof.
+elim: N => [|N IH] h; first by exists (fun _ => x0).
+have [|f hf] := IH; first by move=> j hj; apply: h; apply: ltnW.
+have [x hx] := h N (ltnSn N).
+exists (fun j => if j == N then x else f j) => j; rewrite ltnS leq_eqVlt.
+by case: eqP => [->|_] //=; apply: hf.
+Qed.
+Lemma pickmax N n l (f : nat -> F) : (forall j, (j < N)%N -> attained n l (f j)) ->
+  exists2 u, attained n l u & forall j, (j < N)%N -> f j <= u.
+Proof.
+elim: N => [|N IH] h; first by exists 1 => //; apply: attained_stop.
+have [|u hu hm] := IH; first by move=> j hj; apply: h; apply: ltnW.
+case: (lerP (f N) u) => c.
+  by exists u => // j; rewrite ltnS leq_eqVlt => /orP[/eqP->|/hm].
+exists (f N); first exact: h.
+move=> j; rewrite ltnS leq_eqVlt => /orP[/eqP->//|/hm h']; exact: le_trans h' (ltW c).
+Qed.
+
+Theorem summed n S T l : cle (fspent T) (fbound T) ->
+  exists2 v, attained n l v & e (fspent T) * val n S (SF T l) <= e (fbound T) * v.
+Proof.
+elim/ltn_ind: n S T l => -[|n] IH S T l ok.
+  by exists 1; [apply: attained_stop|rewrite val0 !mulr1 e_mono].
+have stay S' : exists2 v, attained n.+1 l v & e (fspent T) * val n S' (SF T l) <= e (fbound T) * v.
+  by have [v h1 h2] := IH n (ltnSn n) S' T l ok; exists v => //; apply: attained_pad.
+rewrite valS; case: (S [::]) => [q|]; last first.
+  by exists 1; [apply: attained_stop|rewrite !mulr1 e_mono].
+case: q => [q|j k|j b|i q] /=.
+- by rewrite big_cons big_nil addr0 phi1 mul1r; apply: stay.
+- case E: (charge_at _ _ _ _ _ _) => [T'|] /=; rewrite big_cons big_nil addr0 phi1 mul1r; last exact: stay.
+  have [e1 e2 e3 e4] := charge_root E.
+  rewrite -cats1.
+  have [v hv hle] := IH n (ltnSn n) (shift S (0%N, RLaunched BA)) _ (l ++ [:: init k]) e4.
+  move: hv; rewrite attained_cat => -[v1 [v2 [hv1 /= [S2 [v3 [hv3 hv2]]] hv]]].
+  subst v3; rewrite mulr1 in hv2; subst v2 v.
+  have gk : val n S2 (init k) <= e (decl k).
+    case: k E e2 e3 {hle} => [k|R] E e2 e3 /=; first exact: base_val.
+    have [v /= -> ] := IH n (ltnSn n) S2 (newfilt c0 R) [::] e3.
+    by rewrite e0 mul1r mulr1.
+  exists v1; first exact: attained_pad.
+  set V := val n _ _ in hle *; have V0 : 0 <= V by apply: val_ge0.
+  rewrite -(ler_pmul2r (e_gt0 (decl k))) mulrAC.
+  have h1 : e (fspent T) * e (decl k) * V <= e (fspent T') * V.
+    by apply: ler_wpmul2r => //; rewrite e2; apply: eM.
+  apply: le_trans h1 _.
+  apply: le_trans hle _; rewrite e1 -mulrA; apply: ler_wpmul2l; first exact: ltW.
+  by apply: ler_wpmul2l => //; apply: attained_ge0 hv1.
+- case E: (open_acct _ _ _ _) => [T'|] /=; rewrite big_cons big_nil addr0 phi1 mul1r; last exact: stay.
+  have [e1 e2] := open_root E; have ok' : cle (fspent T') (fbound T') by rewrite e1 e2.
+  have [v hv hle] := IH n (ltnSn n) (shift S (0%N, RLaunched BA)) _ l ok'.
+  by exists v; [apply: attained_pad|rewrite -e1 -e2].
+- case E: (drop i l) => [|s' l2] /=.
+    by rewrite big_cons big_nil addr0 phi1 mul1r; apply: stay.
+  set o := out (step q s'); set N := card (step q s').
+  pose st j := SF T (take i l ++ (o j).2 :: l2).
+  have H j : (j < N)%N -> exists x : strat * F,
+      attained n (take i l ++ l2) x.2 /\
+      e (fspent T) * val n (shift S (j, (o j).1.2)) (st j) <= e (fbound T) * (val n x.1 (o j).2 * x.2).
+    move=> hj; have [v hv hle] := IH n (ltnSn n) (shift S (j, (o j).1.2)) T (take i l ++ (o j).2 :: l2) ok.
+    move: hv => /attained_cat[v1 [v2 [hv1 /= [S2 [v3 [hv3 hv2]]] hv]]].
+    exists (S2, v1 * v3); split; first by apply/attained_cat; exists v1, v3.
+    by rewrite /=; move: hle; rewrite hv hv2 [v1 * _]mulrCA.
+  have [f hf] := choose (stop, 0) H.
+  have [u hu hmax] := @pickmax N n _ (fun j => (f j).2) (fun j hj => (hf j hj).1).
+  pose A := ask q (fun j => (f j).1).
+  exists (val n.+1 A s' * u).
+    have /attained_cat[u1 [u2 [hu1 hu2 eu]]] := attained_pad hu.
+    rewrite -(cat_take_drop i l) E; apply/attained_cat; exists u1, (val n.+1 A s' * u2).
+    by split=> //; [exists A, u2|rewrite eu mulrCA].
+  rewrite valS /= -/N mulr_sumr mulr_suml mulr_sumr; apply: iota_sum_le => j hj.
+  have [_ h2] := hf j hj; rewrite -/(o j) -/(st j) [X in X <= _]mulrCA -(mulrA (phi _)) [X in _ <= X]mulrCA.
+  apply: ler_wpmul2l; first exact: step_phi0.
+  apply: le_trans h2 _; apply: ler_wpmul2l; first exact: ltW.
+  by apply: ler_wpmul2l; [apply: val_ge0|apply: hmax].
+Qed.
+
+Theorem filter_val n S R : cle c0 R -> val n S (SF (newfilt c0 R) [::]) <= e R.
+Proof.
+move=> ok; have [v /= -> ] := @summed n S (newfilt c0 R) [::] ok.
+by rewrite e0 mul1r mulr1.
+Qed.
+End Summed.
