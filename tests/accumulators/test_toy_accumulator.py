@@ -19,13 +19,12 @@ from opendp_concurrent.arguments import checks
 from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidTypeError,
-    InvalidValueError,
     UnsupportedMeasureError,
 )
 from opendp_concurrent.exact.rounding import from_units_up, to_units
 from opendp_concurrent.ledger import create_ledger, open_ledger, register
 from opendp_concurrent.measures import composition_measure
-from opendp_concurrent.plot import plot_ledger, plot_session
+from opendp_concurrent.plot import plot_ledger
 
 # --- the one file ----------------------------------------------------------------------------
 
@@ -150,19 +149,6 @@ def test_what_is_no_accounting_is_refused(space):
             oc.make_concurrent_odometer(*space, dp.max_divergence(), accumulator=wrong)
 
 
-def test_nested_and_parallel_compositions_use_it(space, odometer, count):
-    bounded = oc.make_concurrent_filter(odometer, 1, 0.5)
-    parallel = oc.c.make_parallel_composition(
-        *space, oc.c.by_key(lambda row: row % 2), {0: bounded, 1: bounded}
-    )
-    assert parallel.map(1) == 0.5
-    parallel([1, 2, 3])(0)(count)
-    compositor = oc.make_concurrent_composition(*space, dp.max_divergence(), 1, [0.5])
-    child = compositor([1, 2, 3])(bounded)
-    child(count)
-    assert child.privacy_loss() == 0.125
-
-
 def test_a_ledger_goes_on_with_it(odometer, count, tmp_path):
     path = tmp_path / "budget.db"
     with create_ledger(path, dataset="toy") as ledger:
@@ -205,18 +191,3 @@ def test_no_analyst_exceeds_its_filter():
     for bound in (0.25, 0.5):
         assert verify.worst_loss(menu, start, Within(bound)) <= bound
         assert verify.worst_analyst(menu, start, Within(bound), bound).delta == 0.0
-
-
-def test_a_session_is_drawn(odometer, count):
-    root, losses = oc.make_concurrent_filter(odometer, 1, 1.0)([1, 2, 3]), []
-    for _ in range(3):
-        root(count)
-        losses.append(root.privacy_loss())
-    axes = plot_session(losses, d_out=1.0)
-    assert axes.get_lines()[0].get_ydata().tolist() == [0.125, 0.25, 0.375]
-
-
-@pytest.mark.parametrize("wrong", [-1.0, math.nan, "1", None])
-def test_what_is_no_loss_is_refused(wrong):
-    with pytest.raises((InvalidTypeError, InvalidValueError)):
-        Eighths().start(None).after(wrong)

@@ -84,18 +84,6 @@ def test_an_odometer_below_charges_its_blocks_at_each_launch():
     assert losses(root) == [0.5, 0, 0, 0.75, 0]
 
 
-def test_a_filter_below_refuses_by_itself():
-    root = spawn()
-    odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
-    child = root([0, 3], oc.make_concurrent_filter(odometer, 1, 0.5))
-    child(costing(0.5))
-    with pytest.raises(
-        BudgetExceededError, match="filter 1 of the blocks of the filter"
-    ) as refused:
-        child(costing(0.25))
-    assert not isinstance(refused.value, BlockExceededError)
-
-
 def test_a_limit_below_is_charged_to_its_blocks():
     root = spawn()
     odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
@@ -142,36 +130,6 @@ def test_threads_never_exceed_a_budget_together():
     assert losses(root) == [count * 0.0625 for count in counts]
     assert max(counts) == 16
     assert sum(count >= 15 for count in counts) >= 4
-
-
-def test_below_approximate_zcdp_each_launch_closes_the_older_children():
-    measure = dp.approximate(dp.zero_concentrated_divergence())
-    odometer = oc.make_concurrent_odometer(*VECTOR, measure)
-    weeks = oc.c.by_key(lambda record: record // 10)
-    root = oc.c.make_block_filter(odometer, 1, (1.0, 1e-6), blocks=weeks, keys=KEYS)([1, 11])
-    pair = oc.make_concurrent_composition(*VECTOR, measure, 1, [(0.25, 1e-8)] * 2)
-    noise = dp.m.make_user_measurement(
-        *VECTOR, measure, len, lambda d_in: (0.25 * d_in, 1e-8), TO="ExtrinsicObject"
-    )
-    older = root([0], pair)
-    assert older(noise) == 1
-    newer = root([1], pair)  # on another block
-    with pytest.raises(oc.errors.ClosedChildError):
-        older(noise)
-    assert newer(noise) == 1
-    assert root.privacy_loss(0) == root.privacy_loss(1) == (0.5, 2e-8)
-
-
-def test_a_block_filter_below_a_native_compositor():
-    odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
-    weeks = oc.c.by_key(lambda record: record // 10)
-    made = oc.c.make_block_filter(odometer, 1, 1.0, blocks=weeks, keys=KEYS)
-    native = dp.c.make_adaptive_composition(*VECTOR, PURE, 1, [1.0, 1.0])([1, 11])
-    root = native(made)
-    assert root([0, 1], costing(0.5)) == 2
-    assert losses(root) == [0.5, 0.5, 0, 0, 0]
-    with pytest.raises(BlockExceededError):
-        root([1], costing(0.75))
 
 
 def test_many_launches_keep_no_history_of_blocks():

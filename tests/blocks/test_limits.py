@@ -15,7 +15,6 @@ from opendp_concurrent.blocks.totals import OnKeys
 from opendp_concurrent.errors import (
     BlockExceededError,
     BudgetExceededError,
-    ClosedChildError,
     HaltedError,
     InvalidTypeError,
     InvalidValueError,
@@ -189,20 +188,6 @@ def test_a_limit_adds_up_by_its_own_accumulator():
     assert sum(counts) > 490
 
 
-def test_below_approximate_zcdp_a_launch_closes_the_children_of_other_limits():
-    measure = dp.approximate(ZCDP)
-    root = spawn((1.0, 1e-6), measure)
-    ann, bob = (limit(root, one, (0.5, 1e-6), measure=measure) for one in ("ann", "bob"))
-    pair = oc.make_concurrent_composition(*VECTOR, measure, 1, [(0.125, 1e-8)] * 2)
-    noise = costing((0.125, 1e-8), measure=measure)
-    older = ann([0], pair)
-    assert older(noise) == 1
-    newer = bob([1], pair)
-    with pytest.raises(ClosedChildError):
-        older(noise)
-    assert newer(noise) == 2
-
-
 def test_only_the_filter_that_halts_closes_everything():
     root = spawn(halt=True)
     ann, bob = limit(root, "ann"), limit(root, "bob", 9.0)
@@ -214,31 +199,6 @@ def test_only_the_filter_that_halts_closes_everything():
     for ask in (lambda: ann([2], costing(0.25)), lambda: limit(root, "new")):
         with pytest.raises(HaltedError):
             ask()
-
-
-def test_odometers_below_a_limit():
-    root = spawn()
-    ann = limit(root, "ann")
-    child = ann([1, 2], oc.make_concurrent_odometer(*VECTOR, PURE))
-    child(costing(0.25))
-    ann([2, 3], costing(0.25))
-    for ask in (lambda: child(costing(0.125)), lambda: ann([1, 2], costing(0.125))):
-        with pytest.raises(BlockExceededError, match="block 2 of limit 'ann'"):
-            ask()
-    assert losses(ann) == losses(root) == [0, 0.25, 0.5, 0.25]
-
-
-def test_a_limit_below_a_native_compositor():
-    odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
-    weeks = oc.c.by_key(lambda record: record // 10)
-    made = oc.c.make_block_filter(odometer, 1, 1.0, blocks=weeks, keys=KEYS)
-    native = dp.c.make_adaptive_composition(*VECTOR, PURE, 1, [1.0, 1.0])([1, 11])
-    root = native(made)
-    ann = limit(root, "ann")
-    assert ann([0, 1], costing(0.5)) == 2
-    assert losses(ann) == losses(root) == [0.5, 0.5, 0, 0]
-    with pytest.raises(BlockExceededError, match="limit 'ann'"):
-        ann([1], costing(0.25))
 
 
 def test_threads_never_exceed_a_limit_together():

@@ -197,23 +197,6 @@ def test_a_cast_of_something_native_may_be_asked_from_many_threads(space):
     assert len(answers) == 200
 
 
-def test_a_native_sequential_compositor_closes_a_cast_child(space):
-    """Approximate zCDP is sequential in OpenDP; a cast must not slip through its wrappers."""
-    measure = dp.approximate(ZCDP)
-    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
-    for interactive in (
-        oc.make_concurrent_composition(*space, PURE, 1, [0.5, 0.5]),
-        dp.c.make_adaptive_composition(*space, PURE, 1, [0.5, 0.5]),
-    ):
-        child = dp.c.make_approximate(oc.c.cast(interactive, ZCDP))
-        root = dp.c.make_adaptive_composition(*space, measure, 1, [(1.0, 0.0), (1.0, 0.0)])([1])
-        older = root(child)
-        assert isinstance(older(count), int)
-        root(child)
-        with pytest.raises(Exception, match="(?i)child|sequential|closed|new query|locked"):
-            older(count)
-
-
 def test_odd_ends_are_refused(under):
     with pytest.raises(
         InvalidValueError,
@@ -236,46 +219,6 @@ def test_odd_ends_are_refused(under):
         match=r"^delta \(1e-10\) must be at least the delta of the measurement .1e-09",
     ):
         oc.c.cast(under(APPROXIMATE, (0.5, 1e-9)), APPROXIMATE, delta=1e-10).map(1)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "match"),
-    [
-        ((1, PURE), InvalidTypeError, "^measurement must be a measurement"),
-        (("zcdp", APPROXIMATE), InvalidTypeError, "^delta must be given"),
-        (("zcdp", APPROXIMATE, 1.5), InvalidValueError, "^delta"),
-        (("zcdp", APPROXIMATE, -0.1), InvalidValueError, "^delta"),
-        (("zcdp", APPROXIMATE, "x"), InvalidTypeError, "^delta must be a number"),
-        (("zcdp", RENYI, 1e-6), InvalidTypeError, "^delta must be left out for a cast to"),
-        (("zcdp", 5), InvalidTypeError, "^to_measure must be a measure"),
-        (("renyi", APPROXIMATE, 1e-6), InvalidTypeError, "^orders must be given"),
-        (("renyi", APPROXIMATE, 1e-6, [1.0]), InvalidValueError, "^orders"),
-        (("renyi", APPROXIMATE, 1e-6, []), InvalidTypeError, "^orders"),
-    ],
-)
-def test_bad_input(under, arguments, error, match):
-    measurement, target, delta, orders = (*arguments, None, None)[:4]
-    if measurement == "zcdp":
-        measurement = under(ZCDP, 0.5)
-    elif measurement == "renyi":
-        measurement = under(RENYI, lambda alpha: alpha)
-    with pytest.raises(error, match=match):
-        oc.c.cast(measurement, target, delta=delta, orders=orders)
-
-
-@pytest.mark.parametrize(
-    "name", [name for name in oc.c.__all__ if "_to_" in name and name != "make_filter_to_odometer"]
-)
-def test_named_casts_ask_for_their_measure(under, name):
-    source = "MaxDivergence" if not name.startswith("make_pure") else "GaussianTradeoff"
-    measure, loss = MEASURES[source]
-    extra = {"fixedRDP": (2.0,), "tCDP": (8.0,)}.get(name.rsplit("_", 1)[1], ())
-    if name == "make_RDP_to_approxDP":
-        extra = ([2, 4],)
-    with pytest.raises(UnsupportedMeasureError, match="^measurement must be under"):
-        vars(oc.c)[name](under(measure(), loss), *extra)
-    with pytest.raises(InvalidTypeError, match="^measurement must be a measurement"):
-        vars(oc.c)[name](7, *extra)
 
 
 def test_bad_orders_and_omegas():

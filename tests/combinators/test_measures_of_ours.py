@@ -119,21 +119,6 @@ def test_children_are_interleaved_at_the_cost_of_one_after_the_other(space, case
     assert root.privacy_loss() == spent
 
 
-@every
-def test_in_native_check_and_chains(space, case):
-    loss = case.losses[0]
-    made = oc.make_concurrent_composition(*space, case.measure(), 1, [loss])
-    assert made.check(1, loss)
-    assert made.check(1, case.total)
-    assert not made.check(1, case.more)
-    chained = dp.t.make_identity(*space) >> made
-    assert chained.map(1) == loss
-    assert chained.check(1, loss)
-    user = measurement(space, case.measure(), loss)
-    assert user.check(1, loss)
-    assert not user.check(1, case.more)
-
-
 KEEPS_NONE = "identifier" not in signature(dp.user_divergence).parameters
 with_descriptors = pytest.mark.skipif(KEEPS_NONE, reason="OpenDP 0.14 keeps no descriptors")
 
@@ -223,19 +208,6 @@ LOSSES = {
 }
 
 
-@every
-def test_in_a_context_with_an_even_split(name):
-    loss = LOSSES[name]()
-    context = oc.concurrent_context(
-        [1, 2, 3], dp.unit_of(contributions=1), loss, split_evenly_over=7
-    )
-    assert context.accountant.map(1) <= loss[1]
-    for _ in range(7):
-        assert isinstance(context.query().count().laplace().release(), int)
-    with pytest.raises(ValueError, match="exhausted"):
-        context.query()
-
-
 ASKS = {
     "renyi": {"epsilon": 0.25, "alpha": 8.0},
     "tcdp": {"rho": 0.125, "omega": 16.0},
@@ -259,15 +231,6 @@ def test_in_a_context_with_losses_chosen_on_the_way(name):
     assert context.remaining_privacy_loss() <= d_out
     with pytest.raises(SpaceMismatchError, match="output_measure does not match"):
         context.query(epsilon=1.0)
-
-
-@every
-def test_in_a_context_without_a_bound(name):
-    measure, _ = LOSSES[name]()
-    infinite = T(math.inf, 16.0) if name == "tcdp" else math.inf
-    context = oc.concurrent_context([1, 2, 3], dp.unit_of(contributions=1), (measure, infinite))
-    assert isinstance(context.query(**ASKS[name]).count().laplace().release(), int)
-    assert context.current_privacy_loss() <= oc.loss_of(**ASKS[name])[1]
 
 
 @every

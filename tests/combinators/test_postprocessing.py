@@ -13,9 +13,6 @@ import opendp_concurrent as oc
 from opendp_concurrent.combinators.postprocessing import Tag
 from opendp_concurrent.errors import (
     BudgetExceededError,
-    ClosedChildError,
-    InvalidTypeError,
-    InvalidValueError,
     PostprocessorError,
     ReentrantLaunchError,
 )
@@ -380,24 +377,6 @@ def test_the_error_does_not_show_what_was_returned():
     assert isinstance(failed.value, OpenDPException)
 
 
-@pytest.mark.parametrize("bad", [None, 7, "identity", (identity,)])
-def test_a_postprocessor_that_cannot_be_called(bad):
-    with pytest.raises(InvalidTypeError, match="^postprocessor must be callable, found"):
-        middle(bad)
-
-
-@pytest.mark.parametrize("bad", [0, -1])
-def test_no_asks(bad):
-    with pytest.raises(InvalidValueError, match="^max_asks .* at least 1"):
-        middle(identity, max_asks=bad)
-
-
-@pytest.mark.parametrize("bad", [None, 1.0, "1", True])
-def test_asks_that_are_no_integer(bad):
-    with pytest.raises(InvalidTypeError, match="^max_asks must be an integer"):
-        middle(identity, max_asks=bad)
-
-
 # --- what it stands in front of, and behind --------------------------------------------------
 
 
@@ -411,49 +390,12 @@ def relaunching(state, tag, message):
     return None, ANSWER, (first, message)
 
 
-HOSTS = {
-    "native compositor": lambda: dp.c.make_adaptive_composition(*SPACE, PURE, 1, [0.25] * 4),
-    "native filter": lambda: dp.c.make_privacy_filter(
-        dp.c.make_fully_adaptive_composition(*SPACE, PURE), 1, 1.0
-    ),
-    "our compositor": lambda: oc.make_concurrent_composition(*SPACE, PURE, 1, [0.25] * 4),
-    "our filter": filter_,
-}
-
-
-@pytest.mark.parametrize("host", HOSTS)
-def test_it_launches_in_the_analysts_place(host):
-    queryable = middle(relaunching, HOSTS[host]())(DATA)
-    assert all(isinstance(answer, int) for answer in queryable(laplace()))
-    one, other = queryable(asking())
-    assert [one("q"), other("q"), one("q")] == [(1, "q"), (1, "q"), (2, "q")]
-    with pytest.raises(OpenDPException, match=r"budget|refuses|out of queries"):
-        queryable(laplace())
-
-
 def test_a_refusal_on_the_way_keeps_its_type_and_the_first_launch_its_charge():
     queryable = middle(relaunching, filter_(0.5))(DATA)
     queryable(laplace(0.125))
     with pytest.raises(BudgetExceededError) as refused:
         queryable(laplace(0.25))
     assert (refused.value.spent, refused.value.remaining) == (0.5, 0.0)
-
-
-@pytest.mark.parametrize("parent", ["odometer", "filter", "native", "native filter"])
-def test_it_is_launched_under_every_parent(parent):
-    native_odometer = dp.c.make_fully_adaptive_composition(*SPACE, PURE)
-    root = {
-        "odometer": oc.make_concurrent_odometer(*SPACE, PURE),
-        "filter": filter_(),
-        "native": dp.c.make_adaptive_composition(*SPACE, PURE, 1, [0.25] * 2),
-        "native filter": dp.c.make_privacy_filter(native_odometer, 1, 1.0),
-    }[parent](DATA)
-    one, other = root(middle(times(2))), root(middle(loops, initial_state=0, max_asks=3))
-    assert one("q") == ((1, 0), (2, 1))
-    with pytest.raises(PostprocessorError, match="it sent 3 queries for one message"):
-        other("loop")
-    assert other("b") == (1, (4, "b"))
-    assert one("q") == ((3, 0), (4, 1))
 
 
 def test_one_that_raises_below_a_native_parent_is_told():
@@ -465,24 +407,6 @@ def test_one_that_raises_below_a_native_parent_is_told():
     for _ in range(2):
         with pytest.raises(OpenDPException, match="of the postprocessor"):
             child("q")
-
-
-def test_under_approximate_zcdp_an_older_one_is_closed_and_its_postprocessor_not_asked():
-    measure, small, seen = dp.approximate(dp.zero_concentrated_divergence()), (0.001, 1e-9), []
-
-    def postprocessor(state, tag, message):
-        seen.append(message)
-        return state, ANSWER, "without the mechanism"
-
-    root = filter_((1.0, 1e-3), measure)(DATA)
-    measurement = middle(postprocessor, asking(measure=measure, d_mid=small))
-    older = root(measurement)
-    assert older("q") == "without the mechanism"
-    newer = root(measurement)
-    with pytest.raises(ClosedChildError, match="open question"):
-        older("r")
-    assert newer("s") == "without the mechanism"
-    assert seen == ["q", "s"]
 
 
 def test_an_answer_may_be_a_child_that_lives_on():

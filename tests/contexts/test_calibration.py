@@ -142,55 +142,6 @@ def test_a_scale_is_found_in_fewer_than_a_hundred_builds(d_out, bounds):
     assert make(found).map(1.0) <= share < make(math.nextafter(found, 0.0)).map(1.0)
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "match"),
-    [
-        (lambda: oc.c.largest_share(1.0, 3), InvalidTypeError, "^privacy_loss must be"),
-        (lambda: oc.c.largest_share((PURE, -1.0), 3), InvalidValueError, "^d_out"),
-        (lambda: oc.c.largest_share((PURE, math.inf), 3), InvalidValueError, "^d_out"),
-        (lambda: oc.c.largest_share((PURE, 1.0), 0), InvalidValueError, "^launches"),
-        (lambda: oc.c.largest_share((PURE, 1.0), "3"), InvalidTypeError, "^launches must be"),
-        (
-            lambda: oc.c.largest_share((PURE, 1.0), []),
-            InvalidTypeError,
-            "^launches must be a nonempty",
-        ),
-        (lambda: oc.c.largest_share((PURE, 1.0), [0, 0]), InvalidValueError, "^launches must have"),
-        (lambda: oc.c.largest_share((PURE, 1.0), [1, -1]), InvalidValueError, "^launches"),
-        (
-            lambda: oc.c.largest_share(
-                (APPROXIMATE, (1.0, 1e-6)), 10, accumulator=oc.accumulators.zcdp(1e-5)
-            ),
-            InvalidValueError,
-            r"^d_out\[1\]",
-        ),
-        (
-            lambda: oc.c.largest_share(
-                (APPROXIMATE, (1.0, 1e-6)), 10, accumulator=oc.accumulators.zcdp(5e-7), delta=1e-7
-            ),
-            InvalidValueError,
-            "^delta .1e-07. of each launch is too large",
-        ),
-        (
-            lambda: oc.c.largest_share(
-                (APPROXIMATE, (1.0, 1e-6)), 1, accumulator=oc.accumulators.zcdp(5e-7), delta=2.0
-            ),
-            InvalidValueError,
-            "^delta .2.0. must be at most 1",
-        ),
-        (lambda: oc.c.smallest_scale(3, 1.0, 1.0), InvalidTypeError, "^make_measurement must"),
-        (
-            lambda: oc.c.smallest_scale(lambda s: dp.m.make_laplace(*SCALAR, s), 1.0, 1.0, 0),
-            InvalidValueError,
-            "^launches",
-        ),
-    ],
-)
-def test_bad_input(call, error, match):
-    with pytest.raises(error, match=match):
-        call()
-
-
 def test_a_rule_of_ones_own_may_admit_no_launch_at_all():
     class Fee:
         start = Fraction(0)
@@ -245,3 +196,21 @@ def test_an_accounting_whose_distances_have_no_line_is_refused():
         oc.c.largest_share((oc.tradeoff(), d_out), 2, accumulator=Alone())
     with pytest.raises(InvalidTypeError, match="^accumulator .* must support"):
         oc.accumulators.launches_admitted(OnOrders((2.0,)), 1.0, [0.1])
+
+
+@pytest.mark.parametrize(
+    ("words", "loss", "launches", "options"),
+    [
+        ("d_out", (PURE, math.inf), 3, {}),
+        ("launches must have", (PURE, 1.0), [0, 0], {}),
+        (r"d_out\[1\]", (APPROXIMATE, (1.0, 1e-6)), 10, {"slack": 1e-5}),
+        ("delta .1e-07. of each", (APPROXIMATE, (1.0, 1e-6)), 10, {"slack": 5e-7, "delta": 1e-7}),
+        ("delta .2.0. must be", (APPROXIMATE, (1.0, 1e-6)), 1, {"slack": 5e-7, "delta": 2.0}),
+    ],
+)
+def test_a_value_out_of_range_is_named(words, loss, launches, options):
+    if "slack" in options:
+        options = {**options, "accumulator": oc.accumulators.zcdp(options["slack"])}
+        del options["slack"]
+    with pytest.raises(InvalidValueError, match=f"^{words}"):
+        oc.c.largest_share(loss, launches, **options)

@@ -385,16 +385,6 @@ def test_parts_share_the_loss_by_the_groups_of_a_unit(visits):
     assert parts[0].remaining_privacy_loss() == 1.0
 
 
-def test_a_ledger_keeps_the_charges(visits, tmp_path):
-    path = tmp_path / "budget.db"
-    oc.ledger.create_ledger(path, "visits").close()
-    for expected in (0.5, 1.0):
-        with oc.ledger.open_ledger(path, "visits") as ledger:
-            open_ = context(visits, dp.loss_of(epsilon=1.0), ledger=ledger)
-            open_.query(epsilon=0.5).truncate(1).count().laplace().release()
-            assert open_.current_privacy_loss() == expected
-
-
 # --- frames ----------------------------------------------------------------------------------
 
 

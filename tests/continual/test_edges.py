@@ -1,7 +1,5 @@
 """Where a continual mechanism meets others: order of chains, failures, forks, restarts."""
 
-import os
-
 import numpy as np
 import opendp.prelude as dp
 import pytest
@@ -95,30 +93,6 @@ def test_an_item_of_a_user_who_cannot_be_told_apart_is_dropped(user):
 
 
 # --- forks and restarts ------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_queryables_stay_with_the_parent_of_a_fork():
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    handles = [counter(5.0)([]), oc.m.make_above_threshold(*space, PURE, 1, 5.0, 3)([1])]
-    asked = [None, len]
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        said = []
-        for handle, query in zip(handles, asked, strict=True):
-            try:
-                handle(query)
-                said.append("answered")
-            except oc.errors.ForkedError:
-                said.append("refused")
-        os.write(writing, " ".join(said).encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert os.read(reading, 100) == b"refused refused"
-    for handle, query in zip(handles, asked, strict=True):
-        handle(query)
 
 
 def test_a_stream_starts_empty():

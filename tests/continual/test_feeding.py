@@ -42,45 +42,6 @@ def clamped(measurement):
 
 # --- what is fed -----------------------------------------------------------------------------
 
-FED = {
-    "indexed": (
-        lambda: oc.c.make_indexed_composition(*bits(), PURE, 1, [counter(), counter()]),
-        lambda child: (child((0, None)), child((1, None))),
-    ),
-    "indexed, bounded and postprocessed": (
-        lambda: oc.c.make_bounded_interactive(
-            oc.c.make_interactive_postprocessing(
-                oc.c.make_indexed_composition(*bits(), PURE, 1, [counter(), counter()]),
-                lambda *now: now,
-            ),
-            99,
-        ),
-        lambda child: (child((0, None)), child((1, None))),
-    ),
-    "native composition": (
-        lambda: dp.c.make_composition([counter(), counter()]),
-        lambda children: tuple(child(None) for child in children),
-    ),
-    "native cast": (
-        lambda: dp.c.make_pureDP_to_zCDP(counter()),
-        lambda child: (child(None),) * 2,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", FED)
-def test_each_child_is_fed(name):
-    make, ask = FED[name]
-    measurement = make()
-    options = {} if measurement.output_measure == PURE else {"max_messages": 99}
-    stream = shared(measurement.output_measure, **options)
-    before = stream.privacy_loss()
-    child = stream(measurement)
-    assert stream.privacy_loss() != before
-    stream.update_all([1, None, 1])
-    stream.update(1)
-    assert ask(child) == (3, 3)
-
 
 def test_children_of_a_native_compositor_are_fed_from_their_launch_on():
     stream = shared()

@@ -16,10 +16,6 @@ def integers():
     return oc.integer_stream(0, 9), oc.event_presence()
 
 
-def records():
-    return oc.record_stream("anything", lambda item: True), oc.event_presence()
-
-
 def pairs():
     return oc.record_stream(PAIRS, lambda item: True), oc.user_presence()
 

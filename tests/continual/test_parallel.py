@@ -111,26 +111,6 @@ def test_other_measures_are_refused_with_a_citation(measure):
         oc.c.make_parallel_continual(*space, parity, {0: one})
 
 
-def test_under_a_filter_with_one_stream(make_stream):
-    space = space_of()
-    stream = make_stream(space, 1e9)([])
-    parts = stream(oc.c.make_parallel_continual(*space, parity, counters(space)))
-    total = stream(oc.m.make_counter(*space, PURE, TINY))
-    odd = parts(1)
-    stream.update_all([1, 2, 3])
-    assert (odd(None), parts(0)(None), total(None)) == (4, 2, 6)
-
-
-def test_behind_a_transformation():
-    wide = oc.integer_stream(-99, 99), oc.event_presence()
-    space = space_of()
-    clamp = oc.t.make_stream_clamp(*wide, space[0])
-    parallel = oc.c.make_parallel_continual(*space, parity, counters(space))
-    handle = (clamp >> parallel)([])
-    handle.update_all([50, -50, 4])
-    assert (handle(0)(None), handle(1)(None)) == (4, 9)
-
-
 def test_bad_arguments(space):
     good = space_of()
     one = oc.m.make_counter(*good, PURE, 1.0)

@@ -11,7 +11,6 @@ from opendp.mod import OpenDPException
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
     InvalidTypeError,
-    InvalidValueError,
     StreamError,
     StreamHaltedError,
 )
@@ -204,16 +203,6 @@ def test_the_units_are_those_of_the_head():
     assert [counter.map(d_in) for d_in in (0, 1, 2)] == [0.0, 0.1, 0.2]
 
 
-def test_chains_under_a_filter_and_in_opendp():
-    space = oc.integer_stream(-9, 9), oc.event_presence()
-    clamp = oc.t.make_stream_clamp(*space, oc.integer_stream(0, 1))
-    counter = clamp >> oc.m.then_counter(PURE, TINY)
-    root = dp.c.make_adaptive_composition(*space, PURE, 1, [1e4])([])
-    handle = root(counter)
-    handle(oc.m.Updates([5, -5, 1]))
-    assert handle(None) == 2
-
-
 def test_what_a_function_returns_that_is_no_item_is_nothing():
     space = oc.integer_stream(0, 9), oc.event_presence()
     wrong = oc.t.make_stream_map(*space, oc.integer_stream(0, 1), lambda item: item)
@@ -277,11 +266,6 @@ def test_a_refused_update_uses_up_no_contribution():
 def test_bad_arguments(make, match):
     with pytest.raises(InvalidTypeError, match=match):
         make((oc.integer_stream(0, 1), oc.event_presence()))
-
-
-def test_no_contributions_are_refused():
-    with pytest.raises(InvalidValueError, match="^max_contributions"):
-        oc.t.make_bounded_contributions(anything(), oc.user_presence(), oc.integer_stream(0, 1), 0)
 
 
 def test_what_does_not_fit():

@@ -172,48 +172,6 @@ def test_the_noise_of_its_queries_is_never_negative():
     assert all(queryable(1000 - 20) for _ in range(200))
 
 
-def test_it_runs_beside_counters_on_one_stream():
-    odometer = oc.make_concurrent_odometer(*space(), PURE)
-    stream = oc.c.make_concurrent_continual(oc.make_concurrent_filter(odometer, 1, 1e9))([])
-    alarm = stream(oc.m.make_alarm(*space(), PURE, TINY, 5))
-    counter = stream(oc.m.make_counter(*space(), PURE, TINY, horizon=100))
-    stream.update_all([1] * 4)
-    assert (counter(None), bool(alarm(None))) == (4, False)
-    stream.update(1)
-    assert (counter(None), bool(alarm(None))) == (5, True)
-
-
-def test_it_chains_and_casts():
-    clamp = oc.t.make_stream_clamp(*space(-100, 100), oc.integer_stream(0, 4))
-    chained = clamp >> oc.m.then_alarm(PURE, 16.0, 5, query_scale=32.0)
-    assert chained.map(1) == 0.375
-    zcdp = oc.m.make_alarm(*space(), dp.zero_concentrated_divergence(), 2.0, 5, query_scale=4.0)
-    assert zcdp.map(1) == pytest.approx((1 / 2 + 2 / 4) ** 2 / 8, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("keywords", "error", "match"),
-    [
-        ({"threshold": 1.5}, InvalidTypeError, "^threshold"),
-        ({"threshold": True}, InvalidTypeError, "^threshold"),
-        ({"scale": 0.0}, InvalidValueError, "^scale"),
-        ({"scale": "1"}, InvalidTypeError, "^scale"),
-        ({"query_scale": -1.0}, InvalidValueError, "^query_scale"),
-        ({"max_hits": 0}, InvalidValueError, "^max_hits"),
-        ({"window": 0}, InvalidValueError, "^window"),
-        ({"refresh": 1}, InvalidTypeError, "^refresh must be True or False"),
-        ({"input_domain": oc.category_stream}, InvalidTypeError, "^input_domain"),
-    ],
-)
-def test_bad_arguments(keywords, error, match):
-    arguments = {"scale": 1.0, "threshold": 5, **keywords}
-    domain, metric = space()
-    if "input_domain" in arguments:
-        domain = arguments.pop("input_domain")(3)
-    with pytest.raises(error, match=match):
-        oc.m.make_alarm(domain, metric, PURE, **arguments)
-
-
 def test_bad_measures_and_queries():
     with pytest.raises(UnsupportedMeasureError):
         oc.m.make_alarm(*space(), dp.approximate(dp.zero_concentrated_divergence()), 1.0, 5)

@@ -9,7 +9,6 @@ from opendp_concurrent.counters.factors.buffered import windowed
 from opendp_concurrent.counters.factors.factor_prefix import MORE, FactorPrefix
 from opendp_concurrent.counters.factors.window_factor import FactorWindow
 from opendp_concurrent.counters.window_digits import best_window_digits
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, StreamHaltedError
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 TINY = 1e-3
@@ -80,34 +79,6 @@ def test_losses_are_those_of_nodes_and_of_one_release(d_in, size):
         zcdp = oc.m.make_window_counter(*space, ZCDP, 20.0, size).map(d_in)
         assert zcdp == pytest.approx((d_in * shift / 20) ** 2 / 2, rel=2e-3)
         assert zcdp >= (d_in * shift / 20) ** 2 / 2
-
-
-@pytest.mark.parametrize(
-    ("size", "error"),
-    [
-        (0, InvalidValueError),
-        (1.5, InvalidTypeError),
-        (True, InvalidTypeError),
-        (2**62, InvalidValueError),
-    ],
-)
-def test_bad_windows(bits, size, error):
-    with pytest.raises(error, match="^window"):
-        oc.m.make_window_counter(*bits, PURE, 1.0, size)
-
-
-def test_bad_messages(bits):
-    handle = oc.m.make_window_counter(*bits, PURE, TINY, 3)([])
-    handle.update(1)
-    with pytest.raises(InvalidTypeError, match="^the query must be None"):
-        handle("sum")
-    assert handle(None) == 1
-    with pytest.raises(StreamHaltedError):
-        handle.update_all([1, 2])
-    with pytest.raises(StreamHaltedError):
-        handle(None)
-    with pytest.raises(InvalidTypeError, match="^input_domain"):
-        oc.m.make_window_counter(oc.category_stream(2), oc.event_presence(), PURE, 1.0, 3)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 16])

@@ -20,10 +20,6 @@ POINTS = np.array([-2.0, -0.5, 0.0, 0.1, 0.4, 1.0, 2.5])
 epsilons = st.floats(0.01, 1.5)
 
 
-def two_outcomes(p, q):
-    return T.finite([p, 1 - p], [q, 1 - q])
-
-
 singles = st.one_of(
     st.builds(T.pure, epsilons),
     st.builds(T.gaussian, st.floats(0.05, 1.5)),

@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
-import opendp_concurrent as oc
 from opendp_concurrent.fdp import replaced as module
 from opendp_concurrent.fdp.replaced import replaced
 
 from ..some import slow
 
-T = oc.TradeoffFunction
 NOISES = ("gaussian", "laplace")
 
 

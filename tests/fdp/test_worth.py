@@ -4,7 +4,6 @@ from inspect import getdoc
 from math import exp, inf, log
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import opendp_concurrent as oc
@@ -17,12 +16,6 @@ TRUTH = exp(0.1) / (exp(0.1) + 3)
 SKEWED = [0.5, 0.3, 0.2], [0.45, 0.33, 0.22]
 SEVERAL = [0.1, 0.3, 0.5], [1e-2, 1e-4, 1e-9]
 LIES = (1 - TRUTH) / 3
-
-
-def factor(size):
-    """The square root of the matrix of sums."""
-    row = np.cumprod([1.0, *((2 * k - 1) / (2 * k) for k in range(1, size))])
-    return np.tril(row[np.abs(np.subtract.outer(np.arange(size), np.arange(size)))])
 
 
 def pure(epsilon, count):

@@ -3,11 +3,8 @@
 Statistical bounds fail by chance with odds below 1e-10 each; noise is OpenDP's.
 """
 
-import copy
 import gc
 import math
-import os
-import pickle
 import sys
 import threading
 import warnings
@@ -20,16 +17,12 @@ from scipy.stats import chi2, gamma, norm
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
-    BudgetExceededError,
-    ForkedError,
     InvalidTypeError,
     InvalidValueError,
     ReentrantLaunchError,
-    UnsupportedMeasureError,
 )
 from opendp_concurrent.individual.individual_filter import (
     make_individual_filter,
-    then_individual_filter,
 )
 from opendp_concurrent.individual.noisy_sum import NoisySum
 from opendp_concurrent.individual.price import individual_scale
@@ -45,10 +38,6 @@ SECRET = 987654.25
 
 def first(rows):
     return rows[:, 0]
-
-
-def second(rows):
-    return rows[:, 1]
 
 
 def ones(rows):
@@ -167,41 +156,6 @@ def test_the_map():
     assert repr(made) == "IndividualFilter(FixedRenyiDivergence(alpha=8.0), d_out=0.1)"
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "error", "match"),
-    [
-        ("input_domain", 1, InvalidTypeError, "^input_domain must be a domain"),
-        ("input_domain", dp.atom_domain(T=int), InvalidTypeError, "^input_domain .* of vectors"),
-        ("input_metric", 1, InvalidTypeError, "^input_metric must be a metric"),
-        ("input_metric", dp.change_one_distance(), InvalidValueError, "^input_metric .*depends on"),
-        ("input_metric", dp.hamming_distance(), InvalidValueError, "^input_metric .*depends on"),
-        ("output_measure", dp.approximate(ZCDP), UnsupportedMeasureError, "^output_measure"),
-        ("output_measure", "zCDP", InvalidTypeError, "^output_measure must be a measure"),
-        ("d_out", 0, InvalidValueError, r"^d_out \(0\) must be above 0"),
-        ("d_out", -1.0, InvalidValueError, "^d_out"),
-        ("d_out", math.nan, InvalidValueError, "^d_out"),
-        ("d_out", math.inf, InvalidValueError, "^d_out .* must be finite"),
-        ("d_out", (1.0, 1e-6), InvalidTypeError, "^d_out must be a number"),
-    ],
-)
-def test_bad_arguments_are_named(name, value, error, match):
-    arguments = {
-        "input_domain": SPACE[0],
-        "input_metric": SPACE[1],
-        "output_measure": PURE,
-        "d_out": 1.0,
-        name: value,
-    }
-    with pytest.raises(error, match=match):
-        make_individual_filter(**arguments)
-
-
-def test_features_are_asked_for():
-    dp.disable_features("honest-but-curious")
-    with pytest.raises(dp.OpenDPException, match="honest-but-curious"):
-        make_individual_filter(*SPACE, PURE, 1.0)
-
-
 def test_a_query_is_checked_before_rows_are_looked_at():
     seen = []
 
@@ -270,63 +224,6 @@ def test_threads_do_not_pay_twice_or_too_little():
         sys.setswitchinterval(interval)
 
 
-# --- inside of others -------------------------------------------------------------------------
-
-
-def test_it_is_a_child_that_pays_at_launch():
-    made = make_individual_filter(*SPACE, ZCDP, 0.25)
-    other = make_individual_filter(*SPACE, ZCDP, 0.5)
-    odometer = oc.make_concurrent_odometer(*SPACE, ZCDP)
-    root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)(rows_of(1.0, 2.0))
-    one, two = root(made), root(other)
-    assert root.privacy_loss() == 0.75
-    for _ in range(5):
-        assert isinstance(one(NoisySum(first, 2.0, 30.0)), float)
-        assert isinstance(two(NoisySum(second, 2.0, 30.0)), float)
-    assert root.privacy_loss() == 0.75  # asking is free
-    with pytest.raises(BudgetExceededError):
-        root(other)
-    root(made)
-    assert root.privacy_loss() == 1.0
-
-
-@pytest.mark.parametrize("measure", [PURE, ZCDP, RENYI], ids=str)
-def test_in_compositors_of_ours(measure):
-    made = make_individual_filter(*SPACE, measure, 1e7)
-    root = oc.make_concurrent_composition(*SPACE, measure, 1, [1e7, 1e7])(rows_of(1.0))
-    one, two = root(made), root(made)
-    assert whole(one(sure())) == whole(two(sure())) == 1.0
-
-
-@pytest.mark.parametrize("measure", [PURE, ZCDP], ids=str)
-def test_inside_of_opendp_s_compositor(measure):
-    made = make_individual_filter(*SPACE, measure, 1e7)
-    root = dp.c.make_adaptive_composition(*SPACE, measure, 1, [1e7, 1e7])(rows_of(1.0, 0.5))
-    queryable = root(made)
-    assert whole(queryable(sure())) == 1.5
-    with pytest.raises(InvalidTypeError, match="^the query must be a NoisySum"):
-        queryable(5)
-
-
-def test_chained_after_a_transformation():
-    halved = dp.t.make_user_transformation(
-        *SPACE, *SPACE, lambda rows: rows / 2, lambda d_in: 2 * d_in
-    )
-    for made in (
-        halved >> make_individual_filter(*SPACE, PURE, 1e5),
-        halved >> then_individual_filter(PURE, 1e5),
-    ):
-        assert made.map(1) == 2e5
-        assert whole(made(rows_of(1.0, 1.0, 1.0))(sure())) == 1.5
-    assert (SPACE >> then_individual_filter(PURE, 2.0)).map(2) == 4.0
-
-
-def test_casts():
-    made = oc.c.cast(make_individual_filter(*SPACE, ZCDP, 0.5), dp.approximate(PURE), delta=1e-6)
-    assert 0.5 < made.map(1)[0] < 6.0
-    assert isinstance(made(rows_of(1.0))(NoisySum(first, 1.0, 5.0)), float)
-
-
 # --- nothing of the data ----------------------------------------------------------------------
 
 
@@ -351,23 +248,6 @@ def queryables(data):
     yield made(data)
     yield oc.make_concurrent_filter(oc.make_concurrent_odometer(*SPACE, PURE), 1, 9.0)(data)(made)
     yield dp.c.make_adaptive_composition(*SPACE, PURE, 1, [1.0])(data)(made)
-
-
-def test_a_handle_shows_neither_data_nor_budgets():
-    for queryable in queryables(rows_of(SECRET, 2.0)):
-        queryable(NoisySum(first, 1.0, 2.0))
-        shown = repr(queryable) + str(vars(queryable)) + str(dir(queryable))
-        assert str(SECRET) not in shown
-        assert "IndividualFilter" in repr(queryable)
-        for word in ("left", "active", "exhausted", "bank", "spent", "people"):
-            assert not any(word in name for name in dir(queryable))
-        assert queryable.__opendp_dict__ == {}
-        for take in (pickle.dumps, copy.copy, copy.deepcopy):
-            with pytest.raises(TypeError, match=r"sensitive|pickle"):
-                take(queryable)
-        for thing in reachable(queryable, 3):
-            assert not (isinstance(thing, np.ndarray) and thing.ndim and SECRET in thing)
-            assert type(thing).__name__ not in {"_IndividualFilter", "Bank"}
 
 
 def test_the_walk_would_find_the_machine():
@@ -420,20 +300,6 @@ def test_values_beyond_numbers_do_not_warn():
         warnings.simplefilter("error")
         assert whole(queryable(sure())) == 0.0
         assert whole(queryable(sure(per_row=lambda rows: np.log(rows[:, 0]) * 1e308))) == 2.0
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-@pytest.mark.filterwarnings("ignore:This process")
-def test_a_forked_process_has_nothing():
-    queryable = make_individual_filter(*SPACE, PURE, 1.0)(rows_of(1.0))
-    child = os.fork()
-    if child == 0:
-        try:
-            queryable(NoisySum(first, 1.0, 1.0))
-        except ForkedError:
-            os._exit(7)
-        os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
 @pytest.mark.slow

@@ -50,18 +50,3 @@ def test_others_are_registered_as_well():
     assert alarm(equal(3))
     assert checker((equal(3), 9000)).outcome is oc.m.Outcome.BELOW
     assert made.remaining_privacy_loss() == []
-
-
-def test_parts_and_weights_in_a_context():
-    made = context(dp.loss_of(rho=20.0))
-    weights = made.query().private_multiplicative_weights(
-        dp.zero_concentrated_divergence(), 1, 10.0, universe=8, queries=3, size=10_000
-    )
-    answer = weights.release()(lambda value: value == 3)
-    assert abs(answer.value - 9000) < 9000
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    noisy = space >> dp.t.then_count() >> dp.m.then_gaussian(scale=1.0)
-    parts = made.query().parallel_composition(oc.c.by_key(lambda row: row), {3: noisy, 5: noisy})
-    released = parts.release()
-    assert abs(released(3) - 9000) < 100
-    assert abs(released(5) - 1000) < 100

@@ -21,7 +21,6 @@ from scipy.stats import norm
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.measurements.noise import LaplaceNoise, OneSidedNoise
 from opendp_concurrent.measurements.sparse_vector_loss import SparseVectorNoise
 from opendp_concurrent.measurements.steps import Steps
@@ -784,31 +783,6 @@ def test_accuracy_moves_as_it_should():
     assert found == sorted(found, reverse=True)
     assert 2.0 * math.log(2 / 0.05) < at() - 4.0 * math.log(100 / 0.05) < 2.0 * math.log(4 / 0.05)
     assert math.isfinite(at(scale=5e-324))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "match"),
-    [
-        ((0.0, 1.0, 1, 0.1), InvalidValueError, "^scale .0.0. must be finite and above 0"),
-        ((-1.0, 1.0, 1, 0.1), InvalidValueError, "^scale .-1.0. must be finite and above 0"),
-        ((1.0, math.inf, 1, 0.1), InvalidValueError, "^query_scale .inf. must be finite"),
-        (
-            (1.0, math.nan, 1, 0.1),
-            InvalidValueError,
-            "^query_scale .nan. must be finite and",
-        ),
-        ((1.0, "1", 1, 0.1), InvalidTypeError, "^query_scale must be a number"),
-        ((1.0, 1.0, 0, 0.1), InvalidValueError, "^queries .0. must be at least 1"),
-        ((1.0, 1.0, 1.0, 0.1), InvalidTypeError, "^queries must be an integer"),
-        ((1.0, 1.0, 1, 0.0), InvalidValueError, "^beta .0.0. must be above 0"),
-        ((1.0, 1.0, 1, 1.5), InvalidValueError, "^beta .1.5. must be at most 1"),
-    ],
-)
-def test_accuracy_refuses_bad_arguments(arguments, error, match):
-    with pytest.raises(error, match=match):
-        oc.m.sparse_vector_accuracy(*arguments)
-    with pytest.raises(InvalidValueError, match="^thresholds"):
-        oc.m.sparse_vector_accuracy(1.0, 1.0, 1, 0.1, thresholds=0)
 
 
 def test_rises_and_falls_that_are_rounded_down_cost_one_step_more():

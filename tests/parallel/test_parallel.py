@@ -1,7 +1,5 @@
 """Parallel composition: many children at once, what they cost and do not give away."""
 
-import math
-import pickle
 import threading
 
 import opendp.prelude as dp
@@ -16,14 +14,11 @@ from opendp_concurrent.errors import (
     InvalidValueError,
     ReentrantLaunchError,
     RefusalError,
-    SpaceMismatchError,
-    UnsupportedMeasureError,
 )
 from opendp_concurrent.native import opendp as _native
 from opendp_concurrent.parallel.by import (
     by_column,
     by_key,
-    by_split,
 )
 from opendp_concurrent.parallel.parallel import make_parallel_composition
 
@@ -103,16 +98,6 @@ def test_a_mechanism_that_asks_for_its_own_part_is_refused(space):
         parts(1)
 
 
-def test_parts_are_nested(space):
-    digits = parallel(space, dict.fromkeys(range(3), laplace(space)), by_key(lambda row: row // 10))
-    outer = parallel(space, dict.fromkeys(range(3), digits))
-    assert outer.map(1) == 0.25
-    assert outer.map(2) == 0.5
-    parts = outer([1, 11, 21, 2])
-    assert isinstance(parts(1)(2), int)
-    assert isinstance(parts(2)(0), int)
-
-
 def test_children_of_different_parts_run_side_by_side(space):
     barrier = threading.Barrier(2, timeout=20)
     made = parallel(space, dict.fromkeys((1, 2), queryable(space, lambda _: barrier.wait())))
@@ -166,27 +151,6 @@ def test_a_halted_parent_closes_the_parts(space):
             closed()
 
 
-def test_below_native_compositors_and_filters(space):
-    made = parallel(space, {1: filter_(space, 0.5), 2: queryable(space), 3: laplace(space)})
-    for parent in (
-        dp.c.make_adaptive_composition(*space, PURE, d_in=1, d_mids=[1.0, 1.0]),
-        dp.c.make_privacy_filter(dp.c.make_fully_adaptive_composition(*space, PURE), 1, 5.0),
-    ):
-        root = parent([1] * 8)
-        parts, others = root(made), root(made)
-        one, two, three = parts(1), parts(2), others(2)
-        for _ in range(2):
-            assert isinstance(one(laplace(space)), int)
-            assert two("a") == "a"
-            assert three("b") == "b"
-        assert parts(3) == parts(3)
-        assert parts(1) is one
-        with pytest.raises(
-            InvalidValueError, match=r"^the query \(9\) must be a key of measurements"
-        ):
-            parts(9)
-
-
 @pytest.mark.parametrize("kind", ["ours", "native"])
 def test_parts_of_a_sequential_measure_live_together_and_are_closed_together(space, kind):
     small = (0.001, 1e-9)
@@ -205,17 +169,6 @@ def test_parts_of_a_sequential_measure_live_together_and_are_closed_together(spa
     for closed in (lambda: one("d"), lambda: two("d"), lambda: parts(1)):
         with pytest.raises(error):
             closed()
-
-
-def test_in_an_indexed_composition_and_behind_a_cast(space):
-    made = parallel(space, {1: laplace(space), 2: queryable(space)})
-    cast = oc.c.cast(made, ZCDP)
-    assert cast.map(1) == oc.c.cast(laplace(space), ZCDP).map(1)
-    assert cast([1])(2)("q") == "q"
-    both = oc.c.make_indexed_composition(*space, PURE, 1, [made, made])
-    queries = both([1, 2])
-    assert queries((0, 2))("q") == "q"
-    assert queries((0, 1)) == queries((0, 1))
 
 
 # --- cost ------------------------------------------------------------------------------------
@@ -249,57 +202,7 @@ def test_thousands_of_parts_touch_each_record_once(space, monkeypatch):
     assert maps == [1, 1, 2] * 2  # once for all parts that share it, and again for each query
 
 
-# --- what is not given away ------------------------------------------------------------------
-
-
-def test_data_are_not_reachable_from_the_handle(space):
-    parts = parallel(space, {1: filter_(space)}, by_split(lambda rows, keys: {1: rows}))([271828])
-    child = parts(1)
-    for handle in (parts, child):
-        assert "271828" not in repr(handle)
-        assert handle.__opendp_dict__ == {}
-        with pytest.raises(TypeError, match="pickled"):
-            pickle.dumps(handle)
-
-
 # --- bad input -------------------------------------------------------------------------------
-
-
-class Unhashable(dict):
-    """A mapping that says it has a list for a key."""
-
-    def __iter__(self):
-        return iter([[1, 2]])
-
-    def __len__(self):
-        return 1
-
-
-def test_bad_measurements(space):
-    inner = laplace(space)
-    for bad in ([inner], inner, None):
-        with pytest.raises(InvalidTypeError, match="^measurements must be a mapping"):
-            make_parallel_composition(*space, by_key(abs), bad)
-    with pytest.raises(InvalidValueError, match="^measurements must have at least one"):
-        parallel(space, {})
-    with pytest.raises(
-        InvalidTypeError, match=r"^measurements has \[1, 2\], which is not hashable"
-    ):
-        parallel(space, Unhashable())
-    with pytest.raises(InvalidValueError, match="^measurements has nan, which does not equal"):
-        parallel(space, {math.nan: inner})
-    with pytest.raises(InvalidTypeError, match=r"^measurements\['b'\] must be a measurement"):
-        parallel(space, {"a": inner, "b": len})
-    other = dp.vector_domain(dp.atom_domain(T=str))
-    with pytest.raises(SpaceMismatchError, match=r"^measurements\['b'\].input_domain"):
-        parallel(space, {"a": inner, "b": user((other, space[1]), float)})
-    change = user((space[0], dp.change_one_distance()), float)
-    with pytest.raises(SpaceMismatchError, match=r"^measurements\['b'\].input_metric"):
-        parallel(space, {"a": inner, "b": change})
-    with pytest.raises(SpaceMismatchError, match=r"^measurements\['b'\].output_measure"):
-        parallel(space, {"a": inner, "b": user(space, float, measure=ZCDP)})
-    with pytest.raises(UnsupportedMeasureError, match="no composition rule"):
-        parallel(space, {"a": user(space, float, measure=dp.user_divergence("mine"))})
 
 
 def test_bad_spaces(space):
@@ -327,18 +230,6 @@ def test_wrong_queries(space):
         parts(7)
     with pytest.raises(InvalidTypeError, match=r"^the query has \[\], which is not hashable"):
         parts([])
-
-
-def test_features_must_be_enabled(space):
-    inner = laplace(space)
-    try:
-        for feature in ("contrib", "honest-but-curious"):
-            dp.disable_features(feature)
-            with pytest.raises(OpenDPException, match=feature):
-                parallel(space, [inner])
-            dp.enable_features(feature)
-    finally:
-        dp.enable_features("contrib", "honest-but-curious")
 
 
 def test_reprs(space):

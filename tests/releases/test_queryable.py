@@ -1,7 +1,6 @@
 """The handle of a shared release: what is charged, what is free, and who may ask when."""
 
 import gc
-import os
 import signal
 import sys
 import time
@@ -22,8 +21,6 @@ from opendp_concurrent.errors import (
     SpaceMismatchError,
     UnsupportedMeasureError,
 )
-from opendp_concurrent.errors.data import ForkedError
-from opendp_concurrent.handles import SharedReleaseQueryable
 from opendp_concurrent.releases import chain, queryable
 from opendp_concurrent.releases.chain import Chain
 
@@ -333,35 +330,6 @@ def test_an_interrupt_leaves_a_charge_and_a_release_that_goes_on(space):
         assert (root.privacy_loss(), release.finest) == (spent, 0.0)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_forked_process_has_no_levels(space):
-    release = filtered(space)(shared(space))
-    release(0.5)
-    child = os.fork()
-    if not child:
-        refused = 0
-        for ask in (*(lambda e=e: release(e) for e in (0.5, 0.25, 1.0)), lambda: release.finest):
-            try:
-                ask()
-            except ForkedError:
-                refused += 1
-        os._exit(refused)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4
-
-
-def test_inside_opendp_s_composition(space):
-    odometer = oc.make_concurrent_odometer(*space, PURE)
-    native = dp.c.make_adaptive_composition(*space, PURE, 1, [2.0])(ROWS)
-    root = native(oc.make_concurrent_filter(odometer, 1, 2.0))
-    release = root(shared(space))
-    assert isinstance(release, SharedReleaseQueryable)
-    answers = [release(0.5), release(1.0), release(0.75)]
-    assert [release(0.5), release(1.0), release(0.75)] == answers
-    assert root.privacy_loss() == 1.0
-    with pytest.raises(BudgetExceededError):
-        release(3.0)
-
-
 def test_a_postprocessor_is_applied_to_each_answer(space):
     root = filtered(space)
     release = root(shared(space) >> (lambda answer: f"about {answer}"))
@@ -381,16 +349,6 @@ def test_accuracy_is_known_before_a_level_is_asked(space):
         abs(filtered(space)(shared(space))(1.0) - 3) > release.accuracy(1.0) for _ in range(99)
     )
     assert far < 20
-
-
-def test_in_a_context(space):
-    context = oc.concurrent_context(
-        ROWS, dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0), domain=space[0]
-    )
-    release = context(shared(space))
-    release(0.25)
-    release(0.5)
-    assert context.queryable.privacy_loss() == 0.5
 
 
 @pytest.mark.parametrize("measure", [PURE, ZCDP])

@@ -11,7 +11,6 @@ from scipy.stats import binom
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.errors import (
-    BudgetExceededError,
     ConcurrentError,
     EndedRunError,
     InvalidTypeError,
@@ -145,16 +144,6 @@ def test_measures(space):
         oc.c.make_private_selection(dp.c.make_approximate(oc.c.cast(count, ZCDP)), 20)
 
 
-def test_a_filter_charges_it_once(space):
-    count = space >> dp.t.then_count() >> dp.m.then_laplace(10.0)
-    best = oc.c.make_private_selection(count, 20)
-    root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, PURE), 1, 0.5)([1] * 9)
-    assert isinstance(root(best), int)
-    assert root.privacy_loss() == best.map(1)
-    with pytest.raises(BudgetExceededError):
-        root(best)
-
-
 def test_a_failing_run_is_charged_and_ends_the_selection(space):
     calls = []
 
@@ -268,31 +257,6 @@ def test_scores_that_are_none(space, answer, match):
         oc.c.make_private_selection(release(space, lambda _: answer), 4)([1])
 
 
-WRONG = [
-    ("measurement", None, InvalidTypeError, "^measurement must be a measurement"),
-    ("mean_runs", 1.0, InvalidValueError, r"^mean_runs \(1\) must be above 1"),
-    ("mean_runs", 0.0, InvalidValueError, "^mean_runs"),
-    ("mean_runs", 2e6, InvalidValueError, r"^mean_runs \(2e\+06\) must be above 1 and at most"),
-    ("mean_runs", math.nan, InvalidValueError, "^mean_runs .nan."),
-    ("mean_runs", "5", InvalidTypeError, "^mean_runs must be a number"),
-    ("eta", -0.5, InvalidValueError, "^eta .-0.5. must be at least 0"),
-    ("eta", 1.5, InvalidValueError, "^eta .1.5. must be at most 1"),
-    ("eta", math.nan, InvalidValueError, "^eta .nan."),
-    ("max_runs", 0, InvalidValueError, "^max_runs .0. must be at least 1"),
-    ("max_runs", 2.5, InvalidTypeError, "^max_runs must be an integer"),
-    ("score", 5, InvalidTypeError, "^score must be"),
-    ("interact", 5, InvalidTypeError, "^interact must be"),
-]
-
-
-@pytest.mark.parametrize(("name", "value", "error", "match"), WRONG)
-def test_bad_arguments_are_named(space, name, value, error, match):
-    good = {"measurement": release(space, Answers(1)), "mean_runs": 5}
-    assert oc.c.make_private_selection(**good).map(1) > 0.0
-    with pytest.raises(error, match=match):
-        oc.c.make_private_selection(**{**good, name: value})
-
-
 def test_numbers_of_runs_that_are_hardly_ever_drawn_are_refused(space):
     made = release(space, Answers(*range(10)))
     for mean_runs, most, eta in ((1e6, 1, 1.0), (1e6, 900, 1.0), (1e6, 10_000, 0.0)):
@@ -314,16 +278,6 @@ def test_streams_are_refused(bits):
     counter = oc.m.make_counter(*bits, PURE, horizon=8, scale=1.0)
     with pytest.raises(InvalidTypeError, match="is a stream"):
         oc.c.make_private_selection(counter, 5, interact=lambda queryable: queryable())
-
-
-def test_features_are_asked_for(space):
-    made = release(space, Answers(1))
-    dp.disable_features("honest-but-curious")
-    try:
-        with pytest.raises(Exception, match="honest-but-curious"):
-            oc.c.make_private_selection(made, 5)
-    finally:
-        dp.enable_features("honest-but-curious")
 
 
 # --- the audit --------------------------------------------------------------------------------

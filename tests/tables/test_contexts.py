@@ -1,7 +1,5 @@
 """Contexts on tables, on each engine: answers, children, parts, refusals and failures."""
 
-import threading
-
 import opendp.prelude as dp
 import pytest
 
@@ -61,37 +59,6 @@ def test_children_on_a_stored_truncation(visits):
     assert bounded.query(epsilon=1e9).count().laplace().release() == 60  # interleaved
     assert bool(child(late(1)))
     assert on.current_privacy_loss() == 1e11
-
-
-def test_parts(visits):
-    on = context(visits).query(epsilon=1e11).group_truncate("zone", 1, 3).compositor().release()
-    by = oc.c.by_column("zone")
-    parts = on.query(epsilon=1e10).parallel_composition(by, keys=ZONES).release()
-    found = [parts[zone].query(epsilon=1e9).count().laplace().release() for zone in ZONES]
-    assert found == [30, 30, 0]
-
-
-def test_threads_ask_side_by_side(visits):
-    on, found = context(visits), []
-
-    def ask():
-        found.append(on.query(epsilon=1e9).truncate(2).count().laplace().release())
-
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    assert found == [40] * 4
-    assert on.current_privacy_loss() == pytest.approx(4e9)
-
-
-def test_a_frame_has_the_keys(visits):
-    pytest.importorskip("pandas")
-    query = context(visits).query(epsilon=1e10).truncate(3).counts("zone", ZONES).laplace()
-    frame = query.release(frame="pandas")
-    assert list(frame["zone"]) == ZONES
-    assert list(frame["value"]) == [30, 30, 0]
 
 
 def test_a_launch_that_fails_in_the_engine_stays_charged(visits, monkeypatch):

@@ -11,7 +11,6 @@ from opendp.mod import OpenDPException
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, ScanWarning
 
-col = oc.tables.col
 SCHEMA = {"person": int, "eur": oc.tables.Decimal(2), "key": str, "mood": str, "at": datetime}
 SCHEMA |= {"local": datetime, "day": date}
 READ = {  # the integers that a sum or a part must give, of two rows

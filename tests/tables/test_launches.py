@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import threading
 
 import duckdb
 import opendp.prelude as dp
@@ -11,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.tables.domain import GroupBound
 from opendp_concurrent.tables.kind import TABLES
 
@@ -44,58 +43,6 @@ def noisy(space, aggregate, scale=EXACT):
     return asked >> dp.m.then_laplace(scale=scale)
 
 
-def test_a_truncation_before_a_filter(visits, bounded):
-    odometer = bounded >> oc.then_concurrent_odometer(PURE)
-    root = oc.make_concurrent_filter(odometer, 2, 2.0)(visits)
-    counts = noisy(bounded.output_space, oc.t.then_table_counts("zone", ZONES), scale=6.0)
-    assert len(root(counts)) == 3
-    assert root.privacy_loss() == 2 * 3 / 6.0
-    root(counts)
-    with pytest.raises(BudgetExceededError):
-        root(counts)
-    assert root.privacy_loss() == 2.0
-
-
-def test_a_transformation_before_a_filter(visits, bounded):
-    inner = bounded.output_space >> oc.then_concurrent_odometer(PURE)
-    chained = bounded >> oc.make_concurrent_filter(inner, 3, 1.0)
-    assert chained.map(3) == 1.0
-    root = chained(visits)
-    assert root(noisy(bounded.output_space, oc.t.then_table_count(), scale=9.0)) is not None
-    assert root.remaining() == 0.0
-
-
-def test_the_stability_map_is_charged(visits, bounded):
-    root = (visits.space >> oc.then_concurrent_odometer(PURE))(visits)
-    root(noisy(bounded, oc.t.then_table_count(), scale=6.0))
-    assert [root.privacy_loss(d_in) for d_in in (1, 2, 5)] == [0.5, 1.0, 2.5]
-
-
-def test_children_are_queried_side_by_side(visits, bounded):
-    root = (bounded >> oc.then_concurrent_odometer(PURE))(visits)
-    child = oc.make_concurrent_composition(*bounded.output_space, PURE, 1, [1e11, 1e11])
-    one, other = root(child), root(child)
-    count = noisy(bounded.output_space, oc.t.then_table_count())
-    assert [one(count), other(count), one(count), other(count)] == [60] * 4
-
-
-def test_threads_with_children_on_one_table(visits, bounded):
-    root = (bounded >> oc.then_concurrent_odometer(PURE))(visits)
-    child = oc.make_concurrent_composition(*bounded.output_space, PURE, 1, [1e11] * 20)
-    counts = noisy(bounded.output_space, oc.t.then_table_counts("zone", ZONES))
-    handles, answers = [root(child) for _ in range(4)], []
-
-    def ask(handle):
-        answers.extend(handle(counts) for _ in range(20))
-
-    threads = [threading.Thread(target=ask, args=(handle,)) for handle in handles]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert answers == [[30, 30, 0]] * 80
-
-
 def weekly(space, week):
     only = space >> oc.t.then_where(oc.tables.column("week") == week)
     return only >> oc.t.then_table_count()
@@ -116,13 +63,6 @@ def test_sparse_vector_on_counts_of_a_table(visits, bounded):
     loose = oc.t.make_truncate(*visits.space, 4).output_space
     with pytest.raises(Exception, match="does not match"):
         child(weekly(loose, 0))
-
-
-def test_a_query_with_a_larger_sensitivity_is_refused(visits, bounded):
-    svt = bounded.output_space >> oc.m.then_above_threshold(PURE, 1, scale=1.0, threshold=5)
-    child = (bounded >> svt)(visits)
-    with pytest.raises(InvalidValueError, match="sensitivity of the query"):
-        child(weekly(bounded.output_space, 0))
 
 
 def test_guess_and_check_on_counts_of_a_table(visits, bounded):
@@ -160,21 +100,6 @@ def test_linear_queries_on_counts_of_a_table(visits, bounded):
         counts >> oc.m.then_projected_queries(zcdp, 3, [1.0], universe=keys[1:], size=60)
 
 
-def test_a_ledger_keeps_the_charges_of_a_table(visits, bounded, tmp_path):
-    odometer = bounded >> oc.then_concurrent_odometer(PURE)
-    path = tmp_path / "budget.db"
-    count = noisy(bounded.output_space, oc.t.then_table_count(), scale=6.0)
-    make = oc.make_concurrent_filter
-    with oc.ledger.create_ledger(path, "visits") as ledger:
-        make(odometer, 1, 1.0, ledger=ledger)(visits)(count)
-    with oc.ledger.open_ledger(path, "visits") as ledger:
-        root = make(odometer, 1, 1.0, ledger=ledger)(visits)
-        assert root.remaining() == 0.5
-        root(count)
-        with pytest.raises(BudgetExceededError):
-            root(count)
-
-
 # --- parts -----------------------------------------------------------------------------------
 
 
@@ -204,15 +129,6 @@ def test_a_unit_in_several_parts_pays_in_each(visits, bounded):
 def test_parts_need_a_truncation(visits):
     with pytest.raises(InvalidValueError, match="then_truncate"):
         parallel(visits.space, oc.c.by_column("zone"), ZONES)
-
-
-def test_parts_are_queried_side_by_side(visits):
-    once = visits.space >> oc.t.then_group_truncate("zone", groups=1, rows=3)
-    space = once.output_space
-    count = noisy(space, oc.t.then_table_count())
-    parts = (once >> parallel(space, oc.c.by_column("zone"), ZONES, 1e11))(visits)
-    handles = [parts[zone] for zone in ZONES]
-    assert [handle(count) for handle in handles] == [30, 30, 0]
 
 
 def test_parts_by_groups_of_values(visits, bounded):

@@ -98,14 +98,6 @@ def test_nothing_remains_of_a_budget_that_a_child_used_up():
     assert used.remaining(T.gaussian(0.5)) == T.gaussian(0.0)
 
 
-def test_a_record_of_residues_continues_identically():
-    rule = oc.accumulators.residue(1.0)
-    after = rule.start(None).after(T.pure(0.3)).after(T.laplace(0.2))
-    restored = rule.from_record(None, after.to_record())
-    assert restored == after
-    assert restored.after(T.pure(0.1)) == after.after(T.pure(0.1))
-
-
 @pytest.mark.parametrize("mu", [0.0, math.inf, 1e3])
 def test_a_residue_needs_a_finite_budget(mu):
     with pytest.raises(InvalidValueError, match="mu"):

@@ -11,7 +11,6 @@ from opendp_concurrent.errors import (
     InvalidTypeError,
     InvalidValueError,
     PrivacyMapError,
-    SpaceMismatchError,
     UnsupportedMeasureError,
 )
 
@@ -255,16 +254,6 @@ def test_a_function_does_not_become_pure():
         oc.c.cast(oc.m.make_certified_laplace(*REAL, 1.0, oc.tradeoff()), dp.max_divergence())
 
 
-def test_named_casts_refuse_other_measures():
-    pure = dp.m.make_laplace(*REAL, scale=2.0)
-    with pytest.raises(UnsupportedMeasureError, match="must be under SmoothedMaxDivergence"):
-        oc.c.make_profile_to_fDP(pure)
-    with pytest.raises(UnsupportedMeasureError, match="must be under Tradeoff"):
-        oc.c.make_fDP_to_approxDP(pure)
-    with pytest.raises(InvalidTypeError, match="measurement must be a measurement"):
-        oc.c.make_profile_to_fDP(1)
-
-
 # --- context -------------------------------------------------------------------------------
 
 
@@ -299,19 +288,6 @@ def test_a_function_that_cannot_be_split_is_refused():
             privacy_loss=oc.loss_of(tradeoff=T.pure(1.0)),
             split_evenly_over=2,
         )
-
-
-def test_a_context_with_losses_chosen_on_the_way():
-    context = oc.concurrent_context(
-        data=DATA,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=oc.loss_of(tradeoff=T.gaussian(1.0)),
-        accumulator=oc.accumulators.residue(1.0),
-    )
-    assert isinstance(context.query(tradeoff=T.pure(0.5)).count().laplace().release(), int)
-    assert context.remaining_privacy_loss().mu == pytest.approx(0.85999045, abs=1e-7)
-    with pytest.raises(SpaceMismatchError):
-        context.query(mu=0.5)
 
 
 def test_a_budget_must_bound_something():

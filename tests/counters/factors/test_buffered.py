@@ -24,7 +24,6 @@ from opendp_concurrent.counters.factors.factor_error import decoder, parameters
 
 ONE = 1 << BITS
 
-HORIZON = st.integers(1, 40)
 ITEMS = st.lists(st.integers(-9, 9), min_size=1, max_size=40)
 
 

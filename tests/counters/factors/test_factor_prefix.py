@@ -228,13 +228,6 @@ def test_sums_are_rounded_to_the_nearest():
     assert quarters == [-2, -1, -1, 0, 0, 0, 0, 1, 1, 2]
 
 
-def test_a_cast_to_approximate_dp(bits):
-    counter = oc.m.make_counter(*bits, ZCDP, 20.0, horizon=1000)
-    epsilon, delta = oc.c.cast(counter, dp.approximate(PURE), delta=1e-6).map(1)
-    assert 0 < epsilon < 0.6
-    assert delta == 1e-6
-
-
 @pytest.mark.parametrize(("largest", "steps"), [(1, 2**50), (2**32, 2**29)])
 def test_a_factor_without_a_horizon_ends_where_its_norm_was_taken(largest, steps):
     made = methods.plan(None, 9.0, ZCDP, shift=1, largest=largest)

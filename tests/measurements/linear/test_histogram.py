@@ -24,7 +24,6 @@ from opendp_concurrent.measurements.linear.linear_answers import Batch
 from opendp_concurrent.measures import composition_measure
 
 dp.enable_features("contrib", "honest-but-curious")
-PURE = dp.max_divergence()
 ZCDP = dp.zero_concentrated_divergence()
 WHOLE = dp.atom_domain(T=int)
 CELLS = 2

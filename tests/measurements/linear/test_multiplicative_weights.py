@@ -6,7 +6,6 @@ Statistical tests raise a false alarm with odds below 1e-9.
 """
 
 import math
-import pickle
 from functools import cache
 from types import SimpleNamespace
 
@@ -21,10 +20,8 @@ from mpmath import mpf
 import opendp_concurrent as oc
 from opendp_concurrent.combinators.postprocessing import ANSWER, QUERY
 from opendp_concurrent.errors import (
-    BudgetExceededError,
     InvalidTypeError,
     InvalidValueError,
-    UnsupportedMeasureError,
 )
 from opendp_concurrent.measurements.linear.histogram import Universe
 from opendp_concurrent.measurements.linear.multiplicative_weights import _MultiplicativeWeights
@@ -540,83 +537,3 @@ def test_a_known_size_halves_the_distance():
 def test_a_budget_for_no_promise_is_refused(measure, d_out):
     with pytest.raises(InvalidValueError, match=r"^d_out .* must be larger for 1000 records"):
         make(measure, d_out)
-
-
-# --- beside others -----------------------------------------------------------------------------
-
-
-def test_nested_in_a_filter_beside_a_sparse_vector():
-    weights = make(ZCDP, 200.0, 4, 100, size=1000, beta=1e-10)
-    alarm = oc.m.make_sparse_vector(*SPACE, ZCDP, 1, 0.05, 500, 2, query_scale=0.05)
-    odometer = oc.make_concurrent_odometer(*SPACE, ZCDP)
-    limit = oc.make_concurrent_filter(odometer, 1, weights.map(1) + alarm.map(1) + 0.01)
-    root = limit([0] * 700 + [3] * 300)
-    first, second = root(weights), root(alarm)
-    loss = root.privacy_loss()
-    for cell, count in ((0, 700), (1, 0), (3, 300)):
-        answer = first(lambda value, c=cell: value == c)
-        assert abs(answer.value - count) <= weights.plan.error
-        assert bool(second(lambda rows, c=cell: rows.count(c))) is (count > 500)
-    assert root.privacy_loss() == loss
-    with pytest.raises(BudgetExceededError):
-        root(alarm)
-    assert abs(first([1, 0, 0, 0]).value - 700) <= weights.plan.error
-
-
-@pytest.mark.parametrize("native", [False, True])
-def test_inside_compositors(native):
-    weights = make(ZCDP, 200.0, 4, 100, size=1000, beta=1e-10)
-    compose = dp.c.make_adaptive_composition if native else oc.make_concurrent_composition
-    root = compose(*SPACE, ZCDP, 1, [weights.map(1)] * 2)([0] * 700 + [3] * 300)
-    child = root(weights)
-    assert child("synthetic") == pytest.approx([250.0] * 4)
-    answer = child([1, 0, 0, 0])
-    assert abs(answer.value - 700) <= weights.plan.error
-    assert child("synthetic").sum() == pytest.approx(1000)
-
-
-def test_no_data_can_be_seen():
-    strings = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
-    made = oc.m.make_private_multiplicative_weights(
-        *strings, ZCDP, 1, 10.0, ["x", "y"], 5, size=1000
-    )
-    queryable = made(["a secret"] * 1000)
-    queryable([1, 0])
-    for thing in (made, queryable):
-        assert "a secret" not in repr(thing)
-    assert "a secret" not in str(vars(queryable))
-    assert queryable.__opendp_dict__ == {}
-    with pytest.raises(TypeError, match="sensitive"):
-        pickle.dumps(queryable)
-    with pytest.raises(ZeroDivisionError) as caught:
-        queryable(lambda value: 1 / 0)
-    assert "a secret" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "more", "error", "match"),
-    [
-        (("zCDP", 1, 1.0, 4, 9), {}, InvalidTypeError, "^output_measure"),
-        ((oc.tradeoff(), 1, 1.0, 4, 9), {}, UnsupportedMeasureError, "^output_measure"),
-        ((dp.renyi_divergence(), 1, 1.0, 4, 9), {}, UnsupportedMeasureError, "^output_measure"),
-        ((dp.approximate(ZCDP), 1, 1.0, 4, 9), {}, UnsupportedMeasureError, "^output_measure"),
-        ((ZCDP, 0, 1.0, 4, 9), {}, InvalidValueError, "^d_in"),
-        ((ZCDP, -1, 1.0, 4, 9), {}, Exception, "(?i)d_in"),
-        ((ZCDP, 1, math.nan, 4, 9), {}, InvalidValueError, "^d_out"),
-        ((ZCDP, 1, -1.0, 4, 9), {}, InvalidValueError, "^d_out"),
-        ((ZCDP, 1, "one", 4, 9), {}, InvalidTypeError, "^d_out"),
-        ((ZCDP, 1, (1.0, 0.0), 4, 9), {}, InvalidTypeError, "^d_out"),
-        ((APPROXIMATE, 1, 1.0, 4, 9), {}, InvalidTypeError, "^d_out"),
-        ((ZCDP, 1, 1.0, 0, 9), {}, InvalidValueError, "^universe"),
-        ((ZCDP, 1, 1.0, 4, 0), {}, InvalidValueError, "^queries"),
-        ((ZCDP, 1, 1.0, 4, 9.0), {}, InvalidTypeError, "^queries"),
-        ((ZCDP, 1, 1.0, 4, 9), {"size": None}, InvalidTypeError, "^size"),
-        ((ZCDP, 1, 1.0, 4, 9), {"size": 0}, InvalidValueError, "^size"),
-        ((ZCDP, 1, 1.0, 4, 9), {"beta": 0.0}, InvalidValueError, "^beta"),
-        ((ZCDP, 1, 1.0, 4, 9), {"beta": 1.0}, InvalidValueError, "^beta"),
-        ((ZCDP, 1, 1.0, 4, 9), {"beta": math.nan}, InvalidValueError, "^beta"),
-    ],
-)
-def test_bad_input(arguments, more, error, match):
-    with pytest.raises(error, match=match):
-        oc.m.make_private_multiplicative_weights(*SPACE, *arguments, **{"size": 1000, **more})

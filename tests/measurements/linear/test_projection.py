@@ -4,7 +4,6 @@ Bands of statistical tests are left with odds below 1e-9; noise is OpenDP's and 
 """
 
 import math
-import pickle
 import warnings
 from collections.abc import Sequence
 from fractions import Fraction
@@ -16,11 +15,9 @@ from scipy.stats import chi2
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
-    BudgetExceededError,
     InvalidTypeError,
     InvalidValueError,
     MessageLimitError,
-    UnsupportedMeasureError,
 )
 from opendp_concurrent.measurements.linear.histogram import Universe
 from opendp_concurrent.measurements.linear.linear_answers import Batch
@@ -304,45 +301,6 @@ def test_squares_of_long_batches_are_exact():
 # --- beside others -----------------------------------------------------------------------------
 
 
-def test_interleaved_under_a_filter_and_chosen_on_the_way():
-    marginals = make(d_mids=[QUIET, QUIET], size=10)
-    alarm = oc.m.make_sparse_vector(*SPACE, ZCDP, 1, 1e-3, 5, 3, query_scale=1e-3)
-    d_out = marginals.map(1) + alarm.map(1) + 0.01
-    odometer = oc.make_concurrent_odometer(*SPACE, ZCDP)
-    data = [0] * 6 + [1] * 3 + [3]
-    root = oc.make_concurrent_filter(odometer, 1, d_out)(data)
-    first, second = root(marginals), root(alarm)
-    loss = root.privacy_loss()
-    answers = first([[1, 0, 0, 0], [0, 1, 1, 0]])
-    assert second(lambda rows: rows.count(0))
-    assert not second(lambda rows: rows.count(1))
-    best = int(np.argmax(answers.values))
-    narrower = first([[1.0 if cell == best else 0.0 for cell in range(4)]])
-    assert narrower[0] == pytest.approx(6.0, abs=0.05)
-    assert second(lambda rows: rows.count(0))
-    assert root.privacy_loss() == loss
-    with pytest.raises(MessageLimitError):
-        first([[1, 0, 0, 0]])
-    with pytest.raises(BudgetExceededError):
-        root(make(d_mids=[0.5]))
-
-
-@pytest.mark.parametrize("measure", [ZCDP, GDP])
-def test_inside_compositors(measure):
-    marginals = make(measure, d_mids=[QUIET], size=4)
-    data = [0, 0, 0, 3]
-    ours = oc.make_concurrent_composition(*SPACE, measure, 1, [marginals.map(1)] * 2)(data)
-    one, other = ours(marginals), ours(marginals)
-    assert other([[1, 0, 0, 0]])[0] == pytest.approx(3.0, abs=0.05)
-    assert one([[0, 0, 0, 1]])[0] == pytest.approx(1.0, abs=0.05)
-    if measure == ZCDP:
-        native = dp.c.make_adaptive_composition(*SPACE, measure, 1, [marginals.map(1)])(data)
-        child = native(marginals)
-        assert child([[1, 0, 0, 0]])[0] == pytest.approx(3.0, abs=0.05)
-        with pytest.raises(Exception, match="1 of 1"):
-            child([[1, 0, 0, 0]])
-
-
 def test_casts_and_postprocessing():
     cast = oc.c.cast(make(d_mids=[0.25, 0.25]), dp.approximate(dp.max_divergence()), delta=1e-6)
     assert cast.map(1)[1] == 1e-6
@@ -354,39 +312,3 @@ def test_privacy_does_not_depend_on_the_size_promised():
     assert right.map(1) == wrong.map(1)
     answers = wrong([0, 0, 0, 3])([[1, 0, 0, 0], [0, 1, 1, 1]])
     assert sum(answers) == pytest.approx(400)
-
-
-def test_no_data_can_be_seen():
-    strings = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
-    mechanism = oc.m.make_projected_queries(*strings, ZCDP, 1, [0.5], ["x"], size=3)
-    queryable = mechanism(["a secret"] * 3)
-    queryable([[1.0]])
-    for thing in (mechanism, queryable):
-        assert "a secret" not in repr(thing)
-    assert "a secret" not in str(vars(queryable))
-    assert queryable.__opendp_dict__ == {}
-    with pytest.raises(TypeError, match="sensitive"):
-        pickle.dumps(queryable)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "more", "error", "match"),
-    [
-        (("zCDP", 1, [0.5], 4), {}, InvalidTypeError, "^output_measure"),
-        ((dp.max_divergence(), 1, [0.5], 4), {}, UnsupportedMeasureError, "^output_measure"),
-        ((oc.tradeoff(), 1, [0.5], 4), {}, UnsupportedMeasureError, "^output_measure"),
-        ((ZCDP, 0, [0.5], 4), {}, InvalidValueError, "^d_in"),
-        ((ZCDP, -1, [0.5], 4), {}, Exception, "(?i)d_in"),
-        ((ZCDP, 1.5, [0.5], 4), {}, InvalidTypeError, "^d_in"),
-        ((ZCDP, 1, 0.5, 4), {}, InvalidTypeError, "^d_mids"),
-        ((ZCDP, 1, [0.5, 0.0], 4), {}, InvalidValueError, r"^d_mids\[1\]"),
-        ((ZCDP, 1, [math.inf], 4), {}, InvalidValueError, r"^d_mids\[0\]"),
-        ((ZCDP, 1, [math.nan], 4), {}, InvalidValueError, r"^d_mids\[0\]"),
-        ((ZCDP, 1, [-0.5], 4), {}, InvalidValueError, r"^d_mids\[0\]"),
-        ((ZCDP, 1, [0.5], 4), {"size": 0}, InvalidValueError, "^size"),
-        ((ZCDP, 1, [0.5], 4), {"size": 2.0}, InvalidTypeError, "^size"),
-    ],
-)
-def test_bad_input(arguments, more, error, match):
-    with pytest.raises(error, match=match):
-        oc.m.make_projected_queries(*SPACE, *arguments, **{"size": 10, **more})

@@ -128,49 +128,6 @@ def test_twenty_launches_from_three_items():
     assert len(str(found.strategy).splitlines()) > 10
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "match"),
-    [
-        (
-            lambda m, s: verify.worst_analyst([], s, Within(1.0), 0.5),
-            InvalidTypeError,
-            "^menu must",
-        ),
-        (
-            lambda m, s: verify.worst_analyst([1], s, Within(1.0), 0.5),
-            InvalidTypeError,
-            r"^menu\[0\]",
-        ),
-        (
-            lambda m, s: verify.worst_analyst(m, s, Within((9.0, 0.0)), 0.5, most=3),
-            InvalidValueError,
-            "^most .3. launches",
-        ),
-        (
-            lambda m, s: verify.worst_renyi(m, s, Within((9.0, 0.0)), 1.0),
-            InvalidValueError,
-            "^order",
-        ),
-        (lambda m, s: verify.FiniteMechanism((0.5, 0.4), (0.5, 0.5)), InvalidValueError, "^first"),
-        (lambda m, s: verify.FiniteMechanism((1.0,), (0.5, 0.5)), InvalidValueError, "^second"),
-        (
-            lambda m, s: verify.FiniteMechanism((1.5, -0.5), (1.0, 0.0)),
-            InvalidValueError,
-            r"^first\[1",
-        ),
-        (lambda m, s: verify.FiniteMechanism(1.0, (1.0,)), InvalidTypeError, "^first must"),
-        (lambda m, s: verify.randomized_response(-1.0), InvalidValueError, "^epsilon"),
-        (lambda m, s: verify.randomized_response(1.0, 2.0), InvalidValueError, "^delta"),
-        (lambda m, s: verify.k_ary_response(0.5, 1), InvalidValueError, "^categories"),
-        (lambda m, s: verify.truncated_geometric(0.0, 1, 4), InvalidValueError, "^scale"),
-        (lambda m, s: verify.truncated_geometric(1.0, 4, 4), InvalidValueError, "^size"),
-    ],
-)
-def test_bad_input(call, error, match):
-    with pytest.raises(error, match=match):
-        call(verify.response_menu(0.5), APPROXIMATE_MAX_DIVERGENCE.empty())
-
-
 def test_accumulators_of_other_measures_may_be_used():
     menu = [Item("rr", 0.5, verify.randomized_response(0.3))]
     found = verify.worst_analyst(menu, Squares().start(None), Within(1.0), 0.5)

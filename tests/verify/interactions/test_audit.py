@@ -10,7 +10,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.errors import InvalidValueError
 
 X, X_PRIME = [1, 2, 3], [1, 2]
 
@@ -91,19 +91,3 @@ def test_infinite_scores_are_ranked_and_nan_is_refused():
         assert leak.epsilon_lower > 4.0
     with pytest.raises(InvalidValueError, match="^strategy must return numbers"):
         verify.audit(lambda data: math.nan, 1, 0, float, n=10)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "error", "match"),
-    [
-        ((3, 1, 0, float, 10), {}, InvalidTypeError, "^measurement must be callable"),
-        ((float, 1, 0, 3, 10), {}, InvalidTypeError, "^strategy must be callable"),
-        ((float, 1, 0, float, 3), {}, InvalidValueError, "^n .3. must be at least 4"),
-        ((float, 1, 0, float, 10.0), {}, InvalidTypeError, "^n must be an integer"),
-        ((float, 1, 0, float, 10), {"delta": 2.0}, InvalidValueError, "^delta"),
-        ((float, 1, 0, float, 10), {"confidence": 1.0}, InvalidValueError, "^confidence"),
-    ],
-)
-def test_bad_input(arguments, options, error, match):
-    with pytest.raises(error, match=match):
-        verify.audit(*arguments, **options)

@@ -6,7 +6,6 @@ from fractions import Fraction
 import pytest
 
 from opendp_concurrent import verify
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
 
 class Asked:
@@ -61,20 +60,3 @@ def test_impossible_answers_are_told():
     assert law.worst_loss(1).ratio == law.worst_loss(1).loss == math.inf
     assert law.delta(100.0, 1) == 1.0
     assert law.renyi(2.0, 1) == math.inf
-
-
-def test_bad_input_of_what_is_played():
-    tape, mechanism = verify.Tape(), verify.random_interactive(1)
-    with pytest.raises(InvalidTypeError, match="^tape must"):
-        verify.Played(None, lambda side: None, [])
-    with pytest.raises(InvalidTypeError, match="^moves must"):
-        verify.Played(tape, lambda side: None, [])
-    moves = [verify.Move("ask", lambda session: session(0))]
-    few = verify.Played(tape, lambda side: Asked(tape, mechanism, side), moves, most=3)
-    with pytest.raises(InvalidValueError, match="^most .3. runs"):
-        few.worst_loss(2)
-    for rounds in (0, -1):
-        with pytest.raises(InvalidValueError, match="^rounds"):
-            few.worst_loss(rounds)
-    with pytest.raises(InvalidValueError, match="^order"):
-        few.renyi(1.0, 1)
