@@ -16,7 +16,7 @@ from importlib import import_module
 from types import ModuleType
 
 from . import accumulators, c, fdp, handles, m, measures, stopping, t, tables, tradeoffs  # noqa: F401
-from .accounts.label import labelled
+from .accounts.lifecycle import labelled
 from .combinators.concurrent_composition import (
     make_concurrent_composition,
     then_concurrent_composition,

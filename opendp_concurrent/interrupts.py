@@ -71,26 +71,39 @@ def _raise_noted() -> None:
         _note(_SIGINT, sys._getframe(1))
 
 
-class _Whole:
-    """A critical section, for ``with``. Sections may be nested. Other threads ignore it."""
+class Section:
+    """A critical section, for ``with``. Sections may be nested. Other threads ignore it.
 
-    __slots__ = ()
+    :param lock: is held for the section. The main thread waits for it interruptibly
+    """
+
+    __slots__ = ("__weakref__", "_acquire", "_release")
+
+    def __init__(self, lock: Any = None) -> None:
+        self._acquire: Any = None
+        self._release: Any = None
+        if lock is not None:
+            self._acquire, self._release = lock.acquire, lock.release
 
     def __enter__(self) -> None:
-        if get_ident() != _STATE.main:
-            return
-        if _STATE.levels:
-            before, _STATE.open = _STATE.open, False
-            _STATE.levels.append(before)
-            return
-        handler = signal.getsignal(_SIGINT)
-        _STATE.handler, _STATE.open, _STATE.noted = None, False, False
-        if callable(handler):
-            _STATE.handler = handler
-            signal.signal(_SIGINT, _note)  # raises here, before anything began, what waits already
-        _STATE.levels.append(False)
+        if get_ident() == _STATE.main:
+            if _STATE.levels:
+                before, _STATE.open = _STATE.open, False
+                _STATE.levels.append(before)
+            else:
+                handler = signal.getsignal(_SIGINT)
+                _STATE.handler, _STATE.open, _STATE.noted = None, False, False
+                if callable(handler):
+                    _STATE.handler = handler
+                    # raises here, before anything began, what waits already
+                    signal.signal(_SIGINT, _note)
+                _STATE.levels.append(False)
+        if self._acquire is not None and not self._acquire(False):
+            self._wait()
 
     def __exit__(self, *error: object) -> None:
+        if self._release is not None:
+            self._release()
         if get_ident() != _STATE.main:
             return
         before = _STATE.levels.pop()
@@ -104,8 +117,19 @@ class _Whole:
                 _STATE.noted = False
                 _STATE.handler(_SIGINT, sys._getframe(1))
 
+    def _wait(self) -> None:
+        try:
+            if get_ident() != _STATE.main:
+                self._acquire()
+                return
+            while not self._acquire(timeout=_PATIENCE):
+                let_in(_nothing)  # not the waiting itself: the lock could be taken, and then lost
+        except BaseException:
+            WHOLE.__exit__()
+            raise
 
-WHOLE = _Whole()
+
+WHOLE = Section()
 
 
 def depth() -> int:
@@ -170,38 +194,18 @@ def _take_over() -> None:
             signal.signal(_SIGINT, _note)
 
 
-class Lock:
-    """A reentrant lock, which is held for a section. The main thread waits for it interruptibly.
+class Lock(Section):
+    """A reentrant lock, which is held for a section.
 
     :ivar held: returns whether this thread holds it
     """
 
-    __slots__ = ("__weakref__", "_acquire", "_release", "held")
+    __slots__ = ("held",)
 
     def __init__(self) -> None:
         lock: Any = RLock()
-        self._acquire, self._release = lock.acquire, lock.release
+        super().__init__(lock)
         self.held: Callable[[], bool] = lock._is_owned
-
-    def __enter__(self) -> None:
-        WHOLE.__enter__()
-        if not self._acquire(False):
-            try:
-                self._wait()
-            except BaseException:
-                WHOLE.__exit__()
-                raise
-
-    def __exit__(self, *error: object) -> None:
-        self._release()
-        WHOLE.__exit__()
-
-    def _wait(self) -> None:
-        if get_ident() != _STATE.main:
-            self._acquire()
-            return
-        while not self._acquire(timeout=_PATIENCE):
-            let_in(_nothing)  # not the waiting itself: the lock could be taken, and then lost
 
 
 def _nothing() -> None:

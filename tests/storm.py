@@ -262,7 +262,7 @@ class Sequential:
 
     def check(self):
         account = self.root._session.account
-        loss, history = self.root.privacy_loss(1)[0], account.keeper.prices
+        loss, history = self.root.privacy_loss(1)[0], account.store.prices
         prices = [price.at(1)[0] for price in history]
         expect(loss, sum(prices))
 
@@ -397,7 +397,7 @@ class Constructors:
         self.work()
 
 
-class OnLedger:
+class InLedger:
     """A scenario of ``ledger/kills.py``, while a second process launches on the same ledger."""
 
     def __init__(self, scenario, name):
@@ -434,7 +434,7 @@ class OnLedger:
         self.ledger.close()
 
 
-class Answers(OnLedger):
+class Answers(InLedger):
     """The same behind a store of answers, by keys: each key is launched and charged once."""
 
     def __init__(self, scenario, name):
@@ -576,7 +576,7 @@ def made(kind, name):
     """Return a handle; ``name`` is that of a ledger, or empty."""
     if not name:
         return KINDS[kind]()
-    return Answers("single", name) if kind == "answers" else OnLedger(kind, name)
+    return Answers("single", name) if kind == "answers" else InLedger(kind, name)
 
 
 def run(kind, name, count, seed):

@@ -1,15 +1,17 @@
-"""An account: one node in the tree of accounts, and the state that a launch charges.
+"""An account: one node in the tree of accounts, and the life of a launch.
 
-* A launch charges the account and all of its ancestors, or none of them.
+:meth:`Account.launch` has the steps of a launch in their order: price, plan, lock, still current?,
+commit. A launch charges the account and all of its ancestors, or none of them.
+
 * Prices come from untrusted privacy maps, so they are read before the lock is taken. Under the
-  lock, the account only compares the state with the one that the prices were read for, and
-  replaces it. If another thread has changed the state, the launch is decided again.
+  lock, a launch only compares the states with those that the plans were made for, and replaces
+  them. If another thread has changed a state, the launch is planned again.
 * The lock is held for a critical section: an interrupt waits until the whole tree is charged.
 * A refused launch changes nothing, except that ``halt`` closes the account.
 * Reading a loss changes no loss. An odometer without a bound tracks the loss at each d_in that was
   read. From then on it refuses a launch whose loss at that d_in is not known.
-* The root is given what keeps its charges: a history in memory, or a ledger (``on_ledger.py``),
-  which overrides the account. The account itself does not know which of them it has.
+* The store of the root decides last: :class:`InMemory`, or that of a ledger (``store.py``), which
+  has the charges of other processes. The account itself does not know which of them it has.
 """
 
 from __future__ import annotations
@@ -17,10 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
-from operator import is_
-from typing import TYPE_CHECKING, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 from ..errors import (
+    AdvisoryError,
     BudgetExceededError,
     InvalidTypeError,
     InvalidValueError,
@@ -30,40 +32,31 @@ from ..errors import (
 from ..interrupts import Lock
 from ..sums.accumulator import Accumulator
 from ..types import Distance, Key, Loss, State
-from .charge import Terms
-from .history import Arbiter, History, Keeper
-from .lifecycle import Event, Lifecycle, innermost_running
-from .name import name_of_account
-from .price import Inward, Lifted, Price, distance_key, own_distance
+from .lifecycle import RUNNING, Event, Lifecycle, innermost_running, name_of_account
+from .price import MappedPrice, Price, StabilityMap, distance_key, own_distance
 from .rule import ContinuationRule, Unlimited, Within
-
-if TYPE_CHECKING:
-    from .on_ledger import OnLimit
 
 UNLIMITED = Unlimited()
 
 
 class Tracked(NamedTuple):
-    """An accumulator, its d_in, and the same d_in in units of the queries' metric."""
+    """An accumulator, its d_in, and the same d_in in units of the queries' metric, with its key."""
 
     d_in: Distance
     query_d_in: Distance
+    query_key: Key
     accumulator: Accumulator
-
-    def holding(self, accumulator: Accumulator) -> Tracked:
-        """Return it with another accumulator."""
-        return self._replace(accumulator=accumulator)
 
 
 Verdict = dict[Key, Tracked] | BudgetExceededError  # the state after a launch, or its refusal
 
 
-class Trial(NamedTuple):
-    """A launch that was planned, for the arbiter of its tree to charge.
+class Launch(NamedTuple):
+    """A launch that was planned, for the store of its tree to charge.
 
     :ivar chain: the accounts to charge, from the one that launches to the root
     :ivar before: their states, which the plans were made for
-    :ivar plans: of each account; an arbiter may replace them
+    :ivar plans: of each account; a store may replace them
     """
 
     chain: tuple[Account, ...]
@@ -71,17 +64,18 @@ class Trial(NamedTuple):
     prices: list[Price]
     plans: list[Verdict]
 
-    def stands(self) -> bool:
+    def is_current(self) -> bool:
         """Whether the plans are for the states of now. Call this under the lock.
 
         :raises RefusalError: if the account that launches was closed
         """
-        if all(map(is_, self.before, [one._state for one in self.chain])):
-            self.chain[0].lifecycle.check()
-            return True
-        return False
+        for account, state in zip(self.chain, self.before, strict=True):
+            if account._state is not state:
+                return False
+        self.chain[0].lifecycle.check()
+        return True
 
-    def stands_after(self, others: dict[Account, Verdict]) -> bool:
+    def is_current_after(self, others: dict[Account, Verdict]) -> bool:
         """The same if others are charged first, and a ledger decides on what it keeps itself.
 
         An account that it does not keep is planned again, if no price must be read for that.
@@ -90,27 +84,112 @@ class Trial(NamedTuple):
         """
         for place, account in enumerate(self.chain):
             state: State = others.get(account, account._state)
-            if state is not self.before[place] and not account.keeper.recorded:
+            if state is not self.before[place] and not account.store.recorded:
                 if state.keys() != self.before[place].keys():
                     return False
                 self.plans[place] = account._plan(state, self.prices[place])
         self.chain[0].lifecycle.check()
         return True
 
-    def bind(self) -> Lifecycle:
-        """Charge the launch, and return the lifecycle of the child. It cannot fail."""
-        chain = self.chain
+    def refuse(self) -> None:
+        """Raise the refusal of the first account that refuses, if one does."""
+        for account, plan in zip(self.chain, self.plans, strict=True):
+            if isinstance(plan, BudgetExceededError):
+                if account._bound and account._bound.halt:
+                    account.lifecycle.happen(Event.REFUSED_WITH_HALT)
+                raise plan
+
+    def commit(self) -> Lifecycle:
+        """Charge the launch, and return the lifecycle of the child. It cannot fail.
+
+        Under a measure that composes sequentially, this closes the earlier children of the tree.
+        """
+        chain, _, prices, plans = self
         for place in range(len(chain) - 1, -1, -1):  # from the root
-            chain[place]._state = self.plans[place]
-            chain[place].keeper.keep(self.prices[place])
-        return chain[0].begin()
+            account, history = chain[place], chain[place].store.prices
+            account._state = plans[place]  # no plan is a refusal here
+            if history is not None:
+                history.append(prices[place].settled())
+        first, root = chain[0], chain[-1]
+        if first._sequential_reason is None:
+            return first.lifecycle
+        child = Lifecycle(first.lifecycle, first._sequential_reason)
+        if root._current is not None:
+            root._current.happen(Event.SUPERSEDED)
+        root._current = child
+        return child
+
+
+class ChargeStore(Protocol):
+    """What keeps the charges of an account. That of a root decides on the launches of its tree.
+
+    :cvar recorded: whether a ledger keeps them
+    :cvar what: what an account is called whose loss is known at one d_in only
+    """
+
+    recorded: ClassVar[bool]
+    what: ClassVar[str]
+
+    @property
+    def lock(self) -> Lock | None:
+        """The lock of all trees that a budget in a ledger keeps; None if each has its own."""
+
+    @property
+    def dataset(self) -> str:
+        """Name of the budget in a ledger; empty if it has none."""
+
+    @property
+    def launches(self) -> int:
+        """Number of charges that this process knows of."""
+
+    @property
+    def prices(self) -> list[Price] | None:
+        """The prices of all launches, in order; None if other processes charge it, too."""
+
+    def refresh(self, account: Account) -> None:
+        """Let an account take over what other processes have charged."""
+
+    def charge(self, launch: Launch) -> Lifecycle | None:
+        """Charge a launch for good, or raise the refusal.
+
+        :return: the lifecycle of the child; None if the launch must be planned again
+        """
+
+
+class InMemory:
+    """The launches of one account, in the memory of this process."""
+
+    __slots__ = ("prices",)
+    lock: ClassVar[Lock | None] = None
+    recorded: ClassVar[bool] = False
+    what: ClassVar[str] = "compositor"
+    dataset: ClassVar[str] = ""
+
+    def __init__(self) -> None:
+        self.prices: list[Price] = []
+
+    @property
+    def launches(self) -> int:
+        """Number of launches."""
+        return len(self.prices)
+
+    def refresh(self, account: Account) -> None:
+        """Nothing: no other process charges the account."""
+
+    def charge(self, launch: Launch) -> Lifecycle | None:
+        """Charge the launch, or raise the refusal of the first account that refuses."""
+        with launch.chain[0].lock:
+            if not launch.is_current():
+                return None
+            launch.refuse()
+            return launch.commit()
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
     """The bound that an account enforces: a rule on one accumulator, at one d_in.
 
-    :ivar keeper: what keeps the charges if they are durable and shared; ``start`` is then its
+    :ivar store: what keeps the charges if they are durable and shared; ``start`` is then its
         accumulator at opening. At the root of a tree it is a ledger's, and below it that of a limit
     :ivar measure: name of the privacy measure, for refusals
     :ivar accumulator: name of the accumulator, for refusals
@@ -120,7 +199,7 @@ class Bound:
     rule: ContinuationRule
     start: Accumulator
     halt: bool = False
-    keeper: Keeper | None = None
+    store: ChargeStore | None = None
     measure: str = ""
     accumulator: str = ""
 
@@ -137,7 +216,8 @@ class Account:
     :param parent: the account that is also charged for every launch of this one (a child odometer)
     :param sequential_reason: why the next launch closes children; None if it does not
     :param opaque: whether errors of mechanisms are hidden from the analyst
-    :ivar keeper: what keeps the charges of this account
+    :ivar store: what keeps the charges of this account
+    :ivar root_store: that of the root, which decides
     :ivar lock: of all accounts of its tree
     """
 
@@ -146,17 +226,17 @@ class Account:
         start: Accumulator | None,
         *,
         bound: Bound | None = None,
-        inward: Inward | None = None,
+        inward: StabilityMap | None = None,
         parent: Account | None = None,
         sequential_reason: str | None = None,
         opaque: bool = False,
     ) -> None:
         self._start, self._bound, self._inward = start, bound, inward
         self._chain: tuple[Account, ...] = (self, *(parent._chain if parent else ()))
-        keeper = None if bound is None else bound.keeper
-        self.keeper: Keeper = History() if keeper is None else keeper
-        self._arbiter: Arbiter = parent._arbiter if parent else self.keeper  # type: ignore[assignment]
-        self.lock: Lock = parent.lock if parent else self.keeper.lock or Lock()
+        store = None if bound is None else bound.store
+        self.store: ChargeStore = InMemory() if store is None else store
+        self.root_store: ChargeStore = parent.root_store if parent else self.store
+        self.lock: Lock = parent.lock if parent else self.store.lock or Lock()
         below = parent.lifecycle if parent else innermost_running()
         self.lifecycle: Lifecycle = Lifecycle(
             below,
@@ -165,25 +245,26 @@ class Account:
             name=name_of_account(
                 (bound.rule if bound else UNLIMITED).kind,
                 None if below is None else below.named,
-                self.keeper.dataset,
+                self.store.dataset,
             ),
         )
         self._sequential_reason = sequential_reason
         self._current: Lifecycle | None = None  # newest child of a sequential tree, at its root
-        self._lifted: dict[int, tuple[Price, Lifted]] = {}
+        self._lifted: dict[int, tuple[Price, MappedPrice]] = {}
         self._bound_key = distance_key(bound.d_in) if bound else None
         self._state: dict[Key, Tracked] = {}
         if bound:
             query_d_in = inward(bound.d_in) if inward else bound.d_in
-            self._state = {self._bound_key: Tracked(bound.d_in, query_d_in, bound.start)}
+            tracked = Tracked(bound.d_in, query_d_in, distance_key(query_d_in), bound.start)
+            self._state = {self._bound_key: tracked}
 
     @property
     def launches(self) -> int:
         """Number of charged launches that this process knows of."""
-        return self.keeper.launches
+        return self.store.launches
 
     @property
-    def accumulator_of_none(self) -> Accumulator:
+    def initial(self) -> Accumulator:
         """The accumulator of no launch: in its form, d_mids are added."""
         start = self._bound.start if self._bound else self._start
         assert start is not None
@@ -192,14 +273,7 @@ class Account:
     @property
     def recorded(self) -> bool:
         """Whether a ledger keeps the charges of this tree."""
-        return self._arbiter.recorded
-
-    def open_limit(self, path: tuple[str, ...], terms: Terms) -> OnLimit | None:
-        """Return what keeps a limit below this account; None if no ledger keeps this tree.
-
-        :raises InvalidTypeError: if a ledger keeps this tree, but not this account
-        """
-        return self._arbiter.open_limit(self.keeper, path, terms)
+        return self.root_store.recorded
 
     # --- launching -------------------------------------------------------------------------
 
@@ -213,50 +287,49 @@ class Account:
         :raises LedgerError: if the charge could not be made durable; the mechanism must not run
         :raises ForkedError: the ledger was opened before this process was forked
         """
-        self.check_open()
-        chain, arbiter = self._chain, self._arbiter
-        prices = self._prices(price)
+        chain, prices = self._chain, [price]
+        if RUNNING.get():
+            self._check_not_running()
+        self.lifecycle.check()
+        for account in chain[:-1]:  # the price, in units of each ancestor
+            prices.append(account._lift(prices[-1]))
         while True:
-            before = [account._state for account in chain]
-            plans: list[Verdict] = list(map(Account._plan, chain, before, prices))
-            begun = arbiter.settle(Trial(chain, before, prices, plans))
+            before, plans = list[dict[Key, Tracked]](), list[Verdict]()
+            for account, one in zip(chain, prices, strict=True):  # the maps are read here
+                before.append(account._state)
+                plans.append(account._plan(before[-1], one))
+            if not any(before):  # where the loss of most odometers is read after their launches
+                self._read_at_1(price)
+            # under a lock: is the plan still current? then commit, before the mechanism runs
+            begun = self.root_store.charge(Launch(chain, before, prices, plans))
             if begun is not None:
                 return begun
 
-    def check_open(self) -> None:
-        """Raise if no launch may begin here and now, whatever it costs."""
-        self._arbiter.check_process()
+    def _check_not_running(self) -> None:
         for account in self._chain:
             account.lifecycle.check_not_running()
+
+    def _read_at_1(self, price: Price) -> None:
+        try:
+            price.at(1)
+        except AdvisoryError:
+            raise
+        except PrivacyMapError:
+            pass  # the loss may be read elsewhere
+
+    def check_open(self) -> None:
+        """Raise if no launch may begin here and now, whatever it costs."""
+        self._check_not_running()
         self.lifecycle.check()
 
     def starts(self) -> list[Accumulator]:
         """For this account and its ancestors, the accumulator of no launch."""
-        return [one.accumulator_of_none for one in self._chain]
-
-    def begin(self) -> Lifecycle:
-        """Return the lifecycle of a child that is about to run. Call this under the lock.
-
-        Under a measure that composes sequentially, this closes the earlier children of the tree.
-        """
-        if self._sequential_reason is None:
-            return self.lifecycle
-        root, child = self._chain[-1], Lifecycle(self.lifecycle, self._sequential_reason)
-        if root._current is not None:
-            root._current.happen(Event.SUPERSEDED)
-        root._current = child
-        return child
-
-    def _prices(self, price: Price) -> list[Price]:
-        prices = [price]
-        for account in self._chain[:-1]:
-            prices.append(account._lift(prices[-1]))
-        return prices
+        return [one.initial for one in self._chain]
 
     def _lift(self, price: Price) -> Price:
         if self._inward is None:
             return price
-        return Lifted(price, self._inward, self._lifted)
+        return MappedPrice(price, self._inward, self._lifted)
 
     def _plan(self, state: dict[Key, Tracked], price: Price) -> Verdict:
         """Return the state after the launch, or the refusal. This reads untrusted maps."""
@@ -264,7 +337,7 @@ class Account:
         for key, tracked in state.items():
             bound = self._bound if key == self._bound_key else None
             try:
-                d_mid = price.at(tracked.query_d_in)
+                d_mid = price.at(tracked.query_d_in, tracked.query_key)
             except PrivacyMapError:
                 if bound or not self._bound:
                     raise
@@ -278,7 +351,7 @@ class Account:
                 raise PrivacyMapError(tracked.query_d_in, str(error)) from error
             if isinstance(verdict, BudgetExceededError):
                 return self._refusal(verdict)
-            after[key] = Tracked(tracked.d_in, tracked.query_d_in, verdict)
+            after[key] = Tracked(tracked.d_in, tracked.query_d_in, tracked.query_key, verdict)
         return after
 
     def counted(self, price: Price) -> Loss:
@@ -289,16 +362,16 @@ class Account:
         except (InvalidTypeError, InvalidValueError) as error:
             raise PrivacyMapError(tracked.query_d_in, str(error)) from error
 
-    def plan_on(self, accumulator: Accumulator, d_mid: Loss, trial: Trial, place: int) -> Verdict:
-        """Return the plan of a trial for another accumulator: its own if it was made for that."""
+    def plan_on(self, accumulator: Accumulator, d_mid: Loss, launch: Launch, place: int) -> Verdict:
+        """Return the plan of a launch for another accumulator: its own if it was made for that."""
         assert self._bound is not None
-        tracked = self._tracked(trial.before[place])
+        tracked = self._tracked(launch.before[place])
         if accumulator is tracked.accumulator:
-            return trial.plans[place]
+            return launch.plans[place]
         verdict = self._bound.rule.admits(accumulator, d_mid)
         if isinstance(verdict, BudgetExceededError):
             return self._refusal(verdict)
-        return {self._bound_key: tracked.holding(verdict)}
+        return {self._bound_key: tracked._replace(accumulator=verdict)}
 
     def planned(self, plan: Verdict) -> Accumulator:
         """Return the accumulator of the bound after a plan that is no refusal."""
@@ -308,7 +381,7 @@ class Account:
         """Take over an accumulator of the bound, which is that of a ledger."""
         tracked = self._tracked(self._state)
         if tracked.accumulator is not accumulator:
-            self._state = {self._bound_key: tracked.holding(accumulator)}
+            self._state = {self._bound_key: tracked._replace(accumulator=accumulator)}
 
     def _tracked(self, state: State) -> Tracked:
         tracked: Tracked = state[self._bound_key]
@@ -318,12 +391,7 @@ class Account:
         """Return the verdict of this account's bound, with the account's path."""
         assert self._bound is not None
         bound, path = self._bound, self.lifecycle.path
-        return verdict.told_by(path, bound.d_in, bound.measure, bound.accumulator)
-
-    def refused(self) -> None:
-        """Close this account, if its bound closes it at a refusal. Call this under the lock."""
-        if self._bound and self._bound.halt:
-            self.lifecycle.happen(Event.REFUSED_WITH_HALT)
+        return verdict.with_account(path, bound.d_in, bound.measure, bound.accumulator)
 
     # --- readings --------------------------------------------------------------------------
 
@@ -355,16 +423,17 @@ class Account:
 
         :raises ReentrantLaunchError, PrivacyMapError, LedgerError: as a launch does
         """
-        chain = self._chain
-        for account in chain:
-            account.lifecycle.check_not_running()
+        chain, prices = self._chain, [price]
+        self._check_not_running()
         try:
             self.lifecycle.check()
         except RefusalError as error:
             return error.with_traceback(None)
         for account in chain[::-1]:
-            account.keeper.refresh(account)
-        for account, one in zip(chain, self._prices(price), strict=True):
+            account.store.refresh(account)
+        for account in chain[:-1]:
+            prices.append(account._lift(prices[-1]))
+        for account, one in zip(chain, prices, strict=True):
             plan = account._plan(account._state, one)
             if isinstance(plan, BudgetExceededError):
                 return plan
@@ -378,7 +447,7 @@ class Account:
         """Return what the bound still admits; None without a bound."""
         if self._bound is None:
             return None
-        self.keeper.refresh(self)
+        self.store.refresh(self)
         return self._bound.rule.remaining(self._tracked(self._state).accumulator)
 
     @property
@@ -390,27 +459,22 @@ class Account:
         """Whether the loss at ``d_in`` is tracked."""
         return distance_key(d_in) in self._state
 
-    @property
-    def tracks_any_loss(self) -> bool:
-        """Whether this account or an ancestor reads the price of a launch at some d_in."""
-        return any(account._state for account in self._chain)
-
     def _accumulator(self, d_in: Distance) -> Accumulator:
-        self.keeper.refresh(self)
+        self.store.refresh(self)
         tracked = self._state.get(distance_key(d_in))
         return tracked.accumulator if tracked else self._track(d_in)
 
     def _track(self, d_in: Distance) -> Accumulator:
         """Add up the history for a d_in that was not read before, then track the loss there."""
-        if self._start is None:
+        if self._start is None or self.store.prices is None:
             assert self._bound is not None
             raise InvalidValueError(
                 f"d_in ({d_in}) must be {self._bound.d_in}, the d_in of this "
-                f"{self.keeper.what}: its loss is known only there"
+                f"{self.store.what}: its loss is known only there"
             )
         d_in, key = own_distance(d_in), distance_key(d_in)
         query_d_in = self._inward(d_in) if self._inward else d_in
-        accumulator, read, history = self._start, 0, self.keeper.prices
+        accumulator, read, history = self._start, 0, self.store.prices
         while True:
             for _, run in groupby(history[read:], key=id):
                 price, *more = run
@@ -418,6 +482,6 @@ class Account:
                 read += 1 + len(more)
             with self.lock:
                 if read == len(history):
-                    tracked = Tracked(d_in, query_d_in, accumulator)
+                    tracked = Tracked(d_in, query_d_in, distance_key(query_d_in), accumulator)
                     self._state = {**self._state, key: tracked}
                     return accumulator

@@ -1,27 +1,36 @@
-"""The lifecycle of an account or child: its states and transitions, as a table.
+"""The lifecycle of an account or child: its states and transitions, as a table; and its name.
 
 Every event that can close an account or child is in this file. A lifecycle knows its ancestors,
 which it was launched from. A child is open while it and all of its ancestors are open.
 
-A running mechanism is marked in a context of its own (:func:`contextvars.copy_context`). The
-context ends with the call, so no interrupt leaves a mark behind.
+A running mechanism is marked in its context (:data:`RUNNING`). A mechanism runs in a critical
+section, so no interrupt leaves a mark behind.
 
 A mechanism that runs must not launch on an account that pays for it: what it launched could depend
 on the data. It may use the handles that it makes itself.
+
+The name of an account is shown in refusals. It is a kind, and the label under which the account was
+launched, or else its number among the children of its parent. All of a name is public. So the
+analyst's launch gives a child its number, and all accounts that a mechanism makes during that
+launch have the same number. A count of these accounts could depend on the data. A label is what a
+launch is for. A ledger records it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar, copy_context
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager
+from contextvars import ContextVar, Token
 from enum import Enum
 from typing import Any
 
+from ..arguments.checks import shown, text
 from ..errors import (
     ClosedChildError,
     EndedRunError,
     HaltedError,
     InterruptedHandleError,
+    InvalidValueError,
     ReentrantLaunchError,
 )
 
@@ -55,7 +64,8 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
     **{(State.ENDED, event): State.ENDED for event in Event},
 }
 
-_RUNNING: ContextVar[tuple[Lifecycle, ...]] = ContextVar("_RUNNING", default=())
+# who pays for the mechanisms that run in this context, the innermost first
+RUNNING: ContextVar[tuple[Lifecycle, ...]] = ContextVar("RUNNING", default=())
 
 
 class Lifecycle:
@@ -164,19 +174,128 @@ class Lifecycle:
 
     def check_not_running(self) -> None:
         """Raise if a mechanism that this lifecycle pays for is running in this context."""
-        if self in _RUNNING.get():
+        if self in RUNNING.get():
             raise ReentrantLaunchError
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return ``function(*arguments)``, a mechanism, for which this and its ancestors pay."""
-        return copy_context().run(self._marked, function, arguments)
+        """Return ``function(*arguments)``, a mechanism, for which this and its ancestors pay.
 
-    def _marked(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        _RUNNING.set((*self.lineage, *_RUNNING.get()))
-        return function(*arguments)
+        Call this in a critical section.
+        """
+        lineage = self.lineage if self._parents else (self,)
+        before = RUNNING.set((*lineage, *RUNNING.get()))
+        try:
+            return function(*arguments)
+        finally:
+            RUNNING.reset(before)
 
 
 def innermost_running() -> Lifecycle | None:
     """Return the lifecycle that pays for the mechanism that runs in this context, if one does."""
-    running = _RUNNING.get()
+    running = RUNNING.get()
     return running[0] if running else None
+
+
+# --- names and labels -----------------------------------------------------------------------------
+
+_LABEL: ContextVar[str] = ContextVar("_LABEL", default="")
+
+
+def label_text(**argument: Any) -> str:
+    """Return a label, which a ledger and a message can contain.
+
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    """
+    ((name, _),) = argument.items()
+    label: str = text(**argument)
+    if "\0" in label or any("\ud800" <= one <= "\udfff" for one in label):
+        raise InvalidValueError(
+            f"{name} ({shown(label)}) must be text, without NUL and lone surrogates"
+        )
+    return label
+
+
+def labelled(label: str) -> AbstractContextManager[None]:
+    """Give launches in this block a label.
+
+    A ledger records the label with the charge. An odometer, filter or compositor that is made in
+    the block has the label in its name, which a refusal shows (:class:`.BudgetExceededError`). A
+    label is plain text. Readers of the ledger or the refusal see it: it must not depend on data.
+
+    The label applies to this thread only, not to threads that are started in the block.
+
+    :param label: purpose of the launches, such as ``"mean age, by Ada"``
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> with oc.labelled("mean age, for the report"):
+    ...     pass  # launch here
+    """
+    return under_label(label_text(label=label))
+
+
+def under_label(label: str) -> AbstractContextManager[None]:
+    """Give launches in this block a label that was checked, or is shown in messages only."""
+    return _UnderLabel(label)
+
+
+class _UnderLabel(AbstractContextManager[None], ContextDecorator):
+    """No generator: one that an interrupt has suspended would reset the label when it is freed."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._tokens: list[Token[str]] = []
+
+    def __enter__(self) -> None:
+        self._tokens.append(_LABEL.set(self._label))
+
+    def __exit__(self, *error: object) -> None:
+        _LABEL.reset(self._tokens.pop())
+
+    def _recreate_cm(self) -> _UnderLabel:
+        return _UnderLabel(self._label)  # for each call of a function that it decorates
+
+
+def current_label() -> str:
+    """Return the label of launches in this context."""
+    return _LABEL.get()
+
+
+_KIND: ContextVar[str] = ContextVar("_KIND", default="")
+_CHILD: ContextVar[tuple[object, int]] = ContextVar("_CHILD", default=(None, 0))
+
+
+def name_of_account(kind: str, parent: object, ledger: str = "") -> str:
+    """Return the name of an account that is made in this context.
+
+    :param kind: a noun
+    :param parent: lifecycle that the account is launched from; None at top level
+    :param ledger: dataset name in its ledger
+    """
+    label, (numbered, number) = current_label(), _CHILD.get()
+    which = str(number) if number and numbered is parent else ""
+    which = shown(label) if label else which
+    where = f"of ledger {shown(ledger)}" if ledger else ""
+    return " ".join(filter(None, (_KIND.get() or kind, which, where)))
+
+
+@contextmanager
+def as_child(parent: object, number: int) -> Iterator[None]:
+    """Give a number to accounts that are made below ``parent`` in this block."""
+    token = _CHILD.set((parent, number))
+    try:
+        yield
+    finally:
+        _CHILD.reset(token)
+
+
+@contextmanager
+def named(kind: str, label: str = "") -> Iterator[None]:
+    """Give another kind, and a label if given, to accounts that are made in this block."""
+    token = _KIND.set(kind)
+    try:
+        with under_label(label or current_label()):
+            yield
+    finally:
+        _KIND.reset(token)

@@ -22,8 +22,11 @@ class Price(Protocol):
     def mechanism(self) -> str:
         """Short description of the mechanism, from its constructors."""
 
-    def at(self, d_in: Distance) -> Loss:
-        """Return the validated d_mid, or raise :class:`PrivacyMapError`. Each is read once."""
+    def at(self, d_in: Distance, key: Key = None) -> Loss:
+        """Return the validated d_mid, or raise :class:`PrivacyMapError`. Each is read once.
+
+        :param key: of the d_in, from :func:`distance_key`, if it is known already
+        """
 
     def settled(self) -> Price:
         """Return the price to keep in the history: an earlier launch's price, if it is equal."""
@@ -88,7 +91,7 @@ def same_distance(one: Distance, other: Distance) -> bool:
     return distance_key(one) == distance_key(other)
 
 
-class Inward:
+class StabilityMap:
     """A stability map from the d_in of an account to that of its queries.
 
     Each mapped distance is read once, and all accounts that are charged for a launch use it.
@@ -109,7 +112,7 @@ class Inward:
         return self._seen[key]
 
 
-class Lifted:
+class MappedPrice:
     """The price of a child's launch in units of its parent.
 
     :param known: lifted prices of earlier charges, by the id of the price that they lift
@@ -118,7 +121,7 @@ class Lifted:
     __slots__ = ("_inward", "_known", "_price", "_seen")
 
     def __init__(
-        self, price: Price, inward: Inward, known: dict[int, tuple[Price, Lifted]]
+        self, price: Price, inward: StabilityMap, known: dict[int, tuple[Price, MappedPrice]]
     ) -> None:
         self._price, self._inward, self._known = price, inward, known
         self._seen: dict[Key, Loss] = {}
@@ -128,9 +131,9 @@ class Lifted:
         """Short description of the mechanism."""
         return self._price.mechanism
 
-    def at(self, d_in: Distance) -> Loss:
+    def at(self, d_in: Distance, key: Key = None) -> Loss:
         """Return the d_mid at the parent's d_in."""
-        key = distance_key(d_in)
+        key = distance_key(d_in) if key is None else key
         if key not in self._seen:
             self._seen[key] = self._price.at(self._inward(d_in))
         return self._seen[key]

@@ -67,13 +67,11 @@ class Within:
 
         It is then at most ``d_out`` after each of the launches: a loss never falls.
         """
-        d_mid = accumulator.read(d_mid)
         after = accumulator.after(d_mid, count)
         if after.within(self.d_out if self.exactly is None else self.exactly):
             return after
-        return BudgetExceededError(
-            accumulator.loss, d_mid, self.remaining(accumulator), d_out=self.d_out
-        )
+        asked, left = accumulator.read(d_mid), self.remaining(accumulator)
+        return BudgetExceededError(accumulator.loss, asked, left, d_out=self.d_out)
 
     def remaining(self, accumulator: Accumulator) -> Loss:
         """Return the largest d_mid that would be admitted."""

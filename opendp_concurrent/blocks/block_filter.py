@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from ..accounts.account import Account, Bound
-from ..accounts.charge import Ledger, Terms
+from ..accounts.store import Ledger, Terms
 from ..combinators.accounting import check_budget
 from ..combinators.constructor import constructor
 from ..combinators.guards import check_orders, check_unbounded
@@ -15,7 +15,7 @@ from ..data.kind import kind_of
 from ..errors import InvalidTypeError
 from ..parallel.parallel import check_no_updates
 from ..parallel.partition import Partition
-from ..queryables.data import Sealed, is_given, unseal
+from ..queryables.data import Sealed, unseal
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 from ..queryables.recorded import check_ledger, open_book
 from ..queryables.sequential import SequentialRunner
@@ -159,7 +159,7 @@ def make_block_filter(
         totals: Any = start or Totals(own, accounting.start(measure), share)
         bound = Bound(1, rule, totals, halt, book, measure.name, repr(accounting))
         unseal(token)
-        if book is not None and not kind.in_engine and not is_given(token):
+        if book is not None and not kind.in_engine and not token.given:
             raise InvalidTypeError(
                 "ledger cannot keep the budgets of blocks of data that come from a transformation, "
                 "whose bounds hold for each of its outputs, not for those of all processes "

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..accounts.account import Account
-from ..accounts.lifecycle import Lifecycle
-from ..accounts.name import named
+from ..accounts.lifecycle import Lifecycle, named
 from ..accounts.price import Price
 from ..errors import BudgetExceededError
 from ..sums.accumulator import Accumulator
-from ..types import Distance, Loss
+from ..types import Distance, Key, Loss
 from .keys import Places
 from .totals import OnBlocks, OnKeys, Totals
 
@@ -56,12 +55,12 @@ class PriceOnBlocks:
         """Short description of the mechanism."""
         return self._price.mechanism
 
-    def at(self, d_in: Distance) -> OnBlocks | OnKeys:
+    def at(self, d_in: Distance, key: Key = None) -> OnBlocks | OnKeys:
         """Return the blocks and the d_mid."""
         known, cost = self._known
         if cost is not None and known is d_in:  # one number for all accounts, which is read once
             return cost
-        new = self._cost(self._price.at(d_in))
+        new = self._cost(self._price.at(d_in, key))
         self._known = d_in, new
         return new
 
@@ -87,9 +86,9 @@ class Selection(Account):
         self.lifecycle = Lifecycle(root.lifecycle, static=True, name=self.lifecycle.path[-1])
 
     @property
-    def accumulator_of_none(self) -> Accumulator:
+    def initial(self) -> Accumulator:
         """The accumulator of the block filter, in whose form d_mids are added."""
-        return self._chain[-1].accumulator_of_none
+        return self._chain[-1].initial
 
     def _lift(self, price: Price) -> Price:
         return PriceOnBlocks(price, self._on)

@@ -7,9 +7,9 @@ has the guarantee of a block filter, on what was launched below it.
 from __future__ import annotations
 
 from ..accounts.account import Account, Bound
-from ..accounts.charge import Terms
-from ..accounts.limit import Limit
-from ..accounts.name import named
+from ..accounts.lifecycle import named
+from ..accounts.store import Limit, Terms
+from ..accounts.store import open_limit as open_limit_in_ledger
 from ..combinators.accounting import check_budget
 from ..errors import InvalidTypeError
 from ..queryables.mechanism import ConcurrentOdometer
@@ -44,10 +44,10 @@ def open_limit(
     of_blocks = OnEachBlock(accounting, share)
     terms = Terms(measure.name, of_blocks, str(parent.metric), 1, share)
     path = (*parent.limits.path, limit.label)
-    book = parent.account.open_limit(path, terms)
+    store = open_limit_in_ledger(parent.account, path, terms)
     none = Totals(parent.records.keys, accounting.start(measure), share)
-    start = none if book is None else book.read()
-    bound = Bound(1, WithinBlocks(share), start, False, book, measure.name, repr(accounting))
+    start = none if store is None else store.read()
+    bound = Bound(1, WithinBlocks(share), start, False, store, measure.name, repr(accounting))
     with named("limit", limit.label):
         account = Account(
             None,

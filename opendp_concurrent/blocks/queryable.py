@@ -10,7 +10,7 @@ from ..errors import InvalidTypeError
 from ..native import opendp as _native
 from ..queryables.data import check_process
 from ..queryables.description import Description
-from ..queryables.handle import Handle
+from ..queryables.session import Handle
 from ..types import Answer, Data, Key, Loss
 from .session import BlockSession
 
@@ -25,7 +25,7 @@ class BlockFilterQueryable(Handle, Queryable):
     query_type = "ExtrinsicObject"
 
     def __init__(self, session: BlockSession, description: str, d_out: Loss) -> None:
-        super().__init__(session, session.launch)
+        super().__init__(session, session.launch_on_blocks)
         self._blocks, self._description, self._d_out = session, description, d_out
 
     def __call__(self, blocks: Iterable[Key], measurement: Measurement | None = None) -> Answer:
@@ -46,7 +46,7 @@ class BlockFilterQueryable(Handle, Queryable):
             charged
         :raises LimitMismatchError: the limit was opened with other terms
         """
-        return self._send(blocks if measurement is None else (blocks, measurement))
+        return super().__call__(blocks if measurement is None else (blocks, measurement))
 
     def invoke(self, blocks: Iterable[Key], measurement: Measurement | None = None) -> Answer:
         """Launch; the same as calling the handle."""
@@ -60,7 +60,7 @@ class BlockFilterQueryable(Handle, Queryable):
         """
         check_process(self._blocks.token)
         session = self._blocks.on(blocks)
-        return _native.typed(session.refusal, measurement) is None
+        return _native.call_native(session.refusal, measurement) is None
 
     def describe(self, blocks: Iterable[Key], measurement: Measurement) -> Description:
         """Describe a launch before it happens: its answer, its loss, whether it is admitted.
@@ -92,7 +92,7 @@ class BlockFilterQueryable(Handle, Queryable):
         """
         check_process(self._blocks.token)
         session = self._blocks.on(blocks)
-        found: Description = _native.typed(session.describe, measurement, self._blocks.d_in)
+        found: Description = _native.call_native(session.describe, measurement, self._blocks.d_in)
         return found
 
     def privacy_loss(self, block: Key) -> Loss:

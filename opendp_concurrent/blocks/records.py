@@ -22,8 +22,6 @@ from ..native import opendp as _native
 from ..parallel.partition import Partition
 from ..queryables.data import (
     Sealed,
-    is_given,
-    is_scanned,
     seal_selected,
     seal_transformed,
     take_in,
@@ -101,7 +99,7 @@ class Records:
                 f"keys cannot be added: {MOMENT}; or name all keys when you make the filter"
             )
         if data is None:
-            if is_scanned(self._token):
+            if self._token.files:
                 raise InvalidTypeError(
                     "data must be given: the files of the LazyFrame are read once, by the first "
                     "launch; pass the rows of the new blocks, or name all keys when you make the "
@@ -112,7 +110,7 @@ class Records:
                 "data must be left out for tables: the rows of a new block are in the table "
                 "already; add the block once they are all there"
             )
-        elif not is_given(self._token):
+        elif not self._token.given:
             raise InvalidTypeError(
                 "data cannot be added: the data of the invocation come from a transformation or "
                 f"from other blocks, whose bounds do not hold for what is added; {TRANSFORM_FIRST}"

@@ -18,17 +18,16 @@ from opendp.mod import Domain, Metric, Odometer
 
 from ..accounts.account import Account
 from ..accounts.lifecycle import Lifecycle
-from ..accounts.limit import Limit
 from ..accounts.price import Price
+from ..accounts.store import Limit
 from ..arguments import checks
 from ..errors import InvalidTypeError, uncharged
 from ..measures import CompositionMeasure
 from ..queryables.data import Sealed
 from ..queryables.limits import Limits
 from ..queryables.mechanism import ConcurrentOdometer
-from ..queryables.offer import Offers
 from ..queryables.sequential import SequentialRunner
-from ..queryables.session import Launcher
+from ..queryables.session import Session, check_space
 from ..sums.accumulator import Accumulator
 from ..types import Answer, Key, Query
 from .launches import PriceOnBlocks, Selection
@@ -59,7 +58,7 @@ class Whole(NamedTuple):
     open_limit: Callable[[BlockSession, ConcurrentOdometer, Limit], Any]
 
 
-class SelectionSession(Launcher):
+class SelectionSession(Session):
     """The session of launches on some blocks."""
 
     _asked = "measurement"
@@ -71,7 +70,7 @@ class SelectionSession(Launcher):
             raise InvalidTypeError(f"measurement is a limit: {LIMITS}")
 
 
-class BlockSession(Launcher):
+class BlockSession(Session):
     """The session of a block filter, whose queries are pairs of blocks and a measurement.
 
     :ivar records: the records of each block
@@ -103,7 +102,7 @@ class BlockSession(Launcher):
         """The metric of the records of some blocks."""
         return self._space[1]
 
-    def launch(self, query: Query) -> Answer:
+    def launch_on_blocks(self, query: Query) -> Answer:
         """Launch a measurement on some blocks: charge each of them, or none. Or open a limit."""
         if isinstance(query, ConcurrentOdometer):
             return uncharged(self._open, query)
@@ -117,7 +116,7 @@ class BlockSession(Launcher):
             permit = account.launch(PriceOnBlocks(price, on))
             return Lifecycle(permit, static=True, name="blocks")
 
-        return self._launch(measurement, charge, token)
+        return self.launch(measurement, charge, token)
 
     def _named_in(self, query: Query) -> tuple[Any, Any, Sealed]:
         blocks, measurement = _pair(query)
@@ -130,7 +129,7 @@ class BlockSession(Launcher):
                 "the query is an odometer without blocks; name its blocks, root(blocks, odometer), "
                 "or bound it, root(oc.c.make_limited(odometer, d_in, d_out, label=...))"
             )
-        Offers(self.whole.space, self.measure).check_space(odometer)
+        check_space(self.whole.space, self.measure, odometer)
         self.account.lifecycle.check_not_running()
         self.account.lifecycle.check()
         handle = self.limits.opened(odometer, partial(self.whole.open_limit, self, odometer))
@@ -148,7 +147,7 @@ class BlockSession(Launcher):
         session._postprocessors, session._children = postprocessors, count(1)
         return session
 
-    def on(self, blocks: Iterable[Key]) -> Launcher:
+    def on(self, blocks: Iterable[Key]) -> Session:
         """Return the session of launches on some blocks, each of which is charged to all of them.
 
         :raises InvalidTypeError, InvalidValueError: if one of them is not a block
@@ -161,7 +160,7 @@ class BlockSession(Launcher):
         token = self.records.of(places)
         return tuple(self.records.keys.at(places)) if self._by_key else places, token
 
-    def _selection(self, on: Any, token: Sealed) -> Launcher:
+    def _selection(self, on: Any, token: Sealed) -> Session:
         selection = Selection(self.account, on, self.reason)
         child = SelectionSession(
             selection,
@@ -169,10 +168,10 @@ class BlockSession(Launcher):
             self._space[1],
             self.measure,
             token,
-            self._runner,
+            self.runner,
             self._postprocessors,
         )
-        child._offers, child._children = self._offers, self._children
+        child._prices, child._children = self._prices, self._children
         child.lock, child.native = self.lock, self.native
         return child
 

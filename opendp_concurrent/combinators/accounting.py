@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..accounts.charge import Terms
+from ..accounts.store import Terms
 from ..arguments.checks import shown
 from ..errors import InvalidTypeError, UnsupportedMeasureError
 from ..measures import CompositionMeasure

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..accounts.account import Bound
-from ..accounts.charge import Ledger
 from ..accounts.rule import Within
+from ..accounts.store import Ledger
 from ..exact.decimals import cap_and_shown
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
 from ..queryables.recorded import check_ledger, open_book

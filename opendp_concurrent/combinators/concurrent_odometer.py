@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from opendp.mod import Domain, Measure, Metric
 
-from ..accounts.charge import Ledger
 from ..accounts.price import own_distance
+from ..accounts.store import Ledger
 from ..errors import InvalidTypeError
 from ..measures import composition_measure
 from ..native import opendp as _native

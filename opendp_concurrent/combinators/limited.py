@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..accounts.label import label_text
-from ..accounts.limit import Limit
+from ..accounts.lifecycle import label_text
+from ..accounts.store import Limit
 from ..errors import InvalidValueError
 from ..queryables.mechanism import ConcurrentOdometer, replace
 from ..queryables.spawn import spawn_limited

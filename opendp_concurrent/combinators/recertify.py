@@ -11,7 +11,8 @@ from ..measures import convertible_measure
 from ..measures.conversion import Profile
 from ..native import opendp as _native
 from ..queryables.accuracy import Accuracy
-from ..queryables.mechanism import ConcurrentMeasurement, known_accuracy, read_map, run
+from ..queryables.data import run
+from ..queryables.mechanism import ConcurrentMeasurement, known_accuracy, read_map
 from ..types import Distance, Loss
 from .interactive_measurement import make_measurement
 

@@ -13,14 +13,13 @@ from opendp.mod import Measurement, OdometerQueryable, Queryable
 from ..accounts.lifecycle import Lifecycle, innermost_running
 from ..queryables.accuracy import Accuracy
 from ..queryables.child import adopt
-from ..queryables.data import Sealed
+from ..queryables.data import Sealed, run
 from ..queryables.machine import MachineQueryable
 from ..queryables.mechanism import (
     ConcurrentMeasurement,
     known_accuracy,
     may_feed_many,
     read_map,
-    run,
 )
 from ..queryables.named_queries import NONE, READ, Queries, answering, queries_of
 from ..queryables.stream import Meter, Stream, start_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from opendp.mod import Domain
 
-from ..accounts.charge import Ledger
+from ..accounts.store import Ledger
 from ..arguments.checks import at_most
 from ..arguments.weights import weights as shares_of
 from ..combinators.concurrent_composition import MOST_LAUNCHES, make_concurrent_composition

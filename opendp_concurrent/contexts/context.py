@@ -19,8 +19,8 @@ from opendp.mod import (
     assert_features,
 )
 
-from ..accounts.charge import Ledger
 from ..accounts.price import own_distance
+from ..accounts.store import Ledger
 from ..arguments import checks
 from ..arguments.checked import checked
 from ..arguments.checks import optional

@@ -22,10 +22,10 @@ from ..errors.streams import StreamError, StreamHaltedError
 from ..failures import pass_interrupt
 from ..measures import composition_measure
 from ..native import opendp as _native
-from ..queryables.data import Sealed, seal
+from ..queryables.data import Sealed, run, seal
 from ..queryables.description import Description
 from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, run
+from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 from ..queryables.named_queries import answering, queries_of
 from ..queryables.root import ConcurrentCompositionQueryable
 from ..queryables.stream import Feed, Meter, Stream, start_of

@@ -25,9 +25,9 @@ from ..measures import composition_measure
 from ..native import opendp as _native
 from ..parallel.parallel_loss import ParallelLoss
 from ..queryables.child import adopt
-from ..queryables.data import Sealed
+from ..queryables.data import Sealed, run
 from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import ConcurrentMeasurement, run
+from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import PARTS
 from ..queryables.stream import start_of
 from ..queryables.stream_domain import NOT_CONTINUAL

@@ -21,9 +21,9 @@ from ..errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
 from ..failures import pass_interrupt
 from ..native import opendp as _native
 from ..queryables.child import adopt
-from ..queryables.data import Sealed
+from ..queryables.data import Sealed, run
 from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import ConcurrentMeasurement, may_feed_many, read_map, run
+from ..queryables.mechanism import ConcurrentMeasurement, may_feed_many, read_map
 from ..queryables.named_queries import queries_of
 from ..queryables.saved import (
     canonical,

@@ -268,7 +268,7 @@ class BudgetExceededError(RefusalError):
         self._plan = shares, any_order
         super().__init__(self._told())
 
-    def told_by(
+    def with_account(
         self, account: tuple[str, ...], d_in: Distance, measure: str, accumulator: str
     ) -> BudgetExceededError:
         """Return this refusal with the account that refused."""

@@ -30,9 +30,9 @@ class BlockExceededError(BudgetExceededError):
         found.block = block
         return found
 
-    def told_by(
+    def with_account(
         self, account: tuple[str, ...], d_in: Distance, measure: str, accumulator: str
     ) -> BudgetExceededError:
         """Return this refusal with the account and the block that refused."""
         path = (*account, f"block {shown(self.block)}")
-        return super().told_by(path, d_in, measure, accumulator)
+        return super().with_account(path, d_in, measure, accumulator)

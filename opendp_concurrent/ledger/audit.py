@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from ..accounts.charge import Terms
 from ..accounts.rule import Within
+from ..accounts.store import Terms
 from ..arguments.checks import shown
 from ..errors import InvalidValueError
 from ..errors.ledger import LedgerDamagedError

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Executable
 
-from ..accounts.account import Account, Trial, Verdict
-from ..accounts.charge import Charge, LimitCharge, Terms
+from ..accounts.account import Account, Launch, Verdict
 from ..accounts.lifecycle import Lifecycle
+from ..accounts.store import Charge, LimitCharge, Terms
 from ..errors import tell_charged
 from ..errors.data import ForkedError
 from ..errors.ledger import LedgerDamagedError
@@ -85,13 +85,13 @@ class SqlBook:
         self.check_process()
         return SqlTurn(self)
 
-    def settle(self, trial: Trial, charge: Charge) -> Lifecycle | None:
+    def settle(self, launch: Launch, charge: Charge) -> Lifecycle | None:
         """Take a turn, together with other threads that wait; see :meth:`.Book.settle`.
 
         :raises ForkedError: if this process was forked from the process that opened the book
         """
         self.check_process()
-        begun = self._queue.settle(trial, charge)
+        begun = self._queue.settle(launch, charge)
         try:
             if self._kept.due(self._known.sequence):
                 with self._lock:  # no turn changes the state that is written

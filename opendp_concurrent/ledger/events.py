@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..accounts.charge import Terms
+from ..accounts.store import Terms
 from ..errors import InvalidTypeError
 from ..measures import by_tag
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, inspect
 
-from ..accounts.charge import Terms
+from ..accounts.store import Terms
 from ..errors.ledger import LedgerError
 from .records.chain import first_hash
 from .records.kept import can_keep, digest, read_state, write_state

@@ -9,8 +9,8 @@ from threading import Thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ..accounts.charge import Terms
-from ..accounts.label import label_text
+from ..accounts.lifecycle import label_text
+from ..accounts.store import Terms
 from ..arguments import checks
 from ..arguments.abilities import instance
 from ..arguments.checked import Text, checked

@@ -22,9 +22,9 @@ from copy import copy
 from threading import local
 from typing import TYPE_CHECKING
 
-from ..accounts.account import Trial
-from ..accounts.charge import Charge
+from ..accounts.account import Launch
 from ..accounts.lifecycle import Lifecycle
+from ..accounts.store import Charge
 from ..errors import ReentrantLaunchError, charged, tell_charged
 from ..errors.ledger import LedgerError
 from ..interrupts import WHOLE, Lock, let_in
@@ -55,10 +55,10 @@ class _Launch:
     :ivar error: what it raises
     """
 
-    __slots__ = ("_charge", "_on_disk", "_trial", "_wake", "_written", "begun", "done", "error")
+    __slots__ = ("_charge", "_launch", "_on_disk", "_wake", "_written", "begun", "done", "error")
 
-    def __init__(self, trial: Trial, charge: Charge) -> None:
-        self._trial, self._charge, self._wake = trial, charge, _THREAD.wake
+    def __init__(self, launch: Launch, charge: Charge) -> None:
+        self._launch, self._charge, self._wake = launch, charge, _THREAD.wake
         self._written, self._on_disk, self.done = False, True, False
         self.begun: Lifecycle | None = None
         self.error: BaseException | None = None
@@ -67,7 +67,7 @@ class _Launch:
         """Decide in a turn, and write the charge."""
         self._on_disk = not turn.planned
         try:
-            self._written = decide(self._trial, self._charge, turn)
+            self._written = decide(self._launch, self._charge, turn)
         except BaseException as error:
             tell_charged(error, False)
             where = error.__traceback__
@@ -76,7 +76,7 @@ class _Launch:
     def charge(self) -> None:
         """Charge it, now that the charge that it has written is durable."""
         if self._written:
-            self.begun = self._trial.bind()
+            self.begun = self._launch.commit()
 
     def hear(self, error: BaseException, mine: bool) -> None:
         """Hear that its turn failed, unless it was decided on what was on disk before."""
@@ -112,14 +112,14 @@ class Queue:
         self._turn, self._leading, self._leader = turn, allocate_lock(), 0
         self._waiting: deque[_Launch] = deque()
 
-    def settle(self, trial: Trial, charge: Charge) -> Lifecycle | None:
+    def settle(self, launch: Launch, charge: Charge) -> Lifecycle | None:
         """Take a turn, as :meth:`.Book.settle` says."""
         if self._leader == get_ident():
             raise ReentrantLaunchError(
                 "a finalizer (__del__) used a handle in the middle of a turn at its ledger: call "
                 "the handle from ordinary code"
             )
-        one, lock = _Launch(trial, charge), trial.chain[0].lock
+        one, lock = _Launch(launch, charge), launch.chain[0].lock
         with WHOLE:
             self._waiting.append(one)
             while not one.done:

@@ -14,8 +14,8 @@ from math import isfinite
 from string import Template
 from typing import Any
 
-from ..accounts.charge import Terms
 from ..accounts.rule import Within
+from ..accounts.store import Terms
 from ..arguments.checks import shown
 from ..shown import rounded
 from ..types import Loss

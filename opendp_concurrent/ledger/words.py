@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..accounts.charge import Terms
+from ..accounts.store import Terms
 from ..measures import by_tag, kinds
 from ..measures.heights import name
 from .records.measures import empty_total

@@ -16,7 +16,7 @@ from ..interrupts import whole
 from ..types import Distance, Loss
 from .advisories import refuse
 from .argtypes import answered
-from .callbacks import check_stack, typed
+from .calls import call_native, check_stack
 
 _transformation_map = whole(core.transformation_map)
 
@@ -27,7 +27,7 @@ def measurement_map(measurement: Measurement, d_in: Distance) -> Loss:
     :raises AdvisoryError: if it is known to be wrong
     """
     refuse(measurement, d_in)
-    return typed(core.measurement_map, measurement, d_in)
+    return call_native(core.measurement_map, measurement, d_in)
 
 
 def transformation_map(

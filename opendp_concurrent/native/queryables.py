@@ -9,7 +9,7 @@ from opendp.mod import Queryable
 
 from ..interrupts import whole
 from ..types import Answer, Query
-from .callbacks import carry
+from .calls import carry
 
 
 def evaluate(queryable: Queryable, query: Query) -> Answer:

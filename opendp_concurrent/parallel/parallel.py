@@ -24,9 +24,9 @@ from ..errors import InvalidTypeError, InvalidValueError, RefusalError, SpaceMis
 from ..measures import CompositionMeasure, composition_measure
 from ..native import opendp as _native
 from ..queryables.child import adopt
-from ..queryables.data import Sealed, seal_selected, seal_transformed, unseal
+from ..queryables.data import Sealed, run, seal_selected, seal_transformed, unseal
 from ..queryables.machine import MachineQueryable
-from ..queryables.mechanism import ConcurrentMeasurement, run
+from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.named_queries import PARTS, answering
 from ..queryables.session import validate_d_in
 from ..queryables.stream_domain import is_stream

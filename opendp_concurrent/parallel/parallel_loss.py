@@ -26,7 +26,7 @@ from opendp.mod import Measurement
 
 from ..errors import InvalidValueError, PrivacyMapError, UnsupportedMeasureError
 from ..measures import CompositionMeasure
-from ..queryables.offer import MeasurementPrice
+from ..queryables.session import MeasurementPrice
 from ..types import Key, Loss
 
 

@@ -27,7 +27,7 @@ from .opaque import hide_errors
 from .released import ReleasedFrame
 from .turn import in_turn, lock_for_turns
 
-_PLAIN = frozenset({int, float, bool, str, bytes, complex, type(None)})
+PLAIN = frozenset({int, float, bool, str, bytes, complex, type(None)})
 _OF_COMPOSITIONS = frozenset({OnceFrame, list})  # OpenDP's make_composition lists its answers
 
 
@@ -48,7 +48,7 @@ class Child(SealedHandle):
 
     def _ask(self, *asking: Any) -> Answer:
         queryable = unseal(self._queryable)  # before a lock, which a thread may have held at a fork
-        answer = _native.typed(self._take_turn, queryable, *asking)
+        answer = _native.call_native(self._take_turn, queryable, *asking)
         return adopt(answer, self._lifecycle, self._lock)
 
     def _take_turn(self, *asking: Any) -> Answer:
@@ -120,7 +120,7 @@ def adopt(answer: Answer, lifecycle: Lifecycle, lock: Lock | None) -> Any:
     container, an object or a function, and those that a thread of the mechanism made.
     """
     kind = type(answer)
-    if kind in _PLAIN:
+    if kind in PLAIN:
         return answer
     if kind is Queryable:
         return ChildQueryable(answer.value, answer.query_type, lifecycle, lock or lock_for_turns())
@@ -147,7 +147,7 @@ def _adopt_all(answer: Answer, lifecycle: Lifecycle, lock: Lock | None) -> None:
         elif type(one) in (Queryable, OdometerQueryable):
             _become_child(one, lifecycle, lock or lock_for_turns())
         else:
-            left += [part for part in _parts(one) if type(part) not in _PLAIN]
+            left += [part for part in _parts(one) if type(part) not in PLAIN]
 
 
 def _parts(one: Any) -> list[Any]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
-from opendp.mod import Domain
+from opendp.mod import Domain, Measurement
 
 from ..accounts.lifecycle import Lifecycle
 from ..arguments.provenance import Unrecorded
-from ..data.kind import check_files, kind_of
+from ..data.kind import kind_of
 from ..errors import InvalidValueError
 from ..errors.data import ForkedError, TableError
 from ..failures import pass_interrupt
@@ -26,9 +26,17 @@ from ..types import Data
 
 
 class Sealed:
-    """A token for converted data. Cannot be pickled, copied or printed into data."""
+    """A token for converted data. Cannot be pickled, copied or printed into data.
 
-    __slots__ = ("__weakref__",)
+    :ivar files: those that the data are scanned from: when the mechanism runs, or later
+    :ivar given: whether the data are as somebody has passed them to a measurement of this package;
+        otherwise they may be the output of a transformation, or a part of other data
+    """
+
+    __slots__ = ("__weakref__", "files", "given")
+
+    def __init__(self, files: tuple[str, ...] = ()) -> None:
+        self.files, self.given = files, False
 
     def __reduce__(self) -> Any:
         raise TypeError("sensitive data cannot be pickled or copied")
@@ -69,8 +77,6 @@ class _Pending:
 
 
 _CONTENTS: WeakKeyDictionary[Sealed, Any] = WeakKeyDictionary()
-_FILES: WeakKeyDictionary[Sealed, tuple[str, ...]] = WeakKeyDictionary()  # of scanned data only
-_GIVEN: WeakSet[Sealed] = WeakSet()  # the rest may be an output of transformations
 if hasattr(os, "register_at_fork"):
     # both processes would hold the same noise, and each would charge for itself
     os.register_at_fork(after_in_child=_CONTENTS.clear)
@@ -81,24 +87,9 @@ def seal(pointer: Any, source: Sealed | None = None) -> Sealed:
 
     :param source: what they were computed from, if that is still to be read from files
     """
-    token = Sealed()
+    token = Sealed(() if source is None else source.files)
     _CONTENTS[token] = pointer
-    if source is not None and source in _FILES:
-        _FILES[token] = _FILES[source]
     return token
-
-
-def is_given(token: Sealed) -> bool:
-    """Return whether the data are as somebody has passed them to a measurement of this package.
-
-    Otherwise they may be the output of a transformation, or a part of other data.
-    """
-    return token in _GIVEN
-
-
-def is_scanned(token: Sealed) -> bool:
-    """Return whether the data are read from files, or were."""
-    return token in _FILES
 
 
 def take_in(data: Data, domain: Domain, carrier_type: Any) -> Sealed:
@@ -109,21 +100,9 @@ def take_in(data: Data, domain: Domain, carrier_type: Any) -> Sealed:
     """
     kind = kind_of(domain)
     data = kind.accepted(data, domain)
-    token, files = seal(_native.to_pointer(data, carrier_type)), kind.sources(data)
-    _GIVEN.add(token)
-    if files:
-        _FILES[token] = files
+    token = seal(_native.to_pointer(data, carrier_type))
+    token.files, token.given = kind.sources(data), True
     return token
-
-
-def check_sources(token: Sealed) -> None:
-    """Raise :class:`DataSourceError` if a file that the data are scanned from is missing.
-
-    Call this before a charge: the data are read when the mechanism runs, or later.
-    """
-    files = _FILES.get(token) if _FILES else None
-    if files is not None:
-        check_files(files)
 
 
 def seal_transformed(source: Sealed, function: Callable[[Any], Any]) -> Sealed:
@@ -166,9 +145,18 @@ def check_process(token: Sealed) -> None:
 
 def unseal(token: Sealed) -> Any:
     """Return the converted data, to run a mechanism after its charge."""
-    check_process(token)
-    content = _CONTENTS[token]
+    content = _CONTENTS.get(token)
+    if content is None:
+        raise ForkedError
     return content.settle(token) if isinstance(content, _Pending) else content
+
+
+def run(measurement: Measurement, token: Sealed) -> Any:
+    """Run a measurement on sealed data, after its charge."""
+    ours = vars(measurement).get("inside")
+    if ours is not None:
+        return ours.spawn(token)
+    return _native.invoke(measurement, unseal(token))
 
 
 def in_python(token: Sealed) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..accounts.limit import Limit, require_same_terms
+from ..accounts.store import Limit, require_same_terms
 from ..errors import InvalidValueError
 from ..shown import shown
 from .mechanism import ConcurrentOdometer

@@ -86,7 +86,7 @@ class MachineQueryable(SealedHandle, Queryable):
     def __call__(self, query: Query) -> Answer:
         """Query the mechanism. Wait while another thread queries it."""
         check_process(self._machine)  # before a lock, which a thread may have held at a fork
-        return without_frames(_native.typed, self._take_turn, query)
+        return without_frames(_native.call_native, self._take_turn, query)
 
     def _take_turn(self, query: Query) -> Answer:
         if self._shared:

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 from opendp.mod import Domain, Function, Measure, Measurement, Metric, Odometer, Transformation
 
-from ..accounts.charge import Ledger
 from ..accounts.lifecycle import Lifecycle, innermost_running
-from ..accounts.limit import Limit
+from ..accounts.store import Ledger, Limit
 from ..arguments.checks import function
 from ..arguments.provenance import Unrecorded
 from ..errors import InvalidTypeError, UnsupportedMeasureError
@@ -24,7 +23,7 @@ from ..sums.accumulator import Accounting
 from ..types import Answer, Argument, Distance, Loss
 from .accuracy import Accuracy
 from .child import adopt
-from .data import Sealed, take_in, unseal
+from .data import Sealed, take_in
 from .stream_domain import feeds_many, is_stream
 
 Spawn = Callable[[Sealed], Any]
@@ -225,7 +224,7 @@ class ConcurrentMeasurement(Measurement):
     def __call__(self, arg: Any) -> Answer:
         """Return an answer, or a queryable, on the data ``arg``, which is converted once."""
         token = take_in(arg, self.input_domain, self.input_carrier_type)
-        answer = _native.typed(self.spawn, token)
+        answer = _native.call_native(self.spawn, token)
         return adopt(answer, Lifecycle(innermost_running()), None)
 
     def invoke(self, arg: Any) -> Answer:
@@ -253,14 +252,6 @@ class ConcurrentMeasurement(Measurement):
 
     def __repr__(self) -> str:
         return self.summary
-
-
-def run(measurement: Measurement, token: Sealed) -> Any:
-    """Run a measurement on sealed data, after its charge."""
-    ours = _inside(measurement)
-    if ours is not None:
-        return ours.spawn(token)
-    return _native.invoke(measurement, unseal(token))
 
 
 def read_map(measurement: Measurement, d_in: Distance) -> Any:
@@ -313,7 +304,7 @@ class ConcurrentOdometer(Odometer):
     def __call__(self, arg: Any) -> Answer:
         """Spawn an odometer queryable on the data ``arg``, converted once."""
         token = take_in(arg, self.input_domain, self.input_carrier_type)
-        return _native.typed(self.spawn, self, token, None)
+        return _native.call_native(self.spawn, self, token, None)
 
     def invoke(self, arg: Any) -> Answer:
         """Spawn an odometer queryable on the data ``arg``, converted once."""

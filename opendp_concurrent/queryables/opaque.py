@@ -31,7 +31,7 @@ def hidden(
 
     :param what: has failed, for the log
     """
-    answer, error = attempt(_native.typed, function, *arguments)  # what callbacks kept, too
+    answer, error = attempt(_native.call_native, function, *arguments)  # what callbacks kept, too
     if error is None:
         return answer
     interrupted = isinstance(error, KeyboardInterrupt)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..accounts.charge import Ledger, Terms
-from ..accounts.on_ledger import OnLedger
+from ..accounts.store import InLedger, Ledger, Terms
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from ..measures import CompositionMeasure
 from ..sums.accumulator import Accumulator
@@ -29,10 +28,10 @@ def check_ledger(ledger: Any, measure: CompositionMeasure, *, halt: bool = False
         )
 
 
-def open_book(ledger: Ledger, terms: Terms) -> tuple[OnLedger, Accumulator]:
+def open_book(ledger: Ledger, terms: Terms) -> tuple[InLedger, Accumulator]:
     """Open the budget with these terms. Return its keeper, and the accumulator of its charges.
 
     :raises LedgerError: if the budget has other terms
     """
-    keeper = OnLedger(ledger.book(terms))
+    keeper = InLedger(ledger.book(terms))
     return keeper, keeper.read()

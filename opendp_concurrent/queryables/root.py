@@ -11,14 +11,13 @@ from ..native import opendp as _native
 from ..types import Distance, Loss, Query
 from .data import check_process
 from .description import Description
-from .handle import Handle
-from .session import Launcher
+from .session import Handle, Session
 
 
 class _Handle(Handle):
     """What the three handles share: launching a query."""
 
-    def __init__(self, session: Launcher, description: str) -> None:
+    def __init__(self, session: Session, description: str) -> None:
         super().__init__(session, session.launch)
         self._description = description
 
@@ -33,11 +32,11 @@ class _Handle(Handle):
         :raises PrivacyMapError: the measurement's privacy map cannot be used
         """
         check_process(self._session.token)
-        return _native.typed(self._session.refusal, query) is None
+        return _native.call_native(self._session.refusal, query) is None
 
     def _describe(self, query: Query, d_in: Distance) -> Description:
         check_process(self._session.token)
-        found: Description = _native.typed(self._session.describe, query, d_in)
+        found: Description = _native.call_native(self._session.describe, query, d_in)
         return found
 
 
@@ -81,7 +80,7 @@ class ConcurrentOdometerQueryable(_Handle, OdometerQueryable):
 class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
     """Handle of a filter. It admits a launch if the loss stays at or below d_out."""
 
-    def __init__(self, session: Launcher, description: str, d_in: Distance, d_out: Loss) -> None:
+    def __init__(self, session: Session, description: str, d_in: Distance, d_out: Loss) -> None:
         super().__init__(session, description)
         self._d_in, self._d_out = d_in, d_out
 
@@ -143,7 +142,7 @@ class ConcurrentCompositionQueryable(_Handle, Queryable):
 
     query_type = "AnyMeasurement"
 
-    def __init__(self, session: Launcher, description: str, d_in: Distance) -> None:
+    def __init__(self, session: Session, description: str, d_in: Distance) -> None:
         super().__init__(session, description)
         self._d_in = d_in
 

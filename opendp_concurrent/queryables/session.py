@@ -1,43 +1,117 @@
-"""A session: one invocation's account and sealed data, and the steps of a launch.
+"""A session and its handle: one invocation's account and sealed data, and the steps of a launch.
 
-The steps are: check, price, decide, charge, record, run, return. They never change order.
+A handle sends a query to its session. The steps of a launch are: check, price, charge, run, return
+(:meth:`Session.launch`). They never change order. At top level a handle calls its session directly.
+A handle that is made within a native call uses a native queryable, so that the wrappers of OpenDP's
+own compositors apply to it.
+
+A native privacy map never changes, so its values are remembered. A map that calls Python may return
+another value each time. So it is read again at every launch, and the value that was read is
+charged. If the loss of a launch is read at another d_in later, the map is read there then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
 from itertools import count
 from typing import Any
 
-from opendp.mod import Domain, Metric, Odometer
+from opendp.mod import Domain, Measurement, Metric, Odometer, OpenDPException
 
 from ..accounts.account import Account
-from ..accounts.lifecycle import Lifecycle
-from ..accounts.name import as_child
-from ..accounts.price import own_distance
+from ..accounts.lifecycle import Lifecycle, as_child
+from ..accounts.price import distance_key, own_distance
 from ..arguments import checks
 from ..arguments.owned import plain
-from ..errors import InvalidTypeError, InvalidValueError, RefusalError, tell_charged, uncharged
+from ..data.kind import check_files
+from ..errors import (
+    ConcurrentError,
+    InvalidTypeError,
+    InvalidValueError,
+    PrivacyMapError,
+    RefusalError,
+    SpaceMismatchError,
+    tell_charged,
+    uncharged,
+)
 from ..errors import charged as known_charged
-from ..interrupts import let_in, whole
+from ..interrupts import Lock, let_in, whole
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
-from ..types import Answer, Distance, Loss, Query
-from .child import adopt
-from .data import Sealed, check_sources
+from ..types import Answer, Distance, Key, Loss, Query
+from .child import PLAIN, adopt
+from .data import Sealed, SealedHandle, check_process, run
+from .describe import describe
 from .description import Description
 from .limits import Limits
 from .machine import MachineQueryable
-from .mechanism import ConcurrentMeasurement, ConcurrentOdometer, interactive, run
-from .offer import MeasurementPrice, Offers
-from .opaque import hide_errors
+from .mechanism import (
+    ConcurrentMeasurement,
+    ConcurrentOdometer,
+    interactive,
+    read_map,
+    takes_stream,
+)
+from .opaque import hidden, hide_errors
 from .sequential import SequentialRunner
-from .turn import in_turn, inherited_lock, lock_for_turns
+from .stream_domain import NOT_CONTINUAL, is_stream, same_domain
+from .turn import inherited_lock, launch_in_turn, lock_for_turns
 
 
-class Launcher:
+class Handle(SealedHandle):
+    """A handle that launches queries.
+
+    :param launch: launches a query on the session
+    """
+
+    def __init__(self, session: Session, launch: Callable[[Query], Answer]) -> None:
+        self._session, self._launch = session, launch
+        self._transport = _native.python_queryable(launch) if session.native else None
+
+    def __call__(self, query: Query) -> Answer:
+        """Launch a measurement, interactive or not: charge it, then return its answer or a child.
+
+        :param query: a measurement on the same domain, metric and measure; or an odometer of this
+            package, whose launches are then charged here as well
+        :raises BudgetExceededError: a bound refused; nothing was charged. The error has the account
+            that refused, and what was spent, asked and remains
+        :raises InvalidTypeError, SpaceMismatchError: the query does not fit this handle
+        :raises PrivacyMapError: the measurement's privacy map cannot be used
+        """
+        session = self._session
+        check_process(session.token)  # before a lock, which a thread may have held at a fork
+        if session.lock is None:
+            return _native.call_native(self._launch, query)
+        # launches run in the order in which they are charged
+        launch = self._launch if self._transport is None else self._by_transport
+        return _native.call_native(launch_in_turn, session.lock, launch, query)
+
+    def _by_transport(self, query: Query) -> Answer:
+        lifecycle = self._session.account.lifecycle
+        uncharged(lifecycle.check_not_running)  # OpenDP's queryable cannot be queried in a query
+        lifecycle.check()
+        answer = _native.evaluate(self._transport, query)
+        _native.tell_launched(not isinstance(query, Odometer))
+        return answer
+
+    def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
+        self._session.account.lifecycle.adopt_by(lifecycle)
+        self._session.lock = self._session.lock or lock
+
+    def invoke(self, query: Query) -> Answer:
+        """Launch; the same as calling the handle."""
+        return self(query)
+
+    def _launches(self) -> str:
+        launches = self._session.account.launches
+        return f"{launches} launch" if launches == 1 else f"{launches} launches"
+
+
+class Session:
     """The state behind a handle of an odometer, filter or compositor.
+
+    A measurement is identified by its id. Its price is remembered from its first charge on, and
+    holds it, so that no other object can have the same id.
 
     :param account: decides on launches and records their charges
     :param space: domain and metric of the queries
@@ -46,6 +120,8 @@ class Launcher:
     :param runner: runs launches in sequence, for a measure that composes sequentially only
     :param postprocessors: functions that are applied to every answer
     :ivar limits: the limits that were opened here
+    :ivar native: whether it was made within a native call
+    :ivar lock: launches take turns on it; None if they need not
     """
 
     _asked = "the query"  # what messages call it
@@ -62,9 +138,10 @@ class Launcher:
         postprocessors: tuple[Callable[[Any], Any], ...] = (),
     ) -> None:
         self.account, self.measure = account, measure
-        self._metric, self._token, self._runner = metric, token, runner
+        self.token, self.runner = token, runner
+        self._space, self._metric = space, metric
         self._postprocessors = postprocessors
-        self._offers = Offers(space, measure)
+        self._prices: dict[int, MeasurementPrice] = {}
         self._children = count(1)
         self.limits = Limits()
         # launches take turns below a sequential measure, and inside a native call
@@ -73,79 +150,56 @@ class Launcher:
         if runner is not None or self.native:
             self.lock = runner.lock if runner is not None else lock_for_turns()
 
-    @property
-    def token(self) -> Sealed:
-        """The sealed data, for a child odometer."""
-        return self._token
+    def launch(
+        self,
+        query: Query,
+        charge: Callable[[MeasurementPrice], Lifecycle] | None = None,
+        token: Sealed | None = None,
+    ) -> Answer:
+        """Launch a measurement, or open a child odometer, which is not charged yet.
 
-    @property
-    def runner(self) -> SequentialRunner | None:
-        """The sequential runner, for a child odometer."""
-        return self._runner
-
-    def launch(self, query: Query) -> Answer:
-        """Launch a measurement, or open a child odometer, which is not charged yet."""
+        :param charge: charges the launch and returns the lifecycle of the child, if that is not
+            the account's own launch
+        :param token: a part of the data, if it is not all of them
+        """
         if isinstance(query, Odometer):
             _native.tell_launched(False)
             return uncharged(self._open, query)
-        return self._launch(query, self.account.launch, self._token)
-
-    def _launch(
-        self, query: Query, charge: Callable[[MeasurementPrice], Lifecycle], token: Sealed
-    ) -> Any:
-        """Launch a measurement on data of the session, or on a part of them.
-
-        :param charge: charges the launch, and returns the lifecycle of the child
-        """
-        charged: list[bool | None] = [False]  # None while it is being charged
+        charged: bool | None = False  # None while it is being charged
         try:
-            price = self._offers.price(query, self._asked)
-            if self.lock is None:
-                answer = self._walk(query, price, charge, token, charged)
-            else:  # launches run in the order in which they are charged
-                answer = in_turn(self.lock, self._walk, query, price, charge, token, charged)
-            return self._postprocess(answer)
+            price = self.price(query)
+            if token is None:
+                token = self.token
+            if token.files:
+                check_files(token.files)
+            charged = None
+            permit = (charge or self.account.launch)(price)
+            charged = True
+            if self._prices.get(id(query)) is not price:
+                self._prices[id(query)] = price.settled()
+            running: tuple[Any, ...] = run, query, token
+            if self.runner is not None:
+                running = self.runner.run, *running
+            if isinstance(query, ConcurrentMeasurement):
+                running = self._numbered, permit, *running
+            answer = hidden(permit.run, *running) if permit.opaque else permit.run(*running)
+            if type(answer) not in PLAIN:  # it may be a queryable, or contain one
+                answer = hide_errors(permit, adopt, answer, permit, self.lock)
+            if self._postprocessors or self._static:
+                answer = self._postprocess(answer)
+            return answer
         except BaseException as error:
-            tell_charged(error, charged[0])
+            if charged is None:  # what reads a price, or refuses, has told it
+                charged = known_charged(error)
+            tell_charged(error, charged)
             raise
         finally:
-            _native.tell_launched(charged[0])
+            _native.tell_launched(charged)
 
-    def _walk(
-        self,
-        query: Query,
-        price: MeasurementPrice,
-        charge: Callable[[MeasurementPrice], Lifecycle],
-        token: Sealed,
-        charged: list[bool | None],
-    ) -> Any:
-        check_sources(token)
-        if not self.account.tracks_any_loss:
-            price.read_at_1()
-        charged[0] = None
-        try:
-            permit = charge(price)
-        except BaseException as error:  # what reads a price, or refuses, has told it
-            charged[0] = known_charged(error)
-            raise
-        charged[0] = True
-        self._offers.remember(price)
-        return hide_errors(permit, permit.run, self._run, price.measurement, permit, token)
-
-    def _run(self, query: Query, permit: Lifecycle, token: Sealed) -> Any:
-        if isinstance(query, ConcurrentMeasurement):
-            with self._as_child(permit):
-                return self._hand_out(query, permit, token)
-        return self._hand_out(query, permit, token)
-
-    def _as_child(self, permit: Lifecycle) -> AbstractContextManager[None]:
-        """Give a number to accounts that are opened in this block. A refusal shows it."""
-        return as_child(permit.named, next(self._children))
-
-    def _hand_out(self, query: Query, permit: Lifecycle, token: Sealed) -> Any:
-        runner = self._runner
-        answer = run(query, token) if runner is None else runner.run(run, query, token)
-        return adopt(answer, permit, self.lock)
+    def _numbered(self, parent: Lifecycle, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Give a number to accounts that ``function`` opens. A refusal shows it."""
+        with as_child(parent.named, next(self._children)):
+            return function(*arguments)
 
     def _check_odometer(self, odometer: Odometer) -> None:
         if not isinstance(odometer, ConcurrentOdometer):
@@ -153,14 +207,32 @@ class Launcher:
                 f"{self._asked} is a native odometer, which has no privacy map, and cannot say "
                 "what each of its launches costs; pass one made by make_concurrent_odometer"
             )
-        self._offers.check_space(odometer)
+        check_space(self._space, self.measure, odometer)
+
+    def price(self, query: Query, name: str = "") -> MeasurementPrice:
+        """Return the price of a measurement, or raise if it does not belong here."""
+        known = self._prices.get(id(query))
+        if known is not None and known.measurement is query:
+            return known if known.fixed else known.again()
+        name = name or self._asked
+        if isinstance(query, _native.PARTIAL_CONSTRUCTOR):
+            raise InvalidTypeError(_native.unchained(name))
+        if not isinstance(query, Measurement) or not query:  # or a null pointer
+            raise InvalidTypeError(
+                f"{name} must be a measurement, found {type(query).__name__}; "
+                "pass a pipeline that ends with noise, or query.resolve() of a context's query"
+            )
+        price = MeasurementPrice(query, self.measure)
+        check_space(self._space, self.measure, query)
+        if is_stream(self._space[0]) and not takes_stream(query):
+            raise InvalidTypeError(f"{name} {NOT_CONTINUAL}")
+        return price
 
     def _open(self, odometer: Odometer) -> Any:
         self._check_odometer(odometer)
         self.account.lifecycle.check_not_running()
         self.account.lifecycle.check()
-        with self._as_child(self.account.lifecycle):
-            handle = odometer.spawn(odometer, self._token, self)
+        handle = self._numbered(self.account.lifecycle, odometer.spawn, odometer, self.token, self)
         return self._postprocess(handle)
 
     def _postprocess(self, answer: Answer) -> Any:
@@ -180,9 +252,7 @@ class Launcher:
         """Return the loss at ``d_in`` if the measurements ``queries`` were launched now."""
         planned = checks.read("measurements", queries=queries)
         self._check_d_in(d_in)
-        prices = [
-            self._offers.price(query, f"queries[{index}]") for index, query in enumerate(planned)
-        ]
+        prices = [self.price(query, f"queries[{index}]") for index, query in enumerate(planned)]
         return self.account.loss_after(d_in, prices)
 
     def describe(self, query: Query, d_in: Distance) -> Description:
@@ -192,19 +262,37 @@ class Launcher:
         if isinstance(query, Odometer):
             self._check_odometer(query)
             return Description("odometer", True, d_in, None, None)
-        price = self._offers.price(query, self._asked)
+        price = self.price(query)
         loss = self.account.price_at(d_in, price)
         refusal = self.account.refusal(price)
         return Description(price.mechanism, interactive(price.measurement), d_in, loss, refusal)
 
     def refusal(self, query: Query) -> RefusalError | None:
         """Return why a launch of ``query`` would be refused now; None if it would be admitted."""
-        return self.account.refusal(self._offers.price(query, self._asked))
+        return self.account.refusal(self.price(query))
 
     def _check_d_in(self, d_in: Distance) -> None:
         # anything but a plain number is validated first: its key may be infinite
         if type(d_in) not in (int, float) or not self.account.knows(d_in):
             validate_d_in(self._metric, d_in)
+
+
+def check_space(
+    space: tuple[Domain, Metric], measure: CompositionMeasure, query: Measurement | Odometer
+) -> None:
+    """Raise unless a query has this domain, metric and measure."""
+    if isinstance(query, Measurement):
+        input_domain, input_metric, output_measure = _native.space_of(query)
+    else:
+        input_domain, input_metric = query.input_domain, query.input_metric
+        output_measure = query.output_measure
+    domain, metric = space
+    if not same_domain(input_domain, domain):
+        raise SpaceMismatchError("input_domain", domain, input_domain)
+    if input_metric != metric:
+        raise SpaceMismatchError("input_metric", metric, input_metric)
+    if output_measure != measure.opendp():
+        raise SpaceMismatchError("output_measure", measure.name, output_measure)
 
 
 def validate_d_in(metric: Metric, d_in: Distance) -> Any:
@@ -223,3 +311,88 @@ def validate_d_in(metric: Metric, d_in: Distance) -> Any:
         raise InvalidValueError(
             f"d_in ({checks.shown(d_in)}) must be a distance that can be copied"
         ) from error
+
+
+class MeasurementPrice:
+    """Price of one launch of a measurement, from its untrusted privacy map, validated.
+
+    Each value is read once, so that the value that is compared is the value that is charged.
+
+    :ivar fixed: whether all values so far come from native maps, which do not change
+    """
+
+    __slots__ = (
+        "_before",
+        "_losses",
+        "_measure",
+        "_mechanism",
+        "fixed",
+        "measurement",
+    )
+
+    def __init__(self, measurement: Measurement, measure: CompositionMeasure) -> None:
+        self.measurement, self._measure = measurement, measure
+        self._losses: dict[Key, Loss] = {}
+        self._mechanism: str | None = None
+        self.fixed = not isinstance(measurement, ConcurrentMeasurement)
+        self._before = self
+
+    @property
+    def mechanism(self) -> str:
+        """Short description of the mechanism."""
+        if self._mechanism is None:
+            self._mechanism = describe(self.measurement)
+        return self._mechanism
+
+    def again(self) -> MeasurementPrice:
+        """Return the price of another launch of the measurement, whose map is read anew."""
+        price = MeasurementPrice(self.measurement, self._measure)
+        price._mechanism, price._before = self._mechanism, self
+        return price
+
+    def settled(self) -> MeasurementPrice:
+        """Return the previous launch's price if both are equal, so that they are one object.
+
+        Call this after the charge.
+        """
+        before = self._before
+        if before is not self and any(
+            before._losses.get(key) != loss for key, loss in self._losses.items()
+        ):
+            before = self._before = self
+        return before
+
+    def at(self, d_in: Distance, key: Key = None) -> Loss:
+        """Return the validated d_mid at ``d_in``."""
+        key = distance_key(d_in) if key is None else key
+        loss = self._losses.get(key)
+        if loss is None:
+            loss = self._read(d_in)
+            # two threads may read it: the first value that is stored counts
+            loss = self._losses.setdefault(key, loss)
+        return loss
+
+    def _read(self, d_in: Distance) -> Loss:
+        try:
+            return self._validated(d_in)
+        except PrivacyMapError as error:
+            _native.remember(error)  # from a map that this map reads: raised unchanged, once
+            raise
+
+    def _validated(self, d_in: Distance) -> Loss:
+        try:
+            # it is read before the charge
+            raw, native = uncharged(_native.call_native, self._ask, own_distance(d_in))
+        except PrivacyMapError:
+            raise
+        except (OpenDPException, ConcurrentError, TypeError, ValueError, ArithmeticError) as error:
+            raise PrivacyMapError(d_in, str(error).strip()) from error
+        if not native or callable(raw):  # a curve may ask Python later
+            self.fixed = False
+        try:
+            return self._measure.validate("d_mid", raw)
+        except (InvalidTypeError, InvalidValueError) as error:
+            raise PrivacyMapError(d_in, str(error)) from error
+
+    def _ask(self, d_in: Distance) -> tuple[Loss, bool]:
+        return _native.native_only(read_map, self.measurement, d_in)  # d_in is the map's to change

@@ -9,11 +9,10 @@ from typing import Any
 from opendp.mod import OpenDPException, Transformation
 
 from ..accounts.account import Account, Bound
-from ..accounts.charge import Ledger, Terms
-from ..accounts.limit import Limit
-from ..accounts.name import named
-from ..accounts.price import Inward
+from ..accounts.lifecycle import named
+from ..accounts.price import StabilityMap
 from ..accounts.rule import Unlimited, Within
+from ..accounts.store import Ledger, Limit, Terms, open_limit
 from ..errors import ConcurrentError, InvalidTypeError, PrivacyMapError
 from ..measures import CompositionMeasure
 from ..native import opendp as _native
@@ -29,19 +28,19 @@ from .root import (
     ConcurrentOdometerQueryable,
 )
 from .sequential import SequentialRunner
-from .session import Launcher, validate_d_in
+from .session import Session, validate_d_in
 
 
 def _runner(measure: CompositionMeasure) -> SequentialRunner | None:
     return SequentialRunner() if measure.sequential_reason else None
 
 
-def head(odometer: ConcurrentOdometer, token: Sealed) -> tuple[Sealed, Inward | None]:
+def head(odometer: ConcurrentOdometer, token: Sealed) -> tuple[Sealed, StabilityMap | None]:
     """Return the data of an odometer's queries, and the map to the d_in of these."""
     transformation = odometer.transformation
     if transformation is None:
         return token, None
-    inward = Inward(partial(_stability, transformation))
+    inward = StabilityMap(partial(_stability, transformation))
 
     return seal_transformed(token, partial(_native.transform, transformation)), inward
 
@@ -57,8 +56,8 @@ def _stability(transformation: Transformation, d_in: Distance) -> Distance:
 
 def _session(
     odometer: ConcurrentOdometer, account: Account, token: Sealed, runner: SequentialRunner | None
-) -> Launcher:
-    return Launcher(
+) -> Session:
+    return Session(
         account,
         odometer.query_space,
         odometer.input_metric,
@@ -72,14 +71,14 @@ def _session(
 def _recorded(odometer: ConcurrentOdometer, ledger: Ledger, d_in: Distance) -> Bound:
     d_in = validate_d_in(odometer.input_metric, d_in)
     metric = str(odometer.input_metric)
-    keeper, start = open_book(
+    store, start = open_book(
         ledger, Terms(odometer.measure.name, odometer.accumulator, metric, d_in, None)
     )
-    return Bound(d_in, Unlimited(), start, keeper=keeper)
+    return Bound(d_in, Unlimited(), start, store=store)
 
 
 def spawn_odometer(
-    odometer: ConcurrentOdometer, token: Sealed, parent: Launcher | None
+    odometer: ConcurrentOdometer, token: Sealed, parent: Session | None
 ) -> ConcurrentOdometerQueryable:
     """Return the handle of an odometer. Its launches are also charged to ``parent``, if given."""
     measure, bound = odometer.measure, None
@@ -119,7 +118,7 @@ def spawn_filter(
     token, inward = head(odometer, token)
     account = Account(
         bound.start
-        if bound.keeper is None
+        if bound.store is None
         else None,  # other processes charge a ledger: no history here
         bound=bound,
         inward=inward,
@@ -133,7 +132,7 @@ def spawn_filter(
 
 
 def spawn_limited(
-    odometer: ConcurrentOdometer, token: Sealed, parent: Launcher | None
+    odometer: ConcurrentOdometer, token: Sealed, parent: Session | None
 ) -> ConcurrentFilterQueryable:
     """Return the handle of a limit below ``parent``; the same one if it was opened before."""
     if parent is None or odometer.limit is None:
@@ -147,18 +146,18 @@ def spawn_limited(
 
 
 def _open_limit(
-    odometer: ConcurrentOdometer, token: Sealed, parent: Launcher, limit: Limit
+    odometer: ConcurrentOdometer, token: Sealed, parent: Session, limit: Limit
 ) -> ConcurrentFilterQueryable:
     measure, terms = odometer.measure, limit.terms
     token, inward = head(odometer, token)
     path = (*parent.limits.path, limit.label)
-    keeper = parent.account.open_limit(path, terms)
-    start = terms.accumulator.start(measure) if keeper is None else keeper.read()
+    store = open_limit(parent.account, path, terms)
+    start = terms.accumulator.start(measure) if store is None else store.read()
     rule, name = Within(terms.d_out), repr(terms.accumulator)
-    bound = Bound(terms.d_in, rule, start, False, keeper, measure.name, name)
+    bound = Bound(terms.d_in, rule, start, False, store, measure.name, name)
     with named("limit", limit.label):
         account = Account(
-            start if keeper is None else None,  # other processes charge a ledger: no history here
+            start if store is None else None,  # other processes charge a ledger: no history here
             bound=bound,
             inward=inward,
             parent=parent.account,
@@ -176,7 +175,7 @@ def spawn_composition(
 ) -> ConcurrentCompositionQueryable:
     """Return the handle of a compositor."""
     account = Account(None, bound=bound, sequential_reason=measure.sequential_reason, opaque=opaque)
-    session = Launcher(account, space, space[1], measure, token, _runner(measure))
+    session = Session(account, space, space[1], measure, token, _runner(measure))
     return ConcurrentCompositionQueryable(session, measure.name, bound.d_in)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from typing import Any
 
+from ..errors import uncharged
 from ..interrupts import Lock
 
 _HELD: ContextVar[Any] = ContextVar("_HELD", default=None)
@@ -31,6 +32,15 @@ def in_turn(lock: Lock, function: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``function(*arguments)``, called while ``lock`` is held and inherited."""
     with lock:
         return copy_context().run(_holding, lock, function, arguments)
+
+
+def launch_in_turn(lock: Lock, launch: Callable[..., Any], query: Any) -> Any:
+    """Return ``launch(query)``, in a turn. What interrupts the wait for it has charged nothing."""
+    uncharged(lock.__enter__)
+    try:
+        return copy_context().run(_holding, lock, launch, (query,))
+    finally:
+        lock.__exit__()
 
 
 def _holding(lock: Lock, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:

@@ -21,11 +21,10 @@ from ..errors import (
 from ..interrupts import Lock, let_in
 from ..queryables.accuracy import Accuracy
 from ..queryables.data import Sealed, check_process, seal, unseal
-from ..queryables.handle import Handle
 from ..queryables.machine import without_frames
 from ..queryables.mechanism import ConcurrentOdometer
 from ..queryables.opaque import hide_errors
-from ..queryables.session import Launcher
+from ..queryables.session import Handle, Session
 from ..queryables.spawn import head
 from ..sums.pair_sum import PairSum
 from ..sums.scalar_sum import ScalarSum
@@ -54,7 +53,7 @@ class SharedReleaseQueryable(Handle, Queryable):
 
     query_type = "f64"
 
-    def __init__(self, session: Launcher, levels: Levels, odometer: ConcurrentOdometer) -> None:
+    def __init__(self, session: Session, levels: Levels, odometer: ConcurrentOdometer) -> None:
         super().__init__(session, self._ask)
         self._levels, self._lock, self._odometer = seal(levels), Lock(), odometer
         self._opened: Callable[[], Opened | None] = lambda: None
@@ -75,7 +74,7 @@ class SharedReleaseQueryable(Handle, Queryable):
         :raises InvalidTypeError, InvalidValueError: naming the argument
         :raises HaltedError, ForkedError: the handle that this was opened on is closed
         """
-        return without_frames(self._send, level)
+        return without_frames(super().__call__, level)
 
     def _ask(self, level: Argument) -> Answer:
         answer = self._at(uncharged(_units, level))
@@ -147,7 +146,7 @@ def _units(level: Argument) -> int:
 
 
 def spawn_shared(
-    odometer: ConcurrentOdometer, token: Sealed, parent: Launcher | None
+    odometer: ConcurrentOdometer, token: Sealed, parent: Session | None
 ) -> SharedReleaseQueryable:
     """Return the handle of a shared release below ``parent``; the same one for an equal release."""
     known = None if parent is None else _made(odometer)
@@ -191,7 +190,7 @@ def _rebuilt(known: str, odometer: ConcurrentOdometer) -> ConcurrentOdometer | N
 
 
 def _open(
-    odometer: ConcurrentOdometer, token: Sealed, parent: Launcher | None
+    odometer: ConcurrentOdometer, token: Sealed, parent: Session | None
 ) -> SharedReleaseQueryable:
     measure, space = odometer.measure, odometer.query_space
     token, inward = head(odometer, token)
@@ -206,7 +205,7 @@ def _open(
         levels: Levels = LaplaceLevels(space, measure)
     else:
         levels = GaussianLevels(space, measure)
-    session = Launcher(
+    session = Session(
         account, space, odometer.input_metric, measure, token, parent.runner if parent else None
     )
     return SharedReleaseQueryable(session, levels, odometer)

@@ -23,8 +23,8 @@ from ..fdp.function import TradeoffFunction
 from ..measures import CompositionMeasure, composition_measure
 from ..measures.kinds import APPROXIMATE, FIXED, GAUSSIAN, PURE, RENYI, TRADEOFF, ZCDP
 from ..queryables.child import adopt
-from ..queryables.data import Sealed
-from ..queryables.mechanism import ConcurrentMeasurement, read_map, run
+from ..queryables.data import Sealed, run
+from ..queryables.mechanism import ConcurrentMeasurement, read_map
 from ..tradeoffs.tradeoff import tradeoff
 from ..types import Answer, Argument
 from .loss import SelectionCurve, fixed_selection, pure_selection

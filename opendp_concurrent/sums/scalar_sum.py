@@ -14,7 +14,6 @@ from math import inf, isinf
 from ..arguments import checks
 from ..exact.rounding import from_units_down, from_units_up, to_units
 from ..types import Loss
-from .accumulator import times
 
 _units = lru_cache(maxsize=4096)(to_units)  # of losses and bounds, few of which are distinct
 
@@ -36,7 +35,8 @@ class ScalarSum:
 
     def after(self, d_mid: Loss, count: int = 1) -> ScalarSum:
         """Add ``count`` times ``d_mid``."""
-        count = times(count)
+        if type(count) is not int or count < 1:
+            count = checks.count(count=count)  # raises: a charge is never refunded
         if type(d_mid) is not float or not 0.0 <= d_mid < inf:
             d_mid = checks.non_negative(d_mid=d_mid)
             if isinf(d_mid):

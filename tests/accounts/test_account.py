@@ -9,11 +9,10 @@ import threading
 import pytest
 
 from opendp_concurrent.accounts.account import Account, Bound
-from opendp_concurrent.accounts.charge import Charge
-from opendp_concurrent.accounts.label import labelled
-from opendp_concurrent.accounts.on_ledger import OnLedger
-from opendp_concurrent.accounts.price import Inward
+from opendp_concurrent.accounts.lifecycle import labelled
+from opendp_concurrent.accounts.price import StabilityMap
 from opendp_concurrent.accounts.rule import Shares, Within
+from opendp_concurrent.accounts.store import Charge, InLedger
 from opendp_concurrent.accumulators.basic import basic
 from opendp_concurrent.errors import (
     BudgetExceededError,
@@ -44,7 +43,7 @@ class Linear:
     def __init__(self, epsilon, largest=math.inf):
         self.epsilon, self.largest, self.read = epsilon, largest, 0
 
-    def at(self, d_in):
+    def at(self, d_in, key=None):
         self.read += 1
         if d_in > self.largest:
             raise PrivacyMapError(d_in, "too far")
@@ -63,7 +62,7 @@ def odometer(**arguments):
 
 def filter_(d_out, d_in=1, **arguments):
     book = arguments.pop("book", None)
-    keeper = None if book is None else OnLedger(book)
+    keeper = None if book is None else InLedger(book)
     bound = Bound(d_in, Within(d_out), ZERO, arguments.pop("halt", False), keeper)
     return Account(ZERO if keeper is None else None, bound=bound, **arguments)
 
@@ -85,7 +84,7 @@ def test_a_distance_once_asked_cannot_refuse_a_launch_of_a_filter():
     """Nor by a loss that turns out to be none when it is added, such as a curve that raises."""
 
     class Odd(Linear):
-        def at(self, d_in):
+        def at(self, d_in, key=None):
             return self.epsilon if d_in == 1 else "no loss"
 
     account = filter_(1.0)
@@ -134,7 +133,7 @@ def test_a_compositor_has_a_loss_at_its_own_distance_only():
 
 def test_a_launch_is_charged_at_every_ancestor_or_none():
     root = filter_(1.0, d_in=2)
-    middle = odometer(parent=root, inward=Inward(lambda d_in: 3 * d_in))
+    middle = odometer(parent=root, inward=StabilityMap(lambda d_in: 3 * d_in))
     leaf = odometer(parent=middle)
     leaf.launch(Linear(0.125))
     assert leaf.privacy_loss(1) == 0.125
@@ -175,7 +174,7 @@ def test_prices_are_read_outside_the_lock():
     account = filter_(1.0)
 
     class Curious(Linear):
-        def at(self, d_in):
+        def at(self, d_in, key=None):
             return account.privacy_loss(1) + super().at(d_in)
 
     account.launch(Curious(0.25))
@@ -186,7 +185,7 @@ def test_a_charge_by_a_price_that_launches_itself_is_decided_again():
     account = filter_(1.0)
 
     class Greedy(Linear):
-        def at(self, d_in):
+        def at(self, d_in, key=None):
             if self.read == 0:
                 self.read = 1
                 account.launch(Linear(0.75))
@@ -204,7 +203,7 @@ class Doing(Linear):
         super().__init__(epsilon)
         self.action = action
 
-    def at(self, d_in):
+    def at(self, d_in, key=None):
         if not self.read:
             self.read = 1
             self.action()
@@ -214,7 +213,7 @@ class Doing(Linear):
 def test_a_first_query_counts_what_a_price_launches_while_it_is_read():
     root = odometer()
     price = Doing(0.125, lambda: root.launch(Linear(0.25)))
-    root.keeper.prices.append(price)  # charged, and never read at any distance yet
+    root.store.prices.append(price)  # charged, and never read at any distance yet
     assert root.privacy_loss(1) == 0.375
     assert root.privacy_loss(2) == 0.75
 
@@ -251,11 +250,11 @@ def test_a_distance_that_a_price_does_not_reach_is_no_longer_kept_and_the_others
 
 def test_equal_launches_below_a_child_are_kept_once_and_others_for_themselves():
     root = filter_(10.0)
-    child = odometer(parent=root, inward=Inward(lambda d_in: d_in * 2))
+    child = odometer(parent=root, inward=StabilityMap(lambda d_in: d_in * 2))
     one, other = Linear(0.125), Linear(0.25)
     for price in (one, one, other, one):
         child.launch(price)
-    first, second, third, fourth = root.keeper.prices
+    first, second, third, fourth = root.store.prices
     assert first is second
     assert third is not first
     assert fourth is first
@@ -340,13 +339,13 @@ class Book:
     def read(self):
         return self.accumulator
 
-    def settle(self, trial, charge):
+    def settle(self, launch, charge):
         from opendp_concurrent.ledger.decide import decide
 
-        with trial.chain[0].lock, self.turn() as turn:
-            if not decide(trial, charge, turn):
+        with launch.chain[0].lock, self.turn() as turn:
+            if not decide(launch, charge, turn):
                 return None
-        return trial.bind()
+        return launch.commit()
 
     @contextlib.contextmanager
     def turn(self):
@@ -428,7 +427,7 @@ def test_a_refusal_over_the_charges_of_others_leaves_them_known():
 def test_a_charge_in_a_ledger_is_in_units_of_the_root():
     book = Book()
     root = filter_(1.0, d_in=2, book=book)
-    odometer(parent=root, inward=Inward(lambda d_in: 3 * d_in)).launch(Linear(0.125))
+    odometer(parent=root, inward=StabilityMap(lambda d_in: 3 * d_in)).launch(Linear(0.125))
     assert [charge.d_mid for charge in book.charges] == [0.75]
 
 
@@ -453,13 +452,13 @@ def test_prices_are_read_before_the_turn_is_taken():
 
     class Price(Linear):
         @functools.cache  # noqa: B019  as prices are
-        def at(self, d_in):
+        def at(self, d_in, key=None):
             assert not book.taken
             return super().at(d_in)
 
     root = filter_(1.0, book=book)
     root.launch(Price(0.25))
-    odometer(parent=root, inward=Inward(lambda d_in: 2 * d_in)).launch(Price(0.125))
+    odometer(parent=root, inward=StabilityMap(lambda d_in: 2 * d_in)).launch(Price(0.125))
     assert root.privacy_loss(1) == 0.5
 
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from opendp_concurrent.accounts.charge import Terms
-from opendp_concurrent.accounts.limit import Limit, require_same_terms
+from opendp_concurrent.accounts.store import Limit, Terms, require_same_terms
 from opendp_concurrent.accumulators.basic import Basic
 from opendp_concurrent.accumulators.zcdp import Zcdp
 from opendp_concurrent.errors import LimitMismatchError

@@ -2,9 +2,14 @@
 
 import pytest
 
-from opendp_concurrent.accounts.label import current_label, labelled
-from opendp_concurrent.accounts.lifecycle import Lifecycle
-from opendp_concurrent.accounts.name import as_child, name_of_account, named
+from opendp_concurrent.accounts.lifecycle import (
+    Lifecycle,
+    as_child,
+    current_label,
+    labelled,
+    name_of_account,
+    named,
+)
 
 
 def test_a_root_has_its_kind_for_a_name():

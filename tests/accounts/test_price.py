@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opendp.extras.polars import Bound
 
-from opendp_concurrent.accounts.price import Inward, distance_key, own_distance
+from opendp_concurrent.accounts.price import StabilityMap, distance_key, own_distance
 from opendp_concurrent.errors import InvalidTypeError
 
 numbers = st.integers() | st.floats(allow_nan=False) | st.booleans() | st.text(max_size=3)
@@ -168,14 +168,14 @@ def test_a_map_cannot_change_the_distance_that_it_is_asked_at():
         d_in[0] = 0
         return list(d_in)
 
-    inward, d_in = Inward(nosy), [3]
+    inward, d_in = StabilityMap(nosy), [3]
     assert inward(d_in) == [0]
     assert d_in == [3]
 
 
 def test_what_a_stability_map_returns_is_a_copy():
     shared = [3]
-    inward = Inward(lambda d_in: shared)
+    inward = StabilityMap(lambda d_in: shared)
     assert inward(1) == [3]
     shared[0] = 0
     assert inward(1) == [3]
@@ -192,7 +192,7 @@ def test_a_distance_of_ones_own_does_not_change():
 
 def test_a_stability_map_is_read_once_for_each_distance():
     read = []
-    inward = Inward(lambda d_in: read.append(d_in) or float(np.max(d_in)))
+    inward = StabilityMap(lambda d_in: read.append(d_in) or float(np.max(d_in)))
     one, two = np.zeros(3000), np.zeros(3000)
     two[1500] = 9.0
     assert [inward(one), inward(two), inward(one.copy())] == [0.0, 9.0, 0.0]

@@ -10,10 +10,10 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.accounts.account import Account, Bound
-from opendp_concurrent.accounts.label import labelled
-from opendp_concurrent.accounts.on_ledger import OnLedger
-from opendp_concurrent.accounts.price import Inward
+from opendp_concurrent.accounts.lifecycle import labelled
+from opendp_concurrent.accounts.price import StabilityMap
 from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.accounts.store import InLedger
 from opendp_concurrent.accumulators.basic import basic
 from opendp_concurrent.errors import BudgetExceededError, HaltedError
 
@@ -26,12 +26,12 @@ ZERO = basic().start(oc.measures.composition_measure(PURE))
 def limit(d_out, d_in=1, **arguments):
     """An account with a bound."""
     book = arguments.pop("book", None)
-    keeper = None if book is None else OnLedger(book)
+    keeper = None if book is None else InLedger(book)
     bound = Bound(
         d_in,
         Within(d_out),
         ZERO,
-        keeper=keeper,
+        store=keeper,
         measure="MaxDivergence",
         accumulator="basic()",
     )
@@ -146,7 +146,7 @@ def test_a_refusal_can_be_sent_to_another_process(again):
 def two_limits(outer, inner):
     """An odometer below a limit below a limit, each with distances of its own."""
     root = limit(outer, d_in=2)
-    middle = limit(inner, parent=root, inward=Inward(lambda d_in: 3 * d_in))
+    middle = limit(inner, parent=root, inward=StabilityMap(lambda d_in: 3 * d_in))
     return root, Account(ZERO, parent=middle)
 
 

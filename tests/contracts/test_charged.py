@@ -267,18 +267,12 @@ def test_one_exception_that_is_raised_twice_is_told_each_time():
     chained = oc.make_concurrent_filter(odometer() >> fails(error), 1, 1.0)(ROWS)
     assert charged(error) is None
     assert run(lambda: chained(count())) is True
-    original = sessions.check_sources
+    original = sessions.Session.price
     try:
-        sessions.check_sources = fails(error)
-        assert run(lambda: root(count())) is False
-    finally:
-        sessions.check_sources = original
-    original = root._session.account.__class__.check_open
-    try:
-        root._session.account.__class__.check_open = fails(error)
+        sessions.Session.price = lambda self, query: fails(error)(query)
         assert run(lambda: root(count())) is False  # before the charge
     finally:
-        root._session.account.__class__.check_open = original
+        sessions.Session.price = original
 
 
 class Sly(Exception):

@@ -42,7 +42,7 @@ ROUNDS, LONGEST = 50, 5000  # rounds on one ledger, and its charges: reading it 
 SEED = 20260101
 
 
-class Launcher(Protocol):
+class Session(Protocol):
     """What launches once, and returns when the answer is there."""
 
     def __call__(self) -> object:
@@ -64,7 +64,7 @@ class Scenario:
         :class:`.LedgerError`
     """
 
-    start: Callable[[SqlLedger], Launcher]
+    start: Callable[[SqlLedger], Session]
     charged: Callable[[SqlLedger], int]
     at_risk: int = 1
 
@@ -75,7 +75,7 @@ def filtered(ledger: SqlLedger) -> Any:
     return oc.make_concurrent_filter(odometer, 1, BUDGET, ledger=ledger)([1, 2, 3])
 
 
-def one_by_one(ledger: SqlLedger) -> Launcher:
+def one_by_one(ledger: SqlLedger) -> Session:
     """Launch one measurement after the other."""
     root = filtered(ledger)
     return lambda: root(QUERY)
@@ -84,7 +84,7 @@ def one_by_one(ledger: SqlLedger) -> Launcher:
 THREADS = 6
 
 
-def from_threads(ledger: SqlLedger) -> Launcher:
+def from_threads(ledger: SqlLedger) -> Session:
     """Launch from several threads, whose launches share commits; one answer at a time is told."""
     root, answers = filtered(ledger), queue.Queue[Any](1)
 
@@ -117,7 +117,7 @@ def charges_of_query(ledger: SqlLedger) -> int:
     return summary.launches
 
 
-def below_compositors(ledger: SqlLedger) -> Launcher:
+def below_compositors(ledger: SqlLedger) -> Session:
     """Launch compositors, each charged in one step, and ``PAID`` launches below each."""
     root = filtered(ledger)
     compositor = oc.make_concurrent_composition(
@@ -153,13 +153,13 @@ def in_blocks(ledger: SqlLedger) -> Any:
     return made([1, 2, 3])
 
 
-def on_blocks(ledger: SqlLedger) -> Launcher:
+def on_blocks(ledger: SqlLedger) -> Session:
     """Launch on some of the blocks of a block filter, on others each time."""
     root, chosen = in_blocks(ledger), random.Random(os.getpid())
     return lambda: root(chosen.sample(WEEKS, OF_BLOCKS), QUERY)
 
 
-def limits_on_blocks(ledger: SqlLedger) -> Launcher:
+def limits_on_blocks(ledger: SqlLedger) -> Session:
     """Launch on blocks, below a limit in a limit, below another one, and below none."""
     root, chosen = in_blocks(ledger), random.Random(os.getpid())
     odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
@@ -198,7 +198,7 @@ def charges_of_limits_on_blocks(ledger: SqlLedger) -> int:
     return launches
 
 
-def below_limits(ledger: SqlLedger) -> Launcher:
+def below_limits(ledger: SqlLedger) -> Session:
     """Launch below a limit in a limit, below another limit, and on the cap, in turn."""
     odometer = oc.make_concurrent_odometer(*SPACE, dp.max_divergence())
 

@@ -8,7 +8,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.accounts.charge import Terms
+from opendp_concurrent.accounts.store import Terms
 from opendp_concurrent.ledger.events import events as as_events
 from opendp_concurrent.measures import composition_measure
 

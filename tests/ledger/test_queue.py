@@ -13,7 +13,6 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.accounts.history import History
 from opendp_concurrent.errors import (
     BudgetExceededError,
     LedgerError,
@@ -22,12 +21,13 @@ from opendp_concurrent.errors import (
     charged,
 )
 from opendp_concurrent.ledger.storage.store import Store
+from opendp_concurrent.queryables.session import MeasurementPrice
 
 from .conftest import count, limit, space
 
 
 def queue_of(root):
-    return root._session.account.keeper._book._queue
+    return root._session.account.store._book._queue
 
 
 class Waiting:
@@ -387,14 +387,14 @@ def test_trees_of_one_filter_are_charged_under_one_lock(tmp_path, monkeypatch):
         odometer = oc.make_concurrent_odometer(*space(), dp.max_divergence())
         made = oc.make_concurrent_filter(odometer, 1, 10.0, ledger=ledger)
         one, child = made([1]), made([2])(odometer)
-        keep, begun = History.keep, threading.Event()
+        settled, begun = MeasurementPrice.settled, threading.Event()
 
-        def slowly(self, price):
+        def slowly(self):  # the root is charged, and the child is not yet
             begun.set()
             time.sleep(0.2)
-            keep(self, price)
+            return settled(self)
 
-        monkeypatch.setattr(History, "keep", slowly)
+        monkeypatch.setattr(MeasurementPrice, "settled", slowly)
         with Waiting(one, [lambda: one(count()), lambda: child(count())]) as waiting:
             waiting.go()
             assert begun.wait(20.0)

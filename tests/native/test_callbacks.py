@@ -11,7 +11,7 @@ from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import BudgetExceededError
-from opendp_concurrent.native.callbacks import carry, guard, inside_native_call, typed
+from opendp_concurrent.native.calls import call_native, carry, guard, inside_native_call
 
 from ..forks import run_program
 
@@ -60,7 +60,7 @@ def test_what_is_no_exception_comes_out_below_a_call_of_ours(kind, call):
         "nested": lambda: user(user(fail))([1]),
     }
     with pytest.raises(kind, match="its own words") as caught:
-        typed(calls[call])
+        call_native(calls[call])
     assert caught.value.__cause__ is None
     frames = traceback.extract_tb(caught.value.__traceback__)
     assert all(frame.name != "fail" for frame in frames)  # its frames may hold data
@@ -79,7 +79,7 @@ def test_an_interrupt_that_a_function_swallows_is_raised_all_the_same():
             return 7
 
     with pytest.raises(KeyboardInterrupt):
-        typed(user(swallow), [1])
+        call_native(user(swallow), [1])
 
 
 def test_a_function_of_ours_raises_no_other_than_exceptions_to_opendp():
@@ -90,14 +90,14 @@ def test_a_function_of_ours_raises_no_other_than_exceptions_to_opendp():
     with pytest.raises(dp.OpenDPException, match="stopped by KeyboardInterrupt"):
         queryable(1)  # OpenDP's own call, which nothing of ours surrounds
     with pytest.raises(KeyboardInterrupt):
-        typed(queryable, 1)
+        call_native(queryable, 1)
 
 
 def test_errors_of_functions_are_told_as_opendp_tells_them():
     def fail(rows):
         raise ValueError("its own words")
 
-    for call in (lambda: user(fail)([1]), lambda: typed(user(fail), [1])):
+    for call in (lambda: user(fail)([1]), lambda: call_native(user(fail), [1])):
         with pytest.raises(dp.OpenDPException, match="its own words"):
             call()
 
@@ -108,11 +108,11 @@ def test_an_error_of_ours_that_was_swallowed_is_not_raised_for_another():
 
     def swallow(rows):
         try:
-            typed(no)
+            call_native(no)
         except BudgetExceededError:
             return 7
 
-    assert typed(user(swallow), [1]) == 7
+    assert call_native(user(swallow), [1]) == 7
 
 
 def test_native_calls_are_noticed_from_within(space):
@@ -135,12 +135,12 @@ def test_our_errors_cross_native_calls_with_their_values(space):
         raise BudgetExceededError(0.5, 1.0, 0.25)
 
     def refuse(rows):
-        typed(no)
+        call_native(no)
 
     deep = dp.m.make_user_measurement(*space, dp.max_divergence(), refuse, lambda d_in: 0.0)
     deeper = dp.m.make_user_measurement(*space, dp.max_divergence(), deep, lambda d_in: 0.0)
     with pytest.raises(BudgetExceededError) as caught:
-        typed(deeper, [1])
+        call_native(deeper, [1])
     assert (caught.value.spent, caught.value.asked, caught.value.remaining) == (0.5, 1.0, 0.25)
 
 
@@ -150,13 +150,13 @@ def test_an_error_that_was_swallowed_is_not_raised_for_another(space):
 
     def swallow(rows):
         try:
-            typed(no)
+            call_native(no)
         except BudgetExceededError:
             raise KeyError("another") from None
 
     deep = dp.m.make_user_measurement(*space, dp.max_divergence(), swallow, lambda d_in: 0.0)
     with pytest.raises(Exception, match="another") as caught:
-        typed(deep, [1])
+        call_native(deep, [1])
     assert not isinstance(caught.value, BudgetExceededError)
 
 

@@ -284,7 +284,7 @@ def test_one_child_answers_from_many_threads(space):
 def test_handles_are_collected_and_take_the_data_with_them(space):
     root = filter_(space)([1] * 20)
     root(native_compositor(space))
-    dead = weakref.ref(root), weakref.ref(root._session._token)
+    dead = weakref.ref(root), weakref.ref(root._session.token)
     del root
     gc.collect()
     assert [one() for one in dead] == [None, None]

@@ -131,7 +131,7 @@ def test_an_attribute_is_not_believed(name):
 
 
 def test_maps_of_opendp_are_read_once(monkeypatch):
-    from opendp_concurrent.queryables import offer
+    from opendp_concurrent.queryables import session as offer
 
     read, real = [], offer.read_map
     monkeypatch.setattr(offer, "read_map", lambda one, d_in: (read.append(one), real(one, d_in))[1])
@@ -144,7 +144,7 @@ def test_maps_of_opendp_are_read_once(monkeypatch):
     for _ in range(5):
         root(knob.measurement)
     assert len(read) == 6
-    assert len(set(map(id, root._session.account.keeper.prices))) == 2  # equal prices are kept once
+    assert len(set(map(id, root._session.account.store.prices))) == 2  # equal prices are kept once
 
 
 @pytest.mark.parametrize("asked", [(), (3,)])

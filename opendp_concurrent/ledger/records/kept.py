@@ -11,7 +11,7 @@ import json
 from hashlib import sha256
 from typing import Any
 
-from ...accounts.charge import Terms
+from ...accounts.store import Terms
 from .encoding import canonical
 from .limits import Limits
 from .measures import read_total

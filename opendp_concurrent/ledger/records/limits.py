@@ -9,8 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ...accounts.charge import LimitCharge, Terms
-from ...accounts.limit import require_same_terms
+from ...accounts.store import LimitCharge, Terms, require_same_terms
 from ...errors import InvalidValueError
 from ...sums.accumulator import Accumulator
 from ...types import Loss

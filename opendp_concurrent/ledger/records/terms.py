@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ...accounts.charge import Terms
-from ...accounts.limit import same_term
+from ...accounts.store import Terms, same_term
 from ...arguments import checks
 from ...errors import InvalidTypeError
 from ...errors.ledger import LedgerDamagedError, LedgerError, LedgerMismatchError, UnregisteredError

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ...accounts.charge import Terms
+from ...accounts.store import Terms
 from ...errors.ledger import LedgerDamagedError
 from ...sums.accumulator import Accumulator
 from .encoding import canonical

@@ -44,7 +44,8 @@ from ...measures import composition_measure
 from ...measures.kinds import GAUSSIAN
 from ...native import opendp as _native
 from ...queryables.accuracy import Accuracy
-from ...queryables.mechanism import ConcurrentMeasurement, known_accuracy, read_map, run
+from ...queryables.data import run
+from ...queryables.mechanism import ConcurrentMeasurement, known_accuracy, read_map
 from ...queryables.session import validate_d_in
 from ...types import Data, Distance, Loss
 from .noise_of import has_laplace, noisy_vector

@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("sqlalchemy")
 
-from opendp_concurrent.accounts.charge import LimitCharge, Terms
+from opendp_concurrent.accounts.store import LimitCharge, Terms
 from opendp_concurrent.accumulators.basic import basic
 from opendp_concurrent.errors import InvalidTypeError, LedgerDamagedError, LimitMismatchError
 from opendp_concurrent.ledger.records.encoding import decode, encode

@@ -13,8 +13,8 @@ import pytest
 
 pytest.importorskip("sqlalchemy")
 
-from opendp_concurrent.accounts.charge import Charge, Terms
 from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.accounts.store import Charge, Terms
 from opendp_concurrent.accumulators.advanced import Advanced
 from opendp_concurrent.accumulators.basic import basic
 from opendp_concurrent.arguments.written import BY_CLASS, KINDS

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("sqlalchemy")
 
-from opendp_concurrent.accounts.charge import LimitCharge, Terms
+from opendp_concurrent.accounts.store import LimitCharge, Terms
 from opendp_concurrent.accumulators.basic import basic
 from opendp_concurrent.errors import InvalidValueError, LedgerDamagedError
 from opendp_concurrent.ledger.records.chain import first_hash, next_hash

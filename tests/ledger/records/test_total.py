@@ -7,7 +7,7 @@ import math
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.accounts.charge import Terms
+from opendp_concurrent.accounts.store import Terms
 from opendp_concurrent.errors import LedgerDamagedError
 from opendp_concurrent.ledger.records.encoding import canonical
 from opendp_concurrent.ledger.records.measures import empty_total

@@ -15,7 +15,7 @@ pytest.importorskip("sqlalchemy")
 import opendp_concurrent
 from opendp_concurrent import TradeoffFunction as F
 from opendp_concurrent import TruncatedConcentrated
-from opendp_concurrent.accounts.charge import Terms
+from opendp_concurrent.accounts.store import Terms
 from opendp_concurrent.accumulators.advanced import Advanced, advanced
 from opendp_concurrent.accumulators.basic import basic
 from opendp_concurrent.accumulators.either import either

@@ -704,6 +704,6 @@ def test_a_forked_process_hears_so_while_a_thread_of_its_parent_launches(store, 
         return asked
 
     root(tools.count())
-    with account.lock, account.keeper._book._lock:
+    with account.lock, account.store._book._lock:
         child = tools.Child(ask)
         assert child.result() == ["ForkedError"] * 3

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("sqlalchemy")
 
-from opendp_concurrent.accounts.charge import Charge
+from opendp_concurrent.accounts.store import Charge
 from opendp_concurrent.errors import LedgerError
 from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.ledger.storage import backends
@@ -184,7 +184,7 @@ def test_a_client_that_stops_with_the_lock_loses_it(postgresql, tools):
     found = []
 
     def hold():
-        with account.keeper._book.turn() as turn:  # and goes on when others have launched
+        with account.store._book.turn() as turn:  # and goes on when others have launched
             found.append(outcome(lambda: other(query)))
             turn.write(Charge(0.25, "", ""), turn.accumulator.after(0.25))
 

@@ -1,16 +1,16 @@
-"""Python functions that native code calls, and what they raise.
+"""Calls of native code: data that are converted already, and Python functions that it calls.
 
 A native call turns a Python exception that is raised inside it into a bare ``OpenDPException``.
-This package's exceptions are remembered where they leave its code. :func:`typed`, which makes the
-native call, raises them again from the native exception.
+This package's exceptions are remembered where they leave its code. :func:`call_native`, which makes
+the native call, raises them again from the native exception.
 
 OpenDP's callbacks catch ``Exception`` only. If anything else leaves one, such as a
 ``KeyboardInterrupt``, the process crashes. So each native call that may call Python is a critical
 section, in which no interrupt arrives (:mod:`..interrupts`). A function that is given to OpenDP
-after this package was imported is wrapped. If it is called below ``typed``, whatever it raises is
-remembered, while OpenDP gets an ``Exception``; and while a user's function runs, interrupts are let
-in. Called in any other way, it is called as OpenDP calls it. The two functions of OpenDP that this
-replaces prepare a callback. The callbacks themselves are OpenDP's.
+after this package was imported is wrapped. If it is called below ``call_native``, whatever it
+raises is remembered, while OpenDP gets an ``Exception``; and while a user's function runs,
+interrupts are let in. Called in any other way, it is called as OpenDP calls it. The two functions
+of OpenDP that this replaces prepare a callback. The callbacks themselves are OpenDP's.
 
 Interrupts are not let in while a function of OpenDP or of this package runs, since it may be in the
 middle of another native call. A user's function that calls OpenDP is as safe there as anywhere.
@@ -18,9 +18,10 @@ middle of another native call. A user's function that calls OpenDP is as safe th
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections.abc import Callable
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from functools import wraps
 from inspect import currentframe
 from traceback import format_exception
@@ -28,7 +29,9 @@ from types import FrameType
 from typing import Any
 
 from opendp import _convert
-from opendp.mod import OpenDPException
+from opendp._convert import ATOM_MAP, c_to_py
+from opendp._lib import AnyObjectPtr, FfiResult, FfiSlice, lib, unwrap
+from opendp.mod import Measurement, OpenDPException, Transformation
 
 from ..errors import ConcurrentError, charged, tell_charged
 from ..errors.mechanisms import MechanismError
@@ -42,8 +45,7 @@ class _Carried(list[BaseException]):
     :ivar charged: whether the launch that the call was is charged, once that is known
     """
 
-    __slots__ = ("charged",)
-    charged: bool | None
+    charged: bool | None = None
 
 
 _ROOM = 300  # frames, some of which C code needs, too
@@ -79,20 +81,27 @@ def check_stack() -> None:
     raise RecursionError("too few frames are left on the stack to call OpenDP")
 
 
-def typed(function: Callable[..., Any], *arguments: Any) -> Any:
+def call_native(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``function(*arguments)``. This package's exceptions keep their type and values.
 
-    Such an exception is remembered by the enclosing call of ``typed``, if there is one. A native
-    exception is replaced by the exception of this package that caused it. An interrupt that native
-    code has passed on as an error is raised here, whatever became of the error.
+    Such an exception is remembered by the enclosing call of ``call_native``, if there is one. A
+    native exception is replaced by the exception of this package that caused it. An interrupt that
+    native code has passed on as an error is raised here, whatever became of the error.
     """
     check_stack()
     carried = _Carried()
-    carried.charged = None
     cause: BaseException | None = None
     try:
         with WHOLE:
-            answer = copy_context().run(_carrying, carried, function, arguments)
+            before = _CARRIED.set(carried)
+            try:
+                answer = function(*arguments)
+            except Exception as error:
+                if carried.charged is None:
+                    carried.charged = charged(_behind(error, carried))
+                raise
+            finally:
+                _CARRIED.reset(before)
     except Exception as error:
         instead = _stopped(carried)
         if instead is not None:
@@ -140,16 +149,6 @@ def _behind(error: Exception, carried: list[BaseException]) -> BaseException:
     return ours[-1] if ours else error
 
 
-def _carrying(carried: _Carried, function: Any, arguments: tuple[Any, ...]) -> Any:
-    _CARRIED.set(carried)
-    try:
-        return function(*arguments)
-    except Exception as error:
-        if carried.charged is None:
-            carried.charged = charged(_behind(error, carried))
-        raise
-
-
 def remember(error: BaseException) -> None:
     """Make the enclosing native call, if there is one, raise this error instead of its own."""
     outer = _CARRIED.get()
@@ -166,7 +165,7 @@ class _Ours:
         self._function = function
 
     def __call__(self, argument: Any) -> Any:
-        return _kept(typed, self._function, argument)
+        return _kept(call_native, self._function, argument)
 
 
 def carry(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -239,3 +238,76 @@ def _preparing(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
         return original(_guarded(function), kind)
 
     return prepare
+
+
+# --- measurements and transformations on converted data -------------------------------------------
+
+
+def _function(name: str, *argument_types: Any) -> Any:
+    """Return a function of the native library, apart from the one that OpenDP configures."""
+    function = lib[name]
+    function.argtypes, function.restype = argument_types, FfiResult
+    return function
+
+
+_measurement_invoke = _function("opendp_core__measurement_invoke", Measurement, AnyObjectPtr)
+_transform = _function("opendp_core__transformation_invoke", Transformation, AnyObjectPtr)
+_object_type = _function("opendp_data__object_type", ctypes.c_void_p)
+_object_as_slice = _function("opendp_data__object_as_slice", ctypes.c_void_p)
+_free = {
+    kind: _function(f"opendp_data__{kind}_free", ctypes.c_void_p)
+    for kind in ("object", "slice", "str")
+}
+_ATOMS = {name: ATOM_MAP[name] for name in ("bool", "f32", "f64", "i32", "i64", "u32", "u64")}
+_PLAIN = {
+    **{name.encode(): (atom, False) for name, atom in _ATOMS.items()},
+    **{f"Vec<{name}>".encode(): (atom, True) for name, atom in _ATOMS.items()},
+}
+
+
+def invoke(measurement: Measurement, pointer: Any) -> Any:
+    """Run a measurement on data that are converted already."""
+    try:
+        result = _measurement_invoke(measurement, pointer)
+    finally:
+        del pointer  # the traceback of an exception keeps this frame
+    return unwrap(result, AnyObjectPtr) if result.tag else _answer(result)
+
+
+def _answer(result: Any) -> Any:
+    """Convert an answer as OpenDP does, with a short way for numbers and vectors of numbers."""
+    address = result.payload.Ok
+    kind = _object_type(address)
+    name = kind.payload.Ok if kind.tag == 0 else unwrap(kind, ctypes.c_void_p)
+    plain = _PLAIN.get(ctypes.string_at(name))
+    _free["str"](name)
+    if plain is None:
+        return c_to_py(unwrap(result, AnyObjectPtr))
+    found = _object_as_slice(address)
+    part = found.payload.Ok if found.tag == 0 else unwrap(found, ctypes.c_void_p)
+    numbers = FfiSlice.from_address(part)
+    atom, is_vector = plain
+    if is_vector:
+        answer = (atom * numbers.len).from_address(numbers.ptr)[:] if numbers.len else []
+    else:
+        answer = atom.from_address(numbers.ptr).value
+    _free["slice"](part)
+    _free["object"](address)
+    return answer
+
+
+def transform(transformation: Transformation, pointer: Any) -> Any:
+    """Run a transformation on converted data; the result stays converted."""
+    try:
+        return unwrap(_transform(transformation, pointer), AnyObjectPtr)
+    finally:
+        del pointer
+
+
+def apply(transformation: Transformation, pointer: Any) -> Any:
+    """Apply a transformation to converted data, and convert the result."""
+    try:
+        result = _transform(transformation, pointer)
+    finally:
+        del pointer
+    return unwrap(result, AnyObjectPtr) if result.tag else _answer(result)
