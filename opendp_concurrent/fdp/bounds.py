@@ -68,7 +68,7 @@ class Lasting:
 class TwoSided(Lasting):
     """What factors share that are known from both sides."""
 
-    slack = mass_at_largest = 0.0
+    slack = 0.0
     stands_for = unit = ""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..arguments import checks
-from ..errors.events import UnsupportedEventError
+from ..errors import UnsupportedEventError
 from ..types import DpEvent
 from .function import TradeoffFunction
 from .session import Session, check_session
@@ -26,7 +26,7 @@ def from_dp_event(event: DpEvent, neighboring_relation: Any = "ADD_OR_REMOVE_ONE
       dp-accounting has them, ``DiscreteGaussianDpEvent`` in one dimension, ``EpsilonDeltaDpEvent``,
       ``ExponentialMechanismDpEvent`` and ``PermuteAndFlipDpEvent`` as ε-DP;
     * ``PoissonSampledDpEvent`` of Gaussian events on one sample, of one Laplace or (ε, δ) event, or
-      of another sampled event; for REPLACE_ONE of Gaussian events or one Laplace event;
+      of another sampled event; not for REPLACE_ONE;
     * ``RepeatAndSelectDpEvent`` of any events, with a finite shape;
     * ``RandomizedResponseDpEvent``, not for ADD_OR_REMOVE_ONE;
       ``SingleEpochTreeAggregationDpEvent`` for REPLACE_SPECIAL;

@@ -7,7 +7,6 @@ and has
   the relative ``mass_error`` of the masses that it is a sum of;
 * ``largest_loss``: largest finite loss, rounded up; infinite if the finite losses have no bound;
 * ``largest_loss_lower``: the same, rounded down; a finite pair has its losses instead;
-* ``mass_at_largest``: P-probability of the largest loss, rounded down; 0 if it is not known;
 * ``variance`` of the loss, approximately: a scale, not a bound;
 * ``symmetric``: whether the pair is known to equal ``swapped()``, which is the pair (Q, P);
 * ``gaussian``: μ of a Gaussian pair that is known to lose at least as much; infinite if none is;

@@ -133,13 +133,6 @@ class Finite(Lasting):
         last = float(self.losses[-1])
         return min(self.limit, nextafter(last + self.loss_error, inf) if self.loss_error else last)
 
-    @property
-    def mass_at_largest(self) -> float:
-        """P-probability of the last loss, rounded down; 0 if only an upper bound is known."""
-        if self.stands_for or not self.losses.size or self.mass_error >= 1.0:
-            return 0.0
-        return max(0.0, float(self.masses[-1]) * (1 - self.mass_error) * (1 - 2 * UNIT))
-
     @cached_property
     def variance(self) -> float:
         """Variance of the finite losses."""

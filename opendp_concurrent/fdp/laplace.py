@@ -53,15 +53,7 @@ class Laplace(Lasting):
         """ε."""
         return self.epsilon
 
-    @property
-    def mass_at_largest(self) -> float:
-        """P(X <= 0), rounded down."""
-        return 1 / (1 + exp(-self._cell)) * (1 - 2 * ELEMENTARY)
-
-    @property
-    def largest_loss_lower(self) -> float:
-        """ε."""
-        return self.epsilon
+    largest_loss_lower = largest_loss
 
     @property
     def variance(self) -> float:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from math import exp, expm1, fsum, inf, ldexp, log, log1p, log10
+from math import expm1, fsum, inf, ldexp, log1p, log10
 from typing import Any
 
 import numpy as np
@@ -384,11 +384,10 @@ class Product:
         most = (self.infinite.upper + found.upper) * (1 + 2 * UNIT)
         return probabilities(max(self._least(epsilon), least), most)
 
-    def _least(self, epsilon: float) -> float:
-        """Two bounds that δ is never below, rounded down: 1 - e^ε, and that of the largest loss."""
-        loss, mass = self._largest
-        top = mass * -expm1(min(epsilon - loss, 0.0)) * (1 - 2 * ELEMENTARY)
-        return max(0.0, -expm1(min(epsilon, 0.0)) * (1 - ELEMENTARY), top)
+    @staticmethod
+    def _least(epsilon: float) -> float:
+        """What δ is never below: 1 - e^ε, rounded down."""
+        return max(0.0, -expm1(min(epsilon, 0.0)) * (1 - ELEMENTARY))
 
     def _most(self, epsilon: float) -> float:
         """What δ is never above, rounded up.
@@ -403,23 +402,6 @@ class Product:
     def _distance(self) -> float:
         """The sum of the factors' δ(0), rounded up: it bounds δ(0), a distance of laws."""
         return fsum(n * self._memo.distance(one) for one, n in self.counted) * (1 + 4 * UNIT)
-
-    @cached_property
-    def _largest(self) -> tuple[float, float]:
-        """The largest loss and its probability, both rounded down; the latter may be 0.
-
-        δ(ε) is at least the probability times 1 - e^(ε - loss).
-        """
-        loss, logarithm, error = self.largest_loss_lower, 0.0, 0.0
-        if not 0.0 < loss < _LARGEST:
-            return 0.0, 0.0
-        for factor, n in self.counted:
-            mass = factor.mass_at_largest
-            if not mass > 0.0:
-                return 0.0, 0.0
-            logarithm += n * log(mass)
-            error += n * (ELEMENTARY * (1 - log(mass)) + UNIT * len(self.factors))
-        return loss, exp(logarithm - 2 * error) * (1 - ELEMENTARY)
 
     @cached_property
     def _is_invertible(self) -> bool:
@@ -461,7 +443,7 @@ class Product:
         finite = delta - float(self.infinite.upper)
         if not self.is_exact:
             found = self._narrowed(
-                Bounds(self._epsilon_at_least(delta), top),
+                Bounds(0.0, top),
                 tolerance,
                 partial(self._epsilon_inverted, delta, tolerance),
                 partial(self._epsilon_between, delta),
@@ -499,14 +481,6 @@ class Product:
         if top - best.lower <= tolerance * top:
             return best
         return _common(best, self._invert_for(delta, top, tolerance))
-
-    def _epsilon_at_least(self, delta: float) -> float:
-        """An ε with δ(ε) > ``delta``, or 0, from the probability of the largest loss."""
-        loss, mass = self._largest
-        if not delta < mass:
-            return 0.0
-        less = log1p(-min(delta / mass * (1 + 2 * UNIT), 1 - UNIT)) * (1 + ELEMENTARY)
-        return max(0.0, (loss + less) * (1 - 4 * UNIT) - TINY)
 
     def _epsilon_below(self, delta: float) -> float:
         """An ε with δ(ε) > ``delta``, or 0: the largest that some doublings reach."""

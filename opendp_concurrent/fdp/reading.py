@@ -22,7 +22,7 @@ from typing import Any
 from ..arguments import checks
 from ..arguments.owned import own_number
 from ..errors import InvalidTypeError, InvalidValueError
-from ..errors.events import UnsupportedEventError as OurUnsupportedEventError
+from ..errors import UnsupportedEventError as OurUnsupportedEventError
 from ..exact.bracket import Bracket, Digits, upper
 from ..types import DpEvent
 from .bounds import rounded_up
@@ -31,7 +31,6 @@ from .function import TradeoffFunction, of_factor
 from .laplace import Laplace
 from .product import Product
 from .registered import SELECTIONS
-from .replaced import replaced
 from .session import Session
 from .subsampled import Subsampled
 from .writing import as_approximate
@@ -62,10 +61,9 @@ _GRID = 2**53  # probabilities of randomized response are multiples of 1/_GRID
 _MOST_BUCKETS = checks.at_most(2**50, "probabilities are exact in doubles")
 
 _MOST_RUNS = checks.at_most(10**6, "more have no use", checks.positive)
-_NOISE = {"NoOpDpEvent", "NonPrivateDpEvent", "GaussianDpEvent", "LaplaceDpEvent"}
-_NOISE |= {"ComposedDpEvent", "SelfComposedDpEvent"}
 
 _ACCOUNTANTS = "compute its loss with an accountant of dp_accounting"
+_SAMPLES = "pass neighboring_relation ADD_OR_REMOVE_ONE or REPLACE_SPECIAL"
 _FIXED = f"draw Poisson samples, and pass PoissonSampledDpEvent(rate, event), or {_ACCOUNTANTS}"
 _REFUSED = {  # what to do instead
     "UnsupportedDpEvent": "pass an event that says what was run",
@@ -177,9 +175,8 @@ def _both(function: TradeoffFunction) -> Losses:
 class _Reader:
     """Reads one tree."""
 
-    def __init__(self, neighbours: Any, *, only_noise: bool = False) -> None:
+    def __init__(self, neighbours: Any) -> None:
         self.neighbours = neighbours
-        self.only_noise = only_noise
         self.moved = 2 if neighbours is REPLACE_ONE else 1  # norms that a sum moves by
         self.left = MOST_EVENTS
 
@@ -191,12 +188,6 @@ class _Reader:
                 "other; pass SelfComposedDpEvent(event, count) for equal ones"
             )
         name = type(event).__name__
-        if self.only_noise and name not in _NOISE:
-            raise refused(
-                event,
-                "inside such a sample only Gaussian and Laplace events have a known loss, since "
-                "the samples of neighbours are neighbours in another relation",
-            )
         if type(event) is getattr(dp_event, name, None):
             if name in _TREES:
                 return _TREES[name](self, event, depth - 1)
@@ -227,10 +218,8 @@ class _Reader:
             inner = self.read(event.event, depth)
             return inner if rate else Losses()
         if self.neighbours is REPLACE_ONE:  # the samples may differ by one record more
-            inner = self._noise(event, ADD_OR_REMOVE_ONE, depth)
-            found = _of_noise(inner, rate, lambda kind, far: _both(replaced(kind, far, rate)))
-        else:
-            found = _sampled(self.read(event.event, depth), rate)
+            raise refused(event, f"{_SAMPLES}, or {_ACCOUNTANTS}")
+        found = _sampled(self.read(event.event, depth), rate)
         if found is None:
             raise refused(
                 event,
@@ -238,14 +227,6 @@ class _Reader:
                 "(ε, δ) event, or one such event that is sampled itself; if each mechanism has a "
                 "sample of its own, pass one PoissonSampledDpEvent for each",
             )
-        return found
-
-    def _noise(self, event: DpEvent, neighbours: Any, depth: int) -> Losses:
-        """The losses of the noise inside an event, in another relation."""
-        inside = _Reader(neighbours, only_noise=True)
-        inside.left = self.left
-        found = inside.read(event.event, depth)
-        self.left = inside.left
         return found
 
     def selected(self, event: DpEvent, depth: int) -> Losses:
@@ -388,7 +369,7 @@ def _sampled(inner: Losses, rate: float) -> Losses | None:
     if isinstance(single, Subsampled):  # the samples of a sample
         both = rounded_up(Fraction(rate) * Fraction(single.rate))
         return _subsampled(single.noise, single.size, both)
-    found = _of_noise(inner, rate, lambda kind, far: _subsampled(kind, far, rate))
+    found = _of_noise(inner, rate)
     known = None if single is None or found else as_approximate(single)
     if known is None:
         return found
@@ -405,7 +386,7 @@ def _noise_of(product: Product) -> tuple[str, float] | None:
     return None
 
 
-def _of_noise(inner: Losses, rate: float, how: Callable[[str, float], Losses]) -> Losses | None:
+def _of_noise(inner: Losses, rate: float) -> Losses | None:
     """The losses of sampled noise; with hardly any noise, a sampled record is revealed."""
     whole = inner.session().removed
     if whole.product.is_identity:
@@ -418,7 +399,7 @@ def _of_noise(inner: Losses, rate: float, how: Callable[[str, float], Losses]) -
     kind, size = noise
     if size > _MOST_SIZE[kind]:
         return _both(TradeoffFunction.approximate(0.0, rate))
-    return how(kind, max(size, _LEAST_SIZE))
+    return _subsampled(kind, max(size, _LEAST_SIZE), rate)
 
 
 def _subsampled(noise: str, size: float, rate: float) -> Losses:
