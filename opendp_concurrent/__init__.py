@@ -35,7 +35,6 @@ from .continual.stream import (
 )
 from .data import known as _kinds  # noqa: F401 - each kind is registered
 from .data.scanned import uncollected
-from .errors import every as _every  # noqa: F401
 from .fdp.function import TradeoffFunction
 from .hooks import install, put_hooks, uninstall
 from .messages.serialization import deserialize, serialize

@@ -15,22 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from opendp.mod import OpenDPException
 
-from ..shown import rounded, shown
-from ..types import Distance, Loss
+from .shown import rounded, shown
+from .types import Distance, DpEvent, Key, Loss
 
 T = TypeVar("T")
-E = TypeVar("E", bound=type[Exception])
-
-
-def public(error: E) -> E:
-    """Give an exception that only some rooms raise a name in this module, which users know."""
-    error.__module__ = __name__
-    globals()[error.__name__] = error
-    return error
 
 
 class ConcurrentError(Exception):
@@ -384,20 +376,229 @@ class InterruptedHandleError(RefusalError):
         )
 
 
-if TYPE_CHECKING:  # what rooms add, see `public`
-    from .blocks import BlockExceededError as BlockExceededError
-    from .data import CollectedError as CollectedError
-    from .data import DataSourceError as DataSourceError
-    from .data import ForkedError as ForkedError
-    from .data import TableError as TableError
-    from .data import TooFewRowsError as TooFewRowsError
-    from .ledger import LedgerDamagedError as LedgerDamagedError
-    from .ledger import LedgerError as LedgerError
-    from .ledger import LedgerMismatchError as LedgerMismatchError
-    from .ledger import UnregisteredError as UnregisteredError
-    from .mechanisms import MechanismError as MechanismError
-    from .mechanisms import NativeConstructorError as NativeConstructorError
-    from .streams import MessageLimitError as MessageLimitError
-    from .streams import PostprocessorError as PostprocessorError
-    from .streams import StreamError as StreamError
-    from .streams import StreamHaltedError as StreamHaltedError
+class NativeConstructorError(InvalidValueError, OpenDPException):
+    """A constructor of OpenDP refused its arguments.
+
+    :ivar constructor: its name
+    """
+
+    def __init__(self, constructor: str, given: str, reason: str) -> None:
+        super().__init__(f"{constructor} of OpenDP refuses {given}: {reason}")
+        self.constructor = constructor
+
+
+class MechanismError(ConcurrentError, OpenDPException):
+    """A mechanism has failed, and the owner of the data hides errors from analysts.
+
+    The exception is always the same. It has no cause, context or frames of the mechanism.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the mechanism has failed; the reason is hidden from analysts, because it may "
+            "depend on the data, and is in the owner's log; the cost of the mechanism "
+            "stays charged"
+        )
+
+
+class ForkedError(RefusalError):
+    """The process was forked; its queryables can be used in the parent process only."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this process was forked from the process that holds the data; a copied "
+            "queryable would repeat its noise and keep an account of its own; query it in "
+            "the original process, or launch a mechanism in this one"
+        )
+
+
+class DataSourceError(RefusalError):
+    """A file that the data are scanned from is missing. This is seen before the charge."""
+
+    charged = False
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a file that the LazyFrame is scanned from was not found; nothing was charged; put the "
+            "file back, or open the data where the files are"
+        )
+
+
+class CollectedError(RefusalError):
+    """A released frame was collected before. Its plan would draw fresh noise without a charge."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the released frame is exhausted, because it was collected before; keep the DataFrame "
+            "that collect() returned, or release the query again, which is charged again"
+        )
+
+
+class TooFewRowsError(ConcurrentError, ValueError):
+    """Noisy counts are too small to find bounds of a column. This is an answer, and is charged."""
+
+    charged = True
+
+    def __init__(self, threshold: float, alpha: float) -> None:
+        super().__init__(
+            f"too few rows to tell bounds: no noisy count is above {threshold}, which a count "
+            f"of no rows is with probability at most {alpha}; what it cost stays charged; pass "
+            "bounds that are public, or query with a larger privacy loss or alpha"
+        )
+        self.threshold, self.alpha = threshold, alpha
+
+
+class TableError(ConcurrentError, OpenDPException):
+    """An engine could not run a statement on a table. Always the same, whatever the data are."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the engine could not answer the statement; why is kept from analysts, as it may tell "
+            "of the data, and is in the log of the owner (opendp_concurrent.tables); what it cost "
+            "stays charged"
+        )
+
+
+class MessageLimitError(RefusalError):
+    """The mechanism was built for a limited number of messages, and has answered them."""
+
+    def __init__(
+        self, limit: int, what: str = "messages", more: str = "a larger max_messages"
+    ) -> None:
+        super().__init__(
+            f"the mechanism has answered {limit} of {limit} {what}; "
+            f"build it with {more}, or launch another"
+        )
+        self.limit = limit
+
+
+class StreamError(RefusalError):
+    """An update has the wrong step, or is beyond the horizon; nothing changed."""
+
+
+class StreamHaltedError(RefusalError):
+    """The continual mechanism has halted: an update was invalid or failed, or it was saved."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the continual mechanism has halted: an update was not an item of its stream "
+            "(several items go to update_all), or failed, or its state was saved to "
+            "continue elsewhere; chain the mechanism with a clamp or a filter of the "
+            "stream, and launch it again"
+        )
+
+
+class PostprocessorError(ConcurrentError, OpenDPException):
+    """A postprocessor (person in the middle) broke the protocol. Its state did not change."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the postprocessor failed: {reason}")
+        self.reason = reason
+
+
+class BlockExceededError(BudgetExceededError):
+    """The launch would take the privacy loss of a block of the data above its budget.
+
+    No block was charged. ``spent`` and ``remaining`` are those of ``block``.
+
+    :ivar block: key of the block; of several that refuse, the one that was added first
+    """
+
+    block: Key = None
+
+    @classmethod
+    def of(cls, refusal: BudgetExceededError, block: Key) -> BlockExceededError:
+        """Return the refusal of one block."""
+        found = cls(
+            refusal.spent,
+            refusal.asked,
+            refusal.remaining,
+            d_out=refusal.d_out,
+        )
+        found.block = block
+        return found
+
+    def with_account(
+        self, account: tuple[str, ...], d_in: Distance, measure: str, accumulator: str
+    ) -> BudgetExceededError:
+        """Return this refusal with the account and the block that refused."""
+        path = (*account, f"block {shown(self.block)}")
+        return super().with_account(path, d_in, measure, accumulator)
+
+
+class SharesUsedError(RefusalError, ValueError):
+    """A context was split into shares, and all of them are used."""
+
+    charged = False
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the privacy loss of the context is exhausted: all shares of it are used; split it "
+            "over more queries, or leave the split out"
+        )
+
+
+class LedgerError(ConcurrentError):
+    """A ledger could not be read, or a charge could not be written. The mechanism did not run."""
+
+
+class LedgerMismatchError(LedgerError):
+    """A ledger was opened with terms that differ from its own; nothing was charged.
+
+    :ivar name: the argument that differs
+    :ivar recorded: its value in the ledger
+    :ivar given: its value in this call
+    """
+
+    charged = False
+
+    def __init__(self, name: str, recorded: object, given: object) -> None:
+        super().__init__(
+            f"{name} does not match: the ledger has {recorded}, given was {given}; "
+            + (
+                "check the spelling; opendp_concurrent.ledger.datasets returns all names"
+                if name == "dataset"
+                else "use the recorded terms, or create another ledger"
+            )
+        )
+        self.name, self.recorded, self.given = name, recorded, given
+
+
+class UnregisteredError(LedgerError):
+    """A ledger has a value of another package whose class is not registered in this process.
+
+    :ivar tag: tag of the value
+    """
+
+    charged = False
+
+    def __init__(self, tag: str, register: str = "opendp_concurrent.ledger.register") -> None:
+        super().__init__(
+            f"the ledger has a value with the tag {tag!r}, and no class is registered for this tag "
+            f"in this process: import the package that defines it, or call {register}, before you "
+            "open the ledger"
+        )
+        self.tag = tag
+
+
+class LedgerDamagedError(LedgerError):
+    """A ledger is inconsistent: it was edited or cut, or it is an older copy."""
+
+    def __init__(
+        self,
+        what: str,
+        advice: str = "the ledger was edited, damaged, or replaced by another copy: it accepts no "
+        "charge; restore the newest copy",
+    ) -> None:
+        super().__init__(f"{what}; {advice}")
+
+
+class UnsupportedEventError(InvalidValueError):
+    """The privacy loss of an event of dp-accounting is not known here.
+
+    :ivar event: the event, or the one inside it, that is not supported
+    """
+
+    def __init__(self, message: str, event: DpEvent) -> None:
+        super().__init__(message)
+        self.event = event

@@ -4,8 +4,6 @@ import copy
 import inspect
 import math
 import pickle
-import subprocess
-import sys
 
 import pytest
 
@@ -19,11 +17,7 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("module", ["opendp_concurrent", "opendp_concurrent.errors.every"])
-def test_users_find_every_error_in_one_module(module):
-    code = f"import {module}; print(*[one for one in vars(opendp_concurrent.errors)])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert {one.__name__ for one in KINDS} <= {*found.stdout.split()}
+def test_users_find_every_error_in_one_module():
     assert {one.__name__ for one in KINDS} >= {
         *("BlockExceededError", "ForkedError", "LedgerError", "MechanismError", "StreamError"),
         "TableError",

@@ -17,8 +17,7 @@ from typing import Any
 
 from ..arguments.checks import shown
 from ..arguments.written import written
-from ..errors import BudgetExceededError, InvalidTypeError, InvalidValueError
-from ..errors.blocks import BlockExceededError
+from ..errors import BlockExceededError, BudgetExceededError, InvalidTypeError, InvalidValueError
 from ..interrupts import Lock
 from ..sums.accumulator import Accumulator, times
 from ..types import Key, Loss

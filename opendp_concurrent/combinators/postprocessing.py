@@ -9,8 +9,7 @@ from typing import Any
 from opendp.mod import Measurement
 
 from ..arguments import checks
-from ..errors import InvalidTypeError
-from ..errors.streams import PostprocessorError
+from ..errors import InvalidTypeError, PostprocessorError
 from ..interrupts import let_in
 from ..queryables.accuracy import Accuracy
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, postprocess

@@ -30,8 +30,13 @@ from ..combinators.concurrent_odometer import make_concurrent_odometer
 from ..combinators.limited import make_limited
 from ..combinators.loss_of import guarded, loss_of
 from ..data.kind import kind_of_data
-from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, SpaceMismatchError
-from ..errors.contexts import SharesUsedError
+from ..errors import (
+    ConcurrentError,
+    InvalidTypeError,
+    InvalidValueError,
+    SharesUsedError,
+    SpaceMismatchError,
+)
 from ..exact.decimals import down
 from ..exact.shortest import to_enforce
 from ..interrupts import whole

@@ -16,8 +16,7 @@ from opendp.mod import Measure, Transformation
 
 from ..arguments import checks
 from ..combinators.cast import cast
-from ..errors import InvalidTypeError, InvalidValueError
-from ..errors.data import TooFewRowsError
+from ..errors import InvalidTypeError, InvalidValueError, TooFewRowsError
 from ..native.attributes import query_parts
 from ..tables import aggregates, steps
 from ..tables.domain import tables_of

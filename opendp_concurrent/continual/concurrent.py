@@ -17,8 +17,7 @@ from opendp.mod import Domain, Measurement, Odometer, OdometerQueryable, Queryab
 from ..arguments.checked import Count
 from ..combinators.constructor import constructor
 from ..combinators.interactive_measurement import make_measurement
-from ..errors import InvalidTypeError, UnsupportedMeasureError
-from ..errors.streams import StreamError, StreamHaltedError
+from ..errors import InvalidTypeError, StreamError, StreamHaltedError, UnsupportedMeasureError
 from ..failures import pass_interrupt
 from ..measures import composition_measure
 from ..native import opendp as _native

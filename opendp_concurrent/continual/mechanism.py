@@ -17,8 +17,14 @@ from ..arguments.checked import Count, Text, checked
 from ..arguments.checks import function, shown
 from ..arguments.provenance import recorded
 from ..combinators.interactive_measurement import make_measurement
-from ..errors import InvalidTypeError, InvalidValueError, RefusalError, UnsupportedMeasureError
-from ..errors.streams import StreamError, StreamHaltedError
+from ..errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    RefusalError,
+    StreamError,
+    StreamHaltedError,
+    UnsupportedMeasureError,
+)
 from ..interrupts import let_in
 from ..measures import composition_measure
 from ..native import opendp as _native

@@ -22,8 +22,7 @@ from opendp.metrics import (
 )
 from opendp.mod import Domain, Metric
 
-from ..errors import InvalidTypeError, InvalidValueError
-from ..errors.data import DataSourceError
+from ..errors import DataSourceError, InvalidTypeError, InvalidValueError
 from ..types import Data, Distance
 
 Cut = Callable[[Any], Mapping[Any, Any]]

@@ -16,8 +16,7 @@ from typing import Any
 
 from opendp.extras.polars import pl
 
-from ..errors import InvalidTypeError, InvalidValueError
-from ..errors.data import DataSourceError
+from ..errors import DataSourceError, InvalidTypeError, InvalidValueError
 from ..failures import log, pass_interrupt
 from ..interrupts import let_in
 from ..native.attributes import native_frame

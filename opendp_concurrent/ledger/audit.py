@@ -17,8 +17,7 @@ from sqlalchemy import Connection
 from ..accounts.rule import Within
 from ..accounts.store import Terms
 from ..arguments.checks import shown
-from ..errors import InvalidValueError
-from ..errors.ledger import LedgerDamagedError
+from ..errors import InvalidValueError, LedgerDamagedError
 from ..interrupts import let_in
 from ..progress import counted
 from .kept import find_kept

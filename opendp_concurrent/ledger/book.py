@@ -16,9 +16,7 @@ from sqlalchemy import Executable
 from ..accounts.account import Account, Launch, Verdict
 from ..accounts.lifecycle import Lifecycle
 from ..accounts.store import Charge, LimitCharge, Terms
-from ..errors import tell_charged
-from ..errors.data import ForkedError
-from ..errors.ledger import LedgerDamagedError
+from ..errors import ForkedError, LedgerDamagedError, tell_charged
 from ..interrupts import Lock
 from ..sums.accumulator import Accumulator
 from ..types import Loss

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, inspect
 
 from ..accounts.store import Terms
-from ..errors.ledger import LedgerError
+from ..errors import LedgerError
 from .records.chain import first_hash
 from .records.kept import can_keep, digest, read_state, write_state
 from .records.readable import UNREADABLE

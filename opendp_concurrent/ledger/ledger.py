@@ -15,7 +15,7 @@ from ..arguments import checks
 from ..arguments.abilities import instance
 from ..arguments.checked import Text, checked
 from ..arguments.checks import optional, text
-from ..errors.ledger import LedgerDamagedError, LedgerError
+from ..errors import LedgerDamagedError, LedgerError
 from ..interrupts import whole
 from .audit import Audited, Summary, audit, milestone
 from .book import SqlBook

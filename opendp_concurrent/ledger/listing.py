@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from ..errors.ledger import LedgerDamagedError
+from ..errors import LedgerDamagedError
 from ..interrupts import whole
 from .records.entries import Entry
 from .records.replay import Known, replay

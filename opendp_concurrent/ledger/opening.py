@@ -8,8 +8,7 @@ from datetime import datetime, timezone
 
 from ..arguments import checks
 from ..arguments.checked import Finite, Text, checked
-from ..errors import InvalidTypeError, InvalidValueError
-from ..errors.ledger import LedgerError
+from ..errors import InvalidTypeError, InvalidValueError, LedgerError
 from ..interrupts import whole
 from ..types import Argument
 from .audit import audit, audit_later, milestone

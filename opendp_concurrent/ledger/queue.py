@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING
 from ..accounts.account import Launch
 from ..accounts.lifecycle import Lifecycle
 from ..accounts.store import Charge
-from ..errors import ReentrantLaunchError, charged, tell_charged
-from ..errors.ledger import LedgerError
+from ..errors import LedgerError, ReentrantLaunchError, charged, tell_charged
 from ..interrupts import WHOLE, Lock, let_in
 from .decide import decide
 

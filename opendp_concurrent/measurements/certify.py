@@ -10,7 +10,7 @@ from opendp.mod import Measure, Measurement
 from ..arguments.checks import shown
 from ..combinators.cast import conversion
 from ..combinators.recertify import recertify
-from ..errors.mechanisms import NativeConstructorError
+from ..errors import NativeConstructorError
 from ..measures import composition_measure
 from ..measures.measure import CompositionMeasure
 from ..queryables.accuracy import Accuracy

@@ -33,8 +33,7 @@ from opendp._convert import ATOM_MAP, c_to_py
 from opendp._lib import AnyObjectPtr, FfiResult, FfiSlice, lib, unwrap
 from opendp.mod import Measurement, OpenDPException, Transformation
 
-from ..errors import ConcurrentError, charged, tell_charged
-from ..errors.mechanisms import MechanismError
+from ..errors import ConcurrentError, MechanismError, charged, tell_charged
 from ..interrupts import WHOLE, let_in
 from .versions import callback_codes
 

@@ -17,8 +17,7 @@ from opendp.mod import Domain, Measurement
 from ..accounts.lifecycle import Lifecycle
 from ..arguments.provenance import Unrecorded
 from ..data.kind import kind_of
-from ..errors import InvalidValueError
-from ..errors.data import ForkedError, TableError
+from ..errors import ForkedError, InvalidValueError, TableError
 from ..failures import pass_interrupt
 from ..interrupts import Lock
 from ..native import opendp as _native

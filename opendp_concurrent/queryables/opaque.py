@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..accounts.lifecycle import Lifecycle
-from ..errors.mechanisms import MechanismError
+from ..errors import MechanismError
 from ..failures import log
 from ..native import opendp as _native
 from .turn import attempt

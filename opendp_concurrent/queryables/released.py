@@ -11,8 +11,7 @@ from __future__ import annotations
 from opendp.extras.polars import OnceFrame
 
 from ..accounts.lifecycle import Lifecycle
-from ..errors.data import CollectedError
-from ..errors.mechanisms import MechanismError
+from ..errors import CollectedError, MechanismError
 from ..interrupts import Lock
 from ..types import Answer
 from .data import SealedHandle, check_process, seal, unseal

@@ -18,8 +18,7 @@ from typing import Any, Protocol
 from weakref import ref
 
 from ..accounts.lifecycle import innermost_running
-from ..errors import InvalidTypeError, InvalidValueError
-from ..errors.streams import MessageLimitError, StreamError
+from ..errors import InvalidTypeError, InvalidValueError, MessageLimitError, StreamError
 from ..failures import pass_interrupt
 from ..interrupts import Lock
 from ..native import opendp as _native

@@ -13,8 +13,7 @@ import numpy as np
 
 from ..arguments import owned
 from ..arguments.checks import integer, shown
-from ..errors import InvalidTypeError, InvalidValueError
-from ..errors.streams import StreamError
+from ..errors import InvalidTypeError, InvalidValueError, StreamError
 from ..types import Argument, Item
 
 MOST_ITEMS = 10**8  # at once

@@ -18,9 +18,8 @@ from weakref import WeakSet, WeakValueDictionary
 
 from ..arguments import checks
 from ..arguments.owned import plain
-from ..errors import InvalidTypeError, InvalidValueError, KeyReusedError, uncharged
+from ..errors import InvalidTypeError, InvalidValueError, KeyReusedError, LedgerError, uncharged
 from ..errors import charged as charged_by
-from ..errors.ledger import LedgerError
 from ..files import make_private, warn_if_open
 from ..interrupts import Lock, let_in, whole
 

@@ -10,8 +10,7 @@ from weakref import finalize
 
 from opendp.mod import Domain, Metric
 
-from ..errors import InvalidTypeError, InvalidValueError
-from ..errors.data import ForkedError
+from ..errors import ForkedError, InvalidTypeError, InvalidValueError
 from .domain import Tables, table_domain, units
 from .engines.engine import Engine, KeyRows, Rows, Stored
 from .plan import Aggregate, FoundKeys, Relation, Scan, moving

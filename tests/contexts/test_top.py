@@ -11,8 +11,7 @@ from opendp import measurements
 import opendp_concurrent as oc
 from opendp_concurrent.contexts.answers import ACCURACIES
 from opendp_concurrent.contexts.top import Top, best_top
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.errors.data import TooFewRowsError
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, TooFewRowsError
 from opendp_concurrent.tables.aggregates import then_table_counts
 from opendp_concurrent.tables.prefixes import bounds_of
 

@@ -14,7 +14,6 @@ import pytest
 from mpmath import mpf
 
 import opendp_concurrent as oc
-from opendp_concurrent.fdp.replaced import replaced
 from opendp_concurrent.selection.profile import function_selection
 from opendp_concurrent.selection.runs import RandomRuns
 
@@ -143,13 +142,6 @@ def of_laws(first, second):
     return noise
 
 
-def replaced_in_poisson(draw):
-    size, rate = float(np.exp(draw.uniform(-2, 0.7))), float(10 ** draw.uniform(-4, -0.1))
-    q, c = mpf(rate), mpf(size)
-    law = [(mpf(0), 1 - q), (c, q)], [(mpf(0), 1 - q), (-c, q)]
-    return Part(replaced("gaussian", size, rate), noise=of_laws(*law))
-
-
 def selected(draw):
     """The best of a few runs: outcomes are ordered by their score."""
     size, most = int(draw.integers(2, 5)), int(draw.integers(1, 9))
@@ -176,8 +168,8 @@ def selected(draw):
 
 LISTED = (finite, approximate, response, discrete_laplace)
 LONG = (discrete_gaussian, transferred)  # of many outcomes
-NOISES = (sampled, replaced_in_poisson)
-EVERY = (*LISTED, selected, *LONG, *NOISES)
+
+EVERY = (*LISTED, selected, *LONG, sampled)
 
 
 def parts_of(seed):
@@ -188,7 +180,7 @@ def parts_of(seed):
     if made in LISTED:
         few = draw.choice([1, 2, 3, 40 if len(parts[0][0].pairs) == 2 else 5])
         parts = [(parts[0][0], int(few))]
-        parts.append((NOISES[int(draw.integers(len(NOISES)))](draw), 1))
+        parts.append((sampled(draw), 1))
     elif made is selected:
         parts = [(parts[0][0], int(draw.integers(1, 5)))]
     for _ in range(0 if made in LONG else int(draw.integers(0, 2))):

@@ -3,7 +3,7 @@
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors.events import UnsupportedEventError
+from opendp_concurrent.errors import UnsupportedEventError
 
 pytest.importorskip("jax_privacy", reason="run by hand, in an environment with jax-privacy")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]

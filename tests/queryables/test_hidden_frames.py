@@ -6,7 +6,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors.mechanisms import MechanismError
+from opendp_concurrent.errors import MechanismError
 
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 ROW = 918273645

@@ -9,9 +9,9 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import (
     InvalidTypeError,
     InvalidValueError,
+    NativeConstructorError,
     UnsupportedMeasureError,
 )
-from opendp_concurrent.errors.mechanisms import NativeConstructorError
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 WHOLE = dp.atom_domain(T=int), dp.absolute_distance(T=int)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.errors.ledger import LedgerMismatchError
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, LedgerMismatchError
 from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.stopping.any_time import _reading, _scale
 

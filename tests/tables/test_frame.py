@@ -7,8 +7,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.errors.data import DataSourceError
+from opendp_concurrent.errors import DataSourceError, InvalidTypeError, InvalidValueError
 
 pl = pytest.importorskip("polars")
 col = oc.tables.col

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...accounts.store import Terms
-from ...errors.ledger import UnregisteredError
+from ...errors import UnregisteredError
 from ...measures import by_tag, registered
 from ...sums.accumulator import Accumulator
 from ...types import Json

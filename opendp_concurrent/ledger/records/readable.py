@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ...errors.ledger import LedgerDamagedError
+from ...errors import LedgerDamagedError
 from ...types import Json
 
 UNREADABLE = (  # what reading a hostile value can raise

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
-from ...errors import InvalidValueError
-from ...errors.ledger import LedgerDamagedError
+from ...errors import InvalidValueError, LedgerDamagedError
 from ...sums.accumulator import Accumulator
 from ...types import Loss
 from .chain import hasher, next_hash

@@ -10,8 +10,13 @@ from typing import Any
 
 from ...accounts.store import Terms, same_term
 from ...arguments import checks
-from ...errors import InvalidTypeError
-from ...errors.ledger import LedgerDamagedError, LedgerError, LedgerMismatchError, UnregisteredError
+from ...errors import (
+    InvalidTypeError,
+    LedgerDamagedError,
+    LedgerError,
+    LedgerMismatchError,
+    UnregisteredError,
+)
 from ...measures import by_tag
 from ...types import Json
 from . import measures

@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from ...accounts.store import Terms
-from ...errors.ledger import LedgerDamagedError
+from ...errors import LedgerDamagedError
 from ...sums.accumulator import Accumulator
 from .encoding import canonical
 from .measures import read_total

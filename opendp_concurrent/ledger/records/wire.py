@@ -7,8 +7,7 @@ itself.
 from __future__ import annotations
 
 from ...arguments.written import BY_CLASS, KINDS, Kind
-from ...errors import InvalidTypeError
-from ...errors.ledger import UnregisteredError
+from ...errors import InvalidTypeError, UnregisteredError
 from ...types import Json
 
 FORM = 2  # of what is written; terms say it, so that a later version can have another one

@@ -13,8 +13,7 @@ from sqlalchemy import Engine, create_engine, event, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
-from ...errors import InvalidValueError
-from ...errors.ledger import LedgerDamagedError, LedgerError
+from ...errors import InvalidValueError, LedgerDamagedError, LedgerError
 from ...files import make_private, warn_if_open
 from .timeouts import connect_within
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from sqlalchemy import Connection, inspect, select
 
 from ...arguments.checks import shown
-from ...errors.ledger import LedgerError, LedgerMismatchError
+from ...errors import LedgerError, LedgerMismatchError
 from ..records.chain import SCHEMA_VERSION
 from ..records.readable import require_text
 from . import tables

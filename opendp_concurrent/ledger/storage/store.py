@@ -24,8 +24,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Executable
 from sqlalchemy.exc import SQLAlchemyError
 
-from ...errors import InvalidTypeError, tell_charged, uncharged
-from ...errors.ledger import LedgerError
+from ...errors import InvalidTypeError, LedgerError, tell_charged, uncharged
 from ...interrupts import WHOLE, let_in
 from ...types import Json
 from .backends import OPEN_IN_PARENT, File, longest, server

@@ -15,8 +15,7 @@ from ...arguments.checks import each, positive
 from ...combinators.concurrent_composition import make_concurrent_composition
 from ...combinators.constructor import constructor
 from ...combinators.wrap import Ask, wrap
-from ...errors import UnsupportedMeasureError
-from ...errors.streams import MessageLimitError
+from ...errors import MessageLimitError, UnsupportedMeasureError
 from ...measures import composition_measure
 from ...native import opendp as _native
 from ...queryables.accuracy import Accuracy

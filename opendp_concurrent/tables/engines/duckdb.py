@@ -16,8 +16,7 @@ from uuid import uuid4
 from warnings import warn
 from weakref import WeakSet
 
-from ...errors import InvalidTypeError, InvalidValueError, ScanWarning
-from ...errors.data import TableError
+from ...errors import InvalidTypeError, InvalidValueError, ScanWarning, TableError
 from ...failures import log, pass_interrupt
 from ...interrupts import let_in, whole
 from ..csv_file import Csv, is_code, is_csv, names_in, odd_line, open_line, reader_of, value_of

@@ -11,8 +11,7 @@ from decimal import Decimal
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
-from ...errors import InvalidTypeError, InvalidValueError
-from ...errors.data import TableError
+from ...errors import InvalidTypeError, InvalidValueError, TableError
 from ...failures import log, pass_interrupt
 from ...interrupts import whole
 from ...shown import SHOWN

@@ -13,8 +13,7 @@ from urllib.parse import unquote
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from ...errors import InvalidTypeError, InvalidValueError
-from ...errors.data import TableError
+from ...errors import InvalidTypeError, InvalidValueError, TableError
 from ...interrupts import let_in
 from ..schema import Scales, Schema
 from .engine import Engine, Run, Scans, Stored, check_folders, listed, opaque

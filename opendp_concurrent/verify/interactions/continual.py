@@ -23,8 +23,7 @@ from ...arguments.abilities import hashable, with_method
 from ...arguments.checked import Count, checked
 from ...arguments.checks import at_most as limited
 from ...arguments.checks import each, function, shown, whole
-from ...errors import InvalidTypeError, InvalidValueError
-from ...errors.streams import StreamHaltedError
+from ...errors import InvalidTypeError, InvalidValueError, StreamHaltedError
 from ...types import Answer, Item, Query
 from ..mechanism import Leaf, excesses
 from .continual_law import ContinualLaw
