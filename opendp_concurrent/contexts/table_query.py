@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, wraps
+from inspect import Parameter, Signature, signature
 from itertools import pairwise
 from math import inf
 from typing import Any
@@ -23,8 +24,7 @@ from ..tables.domain import tables_of
 from ..tables.expression import Expression
 from ..tables.joint import Answer, Joint, then_table_answers, then_table_prefixes
 from ..tables.kind import TABLES
-from ..tables.moments import Estimate, Statistic
-from ..tables.plan import KEY
+from ..tables.moments import Estimate
 from ..tables.prefixes import bounds_of, powers_of_two, spaced, strategy_for
 from ..tables.schema import (
     KEYS,
@@ -52,6 +52,84 @@ _NORMS = {
 }
 
 
+def _step(then: Callable[..., Any]) -> Callable[..., ConcurrentQuery]:
+    """Return the method that applies a transformation of tables."""
+
+    @wraps(then)
+    def step(self: TableQuery, *args: Any, **kwargs: Any) -> ConcurrentQuery:
+        return self.new_with(chain=self._chain >> then(*args, **kwargs))
+
+    own = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+    vars(step)["__signature__"] = Signature([own, *signature(then).parameters.values()])
+    return step
+
+
+def _statistic(statistic: Any) -> Callable[..., TableAnswerQuery]:
+    """Return the method of a statistic."""
+    order = 1 if statistic == "mean" else 2
+
+    def ask(
+        self: TableQuery,
+        column: str,
+        bounds: tuple[float, float],
+        quantum: float | None = None,
+        by: str | Sequence[str] | None = None,
+        keys: Sequence[Any] | None = None,
+        *,
+        norm: str | None = None,
+    ) -> TableAnswerQuery:
+        """Return the mean, the variance or the standard deviation of a column.
+
+        It is that of the values clamped to bounds, over the rows that have a value. The variance is
+        the mean square of the distance from the mean, and the standard deviation its root. All
+        sums come from one launch (:func:`.make_table_moments`). After ``.laplace()`` or
+        ``.gaussian()`` the answer is an :class:`.Estimate` with an interval; for groups, a list of
+        them in the order of the keys.
+
+        :param norm: if left out, that of the noise that follows
+        """
+        schema, of = self._schema(), (column, bounds, quantum)
+        names, public, labels = self._keyed_or_one(by, keys)
+
+        def read(chosen: str) -> Labels:
+            moments = aggregates.moments_of(schema, *of, order, chosen)[1]
+
+            def estimates(values: Any, noise: Noise) -> dict[str, list[Estimate]]:
+                accuracy = noise.accuracy(moments.parts)
+                return {"": moments.estimates(values, accuracy, statistic)}
+
+            return replace(labels, read=estimates, shares=moments.shares)
+
+        return self._answer(
+            lambda chosen: aggregates.then_table_moments(*of, order, names, public, norm=chosen),
+            read,
+            norm,
+            Answer(statistic, *of),
+        )
+
+    return ask
+
+
+def _quantile_at(alpha: float) -> Callable[..., Any]:
+    """Return the method of one quantile."""
+
+    def ask(
+        self: TableQuery,
+        column: str,
+        candidates: Sequence[float],
+        by: str | Sequence[str] | None = None,
+        keys: Sequence[Any] | None = None,
+    ) -> Any:
+        """Return the median of a column, or a number beyond which few values are.
+
+        This is :meth:`quantile` at 0.5 (``median``), 0.01 (``min``) or 0.99 (``max``). The smallest
+        value itself depends on one unit, so no private answer is near it.
+        """
+        return self.quantile(column, candidates, alpha, by, keys)
+
+    return ask
+
+
 class TableQuery(ConcurrentQuery):
     """A query on a table. Each method has the arguments of its transformation in ``oc.t``."""
 
@@ -61,13 +139,11 @@ class TableQuery(ConcurrentQuery):
 
     # --- steps -----------------------------------------------------------------------------------
 
-    def where(self, predicate: Expression) -> ConcurrentQuery:
-        """Keep the rows for which a predicate holds; see :func:`.make_where`."""
-        return self._step(steps.then_where(predicate))
+    where = _step(steps.then_where)
 
     def with_columns(self, **columns: Expression) -> ConcurrentQuery:
         """Add columns, whose values are expressions on the row; see :func:`.make_with_columns`."""
-        return self._step(steps.then_with_columns(columns))
+        return self.new_with(chain=self._chain >> steps.then_with_columns(columns))
 
     def select(self, columns: Sequence[str] | None = None, **answers: TableAnswerQuery) -> Any:
         """Keep some columns (:func:`.make_table_select`), or release several answers in one launch.
@@ -86,7 +162,7 @@ class TableQuery(ConcurrentQuery):
                 "select(n=query.count(), age=query.mean('age', (0, 120)))"
             )
         if columns is not None:
-            return self._step(steps.then_table_select(columns))
+            return self.new_with(chain=self._chain >> steps.then_table_select(columns))
         labels, specs = self._together(answers)
         by = [name for name, _ in labels.columns] or None
         keys = [key[0] if len(key) == 1 else key for key in labels.keys] if by else None
@@ -125,54 +201,10 @@ class TableQuery(ConcurrentQuery):
         labels.check(list(answers))
         return labels, specs
 
-    def truncate(
-        self,
-        per_unit: int,
-        order_by: Sequence[str] = (),
-        *,
-        descending: bool = False,
-        key: str = KEY,
-        materialize: bool = False,
-    ) -> ConcurrentQuery:
-        """Keep at most so many rows of each unit; see :func:`.make_truncate`."""
-        return self._step(
-            steps.then_truncate(
-                per_unit, order_by, descending=descending, key=key, materialize=materialize
-            )
-        )
-
-    def group_truncate(
-        self,
-        by: str | Sequence[str],
-        groups: int,
-        rows: int = 1,
-        *,
-        key: str = KEY,
-        materialize: bool = False,
-    ) -> ConcurrentQuery:
-        """Keep at most so many groups of each unit; see :func:`.make_group_truncate`."""
-        return self._step(
-            steps.then_group_truncate(by, groups, rows, key=key, materialize=materialize)
-        )
-
-    def join(
-        self,
-        on: str | Sequence[str],
-        schema: Mapping[str, type],
-        rows: Mapping[Any, Sequence[Any]],
-    ) -> ConcurrentQuery:
-        """Join with public rows; see :func:`.make_public_join`."""
-        return self._step(steps.then_public_join(on, schema, rows))
-
-    def join_private(
-        self,
-        table: str,
-        columns: Sequence[str] | Mapping[str, str] | None = None,
-        on: str | Sequence[str] = (),
-        how: str = "inner",
-    ) -> ConcurrentQuery:
-        """Join with another table of the same units; see :func:`.make_private_join`."""
-        return self._step(steps.then_private_join(table, columns, on, how))
+    truncate = _step(steps.then_truncate)
+    group_truncate = _step(steps.then_group_truncate)
+    join = _step(steps.then_public_join)
+    join_private = _step(steps.then_private_join)
 
     # --- aggregates ------------------------------------------------------------------------------
 
@@ -255,54 +287,7 @@ class TableQuery(ConcurrentQuery):
             Answer("sum", column, bounds, quantum),
         )
 
-    def mean(
-        self,
-        column: str,
-        bounds: tuple[float, float],
-        quantum: float | None = None,
-        by: str | Sequence[str] | None = None,
-        keys: Sequence[Any] | None = None,
-        *,
-        norm: str | None = None,
-    ) -> TableAnswerQuery:
-        """Return the mean of a column, clamped to bounds, over the rows that have a value.
-
-        The sum and the number of values come from one launch (:func:`.make_table_moments`). After
-        ``.laplace()`` or ``.gaussian()`` the answer is an :class:`.Estimate` with an interval; for
-        groups, a list of them in the order of the keys.
-
-        :param norm: if left out, that of the noise that follows
-        """
-        return self._statistic("mean", (column, bounds, quantum), by, keys, norm)
-
-    def variance(
-        self,
-        column: str,
-        bounds: tuple[float, float],
-        quantum: float | None = None,
-        by: str | Sequence[str] | None = None,
-        keys: Sequence[Any] | None = None,
-        *,
-        norm: str | None = None,
-    ) -> TableAnswerQuery:
-        """Return the variance of a column: the mean square of the distance from the mean.
-
-        The arguments and the answer are those of :meth:`mean`.
-        """
-        return self._statistic("variance", (column, bounds, quantum), by, keys, norm)
-
-    def stdev(
-        self,
-        column: str,
-        bounds: tuple[float, float],
-        quantum: float | None = None,
-        by: str | Sequence[str] | None = None,
-        keys: Sequence[Any] | None = None,
-        *,
-        norm: str | None = None,
-    ) -> TableAnswerQuery:
-        """Return the standard deviation of a column: the root of :meth:`variance`."""
-        return self._statistic("stdev", (column, bounds, quantum), by, keys, norm)
+    mean, variance, stdev = map(_statistic, ("mean", "variance", "stdev"))
 
     def histogram(
         self,
@@ -388,42 +373,7 @@ class TableQuery(ConcurrentQuery):
             self.new_with(chain=chain, wrap_release=lambda place: public[place]), prefixes
         )
 
-    def median(
-        self,
-        column: str,
-        candidates: Sequence[float],
-        by: str | Sequence[str] | None = None,
-        keys: Sequence[Any] | None = None,
-    ) -> Any:
-        """Return the median of a column: :meth:`quantile` at 0.5."""
-        return self.quantile(column, candidates, 0.5, by, keys)
-
-    def min(
-        self,
-        column: str,
-        candidates: Sequence[float],
-        by: str | Sequence[str] | None = None,
-        keys: Sequence[Any] | None = None,
-        *,
-        share: float = 0.01,
-    ) -> Any:
-        """Return a number below which few values are: :meth:`quantile` at ``share``.
-
-        The smallest value itself depends on one unit, so no private answer is near it.
-        """
-        return self.quantile(column, candidates, share, by, keys)
-
-    def max(
-        self,
-        column: str,
-        candidates: Sequence[float],
-        by: str | Sequence[str] | None = None,
-        keys: Sequence[Any] | None = None,
-        *,
-        share: float = 0.01,
-    ) -> Any:
-        """Return a number above which few values are: :meth:`quantile` at ``1 - share``."""
-        return self.quantile(column, candidates, 1.0 - share, by, keys)
+    median, min, max = map(_quantile_at, (0.5, 0.01, 0.99))
 
     def bounds(
         self,
@@ -566,9 +516,6 @@ class TableQuery(ConcurrentQuery):
         domain, metric, _ = self._unit()
         return tables_of(domain, metric).schema
 
-    def _step(self, then: Any) -> ConcurrentQuery:
-        return self.new_with(chain=self._chain >> then)
-
     def _columns(self, by: Any) -> tuple[tuple[str, Type], ...]:
         schema = self._schema()
         return tuple((name, schema.type_of(name)) for name in names_of("by", schema, by, KEYS))
@@ -606,33 +553,6 @@ class TableQuery(ConcurrentQuery):
         if (by is None) != (keys is None):
             raise InvalidTypeError("by and keys must be given together, or left out")
         return (None, None, Labels()) if by is None else self._keyed(by, keys)
-
-    def _statistic(
-        self,
-        statistic: Statistic,
-        of: tuple[str, tuple[float, float], float | None],
-        by: Any,
-        keys: Any,
-        norm: str | None,
-    ) -> TableAnswerQuery:
-        order, schema = 1 if statistic == "mean" else 2, self._schema()
-        names, public, labels = self._keyed_or_one(by, keys)
-
-        def read(chosen: str) -> Labels:
-            moments = aggregates.moments_of(schema, *of, order, chosen)[1]
-
-            def estimates(values: Any, noise: Noise) -> dict[str, list[Estimate]]:
-                accuracy = noise.accuracy(moments.parts)
-                return {"": moments.estimates(values, accuracy, statistic)}
-
-            return replace(labels, read=estimates, shares=moments.shares)
-
-        return self._answer(
-            lambda chosen: aggregates.then_table_moments(*of, order, names, public, norm=chosen),
-            read,
-            norm,
-            Answer(statistic, *of),
-        )
 
     def _answer(
         self,
