@@ -9,6 +9,7 @@ runs as there were additions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sized
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -24,25 +25,25 @@ from ..types import Argument, Key
 
 Places = NDArray[np.int64]
 _MOST = 10**8  # blocks, for which the totals need gigabytes
-_SHORT = 1000  # a shorter range that is added later is listed, or there would be many runs
 _AT_ONCE = 1000  # keys that are copied before anything is asked about them
 _PLAIN = frozenset({str, int, bytes})  # classes whose keys are hashable, and equal themselves
 _LARGEST = 2**60  # integer of a range: it is its own hash, and sums of two fit in 64 bits
 
 
 class Keys:
-    """Places of keys. Keys are only ever added, by one thread at a time."""
+    """Places of keys. Keys are only ever added, by one thread at a time.
 
-    __slots__ = ("_lock", "_runs", "_single")
+    The integers of one range come first, and then the keys that are listed.
+    """
 
     def __init__(self) -> None:
-        self._single: dict[Any, int] = {}
-        # where each run of keys starts and where the last one ends, and the runs: ranges or lists
-        self._runs: tuple[tuple[int, ...], tuple[Any, ...]] = (0,), ()
+        self._range = range(0)
+        self._listed: list[Any] = []
+        self._places: dict[Any, int] = {}  # of listed keys
         self._lock = Lock()
 
     def __len__(self) -> int:
-        return self._runs[0][-1]
+        return len(self._range) + len(self._places)
 
     def __contains__(self, key: Key) -> bool:
         return self._place(key) is not None
@@ -51,56 +52,34 @@ class Keys:
         """Add keys that are not known yet, and return their places; or raise and add nothing."""
         if type(keys) is range:
             keys = _bounded("keys", keys)
-            if not self._runs[1] or len(keys) >= _SHORT:
-                return self._add_range(keys)
-        own = [_plain(key) for key in keys_of(keys)]
+        with self._lock:
+            start = len(self)
+            if type(keys) is range and self._continues(keys):
+                self._check_many(len(keys))
+                if keys:
+                    self._range = range((self._range or keys).start, keys.stop)
+            else:
+                self._list([_plain(key) for key in keys_of(keys)])
+            return np.arange(start, len(self), dtype=np.int64)
+
+    def _continues(self, keys: range) -> bool:
+        """Return whether the range, of all keys so far, goes on with another one."""
+        begins = not self._range or keys.start == self._range.stop
+        return keys.step == 1 and begins and not self._places
+
+    def _list(self, own: list[Key]) -> None:
         for key in own:
             if type(key) not in _PLAIN:
                 check_key("keys", key)
-        with self._lock:
-            if self._ranged() or not self._single.keys().isdisjoint(own):
-                for key in own:
-                    self._check_new(key)
-            if len(set(own)) < len(own):
-                raise InvalidValueError("keys must be different, found a key twice")
-            start = len(self)
-            self._check_many(len(own))
-            self._append(own)
-            self._single.update(zip(own, range(start, start + len(own)), strict=True))
-        return np.arange(start, start + len(own), dtype=np.int64)
-
-    def _add_range(self, keys: range) -> Places:
-        with self._lock:
-            for known in self._runs[1]:
-                if type(known) is range and _overlap(known, keys):
-                    raise _known(_overlap(known, keys)[0])
-            for key in self._single:
-                if (number := _integer(key)) is not None and number in keys:
-                    raise _known(key)
-            start = len(self)
-            self._check_many(len(keys))
-            if keys:
-                self._append(keys)
-        return np.arange(start, start + len(keys), dtype=np.int64)
-
-    def _ranged(self) -> bool:
-        """Whether some keys are not listed."""
-        return any(type(run) is range for run in self._runs[1])
-
-    def _append(self, keys: range | list[Key]) -> None:
-        if not len(keys):
-            return
-        starts, runs = self._runs
-        after, last = starts[-1] + len(keys), runs[-1] if runs else None
-        if type(last) is list and type(keys) is list:
-            del last[starts[-1] - starts[-2] :]  # what an interrupt has left there
-            last += keys
-            self._runs = (*starts[:-1], after), runs
-        elif type(last) is range and type(keys) is range and _continues(last, keys):
-            joined = range(last.start, keys[-1] + 1)
-            self._runs = (*starts[:-1], after), (*runs[:-1], joined)
-        else:
-            self._runs = (*starts, after), (*runs, keys)
+            if key in self:
+                raise _known(key)
+        if len(set(own)) < len(own):
+            raise InvalidValueError("keys must be different, found a key twice")
+        start = len(self)
+        self._check_many(len(own))
+        del self._listed[len(self._places) :]  # what an interrupt has left there
+        self._listed += own
+        self._places.update(zip(own, range(start, start + len(own)), strict=True))
 
     def count(self, keys: Sized) -> int:
         """Return how many keys there are, or raise if they are too many to be added."""
@@ -112,17 +91,11 @@ class Keys:
         if len(self) + more > _MOST:
             raise InvalidValueError(f"keys must be at most {_MOST} in all")
 
-    def _check_new(self, key: Key) -> None:
-        if self._place(key) is not None:
-            raise _known(key)
-
     def _place(self, key: Key) -> int | None:
         key = _plain(key)
-        place = self._single.get(key)
-        if place is None and (number := _integer(key)) is not None:
-            for start, keys in zip(*self._runs, strict=False):
-                if type(keys) is range and number in keys:
-                    return start + keys.index(number)
+        place = self._places.get(key)
+        if place is None and (number := _integer(key)) is not None and number in self._range:
+            return number - self._range.start
         return place
 
     def place(self, key: Key, name: str = "block") -> int:
@@ -142,8 +115,7 @@ class Keys:
         known = self._known_at_once(keys)
         if known is not None:
             return _sorted(known)
-        listed = self if self._ranged() else self._single
-        new = [key for key in dict.fromkeys(map(_plain, keys)) if key not in listed]
+        new = [key for key in dict.fromkeys(map(_plain, keys)) if key not in self]
         while new:
             try:
                 self.add(new)
@@ -180,10 +152,8 @@ class Keys:
                 "blocks must be a collection of keys; an array must have integers and one "
                 f"dimension, found {blocks.dtype} in {blocks.ndim} dimensions"
             )
-        found = self._in_range(blocks) if len(blocks) else None
-        if found is not None:
-            return found
-        return self._of_keys(blocks.tolist())
+        found = self._in_range(blocks)
+        return self._of_keys(blocks.tolist()) if found is None else found
 
     def _of_keys(self, blocks: Iterable[Key]) -> Places:
         if (type(blocks) is list or type(blocks) is tuple) and len(blocks) <= _AT_ONCE:
@@ -196,46 +166,30 @@ class Keys:
         return np.fromiter((self.place(key, "blocks") for key in own), np.int64, len(own))
 
     def _known_at_once(self, keys: tuple[Any, ...]) -> Places | None:
-        """Return the places of keys, all of which are listed, or integers of one range."""
+        """Return the places of keys, all of which are listed, or integers of the range."""
         kinds = set(map(type, keys))
-        if self._single and kinds <= _PLAIN:
-            found = list(map(self._single.get, keys))
+        if self._places and kinds <= _PLAIN:
+            found = list(map(self._places.get, keys))
             return None if None in found else np.array(found, dtype=np.int64)
-        if self._single or kinds != {int}:
-            return None
-        try:
-            return self._in_range(np.array(keys, dtype=np.int64))
-        except OverflowError:
-            return None
+        with suppress(OverflowError):
+            if not self._places and kinds == {int}:
+                return self._in_range(np.array(keys, dtype=np.int64))
+        return None
 
     def _in_range(self, blocks: NDArray[Any]) -> Places | None:
-        """Return the places of integers, if there is a range that has all of them."""
-        low, high = int(blocks.min()), int(blocks.max())
-        for start, keys in zip(*self._runs, strict=False):
-            if type(keys) is range and keys.step == 1 and keys.start <= low and high < keys.stop:
-                shifted: Places = blocks.astype(np.int64) + (start - keys.start)
-                return shifted
-        return None
+        """Return the places of integers, if the range has all of them."""
+        known = self._range
+        if not len(blocks) or int(blocks.min()) not in known or int(blocks.max()) not in known:
+            return None
+        places: Places = blocks.astype(np.int64) - known.start
+        return places
 
     def at(self, places: Places) -> list[Any]:
         """Return the keys at some places, which are sorted."""
-        starts, runs = self._runs
-        found: list[Any] = []
-        ends = np.searchsorted(places, starts).tolist()
-        for number, keys in enumerate(runs):
-            if ends[number] == ends[number + 1]:
-                continue
-            here = places[ends[number] : ends[number + 1]]
-            if type(keys) is not range:
-                some = [keys[place - starts[number]] for place in here.tolist()]
-            elif keys.step == 1 and keys.start == starts[number]:  # each key is its own place
-                some = here.tolist()
-            else:
-                some = (keys.start + keys.step * (here - starts[number])).tolist()
-            if found:
-                found += some
-            else:
-                found = some
+        size = len(self._range)
+        split = int(np.searchsorted(places, size))
+        found: list[Any] = (places[:split] + self._range.start).tolist()
+        found += [self._listed[place - size] for place in places[split:].tolist()]
         return found
 
 
@@ -287,20 +241,6 @@ def _bounded(name: str, keys: range) -> range:
     if len(keys) > 1:
         return keys
     return range(keys[0], keys[0] + 1) if keys else range(0)  # the step may be too large
-
-
-def _continues(one: range, other: range) -> bool:
-    """Return whether two ranges are together a range of step 1."""
-    return one.step == other.step == 1 and one.stop == other.start
-
-
-def _overlap(one: range, other: range) -> list[int]:
-    """Return an integer that two ranges share, in a list; none if they share none."""
-    shorter, longer = sorted((one, other), key=len)
-    if one.step == other.step == 1:
-        low, high = max(one.start, other.start), min(one.stop, other.stop)
-        return [low] if low < high else []
-    return next(([key] for key in shorter if key in longer), [])
 
 
 def _known(key: Key) -> InvalidValueError:

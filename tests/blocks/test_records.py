@@ -56,15 +56,15 @@ def test_records_that_arrive_are_in_their_new_blocks_only():
 @pytest.mark.parametrize("after", [False, True])
 def test_an_interrupt_leaves_new_blocks_with_their_records_or_no_new_blocks(after, monkeypatch):
     root = spawn(VECTOR, [11, 21, 22], oc.c.by_key(lambda r: r // 10), [1])
-    append = Keys._append
+    added = Keys._list
 
     def interrupted(keys, own):
         if after:
-            append(keys, own)
+            added(keys, own)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Keys, "_append", interrupted)
+        patch.setattr(Keys, "_list", interrupted)
         with pytest.raises(KeyboardInterrupt):
             root.add_blocks(range(2, 2000), [23])
     assert (2 in root, 1999 in root) == (after, after)
@@ -76,21 +76,16 @@ def test_an_interrupt_leaves_new_blocks_with_their_records_or_no_new_blocks(afte
 
 def test_an_interrupt_between_keys_and_places_leaves_no_block_with_other_records(monkeypatch):
     root = spawn(VECTOR, [11, 21, 22], oc.c.by_key(lambda r: r // 10), [1])
-    append = Keys._append
-    for done in (False, True):
 
-        def interrupted(keys, own, done=done):
-            if done:
-                append(keys, own)
-            else:
-                keys._runs[1][-1].append("half done")
-            raise KeyboardInterrupt
+    def interrupted(keys, own):
+        keys._listed += own
+        raise KeyboardInterrupt
 
-        with monkeypatch.context() as patch:
-            patch.setattr(Keys, "_append", interrupted)
-            with pytest.raises(KeyboardInterrupt):
-                root.add_blocks([2], [23])
-        assert 2 not in root
+    with monkeypatch.context() as patch:
+        patch.setattr(Keys, "_list", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            root.add_blocks([2], [23])
+    assert 2 not in root
     root.add_blocks([2], [24])
     root.add_blocks([3], [31])
     assert root([1, 2, 3], seen(VECTOR)) == [11, 24, 31]
