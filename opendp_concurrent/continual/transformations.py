@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from typing import Any
-from weakref import ref
 
 import numpy as np
 from opendp.mod import Domain, Measurement, Metric, Odometer, Transformation
@@ -63,17 +62,19 @@ NOT_CHAINED = (
 class StreamTransformation(Transformation):
     """A transformation of streams, item by item; chain it with ``>>``.
 
-    Its function of items is kept in ``_INSIDE``, since anyone can set its attributes.
+    :ivar inside: a function that starts a stream's function from an item to an item or None, which
+        never raises; and its description
     """
 
     _type_ = _native.TRANSFORMATION
+    inside: Inside
 
     def __rshift__(self, other: Any) -> Any:
         if isinstance(other, StreamTransformation):
             (first, told), (second, also) = _of(self), _of(other)
             _check_fits(self, other)
             return _transformation(
-                super().__rshift__(other), _after(first, second), f"{told} >> {also}"
+                super().__rshift__(other), lambda: _Both(first(), second()), f"{told} >> {also}"
             )
         if isinstance(other, Odometer):
             raise InvalidTypeError(NOT_CHAINED)
@@ -85,19 +86,15 @@ class StreamTransformation(Transformation):
 
 
 Inside = tuple[Callable[[], PerItem], str]
-# For each transformation, by identity (ctypes pointers have no hash): a function that starts a
-# stream's function from an item to an item or None, which never raises; and its description
-_INSIDE: dict[int, tuple[ref[Transformation], Inside]] = {}
 
 
 def _of(transformation: Transformation) -> Inside:
-    known, inside = _INSIDE.get(id(transformation), (None, None))
-    if inside is None or known is None or known() is not transformation:
+    if not isinstance(transformation, StreamTransformation):
         raise InvalidTypeError(
             "transformation must be a stream transformation made by opendp_concurrent, such as "
             "oc.t.make_stream_clamp returns"
         )
-    return inside
+    return transformation.inside
 
 
 def _check_fits(first: Transformation, second: Any) -> None:
@@ -146,17 +143,12 @@ def _remember(of: PerItem, record: Any) -> None:
         require(record is None)
 
 
-def _after(first: Callable[[], PerItem], second: Callable[[], PerItem]) -> Callable[[], PerItem]:
-    return lambda: _Both(first(), second())
-
-
 def _transformation(
     transformation: Any, start: Callable[[], PerItem], told: str
 ) -> StreamTransformation:
     transformation.__class__ = StreamTransformation
     transformation.__opendp_dict__ = Unrecorded()
-    place = id(transformation)
-    _INSIDE[place] = ref(transformation, lambda _: _INSIDE.pop(place, None)), (start, told)
+    transformation.inside = start, told
     stream: StreamTransformation = transformation
     return stream
 

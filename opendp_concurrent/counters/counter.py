@@ -14,42 +14,48 @@ from ..errors import InvalidTypeError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.saved import require, restore_exactly
-from ..types import Argument, Item, ItemSequence, Json, Query
+from ..types import Answer, Argument, Item, ItemSequence, Json, Query
 from .methods import check_scale, plan
-from .prefix import Prefix
 
 
-class _Counter:
-    """State machine of a counter; the only query is None."""
+class Counter:
+    """State machine of noisy sums; the only query is None.
 
-    __slots__ = ("_prefix",)
+    :param state: a prefix, or a window
+    """
 
-    def __init__(self, prefix: Prefix) -> None:
-        self._prefix = prefix
+    def __init__(self, state: Any) -> None:
+        self._state = state
 
     def update(self, item: Item) -> None:
-        self._prefix.update(item or 0)
+        """Take the item of the next step, or None."""
+        self._state.update(item or 0)
 
     def update_all(self, items: ItemSequence) -> None:
-        self._prefix.update_all(whole_numbers(items))
+        """Take the items of the next steps."""
+        self._state.update_all(whole_numbers(items))
 
-    def ask(self, query: Query) -> int:
+    def ask(self, query: Query) -> Answer:
+        """Return the noisy sum."""
         if query is not None:
             raise InvalidTypeError(
-                f"the query must be None, for the count so far, found {type(query).__name__}"
+                f"the query must be None, for the noisy sum, found {type(query).__name__}"
             )
-        return int(self._prefix.total())
+        return int(self._state.total())
 
     def to_record(self) -> Json:
-        return self._prefix.to_record()
+        """Return the state as a JSON value."""
+        return self._state.to_record()
 
     def restore(self, record: Json) -> None:
-        restore_exactly(self._prefix, record)
-        require(self._prefix.shapes <= {()})
+        """Restore the state from a record."""
+        restore_exactly(self._state, record)
+        require(self._state.shapes <= {()})
 
     @property
-    def steps(self) -> int:
-        return self._prefix.steps
+    def steps(self) -> int | None:
+        """Number of steps so far; None if the state does not have it."""
+        return getattr(self._state, "steps", None)
 
 
 def whole_numbers(items: Argument) -> Any:
@@ -118,7 +124,7 @@ def make_counter(
     scale = check_scale(scale, largest, horizon=horizon)
     made = plan(horizon, scale, output_measure, shift=shift, largest=largest)
     name = f"Counter[scale={scale}, horizon={horizon}]"
-    return made.measurement((input_domain, input_metric), output_measure, _Counter, scale, name)
+    return made.measurement((input_domain, input_metric), output_measure, Counter, scale, name)
 
 
 then_counter = _native.to_then(make_counter)

@@ -21,17 +21,17 @@ from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.saved import require, restore_exactly
 from ..types import Answer, Item, ItemSequence, Json, Query
+from .counter import Counter
 from .methods import check_scale, plan
 from .prefix import Prefix
 
 
-class _Histogram:
+class _Histogram(Counter):
     """State machine of a histogram: one count per category."""
 
-    __slots__ = ("_categories", "_prefix")
-
     def __init__(self, prefix: Prefix, categories: Categories) -> None:
-        self._prefix, self._categories = prefix, categories
+        super().__init__(prefix)
+        self._categories = categories
 
     def _one_hot(self, items: Sequence[Any]) -> Any:
         rows = np.zeros((len(items), self._categories.count), dtype=np.int64)
@@ -45,27 +45,20 @@ class _Histogram:
         self.update_all([item])
 
     def update_all(self, items: ItemSequence) -> None:
-        self._prefix.update_all(self._one_hot(items))
+        self._state.update_all(self._one_hot(items))
 
     def ask(self, query: Query) -> Answer:
         top = self._top(query)
-        counts = np.broadcast_to(self._prefix.total(), self._categories.count).tolist()
+        counts = np.broadcast_to(self._state.total(), self._categories.count).tolist()
         names = self._categories.names
         if top is None:
             return counts if names is None else dict(zip(names, counts, strict=True))
         order = sorted(range(len(counts)), key=lambda one: (-counts[one], one))[:top]
         return [(one if names is None else names[one], counts[one]) for one in order]
 
-    def to_record(self) -> Json:
-        return self._prefix.to_record()
-
     def restore(self, record: Json) -> None:
-        restore_exactly(self._prefix, record)
-        require(self._prefix.shapes <= {(), (self._categories.count,)})
-
-    @property
-    def steps(self) -> int:
-        return self._prefix.steps
+        restore_exactly(self._state, record)
+        require(self._state.shapes <= {(), (self._categories.count,)})
 
     def _top(self, query: Query) -> int | None:
         if query is None:

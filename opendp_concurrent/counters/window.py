@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from opendp.mod import Domain, Measure, Metric
 
 from ..arguments.checked import Finite
 from ..arguments.checks import at_most
 from ..combinators.constructor import constructor
 from ..continual.stream import integers_of, require_events
-from ..errors import InvalidTypeError
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
 from ..queryables.saved import restore_exactly
-from ..types import Item, ItemSequence, Json, Query
-from .counter import whole_numbers
+from ..types import ItemSequence, Json
+from .counter import Counter, whole_numbers
 from .factors.buffered import windowed
 from .factors.window_factor import FactorWindow
 from .methods import Plan, check_scale, factor_plan, most_steps, nodes_loss
@@ -24,48 +21,16 @@ from .spread import of_window_digits
 from .window_digits import DigitsWindow, best_window_digits
 
 
-class WindowState(Protocol):
-    """The noisy sum of the last steps."""
+class _Window(Counter):
+    """State machine of a window."""
 
-    def update(self, item: int) -> None:
-        """Take the item of the next step."""
-
-    def total(self) -> int:
-        """Return the noisy sum of the window."""
-
-    def to_record(self) -> Json:
-        """Return the state as a JSON value."""
+    def update_all(self, items: ItemSequence) -> None:
+        """Take the items of the next steps."""
+        for item in whole_numbers(items).tolist():
+            self.update(item)
 
     def restore(self, record: Json) -> None:
         """Restore the state from a record."""
-
-
-class _Window:
-    """State machine of a window; the only query is None."""
-
-    __slots__ = ("_state",)
-
-    def __init__(self, state: WindowState) -> None:
-        self._state = state
-
-    def update(self, item: Item) -> None:
-        self._state.update(int(item or 0))
-
-    def update_all(self, items: ItemSequence) -> None:
-        for item in whole_numbers(items).tolist():
-            self._state.update(item)
-
-    def ask(self, query: Query) -> int:
-        if query is not None:
-            raise InvalidTypeError(
-                f"the query must be None, for the sum of the window, found {type(query).__name__}"
-            )
-        return self._state.total()
-
-    def to_record(self) -> Json:
-        return self._state.to_record()
-
-    def restore(self, record: Json) -> None:
         restore_exactly(self._state, record)
 
 

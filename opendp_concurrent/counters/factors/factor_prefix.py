@@ -22,20 +22,6 @@ class FactorPrefix:
     :param noise: of one release, in steps of the grid
     """
 
-    __slots__ = (
-        "_bits",
-        "_blocks",
-        "_data",
-        "_decoded",
-        "_entry",
-        "_factor",
-        "_left",
-        "_noise",
-        "_steps",
-        "_sum",
-        "_weight",
-    )
-
     def __init__(self, factor: BufferedFactor, bits: int, noise: NodeNoise) -> None:
         self._factor, self._bits, self._noise = factor, bits, noise
         self._data = factor.coder()  # what is known of the items
