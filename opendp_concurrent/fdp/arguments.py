@@ -76,19 +76,6 @@ def distribution(**argument: Any) -> list[float]:
     return masses
 
 
-def subsampling(*, rate: Any, unit: Argument, sampling: Any) -> tuple[float, str]:
-    """Return the rate and the direction of Poisson sampling, or raise."""
-    share = checks.probability(rate=rate)
-    given = direction(unit=unit)
-    if not isinstance(sampling, str) or sampling != "poisson":
-        raise InvalidValueError(
-            f"sampling ({checks.shown(sampling)}) must be 'poisson': sampling without replacement "
-            "belongs to neighbours that differ by a replaced unit, and has another dominating pair "
-            "that is not implemented"
-        )
-    return share, given
-
-
 def direction(*, unit: Argument) -> str:
     """Return a direction of neighbours, or raise."""
     if not isinstance(unit, str) or unit not in UNITS:

@@ -75,7 +75,6 @@ class TradeoffFunction:
     True
     """
 
-    __slots__ = ("__dict__", "product")
     product: Product
 
     def __init__(self) -> None:
@@ -87,18 +86,12 @@ class TradeoffFunction:
     @classmethod
     def _of(cls, product: Product) -> TradeoffFunction:
         made = object.__new__(cls)
-        object.__setattr__(made, "product", product)
+        made.product = product
         return made
 
     @classmethod
     def _single(cls, factor: Factor) -> TradeoffFunction:
         return cls._of(Product(0, {factor: 1}))
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError("a TradeoffFunction is immutable")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError("a TradeoffFunction is immutable")
 
     # --- exact families --------------------------------------------------------------------
 
@@ -237,9 +230,7 @@ class TradeoffFunction:
         return cls._single(shapes.pair(q, p))
 
     @classmethod
-    def subsampled_gaussian(
-        cls, sigma: float, rate: float, *, unit: str, sampling: str = "poisson"
-    ) -> TradeoffFunction:
+    def subsampled_gaussian(cls, sigma: float, rate: float, *, unit: str) -> TradeoffFunction:
         """Gaussian noise on Poisson-sampled units, in one :attr:`direction` of neighbours [ZDW22].
 
         Each unit takes part with probability ``rate``, independently. ``oc.fdp.Session`` keeps both
@@ -250,12 +241,9 @@ class TradeoffFunction:
         :param sigma: standard deviation of the noise over sensitivity; in [1/16, 10^6]
         :param rate: in [0, 1]
         :param unit: "removed" for δ of the law with the unit against the law without, or "added"
-        :param sampling: only "poisson"
         """
         noise = checks.positive(sigma=own_number(sigma))
-        share, direction = arguments.subsampling(
-            rate=own_number(rate), unit=unit, sampling=sampling
-        )
+        share, direction = checks.probability(rate=own_number(rate)), arguments.direction(unit=unit)
         if not _LEAST_SIGMA <= noise <= _MOST_SIGMA:
             raise InvalidValueError(
                 f"sigma ({sigma}) must be at least 1/16, at most {_MOST_SIGMA:g}; with less noise, "
@@ -267,9 +255,7 @@ class TradeoffFunction:
         return cls._single(Subsampled("gaussian", mu, share, direction))
 
     @classmethod
-    def subsampled_laplace(
-        cls, epsilon: float, rate: float, *, unit: str, sampling: str = "poisson"
-    ) -> TradeoffFunction:
+    def subsampled_laplace(cls, epsilon: float, rate: float, *, unit: str) -> TradeoffFunction:
         """Continuous Laplace noise on Poisson-sampled units, in one direction of neighbours.
 
         1,000 at ε = 1 and rate 0.01 have ε = 1.292 at δ = 10^-6; PLD says 1.286; by their
@@ -278,12 +264,9 @@ class TradeoffFunction:
         :param epsilon: shift over scale; 0, or in [10^-6, 32]
         :param rate: in [0, 1]
         :param unit: "removed" for δ of the law with the unit against the law without, or "added"
-        :param sampling: only "poisson"
         """
         loss = checks.non_negative(epsilon=own_number(epsilon))
-        share, direction = arguments.subsampling(
-            rate=own_number(rate), unit=unit, sampling=sampling
-        )
+        share, direction = checks.probability(rate=own_number(rate)), arguments.direction(unit=unit)
         if share in (0.0, 1.0) or loss == 0.0:
             return cls.laplace(loss) if share else cls.identity()
         if not _LEAST_EPSILON <= loss <= _MOST_EPSILON:
@@ -674,7 +657,7 @@ class TradeoffFunction:
 
 def _product_of(other: object) -> Product | None:
     """The product of a trade-off function; None for a value of any other class."""
-    return getattr(other, "product", None) if isinstance(other, TradeoffFunction) else None
+    return other.product if isinstance(other, TradeoffFunction) else None
 
 
 def _unit(unit: Any) -> Product:
@@ -703,10 +686,9 @@ of_product, of_factor = TradeoffFunction._of, TradeoffFunction._single
 def check_function(**argument: Any) -> TradeoffFunction:
     """Return the argument, a trade-off function, or raise."""
     ((name, value),) = argument.items()
-    if not isinstance(value, TradeoffFunction) or not hasattr(value, "product"):
+    if not isinstance(value, TradeoffFunction):
         raise InvalidTypeError(
             f"{name} must be a TradeoffFunction, found {type(value).__name__}; "
             "pass for example TradeoffFunction.gaussian(mu=1.0)"
         )
-    function: TradeoffFunction = value
-    return function
+    return value

@@ -50,33 +50,23 @@ class Session:
             object.__setattr__(self, name, function.one_way(name))
 
     @classmethod
-    def subsampled_gaussian(
-        cls, sigma: float, rate: float, *, sampling: str = "poisson"
-    ) -> Session:
+    def subsampled_gaussian(cls, sigma: float, rate: float) -> Session:
         """Gaussian noise on Poisson-sampled units: both directions.
 
         :param sigma: noise over sensitivity, as for ``TradeoffFunction.subsampled_gaussian``
         :param rate: probability with which a unit takes part, in [0, 1]
-        :param sampling: only "poisson"
         """
-        removed = TradeoffFunction.subsampled_gaussian(
-            sigma, rate, unit="removed", sampling=sampling
-        )
+        removed = TradeoffFunction.subsampled_gaussian(sigma, rate, unit="removed")
         return cls(removed, removed.inverse())
 
     @classmethod
-    def subsampled_laplace(
-        cls, epsilon: float, rate: float, *, sampling: str = "poisson"
-    ) -> Session:
+    def subsampled_laplace(cls, epsilon: float, rate: float) -> Session:
         """Laplace noise on Poisson-sampled units: both directions.
 
         :param epsilon: sensitivity over scale, as for ``TradeoffFunction.subsampled_laplace``
         :param rate: probability with which a unit takes part, in [0, 1]
-        :param sampling: only "poisson"
         """
-        removed = TradeoffFunction.subsampled_laplace(
-            epsilon, rate, unit="removed", sampling=sampling
-        )
+        removed = TradeoffFunction.subsampled_laplace(epsilon, rate, unit="removed")
         return cls(removed, removed.inverse())
 
     def compose(self, *others: Session | TradeoffFunction) -> Session:

@@ -117,11 +117,6 @@ def test_a_value_of_another_type_is_named(words, call):
         call()
 
 
-def test_what_is_immutable_cannot_be_set():
-    with pytest.raises(AttributeError, match="immutable"):
-        F.other = 1
-
-
 def test_a_comparison_with_something_else_is_a_type_error():
     with pytest.raises(TypeError):
         assert F <= 1.0

@@ -220,12 +220,7 @@ def test_the_direction_of_a_finite_pair():
 
 
 @pytest.mark.parametrize("f", FUNCTIONS)
-def test_functions_are_immutable_and_hashable(f):
-    for name in ("mu", "product", "other", "__dict__"):
-        with pytest.raises(AttributeError):
-            setattr(f, name, 1.0)
-    with pytest.raises(AttributeError):
-        del f.product
+def test_functions_are_hashable(f):
     assert len({f, f.compose(), f.power(1)}) == 1
     assert f in {f: 1}
 

@@ -245,7 +245,6 @@ def test_the_subsampled_mechanism_loses_at_most_the_whole_one():
         ({"sigma": 1e9}, "sigma"),
         ({"unit": "both"}, "Session"),
         ({"unit": True}, "unit"),
-        ({"sampling": "without replacement"}, "dominating pair"),
     ],
 )
 def test_refusals_say_why(given, named):
