@@ -9,12 +9,11 @@ are durable, and each launch goes on in its own thread. So no mechanism runs bef
 * If a turn cannot begin, whoever waited for it hears that nothing is charged. If it cannot commit,
   whoever has written in it hears what is known: charged or not, or that nobody knows.
 * An interrupt is let in while a launch waits. If its turn has begun, it is raised when that ends.
-* A thread waits by a lock of its own, so that a finalizer may launch while its thread waits.
 """
 
 from __future__ import annotations
 
-from _thread import allocate_lock, get_ident
+from _thread import allocate_lock
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING
 from ..accounts.account import Launch
 from ..accounts.lifecycle import Lifecycle
 from ..accounts.store import Charge
-from ..errors import LedgerError, ReentrantLaunchError, charged, tell_charged
+from ..errors import LedgerError, charged, tell_charged
 from ..interrupts import WHOLE, Lock, let_in
 from .decide import decide
 
@@ -108,16 +107,11 @@ class Queue:
     """
 
     def __init__(self, turn: Callable[[], SqlTurn]) -> None:
-        self._turn, self._leading, self._leader = turn, allocate_lock(), 0
+        self._turn, self._leading = turn, allocate_lock()
         self._waiting: deque[_Launch] = deque()
 
     def settle(self, launch: Launch, charge: Charge) -> Lifecycle | None:
         """Take a turn, as :meth:`.Book.settle` says."""
-        if self._leader == get_ident():
-            raise ReentrantLaunchError(
-                "a finalizer (__del__) used a handle in the middle of a turn at its ledger: call "
-                "the handle from ordinary code"
-            )
         one, lock = _Launch(launch, charge), launch.chain[0].lock
         with WHOLE:
             self._waiting.append(one)
@@ -125,12 +119,10 @@ class Queue:
                 if not self._leading.acquire(False):
                     self._wait(one)
                     continue
-                self._leader = get_ident()
                 try:
                     if not one.done:
                         self._lead(one, lock)
                 finally:
-                    self._leader = 0
                     self._leading.release()
                     self._wake_next()
         error, one.error = one.error, None

@@ -1,7 +1,6 @@
 """Threads that wait for a turn of a ledger share it."""
 
 import contextlib
-import gc
 import os
 import signal
 import sqlite3
@@ -17,7 +16,6 @@ from opendp_concurrent.errors import (
     BudgetExceededError,
     LedgerError,
     LimitMismatchError,
-    ReentrantLaunchError,
     charged,
 )
 from opendp_concurrent.ledger.storage.store import Store
@@ -287,46 +285,6 @@ def test_who_leads_may_be_interrupted_while_the_turn_cannot_begin(sqlite):
         thread.join(20.0)
     assert len(outcomes) == 3
     assert sqlite.charges() == 4
-
-
-def test_a_finalizer_may_not_launch_in_a_turn_and_may_while_its_thread_waits(store, monkeypatch):
-    root, query, found = limit(store.create(), 8.0), count(), []
-
-    class Trap:
-        def __init__(self):
-            self.cycle = self
-
-        def __del__(self):
-            try:
-                found.append(type(root(query)).__name__)
-            except Exception as error:
-                found.append(type(error).__name__)
-
-    queue = queue_of(root)
-    turn = queue._turn
-
-    def trapped():
-        queue._turn = turn
-        Trap()
-        gc.collect()
-        return turn()
-
-    queue._turn = trapped
-    root(query)
-    assert found == [ReentrantLaunchError.__name__]
-    wait = queue._wait
-
-    def waits(one):
-        queue._wait = wait
-        Trap()
-        gc.collect()
-        wait(one)
-
-    queue._wait = waits
-    with Waiting(root, [lambda: root(query)]) as waiting:
-        waiting.wait_for(2)
-    assert found[1:] == waiting.kinds()
-    assert store.charges() == 3
 
 
 def test_threads_of_two_handles_spend_exactly_the_budget(store):
