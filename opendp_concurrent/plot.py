@@ -13,20 +13,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from math import floor, inf
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from opendp.mod import Measure, Measurement
 
 from .arguments import checks
-from .arguments.abilities import instance, with_method
+from .arguments.abilities import with_method
 from .arguments.checked import Probability, Text, checked
-from .arguments.checks import Guard, at_most, each, function, guard, one_of, optional, real
+from .arguments.checks import Guard, at_most, each, function, one_of, optional, real
 from .contexts.calibration import smallest_scale
 from .errors import ConcurrentError, InvalidTypeError, InvalidValueError
-from .fdp.bounds import UNIT, Array, Bounds
+from .fdp.bounds import Array
 from .fdp.function import TradeoffFunction, check_function
-from .fdp.order import lower_kinks
 from .measures import composition_measure
 from .measures.heights import height
 from .measures.heights import name as name_of_loss
@@ -67,18 +66,6 @@ def require_matplotlib() -> None:
         import matplotlib.figure  # noqa: F401
     except ImportError:
         raise MissingMatplotlibError from None
-
-
-@guard("axes", 3, "text")
-def _drawable(name: str, value: Argument) -> Any:
-    """Return matplotlib's axes, or raise."""
-    require_matplotlib()
-    from matplotlib.axes import Axes
-
-    return instance(Axes).check(name, value)
-
-
-Ax = Annotated[Axes, _drawable]
 
 
 def _axes(ax: Axes | None) -> Axes:
@@ -130,18 +117,6 @@ def _labelled(functions: Any, labels: Sequence[str] | None) -> list[tuple[Tradeo
     return list(zip(given, labels, strict=True))
 
 
-def _curve(ax: Axes, label: str, x: Any, guarantee: Any, other: Any = None, **style: Any) -> Any:
-    """Draw the guaranteed side of a bracket as a line, and fill up to the other side.
-
-    :return: the color
-    """
-    (line,) = ax.plot(x, guarantee, label=label, **style)
-    color = line.get_color()
-    if other is not None:
-        ax.fill_between(x, guarantee, other, color=color, alpha=0.3, linewidth=0.0)
-    return color
-
-
 def _finish(ax: Axes, xlabel: str, ylabel: str) -> Axes:
     """Name the axes, and draw the grid and the legend."""
     ax.set_xlabel(xlabel)
@@ -163,7 +138,7 @@ def plot_session(
     order: float | None = None,
     ylabel: Text | None = None,
     output_measure: Measure | None = None,
-    ax: Ax | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw the result of ``privacy_loss()`` after each launch, and the bound.
 
@@ -216,7 +191,9 @@ def plot_session(
     bound = None if d_out is None else height(d_out, order, of=f"d_out{of}", under=under)
     ax = _axes(ax)
     colors = {
-        label: _curve(ax, label, np.arange(1, len(line) + 1), line, drawstyle="steps-post")
+        label: ax.plot(np.arange(1, len(line) + 1), line, label=label, drawstyle="steps-post")[
+            0
+        ].get_color()
         for label, line in values.items()
     }
     hidden = ""  # the legend needs only one entry for refusals
@@ -277,7 +254,7 @@ def accuracy_of_plan(
     accumulators: Mapping[str, Any] | None = None,
     beta: Probability = 0.05,
     answers: int | None = None,
-    ax: Ax | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw the error of each query against the number of queries that share a budget evenly.
 
@@ -312,7 +289,7 @@ def accuracy_of_plan(
             lines[name].append(accuracy_of(make_measurement(scale)).at(beta, answers))
     ax = _axes(ax)
     for name, errors in lines.items():
-        _curve(ax, name, launches, errors, marker=".")
+        ax.plot(launches, errors, label=name, marker=".")
     ax.set_ylim(bottom=0.0)
     return _finish(ax, "queries that share the budget", f"error with probability {1 - beta:g}")
 
@@ -321,7 +298,7 @@ def accuracy_of_plan(
 
 _SLOPES, _WIDTH = 400, 1e-4  # points of the profile, and the relative width of its brackets
 _NOTHING = 1e-5  # δ of steeper slopes that is omitted
-_LARGEST = 700.0  # ε whose e^ε is a double
+_LARGEST = 699.0  # ε whose e^ε is a double
 
 
 @checked(points=at_most(10**5, "each is drawn"))
@@ -330,12 +307,11 @@ def plot_tradeoff(
     *,
     labels: Sequence[str] | None = None,
     points: int = 201,
-    ax: Ax | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw trade-off functions: β = f(α), the smallest type II error at each type I error.
 
-    The line is the lower bound, which is guaranteed. The band extends to the upper bound. The
-    dotted line is 1 - α: no privacy loss.
+    The line is a lower bound, which is guaranteed. The dotted line is 1 - α: no privacy loss.
 
     :param functions: one or several
     :param labels: names in the legend; by default those that the functions print
@@ -354,23 +330,22 @@ def plot_tradeoff(
     alphas = (1 - np.cos(np.linspace(0.0, np.pi, points))) / 2
     ax = _axes(ax)
     for one, label in drawn:
-        _curve(ax, label, alphas, *_betas(one, alphas))
+        ax.plot(alphas, _betas(one, alphas), label=label)
     ax.plot([0.0, 1.0], [1.0, 0.0], "k:", linewidth=1.0, label="1 - α")
     ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
     return _finish(ax, "type I error α", "type II error β")
 
 
-def _betas(function: TradeoffFunction, alphas: Array) -> Bounds:
-    """Bounds on f: one by one if f has a closed form, otherwise all together from one profile."""
+def _betas(function: TradeoffFunction, alphas: Array) -> list[float]:
+    """f(α), rounded down: by chords through its profile, if f has no closed form."""
     product = function.product
-    if product.is_exact and not (product.squares and product.factors):
-        each = [function.beta_bounds(float(alpha)) for alpha in alphas]
-        return Bounds(*(np.array(side, dtype=float) for side in zip(*each, strict=True)))
-    inverse = function.inverse()
-    grid = np.linspace(-_reach(inverse), _reach(function), _SLOPES + 1)
-    known = function.delta_bounds(grid, width=_WIDTH)
-    limit, never = (float(one.delta_bounds(inf).lower) for one in (function, inverse))
-    return _envelope(grid, known, limit, never, alphas)
+    if not product.is_exact or (product.squares and product.factors):
+        both = function, function.inverse()
+        grid = np.linspace(0.0, max(map(_reach, both)), _SLOPES)
+        sides = [np.asarray(one.delta_bounds(grid, width=_WIDTH).upper) for one in both]
+        falling = [np.minimum.accumulate(side).tolist() for side in sides]
+        function = TradeoffFunction.from_profile(grid.tolist(), *falling)
+    return [function.beta(float(alpha)) for alpha in alphas]
 
 
 def _reach(function: TradeoffFunction) -> float:
@@ -378,31 +353,6 @@ def _reach(function: TradeoffFunction) -> float:
     target = min(1.0, float(function.delta(inf)) + _NOTHING)
     reach = float(function.epsilon_bounds(target, width=1e-2).upper)
     return min(max(1.0, reach), _LARGEST)
-
-
-def _envelope(grid: Array, known: Bounds, limit: float, never: float, alphas: Array) -> Bounds:
-    """Bounds on f(α), the supremum of 1 - h(t) - tα over t = e^ε, from bounds on h at a grid.
-
-    Every t gives a lower bound. The upper bound replaces h by a lower bound on all convex functions
-    with these values: 1 - t (1 - ``never``) before the grid, where its slope at 0 is that;
-    ``order.lower_kinks`` within the grid; and ``limit`` behind the grid.
-    """
-    t = np.exp(grid)
-    kinks, below = lower_kinks(grid, *known)
-    lower = np.max(_values(t, known.upper, alphas), axis=1)
-    inner = np.max(_values(t, known.lower, alphas), axis=1)
-    bends = np.max(_values(np.exp(kinks), below, alphas), axis=1)
-    before = t[0] * np.maximum(0.0, 1.0 - never - alphas)
-    behind = 1.0 - limit - t[-1] * alphas
-    upper = np.max([inner, bends, before, behind], axis=0)
-    slack = 16 * UNIT * (1.0 + t[-1] * alphas)
-    return Bounds(np.maximum(0.0, lower - slack), np.clip(upper + slack, 0.0, 1.0 - alphas))
-
-
-def _values(t: Array, h: Array, alphas: Array) -> Array:
-    """1 - h - tα, with a row for each α."""
-    values: Array = 1.0 - h - np.multiply.outer(alphas, t)
-    return values
 
 
 # --- counters ------------------------------------------------------------------------------------
@@ -417,7 +367,7 @@ def plot_stream(
     *,
     alarms: Sequence[int] = (),
     ylabel: Text = "count",
-    ax: Ax | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw the answers of continual mechanisms over time, and the steps of alarms.
 
@@ -445,7 +395,7 @@ def plot_stream(
             )
     ax = _axes(ax)
     for name, values in drawn.items():
-        _curve(ax, name, steps, values)
+        ax.plot(steps, values, label=name)
     for step in alarms:
         ax.axvline(step, color="0.5", linestyle=":")
     return _finish(ax, "step", ylabel)
@@ -463,7 +413,7 @@ _BY = ("limit", "label", "block", "time")
     by=optional(one_of(*_BY)),
 )
 def plot_ledger(
-    ledger: SqlLedger, *, against: str = "time", by: str | None = None, ax: Ax | None = None
+    ledger: SqlLedger, *, against: str = "time", by: str | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw the privacy loss after each launch, and the bound of a filter.
 
@@ -504,9 +454,9 @@ def plot_ledger(
         )
     ax = _axes(ax)
     for line in lines if entries else [Line("spent", [], [], 0)]:
-        x = [one.time if against == "time" else one.sequence for one in line.entries]
+        x: Any = [one.time if against == "time" else one.sequence for one in line.entries]
         label = line.name.replace("$", r"\$")  # no formula
-        _curve(ax, label, x, line.heights, drawstyle="steps-post", marker=".")
+        ax.plot(x, line.heights, label=label, drawstyle="steps-post", marker=".")
     if terms is not None and terms.d_out is not None:
         bound = height_of(terms.measure)(terms.d_out)
         ax.axhline(bound, color="0.5", linestyle=":", label="bound")
