@@ -17,97 +17,43 @@ from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transform
 
 from ..types import Json
 
-OF_OPENDP: dict[str, tuple[str, ...]] = {
-    "core": (
-        "measurement_input_domain",
-        "measurement_input_metric",
-        "measurement_output_measure",
-        "transformation_input_domain",
-        "transformation_input_metric",
-        "transformation_output_domain",
-        "transformation_output_metric",
-    ),
-    "domains": ("atom_domain", "map_domain", "option_domain", "vector_domain"),
-    "metrics": (
-        "absolute_distance",
-        "change_one_distance",
-        "discrete_distance",
-        "hamming_distance",
-        "insert_delete_distance",
-        "l1_distance",
-        "l2_distance",
-        "linf_distance",
-        "symmetric_distance",
-    ),
-    "measures": (
-        "approximate",
-        "fixed_smoothed_max_divergence",
-        "max_divergence",
-        "renyi_divergence",
-        "smoothed_max_divergence",
-        "zero_concentrated_divergence",
-    ),
-    "transformations": (
-        "make_b_ary_tree",
-        "make_cast",
-        "make_cast_default",
-        "make_cast_inherent",
-        "make_clamp",
-        "make_count",
-        "make_count_by",
-        "make_count_by_categories",
-        "make_count_distinct",
-        "make_drop_null",
-        "make_find",
-        "make_find_bin",
-        "make_impute_constant",
-        "make_impute_uniform_float",
-        "make_index",
-        "make_is_equal",
-        "make_is_null",
-        "make_mean",
-        "make_metric_bounded",
-        "make_metric_unbounded",
-        "make_ordered_random",
-        "make_quantile_score_candidates",
-        "make_resize",
-        "make_sum",
-        "make_sum_of_squared_deviations",
-        "make_unordered",
-        "make_variance",
-    ),
-    "measurements": (
-        "make_canonical_noise",
-        "make_gaussian",
-        "make_gaussian_threshold",
-        "make_geometric",
-        "make_laplace",
-        "make_laplace_threshold",
-        "make_noise",
-        "make_noise_threshold",
-        "make_noisy_max",
-        "make_noisy_top_k",
-        "make_private_quantile",
-        "make_randomized_response",
-        "make_randomized_response_bool",
-        "make_report_noisy_max_gumbel",
-    ),
-    "combinators": (
-        "make_adaptive_composition",
-        "make_approximate",
-        "make_basic_composition",
-        "make_chain_mt",
-        "make_chain_tt",
-        "make_composition",
-        "make_fix_delta",
-        "make_fixed_approxDP_to_approxDP",
-        "make_fully_adaptive_composition",
-        "make_privacy_filter",
-        "make_pureDP_to_zCDP",
-        "make_sequential_composition",
-        "make_zCDP_to_approxDP",
-    ),
+_NAMES = {  # of constructors, by module
+    "core": """
+        measurement_input_domain measurement_input_metric measurement_output_measure
+        transformation_input_domain transformation_input_metric transformation_output_domain
+        transformation_output_metric
+    """,
+    "domains": "atom_domain map_domain option_domain vector_domain",
+    "metrics": """
+        absolute_distance change_one_distance discrete_distance hamming_distance
+        insert_delete_distance l1_distance l2_distance linf_distance symmetric_distance
+    """,
+    "measures": """
+        approximate fixed_smoothed_max_divergence max_divergence renyi_divergence
+        smoothed_max_divergence zero_concentrated_divergence
+    """,
+    "transformations": """
+        make_b_ary_tree make_cast make_cast_default make_cast_inherent make_clamp make_count
+        make_count_by make_count_by_categories make_count_distinct make_drop_null make_find
+        make_find_bin make_impute_constant make_impute_uniform_float make_index
+        make_is_equal make_is_null make_mean make_metric_bounded make_metric_unbounded
+        make_ordered_random make_quantile_score_candidates make_resize make_sum
+        make_sum_of_squared_deviations make_unordered make_variance
+    """,
+    "measurements": """
+        make_canonical_noise make_gaussian make_gaussian_threshold make_geometric
+        make_laplace make_laplace_threshold make_noise make_noise_threshold make_noisy_max
+        make_noisy_top_k make_private_quantile make_randomized_response
+        make_randomized_response_bool make_report_noisy_max_gumbel
+    """,
+    "combinators": """
+        make_adaptive_composition make_approximate make_basic_composition make_chain_mt
+        make_chain_tt make_composition make_fix_delta make_fixed_approxDP_to_approxDP
+        make_fully_adaptive_composition make_privacy_filter make_pureDP_to_zCDP
+        make_sequential_composition make_zCDP_to_approxDP
+    """,
 }
+OF_OPENDP = {module: tuple(names.split()) for module, names in _NAMES.items()}
 
 _TYPE = pattern(r"[A-Za-z]\w{0,39}(<[A-Za-z]\w{0,39}>)?")
 _MOST = 10**6  # elements
@@ -126,10 +72,6 @@ def _is_32(value: Json) -> bool:
     return type(value) is int and -(2**31) <= value < 2**31
 
 
-def _is_exponent(value: Json) -> bool:
-    return type(value) is int and -1074 <= value <= 1023
-
-
 def _is_atom(value: Json) -> bool:
     return type(value) in (int, float, bool, str)
 
@@ -138,13 +80,12 @@ def _is_list(kind: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: type(value) is list and 0 < len(value) <= _MOST and all(map(kind, value))
 
 
-def _is_loss(value: Json) -> bool:
-    pair = type(value) is tuple and len(value) == 2 and all(map(_is_number, value))
-    return _is_number(value) or pair
-
-
 def _is_bounds(value: Json) -> bool:
     return type(value) is tuple and len(value) == 2 and all(map(_is_number, value))
+
+
+def _is_loss(value: Json) -> bool:
+    return _is_number(value) or _is_bounds(value)
 
 
 KINDS: dict[str, Callable[[Any], bool]] = {
@@ -157,7 +98,9 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "a number": _is_number,
     "an integer from 0 to 2^31": lambda value: _is_32(value) and value >= 0,
     "an integer of 32 bits, or None": lambda value: value is None or _is_32(value),
-    "an exponent from -1074 to 1023, or None": lambda value: value is None or _is_exponent(value),
+    "an exponent from -1074 to 1023, or None": lambda value: (
+        value is None or (type(value) is int and -1074 <= value <= 1023)
+    ),
     "a bool": lambda value: type(value) is bool,
     "a bool, or None": lambda value: value is None or type(value) is bool,
     "a text": lambda value: type(value) is str,

@@ -77,7 +77,7 @@ def fixed_selection(runs: RandomRuns, order: float, loss: float) -> float:
 
 def best_order(runs: RandomRuns, known: dict[float, float]) -> tuple[float, float]:
     """Return the order m of the least (1 - 1/m) e(m) + L/m, and e(m); order 1 needs no e(1)."""
-    span = _span(runs)
+    span = -float(evaluate(lambda real: runs.gamma(real).ln()).lower)
     return min(
         ((1.0, 0.0), *known.items()),
         key=lambda one: (1 - 1 / one[0]) * one[1] + span / one[0],
@@ -105,8 +105,3 @@ def _divergence(
         return real(loss) + (1 + real(runs.eta)) * others + runs.mean(real).ln() / rest
 
     return upper(divergence)
-
-
-def _span(runs: RandomRuns) -> float:
-    """Return log(1/γ), in doubles: only for the choice of an order."""
-    return -float(evaluate(lambda real: runs.gamma(real).ln()).lower)
