@@ -247,3 +247,18 @@ def test_losses_in_words():
             loss_of(**wrong)
     with pytest.raises(InvalidValueError, match="^mu"):
         loss_of(mu=-1.0)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in oc.c.__all__ if "_to_" in name and name != "make_filter_to_odometer"]
+)
+def test_named_casts_ask_for_their_measure(under, name):
+    source = "MaxDivergence" if not name.startswith("make_pure") else "GaussianTradeoff"
+    measure, loss = MEASURES[source]
+    extra = {"fixedRDP": (2.0,), "tCDP": (8.0,)}.get(name.rsplit("_", 1)[1], ())
+    if name == "make_RDP_to_approxDP":
+        extra = ([2, 4],)
+    with pytest.raises(UnsupportedMeasureError, match="^measurement must be under"):
+        vars(oc.c)[name](under(measure(), loss), *extra)
+    with pytest.raises(InvalidTypeError, match="^measurement must be a measurement"):
+        vars(oc.c)[name](7, *extra)

@@ -14,6 +14,7 @@ from opendp_concurrent.errors import (
     InvalidValueError,
     ReentrantLaunchError,
     RefusalError,
+    SpaceMismatchError,
 )
 from opendp_concurrent.native import opendp as _native
 from opendp_concurrent.parallel.by import (
@@ -236,3 +237,13 @@ def test_reprs(space):
     made = parallel(space, [laplace(space)] * 3)
     assert repr(made) == "ParallelComposition(MaxDivergence, by_key(...), 3 keys)"
     assert repr(made([1])) == "ParallelComposition(open)"
+
+
+def test_measurements_are_one_for_each_key_under_one_measure(space):
+    with pytest.raises(InvalidTypeError, match="^measurements must be a mapping"):
+        make_parallel_composition(*space, by_key(abs), [laplace(space)])
+    with pytest.raises(InvalidValueError, match="^measurements"):
+        parallel(space, {})
+    two = {"a": laplace(space), "b": user(space, float, measure=ZCDP)}
+    with pytest.raises(SpaceMismatchError, match=r"^measurements\['b'\].output_measure"):
+        parallel(space, two)
