@@ -39,7 +39,6 @@ from .fdp.function import TradeoffFunction
 from .hooks import install, put_hooks, uninstall
 from .messages.serialization import deserialize, serialize
 from .native.advisories import accept_advisories
-from .public import names_of
 from .queryables.description import Description
 from .selection import events as _events  # noqa: F401 - registers how an event is read
 from .swapped import swapped_in
@@ -96,11 +95,10 @@ __all__ = [
 ]
 
 
-_unknown, __dir__ = names_of(__name__, __all__)
-
-
 def __getattr__(name: str) -> ModuleType:
-    return import_module(f"{__name__}.{name}") if name in _LATER else _unknown(name)
+    if name in _LATER:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 put_hooks()

@@ -59,7 +59,6 @@ from .parallel.by import by_split as by_split
 from .parallel.by import by_values as by_values
 from .parallel.parallel import make_parallel_composition as make_parallel_composition
 from .parallel.parallel import then_parallel_composition as then_parallel_composition
-from .public import face as _face
 from .selection.private_selection import make_private_selection as make_private_selection
 
-__all__, __getattr__, __dir__ = _face(globals())
+__all__ = [name for name in dir() if not name.startswith("_")]

@@ -3,7 +3,6 @@
 from .blocks.queryable import BlockFilterQueryable as BlockFilterQueryable
 from .continual.concurrent import StreamQueryable as StreamQueryable
 from .continual.mechanism import ContinualQueryable as ContinualQueryable
-from .public import face as _face
 from .queryables.child import ChildOdometerQueryable as ChildOdometerQueryable
 from .queryables.child import ChildQueryable as ChildQueryable
 from .queryables.named_queries import Readable as Readable
@@ -15,4 +14,4 @@ from .queryables.root import ConcurrentOdometerQueryable as ConcurrentOdometerQu
 from .queryables.stream_handles import OwnStreamQueryable as OwnStreamQueryable
 from .releases.queryable import SharedReleaseQueryable as SharedReleaseQueryable
 
-__all__, __getattr__, __dir__ = _face(globals())
+__all__ = [name for name in dir() if not name.startswith("_")]

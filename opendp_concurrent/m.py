@@ -51,10 +51,9 @@ from .measurements.sparse_vector import then_above_threshold as then_above_thres
 from .measurements.sparse_vector import then_sparse_vector as then_sparse_vector
 from .measurements.table_keys import make_table_keys as make_table_keys
 from .measurements.table_keys import then_table_keys as then_table_keys
-from .public import face as _face
 from .queryables.updates import Update as Update
 from .queryables.updates import Updates as Updates
 from .releases.shared_release import make_shared_release as make_shared_release
 from .releases.shared_release import then_shared_release as then_shared_release
 
-__all__, __getattr__, __dir__ = _face(globals())
+__all__ = [name for name in dir() if not name.startswith("_")]

@@ -29,7 +29,6 @@ from .fdp.function import TradeoffFunction, check_function
 from .measures import composition_measure
 from .measures.heights import height
 from .measures.heights import name as name_of_loss
-from .public import names_of
 from .queryables.mechanism import accuracy_of
 from .types import Argument, Distance, Loss
 
@@ -47,7 +46,6 @@ __all__ = [
     "plot_stream",
     "plot_tradeoff",
 ]
-__getattr__, __dir__ = names_of(__name__, __all__)
 
 
 class MissingMatplotlibError(ConcurrentError, ImportError):

@@ -10,7 +10,6 @@ from .continual.transformations import then_stream_filter as then_stream_filter
 from .continual.transformations import then_stream_map as then_stream_map
 from .frames.count import make_frame_count as make_frame_count
 from .frames.count import then_frame_count as then_frame_count
-from .public import face as _face
 from .tables.aggregates import make_distinct_units as make_distinct_units
 from .tables.aggregates import make_distinct_values as make_distinct_values
 from .tables.aggregates import make_quantile_scores as make_quantile_scores
@@ -50,4 +49,4 @@ from .tables.steps import then_truncate as then_truncate
 from .tables.steps import then_where as then_where
 from .tables.steps import then_with_columns as then_with_columns
 
-__all__, __getattr__, __dir__ = _face(globals())
+__all__ = [name for name in dir() if not name.startswith("_")]

@@ -61,10 +61,6 @@ def test_each_constructor_on_a_space_has_its_then_and_no_other_has(group):
     assert {name for name in group.__all__ if name.startswith("then_")} == expected
 
 
-def test_dir_lists_public_names_only():
-    assert dir(oc) == sorted(oc.__all__)
-
-
 def test_a_constructor_has_its_own_name_in_a_context():
     for group in (oc.c, oc.m, oc.t):
         for name in group.__all__:
@@ -105,48 +101,11 @@ def test_the_reference_has_each_public_name_once():
 
 
 @pytest.mark.parametrize("name", ROOMS)
-def test_dir_of_a_room_lists_public_names_only(name):
+def test_a_room_has_its_public_names(name):
     room = getattr(oc, name)
-    assert dir(room) == sorted(room.__all__)
     assert all(hasattr(room, one) for one in room.__all__)
-
-
-@pytest.mark.parametrize(
-    ("room", "wrong", "right"),
-    [
-        ("", "make_concurrent_filtr", "make_concurrent_filter"),
-        ("", "make_counter", "m.make_counter"),
-        ("", "basic", "accumulators.basic"),
-        ("", "make_sparse_vektor", "m.make_sparse_vector"),
-        ("", "ledgr", "ledger"),
-        ("c", "make_limitd", "c.make_limited"),
-        ("m", "make_sparse_vectr", "m.make_sparse_vector"),
-        ("m", "make_stream_clamp", "t.make_stream_clamp"),
-        ("c", "make_privacy_filter", "c.make_concurrent_filter"),
-        ("c", "make_fully_adaptive_composition", "c.make_concurrent_odometer"),
-        ("t", "then_wher", "t.then_where"),
-        ("accumulators", "advancd", "accumulators.advanced"),
-        ("fdp", "TradeofFunction", "fdp.TradeoffFunction"),
-        ("handles", "ChildQueriable", "handles.ChildQueryable"),
-        ("measures", "groop_tcdp", "measures.group_tcdp"),
-        ("tables", "scann", "tables.scan"),
-        ("ledger", "open_leger", "ledger.open_ledger"),
-        ("plot", "plot_sesion", "plot.plot_session"),
-        ("serving", "AnswrStore", "serving.AnswerStore"),
-        ("verify", "worst_los", "verify.worst_loss"),
-    ],
-)
-def test_a_wrong_name_is_answered_with_the_nearest_one(room, wrong, right):
-    place = re.escape(f"opendp_concurrent.{right}")
-    with pytest.raises(AttributeError, match=rf"no attribute '{wrong}'; did you mean {place}\?$"):
-        getattr(getattr(oc, room) if room else oc, wrong)
-
-
-def test_a_name_that_is_like_no_other_is_answered_without_one():
-    for room in (oc, oc.c, oc.fdp):
-        for name in ("unheard_of", "__wrapped__", "_make_counter"):
-            with pytest.raises(AttributeError, match=f"has no attribute '{name}'$"):
-                getattr(room, name)
+    with pytest.raises(AttributeError):
+        room.unheard_of  # noqa: B018
 
 
 def test_the_version_is_that_of_the_distribution():

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..public import names_of
 from .advanced import advanced
 from .basic import basic
 from .best_rule import best_rule, launches_admitted
@@ -30,7 +29,6 @@ __all__ = [
     "residue",
     "zcdp",
 ]
-__getattr__, __dir__ = names_of(__name__, __all__)
 
 
 def include(*accumulators: Callable[..., Any]) -> None:

@@ -22,7 +22,6 @@ for every real ε.
   and ``accountant.py`` adds them up.
 """
 
-from ..public import names_of
 from . import records as _records  # noqa: F401 # what ledgers keep
 from .accountant import Accountant
 from .calibration import smallest_sigma
@@ -40,4 +39,3 @@ __all__ = [
     "smallest_sigma",
     "to_dp_event",
 ]
-__getattr__, __dir__ = names_of(__name__, __all__)

@@ -12,7 +12,6 @@ Read ``book.py`` first: it has the launch. ``records`` has what is written of ea
 
 from __future__ import annotations
 
-from ..public import names_of
 from . import _extra
 from .audit import LimitSummary, Summary
 from .ledger import SqlLedger
@@ -30,6 +29,5 @@ __all__ = [
     "open_ledger",
     "register",
 ]
-__getattr__, __dir__ = names_of(__name__, __all__)
 
 del _extra

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..arguments.checks import shown
 from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
-from ..public import names_of
 from ..types import Argument
 from .approximate_max_divergence import ApproximateMaxDivergence
 from .approximate_zero_concentrated_divergence import ApproximateZeroConcentratedDivergence
@@ -190,4 +189,3 @@ __all__ = [
     "register",
     "subsampled_tcdp",
 ]
-__getattr__, __dir__ = names_of(__name__, __all__)

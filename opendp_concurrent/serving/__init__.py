@@ -5,10 +5,8 @@ Nothing here knows data or a budget. ``docs/examples/server.py`` uses all of it.
 
 from __future__ import annotations
 
-from ..public import names_of
 from .answers import AnswerStore
 from .handles import HandleStore
 from .plain import as_json
 
 __all__ = ["AnswerStore", "HandleStore", "as_json"]
-__getattr__, __dir__ = names_of(__name__, __all__)

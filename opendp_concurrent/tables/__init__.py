@@ -4,7 +4,6 @@ The engine aggregates, OpenDP adds the noise, and this package charges. Transfor
 are in ``oc.t``.
 """
 
-from ..public import names_of
 from .csv_file import Csv
 from .describe import describe_schema
 from .expression import Expression, Then, col, column, lit, when
@@ -35,4 +34,3 @@ __all__ = [
     "unit_of",
     "when",
 ]
-__getattr__, __dir__ = names_of(__name__, __all__)

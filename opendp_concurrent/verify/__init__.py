@@ -7,8 +7,9 @@ the package does not import them. An invalid argument raises ``InvalidTypeError`
 ``InvalidValueError``, which names it.
 """
 
+from types import ModuleType as _Module
+
 from ..accounts.rule import Within as Within
-from ..public import face as _face
 from .filters.adversary import Worst as Worst
 from .filters.adversary import worst_analyst as worst_analyst
 from .filters.menu import Item as Item
@@ -51,4 +52,6 @@ from .mechanism import random_mechanism as random_mechanism
 from .mechanism import randomized_response as randomized_response
 from .mechanism import truncated_geometric as truncated_geometric
 
-__all__, __getattr__, __dir__ = _face(globals())
+__all__ = [
+    name for name, one in globals().items() if name[0] != "_" and not isinstance(one, _Module)
+]
