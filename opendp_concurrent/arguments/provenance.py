@@ -26,7 +26,6 @@ MODULE = "opendp_concurrent"
 MOST_NUMBERS = 2**16
 _DEEPEST = 100  # of values in values
 CONSTRUCTORS: dict[str, Callable[..., Any]] = {}
-READERS: list[Callable[..., Any]] = []  # of messages; set once all constructors are known
 # how a value is written: the name in a message, and the arguments
 VALUES: dict[type, Callable[[Any], tuple[str, Mapping[str, Any]]]] = {}
 # for each of OpenDP's functions such as transformation_output_domain: a function from what it has

@@ -25,7 +25,7 @@ from opendp import mod
 from opendp.mod import Domain, Measure, Metric
 
 from ..arguments import checks
-from ..arguments.provenance import MODULE, READERS, written
+from ..arguments.provenance import MODULE, written
 from ..combinators import guards, pairs
 from ..errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
 from ..native.opendp import VERSION
@@ -160,9 +160,6 @@ def deserialize(
         if wanted is not None and name != "to_measure":
             _require_equal(name, wanted, getattr(made, name, None))
     return made
-
-
-READERS[:] = [deserialize]
 
 
 def _expected(space: Any, output_measure: Argument) -> _Expected:

@@ -46,8 +46,6 @@ class Work:
     :ivar left: how many it may still make
     """
 
-    __slots__ = ("_functions", "left")
-
     def __init__(self) -> None:
         self.left = MOST_CELLS
         self._functions = 0  # trade-off functions so far: their products are converted together

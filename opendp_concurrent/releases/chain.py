@@ -51,8 +51,6 @@ def level_of(units: int) -> float:
 class GeometricDraws:
     """Draws from 0, 1, 2, ... with P(n) proportional to exp(-rate n). Not thread-safe."""
 
-    __slots__ = ("_noises",)
-
     def __init__(self) -> None:
         self._noises: dict[int, OneSidedNoise] = {}
 
@@ -72,8 +70,6 @@ class Chain:
     :param exact: the exact answer
     :param draw: returns a draw of a rate in units
     """
-
-    __slots__ = ("_draw", "_exact", "_noise")
 
     def __init__(self, exact: int | Sequence[int], draw: Callable[[int], int]) -> None:
         self._exact, self._draw = exact, draw

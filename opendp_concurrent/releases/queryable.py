@@ -10,7 +10,7 @@ from opendp.mod import Queryable, serialize
 
 from ..accounts.account import Account
 from ..arguments.checks import positive
-from ..arguments.provenance import READERS, written
+from ..arguments.provenance import written
 from ..errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -40,8 +40,6 @@ class Opened:
     :ivar paid: those that have answered
     :ivar lock: while one is stored
     """
-
-    __slots__ = ("__weakref__", "by_making", "lock", "paid")
 
     def __init__(self) -> None:
         self.by_making: WeakValueDictionary[str, Any] = WeakValueDictionary()
@@ -180,9 +178,10 @@ def _rebuilt(known: str, odometer: ConcurrentOdometer) -> ConcurrentOdometer | N
     Others get its answers, too. So it is made of its record: OpenDP's record of an object is an
     attribute that can be set, and has lists that can be changed.
     """
+    from ..messages.serialization import deserialize  # once all constructors are known
+
     space = odometer.input_domain, odometer.input_metric
     try:
-        (deserialize,) = READERS
         made = deserialize(known, space=space, output_measure=odometer.output_measure)
     except (InvalidTypeError, InvalidValueError, SpaceMismatchError):
         return None

@@ -47,8 +47,6 @@ class _Steps(Basic):
 class _Below:
     """The levels of a release up to its ceiling, which was paid."""
 
-    __slots__ = ("_ceiling", "_chain")
-
     def __init__(self, chain: Chain, ceiling: int) -> None:
         self._chain, self._ceiling = chain, ceiling
 
