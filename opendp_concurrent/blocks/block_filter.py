@@ -14,7 +14,7 @@ from ..combinators.interactive_measurement import make_measurement
 from ..data.kind import kind_of
 from ..errors import InvalidTypeError
 from ..parallel.parallel import check_no_updates
-from ..parallel.partition import Partition
+from ..parallel.partition import Partition, partitioned
 from ..queryables.data import Sealed, unseal
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 from ..queryables.recorded import check_ledger, open_book
@@ -33,7 +33,7 @@ from .steps import BlockSteps
 from .totals import Totals
 
 
-@constructor
+@constructor(blocks=partitioned)
 def make_block_filter(
     odometer: ConcurrentOdometer,
     d_in: Distance,
@@ -115,11 +115,6 @@ def make_block_filter(
     """
     odometer = check_unbounded(odometer, "the block filter", opaque=opaque_errors)
     check_no_transformation(odometer)
-    if not isinstance(blocks, Partition):
-        raise InvalidTypeError(
-            "blocks must be made by by_key, by_column, by_values or by_entry, "
-            f"found {type(blocks).__name__}"
-        )
     input_domain, input_metric = odometer.input_space
     check_no_updates(input_domain)
     metric, factor = blocks.metric_of_parts(input_metric, input_domain)

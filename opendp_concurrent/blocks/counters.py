@@ -48,8 +48,6 @@ class Counters(Rows):
     :param d_out: the bound of each block
     """
 
-    __slots__ = ("_d_out", "_limits", "_shifts", "_start")
-
     def __init__(self, start: Additive, d_out: Loss) -> None:
         self._start, self._d_out = start, d_out
         limits = start.limits(d_out)

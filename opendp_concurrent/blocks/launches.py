@@ -42,8 +42,6 @@ class PriceOnBlocks:
     :param on: places of the blocks; with a ledger, their keys
     """
 
-    __slots__ = ("_known", "_on", "_price", "settled")
-
     def __init__(self, price: Price, on: Places | tuple[Any, ...]) -> None:
         self._price, self._on = price, on
         # the last d_in, and what it costs

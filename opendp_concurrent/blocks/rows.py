@@ -16,8 +16,6 @@ class Rows:
     :param width: integers in a row
     """
 
-    __slots__ = ("_cells",)
-
     def __init__(self, width: int) -> None:
         self._cells: Cells = np.zeros((0, width), dtype=np.int64)
 

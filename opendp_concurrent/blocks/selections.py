@@ -23,8 +23,6 @@ Seal = Callable[[Callable[[int], None]], Sealed]
 class Selections:
     """The latest selections, by the places of their blocks."""
 
-    __slots__ = ("__weakref__", "_kept", "_lock", "_records")
-
     def __init__(self) -> None:
         self._kept: OrderedDict[bytes, tuple[Sealed, int]] = OrderedDict()  # and their sizes
         self._records, self._lock = 0, Lock()

@@ -41,8 +41,6 @@ class Shared(Rows):
     :param d_out: the bound of each block
     """
 
-    __slots__ = ("_known", "_numbers", "_rule")
-
     def __init__(self, start: Accumulator, d_out: Loss) -> None:
         super().__init__(1)
         self._rule = Within(d_out)

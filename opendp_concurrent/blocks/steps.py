@@ -17,8 +17,6 @@ class BlockSteps:
         may have rows in several blocks
     """
 
-    __slots__ = ("_factor", "_measure", "_units")
-
     def __init__(self, measure: CompositionMeasure, factor: int, units: bool) -> None:
         self._measure, self._factor, self._units = measure, factor, units
         if units and factor > 1 and measure.sequential_reason:

@@ -52,8 +52,6 @@ class OnKeys:
 class _Array:
     """The array that the values share. Its lock is held for each exchange."""
 
-    __slots__ = ("cells", "lock", "written")
-
     def __init__(self, cells: Counters | Shared) -> None:
         self.cells, self.lock = cells, Lock()
         self.written = 0  # totals that exchanges replaced
@@ -77,8 +75,6 @@ class Totals:
     :param start: the accumulator of no launch
     :param d_out: the bound of each block
     """
-
-    __slots__ = ("_terms", "_unread", "_where", "launches")
 
     def __init__(self, keys: Keys, start: Accumulator, d_out: Loss) -> None:
         self._terms = keys, start, d_out

@@ -33,7 +33,7 @@ from ..measures import composition_measure
 from ..measures.opendp import is_extrinsic
 from ..native.attributes import query_parts
 from ..parallel.parallel import make_parallel_composition
-from ..parallel.partition import Partition
+from ..parallel.partition import Partition, partitioned
 from ..queryables.as_transformation import AsTransformation
 from ..queryables.mechanism import read_map
 from ..sums.accumulator import Accounting
@@ -225,11 +225,7 @@ class ConcurrentQuery(AsTransformation, Query):
             raise InvalidTypeError(
                 'keys must be the public keys of the parts, such as keys=["north", "south"]'
             )
-        if not isinstance(partition, Partition):
-            raise InvalidTypeError(
-                "partition must be made by by_key, by_column, by_values or by_split, "
-                f"found {type(partition).__name__}"
-            )
+        partition = partitioned(partition=partition)
         names = checks.elements("keys", keys=list(checks.read("keys", keys=keys)))
         if not names:
             raise InvalidValueError("keys must have at least one key")

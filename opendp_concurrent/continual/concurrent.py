@@ -55,32 +55,28 @@ class Branch(Stream):
     """The part of a stream for one launch; it ends if anything in it refuses an update.
 
     :param limit: largest number of updates and queries; unlimited if None
+    :ivar ended: whether it gets no more updates
     """
 
     def __init__(self, limit: int | None) -> None:
         self.meter = None if limit is None else Meter(limit)
         super().__init__(many=True, meter=self.meter)
-        self._ended = False
-
-    @property
-    def ended(self) -> bool:
-        """Whether it gets no more updates."""
-        return self._ended
+        self.ended = False
 
     def receive(self, message: DataMessage) -> None:
         """Pass an update on. A branch that refuses it gets no more; the stream continues."""
         with self.lock:
-            if self._ended:
+            if self.ended:
                 return
             try:
                 super().receive(message)
             except BaseException as error:
-                self._ended = True
+                self.ended = True
                 pass_interrupt(error)  # of a user's machine
 
     def check(self) -> None:
         """Raise if updates were missed."""
-        if self._ended:
+        if self.ended:
             raise StreamError(MISSED)
 
     def asking(self, answer: Answer) -> Any:
@@ -170,8 +166,6 @@ class _Fit:
     :param limit: largest number of updates and queries of a child; unlimited if None
     """
 
-    __slots__ = ("_domain", "limit")
-
     def __init__(self, domain: Domain, limit: int | None) -> None:
         self._domain, self.limit = domain, limit
 
@@ -209,8 +203,6 @@ _IS_OPEN = object()  # a message, which raises if the stream has halted
 
 class _FanOut:
     """State machine of a stream: an update goes to all children; a query launches a child."""
-
-    __slots__ = ("_root", "_stream", "fit")
 
     def __init__(self, root: Any, stream: Branches, fit: _Fit) -> None:
         self._root, self._stream, self.fit = root, stream, fit

@@ -41,8 +41,6 @@ from .stream import items_of, require_events, whole_distance
 class _Parts:
     """State machine of the parts: an item goes to its part, and None to all others."""
 
-    __slots__ = ("_answers", "_branches", "_key")
-
     def __init__(
         self,
         key: Callable[[Any], Hashable],

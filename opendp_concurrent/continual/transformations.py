@@ -107,8 +107,6 @@ def _check_fits(first: Transformation, second: Any) -> None:
 class _Both:
     """Two functions of an item, applied one after the other."""
 
-    __slots__ = ("_one", "_two")
-
     def __init__(self, one: PerItem, two: PerItem) -> None:
         self._one, self._two = one, two
 
@@ -188,8 +186,6 @@ def chain_stream(measurement: Measurement, transformation: Transformation) -> Co
 
 class _Transformed:
     """State machine of a chain: a transformation before a continual mechanism."""
-
-    __slots__ = ("_ask", "_behind", "_inner", "_of", "steps")
 
     def __init__(self, of: PerItem, behind: Stream, inner: Any) -> None:
         self._of, self._behind, self._inner, self._ask = of, behind, inner, query_side(inner)
@@ -386,8 +382,6 @@ def make_stream_clamp(
 
 class Contributions:
     """Keep the first items of each user."""
-
-    __slots__ = ("_items", "_limit", "_seen")
 
     def __init__(self, limit: int, items: Items) -> None:
         self._limit, self._items = limit, items

@@ -46,8 +46,6 @@ STEPS = Steps(0, whole=True)
 class _Alarm:
     """State machine of an alarm; a query is None, or a threshold of its own."""
 
-    __slots__ = ("_comparison", "_items", "_sum", "_threshold")
-
     def __init__(self, noise: SparseVectorNoise, threshold: int, window: int | None) -> None:
         self._comparison, self._threshold = NoisyComparison(noise), threshold
         self._items: deque[int] | None = None if window is None else deque([0] * window, window)

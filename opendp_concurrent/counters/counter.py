@@ -21,7 +21,8 @@ from .methods import check_scale, plan
 class Counter:
     """State machine of noisy sums; the only query is None.
 
-    :param state: a prefix, or a window
+    :param state: a prefix, or a window: it has update, update_all, total, to_record, restore,
+        shapes, the shapes of all sums and noise that it keeps, and perhaps steps
     """
 
     def __init__(self, state: Any) -> None:

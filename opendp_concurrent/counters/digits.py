@@ -159,8 +159,6 @@ class DigitNoise:
         node is then in the sums of numbers in a row, so one that was dropped is never needed again
     """
 
-    __slots__ = ("_digits", "_draw", "_known", "_passing")
-
     def __init__(self, digits: Digits, noise: NodeNoise, *, passing: bool = True) -> None:
         self._digits, self._draw, self._passing = digits, noise.whole, passing
         self._known: dict[tuple[int, int], Any] = {}
@@ -218,49 +216,42 @@ class DigitNoise:
 class DigitsPrefix:
     """A prefix: the exact sum, and the noise of nodes. Noise is drawn when a query needs it."""
 
-    __slots__ = ("_count", "_noise", "_sum")
-
     def __init__(self, digits: Digits, noise: NodeNoise) -> None:
         self._noise = DigitNoise(digits, noise)
-        self._count = 0
+        self.steps = 0
         self._sum: Any = 0
 
     def update(self, item: Item) -> None:
         """Take the item of the next step."""
         self._sum = self._sum + item
-        self._count += 1
+        self.steps += 1
 
     def update_all(self, items: ItemSequence) -> None:
         """Take the items of the next steps."""
         if len(items):
             total = items.sum(axis=0)  # Python's integers hold noise of any size
             self._sum = self._sum + (total if items.ndim > 1 else int(total))
-            self._count += len(items)
+            self.steps += len(items)
 
     def total(self) -> Loss:
         """Return the noisy sum so far; the same until the next update."""
-        if not self._count:
+        if not self.steps:
             return 0
         size = len(self._sum) if isinstance(self._sum, np.ndarray) else None
-        return self._sum + self._noise.total(self._count, size)
+        return self._sum + self._noise.total(self.steps, size)
 
     def to_record(self) -> dict[str, Any]:
         """Return the sum, and the noise in use, as a JSON value."""
         self.total()  # draws the noise of all nodes in use
-        return {"count": self._count, "sum": plain(self._sum), "noise": self._noise.to_record()}
+        return {"count": self.steps, "sum": plain(self._sum), "noise": self._noise.to_record()}
 
     def restore(self, record: dict[str, Any]) -> None:
         """Restore the state from a record."""
         count, total, noise = fields(record, "count", "sum", "noise")
-        self._count = whole(count, most=self._noise.most)
+        self.steps = whole(count, most=self._noise.most)
         self._sum = unplain(total, LARGEST_SUM)
         self._noise.restore(noise)
         require(self._noise.fits(count))
-
-    @property
-    def steps(self) -> int:
-        """Number of steps so far."""
-        return self._count
 
     @property
     def shapes(self) -> set[tuple[int, ...]]:

@@ -93,8 +93,6 @@ class EpochsPrefix:
         levels has h times as much
     """
 
-    __slots__ = ("_before", "_number", "_past", "_scale", "_tree")
-
     def __init__(self, scale: float) -> None:
         self._scale = scale
         self._before: Any = 0

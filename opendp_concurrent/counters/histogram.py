@@ -23,13 +23,12 @@ from ..queryables.saved import require, restore_exactly
 from ..types import Answer, Item, ItemSequence, Json, Query
 from .counter import Counter
 from .methods import check_scale, plan
-from .prefix import Prefix
 
 
 class _Histogram(Counter):
     """State machine of a histogram: one count per category."""
 
-    def __init__(self, prefix: Prefix, categories: Categories) -> None:
+    def __init__(self, prefix: Any, categories: Categories) -> None:
         super().__init__(prefix)
         self._categories = categories
 

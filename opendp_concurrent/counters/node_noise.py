@@ -47,8 +47,6 @@ class NodeNoise(IntegerDraws):
     :param laplace: draw Laplace noise if true, else Gaussian
     """
 
-    __slots__ = ()
-
     def __init__(self, scale: float, laplace: bool) -> None:
         super().__init__(scale, laplace, MOST_AHEAD)
 

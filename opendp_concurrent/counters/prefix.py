@@ -1,40 +1,12 @@
-"""Noisy prefix sums of a stream: what a counter's state is, and how its integers are written."""
+"""How the integers of noisy prefix sums are written."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ..queryables.saved import require
-from ..types import Item, ItemSequence, Loss
-
-
-class Prefix(Protocol):
-    """A noisy sum of all items so far, for queries at any time."""
-
-    def update(self, item: Item) -> None:
-        """Take the item of the next step."""
-
-    def update_all(self, items: ItemSequence) -> None:
-        """Take the items of the next steps."""
-
-    def total(self) -> Loss:
-        """Return the noisy sum so far; the same until the next update."""
-
-    def to_record(self) -> dict[str, Any]:
-        """Return sums, and the noise of those in use, as a JSON value."""
-
-    def restore(self, record: dict[str, Any]) -> None:
-        """Restore the state from a record."""
-
-    @property
-    def steps(self) -> int:
-        """Number of steps so far."""
-
-    @property
-    def shapes(self) -> set[tuple[int, ...]]:
-        """The shapes of all sums and noise that it keeps."""
 
 
 def plain(total: Any) -> Any:

@@ -36,8 +36,6 @@ def best_window_digits(window: int) -> Digits:
 class DigitsWindow:
     """The window by a tree for each block."""
 
-    __slots__ = ("_before", "_digits", "_items", "_noise", "_now", "_steps", "_sum", "_window")
-
     def __init__(self, window: int, digits: Digits, noise: NodeNoise) -> None:
         self._window, self._digits, self._noise = window, digits, noise
         self._items: deque[int] = deque()

@@ -36,8 +36,6 @@ class Uncollected:
     :ivar frame: the LazyFrame
     """
 
-    __slots__ = ("frame",)
-
     def __init__(self, frame: Any) -> None:
         self.frame = frame
 

@@ -25,6 +25,8 @@ class Accountant:
     This needs dp-accounting, from the extra ``events``.
 
     :param neighboring_relation: a ``dp_accounting.NeighboringRelation``, or its name
+    :ivar neighboring_relation: that of dp-accounting's enumeration
+    :ivar session: the privacy loss so far, in both directions
 
     :example:
 
@@ -39,25 +41,15 @@ class Accountant:
         from .reading import DpEventBuilder, Losses, privacy_accountant, relation
 
         privacy_accountant.PrivacyAccountant.register(Accountant)  # for isinstance
-        self._neighbours = relation(neighboring_relation)
+        self.neighboring_relation = relation(neighboring_relation)
         self._losses = Losses()
         self._builder = DpEventBuilder()
-        self._session = Session()
-
-    @property
-    def neighboring_relation(self) -> Any:
-        """The neighbouring relation, of dp-accounting's enumeration."""
-        return self._neighbours
+        self.session = Session()
 
     @property
     def ledger(self) -> Any:
         """The events so far, as one event."""
         return self._builder.build()
-
-    @property
-    def session(self) -> Session:
-        """The privacy loss so far, in both directions."""
-        return self._session
 
     def supports(self, event: DpEvent) -> bool:
         """Whether ``compose`` takes this event.
@@ -83,13 +75,13 @@ class Accountant:
         times = checks.count(count=own_number(count))
         losses, session = self._read(event, times)
         self._builder.compose(with_own_count(event), times)
-        self._losses, self._session = losses, session
+        self._losses, self.session = losses, session
         return self
 
     def _read(self, event: DpEvent, count: int) -> tuple[Any, Session]:
         from .reading import read
 
-        losses = self._losses.plus(read(event, self._neighbours), count)
+        losses = self._losses.plus(read(event, self.neighboring_relation), count)
         return losses, losses.session()
 
     def get_epsilon(self, target_delta: float) -> float:

@@ -249,14 +249,6 @@ class _Reader:
 
     # --- mechanisms ----------------------------------------------------------------------------
 
-    def nothing(self, event: DpEvent) -> Losses:
-        del event
-        return Losses()
-
-    def no_privacy(self, event: DpEvent) -> Losses:
-        del event
-        return _both(TradeoffFunction.worst())
-
     def _loss(self, event: DpEvent, moved: int) -> float:
         """The distance over the noise, rounded up."""
         noise = _own(checks.non_negative, event, "noise_multiplier")
@@ -344,8 +336,8 @@ _TREES: dict[str, Callable[[_Reader, Any, int], Losses]] = {
     "RepeatAndSelectDpEvent": _Reader.selected,
 }
 _MECHANISMS: dict[str, Callable[[_Reader, Any], Losses]] = {
-    "NoOpDpEvent": _Reader.nothing,
-    "NonPrivateDpEvent": _Reader.no_privacy,
+    "NoOpDpEvent": lambda *_: Losses(),
+    "NonPrivateDpEvent": lambda *_: _both(TradeoffFunction.worst()),
     "GaussianDpEvent": _Reader.gaussian,
     "LaplaceDpEvent": _Reader.laplace,
     "DiscreteLaplaceDpEvent": _Reader.discrete_laplace,

@@ -29,8 +29,6 @@ class Bank:
     :param people: number of people
     """
 
-    __slots__ = ("_left", "_spare")
-
     def __init__(self, people: int) -> None:
         self._left: NDArray[np.float64] = np.full(people, float(UNITS))
         self._spare: NDArray[np.float64] | None = self._left.copy()
@@ -63,8 +61,6 @@ class Bank:
 
 class _Buffers:
     """Reusable arrays for the numbers of one chunk."""
-
-    __slots__ = ("charges", "mask", "pays", "steps")
 
     def __init__(self, size: int) -> None:
         self.steps, self.charges = np.empty(size), np.empty(size)

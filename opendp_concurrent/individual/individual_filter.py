@@ -46,8 +46,6 @@ from .rows import check_people, open_rows, values_of
 class _IndividualFilter:
     """State machine of the filter: the rows, and the remaining budget of each."""
 
-    __slots__ = ("_bank", "_d_out", "_loss", "_rows")
-
     def __init__(self, rows: NDArray[Any], loss: NoiseLoss, d_out: float) -> None:
         self._rows, self._loss, self._d_out = rows, loss, d_out
         self._bank = Bank(len(rows))

@@ -18,8 +18,6 @@ LARGEST_SUM = 2**62
 class IntegerNoise:
     """Noise of one scale on integers. Made before a charge, drawn after it."""
 
-    __slots__ = ("_release",)
-
     def __init__(self, loss: NoiseLoss, scale: float) -> None:
         make = make_laplace if loss.is_laplace else make_gaussian
         self._release = make(atom_domain(T=ATOM), absolute_distance(T=ATOM), scale)

@@ -170,8 +170,6 @@ class SqlTurn:
     :ivar after: the state after what this turn has written
     """
 
-    __slots__ = ("_book", "_changes", "_driver", "_record", "after", "planned")
-
     def __init__(self, book: SqlBook) -> None:
         self._book = book
         self._changes: list[tuple[Executable, dict[str, Any]]] = []  # made at its end

@@ -53,8 +53,6 @@ class _Launch:
     :ivar error: what it raises
     """
 
-    __slots__ = ("_charge", "_launch", "_on_disk", "_wake", "_written", "begun", "done", "error")
-
     def __init__(self, launch: Launch, charge: Charge) -> None:
         self._launch, self._charge, self._wake = launch, charge, _THREAD.wake
         self._written, self._on_disk, self.done = False, True, False

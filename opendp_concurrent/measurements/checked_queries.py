@@ -93,17 +93,6 @@ class CheckedQueries:
     :param token: the sealed data
     """
 
-    __slots__ = (
-        "_d_in",
-        "_known",
-        "_monotone",
-        "_python",
-        "_sensitivity",
-        "_space",
-        "_token",
-        "steps",
-    )
-
     def __init__(
         self,
         space: tuple[Domain, Metric],

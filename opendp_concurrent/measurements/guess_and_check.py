@@ -71,8 +71,6 @@ class _Release:
 class _GuessAndCheck:
     """The state machine. It launches a sparse vector and the releases in one compositor."""
 
-    __slots__ = ("_check", "_launch", "_release")
-
     def __init__(self, launch: Any, checker: ConcurrentMeasurement, release: _Release) -> None:
         self._launch, self._release = launch, release
         self._check = launch(checker)

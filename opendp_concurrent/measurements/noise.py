@@ -31,8 +31,6 @@ class IntegerDraws:
     :param most: number of draws per batch; the first batches are smaller
     """
 
-    __slots__ = ("_ahead", "_drawn", "_laplace", "_most", "_sample", "_scale", "_zeros")
-
     def __init__(self, scale: float, laplace: bool, most: int) -> None:
         self._scale, self._laplace, self._most, self._ahead = scale, laplace, most, 0
         self._sample: Any = None
@@ -75,8 +73,6 @@ class LaplaceNoise(IntegerDraws):
     :param ahead: number of draws per batch
     """
 
-    __slots__ = ()
-
     def __init__(self, scale: float, ahead: int = AHEAD) -> None:
         super().__init__(scale, True, ahead)
         self._prepare(ahead)  # a scale that OpenDP refuses is refused here
@@ -95,8 +91,6 @@ class OneSidedNoise:
     :param scale: scale in steps of the grid of integers
     :param ahead: number of two-sided draws per batch
     """
-
-    __slots__ = ("_noise",)
 
     def __init__(self, scale: float, ahead: int = AHEAD) -> None:
         self._noise = LaplaceNoise(scale, ahead)

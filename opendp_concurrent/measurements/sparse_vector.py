@@ -81,8 +81,6 @@ class NoisyComparison:
     Not thread-safe. Holds noise that must stay secret.
     """
 
-    __slots__ = ("_left", "_noise", "_query", "_raised")
-
     def __init__(self, noise: SparseVectorNoise) -> None:
         self._noise, self._left = noise, noise.hits
         kind = OneSidedNoise if noise.one_sided_query else LaplaceNoise
@@ -110,8 +108,6 @@ class NoisyComparison:
 
 class _SparseVector:
     """The state machine that answers queries."""
-
-    __slots__ = ("_answer", "_comparison", "_queries", "_threshold")
 
     def __init__(self, queries: CheckedQueries, noise: SparseVectorNoise, threshold: float) -> None:
         self._queries, self._threshold = queries, threshold

@@ -32,7 +32,7 @@ from ..queryables.session import validate_d_in
 from ..queryables.stream_domain import is_stream
 from ..types import Answer, Distance, Key
 from .parallel_loss import ParallelLoss
-from .partition import Partition
+from .partition import Partition, partitioned
 
 ADAPTIVE = (
     "an adversary that chooses updates adaptively also chooses which parts differ, so the "
@@ -41,7 +41,7 @@ ADAPTIVE = (
 )
 
 
-@constructor
+@constructor(partition=partitioned)
 def make_parallel_composition(
     input_domain: Domain,
     input_metric: Metric,
@@ -113,11 +113,6 @@ def make_parallel_composition(
     >>> answers = [young(count), old(count), young(count), old(count)]
     """
     check_no_updates(input_domain)
-    if not isinstance(partition, Partition):
-        raise InvalidTypeError(
-            f"partition must be made by by_key, by_column, by_values or by_split, "
-            f"found {type(partition).__name__}"
-        )
     by_key = _by_key(measurements)
     metric, factor = partition.metric_of_parts(input_metric, input_domain)
     kind = kind_of(input_domain)

@@ -38,8 +38,6 @@ class ParallelLoss:
     :param measurements: the measurement of each part, by its key
     """
 
-    __slots__ = ("_measure", "_newest", "_parts", "_prices", "_seen")
-
     def __init__(
         self, measure: CompositionMeasure, measurements: Mapping[Any, Measurement]
     ) -> None:

@@ -26,11 +26,11 @@ from typing import Any
 
 from opendp.mod import Domain, ExtrinsicDistance, Metric
 
-from ..arguments.checks import shown
+from ..arguments.checks import guard, shown
 from ..data.kind import Cut, Kind, Of, Owners, kind_of, metric_of_records
 from ..data.own import Own
 from ..errors import InvalidTypeError, InvalidValueError
-from ..types import Data, Json
+from ..types import Argument, Data, Json
 
 
 class Partition(ABC):
@@ -72,6 +72,17 @@ class Partition(ABC):
         if isinstance(input_metric, ExtrinsicDistance):
             return input_metric, 1
         return metric_of_records(input_metric)
+
+
+@guard("nothing hostile", None, 3, "text")
+def partitioned(name: str, value: Argument) -> Partition:
+    """Return the argument if it is a partition, or raise."""
+    if not isinstance(value, Partition):
+        raise InvalidTypeError(
+            f"{name} must be made by by_key, by_column, by_values, by_split or by_entry, found "
+            f"{type(value).__name__}"
+        )
+    return value
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -52,8 +52,6 @@ def pure_selection(runs: RandomRuns, epsilon: float) -> float:
 class SelectionCurve:
     """The Rényi curve of a selection from that of a run."""
 
-    __slots__ = ("_curve", "_known", "_middle", "_runs")
-
     def __init__(self, runs: RandomRuns, curve: Curve) -> None:
         self._runs, self._curve = runs, curve
         self._known = {order: float(curve(order)) for order in READ}

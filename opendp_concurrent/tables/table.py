@@ -24,12 +24,10 @@ class Table:
     is kept until the table and every queryable on it are freed.
 
     :ivar space: the domain and the metric of OpenDP, for constructors
+    :ivar relation: the plan of this table, which has no data
+    :ivar timeout: seconds after which a statement is cancelled
     """
 
-    __slots__ = (
-        *("__weakref__", "_engine", "_held", "_others", "_process", "_relation", "_timeout"),
-        "tables",
-    )
     is_table = True  # which the domain asks of the class
 
     def __init__(
@@ -42,8 +40,8 @@ class Table:
         others: Mapping[str, Table] | None = None,
         process: int | None = None,
     ) -> None:
-        self._engine, self._relation, self.tables = engine, relation, tables
-        self._timeout, self._held, self._others = timeout, held, others or {}
+        self._engine, self.relation, self.tables = engine, relation, tables
+        self.timeout, self._held, self._others = timeout, held, others or {}
         self._process = os.getpid() if process is None else process
 
     @property
@@ -57,7 +55,7 @@ class Table:
 
     def _after(self, relation: Relation, tables: Tables, others: Mapping[str, Table]) -> Table:
         """Return a table of the same process: a fork of it may not use the connection."""
-        known = self._timeout, self._held, others, self._process
+        known = self.timeout, self._held, others, self._process
         return Table(self._engine, relation, tables, *known)
 
     def with_tables(self, **others: Table) -> Table:
@@ -97,7 +95,7 @@ class Table:
                 )
             known[column_name(others=name)] = replace(one.tables, others=())
         after = replace(self.tables, others=tuple(sorted(known.items())))
-        return self._after(self._relation, after, {**self._others, **others})
+        return self._after(self.relation, after, {**self._others, **others})
 
     def joined(
         self, name: str, node: Callable[[Relation, Relation], Relation], tables: Tables
@@ -109,51 +107,41 @@ class Table:
         other = self._others[name]
         engine, held = self._engine.beside(other._engine), self._held + other._held
         assert engine is not None
-        relation = node(self._relation, other._relation)
-        timeout = min(filter(None, (self._timeout, other._timeout)), default=None)
+        relation = node(self.relation, other.relation)
+        timeout = min(filter(None, (self.timeout, other.timeout)), default=None)
         return Table(engine, relation, tables, timeout, held, self._others, self._process)
-
-    @property
-    def relation(self) -> Relation:
-        """The plan of this table, which has no data."""
-        return self._relation
 
     def ask(self, aggregate: Aggregate) -> Rows:
         """Run one statement in the engine, and return its integers. For mechanisms only."""
         self._check_process()
-        return self._engine.ask(self._relation, aggregate, self._timeout)
+        return self._engine.ask(self.relation, aggregate, self.timeout)
 
     def ask_keys(self, found: FoundKeys) -> KeyRows:
         """Run one statement in the engine, and return the keys of the data. For mechanisms only."""
         self._check_process()
-        return self._engine.keys(self._relation, found, self._timeout)
+        return self._engine.keys(self.relation, found, self.timeout)
 
     def engine(self) -> Engine:
         """Return the engine. For mechanisms only."""
         self._check_process()
         return self._engine
 
-    @property
-    def timeout(self) -> float | None:
-        """Seconds after which a statement is cancelled."""
-        return self._timeout
-
     def materialized(self) -> Table:
         """Return the same table, stored by the engine until it is freed."""
         self._check_process()
-        stored = self._engine.store(self._relation, self._timeout)
-        return table_of(stored, self.tables, self._timeout, self._others)
+        stored = self._engine.store(self.relation, self.timeout)
+        return table_of(stored, self.tables, self.timeout, self._others)
 
     def frozen(self) -> Table:
         """Return the same table, which no longer changes: as it is, if it is stored already."""
-        return self.materialized() if moving(self._relation) else self
+        return self.materialized() if moving(self.relation) else self
 
     def fixed(self) -> Table:
         """Return the same scanned table as it is now, until it is freed."""
         self._check_process()
-        assert isinstance(self._relation, Scan)
-        stored = self._engine.fix(self._relation, self._timeout)
-        return table_of(stored, self.tables, self._timeout)
+        assert isinstance(self.relation, Scan)
+        stored = self._engine.fix(self.relation, self.timeout)
+        return table_of(stored, self.tables, self.timeout)
 
     def _check_process(self) -> None:
         if self._process != os.getpid():
@@ -179,8 +167,6 @@ def table_of(
 
 class _Held:
     """Keeps a stored table until nobody needs it."""
-
-    __slots__ = ("__weakref__",)
 
     def __init__(self, stored: Stored) -> None:
         finalize(self, _quietly, stored.drop)

@@ -66,8 +66,6 @@ ENDLESS: Buffers = tuple((rate, weight) for rate, weight in _FOUND["endless"])
 class BufferedCoder:
     """The buffers of one stream, of integers or of arrays of integers."""
 
-    __slots__ = ("_buffers", "_guard", "_shift", "_thetas", "_weights")
-
     def __init__(self, thetas: list[int], weights: list[int], guard: int) -> None:
         self._thetas, self._weights, self._guard = thetas, weights, guard
         self._shift = BITS + guard

@@ -26,12 +26,12 @@ class FactorPrefix:
         self._factor, self._bits, self._noise = factor, bits, noise
         self._data = factor.coder()  # what is known of the items
         self._decoded = factor.coder()  # what follows from the releases
-        self._sum: Any = 0
+        self.fine_total: Any = 0
         self._begin(0)
 
     def _begin(self, steps: int) -> None:
         """Go to the block of a step."""
-        self._blocks, self._steps, self._left = self._factor.blocks(), steps, 0
+        self._blocks, self.steps, self._left = self._factor.blocks(), steps, 0
         while steps >= 0:
             length, column = next(self._blocks, (0, 0))
             if steps < length:
@@ -51,9 +51,11 @@ class FactorPrefix:
             item = item.astype(object)  # 64 bits may be too few
         if not self._left:
             self._open(*next(self._blocks))
-        self._left, self._steps = self._left - 1, self._steps + 1
+        self._left, self.steps = self._left - 1, self.steps + 1
         exact = self._data.encode(item * self._entry)
-        self._sum = self._sum + self._decoded.decode(self._release(exact)) * self._weight
+        self.fine_total = (
+            self.fine_total + self._decoded.decode(self._release(exact)) * self._weight
+        )
 
     def _release(self, exact: Any) -> Any:
         if isinstance(exact, np.ndarray):
@@ -67,7 +69,7 @@ class FactorPrefix:
 
     def total(self) -> Loss:
         """Return the noisy sum so far, rounded to integers."""
-        return self.nearest(self._sum)
+        return self.nearest(self.fine_total)
 
     def nearest(self, total: Any) -> Any:
         """Return a sum or difference of :attr:`fine_total`, rounded to integers."""
@@ -79,8 +81,8 @@ class FactorPrefix:
         return {
             "data": self._data.to_record(),
             "decoded": self._decoded.to_record(),
-            "steps": self._steps,
-            "sum": plain(self._sum),
+            "steps": self.steps,
+            "sum": plain(self.fine_total),
         }
 
     def restore(self, record: dict[str, Any]) -> None:
@@ -89,20 +91,10 @@ class FactorPrefix:
         self._data.restore(data)
         self._decoded.restore(decoded)
         self._begin(whole(steps, most=self._factor.horizon))
-        self._sum = unplain(total)
-        require(self.shapes == {np.shape(self._sum)})
-
-    @property
-    def steps(self) -> int:
-        """Number of steps so far."""
-        return self._steps
+        self.fine_total = unplain(total)
+        require(self.shapes == {np.shape(self.fine_total)})
 
     @property
     def shapes(self) -> set[tuple[int, ...]]:
         """The shapes of all that it keeps."""
-        return {np.shape(self._sum)} | self._data.shapes | self._decoded.shapes
-
-    @property
-    def fine_total(self) -> Any:
-        """The noisy sum so far, in steps of a finer grid."""
-        return self._sum
+        return {np.shape(self.fine_total)} | self._data.shapes | self._decoded.shapes

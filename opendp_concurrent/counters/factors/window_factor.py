@@ -16,8 +16,6 @@ from .factor_prefix import FactorPrefix
 class FactorWindow:
     """The window by a factorisation."""
 
-    __slots__ = ("_prefix", "_totals")
-
     def __init__(self, window: int, prefix: FactorPrefix) -> None:
         self._prefix = prefix
         self._totals: deque[int] = deque([0], window + 1)

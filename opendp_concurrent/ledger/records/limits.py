@@ -52,8 +52,6 @@ class Limits:
     :param of: the limits that this is a draft of
     """
 
-    __slots__ = ("_last", "_numbers", "_of", "_size", "_totals")
-
     def __init__(self, of: Limits | None = None) -> None:
         self._of = of
         self._size: int = 0 if of is None else of._size

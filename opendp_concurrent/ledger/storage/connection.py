@@ -20,8 +20,6 @@ class DriverConnection:
     statements.
     """
 
-    __slots__ = ("_driver", "_embedded", "_mogrify", "_texts", "connection", "execute")
-
     def __init__(self, connection: Connection, texts: dict[Executable, Any]) -> None:
         self.connection, self._texts = connection, texts
         driver: Any = connection.connection.driver_connection

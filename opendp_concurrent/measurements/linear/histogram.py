@@ -46,8 +46,6 @@ MOST_CELLS = checks.at_most(2**24, "a number is kept for each cell")
 class Universe:
     """The values that a record may have, in order: cells of a histogram."""
 
-    __slots__ = ("cells", "values")
-
     def __init__(self, universe: Any) -> None:
         if isinstance(universe, int):
             self.cells, self.values = MOST_CELLS(universe=universe), None
@@ -143,8 +141,6 @@ def answers(matrix: Array, histogram: Array) -> Array:
 
 class LinearQuery:
     """The sum of a query's values over the records of a histogram."""
-
-    __slots__ = ("values",)
 
     def __init__(self, values: Array) -> None:
         self.values = values

@@ -72,8 +72,6 @@ class Batch:
     :ivar matrix: shape (queries, cells), multiples of 2^-20 in [0, 1]
     """
 
-    __slots__ = ("matrix",)
-
     def __init__(self, queries: Any, universe: Universe) -> None:
         if isinstance(queries, np.ndarray):
             try:

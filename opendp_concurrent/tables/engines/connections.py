@@ -47,8 +47,6 @@ class Connected:
     :param connection: of psycopg
     """
 
-    __slots__ = ("_connection", "_milliseconds")
-
     def __init__(self, connection: Any) -> None:
         self._connection, self._milliseconds = connection, -1
 
@@ -91,8 +89,6 @@ class Login:
 class Connections:
     """As many connections as statements run at once."""
 
-    __slots__ = ("__weakref__", "_idle", "close", "login")
-
     def __init__(self, login: Login) -> None:
         self.login, self._idle = login, deque[Connected]()
         self.close = finalize(self, _close, self._idle, os.getpid())
@@ -128,8 +124,6 @@ class Connections:
 
 class Kept:
     """One connection that has temporary tables, for one statement at a time."""
-
-    __slots__ = ("__weakref__", "_connection", "_turn", "login")
 
     def __init__(self, connection: Connected, login: Login) -> None:
         self._connection, self._turn, self.login = connection, Lock(), login

@@ -95,18 +95,6 @@ class Values:
         left, right = map(self.value, one.of)
         return (sql.conjunction if one.operation == "and" else sql.disjunction)(left, right)
 
-    def negation(self, one: Node) -> Any:
-        """Return a negation."""
-        return sql.paren(sql.inverted(self.value(*one.of)))
-
-    def holds(self, one: Node) -> Any:
-        """Return a Boolean, false on NULL."""
-        return sql.known(self.value(*one.of))
-
-    def is_null(self, one: Node) -> Any:
-        """Return whether a value is NULL."""
-        return sql.paren(sql.is_null(self.value(*one.of)))
-
     def is_in(self, one: Node) -> Any:
         """Return whether a value is one of some constants."""
         (own,) = one.of
@@ -210,10 +198,6 @@ class Values:
         cases = list(zip(trees[: 2 * pairs : 2], trees[1 : 2 * pairs : 2], strict=True))
         return sql.case(cases, trees[-1] if len(trees) % 2 else exp.Null())
 
-    def fill_null(self, one: Node) -> Any:
-        """Return the first value that is not NULL."""
-        return sql.or_else(*map(self.value, one.of))
-
     # --- dates and casts -----------------------------------------------------------------------
 
     def part(self, one: Node) -> Any:
@@ -273,15 +257,15 @@ _RENDER: dict[str, Callable[[Values, Node], Any]] = {
     **dict.fromkeys(sql.COMPARISONS, Values.comparison),
     **dict.fromkeys(("and", "or"), Values.connective),
     **dict.fromkeys(_ARITHMETIC, Values.arithmetic),
-    "not": Values.negation,
-    "holds": Values.holds,
-    "is_null": Values.is_null,
+    "not": lambda self, one: sql.paren(sql.inverted(self.value(*one.of))),
+    "holds": lambda self, one: sql.known(self.value(*one.of)),  # false on NULL
+    "is_null": lambda self, one: sql.paren(sql.is_null(self.value(*one.of))),
     "is_in": Values.is_in,
     "//": Values.floor_division,
     "clip": Values.clip,
     "cut": Values.cut,
     "case": Values.case,
-    "fill_null": Values.fill_null,
+    "fill_null": lambda self, one: sql.or_else(*map(self.value, one.of)),
     "part": Values.part,
     "cast": Values.cast,
 }

@@ -94,8 +94,6 @@ class Identifier:
     opendp_concurrent.errors.InvalidValueError: the streams are no longer neighbours: halted
     """
 
-    __slots__ = ("_halted", "_handle", "_neighbouring", "_side", "_streams")
-
     def __init__(self, handle: Any, side: int, neighbouring: Neighbouring) -> None:
         if whole(side=side) not in (0, 1):
             raise InvalidValueError(f"side ({shown(side)}) must be 0 or 1")
