@@ -72,18 +72,13 @@ def _raise_noted() -> None:
 
 
 class Section:
-    """A critical section, for ``with``. Sections may be nested. Other threads ignore it.
-
-    :param lock: is held for the section. The main thread waits for it interruptibly
-    """
+    """A critical section, for ``with``. Sections may be nested. Other threads ignore it."""
 
     __slots__ = ("__weakref__", "_acquire", "_release")
 
-    def __init__(self, lock: Any = None) -> None:
+    def __init__(self) -> None:
         self._acquire: Any = None
         self._release: Any = None
-        if lock is not None:
-            self._acquire, self._release = lock.acquire, lock.release
 
     def __enter__(self) -> None:
         if get_ident() == _STATE.main:
@@ -195,7 +190,7 @@ def _take_over() -> None:
 
 
 class Lock(Section):
-    """A reentrant lock, which is held for a section.
+    """A reentrant lock, which is held for a section. The main thread waits for it interruptibly.
 
     :ivar held: returns whether this thread holds it
     """
@@ -204,7 +199,7 @@ class Lock(Section):
 
     def __init__(self) -> None:
         lock: Any = RLock()
-        super().__init__(lock)
+        self._acquire, self._release = lock.acquire, lock.release
         self.held: Callable[[], bool] = lock._is_owned
 
 

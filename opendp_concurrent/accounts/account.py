@@ -254,9 +254,11 @@ class Account:
         self._bound_key = distance_key(bound.d_in) if bound else None
         self._state: dict[Key, Tracked] = {}
         if bound:
-            query_d_in = inward(bound.d_in) if inward else bound.d_in
-            tracked = Tracked(bound.d_in, query_d_in, distance_key(query_d_in), bound.start)
-            self._state = {self._bound_key: tracked}
+            query_d_in, query_key = bound.d_in, self._bound_key
+            if inward:
+                query_d_in = inward(bound.d_in)
+                query_key = distance_key(query_d_in)
+            self._state = {self._bound_key: Tracked(bound.d_in, query_d_in, query_key, bound.start)}
 
     @property
     def launches(self) -> int:

@@ -17,9 +17,9 @@ from ..parallel.parallel import check_no_updates
 from ..parallel.partition import Partition, partitioned
 from ..queryables.data import Sealed, unseal
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
-from ..queryables.recorded import check_ledger, open_book
-from ..queryables.sequential import SequentialRunner
+from ..queryables.root import check_ledger, open_book
 from ..queryables.session import validate_d_in
+from ..queryables.turn import SequentialRunner
 from ..sums.orders_sum import grid_curve
 from ..types import Distance, Loss
 from .keys import Keys, keys_of

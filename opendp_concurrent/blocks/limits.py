@@ -43,7 +43,7 @@ def open_limit(
     check_budget(accounting, share)
     of_blocks = OnEachBlock(accounting, share)
     terms = Terms(measure.name, of_blocks, str(parent.metric), 1, share)
-    path = (*parent.limits.path, limit.label)
+    path = (*parent.path, limit.label)
     store = open_limit_in_ledger(parent.account, path, terms)
     none = Totals(parent.records.keys, accounting.start(measure), share)
     start = none if store is None else store.read()

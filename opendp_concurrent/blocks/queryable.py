@@ -128,7 +128,7 @@ class BlockFilterQueryable(Handle, Queryable):
         """
         check_process(self._blocks.token)
         self._blocks.account.lifecycle.check_not_running()
-        if self._blocks.limits.path:
+        if self._blocks.path:
             raise InvalidTypeError(
                 "keys must be added on the handle of the block filter: this is the handle of a "
                 "limit, which has the same blocks"

@@ -24,10 +24,9 @@ from ..arguments import checks
 from ..errors import InvalidTypeError, uncharged
 from ..measures import CompositionMeasure
 from ..queryables.data import Sealed
-from ..queryables.limits import Limits
 from ..queryables.mechanism import ConcurrentOdometer
-from ..queryables.sequential import SequentialRunner
 from ..queryables.session import Session, check_space
+from ..queryables.turn import SequentialRunner
 from ..sums.accumulator import Accumulator
 from ..types import Answer, Key, Query
 from .launches import PriceOnBlocks, Selection
@@ -132,7 +131,7 @@ class BlockSession(Session):
         check_space(self.whole.space, self.measure, odometer)
         self.account.lifecycle.check_not_running()
         self.account.lifecycle.check()
-        handle = self.limits.opened(odometer, partial(self.whole.open_limit, self, odometer))
+        handle = self.open_once(odometer, partial(self.whole.open_limit, self, odometer))
         return self._postprocess(handle)
 
     def below(
@@ -143,7 +142,7 @@ class BlockSession(Session):
         :param path: labels of the limits from the outermost one to this one
         """
         session = copy(self)
-        session.account, session.limits = account, Limits(path)
+        session.account, session.path, session._limits, session.shared = account, path, {}, {}
         session._postprocessors, session._children = postprocessors, count(1)
         return session
 

@@ -15,8 +15,8 @@ from ..exact.decimals import down
 from ..measures import CompositionMeasure, composition_measure
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentMeasurement
+from ..queryables.root import spawn_composition
 from ..queryables.session import validate_d_in
-from ..queryables.spawn import spawn_composition
 from ..sums.accumulator import Accumulator
 from ..sums.orders_sum import grid_curve
 from ..sums.planned import Planned

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from ..accounts.account import Bound
 from ..accounts.rule import Within
 from ..accounts.store import Ledger
 from ..exact.decimals import cap_and_shown
 from ..queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer, replace
-from ..queryables.recorded import check_ledger, open_book
-from ..queryables.spawn import spawn_filter
+from ..queryables.root import check_ledger, open_book, spawn_filter
 from ..types import Distance, Loss
 from .accounting import bounded
 from .constructor import constructor
@@ -93,7 +93,7 @@ def make_concurrent_filter(
     return make_measurement(
         odometer.input_space,
         measure.opendp(),
-        lambda token: spawn_filter(odometer, token, bound),
+        partial(spawn_filter, odometer, bound),
         constant_map(odometer.input_metric, d_in, budget),
         f"ConcurrentFilter({measure.name}, {odometer.accumulator}, d_in={d_in}, d_out={budget})",
         odometer if ledger is None else replace(odometer, record=(ledger, d_in)),

@@ -10,8 +10,7 @@ from ..errors import InvalidTypeError
 from ..measures import composition_measure
 from ..native import opendp as _native
 from ..queryables.mechanism import ConcurrentOdometer
-from ..queryables.recorded import check_ledger
-from ..queryables.spawn import spawn_odometer
+from ..queryables.root import check_ledger, spawn_odometer
 from ..sums.accumulator import Accounting
 from ..types import Distance
 from .accounting import accounting_for

@@ -89,6 +89,7 @@ def make_measurement(
         spawn,
         checked_map,
         odometer,
+        carrier_type,
         takes_updates,
         bool(composes),
         many,

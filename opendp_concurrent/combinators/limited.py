@@ -8,7 +8,7 @@ from ..accounts.lifecycle import label_text
 from ..accounts.store import Limit
 from ..errors import InvalidValueError
 from ..queryables.mechanism import ConcurrentOdometer, replace
-from ..queryables.spawn import spawn_limited
+from ..queryables.root import spawn_limited
 from ..types import Distance, Loss
 from .accounting import bounded
 from .constructor import constructor

@@ -194,7 +194,10 @@ def register(kind: Kind, *, last: bool = False) -> None:
 
 def kind_of(domain: Domain) -> Kind:
     """Return the kind of the data that a domain is of."""
-    return next((kind for kind in _KNOWN if kind.has(domain)), _OTHER)
+    for kind in _KNOWN:
+        if kind.has(domain):
+            return kind
+    return _OTHER
 
 
 def kind_of_data(data: Data) -> Kind:

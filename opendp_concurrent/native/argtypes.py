@@ -44,10 +44,12 @@ def _differ(function: Any, argument_types: Any) -> bool:
 def _set(function: Any, argument_types: Any) -> None:
     if function is _OK or function is _ERROR:
         _ANSWERED.count += 1
-    if _differ(function, argument_types):
-        with _LOCK:
-            if _differ(function, argument_types):
-                _NATIVE.__set__(function, argument_types)
+    before = _NATIVE.__get__(function)
+    if before is argument_types or (before and argument_types and [*before] == [*argument_types]):
+        return
+    with _LOCK:
+        if _differ(function, argument_types):  # another thread may have set it by now
+            _NATIVE.__set__(function, argument_types)
 
 
 def set_once() -> None:

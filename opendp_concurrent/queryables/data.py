@@ -34,8 +34,9 @@ class Sealed:
 
     __slots__ = ("__weakref__", "files", "given")
 
-    def __init__(self, files: tuple[str, ...] = ()) -> None:
-        self.files, self.given = files, False
+    def __init__(self, content: Any, files: tuple[str, ...] = (), *, given: bool = False) -> None:
+        self.files, self.given = files, given
+        _CONTENTS[self] = content
 
     def __reduce__(self) -> Any:
         raise TypeError("sensitive data cannot be pickled or copied")
@@ -86,9 +87,7 @@ def seal(pointer: Any, source: Sealed | None = None) -> Sealed:
 
     :param source: what they were computed from, if that is still to be read from files
     """
-    token = Sealed(() if source is None else source.files)
-    _CONTENTS[token] = pointer
-    return token
+    return Sealed(pointer, () if source is None else source.files)
 
 
 def take_in(data: Data, domain: Domain, carrier_type: Any) -> Sealed:
@@ -99,9 +98,7 @@ def take_in(data: Data, domain: Domain, carrier_type: Any) -> Sealed:
     """
     kind = kind_of(domain)
     data = kind.accepted(data, domain)
-    token = seal(_native.to_pointer(data, carrier_type))
-    token.files, token.given = kind.sources(data), True
-    return token
+    return Sealed(_native.to_pointer(data, carrier_type), kind.sources(data), given=True)
 
 
 def seal_transformed(source: Sealed, function: Callable[[Any], Any]) -> Sealed:

@@ -19,7 +19,7 @@ from ..types import Answer, Query
 from .child import adopt
 from .data import SealedHandle, check_process, seal, unseal
 from .opaque import hidden
-from .turn import in_turn, inherited_lock, lock_for_turns
+from .turn import HELD, in_turn, lock_for_turns
 
 
 def forget_frames(error: BaseException) -> None:
@@ -76,7 +76,7 @@ class MachineQueryable(SealedHandle, Queryable):
         self._machine, self._description = seal(machine), description
         self._lifecycle, self._running = Lifecycle(innermost_running()), False
         self._interruptible = interruptible
-        native, inherited = _native.inside_native_call(), inherited_lock()
+        native, inherited = _native.inside_native_call(), HELD.get()
         # boxed, because OpenDP sets an attribute on an answer, and some answers do not allow this
         self._transport = _native.python_queryable(lambda q: (machine(q),)) if native else None
         # native queryables ask it for permission later, so they all share one lock

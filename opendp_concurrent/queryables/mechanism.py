@@ -7,11 +7,12 @@ compositor) calls them as ordinary user-defined measurements.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from opendp.mod import Domain, Function, Measure, Measurement, Metric, Odometer, Transformation
 
-from ..accounts.lifecycle import Lifecycle, innermost_running
+from ..accounts.lifecycle import RUNNING, Lifecycle, innermost_running
 from ..accounts.store import Ledger, Limit
 from ..arguments.checks import function
 from ..arguments.provenance import Unrecorded
@@ -23,7 +24,7 @@ from ..sums.accumulator import Accounting
 from ..types import Answer, Argument, Distance, Loss
 from .accuracy import Accuracy
 from .child import adopt
-from .data import Sealed, take_in
+from .data import Sealed, SealedHandle, take_in
 from .stream_domain import feeds_many, is_stream
 
 Spawn = Callable[[Sealed], Any]
@@ -35,6 +36,7 @@ class Inside(NamedTuple):
     :ivar spawn: returns a handle, or a release, on sealed data
     :ivar privacy_map: maps d_in to the privacy loss
     :ivar odometer: the odometer of a filter; None for other measurements
+    :ivar carrier_type: what OpenDP converts the data to
     :ivar takes_updates: whether it is a continual mechanism, or wraps one
     :ivar composes: whether it is a compositor or a filter, which launches other mechanisms
     :ivar feeds_many: whether its stream may feed several mechanisms, which compose below a cast
@@ -45,6 +47,7 @@ class Inside(NamedTuple):
     spawn: Spawn
     privacy_map: Callable[[Any], Any]
     odometer: ConcurrentOdometer | None
+    carrier_type: Any
     takes_updates: bool = False
     composes: bool = False
     feeds_many: bool = False
@@ -223,8 +226,10 @@ class ConcurrentMeasurement(Measurement):
 
     def __call__(self, arg: Any) -> Answer:
         """Return an answer, or a queryable, on the data ``arg``, which is converted once."""
-        token = take_in(arg, self.input_domain, self.input_carrier_type)
-        answer = _native.call_native(self.spawn, token)
+        token = take_in(arg, self.made_on[0], self.inside.carrier_type)
+        answer = _native.call_native(self.inside.spawn, token)
+        if not RUNNING.get() and isinstance(answer, SealedHandle):
+            return answer  # no mechanism has made it, and it belongs to no launch
         return adopt(answer, Lifecycle(innermost_running()), None)
 
     def invoke(self, arg: Any) -> Answer:
@@ -297,6 +302,17 @@ class ConcurrentOdometer(Odometer):
         self.postprocessors = postprocessors
         self.__opendp_dict__: dict[str, Any] = Unrecorded()
         self.spawn, self.record, self.opaque, self.limit = spawn, record, opaque, limit
+        self.sequential_reason = measure.sequential_reason
+
+    @cached_property
+    def distance_type(self) -> str:
+        """OpenDP's type of the distances of its input metric."""
+        return str(self.input_metric.distance_type)
+
+    @cached_property
+    def output_measure(self) -> Measure:
+        """How privacy loss is measured."""
+        return self.measure.opendp()
 
     def __del__(self) -> None:
         """Nothing to free."""
@@ -321,11 +337,6 @@ class ConcurrentOdometer(Odometer):
         """Metric in whose units d_in is."""
         head = self.transformation
         return self.query_space[1] if head is None else head.input_metric
-
-    @property
-    def output_measure(self) -> Measure:
-        """How privacy loss is measured."""
-        return self.measure.opendp()
 
     def __rshift__(self, other: Any) -> ConcurrentOdometer:
         return postprocess(self, other)

@@ -1,25 +1,44 @@
-"""The handles that an analyst holds: of an odometer, of a filter, of a compositor."""
+"""The handles that an analyst holds, of an odometer, a filter or a compositor, and how they begin.
+
+A spawn function makes the account of its specification, seals the data, and returns the handle.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
+from typing import Any
 
-from opendp.mod import OdometerQueryable, Queryable
+from opendp.mod import OdometerQueryable, OpenDPException, Queryable, Transformation
 
+from ..accounts.account import Account, Bound
+from ..accounts.lifecycle import named
+from ..accounts.price import StabilityMap
+from ..accounts.rule import Unlimited, Within
+from ..accounts.store import InLedger, Ledger, Limit, Terms, open_limit
 from ..arguments.checks import rounded
+from ..errors import (
+    ConcurrentError,
+    InvalidTypeError,
+    InvalidValueError,
+    PrivacyMapError,
+    UnsupportedMeasureError,
+)
+from ..measures import CompositionMeasure
 from ..native import opendp as _native
+from ..shown import shown
+from ..sums.accumulator import Accumulator
 from ..types import Distance, Loss, Query
-from .data import check_process
+from .data import Sealed, check_process, seal_transformed, unseal
 from .description import Description
-from .session import Handle, Session
+from .mechanism import ConcurrentOdometer
+from .session import Handle, Session, validate_d_in
+from .turn import SequentialRunner
 
 
 class _Handle(Handle):
     """What the three handles share: launching a query."""
-
-    def __init__(self, session: Session, description: str) -> None:
-        super().__init__(session, session.launch)
-        self._description = description
 
     def admits(self, query: Query) -> bool:
         """Whether a launch of a measurement would be admitted now; runs and charges nothing.
@@ -81,7 +100,7 @@ class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
     """Handle of a filter. It admits a launch if the loss stays at or below d_out."""
 
     def __init__(self, session: Session, description: str, d_in: Distance, d_out: Loss) -> None:
-        super().__init__(session, description)
+        super().__init__(session, session.launch, description)
         self._d_in, self._d_out = d_in, d_out
 
     def privacy_loss(self, d_in: Distance = None) -> Loss:
@@ -143,7 +162,7 @@ class ConcurrentCompositionQueryable(_Handle, Queryable):
     query_type = "AnyMeasurement"
 
     def __init__(self, session: Session, description: str, d_in: Distance) -> None:
-        super().__init__(session, description)
+        super().__init__(session, session.launch, description)
         self._d_in = d_in
 
     def privacy_loss(self, d_in: Distance = None) -> Loss:
@@ -186,3 +205,183 @@ class ConcurrentCompositionQueryable(_Handle, Queryable):
             f"ConcurrentCompositionQueryable({self._description}, {self._launches()}, "
             f"{len(self.remaining())} d_mids left)"
         )
+
+
+# --- how they begin -------------------------------------------------------------------------------
+
+
+def head(odometer: ConcurrentOdometer, token: Sealed) -> tuple[Sealed, StabilityMap | None]:
+    """Return the data of an odometer's queries, and the map to the d_in of these."""
+    transformation = odometer.transformation
+    if transformation is None:
+        return token, None
+    inward = StabilityMap(partial(_stability, transformation))
+
+    return seal_transformed(token, partial(_native.transform, transformation)), inward
+
+
+def _stability(transformation: Transformation, d_in: Distance) -> Distance:
+    try:
+        return _native.transformation_map(transformation, d_in)
+    except PrivacyMapError:
+        raise
+    except (OpenDPException, ConcurrentError, TypeError, ValueError, ArithmeticError) as error:
+        raise PrivacyMapError(d_in, str(error).strip()) from error
+
+
+def _session(
+    odometer: ConcurrentOdometer,
+    account: Account,
+    token: Sealed,
+    parent: Session | None = None,
+    path: tuple[str, ...] = (),
+) -> Session:
+    runner = None
+    if odometer.sequential_reason:  # a tree has one runner
+        runner = SequentialRunner() if parent is None else parent.runner
+    return Session(
+        account,
+        odometer.query_space,
+        odometer.input_metric,
+        odometer.measure,
+        token,
+        runner,
+        odometer.postprocessors,
+        path,
+    )
+
+
+def _recorded(odometer: ConcurrentOdometer, ledger: Ledger, d_in: Distance) -> Bound:
+    d_in = validate_d_in(odometer.input_metric, d_in)
+    metric = str(odometer.input_metric)
+    store, start = open_book(
+        ledger, Terms(odometer.measure.name, odometer.accumulator, metric, d_in, None)
+    )
+    return Bound(d_in, Unlimited(), start, store=store)
+
+
+def spawn_odometer(
+    odometer: ConcurrentOdometer, token: Sealed, parent: Session | None
+) -> ConcurrentOdometerQueryable:
+    """Return the handle of an odometer. Its launches are also charged to ``parent``, if given."""
+    measure, bound = odometer.measure, None
+    if odometer.record is not None:
+        if parent is not None:
+            raise InvalidTypeError(
+                "an odometer with a ledger cannot be launched as a child: its parent "
+                "charges for each of its launches; pass the ledger to the parent"
+            )
+        bound = _recorded(odometer, *odometer.record)
+    token, inward = head(odometer, token)
+    account = Account(
+        None if bound else odometer.accumulator.start(measure),
+        bound=bound,
+        inward=inward,
+        parent=parent.account if parent else None,
+        sequential_reason=odometer.sequential_reason,
+        opaque=odometer.opaque,
+    )
+    if parent is None:
+        if inward is not None:
+            with suppress(PrivacyMapError):  # what runs now and what is read later are of one time
+                inward(1)
+        unseal(token)  # if a transformation fails, it raises here, to the owner of the data
+    session = _session(odometer, account, token, parent, parent.path if parent else ())
+    return ConcurrentOdometerQueryable(session, session.launch, f"{measure.name}, {odometer.accumulator}")
+
+
+def spawn_filter(
+    odometer: ConcurrentOdometer, bound: Bound, token: Sealed
+) -> ConcurrentFilterQueryable:
+    """Return the handle of a filter over an odometer."""
+    token, inward = head(odometer, token)
+    account = Account(
+        bound.start if bound.store is None else None,  # others charge a ledger: no history here
+        bound=bound,
+        inward=inward,
+        sequential_reason=odometer.sequential_reason,
+        opaque=odometer.opaque,
+    )
+    unseal(token)  # now that the account has read the stability map
+    d_out: Loss = getattr(bound.rule, "d_out", None)
+    session = _session(odometer, account, token)
+    return ConcurrentFilterQueryable(session, bound.measure, bound.d_in, d_out)
+
+
+def spawn_limited(
+    odometer: ConcurrentOdometer, token: Sealed, parent: Session | None
+) -> ConcurrentFilterQueryable:
+    """Return the handle of a limit below ``parent``; the same one if it was opened before."""
+    if parent is None or odometer.limit is None:
+        raise InvalidTypeError(
+            "a limit has no data of its own: launch it on the handle of an odometer, filter or "
+            "compositor; to bound all queries on the data, use make_concurrent_filter"
+        )
+    make = partial(_open_limit, odometer, token, parent)
+    handle: ConcurrentFilterQueryable = parent.open_once(odometer, make)
+    return handle
+
+
+def _open_limit(
+    odometer: ConcurrentOdometer, token: Sealed, parent: Session, limit: Limit
+) -> ConcurrentFilterQueryable:
+    measure, terms = odometer.measure, limit.terms
+    token, inward = head(odometer, token)
+    path = (*parent.path, limit.label)
+    store = open_limit(parent.account, path, terms)
+    start = terms.accumulator.start(measure) if store is None else store.read()
+    rule, name = Within(terms.d_out), repr(terms.accumulator)
+    bound = Bound(terms.d_in, rule, start, False, store, measure.name, name)
+    with named("limit", limit.label):
+        account = Account(
+            start if store is None else None,  # other processes charge a ledger: no history here
+            bound=bound,
+            inward=inward,
+            parent=parent.account,
+            sequential_reason=odometer.sequential_reason,
+            opaque=odometer.opaque,
+        )
+    session = _session(odometer, account, token, parent, path)
+    what = f"{measure.name}, limit {shown(limit.label)}"
+    return ConcurrentFilterQueryable(session, what, terms.d_in, terms.d_out)
+
+
+def spawn_composition(
+    space: Any, measure: CompositionMeasure, token: Sealed, bound: Bound, opaque: bool
+) -> ConcurrentCompositionQueryable:
+    """Return the handle of a compositor."""
+    reason = measure.sequential_reason
+    account = Account(None, bound=bound, sequential_reason=reason, opaque=opaque)
+    runner = SequentialRunner() if reason else None
+    session = Session(account, space, space[1], measure, token, runner)
+    return ConcurrentCompositionQueryable(session, measure.name, bound.d_in)
+
+
+# --- in a ledger ----------------------------------------------------------------------------------
+
+
+def check_ledger(ledger: Any, measure: CompositionMeasure, *, halt: bool = False) -> None:
+    """Raise unless ``ledger`` is a ledger that can keep a budget under this measure."""
+    if not callable(getattr(type(ledger), "book", None)):
+        raise InvalidTypeError(
+            f"ledger must be made by oc.ledger.open_ledger(...), found {type(ledger).__name__}"
+        )
+    if measure.sequential_reason:
+        raise UnsupportedMeasureError(
+            f"ledger is not supported under {measure.name}: {measure.reason}, and a launch "
+            "in one process cannot close the children in another; use another measure"
+        )
+    if halt:
+        raise InvalidValueError(
+            "halt must be False with a ledger: a refusal in one process cannot close "
+            "the children in another"
+        )
+
+
+def open_book(ledger: Ledger, terms: Terms) -> tuple[InLedger, Accumulator]:
+    """Open the budget with these terms. Return its keeper, and the accumulator of its charges.
+
+    :raises LedgerError: if the budget has other terms
+    """
+    keeper = InLedger(ledger.book(terms))
+    return keeper, keeper.read()

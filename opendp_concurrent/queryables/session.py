@@ -21,6 +21,7 @@ from opendp.mod import Domain, Measurement, Metric, Odometer, OpenDPException
 from ..accounts.account import Account
 from ..accounts.lifecycle import Lifecycle, as_child
 from ..accounts.price import distance_key, own_distance
+from ..accounts.store import Limit, require_same_terms
 from ..arguments import checks
 from ..arguments.owned import plain
 from ..data.kind import check_files
@@ -41,9 +42,7 @@ from ..native import opendp as _native
 from ..types import Answer, Distance, Key, Loss, Query
 from .child import PLAIN, adopt
 from .data import Sealed, SealedHandle, check_process, run
-from .describe import describe
-from .description import Description
-from .limits import Limits
+from .description import Description, describe
 from .machine import MachineQueryable
 from .mechanism import (
     ConcurrentMeasurement,
@@ -53,9 +52,8 @@ from .mechanism import (
     takes_stream,
 )
 from .opaque import hidden, hide_errors
-from .sequential import SequentialRunner
 from .stream_domain import NOT_CONTINUAL, is_stream, same_domain
-from .turn import inherited_lock, launch_in_turn, lock_for_turns
+from .turn import HELD, SequentialRunner, launch_in_turn, lock_for_turns
 
 
 class Handle(SealedHandle):
@@ -64,8 +62,10 @@ class Handle(SealedHandle):
     :param launch: launches a query on the session
     """
 
-    def __init__(self, session: Session, launch: Callable[[Query], Answer]) -> None:
-        self._session, self._launch = session, launch
+    def __init__(
+        self, session: Session, launch: Callable[[Query], Answer], description: str = ""
+    ) -> None:
+        self._session, self._launch, self._description = session, launch, description
         self._transport = _native.python_queryable(launch) if session.native else None
 
     def __call__(self, query: Query) -> Answer:
@@ -119,7 +119,8 @@ class Session:
     :param token: the sealed data, as a member of the queries' domain
     :param runner: runs launches in sequence, for a measure that composes sequentially only
     :param postprocessors: functions that are applied to every answer
-    :ivar limits: the limits that were opened here
+    :param path: labels of the limits from the outermost one to this one
+    :ivar shared: what the shared releases that were opened here have in common, by their room
     :ivar native: whether it was made within a native call
     :ivar lock: launches take turns on it; None if they need not
     """
@@ -136,6 +137,7 @@ class Session:
         token: Sealed,
         runner: SequentialRunner | None,
         postprocessors: tuple[Callable[[Any], Any], ...] = (),
+        path: tuple[str, ...] = (),
     ) -> None:
         self.account, self.measure = account, measure
         self.token, self.runner = token, runner
@@ -143,10 +145,12 @@ class Session:
         self._postprocessors = postprocessors
         self._prices: dict[int, MeasurementPrice] = {}
         self._children = count(1)
-        self.limits = Limits()
+        self.path = path
+        self.shared: dict[str, Any] = {}
+        self._limits: dict[str, tuple[ConcurrentOdometer, Any]] = {}
         # launches take turns below a sequential measure, and inside a native call
         self.native = _native.inside_native_call()
-        self.lock = inherited_lock()
+        self.lock = HELD.get()
         if runner is not None or self.native:
             self.lock = runner.lock if runner is not None else lock_for_turns()
 
@@ -234,6 +238,32 @@ class Session:
         self.account.lifecycle.check()
         handle = self._numbered(self.account.lifecycle, odometer.spawn, odometer, self.token, self)
         return self._postprocess(handle)
+
+    def open_once(self, odometer: ConcurrentOdometer, make: Callable[[Limit], Any]) -> Any:
+        """Return the handle of a limit: the one that it was first opened with, or a new one.
+
+        A label names one limit, which several threads may open at once.
+
+        :raises LimitMismatchError: if it was opened with other terms
+        :raises InvalidValueError: if it was opened with another transformation or postprocessor
+        """
+        limit = odometer.limit
+        assert limit is not None
+        known = self._limits.get(limit.label)
+        if known is None:  # if another thread stores one first, this one was never used
+            known = self._limits.setdefault(limit.label, (odometer, make(limit)))
+        before, handle = known
+        if before is odometer:
+            return handle
+        assert before.limit is not None
+        require_same_terms((*self.path, limit.label), before.limit.terms, limit.terms)
+        for name in ("transformation", "postprocessors", "opaque"):
+            if getattr(before, name) != getattr(odometer, name):
+                raise InvalidValueError(
+                    f"odometer has another {name} than the limit {checks.shown(limit.label)} had "
+                    "when it was opened; keep the handle, or open a limit with another label"
+                )
+        return handle
 
     def _postprocess(self, answer: Answer) -> Any:
         for postprocessor in self._postprocessors:

@@ -24,8 +24,8 @@ from ..queryables.data import Sealed, check_process, seal, unseal
 from ..queryables.machine import without_frames
 from ..queryables.mechanism import ConcurrentOdometer
 from ..queryables.opaque import hide_errors
+from ..queryables.root import head
 from ..queryables.session import Handle, Session
-from ..queryables.spawn import head
 from ..sums.pair_sum import PairSum
 from ..sums.scalar_sum import ScalarSum
 from ..types import Answer, Argument, Distance, Loss
@@ -151,7 +151,7 @@ def spawn_shared(
     if parent is None or known is None:
         return _open(odometer, token, parent)
     check_process(token)
-    opened: Opened = parent.limits.shared.setdefault("releases", Opened())
+    opened: Opened = parent.shared.setdefault("releases", Opened())
     handle: SharedReleaseQueryable | None = opened.by_making.get(known)
     if handle is None:
         rebuilt = _rebuilt(known, odometer)

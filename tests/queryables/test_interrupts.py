@@ -11,7 +11,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.accounts.lifecycle import innermost_running
-from opendp_concurrent.queryables.turn import inherited_lock
+from opendp_concurrent.queryables.turn import HELD
 
 from ..moments import interrupted_at
 
@@ -72,7 +72,7 @@ def test_a_launch_is_charged_at_every_account_or_none_whenever_it_is_interrupted
         handles[1](query)
         assert [handle.privacy_loss(1) - losses[0] for handle in handles] == [0.5, 0.5, 0.25]
         assert innermost_running() is None
-        assert inherited_lock() is None
+        assert HELD.get() is None
     assert moment > 50
 
 

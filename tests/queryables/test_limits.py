@@ -7,7 +7,6 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidValueError, LimitMismatchError
-from opendp_concurrent.queryables.limits import Limits
 
 dp.enable_features("contrib", "honest-but-curious")
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
@@ -73,7 +72,7 @@ def test_threads_that_open_one_limit_share_it():
 
 
 def test_the_first_handle_is_kept():
-    limits, made = Limits(("team",)), limit()
-    assert limits.opened(made, lambda one: one.label) == "alice"
-    assert limits.opened(made, lambda one: "another") == "alice"
+    limits, made = capped()(limit(label="team"))._session, limit()
+    assert limits.open_once(made, lambda one: one.label) == "alice"
+    assert limits.open_once(made, lambda one: "another") == "alice"
     assert limits.path == ("team",)

@@ -7,7 +7,7 @@ import opendp_concurrent as oc
 from opendp_concurrent.accounts.store import Terms
 from opendp_concurrent.errors import InvalidTypeError, UnsupportedMeasureError
 from opendp_concurrent.measures import composition_measure
-from opendp_concurrent.queryables.recorded import check_ledger, open_book
+from opendp_concurrent.queryables.root import check_ledger, open_book
 
 PURE = composition_measure(dp.max_divergence())
 

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from opendp_concurrent.interrupts import Lock
-from opendp_concurrent.queryables.turn import attempt, in_turn, inherited_lock
+from opendp_concurrent.queryables.turn import HELD, attempt, in_turn
 
 
 def free(lock):
@@ -21,13 +21,13 @@ def test_a_turn_taken_again_ends_where_it_began():
     lock = Lock()
 
     def outer():
-        assert in_turn(lock, inherited_lock) is lock
-        assert inherited_lock() is lock
+        assert in_turn(lock, HELD.get) is lock
+        assert HELD.get() is lock
         assert not free(lock)
         return "answer"
 
     assert in_turn(lock, outer) == "answer"
-    assert inherited_lock() is None
+    assert HELD.get() is None
     assert free(lock)
 
 
@@ -35,16 +35,16 @@ def test_a_turn_taken_again_from_another_context_ends_there():
     lock = Lock()
 
     def again():
-        assert inherited_lock() is None
-        assert in_turn(lock, inherited_lock) is lock
-        assert inherited_lock() is None
+        assert HELD.get() is None
+        assert in_turn(lock, HELD.get) is lock
+        assert HELD.get() is None
 
     def outer():
         contextvars.Context().run(again)
-        assert inherited_lock() is lock
+        assert HELD.get() is lock
 
     in_turn(lock, outer)
-    assert inherited_lock() is None
+    assert HELD.get() is None
     assert free(lock)
 
 

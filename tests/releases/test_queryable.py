@@ -394,7 +394,7 @@ def test_a_release_that_nobody_holds_is_forgotten_unless_it_was_paid(space):
     for refused in (2.0, 3.0):
         with pytest.raises(BudgetExceededError):
             root(shared(space))(refused)
-    opened = root._session.limits.shared["releases"]
+    opened = root._session.shared["releases"]
     gc.collect()  # a handle refers to itself
     assert len(opened.by_making) == 0
     answer = root(shared(space))(0.5)
