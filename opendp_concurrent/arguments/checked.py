@@ -50,14 +50,21 @@ def guards_of(function: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
     return found
 
 
-def _checked(function: F, given: Mapping[str, Callable[..., Any]]) -> F:
-    parameters = signature(function)
+def find_guards(
+    function: Callable[..., Any], given: Mapping[str, Callable[..., Any]]
+) -> dict[str, Callable[..., Any]]:
+    """Return the guards that annotations carry or that are given, by argument."""
     found = {
         name: given.get(name) or of_annotation(_read(one, function))
-        for name, one in parameters.parameters.items()
+        for name, one in signature(function).parameters.items()
     }
     guards = {name: one for name, one in found.items() if one is not None}
     assert given.keys() <= guards.keys(), function.__qualname__
+    return guards
+
+
+def _checked(function: F, given: Mapping[str, Callable[..., Any]]) -> F:
+    parameters, guards = signature(function), find_guards(function, given)
 
     @wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:

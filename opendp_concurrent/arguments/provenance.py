@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter, signature
 from math import isfinite
+from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
 import numpy as np
@@ -57,7 +58,10 @@ class Record(dict[str, Any]):
     def __init__(self, name: str, arguments: Mapping[str, Any]) -> None:
         super().__init__()
         self._name, left = name, [MOST_NUMBERS]
-        self._arguments = {key: _kept(one, left) for key, one in arguments.items()}
+        self._arguments = dict[str, Any]()
+        for key, one in arguments.items():
+            plain = type(one) in _PLAIN or type(one) is float
+            self._arguments[key] = one if plain else _kept(one, left)
 
     def __iter__(self) -> Any:
         return iter(self.keys())
@@ -93,21 +97,34 @@ class Written:
         self.__opendp_dict__ = record
 
 
-def recorded(make: F, before: Callable[[], object] | None = None) -> F:
+def recorded(
+    make: F,
+    guards: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
+    before: Callable[[], object] | None = None,
+) -> F:
     """Let a constructor record its name and arguments on what it makes.
 
-    :param before: is called before the constructor
+    :param guards: of arguments; the constructor sees these only after their guards
+    :param before: is called before anything else
     """
     parameters, name = signature(make), make.__name__
     kinds = {one.kind for one in parameters.parameters.values()}
-    assert not kinds & {Parameter.VAR_POSITIONAL, Parameter.POSITIONAL_ONLY}, name
+    assert kinds <= {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}, name
 
     @wraps(make)
     def making(*args: Any, **kwargs: Any) -> Any:
         if before is not None:
             before()
-        made = make(*args, **kwargs)
-        made.__opendp_dict__ = Record(name, parameters.bind(*args, **kwargs).arguments)
+        try:
+            bound = parameters.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{make.__qualname__}() {error}") from None
+        given, seen = bound.arguments, dict(bound.arguments)
+        for argument, guard in guards.items():
+            if argument in given:
+                seen[argument] = guard(**{argument: given[argument]})
+        made = make(**seen)
+        made.__opendp_dict__ = Record(name, given)
         return made
 
     vars(making)["__signature__"] = parameters  # where OpenDP reads it

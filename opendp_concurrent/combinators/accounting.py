@@ -60,10 +60,10 @@ def bounded(
     :raises InvalidTypeError, InvalidValueError: naming the argument
     """
     measure, accounting = odometer.measure, odometer.accumulator
-    d_in = validate_d_in(odometer.input_metric, d_in)
+    d_in = validate_d_in(odometer.input_metric, d_in, odometer.distance_type)
     budget = measure.validate_budget("d_out", d_out)
     check_budget(accounting, budget)
     on_orders = check_orders(measure, orders)
     if on_orders is not None:
         accounting, budget = on_orders, grid_curve(on_orders.orders, budget, "d_out")
-    return Terms(measure.name, accounting, str(odometer.input_metric), d_in, budget)
+    return Terms(measure.name, accounting, odometer.metric_name, d_in, budget)

@@ -87,15 +87,16 @@ def make_concurrent_filter(
         book, start = open_book(ledger, terms)
     exact = ledger is None and hasattr(type(start), "limits")  # of sums that compare fractions
     cap, budget = cap_and_shown(d_out, budget) if exact else (budget, budget)
-    bound = Bound(
-        d_in, Within(budget, cap), start, halt, book, measure.name, repr(terms.accumulator)
-    )
+    name, space = repr(terms.accumulator), odometer.input_space
+    bound = Bound(d_in, Within(budget, cap), start, halt, book, terms.measure, name)
+    if terms.accumulator is not odometer.accumulator:
+        name = repr(odometer.accumulator)
     return make_measurement(
-        odometer.input_space,
-        measure.opendp(),
+        space,
+        odometer.output_measure,
         partial(spawn_filter, odometer, bound),
-        constant_map(odometer.input_metric, d_in, budget),
-        f"ConcurrentFilter({measure.name}, {odometer.accumulator}, d_in={d_in}, d_out={budget})",
+        constant_map(space[1], d_in, budget, odometer.distance_type),
+        f"ConcurrentFilter({terms.measure}, {name}, d_in={d_in}, d_out={budget})",
         odometer if ledger is None else replace(odometer, record=(ledger, d_in)),
         composes=True,
     )

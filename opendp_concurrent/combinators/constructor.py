@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar, overload
 
 from opendp.mod import assert_features
 
-from ..arguments.checked import checked
+from ..arguments.checked import find_guards
 from ..arguments.provenance import recorded
 from . import guards as guards  # of OpenDP's objects, which annotations name
 
@@ -34,8 +35,9 @@ def constructor(
     """
 
     def decorate(make: F) -> F:
-        made: F = recorded(checked(**given)(make), lambda: assert_features(*features))
-        vars(made)["__features__"] = features
+        guards = find_guards(make, given)
+        made: F = recorded(make, guards, partial(assert_features, *features))
+        vars(made).update(__guards__=guards, __features__=features)
         return made
 
     return decorate if make is None else decorate(make)

@@ -59,7 +59,7 @@ def odometer(name: str, value: Argument) -> ConcurrentOdometer:
 
 def check_odometer(value: Argument) -> ConcurrentOdometer:
     """Return the odometer if it is one of this package without a limit of its own, or raise."""
-    found = odometer(odometer=value)
+    found = odometer.check("odometer", value)
     if found.limit is not None:
         raise InvalidTypeError(
             f"odometer has the limit {shown(found.limit.label)} already: pass the odometer that "

@@ -53,13 +53,14 @@ def make_measurement(
     :param accuracy: the error of its answers; None if it is not known
     :param releases: whether ``spawn`` returns what ``around`` returns, or a release without it
     """
-    carrier_type = input_space[0].carrier_type
-
-    plain: Any = {"u32": int, "f64": float}.get(str(input_space[1].distance_type))
+    if odometer is not None:
+        carrier_type, distance_type = odometer.carrier_type, odometer.distance_type
+    else:
+        carrier_type = str(input_space[0].carrier_type)
+        distance_type = str(input_space[1].distance_type)
 
     def checked_map(d_in: Distance) -> Any:
-        if type(d_in) is not plain or not 0 <= d_in < 2**32:
-            d_in = validate_d_in(input_space[1], d_in)
+        d_in = validate_d_in(input_space[1], d_in, distance_type)
         try:
             return privacy_map(d_in)
         except ConcurrentError:
@@ -103,17 +104,20 @@ def make_measurement(
     return cast(ConcurrentMeasurement, measurement)
 
 
-def constant_map(input_metric: Metric, bound_d_in: Any, d_out: Loss) -> Callable[[Any], Any]:
+def constant_map(
+    input_metric: Metric, bound_d_in: Any, d_out: Loss, distance_type: str = ""
+) -> Callable[[Any], Any]:
     """Return the privacy map that is ``d_out`` for every d_in up to ``bound_d_in``.
 
     Numbers of one type have an order. OpenDP's own metrics convert numbers to one type, and a
     user's metric does not. Any other distance must be the one that was bounded, compared as
     accounts compare distances.
     """
-    converted = str(input_metric.distance_type) != "ExtrinsicObject"
+    distance_type = distance_type or str(input_metric.distance_type)
+    converted = distance_type != "ExtrinsicObject"
 
     def privacy_map(d_in: Distance) -> Loss:
-        d_in = validate_d_in(input_metric, d_in)
+        d_in = validate_d_in(input_metric, d_in, distance_type)
         kinds = {type(d_in), type(bound_d_in)}
         numbers = kinds <= {int, float} and (converted or len(kinds) == 1)
         if (d_in <= bound_d_in) if numbers else same_distance(d_in, bound_d_in):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from math import inf
 from types import ModuleType
 
 from ..arguments import checks
@@ -41,6 +42,8 @@ class NumberMeasure(CompositionMeasure):
         return checks.non_negative(**{name: value})
 
     def validate_budget(self, name: str, value: Argument) -> float:
+        if type(value) is float and 0.0 <= value < inf:
+            return value + 0.0
         return checks.finite(**{name: down(value)})
 
     def at_most(self, left: float, right: float) -> bool:

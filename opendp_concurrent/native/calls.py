@@ -155,8 +155,8 @@ def remember(error: BaseException) -> None:
         outer.append(error)
 
 
-class _Ours:
-    """A function of this package, which native code calls."""
+class carry:  # noqa: N801  # it is called as a function is
+    """A function of this package, whose exceptions keep their type in a native call."""
 
     __slots__ = ("_function",)
 
@@ -164,12 +164,8 @@ class _Ours:
         self._function = function
 
     def __call__(self, argument: Any) -> Any:
+        """Call the function; native code gets an exception that it can pass on."""
         return _kept(call_native, self._function, argument)
-
-
-def carry(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return ``function``, whose exceptions keep their type in a native call."""
-    return _Ours(function)
 
 
 def _kept(call: Callable[..., Any], *arguments: Any) -> Any:
@@ -203,9 +199,6 @@ def _written(error: BaseException) -> str:
 
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a user's function, which native code calls."""
-    if isinstance(function, _Ours):
-        return function
-
     call = () if _is_known(function) else (let_in,)
 
     @wraps(function)
@@ -234,7 +227,8 @@ def guard() -> None:
 def _preparing(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     @wraps(original)
     def prepare(function: Any, kind: Any) -> Any:
-        return original(_guarded(function), kind)
+        ours = isinstance(function, carry)
+        return original(function if ours else _guarded(function), kind)
 
     return prepare
 

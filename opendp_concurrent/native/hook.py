@@ -64,8 +64,10 @@ class _Record:
 
     def __set__(self, made: Any, record: Any) -> None:
         if type(record) is dict and "__kwargs__" in record:
-            given = record["__kwargs__"].items()
-            copied = {key: [*one] if type(one) is list else one for key, one in given}
+            copied = dict(record["__kwargs__"])
+            for key, one in copied.items():
+                if type(one) is list:
+                    copied[key] = [*one]
             record = {**record, "__kwargs__": copied}
         vars(made)["__opendp_dict__"] = record
 

@@ -310,6 +310,16 @@ class ConcurrentOdometer(Odometer):
         return str(self.input_metric.distance_type)
 
     @cached_property
+    def metric_name(self) -> str:
+        """The name of its input metric, as ledgers record it."""
+        return str(self.input_metric)
+
+    @cached_property
+    def carrier_type(self) -> str:
+        """What OpenDP converts its data to."""
+        return str(self.input_domain.carrier_type)
+
+    @cached_property
     def output_measure(self) -> Measure:
         """How privacy loss is measured."""
         return self.measure.opendp()

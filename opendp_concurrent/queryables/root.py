@@ -287,7 +287,9 @@ def spawn_odometer(
                 inward(1)
         unseal(token)  # if a transformation fails, it raises here, to the owner of the data
     session = _session(odometer, account, token, parent, parent.path if parent else ())
-    return ConcurrentOdometerQueryable(session, session.launch, f"{measure.name}, {odometer.accumulator}")
+    return ConcurrentOdometerQueryable(
+        session, session.launch, f"{measure.name}, {odometer.accumulator}"
+    )
 
 
 def spawn_filter(

@@ -325,8 +325,17 @@ def check_space(
         raise SpaceMismatchError("output_measure", measure.name, output_measure)
 
 
-def validate_d_in(metric: Metric, d_in: Distance) -> Any:
-    """Return a copy of ``d_in`` if it is a distance of ``metric``, or raise."""
+_PLAIN_DISTANCES: dict[str, type] = {"u32": int, "f64": float}
+
+
+def validate_d_in(metric: Metric, d_in: Distance, distance_type: str = "") -> Any:
+    """Return a copy of ``d_in`` if it is a distance of ``metric``, or raise.
+
+    :param distance_type: OpenDP's type of the distances, if it is known already
+    """
+    number = type(d_in) in (int, float) and type(d_in) is _PLAIN_DISTANCES.get(distance_type)
+    if number and 0 <= d_in < 2**32:
+        return d_in + 0  # not -0.0, which is another distance
     d_in = plain(d_in)
     if isinstance(d_in, bool):
         raise InvalidTypeError(f"d_in ({d_in}) must be a distance of {metric}, found bool")
