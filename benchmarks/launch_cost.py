@@ -32,7 +32,12 @@ TARGETS = {
     "over_floor": ("at most", 1.25),
     "privacy_loss_us": ("below", 50.0),
     "mib_per_1e6": ("below", 300.0),
+    "launch_calls": ("at most", 30.0),
+    "launch_files": ("at most", 8.0),
+    "make_calls": ("at most", 40.0),
+    "spawn_calls": ("at most", 40.0),
 }
+HOME = os.path.dirname(oc.__file__)
 
 
 def count_laplace():
@@ -159,6 +164,41 @@ def memory(k):
     return resident() - before
 
 
+def traced(function):
+    """What a function returns, the calls of this package's Python functions, and their files."""
+    calls, files = 0, set()
+
+    def profile(frame, event, _):
+        nonlocal calls
+        if event == "call" and frame.f_code.co_filename.startswith(HOME):
+            calls += 1
+            files.add(frame.f_code.co_filename)
+
+    sys.setprofile(profile)
+    try:
+        answer = function()
+    finally:
+        sys.setprofile(None)
+    return answer, calls, len(files)
+
+
+def walks():
+    """Calls and files of a launch, of making a filter and of its handle; the odometer was used."""
+    count, data, d_in = count_laplace()
+    odometer = oc.make_concurrent_odometer(*count.input_space, count.output_measure)
+    oc.make_concurrent_filter(odometer, d_in, HUGE)(data)(count)
+    made, make, _ = traced(lambda: oc.make_concurrent_filter(odometer, d_in, HUGE))
+    root, spawn, _ = traced(lambda: made(data))
+    root(count)
+    _, launch, files = traced(lambda: root(count))
+    return {
+        "launch_calls": launch,
+        "launch_files": files,
+        "make_calls": make,
+        "spawn_calls": spawn,
+    }
+
+
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--memory", type=int, help=argparse.SUPPRESS)
@@ -227,6 +267,7 @@ def main() -> None:
     command = [sys.executable, __file__, "--memory", str(k)]
     grown = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     figures["mib_per_1e6"] = grown * 1_000_000 / k
+    figures |= walks()
     estimated = {
         "times_native_filter_at_1e4": "OpenDP's filter drawn on from 1,200 launches",
         "mib_per_1e6": "from 100,000 launches",
