@@ -1,12 +1,23 @@
 (* Assumptions.v: prints, for each theorem of the page, the axioms that its proof uses. *)
 From mathcomp Require Import ssreflect.
-Require Import Accounting Theorems Instances Ledger Example.
+Require Import Accounting Filter View Pure Hidden Renyi Approximate RandomizedResponse Ledger.
 Goal True. idtac "Accounting.replay_ok". Abort. Print Assumptions replay_ok.
-Goal True. idtac "Theorems.pure_filter". Abort. Print Assumptions pure_filter.
-Goal True. idtac "Theorems.pure_filter_sets". Abort. Print Assumptions pure_filter_sets.
-Goal True. idtac "Theorems.renyi_filter". Abort. Print Assumptions renyi_filter.
-Goal True. idtac "Theorems.mixture_filter". Abort. Print Assumptions mixture_filter.
-Goal True. idtac "Instances.approx_filter". Abort. Print Assumptions approx_filter.
+Goal True. idtac "Filter.filter_good". Abort. Print Assumptions filter_good.
+Goal True. idtac "Filter.limit_good". Abort. Print Assumptions limit_good.
+Goal True. idtac "Filter.lemma_2_19". Abort. Print Assumptions lemma_2_19.
+Goal True. idtac "Filter.odometer_good". Abort. Print Assumptions odometer_good.
+Goal True. idtac "View.view_total". Abort. Print Assumptions view_total.
+Goal True. idtac "Pure.pure_filter". Abort. Print Assumptions pure_filter.
+Goal True. idtac "Pure.pure_view". Abort. Print Assumptions pure_view.
+Goal True. idtac "Pure.pure_odometer_view". Abort. Print Assumptions pure_odometer_view.
+Goal True. idtac "Pure.pure_limit". Abort. Print Assumptions pure_limit.
+Goal True. idtac "Hidden.hidden_filter". Abort. Print Assumptions hidden_filter.
+Goal True. idtac "Renyi.renyi_filter". Abort. Print Assumptions renyi_filter.
+Goal True. idtac "Renyi.renyi_view". Abort. Print Assumptions renyi_view.
+Goal True. idtac "Renyi.pure_renyi". Abort. Print Assumptions pure_renyi.
+Goal True. idtac "Approximate.zcdp_filter". Abort. Print Assumptions zcdp_filter.
+Goal True. idtac "Approximate.mixture_filter". Abort. Print Assumptions mixture_filter.
+Goal True. idtac "Approximate.approx_filter". Abort. Print Assumptions approx_filter.
+Goal True. idtac "RandomizedResponse.rr_view". Abort. Print Assumptions rr_view.
+Goal True. idtac "RandomizedResponse.leaky_filter". Abort. Print Assumptions leaky_filter.
 Goal True. idtac "Ledger.model_ledger". Abort. Print Assumptions model_ledger.
-Goal True. idtac "Example.rr_filter". Abort. Print Assumptions rr_filter.
-Goal True. idtac "Example.rr_renyi". Abort. Print Assumptions rr_renyi.

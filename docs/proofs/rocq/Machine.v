@@ -66,42 +66,6 @@ Fixpoint run n (S : strat) (s : state) : seq (W * trace) :=
     else [:: (1, [::])]
   else [:: (1, [::])].
 
-(* w is the weight of some transcript of the run. *)
-Fixpoint reach n (S : strat) (s : state) (w : W) : Prop :=
-  if n is n'.+1 then
-    if S [::] is Some q then
-      exists j w', let o := out (step q s) j in
-        [/\ (j < card (step q s))%N, w = o.1.1 * w' & reach n' (shift S (j, o.1.2)) o.2 w']
-    else w = 1
-  else w = 1.
-
-Lemma In_cat X (x : X) l1 l2 : List.In x (l1 ++ l2) <-> List.In x l1 \/ List.In x l2.
-Proof. by elim: l1 => [|a l1 IH] /=; [split=> [|[]] //; right|rewrite IH; tauto]. Qed.
-Lemma In_map X Y (f : X -> Y) y l : List.In y [seq f x | x <- l] <-> exists2 x, List.In x l & y = f x.
-Proof.
-elim: l => [|a l IH] /=; first by split=> // -[].
-rewrite IH; split=> [[<-|[x h ->]]|[x [<-|h] ->]]; [by exists a; [left|]|by exists x; [right|]|by left|by right; exists x].
-Qed.
-Lemma In_flat X Y (f : X -> seq Y) y l :
-  List.In y (flatten [seq f x | x <- l]) <-> exists2 x, List.In x l & List.In y (f x).
-Proof.
-elim: l => [|a l IH] /=; first by split=> // -[].
-rewrite In_cat IH; split=> [[h|[x h h']]|[x [<-|h] h']]; [by exists a; [left|]|by exists x; [right|]|by left|by right; exists x].
-Qed.
-Lemma In_iota j m n : List.In j (iota m n) -> (m <= j < m + n)%N.
-Proof.
-elim: n m => [|n IH] m //= [<-|/IH]; first by rewrite leqnn addnS ltnS leq_addr.
-by case/andP => h1 h2; rewrite ltnW //= addnS -addSn.
-Qed.
-
-Lemma run_reach n S s y : List.In y (run n S s) -> reach n S s y.1.
-Proof.
-elim: n S s y => [|n IH] S s y /=; first by case=> // <-.
-case: (S [::]) => [q|]; last by case=> // <-.
-case/In_flat => j /In_iota /= hj /In_map [z hz ->] /=.
-by exists j, z.1; split=> //; apply: IH.
-Qed.
-
 (* Stop after m questions: the same run with more fuel. *)
 Definition trunc m (S : strat) : strat := fun h => if (size h < m)%N then S h else None.
 Definition stop : strat := fun _ => None.
@@ -113,11 +77,6 @@ Proof.
 elim: n S S' s => [|n IH] S S' s e //=; rewrite -e; case: (S [::]) => // q.
 by congr flatten; apply: eq_map => j; congr map; apply: IH => h; apply: e.
 Qed.
-Lemma reach_ext n S S' s w : (forall h, S h = S' h) -> reach n S s w -> reach n S' s w.
-Proof.
-elim: n S S' s w => [|n IH] S S' s w e //=; rewrite -e; case: (S [::]) => // q.
-by case=> j [w' [h1 h2 h3]]; exists j, w'; split=> //; apply: IH h3 => h; apply: e.
-Qed.
 Lemma runS n S s : run n.+1 S s =
     if S [::] is Some q then
       flatten [seq (let o := out (step q s) j in
@@ -125,23 +84,10 @@ Lemma runS n S s : run n.+1 S s =
         | j <- iota 0 (card (step q s))]
     else [:: (1, [::])].
 Proof. by []. Qed.
-Lemma reachS n S s w : reach n.+1 S s w =
-    if S [::] is Some q then
-      exists j w', let o := out (step q s) j in
-        [/\ (j < card (step q s))%N, w = o.1.1 * w' & reach n (shift S (j, o.1.2)) o.2 w']
-    else w = 1.
-Proof. by []. Qed.
 Lemma run_trunc n S s : run n.+1 (trunc n S) s = run n S s.
 Proof.
 elim: n S s => [|n IH] S s //.
 rewrite runS [RHS]runS {1}/trunc [(_ < _)%N]/=; case: (S [::]) => // q.
 congr flatten; apply: eq_map => j; cbv zeta; congr map; rewrite -IH; exact: run_ext.
 Qed.
-Lemma reach_pad n S s w : reach n S s w -> reach n.+1 (trunc n S) s w.
-Proof.
-elim: n S s w => [|n IH] S s w // h; move: h; rewrite reachS [X in _ -> X]reachS.
-rewrite [trunc _ _ [::]]/trunc [(_ < _)%N]/=; case: (S [::]) => // q.
-by case=> j [w' [h1 h2 h3]]; exists j, w'; split=> //; have := IH _ _ _ h3; apply: reach_ext.
-Qed.
-
 End Machine.

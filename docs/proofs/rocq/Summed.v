@@ -22,7 +22,6 @@ Notation decl := (decl bdecl).
 Notation init := (init c0 binit).
 Notation step := (step c0 cadd cle binit bdecl bstep).
 Notation run := (run c0 cadd cle binit bdecl bstep).
-Notation reach := (reach c0 cadd cle binit bdecl bstep).
 Variables (F : realFieldType) (phi : W -> F) (e : C -> F).
 Hypothesis phi1 : phi 1 = 1.
 Hypothesis phiM : forall x y, phi (x * y) = phi x * phi y.
@@ -120,26 +119,26 @@ exists (f N); first exact: h.
 move=> j; rewrite ltnS leq_eqVlt => /orP[/eqP->//|/hm h']; exact: le_trans h' (ltW c).
 Qed.
 
-Theorem summed n S T l : cle (fspent T) (fbound T) ->
-  exists2 v, attained n l v & e (fspent T) * val n S (SF T l) <= e (fbound T) * v.
+Theorem summed n S T l B : fbound T = Some B -> cle (fspent T) B ->
+  exists2 v, attained n l v & e (fspent T) * val n S (SF T l) <= e B * v.
 Proof.
-elim/ltn_ind: n S T l => -[|n] IH S T l ok.
+elim/ltn_ind: n S T l B => -[|n] IH S T l B eB ok.
   by exists 1; [apply: attained_stop|rewrite val0 !mulr1 e_mono].
-have stay S' : exists2 v, attained n.+1 l v & e (fspent T) * val n S' (SF T l) <= e (fbound T) * v.
-  by have [v h1 h2] := IH n (ltnSn n) S' T l ok; exists v => //; apply: attained_pad.
+have stay S' : exists2 v, attained n.+1 l v & e (fspent T) * val n S' (SF T l) <= e B * v.
+  by have [v h1 h2] := IH n (ltnSn n) S' T l B eB ok; exists v => //; apply: attained_pad.
 rewrite valS; case: (S [::]) => [q|]; last first.
   by exists 1; [apply: attained_stop|rewrite !mulr1 e_mono].
 case: q => [q|j k|j b|i q] /=.
 - by rewrite big_cons big_nil addr0 phi1 mul1r; apply: stay.
 - case E: (charge_at _ _ _ _ _ _) => [T'|] /=; rewrite big_cons big_nil addr0 phi1 mul1r; last exact: stay.
-  have [e1 e2 e3 e4] := charge_root E.
+  have [e1 e2 e3 e4] := charge_root E; rewrite e1 eB /within in e4; rewrite eB in e1.
   rewrite -cats1.
-  have [v hv hle] := IH n (ltnSn n) (shift S (0%N, RLaunched BA)) _ (l ++ [:: init k]) e4.
+  have [v hv hle] := IH n (ltnSn n) (shift S (0%N, RLaunched BA)) _ (l ++ [:: init k]) B e1 e4.
   move: hv; rewrite attained_cat => -[v1 [v2 [hv1 /= [S2 [v3 [hv3 hv2]]] hv]]].
   subst v3; rewrite mulr1 in hv2; subst v2 v.
   have gk : val n S2 (init k) <= e (decl k).
-    case: k E e2 e3 {hle} => [k|R] E e2 e3 /=; first exact: base_val.
-    have [v /= -> ] := IH n (ltnSn n) S2 (newfilt c0 R) [::] e3.
+    case: k E e2 e3 e4 {hle} => [k|R] E e2 e3 e4 /=; first exact: base_val.
+    have [v /= -> ] := IH n (ltnSn n) S2 (newfilt c0 R) [::] R erefl e3.
     by rewrite e0 mul1r mulr1.
   exists v1; first exact: attained_pad.
   set V := val n _ _ in hle *; have V0 : 0 <= V by apply: val_ge0.
@@ -147,20 +146,20 @@ case: q => [q|j k|j b|i q] /=.
   have h1 : e (fspent T) * e (decl k) * V <= e (fspent T') * V.
     by apply: ler_wpmul2r => //; rewrite e2; apply: eM.
   apply: le_trans h1 _.
-  apply: le_trans hle _; rewrite e1 -mulrA; apply: ler_wpmul2l; first exact: ltW.
+  apply: le_trans hle _; rewrite -mulrA; apply: ler_wpmul2l; first exact: ltW.
   by apply: ler_wpmul2l => //; apply: attained_ge0 hv1.
 - case E: (open_acct _ _ _ _) => [T'|] /=; rewrite big_cons big_nil addr0 phi1 mul1r; last exact: stay.
-  have [e1 e2] := open_root E; have ok' : cle (fspent T') (fbound T') by rewrite e1 e2.
-  have [v hv hle] := IH n (ltnSn n) (shift S (0%N, RLaunched BA)) _ l ok'.
-  by exists v; [apply: attained_pad|rewrite -e1 -e2].
+  have [e1 e2] := open_root E; rewrite eB in e1; have ok' : cle (fspent T') B by rewrite e2.
+  have [v hv hle] := IH n (ltnSn n) (shift S (0%N, RLaunched BA)) _ l B e1 ok'.
+  by exists v; [apply: attained_pad|rewrite -e2].
 - case E: (drop i l) => [|s' l2] /=.
     by rewrite big_cons big_nil addr0 phi1 mul1r; apply: stay.
   set o := out (step q s'); set N := card (step q s').
   pose st j := SF T (take i l ++ (o j).2 :: l2).
   have H j : (j < N)%N -> exists x : strat * F,
       attained n (take i l ++ l2) x.2 /\
-      e (fspent T) * val n (shift S (j, (o j).1.2)) (st j) <= e (fbound T) * (val n x.1 (o j).2 * x.2).
-    move=> hj; have [v hv hle] := IH n (ltnSn n) (shift S (j, (o j).1.2)) T (take i l ++ (o j).2 :: l2) ok.
+      e (fspent T) * val n (shift S (j, (o j).1.2)) (st j) <= e B * (val n x.1 (o j).2 * x.2).
+    move=> hj; have [v hv hle] := IH n (ltnSn n) (shift S (j, (o j).1.2)) T (take i l ++ (o j).2 :: l2) B eB ok.
     move: hv => /attained_cat[v1 [v2 [hv1 /= [S2 [v3 [hv3 hv2]]] hv]]].
     exists (S2, v1 * v3); split; first by apply/attained_cat; exists v1, v3.
     by rewrite /=; move: hle; rewrite hv hv2 [v1 * _]mulrCA.
@@ -180,7 +179,7 @@ Qed.
 
 Theorem filter_val n S R : cle c0 R -> val n S (SF (newfilt c0 R) [::]) <= e R.
 Proof.
-move=> ok; have [v /= -> ] := @summed n S (newfilt c0 R) [::] ok.
+move=> ok; have [v /= -> ] := @summed n S (newfilt c0 R) [::] R erefl ok.
 by rewrite e0 mul1r mulr1.
 Qed.
 End Summed.

@@ -1,0 +1,288 @@
+(* Filter.v: filters, nested to any depth, limits, and odometers: what was charged
+   bounds the behaviour.  Stated for any notion of "within a loss" that multiplies
+   (good); Pure.v and the other files say which ones these are. *)
+Set Warnings "-notation-overridden,-ambiguous-paths".
+From mathcomp Require Import all_ssreflect all_algebra.
+Require Import Accounting Machine Behaviour.
+Import Order.TTheory GRing.Theory Num.Theory.
+Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
+Local Open Scope ring_scope.
+
+(* What the theorems need of "u, a probability for each world, is within the loss c". *)
+Record good_laws (F : comRingType) (C I : Type) (c0 : C) (cadd : C -> C -> C)
+    (cle : C -> C -> bool) (good : C -> (I -> F) -> Prop) : Prop := GoodLaws {
+  good_ext : forall c u v, (forall i, u i = v i) -> good c u -> good c v;
+  good0 : good c0 (fun _ => 0);
+  good1 : good c0 (fun _ => 1);
+  goodM : forall a b u v, good a u -> good b v -> good (cadd a b) (fun i => u i * v i);
+  good_mono : forall a b u, cle a b -> good a u -> good b u }.
+
+Section Filter.
+Variables (F : comRingType) (C : Type) (c0 : C) (cadd : C -> C -> C) (cle : C -> C -> bool).
+Hypothesis L : charge_laws c0 cadd cle.
+Variables (BK BQ : Type) (BA : eqType) (bdecl : BK -> C).
+Variables (I : Type) (BS : I -> Type) (binit : forall i, BK -> BS i).
+Variable bstep : forall i, BS i -> BQ -> outs (F * BA * BS i).
+Notation beh i := (beh c0 cadd cle (binit i) bdecl (@bstep i)).
+Notation prodb := (prodb c0 cadd cle bdecl binit bstep).
+Notation init i := (init c0 (binit i)).
+Notation decl := (decl bdecl).
+Notation transcript := (transcript C BK BQ BA).
+Notation charge_at := (charge_at c0 cadd cle).
+Notation open_acct := (open_acct c0).
+Notation within := (within cle).
+Notation FILTER R := (SF (newfilt c0 R) [::]).
+Notation ODOMETER := (SF (newodo c0) [::]).
+Variable good : C -> (I -> F) -> Prop.
+Hypothesis G : good_laws c0 cadd cle good.
+(* Each base mechanism is within its price, in whatever way it is queried. *)
+Hypothesis base_good : forall k h, good (bdecl k) (fun i => beh i (SB C (binit i k)) h).
+
+(* The account of the root as a meter. *)
+Definition root_room (T : filt C) c := within (cadd (fspent T) c) (fbound T).
+Definition root_ok (T : filt C) := within (fspent T) (fbound T).
+Lemma root_room0 T : root_ok T -> root_room T c0.
+Proof. by rewrite /root_ok /root_room /within; case: (fbound T) => // B; apply: (le_add0 L). Qed.
+Lemma root_charge T j (k : name C BK) T' : root_ok T -> charge_at T j (decl k) = Some T' ->
+  root_ok T' /\ forall c, root_room T' c -> root_room T (cadd (decl k) c).
+Proof.
+move=> _ E; have [e1 e2 _ e4] := charge_root E; split=> // c; rewrite /root_room /within e1 e2.
+by case: (fbound T) => // B; apply: (le_addA L).
+Qed.
+Lemma root_open T j b T' : root_ok T -> open_acct T j b = Some T' ->
+  root_ok T' /\ forall c, root_room T' c -> root_room T c.
+Proof. by move=> h E; have [e1 e2] := open_root E; rewrite /root_ok /root_room e1 e2. Qed.
+
+Lemma filter_upto n R h : (size h <= n)%N -> cle c0 R -> good R (fun i => beh i (FILTER R) h).
+Proof.
+elim/ltn_ind: n R h => n IH R h hn ok.
+have children T j k T' g : True -> charge_at T j (decl k) = Some T' -> (size g < n)%N ->
+    good (decl k) (fun i => beh i (init i k) g).
+  move=> _ E hg; have [_ _ e3 _] := charge_root E; case: k {E} e3 => [k|R'] e3 /=; first exact: base_good.
+  exact: IH hg _ _ (leqnn _) e3.
+have dis T (h' : transcript) : disciplined c0 cadd cle bdecl (fun _ _ _ => True) T h'.
+  elim: h' T => // -[[q|j k|j b|m q] r] h' IH' T //=.
+    by case: (charge_at _ _ _).
+  by case: (open_acct _ _ _).
+have okT : root_ok (newfilt c0 R) := ok.
+have [hs [u [c [_ _ hu hc e]]]] := factor (good0 G) (good1 G) (goodM G)
+  root_room0 root_charge root_open children 0%N hn okT (dis _ _).
+apply: (good_ext G (u := u)) => [i|]; first by rewrite (e i [::] erefl) mulr1.
+by apply: (good_mono G) hu; apply: (le_0add L) hc.
+Qed.
+
+(* A filter with the bound R is within the loss R, for all transcripts.  So a filter
+   may itself be launched in another filter, for R. *)
+Theorem filter_good R h : cle c0 R -> good R (fun i => beh i (FILTER R) h).
+Proof. exact: filter_upto (leqnn _). Qed.
+
+(* Whatever is launched is within its price. *)
+Lemma launched_good T j k T' g : charge_at T j (decl k) = Some T' ->
+  good (decl k) (fun i => beh i (init i k) g).
+Proof.
+by move=> E; have [_ _ e3 _] := charge_root E; case: k {E} e3 => [k|R] e3 /=; [apply: base_good|apply: filter_good].
+Qed.
+
+(* --- a limit ------------------------------------------------------------------ *)
+(* A launch at the account j is below the account i. *)
+Definition below (T : filt C) i j := if pathof T j is Some p then i \in p else false.
+(* Outside of the limit, only mechanisms are launched that are good for no loss at
+   all: those whose data are the same in all worlds. *)
+Definition free_outside i (T : filt C) j (k : name C BK) :=
+  below T i j \/ if k is NB k then forall h, good c0 (fun w => beh w (SB C (binit w k)) h) else False.
+Definition sub_cost i T j (k : name C BK) := if below T i j then decl k else c0.
+Notation nth_acct T i := (nth (dacct c0) (fsubs T) i).
+Definition sub_room i b (T : filt C) c := [/\ (i < size (fsubs T))%N,
+  abound (nth_acct T i) = Some b & cle (cadd (aspent (nth_acct T i)) c) b].
+Definition sub_ok i b (T : filt C) := [/\ (i < size (fsubs T))%N,
+  abound (nth_acct T i) = Some b & cle (aspent (nth_acct T i)) b].
+Lemma sub_room0 i b T : sub_ok i b T -> sub_room i b T c0.
+Proof. by case=> h1 h2 h3; split=> //; apply: (le_add0 L). Qed.
+Lemma sub_charge i b T j (k : name C BK) T' : sub_ok i b T -> charge_at T j (decl k) = Some T' ->
+  sub_ok i b T' /\ forall c, sub_room i b T' c -> sub_room i b T (cadd (sub_cost i T j k) c).
+Proof.
+move=> [h1 h2 h3] E; rewrite /sub_cost /below.
+case pj : (pathof T j) => [p|]; last by move: E; rewrite /Accounting.charge_at pj.
+have [g1 [g2 g3]] := charge_sub E pj h1.
+rewrite /sub_ok /sub_room g2; case: ifP g3 => ip /= g3.
+  have := g3 erefl; rewrite /aok /within h2 => g4; split=> // c [_ _ g5]; split=> //.
+  exact: (le_addA L).
+split=> // c [_ _ g5]; split=> //.
+exact: (le_add0A L).
+Qed.
+Lemma sub_open i b T j b' T' : sub_ok i b T -> open_acct T j b' = Some T' ->
+  sub_ok i b T' /\ forall c, sub_room i b T' c -> sub_room i b T c.
+Proof.
+by move=> [h1 h2 h3] E; have [g1 g2] := open_sub E h1; rewrite /sub_ok /sub_room g2; split=> // c [].
+Qed.
+
+(* The view below a limit.  Account i of T is a limit with the bound b that nothing
+   was charged to yet, and outside of it only what does not tell the worlds apart is
+   launched from now on.  Then, in all worlds at once, the behaviour is a factor
+   within the loss b, times the behaviours of the children that were there before. *)
+Theorem limit_good i b T h N : (i < size (fsubs T))%N ->
+  abound (nth_acct T i) = Some b -> aspent (nth_acct T i) = c0 -> cle c0 b ->
+  disciplined c0 cadd cle bdecl (free_outside i) T h ->
+  exists (hs : seq transcript) u, [/\ size hs = N, good b u &
+    forall w l, size l = N -> beh w (SF T l) h = u w * prodb l hs].
+Proof.
+move=> h1 h2 h3 ok dis; have okT : sub_ok i b T by split; rewrite ?h3.
+have children T1 j k T' g : free_outside i T1 j k -> charge_at T1 j (decl k) = Some T' ->
+    (size g < (size h).+1)%N -> good (sub_cost i T1 j k) (fun w => beh w (init w k) g).
+  rewrite /free_outside /sub_cost => + E _; case: (below T1 i j) => /=; first by move=> _; apply: launched_good E.
+  by case=> //; case: k {E}.
+have [hs [u [c [e1 _ hu [_ _ hc] e]]]] := factor (good0 G) (good1 G) (goodM G)
+  (@sub_room0 i b) (@sub_charge i b) (@sub_open i b) children N (leqnSn _) okT dis.
+exists hs, u; split=> //; apply: (good_mono G) hu; move: hc; rewrite h3; exact: (le_0add L).
+Qed.
+End Filter.
+
+(* --- odometers ---------------------------------------------------------------- *)
+Section Odometer.
+Variables (F : comRingType) (C : Type) (c0 : C) (cadd : C -> C -> C) (cle : C -> C -> bool).
+Hypothesis L : charge_laws c0 cadd cle.
+Variables (BK BQ : Type) (BA : eqType) (bdecl : BK -> C).
+Variables (I : Type) (BS : I -> Type) (binit : forall i, BK -> BS i).
+Variable bstep : forall i, BS i -> BQ -> outs (F * BA * BS i).
+Notation beh i := (beh c0 cadd cle (binit i) bdecl (@bstep i)).
+Notation step i := (step c0 cadd cle (binit i) bdecl (@bstep i)).
+Notation decl := (decl bdecl).
+Notation transcript := (transcript C BK BQ BA).
+Notation charge_at := (charge_at c0 cadd cle).
+Notation open_acct := (open_acct c0).
+Notation FILTER R := (SF (newfilt c0 R) [::]).
+Notation ODOMETER := (SF (newodo c0) [::]).
+
+(* The account after a transcript: privacy_loss reads fspent of it. *)
+Fixpoint track (T : filt C) (h : transcript) : filt C :=
+  if h is (q, _) :: h' then
+    match q with
+    | QLaunch j k => track (odflt T (charge_at T j (decl k))) h'
+    | QOpen j b => track (odflt T (open_acct T j b)) h'
+    | _ => track T h'
+    end
+  else T.
+(* The loss that the odometer reads after a transcript. *)
+Definition reading h := fspent (track (newodo c0) h).
+
+(* The same account with the bound d. *)
+Definition bounded d (T : filt C) := Filt (Some d) (fspent T) (fsubs T).
+Lemma charge_bounded d T j c : fbound T = None -> charge_at (bounded d T) j c =
+  if charge_at T j c is Some T' then if cle (fspent T') d then Some (bounded d T') else None else None.
+Proof.
+move=> e; rewrite /Accounting.charge_at /bounded /pathof /=.
+case: (if j is Some _ then _ else _) => [p|] //; rewrite /charge e /=.
+case: (cle c0 c) => //=; case: (all _ p) => //=; rewrite ?andbT ?andbF //=; by case: (cle _ _).
+Qed.
+Lemma open_bounded d T j b : open_acct (bounded d T) j b = omap (bounded d) (open_acct T j b).
+Proof. by rewrite /Accounting.open_acct /bounded /pathof /=; case: (if j is Some _ then _ else _). Qed.
+
+Lemma track_ge d h T : cle (fspent (track T h)) d -> cle (fspent T) d.
+Proof.
+elim: h T => [|[[q|j k|j b|m q] r] h IH] T //=; [exact: IH| | |exact: IH].
+- case E: (charge_at _ _ _) => [T'|] /= /IH //.
+  by have [_ -> h0 _] := charge_root E; apply: (le_addl L).
+- by case E: (open_acct _ _ _) => [T'|] /= /IH //; have [_ ->] := open_root E.
+Qed.
+
+(* As long as its reading is at most d, an odometer behaves as the filter with the bound d. *)
+Lemma odometer_is_filter d h T i (l : seq (state C (BS i))) : fbound T = None ->
+  cle (fspent (track T h)) d -> beh i (SF T l) h = beh i (SF (bounded d T) l) h.
+Proof.
+elim: h T l => [|[q r] h IH] T l eT //; case: q => [q|j k|j b|m q]; rewrite [track _ _]/= => hd.
+- by rewrite /= !big_cons !big_nil /= !mul1r !addr0; case: ifP => // _; apply: IH.
+- rewrite /= charge_bounded //; case E: (charge_at T j (decl k)) hd => [T'|] /= hd.
+    have [e1 _ _ _] := charge_root E; rewrite (track_ge hd).
+    rewrite /= !big_cons !big_nil /= !mul1r !addr0; case: ifP => // _.
+    by apply: IH => //; rewrite e1.
+  by rewrite /= !big_cons !big_nil /= !mul1r !addr0; case: ifP => // _; apply: IH.
+- rewrite /= open_bounded; case E: (open_acct T j b) hd => [T'|] /= hd.
+    have [e1 e2] := open_root E.
+    rewrite /= !big_cons !big_nil /= !mul1r !addr0; case: ifP => // _.
+    by apply: IH => //; rewrite e1.
+  by rewrite /= !big_cons !big_nil /= !mul1r !addr0; case: ifP => // _; apply: IH.
+- rewrite /=; case: (drop m l) => [|s' l2] /=.
+    by rewrite !big_cons !big_nil /= !mul1r !addr0; case: ifP => // _; apply: IH.
+  by apply: eq_bigr => jj _; congr (_ * _); apply: IH.
+Qed.
+
+(* A transcript of the filter is one of the odometer without the launches that the
+   bound d refuses, or it has the probability 0 in all worlds. *)
+Lemma filter_is_odometer d h T : fbound T = None -> cle (fspent T) d ->
+  (exists2 h', cle (fspent (track T h')) d &
+     forall i (l : seq (state C (BS i))), beh i (SF (bounded d T) l) h = beh i (SF T l) h') \/
+  (forall i (l : seq (state C (BS i))), beh i (SF (bounded d T) l) h = 0).
+Proof.
+elim: h T => [|[q r] h IH] T eT hd; first by left; exists [::].
+have skip q' a : (forall i (l : seq (state C (BS i))), step i q' (SF (bounded d T) l) =
+      det F a (SF (bounded d T) l)) -> 
+    (exists2 h', cle (fspent (track T h')) d &
+       forall i (l : seq (state C (BS i))), beh i (SF (bounded d T) l) ((q', r) :: h) = beh i (SF T l) h') \/
+    (forall i (l : seq (state C (BS i))), beh i (SF (bounded d T) l) ((q', r) :: h) = 0).
+  move=> st; case ar : (a == r); last by right=> i l; rewrite (beh_det _ _ (st i l)) ar.
+  case: (IH T eT hd) => [[h' h1 h2]|h2]; [left; exists h' => // i l|right=> i l];
+    by rewrite (beh_det _ _ (st i l)) ar h2.
+have go q' a T' (f : forall i, seq (state C (BS i)) -> seq (state C (BS i))) :
+    fbound T' = None -> cle (fspent T') d -> (forall h', track T ((q', r) :: h') = track T' h') ->
+    (forall i l, step i q' (SF (bounded d T) l) = det F a (SF (bounded d T') (f i l))) ->
+    (forall i l, step i q' (SF T l) = det F a (SF T' (f i l))) ->
+    (exists2 h', cle (fspent (track T h')) d &
+       forall i (l : seq (state C (BS i))), beh i (SF (bounded d T) l) ((q', r) :: h) = beh i (SF T l) h') \/
+    (forall i (l : seq (state C (BS i))), beh i (SF (bounded d T) l) ((q', r) :: h) = 0).
+  move=> eT' hd' tr st st'; case ar : (a == r); last by right=> i l; rewrite (beh_det _ _ (st i l)) ar.
+  case: (IH T' eT' hd') => [[h' h1 h2]|h2]; last by right=> i l; rewrite (beh_det _ _ (st i l)) ar h2.
+  left; exists ((q', r) :: h') => [|i l]; first by rewrite tr.
+  by rewrite (beh_det _ _ (st i l)) (beh_det _ _ (st' i l)) ar h2.
+case: q => [q|j k|j b|m q].
+- exact: (skip _ (RBad BA)).
+- case E: (charge_at T j (decl k)) => [T'|]; last first.
+    by apply: (skip _ (RRefused BA)) => i l /=; rewrite charge_bounded // E.
+  case hd' : (cle (fspent T') d); last first.
+    by apply: (skip _ (RRefused BA)) => i l /=; rewrite charge_bounded // E hd'.
+  have [e1 _ _ _] := charge_root E.
+  apply: (go _ (RLaunched BA) T' (fun i l => rcons l (init c0 (binit i) k))); rewrite ?e1 //.
+  + by move=> h' /=; rewrite E.
+  + by move=> i l /=; rewrite charge_bounded // E hd'.
+  + by move=> i l /=; rewrite E.
+- case E: (open_acct T j b) => [T'|]; last first.
+    by apply: (skip _ (RBad BA)) => i l /=; rewrite open_bounded E.
+  have [e1 e2] := open_root E.
+  apply: (go _ (RLaunched BA) T' (fun i l => l)); rewrite ?e1 ?e2 //.
+  + by move=> h' /=; rewrite E.
+  + by move=> i l /=; rewrite open_bounded E.
+  + by move=> i l /=; rewrite E.
+- case: (IH T eT hd) => [[h' h1 h2]|h2]; [left; exists ((QSub m q, r) :: h') => // i l|right=> i l] => /=.
+    case: (drop m l) => [|s' l2] /=.
+      by rewrite !big_cons !big_nil /= !mul1r !addr0 h2.
+    by apply: eq_bigr => jj _; rewrite h2.
+  case: (drop m l) => [|s' l2] /=.
+    by rewrite big_cons big_nil /= mul1r addr0 h2; case: ifP.
+  by rewrite big1 // => jj _; rewrite h2 mulr0.
+Qed.
+
+(* Lemma 2.19 of [HSTVVXZ23] for sums, both directions.  For each bound d: all views
+   of the odometer that are truncated while its reading is at most d are within the
+   loss d, if and only if all views of the filter with the bound d are. *)
+Theorem lemma_2_19 (good : C -> (I -> F) -> Prop) (G : good_laws c0 cadd cle good) d : cle c0 d ->
+  (forall h, cle (reading h) d -> good d (fun i => beh i ODOMETER h)) <->
+  (forall h, good d (fun i => beh i (FILTER d) h)).
+Proof.
+move=> ok; split=> H h.
+  have [[h' h1 h2]|h2] := filter_is_odometer h (erefl : fbound (newodo c0) = None) ok.
+    by apply: (good_ext G) (H h' h1) => i; rewrite -h2.
+  apply: (good_mono G ok); apply: (good_ext G) (good0 G) => i.
+  by rewrite -(h2 i [::]).
+move=> hd; apply: (good_ext G) (H h) => i.
+by rewrite (odometer_is_filter _ _ hd).
+Qed.
+
+(* The view of an odometer, truncated while its reading is at most d, for each d that
+   is fixed in advance. *)
+Theorem odometer_good (good : C -> (I -> F) -> Prop) (G : good_laws c0 cadd cle good) d h :
+  (forall k g, good (bdecl k) (fun i => beh i (SB C (binit i k)) g)) ->
+  cle (reading h) d -> good d (fun i => beh i ODOMETER h).
+Proof.
+move=> base hd; have ok : cle c0 d := track_ge hd.
+apply: (lemma_2_19 G ok).2 hd => g; exact: (filter_good L G).
+Qed.
+End Odometer.

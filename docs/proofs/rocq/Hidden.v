@@ -1,0 +1,250 @@
+(* Hidden.v: from machines with hidden states to machines whose state is what was
+   asked and answered.  The step that a paper makes in one sentence: "let P(h) be the
+   probability of the answers in h". *)
+Set Warnings "-notation-overridden,-ambiguous-paths".
+From mathcomp Require Import all_ssreflect all_algebra.
+Require Import Accounting Machine Behaviour Filter View Summed.
+Import Order.TTheory GRing.Theory Num.Theory.
+Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
+Local Open Scope ring_scope.
+
+(* 1. Machines whose answers differ in one step: an analyst who sees answers sees all. *)
+Section Distinct.
+Variables (W : comRingType) (C : Type) (c0 : C) (cadd : C -> C -> C) (cle : C -> C -> bool).
+Variables (BK BS BQ : Type) (BA : eqType) (binit : BK -> BS) (bdecl : BK -> C).
+Variable bstep : BS -> BQ -> outs (W * BA * BS).
+Notation step := (step c0 cadd cle binit bdecl bstep).
+Notation beh := (beh c0 cadd cle binit bdecl bstep).
+Notation run := (run c0 cadd cle binit bdecl bstep).
+Variable as_ : seq BA.
+Hypothesis as_uniq : uniq as_.
+Hypothesis as_all : forall s q j, (j < card (bstep s q))%N -> (out (bstep s q) j).1.2 \in as_.
+Hypothesis distinct : forall s q i j, (i < card (bstep s q))%N -> (j < card (bstep s q))%N ->
+  (out (bstep s q) i).1.2 = (out (bstep s q) j).1.2 -> i = j.
+Notation As := (answers as_).
+Lemma step_distinct q s i j : (i < card (step q s))%N -> (j < card (step q s))%N ->
+  (out (step q s) i).1.2 = (out (step q s) j).1.2 -> i = j.
+Proof.
+elim: q s i j => [q|k x|k b|m q IH] [b'|T l] i j /=; try by case: i => //; case: j.
+- by move=> hi hj [] /(distinct hi hj).
+- by case: (charge_at c0 cadd cle T k _) => [T'|] /=; case: i => //; case: j.
+- by case: (open_acct c0 T k b) => [T'|] /=; case: i => //; case: j.
+- by case: (drop m l) => [|s' l2] /=; [case: i => //; case: j|apply: IH].
+Qed.
+Variables (F : realFieldType) (phi : W -> F).
+Hypothesis phi0 : phi 0 = 0.
+Hypothesis phi1 : phi 1 = 1.
+Hypothesis phiM : forall x y, phi (x * y) = phi x * phi y.
+Lemma phi_one (P : pred nat) (f : nat -> W) s : uniq s ->
+  (forall i j, i \in s -> j \in s -> P i -> P j -> i = j) ->
+  phi (\sum_(j <- s | P j) f j) = \sum_(j <- s | P j) phi (f j).
+Proof.
+elim: s => [|i s IH] /= us one; first by rewrite !big_nil.
+case/andP: us => is_ us; rewrite !big_cons.
+case Pi : (P i); last first.
+  by apply: IH us _ => x y xs ys; apply: one; rewrite inE ?xs ?ys orbT.
+have no j : P j && (j \in s) -> False.
+  case/andP=> Pj js; move: is_; rewrite (one i j) ?js // ?inE ?eqxx ?js ?orbT //.
+by rewrite ![\sum_(j <- s | P j) _]big1_seq ?addr0 // => j /no.
+Qed.
+Lemma run_transcripts n (S : analyst C BK BQ BA) s :
+  \sum_(y <- run n (fun h => S [seq x.2 | x <- h]) s) phi y.1 =
+  \sum_(h <- transcripts As n S) phi (beh s h).
+Proof.
+elim: n S s => [|n IH] S s; first by rewrite !big_cons !big_nil.
+rewrite runS transcriptsS [map _ [::]]/=; case: (S [::]) => [q|]; last by rewrite !big_cons !big_nil.
+rewrite !big_flatten !big_map.
+transitivity (\sum_(j <- iota 0 (card (step q s))) phi (out (step q s) j).1.1 *
+    \sum_(h <- transcripts As n (after S (out (step q s) j).1.2)) phi (beh (out (step q s) j).2 h)).
+  apply: eq_bigr => j _; rewrite big_map -IH mulr_sumr; apply: eq_bigr => y _ /=.
+  by rewrite phiM.
+rewrite -(sum_by_answer c0 cadd cle binit bdecl as_uniq as_all); apply: eq_bigr => r _.
+rewrite big_map (eq_bigr (fun h => \sum_(j <- iota 0 (card (step q s)) | (out (step q s) j).1.2 == r)
+    phi ((out (step q s) j).1.1 * beh (out (step q s) j).2 h))) => [|h _]; last first.
+  rewrite beh_cons phi_one ?iota_uniq // => i j; rewrite !mem_iota /= !add0n => hi hj /eqP ri /eqP rj.
+  by apply: step_distinct hi hj _; rewrite ri rj.
+rewrite exchange_big; apply: eq_bigr => j /eqP -> /=.
+by rewrite mulr_sumr; apply: eq_bigr => h _; rewrite phiM.
+Qed.
+End Distinct.
+
+(* 2. One weight of several. *)
+Section Project.
+Variables (W F : comRingType) (pi : {rmorphism W -> F}).
+Variables (C : Type) (c0 : C) (cadd : C -> C -> C) (cle : C -> C -> bool).
+Variables (BK BS BQ : Type) (BA : eqType) (binit : BK -> BS) (bdecl : BK -> C).
+Variable bstep : BS -> BQ -> outs (W * BA * BS).
+Definition project s q : outs (F * BA * BS) := Outs (card (bstep s q)) (fun j =>
+  let o := out (bstep s q) j in (pi o.1.1, o.1.2, o.2)).
+Lemma step_project q s : card (step c0 cadd cle binit bdecl project q s) =
+    card (step c0 cadd cle binit bdecl bstep q s) /\
+  forall j, out (step c0 cadd cle binit bdecl project q s) j =
+    let o := out (step c0 cadd cle binit bdecl bstep q s) j in (pi o.1.1, o.1.2, o.2).
+Proof.
+elim: q s => [q|k x|k b|m q IH] [b'|T l] /=; try by split=> // j /=; rewrite rmorph1.
+- by case: (charge_at c0 cadd cle T k _) => [T'|] /=; split=> // j /=; rewrite rmorph1.
+- by case: (open_acct c0 T k b) => [T'|] /=; split=> // j /=; rewrite rmorph1.
+- case: (drop m l) => [|s' l2] /=; first by split=> // j /=; rewrite rmorph1.
+  by have [-> h] := IH s'; split=> // j; rewrite h.
+Qed.
+Lemma beh_project h s : beh c0 cadd cle binit bdecl project s h =
+  pi (beh c0 cadd cle binit bdecl bstep s h).
+Proof.
+elim: h s => [|[q r] h IH] s; first by rewrite /= rmorph1.
+have [e1 e2] := step_project q s; rewrite !beh_cons e1 rmorph_sum.
+rewrite (eq_bigl (fun j => (out (step c0 cadd cle binit bdecl bstep q s) j).1.2 == r)) => [|j]; last by rewrite e2.
+by apply: eq_bigr => j _; rewrite e2 IH rmorphM.
+Qed.
+End Project.
+
+(* 3. The machine of a behaviour.  Its state is the transcript so far. *)
+Section Transcript.
+Variables (F : realFieldType) (C : Type) (c0 : C) (cadd : C -> C -> C) (cle : C -> C -> bool).
+Hypothesis L : charge_laws c0 cadd cle.
+Variables (BK BQ : Type) (BA : eqType) (bdecl : BK -> C).
+Variables (BS : bool -> Type) (binit : forall b, BK -> BS b).
+Variable bstep : forall b, BS b -> BQ -> outs (F * BA * BS b).
+Notation beh b := (beh c0 cadd cle (binit b) bdecl (@bstep b)).
+Notation step b := (step c0 cadd cle (binit b) bdecl (@bstep b)).
+Notation transcript := (transcript C BK BQ BA).
+Variables (a0 : BA) (as_ : seq BA).
+Hypothesis as_uniq : uniq as_.
+Hypothesis as_all : forall b s q j, (j < card (@bstep b s q))%N -> (out (bstep s q) j).1.2 \in as_.
+Hypothesis total : forall b s q,
+  \sum_(j <- iota 0 (card (@bstep b s q))) (out (bstep s q) j).1.1 = 1.
+Hypothesis nonneg : forall b s q j, (j < card (@bstep b s q))%N -> 0 <= (out (bstep s q) j).1.1.
+Notation As := (answers as_).
+
+Lemma step_ge0 b q s j : (j < card (step b q s))%N -> 0 <= (out (step b q s) j).1.1.
+Proof.
+elim: q s j => [q|i k|k b'|i q IH] [s|T l] j; rewrite /= ?ler01 //.
+- exact: nonneg.
+- by case: (charge_at c0 cadd cle T i _) => [T0|]; rewrite /= ler01.
+- by case: (open_acct c0 T k b') => [T0|]; rewrite /= ler01.
+- by case: (drop i l) => [|s' l2] /=; [rewrite ler01|apply: IH].
+Qed.
+Lemma beh_ge0 b h s : 0 <= beh b s h.
+Proof.
+elim: h s => [|[q r] h IH] s; first exact: ler01.
+rewrite beh_cons big_seq_cond; apply: sumr_ge0 => j; rewrite mem_iota add0n => /andP[hj _].
+by apply: mulr_ge0 => //; apply: step_ge0.
+Qed.
+Lemma beh_next b q g s : \sum_(r <- As) beh b s (rcons g (q, r)) = beh b s g.
+Proof.
+elim: g s => [|[q' r'] g IH] s.
+  transitivity (\sum_(r <- As) \sum_(j <- iota 0 (card (step b q s)) | (out (step b q s) j).1.2 == r)
+      (out (step b q s) j).1.1).
+    by apply: eq_bigr => r _; rewrite /= ; apply: eq_bigr => j _; rewrite mulr1.
+  by rewrite (sum_by_answer _ _ _ _ _ as_uniq (@as_all b)) (step_total _ _ _ _ _ (@total b)).
+under eq_bigr do rewrite rcons_cons beh_cons.
+rewrite [RHS]beh_cons exchange_big; apply: eq_bigr => j _ /=.
+by rewrite -mulr_sumr IH.
+Qed.
+
+(* The probability of the transcript h of the mechanism k alone. *)
+Notation P b k h := (beh b (SB C (binit b k)) h).
+Definition to_base (q : query C BK BQ) := if q is QB _ then true else false.
+Lemma beh_bad b (s : BS b) g q h : ~~ to_base q ->
+  beh b (SB C s) (g ++ (q, RBad BA) :: h) = beh b (SB C s) (g ++ h).
+Proof.
+move=> nq; elim: g s => [|[q' r'] g IH] s /=.
+  by case: q nq => //= *; rewrite big_cons big_nil /= mul1r addr0.
+case: q' => [q'|j k|j b'|m q'] /=; try by rewrite !big_cons !big_nil /= IH.
+by apply: eq_bigr => j _; rewrite IH.
+Qed.
+(* An answer that no base mechanism gives to q. *)
+Definition dead (q : query C BK BQ) r :=
+  if to_base q then r \notin [seq RB a | a <- as_] else r != RBad BA.
+Lemma beh_dead b (s : BS b) g q r h : dead q r -> beh b (SB C s) (g ++ (q, r) :: h) = 0.
+Proof.
+move=> d; elim: g s => [|[q' r'] g IH] s.
+  rewrite /= big_seq_cond big1 // => j; rewrite mem_iota add0n => /andP[/= hj /eqP er].
+  case: q d hj er => [q|j' k|j' b'|m q]; rewrite /dead /= => d hj er; try by rewrite -er eqxx in d.
+  by move: d; rewrite -er map_f // as_all.
+by case: q' => [q'|j k|j b'|m q'] /=; rewrite big1 // => j' _; rewrite IH mulr0.
+Qed.
+Lemma beh_le1 b s h : beh b s h <= 1.
+Proof.
+elim: h s => [|[q r] h IH] s //; rewrite beh_cons -[1](step_total c0 cadd cle (binit b) bdecl (@total b) q s).
+rewrite big_seq_cond [X in _ <= X]big_seq [X in _ <= X](bigID (fun j => (out (step b q s) j).1.2 == r)) /=.
+rewrite -[X in X <= _]addr0; apply: ler_add; last first.
+  by apply: sumr_ge0 => j /andP[]; rewrite mem_iota add0n => hj _; apply: step_ge0.
+apply: ler_sum => j /andP[]; rewrite mem_iota add0n => hj _.
+by rewrite -[X in _ <= X]mulr1; apply: ler_wpmul2l; [apply: step_ge0|apply: IH].
+Qed.
+Lemma beh_prefix b s g h : beh b s (g ++ h) <= beh b s g.
+Proof.
+elim: g s => [|[q r] g IH] s; first exact: beh_le1.
+rewrite /= big_seq_cond [X in _ <= X]big_seq_cond; apply: ler_sum => j.
+by rewrite mem_iota add0n => /andP[hj _]; apply: ler_wpmul2l; [apply: step_ge0|apply: IH].
+Qed.
+Lemma beh_zero b s g h : beh b s g = 0 -> beh b s (g ++ h) = 0.
+Proof. by move=> z; apply/le_anti; rewrite beh_ge0 -z beh_prefix. Qed.
+
+(* The machine with pairs of weights (those on false and on true). *)
+Definition tinit (k : BK) : BK * transcript := (k, [::]).
+Definition tstep (s : BK * transcript) (q : BQ) : outs ((F * F)%type * BA * (BK * transcript)) :=
+  Outs (size as_) (fun j => let a := nth a0 as_ j in let h := rcons s.2 (QB C BK q, RB a) in
+    ((P false s.1 h / P false s.1 s.2, P true s.1 h / P true s.1 s.2), a, (s.1, h))).
+Definition sel (b : bool) : {rmorphism (F * F)%type -> F} :=
+  if b then snd_rmorphism F F else fst_rmorphism F F.
+Notation behT b := (Behaviour.beh c0 cadd cle tinit bdecl (project (sel b) tstep)).
+Notation behTT := (Behaviour.beh c0 cadd cle tinit bdecl tstep).
+Lemma leaf b k g h : behT b (SB C (k, g)) h * P b k g = P b k (g ++ h).
+Proof.
+elim: h g => [|[q r] h IH] g; first by rewrite /= mul1r cats0.
+case d: (dead q r).
+  rewrite beh_dead // beh_cons big_seq_cond big1 ?mul0r // => j; rewrite mem_iota add0n => /andP[hj /eqP er].
+  case: q d hj er => [q|j' k'|j' b'|m q]; rewrite /dead /= => d hj er; try by rewrite -er eqxx in d.
+  by move: d; rewrite -er map_f // mem_nth.
+case: q d => [q|j' k'|j' b'|m q]; rewrite /dead /= => /negbFE d.
+- case/mapP: d => a ha ->; rewrite -cat_rcons -IH.
+  have hi : (index a as_ < size as_)%N by rewrite index_mem.
+  rewrite big_seq_cond (eq_bigl (fun j => j == index a as_)) => [|j]; last first.
+    rewrite mem_iota add0n /=; apply/andP/eqP => [[hj /eqP[<-]]|->]; first by rewrite index_uniq.
+    by rewrite hi nth_index.
+  rewrite (sum_one _ (iota_uniq _ _)) ?mem_iota ?add0n //= nth_index //.
+  have -> : sel b (P false k (rcons g (QB C BK q, RB a)) / P false k g,
+      P true k (rcons g (QB C BK q, RB a)) / P true k g) =
+      P b k (rcons g (QB C BK q, RB a)) / P b k g by case: (b).
+  case: (eqVneq (P b k g) 0) => [z|nz]; last by rewrite mulrAC divfK // mulrC.
+  by rewrite z mulr0 -cats1 (beh_zero _ z) mulr0.
+- by move/eqP: d => ->; rewrite big_cons big_nil /= mul1r addr0 IH beh_bad.
+- by move/eqP: d => ->; rewrite big_cons big_nil /= mul1r addr0 IH beh_bad.
+- by move/eqP: d => ->; rewrite big_cons big_nil /= mul1r addr0 IH beh_bad.
+Qed.
+(* Alone, the machine of a behaviour has that behaviour. *)
+Lemma leaf_beh b k h : behT b (SB C (tinit k)) h = P b k h.
+Proof. by rewrite -[RHS]/(P b k ([::] ++ h)) -leaf /= mulr1. Qed.
+
+(* And so it has in a filter. *)
+Definition BS2 b (x : bool) : Type := if x then BS b else (BK * transcript)%type.
+Definition init2 b x : BK -> BS2 b x := if x return BK -> BS2 b x then binit b else tinit.
+Definition step2 b x : BS2 b x -> BQ -> outs (F * BA * BS2 b x) :=
+  if x return BS2 b x -> BQ -> outs (F * BA * BS2 b x) then @bstep b else project (sel b) tstep.
+Theorem hidden_filter b R h : cle c0 R ->
+  beh b (SF (newfilt c0 R) [::]) h = behT b (SF (newfilt c0 R) [::]) h.
+Proof.
+move=> ok; pose good (c : C) (u : bool -> F) := u true = u false.
+have G : good_laws c0 cadd cle good.
+  split=> //; rewrite /good.
+  - by move=> c u v uv; rewrite !uv.
+  - by move=> a a' u v -> ->.
+have base k g : good (bdecl k) (fun x => Behaviour.beh c0 cadd cle (init2 b x) bdecl
+    (@step2 b x) (SB C (init2 b x k)) g) by rewrite /good /= leaf_beh.
+exact: (filter_good L G base h ok).
+Qed.
+Corollary hidden_pair R h : cle c0 R -> behTT (SF (newfilt c0 R) [::]) h =
+  (beh false (SF (newfilt c0 R) [::]) h, beh true (SF (newfilt c0 R) [::]) h).
+Proof.
+by move=> ok; rewrite !hidden_filter // !beh_project /=; case: (behTT _ _).
+Qed.
+Corollary leaf_pair k h : behTT (SB C (tinit k)) h = (P false k h, P true k h).
+Proof. by rewrite -!leaf_beh !beh_project /=; case: (behTT _ _). Qed.
+
+Lemma tstep_all s q j : (j < card (tstep s q))%N -> (out (tstep s q) j).1.2 \in as_.
+Proof. exact: mem_nth. Qed.
+Lemma tstep_distinct s q i j : (i < card (tstep s q))%N -> (j < card (tstep s q))%N ->
+  (out (tstep s q) i).1.2 = (out (tstep s q) j).1.2 -> i = j.
+Proof. by move=> hi hj /= /eqP; rewrite nth_uniq // => /eqP. Qed.
+End Transcript.
