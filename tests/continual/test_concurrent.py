@@ -387,3 +387,11 @@ def test_a_stream_under_opendps_own_compositor(bits, make_stream):
     child = stream(exact(bits))
     stream(oc.m.Updates([1, 1]))
     assert child(None) == 2
+
+
+def test_what_is_no_composition(bits, space):
+    for bad in (None, dp.c.make_fully_adaptive_composition(*bits, PURE), "filter"):
+        with pytest.raises(InvalidTypeError, match="^composition"):
+            oc.c.make_concurrent_continual(bad)
+    with pytest.raises(InvalidTypeError, match="stream"):
+        oc.c.make_concurrent_continual(oc.make_concurrent_odometer(*space, PURE))

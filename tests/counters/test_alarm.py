@@ -181,3 +181,11 @@ def test_bad_measures_and_queries():
             alarm(query)
     alarm.update_all([1] * 5)
     assert alarm(None)
+
+
+def test_it_chains_and_casts():
+    clamp = oc.t.make_stream_clamp(*space(-100, 100), oc.integer_stream(0, 4))
+    chained = clamp >> oc.m.then_alarm(PURE, 16.0, 5, query_scale=32.0)
+    assert chained.map(1) == 0.375
+    zcdp = oc.m.make_alarm(*space(), dp.zero_concentrated_divergence(), 2.0, 5, query_scale=4.0)
+    assert zcdp.map(1) == pytest.approx((1 / 2 + 2 / 4) ** 2 / 8, rel=1e-12)

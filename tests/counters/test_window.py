@@ -9,6 +9,7 @@ from opendp_concurrent.counters.factors.buffered import windowed
 from opendp_concurrent.counters.factors.factor_prefix import MORE, FactorPrefix
 from opendp_concurrent.counters.factors.window_factor import FactorWindow
 from opendp_concurrent.counters.window_digits import best_window_digits
+from opendp_concurrent.errors import InvalidTypeError, StreamHaltedError
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 TINY = 1e-3
@@ -99,3 +100,17 @@ def test_the_error_late_in_a_stream_is_the_formula(size):
         state.update(0)
         squares.append(((state._totals[-1] - state._totals[0]) / 2.0 ** (bits + MORE)) ** 2)
     assert sum(squares) ** 0.5 == pytest.approx(oc.m.window_rmse(size), rel=1e-4)
+
+
+def test_bad_messages(bits):
+    handle = oc.m.make_window_counter(*bits, PURE, TINY, 3)([])
+    handle.update(1)
+    with pytest.raises(InvalidTypeError, match="^the query must be None"):
+        handle("sum")
+    assert handle(None) == 1
+    with pytest.raises(StreamHaltedError):
+        handle.update_all([1, 2])
+    with pytest.raises(StreamHaltedError):
+        handle(None)
+    with pytest.raises(InvalidTypeError, match="^input_domain"):
+        oc.m.make_window_counter(oc.category_stream(2), oc.event_presence(), PURE, 1.0, 3)
