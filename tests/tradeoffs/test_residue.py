@@ -122,3 +122,11 @@ def test_beyond_the_budget_what_the_squares_leave_remains():
     assert oc.accumulators.residue(1.0).start(None).remaining(T.gaussian(2.0)).mu == pytest.approx(
         2.0
     )
+
+
+def test_a_record_of_residues_continues_identically():
+    rule = oc.accumulators.residue(1.0)
+    after = rule.start(None).after(T.pure(0.3)).after(T.laplace(0.2))
+    restored = rule.from_record(None, after.to_record())
+    assert restored == after
+    assert restored.after(T.pure(0.1)) == after.after(T.pure(0.1))
