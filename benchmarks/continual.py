@@ -22,10 +22,9 @@ import opendp.prelude as dp
 from _timing import parser, print_machine, print_table, report
 
 import opendp_concurrent as oc
-from opendp_concurrent.counters.digits import best_digits
-from opendp_concurrent.counters.factors.buffered import buffered
-from opendp_concurrent.counters.factors.factor_error import errors
-from opendp_concurrent.native import opendp as _native
+from opendp_concurrent import _opendp as _native
+from opendp_concurrent.streams.digits import best_digits
+from opendp_concurrent.streams.factors import buffered, errors
 
 dp.enable_features("contrib", "honest-but-curious")
 

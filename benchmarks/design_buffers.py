@@ -17,9 +17,8 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import minimize
 
-from opendp_concurrent.counters.factors import buffered
-from opendp_concurrent.counters.factors.buffered import BITS, BufferedFactor
-from opendp_concurrent.counters.factors.factor_error import mean_error, window_variance
+from opendp_concurrent.streams import factors as buffered
+from opendp_concurrent.streams.factors import BITS, BufferedFactor, mean_error, window_variance
 
 TABLE = Path(buffered.__file__).with_name("buffers.json")
 FEWER = 4  # significant bits of columns while searching: a fourth of the blocks

@@ -28,7 +28,7 @@ import opendp.prelude as dp
 from _timing import parser, print_machine, print_table, report
 
 import opendp_concurrent as oc
-from opendp_concurrent.contexts import frame_query
+from opendp_concurrent.context import frame_query
 
 dp.enable_features("contrib", "honest-but-curious")
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()

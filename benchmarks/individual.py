@@ -20,9 +20,11 @@ import numpy as np
 import opendp.prelude as dp
 from _timing import parser, print_machine, print_table, report
 
-from opendp_concurrent.individual.individual_filter import make_individual_filter
-from opendp_concurrent.individual.noisy_sum import NoisySum
-from opendp_concurrent.individual.price import individual_scale
+from opendp_concurrent.mechanisms.individual import (
+    NoisySum,
+    individual_scale,
+    make_individual_filter,
+)
 
 dp.enable_features("contrib", "honest-but-curious")
 

@@ -33,8 +33,8 @@ from _postgres import server
 from _timing import parser, print_machine, print_table, report
 
 import opendp_concurrent as oc
-from opendp_concurrent.accounts.lifecycle import current_label
-from opendp_concurrent.accounts.store import Charge
+from opendp_concurrent.accounting.lifecycle import current_label
+from opendp_concurrent.accounting.store import Charge
 from opendp_concurrent.ledger import create_ledger, open_ledger
 
 dp.enable_features("contrib", "honest-but-curious")

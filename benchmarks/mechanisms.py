@@ -22,8 +22,8 @@ from _timing import parser, print_machine, print_table, report
 from scipy.stats import beta as beta_distribution
 
 import opendp_concurrent as oc
-from opendp_concurrent.measurements.linear.linear_answers import Batch
-from opendp_concurrent.measurements.linear.nearest import nearest
+from opendp_concurrent.mechanisms.histogram import nearest
+from opendp_concurrent.mechanisms.linear_answers import Batch
 
 dp.enable_features("contrib", "honest-but-curious")
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()

@@ -32,7 +32,7 @@ import opendp_concurrent as oc
 from opendp_concurrent.tables import plan
 from opendp_concurrent.tables.domain import Tables, table_domain, units
 from opendp_concurrent.tables.joint import Joint
-from opendp_concurrent.tables.rendering.render import statement
+from opendp_concurrent.tables.render import statement
 from opendp_concurrent.tables.schema import Schema
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -359,7 +359,7 @@ def polars_builds() -> float:
     except ImportError:
         print("!!! POLARS IS NOT MEASURED: no polars !!!")
         return math.nan
-    from opendp_concurrent.contexts import frame_query
+    from opendp_concurrent.context import frame_query
 
     made, builds = 0, []
     original = frame_query.make_private_lazyframe

@@ -20,7 +20,7 @@ import opendp.prelude as dp
 from _timing import parser, print_machine, print_table, report
 
 import opendp_concurrent as oc
-from opendp_concurrent.native import opendp as _native
+from opendp_concurrent import _opendp as _native
 
 dp.enable_features("contrib", "honest-but-curious")
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from _timing import parser, print_machine, print_table, report
 
 from opendp_concurrent import verify
-from opendp_concurrent.verify.forbidden import Launched, NaturalOptimal, second_stage_gain
+from opendp_concurrent.verify.totals import Launched, NaturalOptimal, second_stage_gain
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the promises are a test
 from tests.verify.filters.promises import promises as promises_of

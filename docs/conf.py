@@ -7,7 +7,7 @@ import opendp.prelude as dp
 from docutils import nodes
 from sphinx import addnodes
 
-from opendp_concurrent.references import REFERENCES
+from opendp_concurrent._checks import REFERENCES
 
 sys.path.insert(0, str(Path(__file__).parent))  # for _results
 

@@ -15,17 +15,31 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-from . import accumulators, c, fdp, handles, m, measures, stopping, t, tables, tradeoffs  # noqa: F401
-from .accounts.lifecycle import labelled
-from .combinators.concurrent_composition import (
+from . import c, fdp, m, measures, t, tables
+from ._hooks import install, put_hooks, uninstall
+from ._opendp import accept_advisories
+from .accounting import accumulators, labelled
+from .composition import (
+    loss_of,
     make_concurrent_composition,
+    make_concurrent_filter,
+    make_concurrent_odometer,
     then_concurrent_composition,
+    then_concurrent_odometer,
 )
-from .combinators.concurrent_filter import make_concurrent_filter
-from .combinators.concurrent_odometer import make_concurrent_odometer, then_concurrent_odometer
-from .combinators.loss_of import loss_of
-from .contexts.context import concurrent_context
-from .continual.stream import (
+from .context import concurrent_context, swapped_in
+from .data import uncollected
+from .fdp import TradeoffFunction
+from .measures import (
+    TruncatedConcentrated,
+    fixed_renyi_divergence,
+    gaussian_tradeoff,
+    tradeoff,
+    truncated_concentrated_divergence,
+)
+from .queryables import Description
+from .serving import deserialize, handles, serialize
+from .streams import (
     category_stream,
     event_change,
     event_presence,
@@ -33,20 +47,6 @@ from .continual.stream import (
     record_stream,
     user_presence,
 )
-from .data import known as _kinds  # noqa: F401 - each kind is registered
-from .data.scanned import uncollected
-from .fdp.function import TradeoffFunction
-from .hooks import install, put_hooks, uninstall
-from .messages.serialization import deserialize, serialize
-from .native.advisories import accept_advisories
-from .queryables.description import Description
-from .selection import events as _events  # noqa: F401 - registers how an event is read
-from .swapped import swapped_in
-from .tradeoffs.gaussian_tradeoff import gaussian_tradeoff
-from .tradeoffs.tradeoff import tradeoff
-from .truncated.distances import TruncatedConcentrated
-from .truncated.fixed_renyi_divergence import fixed_renyi_divergence
-from .truncated.truncated_concentrated_divergence import truncated_concentrated_divergence
 
 __version__ = "0.2.0"
 _LATER = ("ledger", "plot", "serving", "verify")  # each needs an extra, or much time to import

@@ -51,7 +51,7 @@ def _run(arguments: list[str]) -> None:
         sys.exit("run needs the path of a script: python -m opendp_concurrent run script.py")
     sys.argv = arguments
     sys.path[0] = str(Path(arguments[0]).resolve().parent)
-    with import_module("opendp_concurrent.swapped").swapped_in():
+    with import_module("opendp_concurrent.context.swapped").swapped_in():
         run_path(arguments[0], run_name="__main__")
 
 

@@ -1,26 +1,94 @@
-"""Exceptions, which carry their values as fields.
+"""Names for values of many classes: a signature says which of them it takes.
 
-There are three families under one root:
-
-* misuse (``TypeError`` and ``ValueError`` subclasses): the caller passed an invalid argument;
-* refusal (:class:`RefusalError`): a budget, a halted filter or a closed child refused a query;
-* ledger (:class:`LedgerError`): a charge could not be read or written.
-
-An error that a launch raises says whether the launch is charged: :func:`charged`.
-
-Where OpenDP raises ``OpenDPException``, the exception of this package is a subclass of it.
+What each may be is decided by a metric, a measure, a mechanism or a user, not here, so mypy takes
+any value. A value that has one class is annotated with that class, and not with a name of this
+file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from copy import copy
-from typing import Any, TypeVar
+from logging import Logger
+from typing import Any, TypeAlias, TypeVar
 
 from opendp.mod import OpenDPException
 
-from .shown import rounded, shown
-from .types import Distance, DpEvent, Key, Loss
+Distance: TypeAlias = Any  # d_in, as its metric counts: a number, a pair, an array, a mapping
+Loss: TypeAlias = Any  # d_mid or d_out, as its measure states it: a number, a pair (ε, δ), a curve
+Data: TypeAlias = Any  # rows that are protected: only their domain knows their class
+Query: TypeAlias = Any  # what an analyst sends to a handle
+Answer: TypeAlias = Any  # what a handle or a mechanism returns
+Item: TypeAlias = Any  # an element of a stream
+ItemSequence: TypeAlias = Any  # a sequence of items, or an array
+Key: TypeAlias = Any  # names a block, a part or a group; hashable after `arguments.keys`
+State: TypeAlias = Any  # what a rule or a postprocessor hands to its next step
+Json: TypeAlias = Any  # what is written as JSON, or was read and has not been checked
+DpEvent: TypeAlias = Any  # of dp-accounting, which is optional and has no types
+Argument: TypeAlias = Any  # what a caller gave, and no guard has checked
+
+
+# How a value is written in a message, whatever its own ``repr`` does.
+
+SHOWN = 200  # characters of a value in a message
+
+
+def shown(value: Argument) -> str:
+    """Return the value for a message: short, and whatever its own ``repr`` does."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"one {type(value).__name__}"
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+
+
+def rounded(loss: Loss) -> str:
+    """Return a privacy loss for people: numbers have six digits. ``privacy_loss()`` is exact."""
+    if isinstance(loss, tuple):
+        return f"({', '.join(map(rounded, loss))})"
+    return f"{loss:.6g}" if isinstance(loss, float) else shown(loss)
+
+
+# What may leave code that sees rows: an interrupt without its text, and no other exception.
+#
+# ``except Exception`` is too narrow there: a panic of Polars and ``SystemExit`` are no
+# ``Exception``, and their text may have a row.
+
+
+def pass_interrupt(error: BaseException) -> None:
+    """Raise an interrupt anew, without text, notes or context; return if it is another exception.
+
+    :param error: what such code has raised; the caller hides it if this function returns
+    """
+    interrupted = isinstance(error, KeyboardInterrupt)
+    del error  # a traceback keeps this frame
+    if not interrupted:
+        return
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt as fresh:
+        fresh.__context__ = None  # it would be the error of the handler that the caller is in
+        raise
+
+
+def log(logger: Logger, message: str, error: BaseException) -> None:
+    """Log what is hidden. A handler of the log may raise, or the error's class; that is dropped."""
+    with suppress(BaseException):
+        logger.error(message, exc_info=error)
+
+
+# Exceptions, which carry their values as fields.
+#
+# There are three families under one root:
+#
+# * misuse (``TypeError`` and ``ValueError`` subclasses): the caller passed an invalid argument;
+# * refusal (:class:`RefusalError`): a budget, a halted filter or a closed child refused a query;
+# * ledger (:class:`LedgerError`): a charge could not be read or written.
+#
+# An error that a launch raises says whether the launch is charged: :func:`charged`.
+#
+# Where OpenDP raises ``OpenDPException``, the exception of this package is a subclass of it.
 
 T = TypeVar("T")
 

@@ -18,19 +18,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from opendp.mod import Measure, Measurement
 
-from .arguments import checks
-from .arguments.abilities import with_method
-from .arguments.checked import Probability, Text, checked
-from .arguments.checks import Guard, at_most, each, function, one_of, optional, real
-from .contexts.calibration import smallest_scale
-from .errors import ConcurrentError, InvalidTypeError, InvalidValueError
-from .fdp.bounds import Array
-from .fdp.function import TradeoffFunction, check_function
-from .measures import composition_measure
-from .measures.heights import height
-from .measures.heights import name as name_of_loss
-from .queryables.mechanism import accuracy_of
-from .types import Argument, Distance, Loss
+from . import _checks as checks
+from ._checks import (
+    Guard,
+    Probability,
+    Text,
+    at_most,
+    checked,
+    each,
+    function,
+    one_of,
+    optional,
+    real,
+    with_method,
+)
+from .context import smallest_scale
+from .errors import Argument, ConcurrentError, Distance, InvalidTypeError, InvalidValueError, Loss
+from .fdp import Array, TradeoffFunction, check_function
+from .measures import composition_measure, height
+from .measures import name as name_of_loss
+from .queryables import accuracy_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -68,12 +75,14 @@ def require_matplotlib() -> None:
 
 def _axes(ax: Axes | None) -> Axes:
     """Return the given axes, or those of a new figure."""
-    if ax is not None:
-        return ax
     require_matplotlib()
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(6.0, 4.0), layout="constrained").subplots()
+    if ax is None:
+        return Figure(figsize=(6.0, 4.0), layout="constrained").subplots()
+    found: Axes = checks.instance(Axes)(ax=ax)
+    return found
 
 
 def _from_array(values: Argument) -> Any:
@@ -438,8 +447,7 @@ def plot_ledger(
     ...     ax = oc.plot.plot_ledger(ledger)
     >>> folder.cleanup()
     """
-    from .ledger.spending import Line, has_blocks, height_of, spending
-    from .ledger.words import in_words
+    from .ledger import Line, has_blocks, height_of, in_words, spending
 
     summary, listed = ledger.read()
     entries = list(listed)

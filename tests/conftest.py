@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import opendp_concurrent as oc
-from opendp_concurrent import interrupts
+from opendp_concurrent._opendp import interrupts
 
 from .servers import NOT_TESTED
 from .servers import server as server

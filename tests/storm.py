@@ -33,7 +33,7 @@ signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 import opendp.prelude as dp
 
 import opendp_concurrent as oc
-from opendp_concurrent.interrupts import whole
+from opendp_concurrent._opendp.interrupts import whole
 from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.serving import AnswerStore
 

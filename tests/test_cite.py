@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 from docutils import nodes
 
-from opendp_concurrent.references import REFERENCES
+from opendp_concurrent._checks import REFERENCES
 
 from . import rst
 

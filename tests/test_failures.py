@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from opendp_concurrent.failures import pass_interrupt
+from opendp_concurrent.errors import pass_interrupt
 
 
 @pytest.mark.parametrize("error", [ValueError("row 3"), SystemExit("row 3"), GeneratorExit(3)])

@@ -10,12 +10,12 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.files import make_private, warn_if_open
+from opendp_concurrent._checks import make_private, warn_if_open
 from opendp_concurrent.ledger.command import main
 
 pytest.importorskip("sqlalchemy")
 from opendp_concurrent.ledger import create_ledger, open_ledger
-from opendp_concurrent.ledger.storage.store import Store
+from opendp_concurrent.ledger.store import Store
 from opendp_concurrent.serving import AnswerStore
 
 from .forks import ran_in_forks

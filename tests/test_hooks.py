@@ -13,8 +13,8 @@ from opendp import mod
 from opendp.mod import Transformation
 
 import opendp_concurrent as oc
-from opendp_concurrent.hooks import put_hooks
-from opendp_concurrent.native.hook import Hook
+from opendp_concurrent._hooks import put_hooks
+from opendp_concurrent._opendp.hook import Hook
 
 from . import rst
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pytest
 
-from opendp_concurrent.interrupts import WHOLE, Lock, let_in, whole
+from opendp_concurrent._opendp.interrupts import WHOLE, Lock, let_in, whole
 
 
 def interrupt():
@@ -269,7 +269,7 @@ def test_other_threads_have_no_sections():
 
 FORKED = """
 import os, signal, sys, threading, time
-from opendp_concurrent.interrupts import WHOLE
+from opendp_concurrent._opendp.interrupts import WHOLE
 
 def fork():
     if os.fork() == 0:  # the main thread, which was in a section, is gone
@@ -297,7 +297,7 @@ def test_a_thread_that_forks_in_a_section_of_the_main_thread_leaves_it():
 
 STORM = """
 import os, subprocess, sys
-from opendp_concurrent.interrupts import WHOLE, Lock, let_in, _STATE
+from opendp_concurrent._opendp.interrupts import WHOLE, Lock, let_in, _STATE
 
 kept, halves, lock, done, both = [], 0, Lock(), 0, [0, 0]
 killer = subprocess.Popen([sys.executable, "-c", "import os, random, sys, time\\n"

@@ -8,8 +8,8 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
+from opendp_concurrent._checks import counted
 from opendp_concurrent.errors import InvalidTypeError
-from opendp_concurrent.progress import counted
 
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from docutils import nodes
 
-from opendp_concurrent.references import REFERENCES
+from opendp_concurrent._checks import REFERENCES
 
 from . import rst
 

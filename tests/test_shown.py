@@ -2,7 +2,7 @@
 
 import pytest
 
-from opendp_concurrent.shown import SHOWN, rounded, shown
+from opendp_concurrent.errors import SHOWN, rounded, shown
 
 
 class Hostile:

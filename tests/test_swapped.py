@@ -18,9 +18,9 @@ import pytest
 from opendp.mod import GLOBAL_FEATURES
 
 import opendp_concurrent as oc
-from opendp_concurrent import swapped
+from opendp_concurrent.context import swapped
+from opendp_concurrent.context.swapped import _FUNCTIONS
 from opendp_concurrent.queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
-from opendp_concurrent.swapped import _FUNCTIONS
 
 dp.enable_features("contrib", "honest-but-curious")
 

@@ -18,18 +18,15 @@ from mpmath import mpf
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.errors import BudgetExceededError
-from opendp_concurrent.exact.zcdp import zcdp_to_epsilon
-from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
-from opendp_concurrent.measures.conversions.products import gaussian_to_zcdp
-from opendp_concurrent.measures.conversions.pure_to_renyi import pure_to_renyi
-from opendp_concurrent.measures.conversions.pure_to_zcdp import pure_to_zcdp
+from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.conversion import gaussian_to_zcdp, pure_to_renyi, pure_to_zcdp
+from opendp_concurrent.measures.gaussian import gaussian_to_delta, pure_to_gaussian
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.sums.square_sum import Squares
-from opendp_concurrent.tradeoffs.gaussian_to_approximate import gaussian_to_delta
-from opendp_concurrent.tradeoffs.pure_to_gaussian import pure_to_gaussian
-from opendp_concurrent.verify.interactions.simulation import joint
+from opendp_concurrent.measures.sums import Squares
+from opendp_concurrent.numerics.normal import zcdp_to_epsilon
+from opendp_concurrent.verify.simulation import joint
 
 CRUMB = 1e-9  # of sums of doubles
 UP = 1 + 1e-12

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from opendp.context import domain_of
 from opendp.metrics import (
@@ -20,10 +21,9 @@ from opendp.metrics import (
     insert_delete_distance,
     symmetric_distance,
 )
-from opendp.mod import Domain, Metric
+from opendp.mod import AtomDomain, Domain, ExtrinsicDomain, Metric, OptionDomain
 
-from ..errors import DataSourceError, InvalidTypeError, InvalidValueError
-from ..types import Data, Distance
+from ..errors import Data, DataSourceError, Distance, InvalidTypeError, InvalidValueError
 
 Cut = Callable[[Any], Mapping[Any, Any]]
 Owners = Mapping[Any, Any]  # from a value to the key of its part
@@ -203,3 +203,85 @@ def kind_of(domain: Domain) -> Kind:
 def kind_of_data(data: Data) -> Kind:
     """Return the kind that data without a domain are of."""
     return next((kind for kind in _KNOWN if kind.takes(data)), _OTHER)
+
+
+# Data of a user's own kind, such as NumPy arrays and mappings, in a user's domain.
+
+_MOST_NUMBERS = 2**32
+
+
+class Own(Kind):
+    """Data that this package does not look into. They may change: each launch selects anew."""
+
+    has_rows, stays = True, False
+
+    def has(self, domain: Domain) -> bool:
+        """Return whether a domain is a user's."""
+        return isinstance(domain, ExtrinsicDomain)
+
+    def takes(self, data: Data) -> bool:
+        """Return False: the domain has to be given."""
+        return False
+
+    def rows(self, data: Data, domain: Domain) -> NDArray[Any]:
+        """Return a NumPy array, which is not copied."""
+        if not isinstance(data, np.ndarray) or data.ndim == 0:
+            raise InvalidTypeError(
+                "the data must be a NumPy array with a row for each person; "
+                "map input_domain to one first"
+            )
+        if isinstance(data, np.ma.MaskedArray):  # asarray would read what the mask hides
+            raise InvalidTypeError(
+                "the data must be an array without a mask, whose numbers would be counted; pass "
+                "data.filled(value), with a value that does not depend on the data"
+            )
+        check_small(data.size)
+        rows = np.asarray(data).view()
+        rows.setflags(write=False)
+        return rows
+
+    def domain_of_parts(self, domain: Domain) -> Domain:
+        """Return the user's domain."""
+        return domain
+
+    def joined(self, parts: list[Any]) -> Any:
+        """Return the entries of several mappings together."""
+        return {key: one for part in parts for key, one in part.items()}
+
+
+def check_small(numbers: int) -> None:
+    """Raise if the data have more than 2^32 numbers."""
+    if not numbers <= _MOST_NUMBERS:
+        raise InvalidValueError(f"the data must have at most 2**32 numbers, found {numbers}")
+
+
+register(Own(), last=True)  # tables are in a user's domain, too
+
+
+# Data that are one value, such as a float.
+
+
+class Scalars(Kind):
+    """One value is one record, which cannot be cut."""
+
+    def has(self, domain: Domain) -> bool:
+        """Return whether a domain is of one value, which may be missing."""
+        return isinstance(domain, AtomDomain | OptionDomain)
+
+    def takes(self, data: Any) -> bool:
+        """Return False: a domain of one value is inferred as any other."""
+        return False
+
+    def accepted(self, data: Any, domain: Domain) -> Any:
+        """Return the value, or raise if it is NaN, which the domain excludes."""
+        atom = domain.element_domain if isinstance(domain, OptionDomain) else domain
+        nan = getattr(atom, "nan", True)  # a user's domain does not tell
+        if not nan and isinstance(data, float | np.floating) and np.isnan(data):
+            raise InvalidValueError(
+                "data is NaN, which the domain excludes; replace it by a value that does not "
+                "depend on the data, or declare dp.atom_domain(T=float, nan=True)"
+            )
+        return data
+
+
+register(Scalars())

@@ -2,33 +2,32 @@
 
 The functions take and return numbers and arrays. They use no data and nothing of OpenDP. For a
 pair of distributions (P, Q) and the loss L = ln P/Q, the profile is δ(ε) = E_P[(1 - e^(ε-L))₊],
-for every real ε.
+for every real ε. Read ``function.py`` first: it has the public class.
 
-* ``factor.py`` has the protocol of a factor of a product. ``gaussian.py``, ``laplace.py``,
-  ``finite.py`` and ``subsampled.py`` have the factors. ``discrete_gaussian.py`` and ``vertices.py``
-  make finite factors. ``theta.py`` has formulas for discrete Gaussians.
-* ``cells.py`` and ``sandwich.py`` bound the profile of a product with sampled noise.
-* ``contour.py`` and ``inversion.py`` bound the profile of a product by Fourier inversion,
-  ``atoms.py`` computes it exactly if there are few losses; for equal factors ``repeated.py``
-  does. ``bounds.py`` has pairs of doubles that enclose an exact value.
-* ``product.py`` chooses among these methods. ``search.py`` and ``curve.py`` turn a profile into ε
-  and f(α). ``coarse.py`` finds a product that is faster to evaluate and has at least the same loss.
-* ``order.py`` compares functions, ``powers.py`` counts units, and ``residue.py`` computes the
-  residual of a Gaussian budget. ``shapes.py`` makes functions from others. ``function.py`` has the
-  public class, and ``arguments.py`` its guards. ``session.py`` keeps both directions of neighbours
-  apart, and ``calibration.py`` finds the noise that a target needs.
-* ``concentrated.py`` bounds a mechanism of which a privacy profile is known. ``reading.py`` reads
-  events of dp-accounting, ``writing.py`` writes them, ``events.py`` has both as public functions,
-  and ``accountant.py`` adds them up.
+* Factors of a product: ``gaussian.py``, ``laplace.py``, ``finite.py``, ``subsampled.py``;
+  ``vertices.py`` makes finite factors of discrete Gaussians and of given trade-off functions.
+* Bounds on the profile of a product: ``inversion.py`` by Fourier inversion, ``atoms.py`` exactly if
+  there are few losses, ``sandwich.py`` with sampled noise. ``product.py`` chooses among them.
+* ``bounds.py`` has pairs of doubles that enclose an exact value, and the search in a profile;
+  ``curve.py`` turns a profile into f(α).
+* ``order.py`` compares functions, counts units and computes residuals; ``shapes.py`` makes
+  functions from others; ``concentrated.py`` bounds a mechanism of which a profile is known.
+* ``session.py`` keeps both directions of neighbours apart; ``calibration.py`` finds noise;
+  ``events.py``, ``reading.py`` and ``writing.py`` exchange events with dp-accounting;
+  ``records.py`` says what ledgers keep.
 """
 
-from . import records as _records  # noqa: F401 # what ledgers keep
-from .accountant import Accountant
+from __future__ import annotations
+
+from . import records as _records  # what ledgers keep
+from .bounds import UNIT, Array
 from .calibration import smallest_sigma
-from .events import from_dp_event, to_dp_event
-from .function import TradeoffFunction
-from .optimal_composition import optimal_composition
+from .concentrated import optimal_composition, profile_to_tradeoff, zcdp_to_tradeoff
+from .events import Accountant, from_dp_event, to_dp_event
+from .function import TradeoffFunction, check_both, check_function
+from .records import SELECTIONS
 from .session import Session
+from .writing import function_event
 
 __all__ = [
     "Accountant",

@@ -13,7 +13,7 @@ from functools import partial
 from math import exp, inf, log
 from typing import Any
 
-from ..arguments import checks
+from .. import _checks as checks
 from ..errors import InvalidValueError
 from .function import TradeoffFunction
 from .session import Session, check_session

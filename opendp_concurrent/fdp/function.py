@@ -11,25 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import checks
-from ..arguments.abilities import instance
-from ..arguments.owned import own_number
-from ..arguments.weights import weights as shares_of
+from .. import _checks as checks
+from .._checks import instance, own_number
+from .._checks import weights as shares_of
 from ..errors import InvalidTypeError, InvalidValueError
-from ..exact.rounding import sqrt_down, to_units
-from . import arguments, shapes
+from ..numerics import sqrt_down, to_units
+from . import shapes
+from . import shapes as arguments
 from .bounds import UNIT, Array, Bounds, rounded_up
 from .curve import beta_bounds
-from .discrete_gaussian import discrete_gaussian
-from .factor import Factor
 from .finite import Finite, response
 from .laplace import Laplace, laplace
-from .order import is_at_most, is_symmetric
-from .powers import largest_power, least_power
+from .order import gaussian_bound, is_at_most, is_symmetric, largest_power, least_power, residual
 from .product import Product
-from .residue import gaussian_bound, residual
-from .subsampled import Subsampled
-from .vertices import from_vertices
+from .subsampled import Factor, Subsampled
+from .vertices import discrete_gaussian, from_vertices
 
 _MOST_STEPS = checks.at_most(2**53, "steps are exact in doubles")
 _MOST_COPIES = checks.at_most(2**53, "counts are exact in doubles", checks.whole)

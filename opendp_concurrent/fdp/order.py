@@ -20,18 +20,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
-from math import inf
+from functools import lru_cache, partial
+from math import exp, inf, sqrt, tanh
+from statistics import NormalDist
 
 import numpy as np
+import scipy
 
-from ..exact.rounding import to_units
-from .bounds import UNIT, Array, Bounds
-from .coarse import exact_above
-from .factor import Factor
+from ..numerics import sqrt_down, sqrt_up, to_units, twice_quantile
+from .bounds import UNIT, Array, Bounds, halved
 from .finite import Finite
+from .gaussian import gaussian_profile
 from .laplace import Laplace
-from .product import Product
+from .product import Product, exact_above, with_few_outcomes
+from .subsampled import Factor
 
 Profile = Callable[[Array], Bounds]
 _POINTS, _SLOW_POINTS = 400, 60  # first cells, for closed forms and for inversions
@@ -276,3 +278,161 @@ def lower_kinks(grid: Array, low: Array, high: Array) -> tuple[Array, Array]:
     slack = 16 * UNIT * (here + np.abs(left) * (cross + start) + np.abs(right) * (end + cross))
     kinks = np.log(cross)
     return kinks - 4 * UNIT * (1 + np.abs(kinks)), np.minimum(one, two) - slack
+
+
+# How many units of one trade-off function another is worth: powers of one are totally ordered.
+
+MOST = 2**22  # units
+_NORMAL = NormalDist()
+
+
+@lru_cache(maxsize=65536)
+def least_power(unit: Product, child: Product) -> int | None:
+    """Least k found with child <= unit^k; None if none is found up to ``MOST``."""
+    if child.is_identity:
+        return 0
+    known = _exact(unit, child, up=True)
+    if known is not None:
+        return known
+    larger = with_gaussians(child)
+    if unit.squares and larger != child:
+        return least_power(unit, larger)
+    if unit.infinite.upper == 0.0 < child.infinite.upper:
+        return None
+    found = _last(lambda k: not is_at_most(child, unit.power(k)), _guess(unit, child))
+    return found + 1 if found < MOST else None
+
+
+def _guess(unit: Product, child: Product) -> int:
+    """About the number of units with the δ at ε = 0 of the child, if both were Gaussian."""
+    delta = float(child.profile(np.zeros(1), 1e-3).upper[0])
+    squares = (2 * _NORMAL.inv_cdf(min((1 + delta) / 2, 1 - 2.0**-53))) ** 2
+    return int(min(max(1.0, squares / max(unit.variance, 1e-200)), MOST))
+
+
+@lru_cache(maxsize=4096)
+def largest_power(unit: Product, budget: Product) -> int:
+    """Largest k found with unit^k <= budget, at most ``MOST``."""
+    known = _exact(unit, budget, up=False)
+    if known is not None:
+        return known
+    return _last(lambda k: is_at_most(unit.power(k), budget), _guess(unit, budget))
+
+
+def _last(holds: Callable[[int], bool], at: int) -> int:
+    """Last integer up to ``MOST`` for which a predicate holds that is true at 0, and false later.
+
+    :param at: where the search starts: outward, until it has both answers
+    """
+    low, high, step = 0, MOST + 1, 1
+    while high - low > 1:
+        low, high = (at, high) if holds(at) else (low, at)
+        at = low + step if high > MOST else high - step if low == 0 else (low + high) // 2
+        at, step = min(max(at, low + 1), high - 1), 2 * step
+    return low
+
+
+def _exact(unit: Product, other: Product, *, up: bool) -> int | None:
+    """How many units another product of the same factors has, without a comparison."""
+    if not unit.factors and not other.factors:  # Gaussians
+        return -(-other.squares // unit.squares) if up else other.squares // unit.squares
+    if set(unit.factors) != set(other.factors) or bool(unit.squares) != bool(other.squares):
+        return None
+    times = {other.factors[factor] // n for factor, n in unit.factors.items()}
+    if len(times) != 1:
+        return None
+    (count,) = times
+    return count if unit.power(count) == other else None
+
+
+# The residual of a Gaussian budget after a child: the largest s with f (x) G_s >= G_r.
+#
+# Every continuation from s is s-GDP whatever the answer was. So the whole is f (x) G_s, and that is
+# at least G_r [RHLMTL26]; derived in docs/tradeoff.rst. The residual is found by a search over s,
+# with a certified comparison at each s: ``order.is_below`` up to where both tails diverge.
+
+_RESIDUE_POINTS, _RESIDUE_DEPTH = 400, 4
+_RESIDUE_OUTCOMES = 96  # of the finite pair that stands for a child
+_RELATIVE = 1e-9  # accuracy of the residual, downward
+_LEAST = 1e-290  # smaller losses are not halved
+
+
+def residual(budget: float, child: Product) -> float | None:
+    """Largest double found with child (x) G_s >= G_budget, rounded down; None if there is none."""
+    child = with_gaussians(child)
+    left = to_units(budget) ** 2 - child.squares
+    if left < 0:
+        return None
+    rest = sqrt_down(left)
+    return _residual(rest, Product(0, child.factors)) if child.factors else rest
+
+
+@lru_cache(maxsize=4096)
+def _residual(budget: float, child: Product) -> float | None:
+    both = [child] if is_symmetric(child) else [child, child.swapped()]
+    bound = max(one.largest_loss for one in both)
+    if any(one.infinite.upper > 0.0 for one in both) or not bound < 600.0 or budget == 0.0:
+        return None
+    pairs = [with_few_outcomes(one, _RESIDUE_OUTCOMES) for one in both]
+    target = partial(gaussian_profile, budget)
+
+    def fits(s: float) -> bool:
+        reach = bound if s == 0.0 else tail_from(bound, s, budget)
+        if reach is None:
+            return False
+        squares = to_units(s) ** 2
+        both = (Product(squares, pair.factors).profile for pair in pairs)
+        return all(
+            is_below(profile, target, reach, _RESIDUE_POINTS, _RESIDUE_DEPTH) for profile in both
+        )
+
+    # the residual by the sum of squares: a loss of at most ε is μ-GDP with μ = 2 Φ⁻¹(e^ε/(1+e^ε))
+    low, mu = 0.0, _pure_to_gaussian(bound)
+    if mu < budget:
+        low = sqrt_down(to_units(budget) ** 2 - to_units(mu) ** 2)
+    elif not fits(0.0):
+        return None
+    return halved(low, budget, lambda s: not fits(s), lambda _: _RELATIVE * budget)[0]
+
+
+def _pure_to_gaussian(bound: float) -> float:
+    """2 Φ⁻¹(e^ε/(1+e^ε)), rounded up.
+
+    The value in doubles has a margin for SciPy's errors. Ledgers record what follows from it, so it
+    stays the result wherever it is an upper bound; the exact bound says whether it is.
+    """
+    if bound <= 700.0:
+        return max(_in_doubles(bound), twice_quantile(bound))
+    return _in_doubles(bound)
+
+
+def _in_doubles(bound: float) -> float:
+    if bound < _LEAST:
+        return 1.26 * bound + _LEAST * (bound > 0.0)  # at least sqrt(π/2) times ε
+    if bound < 1.0:
+        half = sqrt(2) * float(scipy.special.erfinv(tanh(bound / 2)))
+    elif not bound <= 700.0:  # e^-ε leaves the doubles; Φ(-x) <= e^(-x²/2) / 2 <= 1 / (1 + e^ε)
+        half = sqrt(2 * bound)
+    else:  # from the tail, which keeps relative accuracy
+        half = -float(scipy.special.ndtri(exp(-bound) / (1 + exp(-bound))))
+    return 2 * half * (1 + 1e-12)
+
+
+@lru_cache(maxsize=65536)
+def gaussian_bound(child: Product) -> float:
+    """A μ with child <= G_μ: by the largest loss, or smaller by certified comparisons."""
+    child = with_gaussians(child)
+    rest = Product(0, child.factors)
+    if not rest.factors:
+        return child.mu
+    both = (rest, rest.swapped())
+    if any(one.infinite.upper > 0.0 or not one.largest_loss < inf for one in both):
+        return inf
+    most = _pure_to_gaussian(max(one.largest_loss for one in both))
+    _, high = halved(
+        0.0,
+        most,
+        lambda mu: is_at_most(rest, Product(to_units(mu) ** 2, {})),
+        lambda high: 1e-6 * high,
+    )
+    return sqrt_up(child.squares + to_units(high) ** 2)

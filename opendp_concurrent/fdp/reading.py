@@ -19,18 +19,17 @@ from fractions import Fraction
 from math import inf, isinf
 from typing import Any
 
-from ..arguments import checks
-from ..arguments.owned import own_number
-from ..errors import InvalidTypeError, InvalidValueError
+from .. import _checks as checks
+from .._checks import own_number
+from ..errors import DpEvent, InvalidTypeError, InvalidValueError
 from ..errors import UnsupportedEventError as OurUnsupportedEventError
-from ..exact.bracket import Bracket, Digits, upper
-from ..types import DpEvent
+from ..numerics import Bracket, Digits, upper
 from .bounds import rounded_up
 from .concentrated import shifted_zcdp_to_tradeoff
 from .function import TradeoffFunction, of_factor
 from .laplace import Laplace
 from .product import Product
-from .registered import SELECTIONS
+from .records import SELECTIONS
 from .session import Session
 from .subsampled import Subsampled
 from .writing import as_approximate

@@ -5,19 +5,20 @@ Ledgers keep them under the tags ``function``, ``pair`` and ``swapped``, and tho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments.written import BY_CLASS, Around, Kind, add, check_fields
-from .arguments import UNITS
+from .._checks import KIND_BY_CLASS, Around, Kind, add, check_fields
 from .finite import Finite
 from .function import TradeoffFunction, of_product
 from .laplace import Laplace
 from .product import Product
+from .session import Session
+from .shapes import UNITS
 from .subsampled import Subsampled
 
 FUNCTION_KEYS = ("squares", "factors")
@@ -106,9 +107,15 @@ def _require(holds: bool) -> None:
 check_fields(Finite, {key: key for key in PAIR})
 _PAIR = Kind("pair", Finite, PAIR, pair_parts, make_pair)
 add(replace(_PAIR, around=Around("swapped", original, Finite.swapped)))
-BY_CLASS[Back] = replace(_PAIR, cls=Back, parts=lambda back: pair_parts(back.pair))
+KIND_BY_CLASS[Back] = replace(_PAIR, cls=Back, parts=lambda back: pair_parts(back.pair))
 add(
     Kind(
         "function", TradeoffFunction, FUNCTION_KEYS, function_parts, make_function, subclasses=True
     )
 )
+
+
+# Losses that rooms above this one know: each registers what it reads when it is imported.
+
+# of the best of several runs: from the losses of a run, the mean number of runs, and its shape
+SELECTIONS: list[Callable[[Session, float, float], TradeoffFunction]] = []

@@ -32,13 +32,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .atoms import Atoms
-from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds
-from .cells import LEAST_EPSILON, Measure, above, below, laplace_cells
-from .factor import Factor
+from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, certify, halved
 from .finite import Finite, response
 from .laplace import Laplace
-from .search import certify, halved
-from .subsampled import Subsampled
+from .subsampled import LEAST_EPSILON, Factor, Measure, Subsampled, above, below, laplace_cells
 
 STEPS = (0.08, 0.035, 0.018, 0.008)  # h, each where the ones before did not do
 _ROUGH = 0.05  # width from which on the first one may do

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidTypeError, InvalidValueError
-from .arguments import UNITS
 from .bounds import Array, Bounds
 from .function import TradeoffFunction, check_function
 from .order import is_symmetric
+from .shapes import UNITS
 
 _ROUGH = 0.1  # width of bounds that tell whether the unit added is the better direction
 

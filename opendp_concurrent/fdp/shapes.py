@@ -1,28 +1,230 @@
-"""Finite pairs from other descriptions, and pairs that are made of finite pairs."""
+"""Guards for the arguments of trade-off functions: the keyword is the argument's name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
 from hashlib import sha256
 from itertools import pairwise
-from math import inf, log
+from math import expm1, inf, log, nextafter
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InvalidValueError
-from . import arguments
-from .bounds import ELEMENTARY, UNIT, Array, rounded_up
-from .coarse import chords, points
-from .factor import Factor
+from .. import _checks as checks
+from .. import _checks as owned
+from ..errors import Argument, InvalidTypeError, InvalidValueError
+from .bounds import ELEMENTARY, TINY, UNIT, Array, rounded_up
 from .finite import Finite, without_tiny_masses, worst
 from .gaussian import Gaussian
-from .group import iterate
 from .laplace import Laplace
-from .product import Product
-from .subsampled import Subsampled
+from .product import Product, chords, points
+from .subsampled import Factor, Subsampled
 from .vertices import from_vertices
+
+MOST_POINTS = 10**7
+UNITS = ("removed", "added")
+
+
+def numbers(**argument: Any) -> list[float]:
+    """Return a nonempty sequence of finite doubles, or raise."""
+    ((name, values),) = argument.items()
+    if isinstance(values, np.ndarray) and values.size <= checks.MOST_ELEMENTS:
+        values = values.tolist()
+    given = checks.sequence("numbers", **{name: values})
+    doubles = [checks.real(**{name: value}) for value in given]
+    for double in doubles:
+        if not abs(double) < inf:
+            raise InvalidValueError(f"{name} must be finite, found {double}")
+    return doubles
+
+
+def array(**argument: Any) -> Array:
+    """Return the argument as an array without NaN, or raise."""
+    ((name, value),) = argument.items()
+    if isinstance(value, (int, float)):
+        return np.array(checks.real(**argument))
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidTypeError(f"{name} must be a number or an array of numbers, none masked")
+    if isinstance(value, np.ndarray) and not value.size <= MOST_POINTS:
+        raise InvalidValueError(f"{name} must have at most {MOST_POINTS:,} numbers")
+    kinds = (np.ndarray, np.number, list, tuple)
+    try:
+        given = owned.array(value if isinstance(value, kinds) else None)
+        points: Array = given.astype(float)
+    except Exception:
+        given = points = np.array("")
+    if given.dtype.kind not in "iuf":
+        raise InvalidTypeError(f"{name} must be a number or an array of numbers")
+    if np.any(np.isnan(points)):
+        raise InvalidValueError(f"{name} must not be NaN")
+    if np.any(points != given):
+        raise InvalidValueError(f"{name} has numbers without an exact double; pass floats")
+    return points
+
+
+def check_representable(name: str, masses: Iterable[float]) -> None:
+    """Raise unless each mass is 0 or large enough for the relative accuracy of doubles."""
+    for mass in masses:
+        if 0.0 < mass < TINY:
+            raise InvalidValueError(
+                f"{name} must be 0 or at least {TINY}, where doubles are accurate; found {mass}"
+            )
+
+
+def distribution(**argument: Any) -> list[float]:
+    """Return probabilities that add up to 1, or raise."""
+    ((name, _),) = argument.items()
+    masses = numbers(**argument)
+    for mass in masses:
+        if not 0.0 <= mass <= 1.0:
+            raise InvalidValueError(f"{name} must be probabilities, in [0, 1]; found {mass}")
+    check_representable(name, masses)
+    if not abs(sum(masses) - 1.0) <= 1e-9:
+        raise InvalidValueError(f"{name} must add up to 1, found {sum(masses)}")
+    return masses
+
+
+def direction(*, unit: Argument) -> str:
+    """Return a direction of neighbours, or raise."""
+    if not isinstance(unit, str) or unit not in UNITS:
+        raise InvalidValueError(
+            f"unit ({checks.shown(unit)}) must be 'removed' or 'added'; for both, use "
+            "oc.fdp.Session"
+        )
+    return str(unit)
+
+
+# Neighbours at a larger distance: 1 - (1 - f)^(∘k) of a finite pair [DRS22, Theorem 2.14].
+#
+# With f the trade-off function of (Q, P), g = 1 - f maps Q(L > ε) to P(L > ε). It increases, is
+# concave, and is linear between the outcomes; so is g∘g. Each direction starts from its largest
+# loss, so that all numbers are sums of positive ones. A mass within 10^-40 of the sum so far counts
+# at the next larger loss.
+
+MOST_CELLS = 2**15  # pieces of the function that is computed
+_CONTEXT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_SMALL = Decimal("1e-40")  # relative to the sum so far; less is within rounding
+_LARGEST = 1e6  # largest loss that is accepted
+
+Curve = tuple[list[Decimal], list[Decimal]]  # a concave function: where it bends, and its values
+
+
+def iterate(pair: Finite, count: int, stands_for: str = "") -> Finite:
+    """The pair for neighbours at distance ``count``."""
+    cells = len(pair.losses) + 2
+    if not count * cells <= MOST_CELLS:
+        raise InvalidValueError(
+            f"size ({count}) is too large for a function with {cells - 2} losses; "
+            f"the product of the two must be at most {MOST_CELLS}"
+        )
+    if not pair.losses.size:
+        return pair
+    if not pair.largest_absolute <= _LARGEST:
+        raise InvalidValueError(
+            f"size ({count}) is only accepted for losses of at most {_LARGEST:g}; "
+            f"the function has a loss of {pair.largest_absolute:g}"
+        )
+    law = _law(pair, count)
+    swapped = law if pair.symmetric else _law(pair.swapped(), count)
+
+    def made(one: Law, other: Law, back: Finite | None) -> Finite:
+        size = max(1, one.losses.size)
+        error = size * expm1(2 * count * (pair.mass_error + pair.loss_error + ELEMENTARY))
+        return Finite(
+            one.losses,
+            one.masses,
+            _more(one.infinite, error) if one.losses.size else 1.0,
+            _more(other.infinite, error) if other.losses.size else 1.0,
+            error,
+            error + 4 * UNIT * float(np.max(np.abs(one.losses), initial=0.0)),
+            pair.symmetric,
+            slack=error + one.lost + other.lost + count * pair.slack,
+            back=back,
+            stands_for=stands_for,
+        )
+
+    return made(law, swapped, None if pair.symmetric else made(swapped, law, None))
+
+
+def _more(probability: float, error: float) -> float:
+    return min(1.0, nextafter(probability * (1 + error), inf)) if probability else 0.0
+
+
+class Law(NamedTuple):
+    """The distribution of the loss in one direction; ``lost`` is part of ``infinite``."""
+
+    losses: Array
+    masses: Array
+    infinite: float
+    lost: float
+
+
+def _law(pair: Finite, count: int) -> Law:
+    """The distribution of the loss under P."""
+    with localcontext(_CONTEXT):
+        power, squared = None, _curve(pair)
+        for bit in range(count.bit_length()):
+            if count >> bit & 1:
+                power = squared if power is None else _after(power, squared)
+            if count >> bit > 1:
+                squared = _after(squared, squared)
+        assert power is not None
+        x, y = power
+        losses, masses, jumps = [], [], y[0]
+        for left, right, low, high in zip(x, x[1:], y, y[1:], strict=False):
+            width, height = right - left, high - low
+            if not height > _SMALL * high:
+                continue
+            if width > _SMALL * right:
+                losses.append(float((height / width).ln()))
+                masses.append(float(height))
+            else:
+                jumps += height
+        kept, weights, lost = without_tiny_masses(np.array(losses), np.array(masses))
+        infinite = min(1.0, rounded_up(Fraction(jumps) + Fraction(lost)))
+        return Law(kept, weights, infinite, 2 * lost + float(jumps - y[0]))
+
+
+def _curve(pair: Finite) -> Curve:
+    """P(L > ε) over Q(L > ε), from 0 to 1; the errors of the pair allow for scaling."""
+    x, y = [Decimal(0)], [Decimal(pair.infinite)]
+    for loss, mass in zip(pair.losses[::-1].tolist(), pair.masses[::-1].tolist(), strict=True):
+        p = Decimal(mass)
+        if p > _SMALL * y[-1]:
+            x.append(x[-1] + p / Decimal(loss).exp())
+            y.append(y[-1] + p)
+    y = [one / y[-1] for one in y]
+    if x[-1] > 1:
+        x = [one / x[-1] for one in x]
+    elif x[-1] < 1:
+        x.append(Decimal(1))
+        y.append(Decimal(1))
+    return x, y
+
+
+def _after(one: Curve, other: Curve) -> Curve:
+    """``one`` of ``other``: it bends where ``other`` does, and where ``other`` is a bend of one."""
+    low, high = other[1][0], other[1][-1]
+    back = [_interpolate(at, other[1], other[0]) for at in one[0] if low < at < high]
+    grid = sorted({*other[0], *back})
+    return grid, [_interpolate(_interpolate(at, *other), *one) for at in grid]
+
+
+def _interpolate(value: Decimal, grid: list[Decimal], image: list[Decimal]) -> Decimal:
+    at = bisect_right(grid, value)
+    if at == 0:
+        return image[0]
+    if at == len(grid):
+        return image[-1]
+    part = (value - grid[at - 1]) / (grid[at] - grid[at - 1])
+    return image[at - 1] + part * (image[at] - image[at - 1])
+
+
+# Finite pairs from other descriptions, and pairs that are made of finite pairs.
 
 _OUTCOMES = 512  # of a finite pair that stands for another product
 _WIDTH = 1e-6  # of the bounds on δ that it is made of
@@ -72,7 +274,7 @@ def from_losses(losses: Sequence[float], masses: Sequence[float], infinite: floa
     values, weights = np.array(losses)[order], np.array(masses)[order]
     if not np.all(weights >= 0.0):
         raise InvalidValueError("probabilities must be at least 0")
-    arguments.check_representable("probabilities", [*masses, infinite])
+    check_representable("probabilities", [*masses, infinite])
     whole = float(np.sum(weights)) + infinite
     if not abs(whole - 1.0) <= 1e-9:
         raise InvalidValueError(f"probabilities and infinite must add up to 1, found {whole}")
@@ -121,7 +323,7 @@ def from_curve(alphas: Sequence[float], betas: Sequence[float]) -> Finite:
     if not np.all(np.diff(slopes) >= -1e-12 * (1 + np.abs(slopes[1:]))):
         raise InvalidValueError("betas must be convex: tests can be mixed")
     # Q-mass moves along α, P-mass along 1 - β
-    arguments.check_representable("alphas and betas: differences", [*np.diff(x), *-np.diff(y)])
+    check_representable("alphas and betas: differences", [*np.diff(x), *-np.diff(y)])
     return pair([*-np.diff(y), 1.0 - float(y[0])], [*np.diff(x), 0.0])
 
 

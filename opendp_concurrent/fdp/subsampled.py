@@ -1,37 +1,242 @@
-"""Poisson subsampling: a unit takes part with probability ``rate`` [ZDW22].
+"""Pairs with few losses below and above sampled noise: what ``sandwich.py`` starts from.
 
-Q is the law without the unit, and (1 - q) Q + q P₀ the law with it, where (P₀, Q) is the pair of
-the noise. If the unit is removed, the pair is ((1 - q) Q + q P₀, Q); if it is added, the swapped
-one. The direction is that of the neighbours, so it is the same for a whole session.
+Let y = ln dP₀/dQ of the noise, which rises with x, and cut the line into cells. N and M are the Q-
+and P₀-mass of a cell. With a unit that takes part with probability q, its ratios are
+r = 1 - q + q e^y.
 
-With the profile δ₀ of (P₀, Q), and ε' = ln(1 + (e^ε - 1)/q), the profiles are
+*Above.* The Q-mass t = (M - e^a N) / (e^b - e^a) of a cell goes to its right end y = b, and N - t
+to its left end a. This keeps both masses, whatever q is. An outer cell goes to the largest loss
+that it has.
 
-    removed:  δ(ε) = q δ₀(ε') where e^ε > 1 - q, and 1 - e^ε elsewhere;
-    added:    δ(ε) = (1 - (1 - q) e^ε) δ₀(-ln(1 + (e^-ε - 1)/q)) where (1 - q) e^ε < 1, and 0.
+*Below.* All of a cell goes to the ratio 1 - q + q M/N.
 
-For Σ p - e^ε q over an event is q (P₀ - e^ε' Q) and, if the unit is added, e^-ε' times the factor
-in front, because (Q, P₀) has the profile δ₀, too: the pair of the noise is symmetric.
+Bounds on N, M and y are known; what is above has larger masses and losses, what is below smaller.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from math import inf, log, log1p, nextafter
+from functools import cached_property, lru_cache
+from math import factorial, inf, log, log1p, nextafter, pi, sqrt
+from typing import TypeAlias, Union
 
 import numpy as np
+import scipy
 
-from ..arguments.written import written
+from .._checks import written_by_class
 from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, TwoSided, probabilities
-from .cells import Measure, Noise, below, gaussian_cells, laplace_cells, losses
-from .gaussian import Gaussian
+from .finite import Finite
+from .gaussian import SPECIAL, Gaussian
 from .laplace import Laplace
+
+_CELLS = 600  # of a noise
+_TERMS = 7  # of a series for the mass of a narrow cell
+LEAST_EPSILON = 1e-9  # of Laplace noise: with less, cells have no width
+_MOST_RATIO = 600.0  # largest |y|, for exponentials that stay in the doubles
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """P-masses at losses, and at an infinite loss. The masses need not add up to 1."""
+
+    losses: Array
+    masses: Array
+    infinite: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """Cells of a noise, the outer two among them.
+
+    :ivar ends: y at the ends of the inner cells
+    :ivar wrong: bound on the errors of the ends
+    :ivar q: N of each cell
+    :ivar p: M of each cell
+    :ivar q_error: bound on the errors of N
+    :ivar p_error: bound on the errors of M
+    :ivar top: the largest y
+    """
+
+    ends: Array
+    wrong: Array
+    q: Array
+    p: Array
+    q_error: Array
+    p_error: Array
+    top: float
+
+
+@lru_cache(maxsize=512)
+def gaussian_cells(mu: float, rate: float, tail: float) -> Noise | None:
+    """N(μ, 1) against N(0, 1), cut at points x = y/μ + μ/2; None if ratios leave the doubles.
+
+    :param tail: P-mass that may count as infinite loss
+    """
+    half = max(tail / 2, TINY)
+    ends = scipy.special.ndtri([half, min(half / rate, 0.5)])
+    high = max(-float(ends[0]), mu - float(ends[1]))
+    x = np.linspace(-high, high, _CELLS + 1)
+    y = mu * x - mu * mu / 2
+    wrong = 2 * UNIT * (np.abs(mu * x) + mu * mu)
+    if not np.max(np.abs(y)) < _MOST_RATIO:
+        return None
+    q, q_error = _normal(x)
+    p, p_error = _normal(x - mu)
+    return Noise(y, wrong, q, p, q_error, p_error, inf)
+
+
+def _normal(x: Array) -> tuple[Array, Array]:
+    """Masses of N(0, 1) between increasing points, each rounded once, and bounds on the errors."""
+    ends = np.concatenate([[-inf], x, [inf]])
+    right = ends[:-1] >= 0.0
+    near = np.where(right, -ends[:-1], ends[1:])  # the larger tail, and the smaller
+    far = np.where(right, -ends[1:], ends[:-1])
+    one, two = scipy.special.ndtr(near), scipy.special.ndtr(far)
+    # φ <= (1 + |x|) Φ(x) for x <= 0, and at most 1/2 elsewhere
+    relative = SPECIAL + 2 * UNIT * (1 + np.where(np.isinf(x), 0.0, x * x)) + 2 * UNIT
+    worst = np.concatenate([relative[:1], np.maximum(relative[1:], relative[:-1]), relative[-1:]])
+    mass, error = one - two, worst * (one + two) + TINY
+    inner, inner_error = _narrow((x[1:] + x[:-1]) / 2, (x[1:] - x[:-1]) / 2)
+    better = inner_error < error[1:-1]
+    mass[1:-1] = np.where(better, inner, mass[1:-1])
+    error[1:-1] = np.where(better, inner_error, error[1:-1])
+    return mass, error
+
+
+def _narrow(middle: Array, half: Array) -> tuple[Array, Array]:
+    """Masses of N(0, 1) around points, and bounds on their errors, which are small in narrow cells.
+
+    The mass is 2 h φ(m) Σ He_2k(m) h^2k / (2k + 1)!, with Hermite polynomials, which are at most
+    1.09 sqrt(n!) e^(m²/4) [Cramér].
+    """
+    square, term, total, size = middle * middle, np.ones_like(half), 0.0 * half, 0.0 * half
+    before, now = np.zeros_like(half), np.ones_like(half)  # He_(n-1) and He_n
+    least, most = before, now  # the same without a minus sign: what is rounded
+    for n in range(0, 2 * _TERMS, 2):
+        total += now * term
+        size += most * term
+        for more in (n, n + 1):
+            before, now = now, middle * now - more * before
+            least, most = most, np.abs(middle) * most + more * least
+        term = term * (half * half) / ((n + 2) * (n + 3))
+    n = 2 * _TERMS
+    rest = 2.2 * np.exp(np.minimum(square / 4, 600.0)) * sqrt(factorial(n)) * term
+    front = 2 * half * np.exp(-square / 2) / sqrt(2 * pi)
+    error = size * (ELEMENTARY + (4 * square + 8 * n + 32) * UNIT)
+    error += np.where(half < 0.5, rest, inf)
+    return front * total, front * error * (1 + 1e-9) + TINY
+
+
+@lru_cache(maxsize=512)
+def laplace_cells(epsilon: float, steps: float = inf) -> Noise | None:
+    """Laplace noise at a shift of ``epsilon``: y = 2x - ε for x from 0 to ε, and constant outside.
+
+    On a grid, x is a multiple of ε/steps; a cell has its left end, and the first one lacks 0.
+    """
+    if not LEAST_EPSILON < epsilon < _MOST_RATIO:
+        return None
+    unit, cell, right = 1.0, 0.0, np.linspace(0.0, epsilon, _CELLS + 1)
+    if steps < inf:
+        unit = cell = epsilon / steps
+        right = np.round(np.linspace(0.0, steps, int(min(_CELLS, steps)) + 1))  # in steps
+    left = right[:-1].copy()
+    left[0] = 1.0 if cell else 0.0
+    odds, gone = 1 / (1 + np.exp(-cell)), -np.expm1(-(right[1:] - left) * unit)
+    near, far = np.exp(-left * unit) * gone, np.exp(right[1:] * unit - epsilon - cell) * gone
+    q = odds * np.concatenate([[1.0], near, [np.exp(-epsilon)]])
+    p = odds * np.concatenate([[np.exp(-epsilon)], far, [1.0]])
+    y, wrong = 2 * right * unit - epsilon, np.full(len(right), 8 * UNIT * epsilon)
+    error = 6 * ELEMENTARY + 16 * UNIT * (1 + epsilon)
+    return Noise(y, wrong, q, p, q * error, p * error, epsilon)
+
+
+def losses(power: Array, wrong: Array | float, rate: float) -> tuple[Array, Array]:
+    """ln(1 - q + q r) of ratios r with relative errors, and bounds on the errors."""
+    ratio = (1 - rate) + rate * power
+    near = ratio > 0.5
+    value: Array = np.where(near, np.log1p(np.maximum(rate * (power - 1), -0.5)), np.log(ratio))
+    moved = rate * power * wrong + 4 * UNIT * np.where(near, rate * (power + 1), ratio)
+    return value, 2 * moved / ratio + (ELEMENTARY + 4 * UNIT) * (np.abs(value) + ~near)
+
+
+def _spread(noise: Noise) -> tuple[Array, Array, Array]:
+    """Q-masses of the inner cells at e^y of their ends, rounded up; e^y; and its relative error."""
+    power: Array = np.exp(noise.ends)
+    q, p = noise.q[1:-1], noise.p[1:-1]
+    q_error, p_error = noise.q_error[1:-1], noise.p_error[1:-1]
+    step = power[1:] - power[:-1]
+    wrong = noise.wrong + ELEMENTARY + 2 * UNIT
+    share = np.clip((p - power[:-1] * q) / step, 0.0, q)
+    slack = p_error + power[:-1] * q_error + (p + power[:-1] * q) * (wrong[:-1] + 4 * UNIT)
+    slack += share * (power[1:] * wrong[1:] + power[:-1] * wrong[:-1])
+    slack = slack / step * (1 + 1e-9) + q_error + 4 * UNIT * q
+    whole = q + q_error
+    right, left = np.minimum(share + slack, whole), np.minimum((q - share) + slack, whole)
+    masses = np.zeros(len(power))
+    masses[1:] += right
+    masses[:-1] += left
+    return masses * (1 + 4 * UNIT), power, wrong
+
+
+def above(noise: Noise, rate: float, removed: bool) -> Measure:
+    """The masses of each cell at its ends, each rounded up."""
+    masses, power, wrong = _spread(noise)
+    values, error = losses(power, wrong * (1 + 1e-9), rate)
+    outer: Array = noise.q[[0, -1]] + noise.q_error[[0, -1]]
+    if removed:
+        masses *= ((1 - rate) + rate * power) * (1 + wrong)
+        outer = (1 - rate) * outer + rate * (noise.p[[0, -1]] + noise.p_error[[0, -1]])
+    masses = masses * (1 + 24 * UNIT)
+    first, last = (float(one) * (1 + 8 * UNIT) for one in outer)
+    if noise.top < inf:
+        masses[[0, -1]] += first, last
+    else:  # the losses of the left cell end at ln(1 - q), and those of the right one do not
+        masses[0 if removed else -1] += first if removed else last
+    masses = masses * (1 + 2 * UNIT)
+    if removed:
+        return Measure(values + error, masses, 0.0 if noise.top < inf else last)
+    values = (error - values)[::-1]
+    if noise.top < inf:
+        return Measure(values, masses[::-1])
+    most = -log1p(-rate) * (1 + 2 * ELEMENTARY)
+    return Measure(np.append(values, most), np.append(masses[::-1], first))
+
+
+def below(noise: Noise, rate: float, removed: bool) -> Measure:
+    """The mass of each cell at the ratio of its masses, each rounded down."""
+    side = 1.0 if removed else -1.0
+    q, p = noise.q + side * noise.q_error, noise.p - side * noise.p_error
+    kept = (noise.q - noise.q_error > TINY) & (noise.p - noise.p_error > TINY)
+    q, p = q[kept], p[kept]
+    ratio = p / q
+    values, error = losses(ratio, 4 * UNIT, rate)
+    low = noise.q[kept] - noise.q_error[kept]
+    if removed:
+        low = (1 - rate) * low + rate * p
+    order = slice(None, None, 1 if removed else -1)
+    found = side * values - error
+    return Measure(found[order], (low * (1 - 8 * UNIT))[order])
+
+
+# Poisson subsampling: a unit takes part with probability ``rate`` [ZDW22].
+#
+# Q is the law without the unit, and (1 - q) Q + q P₀ the law with it, where (P₀, Q) is the pair of
+# the noise. If the unit is removed, the pair is ((1 - q) Q + q P₀, Q); if it is added, the swapped
+# one. The direction is that of the neighbours, so it is the same for a whole session.
+#
+# With the profile δ₀ of (P₀, Q), and ε' = ln(1 + (e^ε - 1)/q), the profiles are
+#
+#     removed:  δ(ε) = q δ₀(ε') where e^ε > 1 - q, and 1 - e^ε elsewhere;
+#     added:    δ(ε) = (1 - (1 - q) e^ε) δ₀(-ln(1 + (e^-ε - 1)/q)) where (1 - q) e^ε < 1, and 0.
+#
+# For Σ p - e^ε q over an event is q (P₀ - e^ε' Q) and, if the unit is added, e^-ε' times the factor
+# in front, because (Q, P₀) has the profile δ₀, too: the pair of the noise is symmetric.
 
 _HUGE = 1e300  # larger odds count as this
 _TAIL = 1e-12  # P-mass that may be missing where only a scale is asked for
 
 
-@written("subsampled", "noise", "size", "rate", "unit")
+@written_by_class("subsampled", "noise", "size", "rate", "unit")
 @dataclass(frozen=True)
 class Subsampled(TwoSided):
     """Gaussian or Laplace noise with a subsampled unit.
@@ -152,3 +357,38 @@ class Subsampled(TwoSided):
                 near = np.where(y < _HUGE, near, np.inf)
             ends.append(np.where(epsilon > 1.0, away, near))
         return ends[0], ends[1]
+
+
+# The factors of a product: Gaussian and Laplace noise, also subsampled; finite pairs.
+#
+# A factor is a pair of distributions (P, Q), known by its loss L = ln P/Q. It is frozen and
+# hashable, and has
+#
+# * ``infinite``: P-probability that the loss is infinite; it may be too large by ``slack``, and by
+#   the relative ``mass_error`` of the masses that it is a sum of;
+# * ``largest_loss``: largest finite loss, rounded up; infinite if the finite losses have no bound;
+# * ``largest_loss_lower``: the same, rounded down; a finite pair has its losses instead;
+# * ``variance`` of the loss, approximately: a scale, not a bound;
+# * ``symmetric``: whether the pair is known to equal ``swapped()``, which is the pair (Q, P);
+# * ``gaussian``: μ of a Gaussian pair that is known to lose at least as much; infinite if none is;
+# * ``unit``: "removed" or "added" if the pair bounds only neighbours where the second or the first
+#   dataset lacks the unit; else empty;
+# * ``stands_for``: what the pair bounds from above only; empty if it is known from both sides;
+# * ``profile(epsilon)``: δ at each real ε;
+# * ``log_mgf(tau)``: the logarithm of E_P[e^(τL); L finite] for real τ, about.
+#
+# A factor that is not sampled can be inverted, and has
+#
+# * ``mgf_error(tau)``: a bound on the error of ``log_mgf(tau)``;
+# * ``transform(tau, step, nodes)``: the characteristic function on τ + iω at ω = 0, step, ...,
+#   (nodes - 1) step;
+# * ``log_decay(tau, omega)``: logarithm of a bound on the absolute value of the characteristic
+#   function at all frequencies from ω on; 0 if none is known.
+
+Invertible: TypeAlias = Union[Finite, Gaussian, Laplace]  # noqa: UP007 (evaluated on Python 3.10)
+Factor: TypeAlias = Union[Invertible, Subsampled]  # noqa: UP007
+
+
+def rank(factor: Factor) -> str:
+    """A text by which factors have one order, in every process."""
+    return factor.digest if isinstance(factor, Finite) else repr(factor)

@@ -7,7 +7,7 @@ from math import inf, nextafter
 from types import ModuleType
 from typing import Any
 
-from ..exact.doubles import reciprocal_down
+from ..numerics import reciprocal_down
 from .finite import response
 from .function import TradeoffFunction
 from .laplace import Laplace, laplace

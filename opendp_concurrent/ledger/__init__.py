@@ -6,18 +6,19 @@
   decided on the charges in the ledger. Its charge is durable before its mechanism runs.
 * The ledger only appends entries. Each entry contains the hash of the entry before it.
 
-Read ``book.py`` first: it has the launch. ``records`` has what is written of each value, and
-``storage`` has the database.
+Read ``book.py`` first: it has the launch. ``encoding.py``, ``charges.py`` and ``replay.py`` say
+what is written of each value, ``backends.py``, ``store.py`` and ``schema.py`` have the database,
+``audit.py`` and ``report.py`` what an owner reads.
 """
 
 from __future__ import annotations
 
-from . import _extra
+from . import extra as _extra  # says what to install
 from .audit import LimitSummary, Summary
+from .encoding import Entry, register
 from .ledger import SqlLedger
 from .opening import create_ledger, datasets, open_ledger
-from .records.entries import Entry
-from .records.outside import register
+from .report import Line, has_blocks, height_of, in_words, spending
 
 __all__ = [
     "Entry",
@@ -29,5 +30,3 @@ __all__ = [
     "open_ledger",
     "register",
 ]
-
-del _extra

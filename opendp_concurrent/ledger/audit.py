@@ -1,34 +1,103 @@
-"""Audit a budget from its first charge: check that the charges are consistent, and sum them.
+"""The newest state of a budget that a ledger keeps, so that opening reads what came after.
 
-The audit reads all charges. The sequence must have no gap, each hash must follow from the hash
-before it, each d_mid must be an exact record, and the sum must be the running total.
+A process that has read ``EVERY`` charges since, all of which it has checked, writes the state after
+them. Whoever opens the ledger then begins there. A state is not believed, and all charges are read,
+if its digest is wrong, later charges or the newest one do not follow from it, or the triggers that
+keep charges from being changed were made anew since. SQLite has no trigger for INSERT OR REPLACE of
+an old charge: only who reads all charges finds it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect
 
-from ..accounts.rule import Within
-from ..accounts.store import Terms
-from ..arguments.checks import shown
-from ..errors import InvalidValueError, LedgerDamagedError
-from ..interrupts import let_in
-from ..progress import counted
-from .kept import find_kept
-from .records.chain import first_hash
-from .records.limits import Limits, LimitTotal
-from .records.measures import empty_total
-from .records.readable import reading, require_count, require_text
-from .records.replay import Known, replay
-from .records.terms import read_terms
-from .records.total import agreed_total
-from .storage import tables
+from .._checks import counted
+from .._opendp import let_in, whole
+from ..accounting import Terms, Within
+from ..errors import InvalidValueError, LedgerDamagedError, LedgerError, shown
+from . import schema as tables
+from .charges import Limits, LimitTotal, agreed_total, read_terms
+from .encoding import (
+    UNREADABLE,
+    Entry,
+    empty_total,
+    first_hash,
+    reading,
+    require_count,
+    require_text,
+)
+from .replay import Known, can_keep, digest, read_state, replay, write_state
+from .store import Store
+
+EVERY = 20_000  # charges
+
+
+class KeptState:
+    """Keeps the state of one budget.
+
+    :param at: number of the charge after which a state was kept
+    """
+
+    def __init__(self, store: Store, dataset: str, at: int) -> None:
+        self._store, self._dataset, self._at = store, dataset, at
+
+    def due(self, sequence: int) -> bool:
+        """Return whether enough charges came since a state was kept."""
+        return sequence - self._at >= EVERY
+
+    def pass_by(self, known: Known, terms: Terms) -> None:
+        """Keep a state, if enough charges came since. An error is none: opening takes longer."""
+        if not self.due(known.sequence):
+            return
+        self._at = known.sequence
+        with suppress(LedgerError, *UNREADABLE):
+            if can_keep(known, terms):
+                self._write(write_state(known))
+
+    def _write(self, state: str) -> None:
+        with self._store.writing({}) as (driver, _):
+            connection = driver.connection
+            tables.side.create_all(connection)
+            budget = connection.execute(tables.READ_BUDGET, {"of": self._dataset}).one()
+            first, guard = first_hash(self._dataset, budget.terms), _guard(connection)
+            row = {"dataset": self._dataset, "state": state, "digest": digest(first, guard, state)}
+            connection.execute(tables.FORGET_STATE, {"of": self._dataset})
+            connection.execute(tables.kept.insert(), row)
+
+
+def find_kept(connection: Connection, first: Known, dataset: str, terms: Terms) -> Known | None:
+    """Return the state that was kept last, if it can be believed.
+
+    :param first: the state before the first charge
+    """
+    if tables.kept.name not in inspect(connection).get_table_names():
+        return None
+    row = connection.execute(tables.READ_STATE, {"of": dataset}).one_or_none()
+    if row is None or digest(first.head, _guard(connection), row.state) != row.digest:
+        return None
+    return read_state(terms, row.state)
+
+
+def _guard(connection: Connection) -> str:
+    """Return what differs after the triggers of the charges were dropped, or disabled."""
+    if connection.dialect.name == "sqlite":
+        return str(connection.exec_driver_sql("PRAGMA schema_version").scalar_one())
+    found: list[Any] = list(connection.execute(tables.READ_TRIGGERS))
+    return str([tuple(map(str, one)) for one in found])
+
+
+# Audit a budget from its first charge: check that the charges are consistent, and sum them.
+#
+# The audit reads all charges. The sequence must have no gap, each hash must follow from the hash
+# before it, each d_mid must be an exact record, and the sum must be the running total.
 
 
 class Milestone(NamedTuple):
@@ -232,3 +301,69 @@ class _Passed:
                 raise LedgerDamagedError(
                     f"there are {sequence} charges, but {one.said} is number {one.sequence}"
                 )
+
+
+# The charges of a ledger, a page at a time.
+
+
+class Entries(Sequence[Entry]):
+    """Charges of a ledger up to one moment, in order. Each use reads them, and checks them again.
+
+    It takes the memory of a thousand of them. For a list, call ``list(entries)``.
+
+    :param first: the state before the first charge
+    :param newest: the state after the last one to read
+    :param wanted: tells which charges are in it; None for all
+    """
+
+    __hash__ = None  # type: ignore[assignment]  # it equals lists
+
+    def __init__(
+        self,
+        store: Store,
+        dataset: str,
+        first: Known,
+        newest: Known,
+        wanted: Callable[[Entry], bool] | None = None,
+    ) -> None:
+        self._store, self._dataset, self._first, self._newest = store, dataset, first, newest
+        self._wanted = wanted
+
+    def __iter__(self) -> Iterator[Entry]:
+        known, newest = self._first.copied(), self._newest
+        while known.sequence < newest.sequence:
+            page: list[Entry] = []
+            known = self._read(known, page.append).settled()
+            if known.sequence == newest.sequence and known.head != newest.head:
+                raise LedgerDamagedError(f"charge {newest.sequence} was replaced")
+            yield from page if self._wanted is None else filter(self._wanted, page)
+
+    @whole
+    def _read(self, known: Known, tell: Callable[[Entry], object]) -> Known:
+        values = {"of": self._dataset, "after": known.sequence}
+        with self._store.reading() as connection:
+            rows = connection.execute(tables.READ_PAGE, values).all()
+        if not rows:
+            raise LedgerDamagedError(f"charge {known.sequence + 1} is missing")
+        return replay(known, rows[: self._newest.sequence - known.sequence], tell)
+
+    def __len__(self) -> int:
+        return self._newest.sequence if self._wanted is None else sum(1 for _ in self)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return list(self)[index]
+        if index < 0:
+            last = deque(self, -index)
+            found = last[0] if len(last) == -index else None
+        else:
+            found = next(islice(self, index, None), None)
+        if found is None:
+            raise IndexError(f"there is no charge at place {index}")
+        return found
+
+    def __eq__(self, other: object) -> Any:
+        return list(self) == list(other) if isinstance(other, (list, Entries)) else NotImplemented
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} entries of {self._dataset!r}>"

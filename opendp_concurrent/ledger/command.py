@@ -9,20 +9,15 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..errors import ConcurrentError, InvalidValueError
-from ..files import make_private
-from ..shown import rounded
-from ..types import Json
+from .._checks import make_private
+from ..errors import ConcurrentError, InvalidValueError, Json, rounded
+from .audit import LimitSummary, Summary
+from .encoding import Entry
+from .ledger import SqlLedger
 from .opening import datasets, open_ledger
-from .spending import BY
-from .words import one_line
-
-if TYPE_CHECKING:
-    from .audit import LimitSummary, Summary
-    from .ledger import SqlLedger
-    from .records.entries import Entry
+from .report import BY, one_line
 
 _SHOWN = 40  # widest text of a column
 _PLOT = "plot", "plot the privacy loss over the launches (needs the extra 'plot')"

@@ -1,4 +1,8 @@
-"""The ledger of a dataset, as users see it."""
+"""Convert charges to events of dp-accounting: the worst mechanism with each privacy loss.
+
+A d_mid is a certificate, so the event of a mechanism that attains it is an upper bound for the
+mechanism that was launched. The measure knows the mechanism that attains it.
+"""
 
 from __future__ import annotations
 
@@ -9,34 +13,48 @@ from threading import Thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ..accounts.lifecycle import label_text
-from ..accounts.store import Terms
-from ..arguments import checks
-from ..arguments.abilities import instance
-from ..arguments.checked import Text, checked
-from ..arguments.checks import optional, text
-from ..errors import LedgerDamagedError, LedgerError
-from ..interrupts import whole
-from .audit import Audited, Summary, audit, milestone
-from .book import SqlBook
-from .events import events
-from .kept import KeptState
-from .listing import Entries
-from .records.chain import first_hash
-from .records.entries import Entry
-from .records.limits import Limits
-from .records.measures import empty_total
-from .records.replay import Known
-from .records.terms import first_record, read_terms, require_same, write_terms
+from .. import _checks as checks
+from .._checks import Text, checked, instance, optional, text
+from .._opendp import whole
+from ..accounting import Terms, label_text
+from ..errors import InvalidTypeError, LedgerDamagedError, LedgerError
+from ..measures import by_tag
+from . import schema as tables
+from .audit import Audited, Entries, KeptState, Summary, audit, milestone
+from .backends import LOGGER
+from .book import Seen, SqlBook
+from .charges import Limits, first_record, read_terms, require_same, write_terms
+from .encoding import Entry, empty_total, first_hash
+from .replay import Known
 from .report import report_of
-from .seen import Seen
-from .storage import tables
-from .storage.backends import LOGGER
-from .storage.schema import index_labels
-from .storage.store import Store
+from .schema import index_labels
+from .store import Store
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+def events(terms: Terms | None, d_mids: list[Any]) -> Any:
+    """Return a ``ComposedDpEvent`` with one event for each d_mid."""
+    try:
+        from dp_accounting import dp_event
+    except ImportError as error:
+        raise ImportError(
+            "to_dp_events needs dp-accounting; install opendp-concurrent[events]",
+            name="dp_accounting",
+        ) from error
+    if terms is None:
+        return dp_event.ComposedDpEvent([])
+    why_not = getattr(type(terms.accumulator), "why_no_events", "")
+    if why_not:
+        raise InvalidTypeError(why_not)
+    measure = by_tag(terms.measure)
+    if measure is None:  # of another package, which is not registered here
+        return dp_event.ComposedDpEvent([dp_event.UnsupportedDpEvent() for _ in d_mids])
+    return dp_event.ComposedDpEvent([measure.event(dp_event, one) for one in d_mids])
+
+
+# The ledger of a dataset, as users see it.
 
 
 def path_of(**argument: Any) -> tuple[str, ...]:

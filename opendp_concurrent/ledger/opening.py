@@ -1,28 +1,52 @@
-"""Create and open ledgers."""
+"""Check a path or a URL of a ledger."""
 
 from __future__ import annotations
 
 import os
 from contextlib import closing
 from datetime import datetime, timezone
+from typing import Any, cast
 
-from ..arguments import checks
-from ..arguments.checked import Finite, Text, checked
-from ..errors import InvalidTypeError, InvalidValueError, LedgerError
-from ..interrupts import whole
-from ..types import Argument
+from .. import _checks as checks
+from .._checks import Finite, Text, checked
+from .._opendp import whole
+from ..errors import Argument, InvalidTypeError, InvalidValueError, LedgerError
+from . import schema as tables
 from .audit import audit, audit_later, milestone
+from .encoding import first_hash
 from .ledger import SqlLedger
-from .paths import path_or_url as checked_path
-from .records.chain import first_hash
-from .storage import tables
-from .storage.schema import make_tables, names_of_datasets, require_dataset
-from .storage.store import Store
+from .schema import make_tables, names_of_datasets, require_dataset
+from .store import Store
+
+
+def path_or_url(**argument: Any) -> str | os.PathLike[str]:
+    """Check a path or a URL, and return it."""
+    ((name, value),) = argument.items()
+    if not isinstance(value, (str, os.PathLike)):
+        raise InvalidTypeError(
+            f"{name} must be a path or a URL, found {type(value).__name__}; "
+            "pass for example pathlib.Path('budget.db')"
+        )
+    try:
+        plain = os.fspath(value)
+        plain.encode()
+        usable = type(plain) is not bytes and 0 < len(plain) <= 4096 and "\0" not in plain
+    except Exception:
+        usable = False
+    if not usable:
+        raise InvalidValueError(
+            f"{name} ({checks.shown(value)}) must be a valid path or URL: 1 to 4,096 characters of "
+            "Unicode, without NUL"
+        )
+    return str.__str__(plain) if isinstance(value, str) else cast("os.PathLike[str]", value)
+
+
+# Create and open ledgers.
 
 _LONGEST = 1e6  # seconds to wait: databases count milliseconds in 32 bits
 
 
-@checked(path_or_url=checked_path)
+@checked(path_or_url=path_or_url)
 @whole
 def create_ledger(
     path_or_url: str | os.PathLike[str], dataset: str, *, wait: Finite = 60.0
@@ -78,7 +102,7 @@ def create_ledger(
     return SqlLedger(store, dataset)
 
 
-@checked(path_or_url=checked_path)
+@checked(path_or_url=path_or_url)
 @whole
 def open_ledger(
     path_or_url: str | os.PathLike[str],
@@ -135,7 +159,7 @@ def open_ledger(
     return SqlLedger(store, dataset, audited, read_only)
 
 
-@checked(path_or_url=checked_path)
+@checked(path_or_url=path_or_url)
 @whole
 def datasets(path_or_url: str | os.PathLike[str], *, wait: Finite = 60.0) -> list[str]:
     """Return the names of the datasets in a ledger.

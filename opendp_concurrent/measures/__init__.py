@@ -1,183 +1,81 @@
-"""The privacy measures that are composed here, one file and one class each.
+"""The privacy measures that are composed here, one class each.
 
-Everything that differs between measures is asked of the measure object: see
-:class:`.CompositionMeasure`. To add a measure, write its class in one file, and add a line here;
-a measure of another room adds itself by :func:`include`, and one of another package by
-:func:`register`.
+Everything that differs between measures is asked of the measure object,
+:class:`.CompositionMeasure` in ``measure.py``: which distances are valid, their order, the sum that
+adds losses up, the conversions that lead out, and by which theorem children compose concurrently.
+
+* Measures: ``max_divergence.py``, ``approximate.py``, ``zero_concentrated.py``, ``renyi.py``,
+  ``truncated.py``, ``gaussian.py``, ``tradeoffs.py``.
+* ``shapes.py`` has what those have in common whose distance is a number or a pair, ``sums.py`` and
+  ``slots.py`` the sums, ``conversion.py`` the conversions that need no measure.
+* ``opendp.py`` knows OpenDP's measures. ``registry.py`` finds the object of a measure; to add one,
+  write its class in one file, and add a line there. Others add theirs by :func:`.register`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
-from inspect import isabstract
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from ..arguments.checks import shown
-from ..errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
-from ..types import Argument
-from .approximate_max_divergence import ApproximateMaxDivergence
-from .approximate_zero_concentrated_divergence import ApproximateZeroConcentratedDivergence
-from .conversion import Conversion
-from .max_divergence import MaxDivergence
-from .measure import Composability, CompositionMeasure, Convertible
-from .opendp import is_extrinsic, is_measure
-from .renyi_divergence import RenyiDivergence
-from .shapes import NumberMeasure
-from .smoothed_max_divergence import SmoothedMaxDivergence
-from .zero_concentrated_divergence import ZeroConcentratedDivergence
-
-if TYPE_CHECKING:
-    from ..truncated.truncated_tools import (
-        group_tcdp,
-        subsampled_tcdp,
-    )
-
-C = TypeVar("C", bound=type[CompositionMeasure])
-_NEEDED = ("kind", "zero", "reason", "distance_form")
-
-_KNOWN: dict[str, type[CompositionMeasure]] = {  # those with a descriptor are found at once
-    one.kind: one
-    for one in (
-        MaxDivergence,
-        ApproximateMaxDivergence,
-        ZeroConcentratedDivergence,
-        ApproximateZeroConcentratedDivergence,
-        RenyiDivergence,
-    )
-}
-
-
-def include(measure: type[CompositionMeasure], *tools: Callable[..., Any]) -> None:
-    """Compose under a measure of a room of this package that this one does not know.
-
-    :param tools: calculators of that room, which are offered under the names in ``__all__``
-    """
-    globals().update({one.__name__: one for one in tools})
-    others = dict(_KNOWN)
-    _KNOWN.clear()
-    _KNOWN.update({measure.kind: measure, **others})
-    _kept.cache_clear()
-
-
-def registered() -> tuple[type[CompositionMeasure], ...]:
-    """Return the classes of all measures, also those of other packages."""
-    return tuple(_KNOWN.values())
-
-
-def register(measure: C) -> C:
-    """Register your own measure; also works as a decorator of the class.
-
-    The class derives from :class:`CompositionMeasure`, or from :class:`NumberMeasure` if its
-    distance is one number and losses add up. Its methods are trusted: the author has a proof that
-    the sum of adaptively chosen losses bounds the loss of the children, queried as
-    ``composability`` says, and that conversions hold. Every process that opens a ledger under the
-    measure must register it before. A class with parameters also defines ``find``, which knows
-    OpenDP's objects by their descriptor, and ``from_tag``, which knows their names.
-
-    :param measure: the class
-    :return: the class
-    :raises InvalidTypeError: if it is no subclass of :class:`CompositionMeasure`, or lacks a part
-    :raises InvalidValueError: if its kind or its tag is known already
-
-    :example:
-
-    >>> from opendp_concurrent import measures
-    >>> @measures.register
-    ... class Doubled(measures.NumberMeasure):
-    ...     kind = "acme.Doubled"
-    ...     reason = "twice the loss of pure DP, which adds up"
-    ...     distance_form = "twice epsilon"
-    ...     conversions_from = {
-    ...         "MaxDivergence": measures.Conversion(lambda epsilon, ends: 2 * epsilon)
-    ...     }
-    ...     def opendp(self):
-    ...         return dp.user_divergence("acme.Doubled", "acme.Doubled")
-    >>> space = dp.atom_domain(T=int), dp.absolute_distance(T=int)
-    >>> doubled = dp.user_divergence("acme.Doubled", "acme.Doubled")
-    >>> oc.m.make_certified_laplace(*space, 2.0, doubled).map(1)
-    1.0
-    """
-    if not isinstance(measure, type) or not issubclass(measure, CompositionMeasure):
-        raise InvalidTypeError(
-            f"measure must be a subclass of CompositionMeasure, found {shown(measure)}"
-        )
-    missing = [name for name in _NEEDED if not hasattr(measure, name)]
-    if isabstract(measure) or missing:
-        lacking = ", ".join([*missing, *sorted(measure.__abstractmethods__)])
-        raise InvalidTypeError(f"measure ({measure.__name__}) must define {lacking}")
-    kind, tag = measure.kind, measure.tag
-    known = convertible_kinds().get(kind)
-    names = (measure.__module__, measure.__qualname__)
-    if known is not None and (known.__module__, known.__qualname__) != names:
-        raise InvalidValueError(
-            f"measure.kind ({kind!r}) is already the kind of "
-            f"{known.__module__}.{known.__qualname__}; choose another"
-        )
-    for other in _KNOWN.values():
-        if tag and other.tag == tag and other is not known:
-            raise InvalidValueError(
-                f"measure.tag ({tag!r}) is already the tag of {other.kind}; choose another"
-            )
-    _KNOWN[kind] = measure  # a class that was defined anew takes the older one's place
-    _kept.cache_clear()
-    return measure
-
-
-def _search(output_measure: Argument) -> CompositionMeasure | None:
-    return next(filter(None, (one.find(output_measure) for one in _KNOWN.values())), None)
-
-
-_kept = lru_cache(maxsize=16)(_search)  # OpenDP compares measures of its own by all that they are
-
-
-def composition_measure(output_measure: Argument) -> CompositionMeasure:
-    """Return the measure object, with everything that is known about OpenDP's.
-
-    :param output_measure: OpenDP's
-    :raises UnsupportedMeasureError: with the list of those that are known
-
-    :example:
-
-    >>> from opendp_concurrent.measures import composition_measure
-    >>> composition_measure(dp.zero_concentrated_divergence()).distance_form
-    'rho'
-    """
-    if not is_measure(output_measure):
-        raise InvalidTypeError(
-            f"output_measure must be a measure, found {type(output_measure).__name__}; "
-            "pass for example dp.max_divergence()"
-        )
-    found = (_search if is_extrinsic(output_measure) else _kept)(output_measure)
-    if found is not None:
-        return found
-    raise UnsupportedMeasureError(
-        f"output_measure ({output_measure}) has no composition rule here; known are: "
-        f"{', '.join(sorted(_KNOWN))}; a measure of your own is registered by "
-        "oc.measures.register"
-    )
-
-
-def convertible_measure(measure: Argument) -> Convertible:
-    """Return the measure object, also for privacy profiles, which are not composed.
-
-    :raises UnsupportedMeasureError: with the list of those that are composed
-    """
-    profile: Convertible | None = None
-    if is_measure(measure):
-        profile = SmoothedMaxDivergence.find(measure)
-    return composition_measure(measure) if profile is None else profile
-
-
-def convertible_kinds() -> dict[str, type[Convertible]]:
-    """Return the classes of all measures by kind, privacy profiles too."""
-    return {**_KNOWN, SmoothedMaxDivergence.kind: SmoothedMaxDivergence}
-
-
-def by_tag(tag: str) -> CompositionMeasure | None:
-    """Return the measure that a ledger recorded by name; None if none is registered."""
-    return next(filter(None, (one.from_tag(tag) for one in _KNOWN.values())), None)
-
+from .approximate import APPROXIMATE_MAX_DIVERGENCE
+from .conversion import (
+    Conversion,
+    Ends,
+    Profile,
+    laplace_to_renyi,
+    laplace_to_zcdp,
+    largest_divergence,
+    pure_to_renyi,
+    pure_to_zcdp,
+    renyi_to_epsilon,
+    response_to_renyi,
+    zcdp_to_gaussian,
+)
+from .gaussian import GAUSSIAN_TRADEOFF, gaussian_tradeoff
+from .max_divergence import MAX_DIVERGENCE
+from .measure import (
+    Accounting,
+    Accumulator,
+    Basic,
+    Composability,
+    CompositionMeasure,
+    Divided,
+    nearly_equal,
+    times,
+)
+from .opendp import (
+    APPROXIMATE,
+    APPROXIMATE_ZCDP,
+    FIXED,
+    GAUSSIAN,
+    PROFILE,
+    PURE,
+    RENYI,
+    TRADEOFF,
+    TRUNCATED,
+    ZCDP,
+    Noise,
+    NoiseLoss,
+    is_extrinsic,
+)
+from .registry import (
+    by_tag,
+    composition_measure,
+    convertible_kinds,
+    convertible_measure,
+    height,
+    name,
+    register,
+    registered,
+)
+from .renyi import READ, RENYI_DIVERGENCE, OnOrders, fixed_renyi_divergence, grid_curve
+from .shapes import NumberMeasure, approximate_group, approximate_member
+from .sums import PairSum, Planned, ScalarSum
+from .tradeoffs import TRADEOFF_DIVERGENCE, laplace_to_tradeoff, tradeoff
+from .truncated import (
+    TruncatedConcentrated,
+    group_tcdp,
+    subsampled_tcdp,
+    truncated_concentrated_divergence,
+)
+from .zero_concentrated import ZERO_CONCENTRATED_DIVERGENCE
 
 __all__ = [
     "Composability",

@@ -6,20 +6,22 @@ from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType, ModuleType
 
-from ..arguments import checks
-from ..references import cite
-from ..types import DpEvent
+from .. import _checks as checks
+from .._checks import cite
+from ..errors import DpEvent
 from . import opendp as native
-from .conversion import Conversion, Profile
-from .conversions.approximate_to_approximate import approximate_to_delta, larger_delta
-from .conversions.curves import KnownCurve
-from .conversions.pure_to_renyi import pure_to_renyi
-from .conversions.pure_to_zcdp import pure_to_zcdp
-from .groups import divided_down, times_up
-from .kinds import APPROXIMATE, FIXED, PROFILE, PURE, RENYI, ZCDP
+from .conversion import (
+    Conversion,
+    KnownCurve,
+    Profile,
+    approximate_to_delta,
+    larger_delta,
+    pure_to_renyi,
+    pure_to_zcdp,
+)
 from .measure import Composability, only
-from .noise import Noise, NoiseLoss
-from .shapes import NumberMeasure
+from .opendp import APPROXIMATE, FIXED, PROFILE, PURE, RENYI, ZCDP, Noise, NoiseLoss
+from .shapes import NumberMeasure, divided_down, times_up
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
 from inspect import signature
 
 from opendp import measures as _measures
@@ -15,14 +18,15 @@ from opendp.measures import (
 )
 from opendp.mod import Measure, OpenDPException
 
-from ..interrupts import whole
-from ..types import Argument, Loss
+from .._opendp import whole
+from ..errors import Argument, Loss
+from ..numerics import from_units_up, to_units
 
 _DESCRIBED: dict[str, Argument] = {}  # descriptors by identifier, for OpenDP that keeps none
 _KEEPS_DESCRIPTORS = "identifier" in signature(_measures.user_divergence).parameters  # since 0.15
 
 
-@whole  # as native/constructors.py says
+@whole  # as _opendp/constructors.py says
 def user_divergence(identifier: str, described: Argument) -> Measure:
     """Return the measure with a descriptor of its own."""
     if _KEEPS_DESCRIPTORS:
@@ -54,3 +58,52 @@ def descriptor(measure: Argument) -> Argument:
 def is_extrinsic(measure: Argument) -> bool:
     """Whether OpenDP knows the measure by name alone."""
     return isinstance(measure, Measure) and measure.type == "ExtrinsicDivergence"
+
+
+# What a measure says of noise: which kind is its own, and what a shift of it costs.
+
+
+class Noise(Enum):
+    """The noise with which integers are released."""
+
+    LAPLACE = "Laplace"
+    GAUSSIAN = "Gaussian"
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseLoss:
+    """Loss of a value v at a noise scale s: factor (|v|/s)^power; exact.
+
+    :ivar power: 1 for Laplace noise, 2 for Gaussian
+    :ivar factor: of the measure
+    """
+
+    power: int
+    factor: Fraction
+
+    @property
+    def is_laplace(self) -> bool:
+        """Whether the noise is Laplace, and not Gaussian."""
+        return self.power == 1
+
+    def of(self, value: Fraction, scale: float) -> Fraction:
+        """Loss of one release in which a person has this value."""
+        return self.factor * (abs(value) / Fraction(scale)) ** self.power
+
+    def of_group(self, people: int, d_out: float) -> float:
+        """Bound on the loss of a group of whom each has the budget ``d_out``; rounded up."""
+        return from_units_up(to_units(d_out) * people**self.power)
+
+
+# Names of the kinds of measures, so that a measure can name another without importing it.
+
+PURE = "MaxDivergence"
+APPROXIMATE = "Approximate(MaxDivergence)"
+ZCDP = "ZeroConcentratedDivergence"
+APPROXIMATE_ZCDP = "Approximate(ZeroConcentratedDivergence)"
+RENYI = "RenyiDivergence"
+FIXED = "FixedRenyiDivergence"
+TRUNCATED = "TruncatedConcentratedDivergence"
+GAUSSIAN = "GaussianTradeoff"
+TRADEOFF = "Tradeoff"
+PROFILE = "SmoothedMaxDivergence"  # a target of conversions only

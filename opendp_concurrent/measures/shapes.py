@@ -1,21 +1,113 @@
-"""Measures whose distance is one number or a pair of numbers, and whose losses add up."""
+"""Joins: the largest composition of the losses of parallel parts, for each kind of distance.
+
+``losses[j - 1]`` are the losses of the distinct parts at distance j. The result is at least every
+composition of losses at distances that add up to ``len(losses)``, each of another part. ``parts``
+has how many parts lose each element of a row.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import inf
+from operator import add
 from types import ModuleType
+from typing import Any
 
-from ..arguments import checks
-from ..exact.decimals import down
-from ..exact.rounding import split
-from ..sums.accumulator import Accumulator
-from ..sums.pair_sum import PairSum
-from ..sums.scalar_sum import ScalarSum
-from ..types import Argument, DpEvent, Json, Loss
-from .joins import join_numbers
-from .measure import CompositionMeasure
+from .. import _checks as checks
+from .._checks import number
+from ..errors import Argument, DpEvent, InvalidValueError, Json, Loss
+from ..numerics import (
+    Bracket,
+    Digits,
+    down,
+    from_units_down,
+    from_units_up,
+    lower,
+    split,
+    to_units,
+    upper,
+)
+from .measure import Accumulator, CompositionMeasure
+from .sums import PairSum, ScalarSum
+
+_MOST_STEPS = 2**22  # of a knapsack
+
+
+def join_numbers(losses: list[list[float]], parts: Sequence[int], empty: Any = None) -> float:
+    """Largest sum of losses of different parts, exact and then rounded up once.
+
+    This is a knapsack: each part has at most one distance. If it were too much work, each part has
+    the largest loss at each distance, which is an upper bound.
+
+    :param empty: the accumulator in whose ``units`` losses add up; their plain sum if left out
+    """
+    total, empty = len(losses), ScalarSum() if empty is None else empty
+    # as exact integers, in the units of the accumulator
+    units = [[empty.after(loss).units for loss in row] for row in losses]
+    if any(None in row for row in units):
+        return inf
+    copies = _copies(units, parts)
+    if len(copies) * total**2 > _MOST_STEPS:
+        units, copies = [[max(row)] for row in units], [0] * min(sum(parts), total)
+    if len(set(copies)) == 1 and len(copies) >= total:  # one kind of part, enough of them
+        found = _unlimited([row[copies[0]] for row in units])
+    else:
+        found = _knapsack(units, copies)
+    return float(type(empty)(found).loss)
+
+
+def _copies(units: list[list[int]], parts: Sequence[int]) -> list[int]:
+    """Return the parts that count, each by the place of its losses in a row.
+
+    At most as many parts as the distance have a loss. So a part that is not among that many with
+    the largest losses at its distance can be exchanged for one of these that has none.
+    """
+    total, counted = len(units), set[int]()
+    for row in units:
+        left = total
+        for place in sorted(range(len(row)), key=row.__getitem__, reverse=True):
+            if left <= 0:
+                break
+            counted.add(place)
+            left -= parts[place]
+    return [place for place in sorted(counted) for _ in range(min(parts[place], total))]
+
+
+def _unlimited(losses: list[int]) -> int:
+    """Return the largest sum, with any number of parts: a sum is found before it is needed."""
+    sums = [0]
+    for k in range(1, len(losses) + 1):
+        sums.append(max(map(add, reversed(sums), losses[:k])))
+        sums[k] = max(sums[k], sums[k - 1])
+    return sums[-1]
+
+
+def _knapsack(units: list[list[int]], copies: list[int]) -> int:
+    """Return the largest sum, with one distance for each of the parts."""
+    sums = [0] * (len(units) + 1)
+    for place in copies:
+        own = [row[place] for row in units]
+        before = list(sums)
+        for k in range(1, len(sums)):
+            sums[k] = max(sums[k], *map(add, reversed(before[:k]), own))
+    return sums[-1]
+
+
+def join_curves(
+    losses: list[list[Callable[[float], float]]], parts: Sequence[int]
+) -> Callable[[float], float]:
+    """The loss at each Rényi order."""
+
+    def curve(alpha: float) -> float:
+        if not number(alpha=alpha) > 1.0:
+            raise InvalidValueError(f"alpha ({alpha}) must be above 1")
+        return join_numbers([[one(alpha) for one in row] for row in losses], parts)
+
+    return curve
+
+
+# Measures whose distance is one number or a pair of numbers, and whose losses add up.
 
 
 class NumberMeasure(CompositionMeasure):
@@ -152,3 +244,51 @@ def _part(top: float, part: Fraction) -> float:
     """Return a part of a number, rounded down."""
     first, _ = split(top, [part, 1 - part])
     return first
+
+
+# Group privacy: the loss between the ends of a path of datasets, from the loss of each step.
+#
+# All steps have the same loss. Pure DP: likelihood ratios multiply. zCDP: [BS16, Proposition 27].
+# (ε, δ)-DP: each step adds δ and multiplies what came before by e^ε. Gaussian DP and f-DP: [DRS22,
+# Theorem 2.14], in the classes of these measures.
+
+
+def times_up(loss: float, factor: int) -> float:
+    """Return ``factor`` times the loss, rounded up."""
+    return from_units_up(to_units(loss) * factor)
+
+
+def divided_down(d_out: float, factor: int) -> float:
+    """Return the largest double of which ``factor`` times is at most ``d_out``."""
+    return from_units_down(to_units(d_out) // factor)
+
+
+def approximate_group(loss: tuple[float, float], size: int) -> tuple[float, float]:
+    """Return (k ε, δ (1 + e^ε + ... + e^((k-1) ε))), rounded up."""
+    epsilon, delta = loss
+    if size == 1:
+        return loss
+    if delta == 0.0:
+        return times_up(epsilon, size), 0.0
+    return times_up(epsilon, size), upper(
+        lambda digits: digits(delta) * _sum(digits, epsilon, size)
+    )
+
+
+def approximate_member(d_out: tuple[float, float], size: int) -> tuple[float, float]:
+    """Return (ε, δ) whose group of ``size`` is within ``d_out``, rounded down."""
+    epsilon, delta = divided_down(d_out[0], size), d_out[1]
+    if delta == 0.0 or size == 1:
+        return epsilon, delta
+    return epsilon, lower(lambda digits: digits(delta) / _sum(digits, epsilon, size))
+
+
+def _sum(digits: Digits, epsilon: float, size: int) -> Bracket:
+    """Return 1 + e^ε + ... + e^((size-1) ε)."""
+    ratio = digits(epsilon).exp()
+    found, power = digits(1.0), ratio  # of one term, and e^ε to the number of terms
+    for bit in f"{size:b}"[1:]:  # doubled for each digit, since sizes may have 63 of them
+        found, power = found * (power + 1.0), power * power
+        if bit == "1":
+            found, power = found * ratio + 1.0, power * ratio
+    return found

@@ -1,1 +1,104 @@
-"""The only code that holds data: handles, children, and what they are spawned from."""
+"""What analysts hold: handles, and the session behind them.
+
+* ``session.py`` is the way of a launch: a handle sends to its session, the session prices, charges
+  and runs. ``root.py`` has the handles of odometers, filters and compositors; ``spawn.py`` makes
+  them; ``child.py`` has what a launch returns.
+* ``mechanism.py`` has the measurements and odometers of this package, ``named_queries.py`` what can
+  be asked by name, ``data.py`` the sealed data, ``stream.py`` the handles of streams.
+"""
+
+from __future__ import annotations
+
+from .child import ChildOdometerQueryable, ChildQueryable, MachineQueryable, adopt, without_frames
+from .data import (
+    AsTransformation,
+    Sealed,
+    SealedHandle,
+    SequentialRunner,
+    check_process,
+    hidden,
+    hide_errors,
+    in_python,
+    run,
+    seal,
+    seal_selected,
+    seal_transformed,
+    take_in,
+    unseal,
+)
+from .mechanism import (
+    ConcurrentMeasurement,
+    ConcurrentOdometer,
+    Inside,
+    Spawn,
+    accuracy_of,
+    interactive,
+    known_accuracy,
+    may_feed_many,
+    postprocess,
+    read_map,
+    replace,
+    takes_stream,
+)
+from .named_queries import (
+    MOST,
+    NONE,
+    NOT_SAVED,
+    PARTS,
+    READ,
+    SYNTHESISE,
+    SYNTHETIC,
+    Accuracy,
+    Description,
+    Queries,
+    Readable,
+    WithParts,
+    WithSynthetic,
+    answering,
+    canonical,
+    fields,
+    of_one,
+    queries_of,
+    require,
+    restore_exactly,
+    rows,
+    whole,
+)
+from .root import (
+    ConcurrentCompositionQueryable,
+    ConcurrentFilterQueryable,
+    ConcurrentOdometerQueryable,
+    check_ledger,
+    head,
+    open_book,
+    spawn_composition,
+    spawn_filter,
+    spawn_limited,
+    spawn_odometer,
+)
+from .session import Handle, MeasurementPrice, Session, check_space, validate_d_in
+from .stream import (
+    MESSAGES,
+    NOT_CONTINUAL,
+    DataMessage,
+    FedQueryable,
+    Feed,
+    Meter,
+    OwnStreamQueryable,
+    QueryOnlyQueryable,
+    Restore,
+    Room,
+    Save,
+    Stream,
+    StreamItems,
+    Updatable,
+    Update,
+    Updates,
+    check_items,
+    check_step,
+    feeds_many,
+    is_stream,
+    query_side,
+    same_domain,
+    start_of,
+)

@@ -7,21 +7,38 @@ be reached from the handle either, by OpenDP's records or by a copy.
 
 from __future__ import annotations
 
+import logging
 import os
+from abc import abstractmethod
 from collections.abc import Callable
+from contextvars import ContextVar, copy_context
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from opendp.mod import Domain, Measurement
+from opendp.combinators import make_adaptive_composition
+from opendp.domains import atom_domain
+from opendp.extras.polars import OnceFrame
+from opendp.measures import approximate, zero_concentrated_divergence
+from opendp.metrics import discrete_distance
+from opendp.mod import Domain, Measurement, Transformation
 
-from ..accounts.lifecycle import Lifecycle
-from ..arguments.provenance import Unrecorded
-from ..data.kind import kind_of
-from ..errors import ForkedError, InvalidValueError, TableError
-from ..failures import pass_interrupt
-from ..interrupts import Lock
-from ..native import opendp as _native
-from ..types import Data
+from .. import _opendp as _native
+from .._checks import Unrecorded
+from .._opendp import Lock
+from ..accounting import Lifecycle
+from ..data import kind_of
+from ..errors import (
+    Answer,
+    CollectedError,
+    Data,
+    ForkedError,
+    InvalidValueError,
+    MechanismError,
+    TableError,
+    log,
+    pass_interrupt,
+    uncharged,
+)
 
 
 class Sealed:
@@ -158,3 +175,238 @@ def run(measurement: Measurement, token: Sealed) -> Any:
 def in_python(token: Sealed) -> Any:
     """Return the data as values of Python, to cut them after a charge."""
     return _native.to_python(unseal(token))
+
+
+# What can stand for a transformation where one is asked: a query of a context.
+
+
+class AsTransformation:
+    """A query that is a transformation so far."""
+
+    @abstractmethod
+    def as_transformation(self) -> Transformation:
+        """Return the transformation, or raise if it is a measurement already."""
+
+
+# Turns, and launches in sequence.
+#
+# A turn is a lock that queryables inherit if they are made while it is held.
+#
+# OpenDP's queryables may be used by one thread at a time. A queryable that was made inside
+# another's call asks it for permission later. So a queryable that is made during a turn uses the
+# same lock.
+#
+# The inherited lock is set in a context that ends with the turn.
+#
+# Launches in sequence close older children. Under a measure that is not known to compose
+# concurrently, an older child must not answer once a newer launch has begun, wherever its queryable
+# is: in a Polars frame, in a dictionary, in a grandchild. Only OpenDP's native sequential
+# compositor reaches all of these. So each launch runs on such a compositor, as a zero-loss
+# measurement over a trivial space. Accounts count the losses.
+
+# the lock of the turn that is taken here
+HELD: ContextVar[Any] = ContextVar("HELD", default=None)
+
+
+def lock_for_turns() -> Any:
+    """Return the inherited lock, or a new one."""
+    return HELD.get() or Lock()
+
+
+def in_turn(lock: Lock, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``function(*arguments)``, called while ``lock`` is held and inherited."""
+    with lock:
+        return copy_context().run(_holding, lock, function, arguments)
+
+
+def launch_in_turn(lock: Lock, launch: Callable[..., Any], query: Any) -> Any:
+    """Return ``launch(query)``, in a turn. What interrupts the wait for it has charged nothing."""
+    uncharged(lock.__enter__)
+    try:
+        return copy_context().run(_holding, lock, launch, (query,))
+    finally:
+        lock.__exit__()
+
+
+def _holding(lock: Lock, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    HELD.set(lock)
+    return function(*arguments)
+
+
+def attempt(function: Callable[..., Any], *arguments: Any) -> tuple[Any, BaseException | None]:
+    """Return what ``function(*arguments)`` returns, or what it raises.
+
+    The caller raises another error instead, out of the handler, so that it has no context.
+    """
+    try:
+        return function(*arguments), None
+    except BaseException as error:
+        return None, error
+
+
+# --- launches in sequence -------------------------------------------------------------------------
+
+_SLOTS = 64  # launches per native compositor
+_SPARE = 64  # to close the last child: one, unless making the next compositor fails
+_TASK: ContextVar[Callable[[], Any]] = ContextVar("_TASK")
+
+
+class SequentialRunner:
+    """Run tasks. Each task closes the native queryables of the task before.
+
+    OpenDP's queryables are not thread-safe, and older children query the compositor. So all calls
+    of it, and queries of its children, take turns on ``lock``.
+
+    An exception of a task is caught in the native call and raised after it.
+    """
+
+    __slots__ = ("_compositor", "_left", "_visit", "lock")
+
+    def __init__(self) -> None:
+        self.lock = lock_for_turns()
+        self._visit = _make_visit()
+        self._compositor: Any = _make_compositor()(True)
+        self._left = _SLOTS
+
+    def _renew(self) -> None:
+        self._run(tuple)  # closes what is still open on this one
+        self._compositor = _make_compositor()(True)
+        self._left = _SLOTS
+
+    def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        outcomes: list[tuple[Any, BaseException | None]] = []
+
+        def task() -> Any:
+            # raised below: a launch that raises in there closes no older child
+            outcomes.append(attempt(function, *arguments))
+            return outcomes[0][0]
+
+        answer = copy_context().run(self._ask, task)
+        error = outcomes[0][1]
+        if error is None:
+            return answer
+        try:
+            raise error
+        finally:
+            outcomes.clear()
+            del error  # its trace has this frame
+
+    def _ask(self, task: Callable[[], Any]) -> Answer:
+        _TASK.set(task)
+        return self._compositor(self._visit)
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Close the queryables of earlier tasks, and return ``function(*arguments)``."""
+        return in_turn(self.lock, self._in_turn, function, *arguments)
+
+    def _in_turn(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        if self._left == 0:
+            self._renew()
+        self._left -= 1
+        return self._run(function, *arguments)
+
+
+def _make_compositor() -> Measurement:
+    return make_adaptive_composition(
+        atom_domain(T=bool),
+        discrete_distance(),
+        approximate(zero_concentrated_divergence()),
+        d_in=1,
+        d_mids=[(0.0, 0.0)] * (_SLOTS + _SPARE),
+    )
+
+
+def _make_visit() -> Measurement:
+    return _native.make_user_measurement(
+        atom_domain(T=bool),
+        discrete_distance(),
+        approximate(zero_concentrated_divergence()),
+        function=lambda _: _TASK.get()(),
+        privacy_map=lambda _: (0.0, 0.0),
+        TO="ExtrinsicObject",
+    )
+
+
+# Hiding errors of mechanisms from the analyst, because they may contain rows of the data.
+
+LOGGER = logging.getLogger("opendp_concurrent.measurements")
+
+
+def hide_errors(lifecycle: Lifecycle, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``function(*arguments)``. Below an opaque account, what it raises is hidden."""
+    if lifecycle.opaque:
+        return hidden(function, *arguments)
+    return function(*arguments)
+
+
+def hidden(
+    function: Callable[..., Any], *arguments: Any, what: str = "a mechanism has failed"
+) -> Any:
+    """Return ``function(*arguments)``. What it raises is logged and replaced, whatever its class.
+
+    An interrupt is raised without its text and its frames.
+
+    :param what: has failed, for the log
+    """
+    answer, error = attempt(_native.call_native, function, *arguments)  # what callbacks kept, too
+    if error is None:
+        return answer
+    interrupted = isinstance(error, KeyboardInterrupt)
+    if not interrupted and type(error) is not MechanismError:
+        log(LOGGER, f"{what}; the reason was hidden from the analyst", error)
+    del error  # a traceback keeps this frame
+    if interrupted:
+        raise KeyboardInterrupt
+    raise MechanismError  # raised outside the handler, so it has no context
+
+
+# Frames that a query on a LazyFrame releases, whose errors have no row of the data.
+#
+# OpenDP charges a frame when it is launched and reads the data when the frame is collected. Polars
+# then reports rows in its errors: a CSV file with a word in a column of numbers shows the word.
+#
+# The plan behind a frame draws its noise whenever it runs. So only the collected rows are handed
+# out.
+
+
+class ReleasedFrame(SealedHandle, OnceFrame):
+    """A LazyFrame that was paid for and can be collected once."""
+
+    def __init__(self, frame: OnceFrame, lock: Lock) -> None:
+        self._frame, self._lock, self._collected = seal(frame), lock, False
+
+    def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
+        self._lock = lock or self._lock
+
+    def collect(self) -> Answer:
+        """Return the DataFrame. This can be done once.
+
+        :raises CollectedError: if it was collected before
+        :raises ForkedError: in a process that was forked after the launch
+        :raises MechanismError: if the data could not be read. The launch stays charged; the logger
+            ``opendp_concurrent.measurements`` logs the original error
+        """
+        check_process(self._frame)  # before a lock, which a thread may have held at a fork
+        return in_turn(self._lock, self._once)
+
+    def lazy(self) -> Answer:
+        """Return the collected rows as a LazyFrame. This can be done once, as ``collect``.
+
+        The LazyFrame has the answer, not the plan that draws it: whenever you collect it, you get
+        the same answer.
+        """
+        return self.collect().lazy()
+
+    def _once(self) -> Answer:
+        if self._collected:
+            raise CollectedError
+        self._collected = True
+        try:
+            frame = hidden(
+                unseal(self._frame).collect, what="a released frame could not be collected"
+            )
+        except MechanismError as error:
+            error.charged = True  # when the frame was launched
+            raise
+        vars(frame).pop("__opendp_dict__", None)  # OpenDP keeps the plan there
+        return frame

@@ -12,20 +12,16 @@ from typing import Any, NamedTuple
 
 from opendp.mod import Domain, Function, Measure, Measurement, Metric, Odometer, Transformation
 
-from ..accounts.lifecycle import RUNNING, Lifecycle, innermost_running
-from ..accounts.store import Ledger, Limit
-from ..arguments.checks import function
-from ..arguments.provenance import Unrecorded
-from ..errors import InvalidTypeError, UnsupportedMeasureError
-from ..interrupts import whole
-from ..measures import CompositionMeasure, composition_measure
-from ..native import opendp as _native
-from ..sums.accumulator import Accounting
-from ..types import Answer, Argument, Distance, Loss
-from .accuracy import Accuracy
+from .. import _opendp as _native
+from .._checks import Unrecorded, function
+from .._opendp import whole
+from ..accounting import RUNNING, Ledger, Lifecycle, Limit, innermost_running
+from ..errors import Answer, Argument, Distance, InvalidTypeError, Loss, UnsupportedMeasureError
+from ..measures import Accounting, CompositionMeasure, composition_measure
 from .child import adopt
 from .data import Sealed, SealedHandle, take_in
-from .stream_domain import feeds_many, is_stream
+from .named_queries import Accuracy
+from .stream import feeds_many, is_stream
 
 Spawn = Callable[[Sealed], Any]
 

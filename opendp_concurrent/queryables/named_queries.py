@@ -9,11 +9,29 @@ too. A wrapper with another protocol, such as a postprocessor, has none. A nativ
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
+from math import expm1, log1p
 from typing import Any, Protocol, TypeVar
 
-from ..types import Answer, Key, Query
-from .machine import MachineQueryable
+from opendp.mod import Measurement
+
+from .._checks import at_most, count, probability
+from ..errors import (
+    Answer,
+    Argument,
+    Distance,
+    InvalidTypeError,
+    InvalidValueError,
+    Json,
+    Key,
+    Loss,
+    Query,
+    RefusalError,
+)
+from .child import MachineQueryable
 
 SYNTHETIC = "synthetic"  # the message that requests the histogram from which answers are computed
 Handle = TypeVar("Handle", bound=MachineQueryable)
@@ -79,3 +97,164 @@ def _mixed(kind: type[Any], queries: Queries) -> type[Any]:
 def queries_of(answer: Answer) -> Queries:
     """Return the named queries of an answer; none if it is not a handle of this package."""
     return frozenset(one for one in KINDS if isinstance(answer, one))
+
+
+# What a mechanism says of its error before it runs.
+
+LEAST = 1e-300  # smaller probabilities have no double for their logarithm's argument
+_MOST = at_most(2**62, "no mechanism releases more")
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """The error of a mechanism's answers, with confidence.
+
+    :ivar noise: the distribution of the noise, such as ``"Laplace"``
+    :ivar scale: its scale, in units of the answers; None if there are several
+    :ivar bound: maps β and a number of answers to an error that all of them are within, with
+        probability at least 1 - β
+    :ivar answers: the number of answers that one release has; None if the caller must say
+    """
+
+    noise: str
+    scale: float | None
+    bound: Callable[[float, int], float]
+    answers: int | None = None
+
+    def at(self, beta: float, answers: int | None) -> float:
+        """Return the bound, for arguments that are checked."""
+        failing = probability(beta=beta)
+        if not LEAST <= failing < 1.0:
+            raise InvalidValueError(f"beta ({beta}) must be at least 1e-300 and below 1")
+        if answers is None:
+            answers = self.answers
+        if answers is None:
+            raise InvalidTypeError(
+                "answers must be given: the number of answers that are all within the error, such "
+                "as the number of queries, coordinates or steps"
+            )
+        return self.bound(failing, count(answers=_MOST(answers=answers)))
+
+
+def of_one(bound: Callable[[float], float]) -> Callable[[float, int], float]:
+    """Return the bound of independent answers, from that of one at the probability that it fails.
+
+    All are within with probability 1 - β if each fails with probability 1 - (1-β)^(1/answers).
+    """
+    return lambda beta, answers: bound(-expm1(log1p(-beta) / answers))
+
+
+# Descriptions: of a measurement, and of what a launch of it would return and cost.
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A launch as it would be now. It was not run, and nothing was charged.
+
+    :ivar mechanism: constructors and their numbers, such as ``count >> laplace(scale=2.0)``
+    :ivar interactive: whether it returns a queryable, not a release; None if that is not known,
+        as for a measurement written in Python
+    :ivar d_in: distance between neighbouring inputs that ``loss`` is for
+    :ivar loss: privacy loss at ``d_in``, under the measure of the handle; None for an odometer,
+        which costs nothing itself
+    :ivar refusal: why a launch would be refused now; None if it would be admitted
+
+    :example:
+
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> root = (space >> oc.then_concurrent_odometer(dp.max_divergence()))([1, 2, 3])
+    >>> root.describe(space >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0), d_in=1)
+    Description(mechanism='count >> laplace(scale=4.0)', interactive=False, d_in=1,
+    loss=0.25, refusal=None)
+    """
+
+    mechanism: str
+    interactive: bool | None
+    d_in: Distance
+    loss: Loss
+    refusal: RefusalError | None
+
+    @property
+    def admitted(self) -> bool:
+        """Whether a launch would be admitted now."""
+        return self.refusal is None
+
+
+_LONGEST = 200
+
+
+def describe(measurement: Measurement) -> str:
+    """Describe a measurement by its constructors, such as ``count >> laplace(scale=2.0)``.
+
+    A description has public values only: names of constructors and their numbers. A measurement
+    without a record of its constructor is described by its type.
+    """
+    summary = getattr(measurement, "summary", None)  # of one of ours
+    text = " ".join((summary if isinstance(summary, str) else _text(measurement)).split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def _text(one: Argument) -> str:
+    made = getattr(one, "__opendp_dict__", None) or {}
+    name, arguments = made.get("__function__"), made.get("__kwargs__", {})
+    if not isinstance(name, str):
+        return type(one).__name__
+    if name.startswith("make_chain_"):  # numbered from the end: measurement1, transformation0
+        parts = [arguments[key] for key in sorted(arguments, key=lambda key: str(key)[-1:])]
+        return " >> ".join(map(_text, parts))
+    name = name.removeprefix("make_").removeprefix("new_")
+    if "measurement" in arguments:
+        return f"{name}({_text(arguments['measurement'])})"
+    numbers = [
+        f"{key}={(float if isinstance(value, float) else int).__repr__(value)}"
+        for key, value in arguments.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    ]
+    return f"{name}({', '.join(numbers)})" if numbers else name
+
+
+# How the records of a stream's state are read: a record is of a stranger until it is checked.
+
+MOST = 2**62  # steps, contributions
+NOT_SAVED = "record must be what to_record returned"
+
+
+def canonical(record: Json) -> str:
+    """Return the JSON text of a record; there is one."""
+    return json.dumps(record, sort_keys=True, separators=(",", ":"))
+
+
+def require(holds: bool) -> None:
+    """Raise unless a condition on a record holds."""
+    if not holds:
+        raise InvalidValueError(NOT_SAVED)
+
+
+def whole(value: Json, least: int = 0, most: int = MOST) -> int:
+    """Return an integer between two bounds, or raise."""
+    require(type(value) is int and least <= value <= most)
+    number: int = value
+    return number
+
+
+def fields(record: Json, *names: str) -> list[Any]:
+    """Return the values of a record that has these names and no other, or raise."""
+    require(type(record) is dict and record.keys() == set(names))
+    return [record[name] for name in names]
+
+
+def rows(record: Json, least: int = 0, most: int = MOST) -> list[Any]:
+    """Return a list whose length is between two bounds, or raise."""
+    require(type(record) is list and least <= len(record) <= most)
+    found: list[Any] = record
+    return found
+
+
+def restore_exactly(part: Any, record: Json) -> None:
+    """Restore a part of the state, or raise unless it then saves the same record.
+
+    So a record has no value that is not used, lacks none, and has each in its own type: noise that
+    is missing would be drawn.
+    """
+    part.restore(record)
+    require(canonical(part.to_record()) == canonical(record))

@@ -12,29 +12,37 @@ from typing import Any
 
 from opendp.mod import OdometerQueryable, OpenDPException, Queryable, Transformation
 
-from ..accounts.account import Account, Bound
-from ..accounts.lifecycle import named
-from ..accounts.price import StabilityMap
-from ..accounts.rule import Unlimited, Within
-from ..accounts.store import InLedger, Ledger, Limit, Terms, open_limit
-from ..arguments.checks import rounded
+from .. import _opendp as _native
+from ..accounting import (
+    Account,
+    Bound,
+    InLedger,
+    Ledger,
+    Limit,
+    StabilityMap,
+    Terms,
+    Unlimited,
+    Within,
+    named,
+    open_limit,
+)
 from ..errors import (
     ConcurrentError,
+    Distance,
     InvalidTypeError,
     InvalidValueError,
+    Loss,
     PrivacyMapError,
+    Query,
     UnsupportedMeasureError,
+    rounded,
+    shown,
 )
-from ..measures import CompositionMeasure
-from ..native import opendp as _native
-from ..shown import shown
-from ..sums.accumulator import Accumulator
-from ..types import Distance, Loss, Query
-from .data import Sealed, check_process, seal_transformed, unseal
-from .description import Description
+from ..measures import Accumulator, CompositionMeasure
+from .data import Sealed, SequentialRunner, check_process, seal_transformed, unseal
 from .mechanism import ConcurrentOdometer
+from .named_queries import Description
 from .session import Handle, Session, validate_d_in
-from .turn import SequentialRunner
 
 
 class _Handle(Handle):

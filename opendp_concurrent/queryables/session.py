@@ -18,32 +18,50 @@ from typing import Any
 
 from opendp.mod import Domain, Measurement, Metric, Odometer, OpenDPException
 
-from ..accounts.account import Account
-from ..accounts.lifecycle import Lifecycle, as_child
-from ..accounts.price import distance_key, own_distance
-from ..accounts.store import Limit, require_same_terms
-from ..arguments import checks
-from ..arguments.owned import plain
-from ..data.kind import check_files
+from .. import _checks as checks
+from .. import _opendp as _native
+from .._checks import plain
+from .._opendp import Lock, let_in, whole
+from ..accounting import (
+    Account,
+    Lifecycle,
+    Limit,
+    as_child,
+    distance_key,
+    own_distance,
+    require_same_terms,
+)
+from ..data import check_files
 from ..errors import (
+    Answer,
     ConcurrentError,
+    Distance,
     InvalidTypeError,
     InvalidValueError,
+    Key,
+    Loss,
     PrivacyMapError,
+    Query,
     RefusalError,
     SpaceMismatchError,
     tell_charged,
     uncharged,
 )
 from ..errors import charged as known_charged
-from ..interrupts import Lock, let_in, whole
 from ..measures import CompositionMeasure
-from ..native import opendp as _native
-from ..types import Answer, Distance, Key, Loss, Query
-from .child import PLAIN, adopt
-from .data import Sealed, SealedHandle, check_process, run
-from .description import Description, describe
-from .machine import MachineQueryable
+from .child import PLAIN, MachineQueryable, adopt
+from .data import (
+    HELD,
+    Sealed,
+    SealedHandle,
+    SequentialRunner,
+    check_process,
+    hidden,
+    hide_errors,
+    launch_in_turn,
+    lock_for_turns,
+    run,
+)
 from .mechanism import (
     ConcurrentMeasurement,
     ConcurrentOdometer,
@@ -51,9 +69,8 @@ from .mechanism import (
     read_map,
     takes_stream,
 )
-from .opaque import hidden, hide_errors
-from .stream_domain import NOT_CONTINUAL, is_stream, same_domain
-from .turn import HELD, SequentialRunner, launch_in_turn, lock_for_turns
+from .named_queries import Description, describe
+from .stream import NOT_CONTINUAL, is_stream, same_domain
 
 
 class Handle(SealedHandle):

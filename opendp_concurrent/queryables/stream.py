@@ -1,29 +1,169 @@
-"""A stream of data: only mechanisms that are launched on it receive its updates.
+"""Messages that carry data: updates of a stream, and the checks of what they carry.
 
-Updates are data. So they do not pass from handle to handle as queries do, where the analyst may put
-something in between. A :class:`Stream` replaces the dataset. Each continual mechanism that
-runs on it subscribes to it, however the mechanism is wrapped. A wrapper passes the stream on as any
-measurement passes a dataset on. It wraps queries only, never updates. There is no other way to
-subscribe, so what a postprocessor returns receives no data.
-
-* Subscribers are held weakly: a child exists as long as somebody holds its handle.
-* The sender of an update is told when it is refused, and why.
-* A :class:`Meter` bounds updates and queries together. It counts steps, which are public.
+They are no queries. They go to the stream directly, and every subscriber gets the same copy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
+from dataclasses import dataclass
 from typing import Any, Protocol
 from weakref import ref
 
-from ..accounts.lifecycle import innermost_running
-from ..errors import InvalidTypeError, InvalidValueError, MessageLimitError, StreamError
-from ..failures import pass_interrupt
-from ..interrupts import Lock
-from ..native import opendp as _native
-from .data import Sealed, seal, unseal
-from .updates import DataMessage, Room, Update, Updates, check_items, check_step, steps_of
+import numpy as np
+from opendp.measures import max_divergence
+from opendp.mod import Domain, Measure
+
+from .. import _checks as owned
+from .. import _opendp as _native
+from .._checks import at_most, integer
+from .._opendp import Lock
+from ..accounting import innermost_running
+from ..errors import (
+    Answer,
+    Argument,
+    InvalidTypeError,
+    InvalidValueError,
+    Item,
+    ItemSequence,
+    MessageLimitError,
+    Query,
+    StreamError,
+    pass_interrupt,
+    shown,
+)
+from .child import MachineQueryable
+from .data import Sealed, check_process, seal, unseal
+
+MOST_ITEMS = 10**8  # at once
+UPDATE_REFUSED = (
+    "an update is data, and this handle takes queries only; a continual mechanism launched "
+    "on a parent gets its updates from the parent's stream: update the parent"
+)
+
+
+class DataMessage:
+    """A message that carries data. It is not a query."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Update(DataMessage):
+    """A message that adds one item, or none, to the stream.
+
+    :ivar item: an item of the stream, or None
+    :ivar step: number of this step, from 1; the update is refused unless it is the next step
+
+    :example:
+
+    >>> space = oc.integer_stream(0, 1), oc.event_presence()
+    >>> queryable = oc.m.make_counter(*space, dp.max_divergence(), scale=1.0)([])
+    >>> queryable(oc.m.Update(1))  # as queryable.update(1)
+    """
+
+    item: Item
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Updates(DataMessage):
+    """A message that adds items to the stream, one per step.
+
+    :ivar items: a sequence of items or None; for integers and categories also a NumPy array
+
+    :example:
+
+    >>> space = oc.integer_stream(0, 1), oc.event_presence()
+    >>> queryable = oc.m.make_counter(*space, dp.max_divergence(), scale=1.0)([])
+    >>> queryable(oc.m.Updates([1, None, 0]))  # as queryable.update_all([1, None, 0])
+    """
+
+    items: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Room(DataMessage):
+    """A message before updates. It is refused unless this many steps are left.
+
+    :ivar steps: number of steps of the updates that follow
+    """
+
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Save(DataMessage):
+    """A message that returns the state, with data and noise, to the owner of the data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restore(DataMessage):
+    """A message that sets the state of a new mechanism.
+
+    :ivar record: what the answer to :class:`Save` was
+    """
+
+    record: Any
+
+
+def check_items(items: Argument) -> Any:
+    """Return a copy of ``items``, which nobody can change after the check; masked items are None.
+
+    :raises InvalidTypeError: if they are not a sequence
+    :raises InvalidValueError: if there are too many
+    """
+    if isinstance(items, (str, bytes)) or not isinstance(items, (Sequence, np.ndarray)):
+        raise InvalidTypeError(f"items must be a sequence, found {type(items).__name__}")
+    if isinstance(items, np.ndarray) and not items.ndim:
+        raise InvalidTypeError("items must be a sequence, found an array of one number")
+    try:
+        few = len(items) <= MOST_ITEMS
+    except Exception:  # the length cannot be determined
+        few = False
+    if not few:
+        raise InvalidValueError(
+            f"items must have at most {MOST_ITEMS:,} elements; send them in parts"
+        )
+    if isinstance(items, np.ma.MaskedArray):
+        return items.tolist()
+    return owned.array(items) if isinstance(items, np.ndarray) else list(items)
+
+
+def check_step(step: Any, steps: int) -> None:
+    """Raise unless ``step`` is the one after ``steps``, or None."""
+    if step is None:
+        return
+    step = integer(step=step)
+    if step != steps + 1:
+        raise StreamError(
+            f"the update's step ({shown(step)}) must be {steps + 1}: "
+            + (
+                "the steps before it have not been sent"
+                if step > steps
+                else "that step has been sent"
+            )
+        )
+
+
+def steps_of(message: DataMessage) -> int:
+    """Number of steps of a message whose items were copied."""
+    if isinstance(message, Room):
+        return message.steps
+    return len(message.items) if isinstance(message, Updates) else 1
+
+
+# A stream of data: only mechanisms that are launched on it receive its updates.
+#
+# Updates are data. So they do not pass from handle to handle as queries do, where the analyst may
+# put something in between. A :class:`Stream` replaces the dataset. Each continual mechanism that
+# runs on it subscribes to it, however the mechanism is wrapped. A wrapper passes the stream on as
+# any measurement passes a dataset on. It wraps queries only, never updates. There is no other way
+# to subscribe, so what a postprocessor returns receives no data.
+#
+# * Subscribers are held weakly: a child exists as long as somebody holds its handle.
+# * The sender of an update is told when it is refused, and why.
+# * A :class:`Meter` bounds updates and queries together. It counts steps, which are public.
 
 NOBODY = (
     "no continual mechanism of this package was launched on the stream, so nothing takes updates"
@@ -209,3 +349,139 @@ def start_of(token: Sealed) -> Stream | None:
     if not below and (not isinstance(data, Sized) or len(data)):
         raise InvalidValueError("a stream starts empty: pass [], and send items with update_all")
     return None
+
+
+# Which datasets are streams, what one stream may feed, and how many messages a session has.
+#
+# This is all that a mechanism on static data knows of streams. What passes updates on is in
+# ``stream.py``.
+
+NOT_CONTINUAL = (
+    "must be a continual mechanism: on a stream, what is not one would run once, on the empty "
+    "stream, before any item arrives; use make_counter, make_alarm or make_continual"
+)
+MESSAGES = at_most(2**63 - 1, "no session has more")
+
+
+class StreamItems:
+    """What the items of a stream are: the descriptor of its domain."""
+
+
+def is_stream(domain: Domain) -> bool:
+    """Whether the datasets of a domain are streams."""
+    return isinstance(_native.descriptor(domain), StreamItems)
+
+
+def same_domain(one: Domain, other: Domain) -> bool:
+    """Whether two domains are equal. OpenDP compares names; a stream is what its items are."""
+    items, others = _native.descriptor(one), _native.descriptor(other)
+    if isinstance(items, StreamItems) or isinstance(others, StreamItems):
+        return bool(one == other and items == others)
+    return bool(one == other)
+
+
+def feeds_many(measure: Measure) -> bool:
+    """Whether one stream may feed several mechanisms without a bound on messages: pure DP only."""
+    return bool(measure == max_divergence())
+
+
+# Handles of mechanisms on streams: who may send data, and who may only query.
+#
+# A handle with a stream of its own takes updates. One that was launched on a parent's stream takes
+# queries only, and so does everything that is wrapped around it.
+
+
+class QueryOnlyQueryable(MachineQueryable):
+    """A handle that takes queries only.
+
+    :ivar stream: the stream inside; this reference keeps it alive
+    :ivar holders: handles through which its updates come; these references keep them alive
+    """
+
+    stream: Stream | None = None
+    holders: tuple[MachineQueryable, ...] = ()
+
+    def __call__(self, query: Query) -> Answer:
+        """Query the mechanism. An update is refused."""
+        if isinstance(query, DataMessage):
+            raise InvalidTypeError(UPDATE_REFUSED)
+        return super().__call__(query)
+
+
+class FedQueryable(QueryOnlyQueryable):
+    """A handle of a continual mechanism that receives its updates from its parent's stream."""
+
+    def __init__(self, machine: Callable[[Any], Any], description: str, stream: Stream) -> None:
+        super().__init__(machine, description)
+        self._stream = stream.subscribe(self)
+
+    def __call__(self, query: Query) -> Answer:
+        """Query the mechanism. An update is refused."""
+        self._stream.check()
+        answer = super().__call__(query)
+        if isinstance(answer, QueryOnlyQueryable) and all(
+            one is not self for one in answer.holders
+        ):
+            answer.holders += (self,)  # its updates come through here
+        return answer
+
+    def receive(self, message: DataMessage) -> Any:
+        """Take an update from the stream."""
+        return MachineQueryable.__call__(self, message)
+
+
+class Updatable:
+    """The methods of a handle with a stream of its own. It sends itself what is added."""
+
+    def update(self, item: Item, step: int | None = None) -> None:
+        """Add one item, or none (None), to the stream.
+
+        :param step: number of this step, from 1, so that late and repeated steps are refused
+        :raises StreamError: if it is not the next step, or beyond the horizon; nothing changes
+        :raises StreamHaltedError: if this or an earlier update was not an item of the stream
+        """
+        self._send(Update(item, step))
+
+    def update_all(self, items: ItemSequence) -> None:
+        """Add items to the stream, one per step.
+
+        :param items: a sequence of items or None, or a NumPy array of integers
+        """
+        self._send(Updates(items))
+
+    def _send(self: Any, message: DataMessage) -> None:
+        self(message)
+
+
+class OwnStreamQueryable(Updatable, QueryOnlyQueryable):
+    """A handle of something wrapped around continual mechanisms, with a stream of its own."""
+
+    def __init__(self, machine: Callable[[Any], Any], description: str, stream: Stream) -> None:
+        super().__init__(machine, description)
+        self._stream = stream
+
+    @property
+    def takes_updates(self) -> bool:
+        """Whether a continual mechanism is inside."""
+        return self._stream.subscribed
+
+    def __call__(self, query: Query) -> Answer:
+        """Query the mechanism, or add data, which go directly to the stream."""
+        if isinstance(query, DataMessage):
+            return self._send(query)
+        return super().__call__(query)
+
+    def _send(self, message: DataMessage) -> None:
+        check_process(self._machine)  # before a lock, which a thread may have held at a fork
+        self._stream.receive(message)
+
+
+def query_side(answer: Answer) -> Callable[[Any], Any]:
+    """Return a function that queries a queryable and refuses to send it data."""
+
+    def ask(message: Query) -> Answer:
+        if isinstance(message, DataMessage):
+            raise InvalidTypeError(UPDATE_REFUSED)
+        return answer(message)
+
+    return ask

@@ -1,12 +1,23 @@
-"""What a query server needs beside a budget: answers by keys, handles by names, JSON.
+"""Messages, and what a query server needs beside a budget: answers by keys, handles by names, JSON.
 
-Nothing here knows data or a budget. ``docs/examples/server.py`` uses all of it.
+* ``serialization.py`` reads and writes messages; ``kinds.py`` bounds their size and depth,
+  ``values.py`` lists what may be in one.
+* ``answers.py`` keeps answers by key, ``stores.py`` handles by name. ``docs/examples/server.py``
+  uses all of it. ``handles.py`` lists the classes of handles, for annotations.
+* ``shared_release.py`` gives several analysts versions of one answer, at the noise of
+  ``levels.py``.
 """
 
 from __future__ import annotations
 
 from .answers import AnswerStore
-from .handles import HandleStore
-from .plain import as_json
+from .serialization import deserialize, serialize
+from .shared_release import make_shared_release, then_shared_release
+from .stores import HandleStore, as_json
+from .values import rebuild
 
-__all__ = ["AnswerStore", "HandleStore", "as_json"]
+__all__ = [
+    "AnswerStore",
+    "HandleStore",
+    "as_json",
+]

@@ -16,12 +16,11 @@ from threading import local
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, WeakValueDictionary
 
-from ..arguments import checks
-from ..arguments.owned import plain
+from .. import _checks as checks
+from .._checks import make_private, plain, warn_if_open
+from .._opendp import Lock, let_in, whole
 from ..errors import InvalidTypeError, InvalidValueError, KeyReusedError, LedgerError, uncharged
 from ..errors import charged as charged_by
-from ..files import make_private, warn_if_open
-from ..interrupts import Lock, let_in, whole
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -2,17 +2,91 @@
 
 The engine aggregates, OpenDP adds the noise, and this package charges. Transformations of tables
 are in ``oc.t``.
+
+* ``scan.py`` reads a table or a file once, before its owner; ``schema.py``, ``table.py``,
+  ``domain.py`` and ``kind.py`` say what it is.
+* ``expressions.py`` and ``typed.py`` have columns and conditions, ``steps.py`` selections and
+  joins, ``aggregates.py``, ``joint.py``, ``moments.py``, ``numbers.py`` and ``keys.py`` the
+  statistics; each has the proof of its stability. ``plan.py`` is what they build.
+* ``engine.py`` runs a plan, in ``duckdb.py``, ``postgres.py`` or ``spark.py``; ``render.py``,
+  ``clauses.py`` and ``dialects.py`` write its statement. They need sqlglot, so ``engine.py``
+  imports them when the first table is scanned.
 """
 
+from __future__ import annotations
+
+from .aggregates import (
+    ROWS,
+    make_distinct_units,
+    make_distinct_values,
+    make_quantile_scores,
+    make_rows_per_unit,
+    make_table_count,
+    make_table_counts,
+    make_table_histogram,
+    make_table_moments,
+    make_table_sum,
+    make_table_sums,
+    moments_of,
+    then_distinct_units,
+    then_distinct_values,
+    then_quantile_scores,
+    then_rows_per_unit,
+    then_table_count,
+    then_table_counts,
+    then_table_histogram,
+    then_table_moments,
+    then_table_sum,
+    then_table_sums,
+    unit_of_sum,
+)
 from .csv_file import Csv
-from .describe import describe_schema
-from .expression import Expression, Then, col, column, lit, when
-from .joint import Answer
-from .moments import Estimate
-from .scan import scan
-from .schema import ROW, Decimal
-from .table import Table
-from .unit import unit_of
+from .domain import Tables, domain_of_record, table_domain, tables_of, units
+from .expressions import Expression, Then, col, column, expression, lit, when
+from .joint import (
+    Answer,
+    Joint,
+    make_table_answers,
+    make_table_prefixes,
+    then_table_answers,
+    then_table_prefixes,
+)
+from .keys import make_table_keys, then_table_keys
+from .kind import TABLES
+from .moments import Estimate, bounds_of, powers_of_two, spaced, strategy_for
+from .scan import describe_schema, scan
+from .schema import (
+    KEYS,
+    KINDS,
+    LARGEST,
+    ROW,
+    Decimal,
+    Schema,
+    Type,
+    in_unit,
+    keys_of,
+    name_of,
+    names_of,
+    value_of,
+)
+from .steps import (
+    make_group_truncate,
+    make_private_join,
+    make_public_join,
+    make_table_select,
+    make_truncate,
+    make_where,
+    make_with_columns,
+    then_group_truncate,
+    then_private_join,
+    then_public_join,
+    then_table_select,
+    then_truncate,
+    then_where,
+    then_with_columns,
+)
+from .table import Table, unit_of
+from .typed import COMPARISONS
 
 Column = Predicate = Expression  # an expression may be a column, a condition, or both
 __all__ = [

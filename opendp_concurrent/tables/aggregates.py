@@ -14,14 +14,14 @@ from typing import Any, TypeAlias
 
 from opendp.mod import Domain, Metric, Transformation
 
-from ..arguments import checks
-from ..arguments.checked import Positive, Probability
-from ..combinators.constructor import constructor
+from .. import _checks as checks
+from .. import _opendp as _native
+from .._checks import Positive, Probability
+from ..composition import constructor
 from ..errors import InvalidTypeError, InvalidValueError
-from ..native import opendp as _native
 from . import plan as nodes
 from .domain import Norms, Tables, tables_of
-from .engines.engine import Rows
+from .engine import Rows
 from .moments import MOST_STEPS as MOST_SQUARED
 from .moments import Moments
 from .numbers import make_answer, make_sums, norm_of, one_integer, placed, saturated, scalar, vector

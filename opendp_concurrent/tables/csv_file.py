@@ -28,7 +28,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from ..arguments import checks
+from .. import _checks as checks
 from ..errors import InvalidValueError
 from .schema import column_name
 

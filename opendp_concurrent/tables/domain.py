@@ -17,11 +17,10 @@ from typing import Any, cast
 
 from opendp.mod import Domain, Metric
 
-from ..arguments import checks
-from ..arguments.provenance import Record
-from ..errors import InvalidTypeError, InvalidValueError
-from ..native import opendp as _native
-from ..types import Data
+from .. import _checks as checks
+from .. import _opendp as _native
+from .._checks import Record
+from ..errors import Data, InvalidTypeError, InvalidValueError
 from .schema import KEYS, KINDS, Decimal, Schema, column_name, names_of, stored_schema_of
 
 

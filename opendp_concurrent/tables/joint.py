@@ -9,27 +9,18 @@ from typing import Any, Literal, TypeAlias
 
 from opendp.mod import Domain, Metric, Transformation
 
-from ..arguments import checks
-from ..arguments.written import sent
-from ..combinators.constructor import constructor
+from .. import _checks as checks
+from .. import _opendp as _native
+from .._checks import sent
+from ..composition import constructor
 from ..errors import InvalidTypeError, InvalidValueError
-from ..native import opendp as _native
 from . import plan as nodes
-from .aggregates import (
-    binned,
-    edges_of,
-    groups_or_one,
-    moments_of,
-    powers,
-    quantised,
-    unit_of_sum,
-)
+from .aggregates import binned, edges_of, groups_or_one, moments_of, powers, quantised, unit_of_sum
 from .domain import tables_of
-from .engines.engine import Rows
-from .moments import Estimate, Moments
+from .engine import Rows
+from .moments import MOST_CELLS, Estimate, Moments, strategy_for
 from .moments import Statistic as OfMoments
 from .numbers import combined, make_answer, make_sums, norm_of, saturated
-from .prefixes import MOST_CELLS, strategy_for
 from .schema import Schema
 
 Statistic: TypeAlias = Literal["count", "sum", "mean", "variance", "stdev"]

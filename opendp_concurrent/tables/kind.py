@@ -9,19 +9,17 @@ from typing import Any
 
 from opendp.mod import Domain, Metric
 
-from ..arguments import checks
-from ..data.kind import Cut, Kind, Of, Owners, columns_in, register
-from ..errors import InvalidValueError
-from ..native import opendp as _native
-from ..types import Data, Distance
+from .. import _checks as checks
+from .. import _opendp as _native
+from ..data import Cut, Kind, Of, Owners, columns_in, register
+from ..errors import Data, Distance, InvalidValueError
 from .domain import Tables, tables_of, units
-from .expression import MOST_VALUES, Expression, col
+from .expressions import MOST_VALUES, Expression, col
 from .plan import Where
 from .schema import KEYS, in_unit, names_of, row_of
 from .steps import table_given
-from .table import Table
+from .table import Table, unit_on
 from .typed import checked
-from .unit import unit_on
 
 
 class TableKind(Kind):

@@ -10,11 +10,11 @@ from opendp.domains import atom_domain, vector_domain
 from opendp.metrics import absolute_distance, l1_distance, l2_distance, linf_distance
 from opendp.mod import Domain, Metric, Transformation
 
-from ..arguments.checks import one_of
+from .. import _opendp as _native
+from .._checks import one_of
 from ..errors import InvalidValueError
-from ..native import opendp as _native
 from .domain import Norms, Tables, root_above, table_domain, units, units_in
-from .engines.engine import Rows
+from .engine import Rows
 from .plan import Aggregate, Sums
 from .schema import LARGEST
 from .steps import table_given

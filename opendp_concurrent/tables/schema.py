@@ -11,11 +11,10 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any, TypeAlias, cast
 
-from ..arguments import checks
-from ..arguments.owned import own_number, plain
-from ..arguments.written import sent
+from .. import _checks as checks
+from .._checks import own_number, plain, sent
 from ..errors import InvalidTypeError, InvalidValueError
-from ..exact.decimals import typed
+from ..numerics import typed
 
 KINDS: dict[type, str] = {
     int: "int",

@@ -11,13 +11,13 @@ from typing import Any
 
 from opendp.mod import Domain, Metric, Transformation
 
-from ..arguments import checks
-from ..combinators.constructor import constructor
+from .. import _checks as checks
+from .. import _opendp as _native
+from ..composition import constructor
 from ..errors import InvalidTypeError, InvalidValueError
-from ..native import opendp as _native
 from . import plan as nodes
 from .domain import GroupBound, Tables, table_domain, tables_of, units, units_in
-from .expression import Expression
+from .expressions import Expression
 from .schema import (
     KEYS,
     KINDS,

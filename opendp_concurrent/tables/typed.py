@@ -13,9 +13,9 @@ from itertools import pairwise, repeat
 from math import inf
 from typing import Any
 
-from ..arguments import checks
+from .. import _checks as checks
 from ..errors import InvalidTypeError, InvalidValueError
-from .expression import MOST_VALUES, PARTS, Expression, Then
+from .expressions import MOST_VALUES, PARTS, Expression, Then
 from .schema import (
     KINDS,
     LARGEST,

@@ -11,9 +11,18 @@ from typing import TypeAlias, Union
 
 import numpy as np
 
-from ..arguments import checks
-from ..arguments.checked import Count, NonNegative, Positive, Probability, Whole, checked
-from ..arguments.checks import at_most, non_negative, probability
+from .. import _checks as checks
+from .._checks import (
+    Count,
+    NonNegative,
+    Positive,
+    Probability,
+    Whole,
+    at_most,
+    checked,
+    non_negative,
+    probability,
+)
 from ..errors import InvalidTypeError, InvalidValueError
 
 Number: TypeAlias = Union[float, Fraction]  # noqa: UP007 (evaluated on Python 3.10)

@@ -8,12 +8,12 @@ import threading
 
 import pytest
 
-from opendp_concurrent.accounts.account import Account, Bound
-from opendp_concurrent.accounts.lifecycle import labelled
-from opendp_concurrent.accounts.price import StabilityMap
-from opendp_concurrent.accounts.rule import Shares, Within
-from opendp_concurrent.accounts.store import Charge, InLedger
-from opendp_concurrent.accumulators.basic import basic
+from opendp_concurrent.accounting.account import Account, Bound
+from opendp_concurrent.accounting.epsilon_delta import basic
+from opendp_concurrent.accounting.lifecycle import labelled
+from opendp_concurrent.accounting.price import StabilityMap
+from opendp_concurrent.accounting.rule import Shares, Within
+from opendp_concurrent.accounting.store import Charge, InLedger
 from opendp_concurrent.errors import (
     BudgetExceededError,
     ClosedChildError,
@@ -26,7 +26,7 @@ from opendp_concurrent.errors import (
     ReentrantLaunchError,
 )
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.sums.planned import Planned
+from opendp_concurrent.measures.sums import Planned
 
 ZERO = basic().start(MAX_DIVERGENCE)
 
@@ -340,7 +340,7 @@ class Book:
         return self.accumulator
 
     def settle(self, launch, charge):
-        from opendp_concurrent.ledger.decide import decide
+        from opendp_concurrent.ledger.book import decide
 
         with launch.chain[0].lock, self.turn() as turn:
             if not decide(launch, charge, turn):

@@ -8,7 +8,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.accounts.price import distance_key, same_distance
+from opendp_concurrent.accounting.price import distance_key, same_distance
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, LimitMismatchError
 
 dp.enable_features("contrib", "honest-but-curious")

@@ -7,12 +7,11 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.accounts.price import distance_key
+from opendp_concurrent.accounting.price import distance_key
 from opendp_concurrent.errors import BudgetExceededError, InvalidValueError
-from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.sums.curve_sum import CurveSum
-from opendp_concurrent.sums.orders_sum import GridCurve, OnOrders
+from opendp_concurrent.measures.renyi import CurveSum, GridCurve, OnOrders
 
 dp.enable_features("contrib", "honest-but-curious")
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from opendp_concurrent.accounts.lifecycle import current_label, labelled
+from opendp_concurrent.accounting.lifecycle import current_label, labelled
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
 

@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from opendp_concurrent.accounts.lifecycle import TRANSITIONS, Event, Lifecycle, State
+from opendp_concurrent.accounting.lifecycle import TRANSITIONS, Event, Lifecycle, State
 from opendp_concurrent.errors import (
     ClosedChildError,
     EndedRunError,

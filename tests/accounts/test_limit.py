@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from opendp_concurrent.accounts.store import Limit, Terms, require_same_terms
-from opendp_concurrent.accumulators.basic import Basic
-from opendp_concurrent.accumulators.zcdp import Zcdp
+from opendp_concurrent.accounting.best_rule import Zcdp
+from opendp_concurrent.accounting.store import Limit, Terms, require_same_terms
 from opendp_concurrent.errors import LimitMismatchError
+from opendp_concurrent.measures.measure import Basic
 
 TERMS = {
     "measure": "MaxDivergence",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from opendp_concurrent.accounts.lifecycle import (
+from opendp_concurrent.accounting.lifecycle import (
     Lifecycle,
     as_child,
     current_label,

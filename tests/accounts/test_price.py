@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opendp.extras.polars import Bound
 
-from opendp_concurrent.accounts.price import StabilityMap, distance_key, own_distance
+from opendp_concurrent.accounting.price import StabilityMap, distance_key, own_distance
 from opendp_concurrent.errors import InvalidTypeError
 
 numbers = st.integers() | st.floats(allow_nan=False) | st.booleans() | st.text(max_size=3)

@@ -9,12 +9,12 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.accounts.account import Account, Bound
-from opendp_concurrent.accounts.lifecycle import labelled
-from opendp_concurrent.accounts.price import StabilityMap
-from opendp_concurrent.accounts.rule import Within
-from opendp_concurrent.accounts.store import InLedger
-from opendp_concurrent.accumulators.basic import basic
+from opendp_concurrent.accounting.account import Account, Bound
+from opendp_concurrent.accounting.epsilon_delta import basic
+from opendp_concurrent.accounting.lifecycle import labelled
+from opendp_concurrent.accounting.price import StabilityMap
+from opendp_concurrent.accounting.rule import Within
+from opendp_concurrent.accounting.store import InLedger
 from opendp_concurrent.errors import BudgetExceededError, HaltedError
 
 from .test_account import Book, Linear

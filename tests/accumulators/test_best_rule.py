@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
-from opendp_concurrent.accumulators.best_rule import _candidates
+from opendp_concurrent.accounting.best_rule import _candidates
 
 
 @given(

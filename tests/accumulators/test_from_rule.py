@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import (
-    BudgetExceededError,
-)
+from opendp_concurrent.errors import BudgetExceededError
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 
 

@@ -12,18 +12,14 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent import _checks as checks
 from opendp_concurrent import verify
-from opendp_concurrent.accounts.rule import Within
-from opendp_concurrent.accumulators.epsilon_delta_sum import EpsilonDeltaAccounting
-from opendp_concurrent.arguments import checks
-from opendp_concurrent.errors import (
-    BudgetExceededError,
-    InvalidTypeError,
-    UnsupportedMeasureError,
-)
-from opendp_concurrent.exact.rounding import from_units_up, to_units
+from opendp_concurrent.accounting.epsilon_delta import EpsilonDeltaAccounting
+from opendp_concurrent.accounting.rule import Within
+from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, UnsupportedMeasureError
 from opendp_concurrent.ledger import create_ledger, open_ledger, register
 from opendp_concurrent.measures import composition_measure
+from opendp_concurrent.numerics.bracket import from_units_up, to_units
 from opendp_concurrent.plot import plot_ledger
 
 # --- the one file ----------------------------------------------------------------------------

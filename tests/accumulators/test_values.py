@@ -8,19 +8,14 @@ from importlib import import_module
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent import accounts, accumulators
+from opendp_concurrent import accounting
 from opendp_concurrent.errors import InvalidTypeError
-from opendp_concurrent.measures import conversions
-from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.sums.curve_sum import CurveSum
-from opendp_concurrent.sums.orders_sum import GridCurve, OnOrders
-from opendp_concurrent.sums.planned import Planned
-from opendp_concurrent.sums.scalar_sum import ScalarSum
-from opendp_concurrent.sums.square_sum import Squares
-from opendp_concurrent.tradeoffs.product import Products
-from opendp_concurrent.tradeoffs.slots import AnyOrder, Slots
-from opendp_concurrent.truncated.truncated_sum import LeastOmega
+from opendp_concurrent.measures.renyi import CurveSum, GridCurve, OnOrders
+from opendp_concurrent.measures.slots import AnyOrder, Products, Slots
+from opendp_concurrent.measures.sums import Planned, ScalarSum, Squares
+from opendp_concurrent.measures.truncated import LeastOmega
 
 PURE = oc.TradeoffFunction.pure
 GRID = OnOrders((2.0, 3.0))
@@ -33,11 +28,9 @@ def dataclasses_of(package):
                 yield pytest.param(one, id=f"{module.name.split('.', 1)[1]}.{name}")
 
 
-@pytest.mark.parametrize(
-    "value", [each for one in (accounts, accumulators, conversions) for each in dataclasses_of(one)]
-)
+@pytest.mark.parametrize("value", list(dataclasses_of(accounting)))
 def test_values_are_frozen_and_have_slots(value):
-    """In accounts, accumulators and conversions: a charge is one rebinding in one place."""
+    """A charge is one rebinding in one place."""
     assert value.__dataclass_params__.frozen
     assert "__slots__" in vars(value)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from opendp_concurrent.arguments.abilities import hashable, with_method
+from opendp_concurrent._checks import hashable, with_method
 from opendp_concurrent.errors import InvalidTypeError
 
 

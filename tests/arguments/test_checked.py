@@ -3,15 +3,8 @@ from typing import Annotated
 
 import pytest
 
-from opendp_concurrent.arguments import checks
-from opendp_concurrent.arguments.checked import (
-    BY_CLASS,
-    Count,
-    Positive,
-    checked,
-    guards_of,
-    of_annotation,
-)
+from opendp_concurrent import _checks as checks
+from opendp_concurrent._checks import BY_CLASS, Count, Positive, checked, guards_of, of_annotation
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
 

@@ -3,7 +3,7 @@ from fractions import Fraction
 
 import pytest
 
-from opendp_concurrent.arguments import checks
+from opendp_concurrent import _checks as checks
 from opendp_concurrent.errors import ConcurrentError, InvalidTypeError, InvalidValueError
 
 

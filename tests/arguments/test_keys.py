@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from opendp_concurrent.arguments.keys import check_key
+from opendp_concurrent._checks import check_key
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
 

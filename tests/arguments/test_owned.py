@@ -8,11 +8,11 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.arguments import owned
-from opendp_concurrent.arguments.owned import plain
+from opendp_concurrent import _checks as owned
+from opendp_concurrent._checks import plain
 from opendp_concurrent.errors import ConcurrentError, InvalidValueError
-from opendp_concurrent.measurements.linear.histogram import Universe
-from opendp_concurrent.measurements.linear.linear_answers import Batch
+from opendp_concurrent.mechanisms.histogram import Universe
+from opendp_concurrent.mechanisms.linear_answers import Batch
 
 dp.enable_features("contrib", "honest-but-curious")
 

@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import pytest
 
-from opendp_concurrent.arguments.weights import weights
+from opendp_concurrent._checks import weights
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.arguments import written
-from opendp_concurrent.arguments.written import KINDS, Kind
+from opendp_concurrent import _checks as written
+from opendp_concurrent._checks import KINDS, Kind
 from opendp_concurrent.errors import InvalidValueError
 
 TAGS = {
@@ -56,19 +56,19 @@ def tables(monkeypatch):
 def test_all_tags_are_known_where_a_ledger_is_used(module):
     """In a new process, in which nothing else was imported."""
     pytest.importorskip("sqlalchemy")
-    code = f"import {module}; print(*opendp_concurrent.arguments.written.KINDS)"
+    code = f"import {module}; print(*opendp_concurrent._checks.KINDS)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {*found.stdout.split()} == TAGS
 
 
 def test_a_class_is_written_by_its_attributes(tables):
-    @written.written("toy", "same", other="attribute")
+    @written.written_by_class("toy", "same", other="attribute")
     @dataclass(frozen=True)
     class Toy:
         same: int
         attribute: str
 
-    kind = written.BY_CLASS[Toy]
+    kind = written.KIND_BY_CLASS[Toy]
     assert kind is written.KINDS["toy"]
     assert (kind.keys, kind.parts(Toy(1, "a"))) == (("same", "other"), {"same": 1, "other": "a"})
     assert kind.make({"same": 1, "other": "a"}) == Toy(1, "a")
@@ -77,7 +77,7 @@ def test_a_class_is_written_by_its_attributes(tables):
 def test_a_field_without_a_key_is_refused(tables):
     with pytest.raises(InvalidValueError, match="lacks lost: a field without a key"):
 
-        @written.written("toy")
+        @written.written_by_class("toy")
         @dataclass(frozen=True)
         class Toy:
             lost: int
@@ -93,12 +93,12 @@ def test_a_class_that_takes_a_tag_takes_it_from_the_older_one(tables):
     for one in (Older, Newer):
         written.add(Kind("toy", one, (), lambda value: {}, lambda parts: None))
     assert written.KINDS["toy"].cls is Newer
-    assert Older not in written.BY_CLASS
+    assert Older not in written.KIND_BY_CLASS
 
 
-@pytest.mark.parametrize("module", ["opendp_concurrent", "opendp_concurrent.messages.values"])
+@pytest.mark.parametrize("module", ["opendp_concurrent", "opendp_concurrent.serving.values"])
 def test_all_names_of_values_are_known_where_a_message_is_read(module):
-    code = f"import {module}; print(*opendp_concurrent.arguments.written.READ)"
+    code = f"import {module}; print(*opendp_concurrent._checks.READ)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {*found.stdout.split()} >= SENT
 

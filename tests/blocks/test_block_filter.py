@@ -9,8 +9,9 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.blocks import launches
-from opendp_concurrent.blocks.block_filter import BlockSteps, make_block_filter
+from opendp_concurrent.composition import block_session as launches
+from opendp_concurrent.composition.block_filter import make_block_filter
+from opendp_concurrent.composition.block_records import BlockSteps
 from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidTypeError,

@@ -5,11 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from opendp_concurrent.blocks.counters import BITS, Counters
+from opendp_concurrent.composition.block_totals import BITS, Counters
 from opendp_concurrent.errors import InvalidValueError
-from opendp_concurrent.sums.pair_sum import PairSum
-from opendp_concurrent.sums.scalar_sum import ScalarSum
-from opendp_concurrent.sums.square_sum import SquareSum
+from opendp_concurrent.measures.sums import PairSum, ScalarSum, SquareSum
 
 RNG = np.random.default_rng(5)
 

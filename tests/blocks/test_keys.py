@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opendp_concurrent.blocks.keys import Keys
+from opendp_concurrent.composition.block_keys import Keys
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
 

@@ -11,7 +11,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.blocks.totals import OnKeys
+from opendp_concurrent.composition.block_totals import OnKeys
 from opendp_concurrent.errors import (
     BlockExceededError,
     BudgetExceededError,

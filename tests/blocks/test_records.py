@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.blocks.keys import Keys
+from opendp_concurrent.composition.block_keys import Keys
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
 dp.enable_features("contrib", "honest-but-curious")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from opendp_concurrent.blocks.rows import Rows
+from opendp_concurrent.composition.block_keys import Rows
 
 
 def test_growing_keeps_the_rows_and_new_ones_are_zero():

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.blocks.selections import MOST, Selections
+from opendp_concurrent import _opendp as native
+from opendp_concurrent.composition.block_keys import MOST, Selections
 from opendp_concurrent.errors import BlockExceededError, ForkedError
-from opendp_concurrent.native import opendp as native
 from opendp_concurrent.queryables.data import _CONTENTS, seal, unseal
 
 dp.enable_features("contrib", "honest-but-curious")

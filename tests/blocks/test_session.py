@@ -4,7 +4,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.blocks.session import STREAMS
+from opendp_concurrent.composition.block_session import STREAMS
 from opendp_concurrent.errors import BlockExceededError, InvalidTypeError
 
 dp.enable_features("contrib", "honest-but-curious")

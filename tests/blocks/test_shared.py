@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.accounts.rule import Within
-from opendp_concurrent.blocks.shared import Shared
+from opendp_concurrent.accounting.rule import Within
+from opendp_concurrent.composition.block_totals import Shared
 
 RNG = np.random.default_rng(8)
 STARTS = {

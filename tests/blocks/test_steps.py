@@ -4,7 +4,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.blocks.steps import BlockSteps
+from opendp_concurrent.composition.block_records import BlockSteps
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from opendp_concurrent.measures import composition_measure
 

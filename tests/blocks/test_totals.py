@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.blocks.keys import Keys
-from opendp_concurrent.blocks.totals import OnBlocks, Totals
+from opendp_concurrent.composition.block_keys import Keys
+from opendp_concurrent.composition.block_totals import OnBlocks, Totals
 from opendp_concurrent.errors import BlockExceededError, InvalidValueError
-from opendp_concurrent.sums.scalar_sum import ScalarSum
+from opendp_concurrent.measures.sums import ScalarSum
 
 RNG = np.random.default_rng(3)
 STARTS = {
@@ -100,7 +100,7 @@ def living():
 
 @pytest.mark.parametrize("kind", ["counted", "shared"])
 def test_an_old_value_keeps_few_later_differences(kind, monkeypatch):
-    monkeypatch.setattr("opendp_concurrent.blocks.totals._EXCHANGES", 50)
+    monkeypatch.setattr("opendp_concurrent.composition.block_totals._EXCHANGES", 50)
     others = living()
     totals, d_mid = start(kind)
     first = totals.after(OnBlocks(np.array([0]), d_mid))
@@ -119,7 +119,7 @@ def test_an_old_value_keeps_few_later_differences(kind, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["counted", "shared"])
 def test_values_stay_what_they_are_when_arrays_are_copied(kind, monkeypatch):
-    monkeypatch.setattr("opendp_concurrent.blocks.totals._EXCHANGES", 3)
+    monkeypatch.setattr("opendp_concurrent.composition.block_totals._EXCHANGES", 3)
     totals, d_mid = start(kind)
     d_mid = d_mid if kind == "counted" else (0.01, 0.0)
     alone = [totals]

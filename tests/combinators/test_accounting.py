@@ -3,14 +3,14 @@
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.combinators.accounting import accounting_for, check_budget
+from opendp_concurrent.composition.guards import accounting_for, check_budget
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
-from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.gaussian import GAUSSIAN_TRADEOFF
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.sums.basic import Basic
-from opendp_concurrent.sums.square_sum import Squares
-from opendp_concurrent.tradeoffs.gaussian_tradeoff import GAUSSIAN_TRADEOFF
-from opendp_concurrent.tradeoffs.tradeoff import TRADEOFF_DIVERGENCE
+from opendp_concurrent.measures.measure import Basic
+from opendp_concurrent.measures.sums import Squares
+from opendp_concurrent.measures.tradeoffs import TRADEOFF_DIVERGENCE
 
 ZCDP = oc.accumulators.zcdp(1e-6)
 

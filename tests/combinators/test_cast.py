@@ -8,8 +8,8 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.combinators.cast import conversions
-from opendp_concurrent.combinators.loss_of import loss_of
+from opendp_concurrent.composition.casts import conversions
+from opendp_concurrent.composition.odometer import loss_of
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()

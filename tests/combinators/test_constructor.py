@@ -5,9 +5,8 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.arguments.checked import Count
-from opendp_concurrent.arguments.provenance import CONSTRUCTORS, Record
-from opendp_concurrent.combinators.constructor import constructor
+from opendp_concurrent._checks import CONSTRUCTORS, Count, Record
+from opendp_concurrent.composition.guards import constructor
 from opendp_concurrent.errors import InvalidValueError
 
 MADE = [

@@ -4,9 +4,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import (
-    InvalidTypeError,
-)
+from opendp_concurrent.errors import InvalidTypeError
 
 APPROXIMATE = dp.approximate(dp.max_divergence())
 

@@ -7,8 +7,8 @@ import pytest
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
-from opendp_concurrent.combinators import pairs
-from opendp_concurrent.combinators.inside import check_measurement_on
+from opendp_concurrent.composition import guards as pairs
+from opendp_concurrent.composition.guards import check_measurement_on
 from opendp_concurrent.errors import (
     BudgetExceededError,
     ConcurrentError,

@@ -9,11 +9,7 @@ from hypothesis import strategies as st
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    SpaceMismatchError,
-)
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
 
 QUERY, ANSWER = oc.c.QUERY, oc.c.ANSWER
 PURE = dp.max_divergence()

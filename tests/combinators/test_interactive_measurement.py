@@ -4,7 +4,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.combinators.interactive_measurement import constant_map
+from opendp_concurrent.composition.interactive import constant_map
 from opendp_concurrent.errors import InvalidValueError, PrivacyMapError
 from opendp_concurrent.queryables.mechanism import ConcurrentMeasurement
 

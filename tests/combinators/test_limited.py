@@ -6,7 +6,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.combinators.limited import make_limited
+from opendp_concurrent.composition.filter import make_limited
 from opendp_concurrent.errors import (
     BudgetExceededError,
     ClosedChildError,

@@ -10,12 +10,8 @@ from hypothesis import strategies as st
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
-from opendp_concurrent.combinators.postprocessing import Tag
-from opendp_concurrent.errors import (
-    BudgetExceededError,
-    PostprocessorError,
-    ReentrantLaunchError,
-)
+from opendp_concurrent.composition.postprocess import Tag
+from opendp_concurrent.errors import BudgetExceededError, PostprocessorError, ReentrantLaunchError
 
 QUERY, ANSWER = oc.c.QUERY, oc.c.ANSWER
 PURE = dp.max_divergence()

@@ -3,8 +3,9 @@
 import opendp.prelude as dp
 import pytest
 
-from opendp_concurrent.combinators.recertify import Profile, recertify
+from opendp_concurrent.composition.casts import recertify
 from opendp_concurrent.errors import ConcurrentError, InvalidValueError
+from opendp_concurrent.measures.conversion import Profile
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 

@@ -7,10 +7,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import (
-    BudgetExceededError,
-    HaltedError,
-)
+from opendp_concurrent.errors import BudgetExceededError, HaltedError
 
 PURE = dp.max_divergence()
 APPROXIMATE_ZCDP = dp.approximate(dp.zero_concentrated_divergence())

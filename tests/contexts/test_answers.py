@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from opendp_concurrent.contexts.answers import ACCURACIES, Labels, Noise, library_of
+from opendp_concurrent.context.answers import ACCURACIES, Labels, Noise, library_of
 from opendp_concurrent.errors import InvalidValueError
 
 pytest.importorskip("polars")

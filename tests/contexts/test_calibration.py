@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.exact.shortest import to_spend
 from opendp_concurrent.measures import composition_measure
-from opendp_concurrent.sums.orders_sum import OnOrders
+from opendp_concurrent.measures.renyi import OnOrders
+from opendp_concurrent.numerics.bracket import to_spend
 
 PURE, APPROXIMATE = dp.max_divergence(), dp.approximate(dp.max_divergence())
 SCALAR = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.accounts.account import Account, Bound
-from opendp_concurrent.accounts.rule import Shares, Within
-from opendp_concurrent.accumulators.basic import basic
-from opendp_concurrent.contexts.accountant import weights_of
+from opendp_concurrent.accounting.account import Account, Bound
+from opendp_concurrent.accounting.epsilon_delta import basic
+from opendp_concurrent.accounting.rule import Shares, Within
+from opendp_concurrent.context.accountant import weights_of
 from opendp_concurrent.errors import (
     BudgetExceededError,
     ClosedChildError,
@@ -19,9 +19,9 @@ from opendp_concurrent.errors import (
     LimitMismatchError,
     SpaceMismatchError,
 )
-from opendp_concurrent.exact.rounding import split
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.sums.planned import Planned
+from opendp_concurrent.measures.sums import Planned
+from opendp_concurrent.numerics.bracket import split
 
 UNIT = dp.unit_of(contributions=1)
 DATA = [1, 2, 3, 4, 5]

@@ -124,7 +124,7 @@ def test_a_probability_is_found(builds):
 @pytest.fixture
 def accepted(monkeypatch):
     """The owner accepts the δ of OpenDP's thresholds."""
-    monkeypatch.setattr("opendp_concurrent.native.advisories.ACCEPTED", {2922})
+    monkeypatch.setattr("opendp_concurrent._opendp.advisories.ACCEPTED", {2922})
 
 
 def test_a_scale_beside_a_threshold_is_found_from_epsilon(builds, accepted):

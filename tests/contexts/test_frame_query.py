@@ -6,12 +6,12 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.contexts import frame_query
-from opendp_concurrent.contexts.frame_query import (
+from opendp_concurrent.context import frame_query
+from opendp_concurrent.context.accountant import native_loss, native_measures
+from opendp_concurrent.context.frame_query import (
     ConcurrentLazyFrameQuery,
     ConcurrentLazyGroupByQuery,
 )
-from opendp_concurrent.contexts.native_loss import native_loss, native_measures
 from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidTypeError,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
-from opendp_concurrent.combinators.cast import conversion
-from opendp_concurrent.contexts.loss_under import loss_under
+from opendp_concurrent.composition.casts import conversion
+from opendp_concurrent.context.accountant import loss_under
 from opendp_concurrent.errors import InvalidValueError, UnsupportedMeasureError
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from opendp_concurrent.contexts.named import NamedContexts
+from opendp_concurrent.context.query import NamedContexts
 
 
 class Handle:

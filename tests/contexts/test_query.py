@@ -7,9 +7,10 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.contexts import by_opendp, search
-from opendp_concurrent.contexts.context import ConcurrentContext
-from opendp_concurrent.contexts.query import ConcurrentQuery
+from opendp_concurrent.context import accountant as by_opendp
+from opendp_concurrent.context import search
+from opendp_concurrent.context.context import ConcurrentContext
+from opendp_concurrent.context.query import ConcurrentQuery
 from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidTypeError,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opendp_concurrent.contexts.search import nearest_passing
+from opendp_concurrent.context.search import nearest_passing
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
 MOST = 100

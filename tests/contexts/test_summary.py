@@ -6,7 +6,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.contexts.summary import summarize
+from opendp_concurrent.context.answers import summarize
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
 dp.enable_features("contrib", "honest-but-curious")

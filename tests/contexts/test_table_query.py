@@ -13,15 +13,15 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.contexts.context import ConcurrentContext
-from opendp_concurrent.contexts.table_query import TableAnswerQuery, TableQuery
+from opendp_concurrent.context.context import ConcurrentContext
+from opendp_concurrent.context.table_query import TableAnswerQuery, TableQuery
 from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidTypeError,
     InvalidValueError,
     SharesUsedError,
 )
-from opendp_concurrent.tables.prefixes import spaced
+from opendp_concurrent.tables.moments import spaced
 
 pytest.importorskip("sqlglot", reason="!!! TABLES ARE NOT TESTED: no sqlglot !!!")
 dp.enable_features("contrib", "honest-but-curious")

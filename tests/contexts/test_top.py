@@ -9,11 +9,11 @@ import pytest
 from opendp import measurements
 
 import opendp_concurrent as oc
-from opendp_concurrent.contexts.answers import ACCURACIES
-from opendp_concurrent.contexts.top import Top, best_top
+from opendp_concurrent.context.answers import ACCURACIES
+from opendp_concurrent.context.table_query import Top, best_top
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, TooFewRowsError
 from opendp_concurrent.tables.aggregates import then_table_counts
-from opendp_concurrent.tables.prefixes import bounds_of
+from opendp_concurrent.tables.moments import bounds_of
 
 pytest.importorskip("sqlglot", reason="!!! TABLES ARE NOT TESTED: no sqlglot !!!")
 dp.enable_features("contrib", "honest-but-curious")

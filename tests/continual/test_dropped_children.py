@@ -7,7 +7,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.continual.concurrent import Branches
+from opendp_concurrent.streams.concurrent import Branches
 
 PURE = dp.max_divergence()
 TINY = 1e-3

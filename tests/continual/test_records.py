@@ -18,8 +18,8 @@ from opendp_concurrent.errors import (
     StreamError,
     StreamHaltedError,
 )
-from opendp_concurrent.queryables.saved import NOT_SAVED
-from opendp_concurrent.queryables.updates import Restore, Save
+from opendp_concurrent.queryables.named_queries import NOT_SAVED
+from opendp_concurrent.queryables.stream import Restore, Save
 
 dp.enable_features("contrib", "honest-but-curious")
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()

@@ -9,11 +9,7 @@ import pytest
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import (
-    InvalidTypeError,
-    StreamError,
-    StreamHaltedError,
-)
+from opendp_concurrent.errors import InvalidTypeError, StreamError, StreamHaltedError
 
 PURE = dp.max_divergence()
 TINY = 1e-3

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from opendp_concurrent.continual.users import from_json, to_json
 from opendp_concurrent.errors import InvalidTypeError
+from opendp_concurrent.streams.mechanism import from_json, to_json
 
 USERS = [
     None,

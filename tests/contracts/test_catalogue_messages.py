@@ -15,10 +15,10 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.messages.calls import TABLE, signature_of
-from opendp_concurrent.messages.kinds import BY_ANNOTATION, BY_NAME
-from opendp_concurrent.messages.serialization import MOST_LETTERS
-from opendp_concurrent.native.opendp import VERSION
+from opendp_concurrent._opendp.constructors import VERSION
+from opendp_concurrent.serving.kinds import BY_ANNOTATION, BY_NAME
+from opendp_concurrent.serving.serialization import MOST_LETTERS
+from opendp_concurrent.serving.values import signature_of, table
 
 from ..messages import test_serialization as messages
 
@@ -470,7 +470,7 @@ def native_messages():
         "an odometer": [odometer()],
         **ATOMS,
     }
-    for module, name in sorted(TABLE):
+    for module, name in sorted(table()):
         if module == MODULE:
             continue
         for attempt in range(3):
@@ -500,4 +500,4 @@ def test_every_constructor_is_tried():
     for make in CASES.values():
         tried |= named(make())
     tried |= {tuple(label.split(" ")[0].split(".")) for label, _ in native_messages()}
-    assert set(TABLE) <= tried
+    assert set(table()) <= tried

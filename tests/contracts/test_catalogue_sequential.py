@@ -12,7 +12,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.queryables.stream_domain import is_stream
+from opendp_concurrent.queryables.stream import is_stream
 
 from .catalogue import (
     D_IN,

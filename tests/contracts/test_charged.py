@@ -10,7 +10,7 @@ import opendp_concurrent as oc
 from opendp_concurrent import errors
 from opendp_concurrent.errors import ConcurrentError, charged
 from opendp_concurrent.ledger import create_ledger
-from opendp_concurrent.ledger.storage.store import Store
+from opendp_concurrent.ledger.store import Store
 from opendp_concurrent.queryables import session as sessions
 
 KINDS = [

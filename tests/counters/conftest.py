@@ -5,7 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from opendp_concurrent import verify
-from opendp_concurrent.counters import epochs, methods, window
+from opendp_concurrent.streams import counter as methods
+from opendp_concurrent.streams import digits as epochs
+from opendp_concurrent.streams import window
 
 
 @pytest.fixture

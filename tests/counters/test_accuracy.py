@@ -7,15 +7,16 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.counters.digits import best_digits
-from opendp_concurrent.counters.factors.buffered import HORIZONS, buffered
-from opendp_concurrent.counters.factors.factor_error import (
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
+from opendp_concurrent.streams.digits import best_digits
+from opendp_concurrent.streams.factors import (
+    HORIZONS,
+    buffered,
     decoder,
     parameters,
     prefix_squares,
     squared_norm,
 )
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 

@@ -10,8 +10,8 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.counters import methods
-from opendp_concurrent.counters.digits import Digits
+from opendp_concurrent.streams import counter as methods
+from opendp_concurrent.streams.digits import Digits
 
 from .test_digits import MODULUS
 from .test_digits import modular as modular

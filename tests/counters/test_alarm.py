@@ -9,7 +9,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
-from opendp_concurrent.measurements.sparse_vector import NoisyComparison
+from opendp_concurrent.mechanisms.sparse_vector import NoisyComparison
 
 PURE = dp.max_divergence()
 TINY = 1e-3  # noise is 0 but once in e^1000
@@ -25,7 +25,7 @@ def noise_of(alarm):
             super().__init__(noise)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("opendp_concurrent.counters.alarm.NoisyComparison", Spy)
+        patch.setattr("opendp_concurrent.mechanisms.sparse_vector.NoisyComparison", Spy)
         alarm([])
     return seen[0]
 

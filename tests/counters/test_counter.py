@@ -7,8 +7,8 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.counters.digits import best_digits
 from opendp_concurrent.errors import InvalidTypeError, UnsupportedMeasureError
+from opendp_concurrent.streams.digits import best_digits
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 TINY = 1e-3  # noise is 0 but once in e^1000

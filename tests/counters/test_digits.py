@@ -12,17 +12,18 @@ from hypothesis import strategies as st
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.counters import methods, window
-from opendp_concurrent.counters.digits import (
+from opendp_concurrent.mechanisms.noise import EDGES
+from opendp_concurrent.streams import counter as methods
+from opendp_concurrent.streams import window
+from opendp_concurrent.streams.digits import (
     DigitNoise,
     Digits,
     DigitsPrefix,
+    NodeNoise,
     best_digits,
     least_base,
 )
-from opendp_concurrent.counters.node_noise import NodeNoise
-from opendp_concurrent.counters.window_digits import best_window_digits
-from opendp_concurrent.measurements.noise import EDGES
+from opendp_concurrent.streams.window import best_window_digits
 
 LOWEST, HIGHEST = EDGES
 

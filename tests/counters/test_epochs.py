@@ -10,9 +10,9 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.counters import epochs, spread
-from opendp_concurrent.counters.digits import Digits
-from opendp_concurrent.counters.epochs import Epoch, EpochsPrefix, epoch
+from opendp_concurrent.streams import counter as spread
+from opendp_concurrent.streams import digits as epochs
+from opendp_concurrent.streams.digits import Digits, Epoch, EpochsPrefix, epoch
 
 from .test_digits import modular as modular
 

@@ -4,14 +4,14 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.counters.node_noise import (
+from opendp_concurrent.errors import UnsupportedMeasureError
+from opendp_concurrent.streams.digits import (
     LARGEST_RELEASE,
     LARGEST_SUM,
     NodeNoise,
     is_laplace,
     noise_loss,
 )
-from opendp_concurrent.errors import UnsupportedMeasureError
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 TINY = 1e-3  # noise is 0 but once in e^1000
@@ -38,7 +38,7 @@ def test_draws_come_in_growing_batches_and_each_is_used_once(monkeypatch):
         sizes.append(size)
         return [1000 * len(sizes) + number for number in range(size)]
 
-    monkeypatch.setattr("opendp_concurrent.measurements.noise._native.invoke", invoke)
+    monkeypatch.setattr("opendp_concurrent.mechanisms.noise._native.invoke", invoke)
     noise = NodeNoise(1.0, True)
     released = [noise.release(0) for _ in range(16 + 64 + 256 + 1)]
     assert sizes == [16, 64, 256, 256]

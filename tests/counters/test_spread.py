@@ -9,14 +9,10 @@ import pytest
 from scipy import stats
 
 import opendp_concurrent as oc
-from opendp_concurrent.counters.digits import best_digits
-from opendp_concurrent.counters.epochs import epochs
-from opendp_concurrent.counters.factors.buffered import buffered, windowed
-from opendp_concurrent.counters.factors.factor_error import errors, window_variance
-from opendp_concurrent.counters.methods import plan
-from opendp_concurrent.counters.spread import Spread, accuracy_of_steps, of_factor
-from opendp_concurrent.counters.window import _plan
-from opendp_concurrent.counters.window_digits import best_window_digits
+from opendp_concurrent.streams.counter import Spread, accuracy_of_steps, of_factor, plan
+from opendp_concurrent.streams.digits import best_digits, epochs
+from opendp_concurrent.streams.factors import buffered, errors, window_variance, windowed
+from opendp_concurrent.streams.window import _plan, best_window_digits
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 SCALE, STEPS = 8.0, 100

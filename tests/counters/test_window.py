@@ -5,11 +5,9 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.counters.factors.buffered import windowed
-from opendp_concurrent.counters.factors.factor_prefix import MORE, FactorPrefix
-from opendp_concurrent.counters.factors.window_factor import FactorWindow
-from opendp_concurrent.counters.window_digits import best_window_digits
 from opendp_concurrent.errors import InvalidTypeError, StreamHaltedError
+from opendp_concurrent.streams.factors import MORE, FactorPrefix, FactorWindow, windowed
+from opendp_concurrent.streams.window import best_window_digits
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 TINY = 1e-3

@@ -7,11 +7,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.data.kind import kind_of
-from opendp_concurrent.errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    MechanismError,
-)
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, MechanismError
 
 pl = pytest.importorskip("polars")
 

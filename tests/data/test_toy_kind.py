@@ -8,7 +8,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.data import kind as kinds
-from opendp_concurrent.data import known
+from opendp_concurrent.data.frames import Frames, Vectors
 from opendp_concurrent.data.kind import Kind, kind_of, kind_of_data, register
 from opendp_concurrent.errors import BlockExceededError, InvalidTypeError, InvalidValueError
 
@@ -84,8 +84,8 @@ def total(loss=0.125):
 def test_a_users_own_data_are_what_no_other_kind_has():
     classes = [type(one) for one in kinds._KNOWN]
     assert classes[0] is Bags
-    assert {known.vectors.Vectors, known.frames.Frames} < set(classes)
-    assert classes[-1] is known.own.Own  # a table and a bag are in a user's domain, too
+    assert {Vectors, Frames} < set(classes)
+    assert classes[-1] is kinds.Own  # a table and a bag are in a user's domain, too
 
 
 def test_the_domain_or_the_data_tell_the_kind():

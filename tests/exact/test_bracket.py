@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opendp_concurrent.exact.bracket import (
+from opendp_concurrent.numerics.bracket import (
     WORKING,
     Bracket,
     double_up,
@@ -153,9 +153,8 @@ def test_threads_do_not_disturb_each_other():
 def test_the_context_of_the_caller_does_not_matter():
     from decimal import ROUND_DOWN, FloatOperation, Inexact, Rounded, localcontext
 
-    from opendp_concurrent.exact.quantile import twice_quantile
-    from opendp_concurrent.exact.zcdp import zcdp_to_epsilon
-    from opendp_concurrent.tradeoffs.gaussian_to_approximate import gaussian_to_delta
+    from opendp_concurrent.measures.gaussian import gaussian_to_delta
+    from opendp_concurrent.numerics.normal import twice_quantile, zcdp_to_epsilon
 
     calls = [
         lambda: gaussian_to_delta.__wrapped__(1.0, 1.0),

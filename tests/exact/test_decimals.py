@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opendp_concurrent.exact.decimals import cap_and_shown, down, typed
+from opendp_concurrent.numerics.bracket import cap_and_shown, down, typed
 
 LARGEST = nextafter(inf, 0.0)
 fractions = st.fractions(min_value=0, max_value=10**300)

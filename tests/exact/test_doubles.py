@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opendp_concurrent.exact.doubles import halfway, split_squares
+from opendp_concurrent.numerics.bracket import halfway, split_squares
 
 
 @given(st.floats(allow_nan=False), st.floats(allow_nan=False))

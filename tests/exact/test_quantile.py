@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from opendp_concurrent.exact.quantile import LARGE, twice_quantile
+from opendp_concurrent.numerics.normal import LARGE, twice_quantile
 
 GRID = [
     *(5e-324, 1e-310, 1e-300, 1e-20, 1e-8, 1e-3, 0.1, 0.999, 1.0, 1.001, 5.0, 37.0),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opendp_concurrent.exact.rounding import (
+from opendp_concurrent.numerics.bracket import (
     SMALLEST,
     from_units_down,
     from_units_up,

@@ -9,11 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opendp_concurrent.exact.decimals import cap_and_shown, down
-from opendp_concurrent.exact.shortest import to_enforce, to_spend
-from opendp_concurrent.sums.pair_sum import PairSum
-from opendp_concurrent.sums.scalar_sum import ScalarSum
-from opendp_concurrent.sums.square_sum import SquareSum
+from opendp_concurrent.measures.sums import PairSum, ScalarSum, SquareSum
+from opendp_concurrent.numerics.bracket import cap_and_shown, down, to_enforce, to_spend
 
 
 def enforced(cap):

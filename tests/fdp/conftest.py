@@ -13,8 +13,9 @@ import pytest
 from mpmath import mpf
 
 import opendp_concurrent as oc
-from opendp_concurrent.fdp import contour, product
 from opendp_concurrent.fdp import finite as finite_pairs
+from opendp_concurrent.fdp import inversion as contour
+from opendp_concurrent.fdp import product
 
 T = oc.TradeoffFunction
 DIGITS = 60

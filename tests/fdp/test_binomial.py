@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 
-from opendp_concurrent.fdp.finite import response
+from opendp_concurrent.fdp.finite import binomial, response, window
 from opendp_concurrent.fdp.function import TradeoffFunction as T
-from opendp_concurrent.fdp.repeated import binomial, window
 
 from ..some import some
 

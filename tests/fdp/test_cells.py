@@ -6,7 +6,7 @@ import pytest
 from mpmath import mpf
 
 import opendp_concurrent as oc
-from opendp_concurrent.fdp import cells
+from opendp_concurrent.fdp import subsampled as cells
 from opendp_concurrent.fdp.laplace import Laplace
 from opendp_concurrent.fdp.sandwich import measure
 from opendp_concurrent.fdp.subsampled import Subsampled

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 
-from opendp_concurrent.fdp import contour
+from opendp_concurrent.fdp import inversion as contour
 from opendp_concurrent.fdp.function import TradeoffFunction as T
 
 ALPHAS = [1e-12, 1e-3, 0.05, 0.3, 0.5, 0.7, 0.95, 1 - 1e-9]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from opendp_concurrent.errors import InvalidValueError
-from opendp_concurrent.fdp.discrete_gaussian import MOST, discrete_gaussian
+from opendp_concurrent.fdp.vertices import MOST, discrete_gaussian
 
 
 @pytest.mark.parametrize(("scale", "sensitivity"), [(0.5, 1), (2.0, 3), (4.0, 1)])

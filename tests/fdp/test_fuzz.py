@@ -23,13 +23,13 @@ from mpmath import mpf
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidValueError
-from opendp_concurrent.fdp import contour, product
 from opendp_concurrent.fdp import finite as finite_pairs
-from opendp_concurrent.fdp.factor import Factor
+from opendp_concurrent.fdp import inversion as contour
+from opendp_concurrent.fdp import product
 from opendp_concurrent.fdp.finite import Finite
 from opendp_concurrent.fdp.gaussian import Gaussian
 from opendp_concurrent.fdp.laplace import Laplace
-from opendp_concurrent.fdp.subsampled import Subsampled
+from opendp_concurrent.fdp.subsampled import Factor, Subsampled
 
 from . import conftest as closed
 from . import convolved

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
-from opendp_concurrent.fdp import contour as paths
+from opendp_concurrent.fdp import inversion as paths
 from opendp_concurrent.fdp.gaussian import Gaussian
 from opendp_concurrent.fdp.inversion import start
 

@@ -7,7 +7,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidValueError
-from opendp_concurrent.tradeoffs.tradeoff import TRADEOFF_DIVERGENCE
+from opendp_concurrent.measures.tradeoffs import TRADEOFF_DIVERGENCE
 
 T = oc.TradeoffFunction
 

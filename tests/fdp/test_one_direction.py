@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidValueError, PrivacyMapError
 from opendp_concurrent.fdp.product import Product
-from opendp_concurrent.ledger.records.encoding import decode, encode
+from opendp_concurrent.ledger.encoding import decode, encode
 
 T = oc.TradeoffFunction
 REMOVED = T.subsampled_gaussian(1.0, 0.01, unit="removed")

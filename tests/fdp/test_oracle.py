@@ -14,8 +14,7 @@ import pytest
 from mpmath import mpf
 
 import opendp_concurrent as oc
-from opendp_concurrent.selection.profile import function_selection
-from opendp_concurrent.selection.runs import RandomRuns
+from opendp_concurrent.mechanisms.selection import RandomRuns, function_selection
 
 from ..some import slow
 from . import conftest as closed

@@ -3,7 +3,7 @@
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.fdp.powers import MOST, largest_power, least_power
+from opendp_concurrent.fdp.order import MOST, largest_power, least_power
 
 T = oc.TradeoffFunction
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opendp_concurrent.fdp import contour
+from opendp_concurrent.fdp import inversion as contour
 from opendp_concurrent.fdp.finite import Finite
 from opendp_concurrent.fdp.function import TradeoffFunction as T
 from opendp_concurrent.fdp.product import Product

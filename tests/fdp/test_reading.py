@@ -14,11 +14,11 @@ from opendp_concurrent.errors import ConcurrentError, InvalidTypeError, InvalidV
 
 dp_accounting = pytest.importorskip("dp_accounting")
 
-from dp_accounting import dp_event as e  # noqa: E402
+from dp_accounting import dp_event as e
 
-from opendp_concurrent.fdp import reading  # noqa: E402
-from opendp_concurrent.fdp.concentrated import shifted_zcdp_to_tradeoff  # noqa: E402
-from opendp_concurrent.fdp.reading import (  # noqa: E402
+from opendp_concurrent.fdp import reading
+from opendp_concurrent.fdp.concentrated import shifted_zcdp_to_tradeoff
+from opendp_concurrent.fdp.reading import (
     MOST_DEPTH,
     NeighboringRelation,
     UnsupportedEventError,
@@ -26,8 +26,10 @@ from opendp_concurrent.fdp.reading import (  # noqa: E402
     relation,
     truth_up,
 )
-from opendp_concurrent.selection.events import runs_of_mean  # noqa: E402
-from opendp_concurrent.selection.profile import function_selection  # noqa: E402
+from opendp_concurrent.mechanisms.selection import (
+    function_selection,
+    runs_of_mean,
+)
 
 T, Session = oc.TradeoffFunction, oc.fdp.Session
 RELATIONS = [one.name for one in NeighboringRelation]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.fdp.repeated import repeated
+from opendp_concurrent.fdp.finite import repeated
 
 T = oc.TradeoffFunction
 SKEW = T.finite((0.2, 0.3, 0.5), (0.5, 0.3, 0.2))

@@ -8,9 +8,9 @@ import pytest
 import scipy
 from mpmath import mpf
 
-from opendp_concurrent.fdp.coarse import with_few_outcomes
 from opendp_concurrent.fdp.function import TradeoffFunction as T
-from opendp_concurrent.fdp.residue import _pure_to_gaussian, gaussian_bound, residual
+from opendp_concurrent.fdp.order import _pure_to_gaussian, gaussian_bound, residual
+from opendp_concurrent.fdp.product import with_few_outcomes
 
 PRINTED = [(1.0, 0.5, 0.8599904568), (2.0, 1.0, 1.7291408254), (1.0, 0.1, 0.9949810922)]
 GRID = [0.0, 0.1, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0]

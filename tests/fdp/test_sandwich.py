@@ -10,9 +10,8 @@ from mpmath import mpf
 
 import opendp_concurrent as oc
 from opendp_concurrent.fdp import sandwich as module
-from opendp_concurrent.fdp.cells import Measure
 from opendp_concurrent.fdp.sandwich import STEPS, sandwich
-from opendp_concurrent.fdp.subsampled import Subsampled
+from opendp_concurrent.fdp.subsampled import Measure, Subsampled
 
 from .test_cells import delta_of
 

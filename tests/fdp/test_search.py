@@ -6,9 +6,9 @@ from math import inf
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.fdp import search
+from opendp_concurrent.fdp import bounds as search
 from opendp_concurrent.fdp.bounds import Bounds
-from opendp_concurrent.tradeoffs import slots
+from opendp_concurrent.measures import slots
 
 T = oc.TradeoffFunction
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
-from opendp_concurrent.fdp.theta import Theta
+from opendp_concurrent.fdp.gaussian import Theta
 
 CASES = [(1.0, 1), (1.3, 2), (2.5, 1), (5.0, 3), (13.0, 1)]
 TAUS = [0.01, 1.7, 60.0]

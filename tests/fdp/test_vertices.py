@@ -12,8 +12,7 @@ from mpmath import mpf
 
 from opendp_concurrent.fdp.finite import response
 from opendp_concurrent.fdp.function import TradeoffFunction as T
-from opendp_concurrent.fdp.group import iterate
-from opendp_concurrent.fdp.shapes import pair
+from opendp_concurrent.fdp.shapes import iterate, pair
 from opendp_concurrent.fdp.vertices import from_vertices
 
 

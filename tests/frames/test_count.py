@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
+from opendp_concurrent import _opendp as _native
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, MechanismError
-from opendp_concurrent.frames import count
-from opendp_concurrent.frames.count import counted, rows_that_differ
-from opendp_concurrent.native import opendp as _native
+from opendp_concurrent.mechanisms import queries as count
+from opendp_concurrent.mechanisms.queries import counted, rows_that_differ
 
 pl = pytest.importorskip("polars")
 

@@ -9,7 +9,7 @@ import pytest
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
-from opendp_concurrent import swapped
+from opendp_concurrent.context import swapped
 from opendp_concurrent.queryables.mechanism import ConcurrentMeasurement
 
 pytest.importorskip("mbi", reason="run by hand, in an environment with opendp[mbi,scikit-learn]")

@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from opendp_concurrent.individual.bank import Bank
-from opendp_concurrent.individual.noise_loss import NoiseLoss
-from opendp_concurrent.individual.price import Price
+from opendp_concurrent.measures.opendp import NoiseLoss
+from opendp_concurrent.mechanisms.individual import Bank, Price
 
 dp.enable_features("contrib", "honest-but-curious")
 LAPLACE, GAUSSIAN = NoiseLoss(1, Fraction(1)), NoiseLoss(2, Fraction(1, 2))

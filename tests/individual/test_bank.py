@@ -11,11 +11,15 @@ from hypothesis import strategies as st
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import ReentrantLaunchError
-from opendp_concurrent.individual import bank as module
-from opendp_concurrent.individual.bank import Bank
-from opendp_concurrent.individual.noise_loss import noise_loss
-from opendp_concurrent.individual.noisy_sum import NoisySum
-from opendp_concurrent.individual.price import UNITS, Price, individual_scale
+from opendp_concurrent.mechanisms import individual as module
+from opendp_concurrent.mechanisms.individual import (
+    UNITS,
+    Bank,
+    NoisySum,
+    Price,
+    individual_scale,
+    noise_loss,
+)
 
 dp.enable_features("contrib", "honest-but-curious")
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()

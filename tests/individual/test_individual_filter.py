@@ -16,16 +16,12 @@ import pytest
 from scipy.stats import chi2, gamma, norm
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    ReentrantLaunchError,
-)
-from opendp_concurrent.individual.individual_filter import (
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, ReentrantLaunchError
+from opendp_concurrent.mechanisms.individual import (
+    NoisySum,
+    individual_scale,
     make_individual_filter,
 )
-from opendp_concurrent.individual.noisy_sum import NoisySum
-from opendp_concurrent.individual.price import individual_scale
 from opendp_concurrent.queryables.data import unseal
 
 dp.enable_features("contrib", "honest-but-curious")

@@ -3,8 +3,7 @@
 import opendp.prelude as dp
 import pytest
 
-from opendp_concurrent.individual.integer_noise import LARGEST_SUM, IntegerNoise
-from opendp_concurrent.individual.noise_loss import noise_loss
+from opendp_concurrent.mechanisms.individual import LARGEST_SUM, IntegerNoise, noise_loss
 
 
 @pytest.mark.parametrize("measure", [dp.max_divergence(), dp.zero_concentrated_divergence()])

@@ -7,7 +7,8 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, UnsupportedMeasureError
-from opendp_concurrent.individual.noise_loss import NoiseLoss, noise_loss
+from opendp_concurrent.measures.opendp import NoiseLoss
+from opendp_concurrent.mechanisms.individual import noise_loss
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opendp_concurrent.errors import InvalidTypeError
-from opendp_concurrent.individual.noisy_sum import NoisySum, step_exponent, whole_steps
+from opendp_concurrent.mechanisms.individual import NoisySum, step_exponent, whole_steps
 
 
 def first(rows):

@@ -10,9 +10,17 @@ from hypothesis import strategies as st
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidValueError
-from opendp_concurrent.individual.noise_loss import noise_loss
-from opendp_concurrent.individual.noisy_sum import NoisySum, step_exponent, whole_steps
-from opendp_concurrent.individual.price import LEAST_RATE, UNITS, Price, double_up, individual_scale
+from opendp_concurrent.mechanisms.individual import (
+    LEAST_RATE,
+    UNITS,
+    NoisySum,
+    Price,
+    double_up,
+    individual_scale,
+    noise_loss,
+    step_exponent,
+    whole_steps,
+)
 
 dp.enable_features("contrib", "honest-but-curious")
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()

@@ -4,11 +4,10 @@ import numpy as np
 import opendp.prelude as dp
 import pytest
 
-from opendp_concurrent.data.kind import kind_of
-from opendp_concurrent.data.own import Own
-from opendp_concurrent.data.vectors import Vectors
+from opendp_concurrent.data.frames import Vectors
+from opendp_concurrent.data.kind import Own, kind_of
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.individual.rows import check_people, values_of
+from opendp_concurrent.mechanisms.individual import check_people, values_of
 
 SYMMETRIC = dp.symmetric_distance()
 

@@ -11,8 +11,8 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.accounts.lifecycle import current_label
-from opendp_concurrent.accounts.store import Charge
+from opendp_concurrent.accounting.lifecycle import current_label
+from opendp_concurrent.accounting.store import Charge
 from opendp_concurrent.errors import BudgetExceededError
 
 pytest.importorskip("sqlalchemy")

@@ -12,7 +12,7 @@ from opendp_concurrent.errors import (
     LedgerError,
     LedgerMismatchError,
 )
-from opendp_concurrent.ledger.records.chain import first_hash, next_hash
+from opendp_concurrent.ledger.encoding import first_hash, next_hash
 
 CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
 HASHED = "dataset, sequence, time, label, mechanism, d_mid"

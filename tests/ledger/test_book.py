@@ -10,7 +10,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, LedgerDamagedError
-from opendp_concurrent.ledger.records.chain import first_hash, next_hash
+from opendp_concurrent.ledger.encoding import first_hash, next_hash
 
 CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
 HASHED = "dataset, sequence, time, label, mechanism, d_mid"
@@ -52,7 +52,7 @@ def test_a_ledger_that_was_rewound_and_went_on_is_noticed(store, tools):
 
 
 def _units(total):
-    from opendp_concurrent.sums.scalar_sum import ScalarSum
+    from opendp_concurrent.measures.sums import ScalarSum
 
     return ScalarSum().after(total).to_record()
 

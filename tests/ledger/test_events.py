@@ -8,8 +8,8 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.accounts.store import Terms
-from opendp_concurrent.ledger.events import events as as_events
+from opendp_concurrent.accounting.store import Terms
+from opendp_concurrent.ledger.ledger import events as as_events
 from opendp_concurrent.measures import composition_measure
 
 dp_accounting = pytest.importorskip("dp_accounting")

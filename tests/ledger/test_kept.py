@@ -6,12 +6,12 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.accumulators.basic import basic
+from opendp_concurrent.accounting.epsilon_delta import basic
 from opendp_concurrent.errors import LedgerDamagedError, LedgerError
-from opendp_concurrent.ledger import audit, kept
-from opendp_concurrent.ledger.records.chain import first_hash
-from opendp_concurrent.ledger.records.encoding import canonical
-from opendp_concurrent.ledger.records.kept import digest
+from opendp_concurrent.ledger import audit
+from opendp_concurrent.ledger import audit as kept
+from opendp_concurrent.ledger.encoding import canonical, first_hash
+from opendp_concurrent.ledger.replay import digest
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 
 from .conftest import count, limit, space

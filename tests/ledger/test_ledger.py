@@ -14,7 +14,7 @@ from opendp_concurrent.errors import (
     UnsupportedMeasureError,
 )
 from opendp_concurrent.ledger import open_ledger
-from opendp_concurrent.ledger.storage import tables
+from opendp_concurrent.ledger import schema as tables
 
 F = oc.TradeoffFunction
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("sqlalchemy")
 
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.ledger.paths import path_or_url
+from opendp_concurrent.ledger.opening import path_or_url
 
 
 class Text(str):

@@ -12,13 +12,8 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import (
-    BudgetExceededError,
-    LedgerError,
-    LimitMismatchError,
-    charged,
-)
-from opendp_concurrent.ledger.storage.store import Store
+from opendp_concurrent.errors import BudgetExceededError, LedgerError, LimitMismatchError, charged
+from opendp_concurrent.ledger.store import Store
 from opendp_concurrent.queryables.session import MeasurementPrice
 
 from .conftest import count, limit, space

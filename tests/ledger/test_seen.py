@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("sqlalchemy")
 
-from opendp_concurrent.ledger.seen import Seen
+from opendp_concurrent.ledger.book import Seen
 
 
 def newest(seen):

@@ -5,7 +5,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import BudgetExceededError
-from opendp_concurrent.releases.chain import Chain
+from opendp_concurrent.serving.levels import Chain
 
 PURE = dp.max_divergence()
 

@@ -4,9 +4,8 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.ledger import spending as room
-from opendp_concurrent.ledger.spending import BY, spending
-from opendp_concurrent.ledger.words import in_words, one_line
+from opendp_concurrent.ledger import report as room
+from opendp_concurrent.ledger.report import BY, in_words, one_line, spending
 
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 PURE = dp.max_divergence()

@@ -5,10 +5,10 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import UnsupportedMeasureError
-from opendp_concurrent.measurements.certify import best_known, certify
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.measures.zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
-from opendp_concurrent.queryables.accuracy import Accuracy, of_one
+from opendp_concurrent.measures.zero_concentrated import ZERO_CONCENTRATED_DIVERGENCE
+from opendp_concurrent.mechanisms.noise import best_known, certify
+from opendp_concurrent.queryables.named_queries import Accuracy, of_one
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 SPACE = dp.atom_domain(T=int), dp.absolute_distance(T=int)

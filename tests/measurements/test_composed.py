@@ -8,7 +8,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import ConcurrentError
-from opendp_concurrent.measurements.composed import composed, from_pure, laplace_loss, total
+from opendp_concurrent.mechanisms.certified import composed, from_pure, laplace_loss, total
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 PARTS = [(0.1, 3), (0.25, 1), (1e-9, 10**9)]

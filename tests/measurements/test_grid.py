@@ -7,7 +7,7 @@ import opendp.prelude as dp
 import pytest
 
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.measurements.grid import atom_type, grid_exponent, grid_step, is_vector
+from opendp_concurrent.mechanisms.noise import atom_type, grid_exponent, grid_step, is_vector
 
 DOUBLE = dp.atom_domain(T=float, nan=False)
 SINGLE = dp.atom_domain(T="f32", nan=False)

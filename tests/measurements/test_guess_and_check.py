@@ -17,10 +17,7 @@ from scipy.stats import binom, norm
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.errors import (
-    InvalidTypeError,
-    InvalidValueError,
-)
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
 dp.enable_features("contrib", "honest-but-curious")  # measures of ours are parameters of tests
 PURE, ZCDP, RENYI = dp.max_divergence(), dp.zero_concentrated_divergence(), dp.renyi_divergence()

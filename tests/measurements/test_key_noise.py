@@ -10,8 +10,8 @@ import pytest
 from mpmath import mpf
 from scipy.stats import binom, norm
 
-from opendp_concurrent.measurements import key_noise
-from opendp_concurrent.measurements.key_noise import (
+from opendp_concurrent.mechanisms import keys as key_noise
+from opendp_concurrent.mechanisms.keys import (
     TruncatedGeometric,
     WeightedGaussian,
     composed_geometric,
@@ -19,9 +19,7 @@ from opendp_concurrent.measurements.key_noise import (
     one_key_delta,
     weight,
 )
-from opendp_concurrent.measurements.key_noise import (
-    key_noise as chosen,
-)
+from opendp_concurrent.mechanisms.keys import key_noise as chosen
 
 ODDS = 1e-11  # of a false alarm, of one of two sides
 

@@ -13,8 +13,8 @@ from mpmath import mpf
 from scipy.stats import binom
 
 import opendp_concurrent
-from opendp_concurrent.measurements import noise
-from opendp_concurrent.measurements.noise import (
+from opendp_concurrent.mechanisms import noise
+from opendp_concurrent.mechanisms.noise import (
     EDGES,
     LaplaceNoise,
     OneSidedNoise,

@@ -6,7 +6,7 @@ import mpmath
 import opendp.prelude as dp
 import pytest
 
-from opendp_concurrent.measurements.noise_accuracy import gaussian_accuracy, laplace_accuracy
+from opendp_concurrent.mechanisms.noise import gaussian_accuracy, laplace_accuracy
 
 WHOLE, REAL = dp.atom_domain(T=int), dp.atom_domain(T=float, nan=False)
 BETAS = (0.9, 0.5, 0.05, 1e-6, 1e-100)

@@ -17,10 +17,7 @@ import pytest
 from scipy.stats import binom
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import (
-    ConcurrentError,
-    InvalidValueError,
-)
+from opendp_concurrent.errors import ConcurrentError, InvalidValueError
 from opendp_concurrent.queryables.data import unseal
 
 PURE, ZCDP, RENYI = dp.max_divergence(), dp.zero_concentrated_divergence(), dp.renyi_divergence()

@@ -21,12 +21,11 @@ from scipy.stats import norm
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.measurements.noise import LaplaceNoise, OneSidedNoise
-from opendp_concurrent.measurements.sparse_vector_loss import SparseVectorNoise
-from opendp_concurrent.measurements.steps import Steps
-from opendp_concurrent.measures.conversions.pure_to_renyi import pure_to_renyi
+from opendp_concurrent.measures.conversion import pure_to_renyi
+from opendp_concurrent.measures.renyi import READ
+from opendp_concurrent.mechanisms.noise import LaplaceNoise, OneSidedNoise, Steps
+from opendp_concurrent.mechanisms.sparse_vector import SparseVectorNoise
 from opendp_concurrent.queryables.data import unseal
-from opendp_concurrent.sums.curve_sum import READ
 
 PURE, ZCDP, RENYI = dp.max_divergence(), dp.zero_concentrated_divergence(), dp.renyi_divergence()
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()

@@ -14,7 +14,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.measurements.noise import LaplaceNoise
+from opendp_concurrent.mechanisms.noise import LaplaceNoise
 from opendp_concurrent.queryables.data import unseal
 
 PURE = dp.max_divergence()

@@ -10,7 +10,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.measurements.steps import FINE, Steps
+from opendp_concurrent.mechanisms.noise import FINE, Steps
 
 SIZES = st.floats(1e-200, 1e200) | st.sampled_from([1e-200, 1e200, 1.0, 0.5, 0.1, 3.0])
 SECRET = 987654321

@@ -8,7 +8,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.measures import composition_measure
-from opendp_concurrent.measures.groups import approximate_group, approximate_member
+from opendp_concurrent.measures.shapes import approximate_group, approximate_member
 
 dp.enable_features("contrib", "honest-but-curious")
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()

@@ -8,7 +8,7 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import plot
 from opendp_concurrent.errors import InvalidTypeError
-from opendp_concurrent.measures.heights import height
+from opendp_concurrent.measures.registry import height
 
 from ..drawn import lines
 

@@ -6,27 +6,25 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import ConcurrentError
-from opendp_concurrent.measures import Composability, by_tag, composition_measure, kinds
-from opendp_concurrent.measures.approximate_max_divergence import ApproximateMaxDivergence
-from opendp_concurrent.measures.approximate_zero_concentrated_divergence import (
-    ApproximateZeroConcentratedDivergence,
-)
+from opendp_concurrent.measures import Composability, by_tag, composition_measure
+from opendp_concurrent.measures import opendp as kinds
+from opendp_concurrent.measures.approximate import ApproximateMaxDivergence, SmoothedMaxDivergence
+from opendp_concurrent.measures.gaussian import GaussianTradeoff
 from opendp_concurrent.measures.max_divergence import MaxDivergence
 from opendp_concurrent.measures.measure import only
 from opendp_concurrent.measures.opendp import descriptor, is_measure
-from opendp_concurrent.measures.renyi_divergence import (
+from opendp_concurrent.measures.renyi import (
+    FixedRenyiDivergence,
     RenyiCurve,
     RenyiDivergence,
     validate_curve,
 )
 from opendp_concurrent.measures.shapes import NumberMeasure, PairMeasure
-from opendp_concurrent.measures.smoothed_max_divergence import SmoothedMaxDivergence
-from opendp_concurrent.measures.zero_concentrated_divergence import ZeroConcentratedDivergence
-from opendp_concurrent.tradeoffs.gaussian_tradeoff import GaussianTradeoff
-from opendp_concurrent.tradeoffs.tradeoff import TradeoffDivergence
-from opendp_concurrent.truncated.fixed_renyi_divergence import FixedRenyiDivergence
-from opendp_concurrent.truncated.truncated_concentrated_divergence import (
-    TruncatedConcentratedDivergence,
+from opendp_concurrent.measures.tradeoffs import TradeoffDivergence
+from opendp_concurrent.measures.truncated import TruncatedConcentratedDivergence
+from opendp_concurrent.measures.zero_concentrated import (
+    ApproximateZeroConcentratedDivergence,
+    ZeroConcentratedDivergence,
 )
 
 KNOWN = [

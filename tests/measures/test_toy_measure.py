@@ -19,9 +19,9 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent import _checks as checks
 from opendp_concurrent import verify
-from opendp_concurrent.accounts.rule import Within
-from opendp_concurrent.arguments import checks
+from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidTypeError,
@@ -36,7 +36,7 @@ from opendp_concurrent.measures import (
     composition_measure,
     register,
 )
-from opendp_concurrent.measures.conversions.pure_to_zcdp import pure_to_zcdp
+from opendp_concurrent.measures.conversion import pure_to_zcdp
 from opendp_concurrent.plot import plot_ledger, plot_session
 
 dp.enable_features("contrib", "honest-but-curious")

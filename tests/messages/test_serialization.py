@@ -17,10 +17,12 @@ import pytest
 from opendp.mod import Measurement, Odometer
 
 import opendp_concurrent as oc
-from opendp_concurrent.arguments.provenance import CONSTRUCTORS, MODULE, Record
+from opendp_concurrent._checks import CONSTRUCTORS, MODULE, Record
 from opendp_concurrent.errors import ConcurrentError, InvalidTypeError, InvalidValueError
-from opendp_concurrent.messages import calls, values
-from opendp_concurrent.messages.kinds import BY_ANNOTATION, BY_NAME, KINDS, OF_OPENDP
+from opendp_concurrent.serving import values
+from opendp_concurrent.serving import values as calls
+from opendp_concurrent.serving.kinds import BY_ANNOTATION, BY_NAME, OF_OPENDP
+from opendp_concurrent.serving.kinds import MESSAGE_KINDS as KINDS
 from opendp_concurrent.tables.domain import Tables, table_domain, units
 from opendp_concurrent.tables.schema import schema_of, stored_schema_of
 
@@ -820,8 +822,8 @@ def test_other_types_are_refused(message):
 
 def test_nothing_is_built_if_any_part_is_not_allowed(monkeypatch):
     built = []
-    table = {key: (lambda *a, key=key, **k: built.append(key)) for key in calls.TABLE}
-    monkeypatch.setattr(calls, "TABLE", table)
+    table = {key: (lambda *a, key=key, **k: built.append(key)) for key in calls.table()}
+    monkeypatch.setattr(calls, "table", lambda: table)
     for key in (call("os", "system"), {"a": 1}):
         with pytest.raises(InvalidValueError):
             oc.deserialize(json.dumps([MEASURE, METRIC, key]))
@@ -934,7 +936,7 @@ import json, random, sys
 import opendp.prelude as dp
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.messages.calls import TABLE, signature_of
+from opendp_concurrent.serving.values import signature_of, table
 dp.enable_features("contrib", "honest-but-curious")
 parts = json.loads(sys.argv[1])
 random = random.Random(int(sys.argv[2]))
@@ -942,7 +944,7 @@ odd = [None, True, 0, -1, 2**31, 2**62, 0.5, -2.5, 1e308, "", "a", "i32", "Vec<"
        [1, "a"], {"__tuple__": [0, 10]}, {"__tuple__": []}, *parts.values(), list(parts.values())]
 built = 0
 for _ in range(int(sys.argv[3])):
-    module, name = random.choice(sorted(TABLE))
+    module, name = random.choice(sorted(table()))
     given = {one: random.choice([parts.get(one, None), *random.choices(odd, k=1)])
              for one in signature_of((module, name)).parameters if random.random() < 0.8}
     try:
@@ -962,11 +964,11 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from opendp.mod import Domain, Measure, Measurement, Metric, Odometer, Transformation
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.messages.calls import TABLE
+from opendp_concurrent.serving.values import table
 dp.enable_features("contrib", "honest-but-curious")
 messages, tries = json.load(open(sys.argv[1])), int(sys.argv[2])
 trees = [json.loads(one) for one in messages]
-names = sorted({name for _, name in TABLE})
+names = sorted({name for _, name in table()})
 for one in messages:
     oc.deserialize(one)
 watched = ("compile", "exec", "import", "open", "os.", "socket.", "subprocess.")

@@ -7,8 +7,8 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
-from opendp_concurrent.messages import calls
-from opendp_concurrent.messages.work import MOST_CELLS, Work
+from opendp_concurrent.serving import values as calls
+from opendp_concurrent.serving.kinds import MOST_CELLS, Work
 
 dp.enable_features("contrib", "honest-but-curious")
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
@@ -42,8 +42,8 @@ def test_an_optimal_composition_is_refused_before_it_is_computed(monkeypatch):
     assert oc.deserialize(many(20)).map(1)[1] == 1e-6
     seen = []
     key = (calls.MODULE, "make_concurrent_composition")
-    table = {**calls.TABLE, key: lambda **given: seen.append(given)}
-    monkeypatch.setattr(calls, "TABLE", table)
+    table = {**calls.table(), key: lambda **given: seen.append(given)}
+    monkeypatch.setattr(calls, "table", lambda: table)
     with pytest.raises(InvalidValueError, match=r"^message makes too many cells .*_composition: "):
         oc.deserialize(many(1000))
     assert not seen
@@ -167,8 +167,8 @@ def test_the_measure_after_a_cast_is_compared(made, measure):
 def test_the_space_is_compared_before_anything_else_is_built(monkeypatch):
     seen = []
     key = (calls.MODULE, "make_concurrent_composition")
-    table = {**calls.TABLE, key: lambda **given: seen.append(given)}
-    monkeypatch.setattr(calls, "TABLE", table)
+    table = {**calls.table(), key: lambda **given: seen.append(given)}
+    monkeypatch.setattr(calls, "table", lambda: table)
     text = many(2)
     with pytest.raises(SpaceMismatchError):
         oc.deserialize(text, space=OTHER)

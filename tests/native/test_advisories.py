@@ -9,9 +9,9 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent._opendp import advisories
+from opendp_concurrent._opendp.data import measurement_map, transformation_map
 from opendp_concurrent.errors import AdvisoryError, ConcurrentError, InvalidValueError
-from opendp_concurrent.native import advisories
-from opendp_concurrent.native.opendp import measurement_map, transformation_map
 
 pl = pytest.importorskip("polars")
 

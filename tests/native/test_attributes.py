@@ -2,7 +2,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.native import attributes
+from opendp_concurrent._opendp import constructors as attributes
 
 pl = pytest.importorskip("polars")
 

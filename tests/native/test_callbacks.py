@@ -10,8 +10,8 @@ from opendp import _convert, _lib
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
+from opendp_concurrent._opendp.calls import call_native, carry, guard, inside_native_call
 from opendp_concurrent.errors import BudgetExceededError
-from opendp_concurrent.native.calls import call_native, carry, guard, inside_native_call
 
 from ..forks import run_program
 

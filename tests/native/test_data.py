@@ -4,8 +4,8 @@ import opendp.prelude as dp
 import polars as pl
 import pytest
 
+from opendp_concurrent._opendp.data import check_distance, to_pointer
 from opendp_concurrent.errors import InvalidTypeError
-from opendp_concurrent.native.data import check_distance, to_pointer
 
 
 def test_data_of_the_wrong_kind_are_named_by_their_class(space):

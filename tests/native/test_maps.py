@@ -2,7 +2,7 @@
 
 import opendp.prelude as dp
 
-from opendp_concurrent.native.maps import measurement_map, native_only, space_of
+from opendp_concurrent._opendp.data import measurement_map, native_only, space_of
 
 
 def test_a_map_in_python_is_known(space):

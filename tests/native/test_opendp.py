@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from opendp_concurrent.native import opendp as door
+from opendp_concurrent import _opendp as door
 
 PACKAGE = Path(door.__file__).parents[1]
 

@@ -2,7 +2,7 @@
 
 import opendp.prelude as dp
 
-from opendp_concurrent.native.queryables import evaluate, python_queryable
+from opendp_concurrent._opendp.data import evaluate, python_queryable
 
 
 def test_a_transition_is_not_read_from_the_queryable():

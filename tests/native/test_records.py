@@ -3,8 +3,8 @@
 import opendp.prelude as dp
 import pytest
 
+from opendp_concurrent._opendp.constructors import PARTIAL_CONSTRUCTOR, made_as, to_then
 from opendp_concurrent.errors import InvalidTypeError
-from opendp_concurrent.native.records import PARTIAL_CONSTRUCTOR, made_as, to_then
 
 
 def make_counted(input_domain, input_metric, scale):

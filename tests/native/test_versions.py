@@ -5,7 +5,7 @@ import opendp.prelude as dp
 import pytest
 from opendp import _convert
 
-from opendp_concurrent.native import versions
+from opendp_concurrent._opendp import constructors as versions
 
 RENAMED = """
 import opendp.prelude
@@ -22,7 +22,7 @@ del mod.PrivacyProfile
 PROFILE = """
 import opendp.prelude as dp
 import opendp_concurrent as oc
-from opendp_concurrent.native.versions import curve_of
+from opendp_concurrent._opendp.constructors import curve_of
 assert curve_of(PrivacyGuarantee(len)) is len
 assert curve_of(0.5) == 0.5
 dp.enable_features("contrib", "honest-but-curious")

@@ -2,8 +2,8 @@
 
 import opendp.prelude as dp
 
-from opendp_concurrent.parallel.by import by_key
-from opendp_concurrent.parallel.parallel import make_parallel_composition
+from opendp_concurrent.composition.parallel import make_parallel_composition
+from opendp_concurrent.data.partition import by_key
 
 PURE = dp.max_divergence()
 

@@ -7,6 +7,9 @@ import pytest
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
+from opendp_concurrent import _opendp as _native
+from opendp_concurrent.composition.parallel import make_parallel_composition
+from opendp_concurrent.data.partition import by_column, by_key
 from opendp_concurrent.errors import (
     ClosedChildError,
     HaltedError,
@@ -16,12 +19,6 @@ from opendp_concurrent.errors import (
     RefusalError,
     SpaceMismatchError,
 )
-from opendp_concurrent.native import opendp as _native
-from opendp_concurrent.parallel.by import (
-    by_column,
-    by_key,
-)
-from opendp_concurrent.parallel.parallel import make_parallel_composition
 
 from .measurements import laplace, parallel, user
 

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
+from opendp_concurrent.composition.parallel import make_parallel_composition
+from opendp_concurrent.data.partition import by_key
 from opendp_concurrent.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -19,14 +21,10 @@ from opendp_concurrent.errors import (
     SpaceMismatchError,
     UnsupportedMeasureError,
 )
-from opendp_concurrent.measures import joins
-from opendp_concurrent.measures.joins import join_numbers
-from opendp_concurrent.parallel.by import (
-    by_key,
-)
-from opendp_concurrent.parallel.parallel import make_parallel_composition
-from opendp_concurrent.tradeoffs import joins as tradeoff_joins
-from opendp_concurrent.tradeoffs.joins import join
+from opendp_concurrent.measures import shapes as joins
+from opendp_concurrent.measures import tradeoffs as tradeoff_joins
+from opendp_concurrent.measures.shapes import join_numbers
+from opendp_concurrent.measures.tradeoffs import join
 
 from .measurements import laplace, parallel, user
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.queryables.accuracy import Accuracy, of_one
+from opendp_concurrent.queryables.named_queries import Accuracy, of_one
 
 
 @given(st.floats(1e-12, 0.999), st.integers(1, 10**6))

@@ -7,7 +7,7 @@ from opendp.mod import Transformation
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError
-from opendp_concurrent.queryables.as_transformation import AsTransformation
+from opendp_concurrent.queryables.data import AsTransformation
 
 
 def of_rows():

@@ -6,7 +6,7 @@ import numpy as np
 import opendp.prelude as dp
 
 import opendp_concurrent as oc
-from opendp_concurrent.queryables.description import describe
+from opendp_concurrent.queryables.named_queries import describe
 
 
 def test_a_chain_is_told_from_its_first_part_to_its_last(space):

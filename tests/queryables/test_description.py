@@ -16,8 +16,8 @@ from opendp_concurrent.errors import (
     SpaceMismatchError,
 )
 from opendp_concurrent.ledger import create_ledger, open_ledger
-from opendp_concurrent.queryables.description import Description
 from opendp_concurrent.queryables.mechanism import interactive
+from opendp_concurrent.queryables.named_queries import Description
 
 dp.enable_features("contrib", "honest-but-curious")
 

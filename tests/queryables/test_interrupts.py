@@ -10,8 +10,8 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.accounts.lifecycle import innermost_running
-from opendp_concurrent.queryables.turn import HELD
+from opendp_concurrent.accounting.lifecycle import innermost_running
+from opendp_concurrent.queryables.data import HELD
 
 from ..moments import interrupted_at
 

@@ -9,8 +9,8 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import ReentrantLaunchError
-from opendp_concurrent.measurements.noise import LaplaceNoise
-from opendp_concurrent.queryables.machine import forget_frames
+from opendp_concurrent.mechanisms.noise import LaplaceNoise
+from opendp_concurrent.queryables.child import forget_frames
 
 SECRET = 31337
 ROWS = [SECRET] * 100
@@ -78,7 +78,7 @@ def holds_a_secret(value, depth=0):
 
 def test_the_test_sees_secrets(monkeypatch):
     """Without the guard frames do hold them."""
-    monkeypatch.setattr("opendp_concurrent.queryables.machine.forget_frames", lambda error: None)
+    monkeypatch.setattr("opendp_concurrent.queryables.child.forget_frames", lambda error: None)
     handle, messages = failing()["sparse vector"]
     with pytest.raises(Exception) as caught:  # noqa: PT011
         handle(messages[0])

@@ -11,7 +11,7 @@ from opendp_concurrent.errors import (
     ReentrantLaunchError,
     StreamHaltedError,
 )
-from opendp_concurrent.queryables.machine import MachineQueryable
+from opendp_concurrent.queryables.child import MachineQueryable
 from opendp_concurrent.queryables.named_queries import (
     PARTS,
     READ,

@@ -238,7 +238,7 @@ def test_an_interrupt_of_a_function_on_records_has_no_text():
 
 
 def test_what_an_engine_raises_is_hidden():
-    engine_module = pytest.importorskip("opendp_concurrent.tables.engines.engine")
+    engine_module = pytest.importorskip("opendp_concurrent.tables.engine")
     for function in FAILURES:
         error = caught(lambda function=function: engine_module.opaque(lambda: function(ROWS)))
         assert type(error) is TableError

@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from opendp_concurrent.accounts.lifecycle import Lifecycle
+from opendp_concurrent.accounting.lifecycle import Lifecycle
 from opendp_concurrent.errors import MechanismError
-from opendp_concurrent.queryables.opaque import hide_errors
+from opendp_concurrent.queryables.data import hide_errors
 
 SECRET = "row 31415"
 OPAQUE, PLAIN = Lifecycle(opaque=True), Lifecycle()

@@ -4,7 +4,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.accounts.store import Terms
+from opendp_concurrent.accounting.store import Terms
 from opendp_concurrent.errors import InvalidTypeError, UnsupportedMeasureError
 from opendp_concurrent.measures import composition_measure
 from opendp_concurrent.queryables.root import check_ledger, open_book

@@ -15,7 +15,7 @@ from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import CollectedError, ForkedError, MechanismError
-from opendp_concurrent.queryables.released import ReleasedFrame
+from opendp_concurrent.queryables.data import ReleasedFrame
 
 pl = pytest.importorskip("polars")
 

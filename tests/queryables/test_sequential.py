@@ -5,10 +5,7 @@ import pytest
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import (
-    BudgetExceededError,
-    ClosedChildError,
-)
+from opendp_concurrent.errors import BudgetExceededError, ClosedChildError
 
 from .children import filter_, gaussian, laplace, native_compositor, python_queryable
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, StreamError
-from opendp_concurrent.queryables.stream import Stream
-from opendp_concurrent.queryables.stream_handles import Updatable
-from opendp_concurrent.queryables.updates import (
+from opendp_concurrent.queryables.stream import (
     MOST_ITEMS,
     Room,
+    Stream,
+    Updatable,
     Update,
     Updates,
     check_items,

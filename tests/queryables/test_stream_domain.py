@@ -4,9 +4,9 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.combinators.inside import check_static
+from opendp_concurrent.composition.guards import check_static
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.queryables.stream_domain import MESSAGES, feeds_many, is_stream
+from opendp_concurrent.queryables.stream import MESSAGES, feeds_many, is_stream
 
 STATIC = dp.vector_domain(dp.atom_domain(T=int))
 

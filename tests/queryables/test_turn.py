@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from opendp_concurrent.interrupts import Lock
-from opendp_concurrent.queryables.turn import HELD, attempt, in_turn
+from opendp_concurrent._opendp.interrupts import Lock
+from opendp_concurrent.queryables.data import HELD, attempt, in_turn
 
 
 def free(lock):

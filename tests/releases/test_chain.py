@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chisquare
 
 from opendp_concurrent.errors import InvalidValueError
-from opendp_concurrent.releases.chain import BITS, Chain, GeometricDraws, level_of, units_of
+from opendp_concurrent.serving.levels import BITS, Chain, GeometricDraws, level_of, units_of
 
 BASE = Fraction(1, 4)  # in place of exp(-1) per unit of the rate
 CUT = 5  # draws are enumerated below it

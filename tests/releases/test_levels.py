@@ -10,8 +10,7 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidValueError
 from opendp_concurrent.measures import composition_measure
 from opendp_concurrent.queryables.data import seal
-from opendp_concurrent.releases.chain import units_of
-from opendp_concurrent.releases.levels import GaussianLevels, LaplaceLevels
+from opendp_concurrent.serving.levels import GaussianLevels, LaplaceLevels, units_of
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 WHOLE = dp.atom_domain(T=int), dp.absolute_distance(T=int)

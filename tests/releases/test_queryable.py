@@ -21,8 +21,9 @@ from opendp_concurrent.errors import (
     SpaceMismatchError,
     UnsupportedMeasureError,
 )
-from opendp_concurrent.releases import chain, queryable
-from opendp_concurrent.releases.chain import Chain
+from opendp_concurrent.serving import levels as chain
+from opendp_concurrent.serving import shared_release as queryable
+from opendp_concurrent.serving.levels import Chain
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 BOTH = dp.approximate(PURE)

@@ -8,9 +8,9 @@ import pytest
 from mpmath import mpf
 
 import opendp_concurrent as oc
-from opendp_concurrent.fdp.registered import SELECTIONS
-from opendp_concurrent.selection import events
-from opendp_concurrent.selection.events import runs_of_mean, selection
+from opendp_concurrent.fdp.records import SELECTIONS
+from opendp_concurrent.mechanisms import selection as events
+from opendp_concurrent.mechanisms.selection import runs_of_mean, selection
 
 T = oc.TradeoffFunction
 

@@ -13,9 +13,16 @@ from hypothesis import strategies as st
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.selection.loss import SelectionCurve, fixed_selection, pure_selection
-from opendp_concurrent.selection.runs import RandomRuns, mean_of, most_of, scale_for
-from opendp_concurrent.sums.curve_sum import READ
+from opendp_concurrent.measures.renyi import READ
+from opendp_concurrent.mechanisms.selection import (
+    RandomRuns,
+    SelectionCurve,
+    fixed_selection,
+    mean_of,
+    most_of,
+    pure_selection,
+    scale_for,
+)
 
 from .oracle import renyi, selection, weights
 

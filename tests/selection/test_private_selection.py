@@ -17,7 +17,7 @@ from opendp_concurrent.errors import (
     InvalidValueError,
     UnsupportedMeasureError,
 )
-from opendp_concurrent.selection.runs import RandomRuns, most_of, scale_for
+from opendp_concurrent.mechanisms.selection import RandomRuns, most_of, scale_for
 
 from .oracle import selected, weights
 

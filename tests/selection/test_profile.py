@@ -10,8 +10,13 @@ from hypothesis import strategies as st
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.selection.profile import approximate_selection, function_selection
-from opendp_concurrent.selection.runs import RandomRuns, most_of, scale_for
+from opendp_concurrent.mechanisms.selection import (
+    RandomRuns,
+    approximate_selection,
+    function_selection,
+    most_of,
+    scale_for,
+)
 
 from .oracle import selection, weights
 

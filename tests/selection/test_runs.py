@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from opendp_concurrent.selection.runs import (
+from opendp_concurrent.mechanisms.selection import (
     LARGEST,
     RandomRuns,
     fair,

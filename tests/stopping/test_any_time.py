@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 import opendp_concurrent as oc
+from opendp_concurrent.accounting.any_time import _reading, _scale
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, LedgerMismatchError
 from opendp_concurrent.ledger import create_ledger, open_ledger
-from opendp_concurrent.stopping.any_time import _reading, _scale
 
 EITHER = oc.accumulators.either(oc.accumulators.basic(), oc.accumulators.any_time(1e-6))
 

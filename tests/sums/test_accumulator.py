@@ -7,7 +7,7 @@ import pytest
 
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.sums.accumulator import Divided, nearly_equal, times
+from opendp_concurrent.measures.measure import Divided, nearly_equal, times
 
 
 def test_a_charge_is_at_least_one_launch():

@@ -6,9 +6,9 @@ from fractions import Fraction
 import pytest
 
 from opendp_concurrent.errors import InvalidTypeError
-from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.sums.basic import Basic, PlainSum
+from opendp_concurrent.measures.measure import Basic, PlainSum
 
 
 def test_the_sum_is_that_of_the_measure():

@@ -4,8 +4,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError
-from opendp_concurrent.measures.renyi_divergence import RENYI_DIVERGENCE
-from opendp_concurrent.sums.orders_sum import GridCurve
+from opendp_concurrent.measures.renyi import RENYI_DIVERGENCE, GridCurve
 
 
 def test_curves_without_a_grid_have_no_bound_no_record_and_nothing_remains():

@@ -3,7 +3,7 @@
 import pytest
 
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.sums.orders_sum import GridCurve, OnOrders
+from opendp_concurrent.measures.renyi import GridCurve, OnOrders
 
 GRID = OnOrders((2.0, 3.0))
 

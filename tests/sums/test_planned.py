@@ -3,8 +3,7 @@
 import pytest
 
 from opendp_concurrent.errors import InvalidValueError
-from opendp_concurrent.sums.planned import Planned
-from opendp_concurrent.sums.scalar_sum import ScalarSum
+from opendp_concurrent.measures.sums import Planned, ScalarSum
 
 
 def test_a_plan_consumes_whole_shares_in_their_order():

@@ -15,7 +15,7 @@ import duckdb
 import opendp.prelude as dp
 
 import opendp_concurrent as oc
-from opendp_concurrent.measurements.key_noise import key_noise
+from opendp_concurrent.mechanisms.keys import key_noise
 
 from .reference import hashed
 

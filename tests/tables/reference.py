@@ -12,7 +12,7 @@ from hashlib import md5
 from itertools import pairwise
 from math import floor, trunc
 
-from opendp_concurrent.tables.prefixes import strategy_for
+from opendp_concurrent.tables.moments import strategy_for
 
 ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 COMPARE = {

@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
+from opendp_concurrent.tables import clauses as bins
+from opendp_concurrent.tables import dialects, render
 from opendp_concurrent.tables.plan import Bins, Scan, Values
-from opendp_concurrent.tables.rendering import bins, dialects, render
 from opendp_concurrent.tables.schema import Schema
 
 from .pipelines import VALUES, Data, public, values

@@ -13,7 +13,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import TableError
-from opendp_concurrent.tables.engines.duckdb import DuckDB
+from opendp_concurrent.tables.duckdb import DuckDB
 
 SCHEMA = {"person": int, "x": int}
 NAMES = iter(f"changes_{number}" for number in range(10**6))

@@ -9,11 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    UnsupportedMeasureError,
-)
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from opendp_concurrent.tables.plan import FoundKeys
 
 from .pipelines import Data, data, keyed

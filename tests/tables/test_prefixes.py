@@ -5,9 +5,9 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from opendp_concurrent.measurements.noise import LaplaceNoise
-from opendp_concurrent.tables import prefixes
-from opendp_concurrent.tables.prefixes import Strategy, strategy_for
+from opendp_concurrent.mechanisms.noise import LaplaceNoise
+from opendp_concurrent.tables import moments as prefixes
+from opendp_concurrent.tables.moments import Strategy, strategy_for
 
 OPTIMA = {8: 1.494414, 16: 1.6909, 64: 2.1010}  # by 13 iterations or a descent over all matrices
 

@@ -18,7 +18,7 @@ from opendp.mod import OpenDPException
 import opendp_concurrent as oc
 from opendp_concurrent.errors import ForkedError, InvalidTypeError, InvalidValueError, TableError
 from opendp_concurrent.tables.domain import Tables, table_domain, tables_of, units
-from opendp_concurrent.tables.engines.duckdb import DuckDB
+from opendp_concurrent.tables.duckdb import DuckDB
 from opendp_concurrent.tables.schema import schema_of
 
 SECRET = "secret-7261"

@@ -8,10 +8,9 @@ from sqlglot import exp
 
 import opendp_concurrent as oc
 from opendp_concurrent.tables import plan as nodes
-from opendp_concurrent.tables import typed
-from opendp_concurrent.tables.rendering import render
-from opendp_concurrent.tables.rendering.dialects import DIALECTS
-from opendp_concurrent.tables.rendering.syntax import ALLOWED, check_syntax
+from opendp_concurrent.tables import render, typed
+from opendp_concurrent.tables.clauses import ALLOWED, check_syntax
+from opendp_concurrent.tables.dialects import DIALECTS
 from opendp_concurrent.tables.schema import schema_of
 
 from .pipelines import TEXTS, Data

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.tables.clauses import Values
+from opendp_concurrent.tables.dialects import DIALECTS, exp
 from opendp_concurrent.tables.plan import WithColumns
-from opendp_concurrent.tables.rendering.dialects import DIALECTS, exp
-from opendp_concurrent.tables.rendering.values import Values
 from opendp_concurrent.tables.schema import schema_of
 from opendp_concurrent.tables.typed import checked_value
 

@@ -13,7 +13,7 @@ from opendp.metrics import change_one_id_distance
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, ScanWarning
 from opendp_concurrent.tables.domain import units
-from opendp_concurrent.tables.unit import unit_on
+from opendp_concurrent.tables.table import unit_on
 
 pl = pytest.importorskip("polars")
 dp.enable_features("contrib", "honest-but-curious")

@@ -3,7 +3,7 @@
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
 
 T = oc.TradeoffFunction

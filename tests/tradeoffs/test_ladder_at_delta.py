@@ -7,9 +7,9 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.accounting import ladder as ladder_at_delta
 from opendp_concurrent.errors import BudgetExceededError, InvalidValueError
-from opendp_concurrent.fdp import powers
-from opendp_concurrent.tradeoffs import ladder_at_delta
+from opendp_concurrent.fdp import order as powers
 
 T = oc.TradeoffFunction
 APPROXIMATE = dp.approximate(dp.max_divergence())

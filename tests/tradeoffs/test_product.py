@@ -4,7 +4,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError
-from opendp_concurrent.tradeoffs.product import Products
+from opendp_concurrent.measures.slots import Products
 
 T = oc.TradeoffFunction
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
-from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.errors import BudgetExceededError, InvalidValueError
-from opendp_concurrent.tradeoffs.pure_to_gaussian import pure_to_gaussian
+from opendp_concurrent.measures.gaussian import pure_to_gaussian
 
 T = oc.TradeoffFunction
 
@@ -77,7 +77,7 @@ def test_what_has_no_gaussian_bound_leaves_nothing():
 
 
 def test_a_discrete_gaussian_leaves_what_its_certificate_allows():
-    """(sensitivity + 1) / scale, proven in measurements/gaussian.py."""
+    """(sensitivity + 1) / scale, proven in mechanisms/certified.py."""
     child = T.discrete_gaussian(10.0)
     assert child.gaussian_bound == 0.2
     assert oc.accumulators.residue(1.0).start(None).after(child).left == pytest.approx(

@@ -5,7 +5,7 @@ from itertools import islice
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import BudgetExceededError
-from opendp_concurrent.tradeoffs.slots import AnyOrder, Slots, covers
+from opendp_concurrent.measures.slots import AnyOrder, Slots, covers
 
 T = oc.TradeoffFunction
 

@@ -1,7 +1,7 @@
 """Sums of truncated concentrated losses."""
 
 import opendp_concurrent as oc
-from opendp_concurrent.truncated.truncated_sum import LeastOmega
+from opendp_concurrent.measures.truncated import LeastOmega
 
 
 def test_what_remains_of_truncated_losses_has_the_omega_of_the_bound():

@@ -6,10 +6,10 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.accounts.rule import Within
-from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
-from opendp_concurrent.measures.conversions.renyi_to_approximate import largest_divergence
-from opendp_concurrent.verify.forbidden import (
+from opendp_concurrent.accounting.rule import Within
+from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.conversion import largest_divergence
+from opendp_concurrent.verify.totals import (
     BestOrder,
     EitherUndivided,
     Launched,

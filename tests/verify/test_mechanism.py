@@ -5,9 +5,9 @@ import math
 import pytest
 
 from opendp_concurrent import verify
-from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.errors import InvalidValueError
-from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 
 
 def test_tradeoff_of_the_worst_view():

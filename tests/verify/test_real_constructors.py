@@ -12,10 +12,9 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.errors import BudgetExceededError, ConcurrentError
-from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
-from opendp_concurrent.measures.conversions.pure_to_renyi import pure_to_renyi
-from opendp_concurrent.measures.conversions.pure_to_zcdp import pure_to_zcdp
-from opendp_concurrent.tradeoffs.pure_to_gaussian import pure_to_gaussian
+from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.conversion import pure_to_renyi, pure_to_zcdp
+from opendp_concurrent.measures.gaussian import pure_to_gaussian
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 APPROXIMATE = dp.approximate(PURE)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from opendp_concurrent import verify
-from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 
 MENU, EMPTY = verify.response_menu(0.5), APPROXIMATE_MAX_DIVERGENCE.empty()
 ANY = Within((9.0, 0.0))

@@ -8,19 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
-from opendp_concurrent.counters.factors.buffered import (
+from opendp_concurrent.streams.factors import (
     BITS,
     ENDLESS,
     HORIZONS,
     SLACK,
     WINDOWS,
     buffered,
+    decoder,
     endless,
     inverse_norm,
+    parameters,
     power_down,
     windowed,
 )
-from opendp_concurrent.counters.factors.factor_error import decoder, parameters
 
 ONE = 1 << BITS
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from opendp_concurrent.counters.factors.factor_error import roots, squared_norm
+from opendp_concurrent.streams.factors import roots, squared_norm
 
 DELTA, OMEGA = np.array([0.25]), np.array([0.125])
 

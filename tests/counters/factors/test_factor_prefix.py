@@ -10,18 +10,19 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.counters import methods
-from opendp_concurrent.counters.factors.buffered import (
+from opendp_concurrent.errors import InvalidValueError
+from opendp_concurrent.streams import counter as methods
+from opendp_concurrent.streams.digits import plain, unplain
+from opendp_concurrent.streams.factors import (
+    MORE,
     BufferedFactor,
+    FactorPrefix,
     buffered,
     endless,
+    errors,
     inverse_norm,
     windowed,
 )
-from opendp_concurrent.counters.factors.factor_error import errors
-from opendp_concurrent.counters.factors.factor_prefix import MORE, FactorPrefix
-from opendp_concurrent.counters.prefix import plain, unplain
-from opendp_concurrent.errors import InvalidValueError
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 BITS, NOISE = 2, 6.0

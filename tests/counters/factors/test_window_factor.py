@@ -1,6 +1,6 @@
 """A window is the difference of two noisy prefix sums."""
 
-from opendp_concurrent.counters.factors.window_factor import FactorWindow
+from opendp_concurrent.streams.factors import FactorWindow
 
 
 class Prefix:

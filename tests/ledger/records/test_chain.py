@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opendp_concurrent.ledger.records.chain import first_hash, hasher, next_hash
-from opendp_concurrent.ledger.records.encoding import canonical
+from opendp_concurrent.ledger.encoding import canonical, first_hash, hasher, next_hash
 
 CHARGE = ("survey", 1, 1_700_000_000_000_000, "mean", "laplace(scale=2.0)", '{"double":"0x0"}')
 

@@ -3,10 +3,9 @@
 import pytest
 
 from opendp_concurrent.errors import InvalidValueError
-from opendp_concurrent.ledger.records import charges
-from opendp_concurrent.ledger.records.charges import decode_charge
-from opendp_concurrent.ledger.records.encoding import decode, encode
-from opendp_concurrent.ledger.records.limited import LimitedCharge, Opened
+from opendp_concurrent.ledger import charges
+from opendp_concurrent.ledger.charges import LimitedCharge, Opened, decode_charge
+from opendp_concurrent.ledger.encoding import decode, encode
 
 TERMS = '{"accumulator":{"basic":{}},"d_in":1}'
 STRANGE = 'a ,"limit":{}, \\ \u00e9\U0001f600'

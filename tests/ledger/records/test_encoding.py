@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.ledger.records.encoding import canonical, decode, encode
-from opendp_concurrent.sums.orders_sum import GridCurve, OnOrders
+from opendp_concurrent.ledger.encoding import canonical, decode, encode
+from opendp_concurrent.measures.renyi import GridCurve, OnOrders
 
 F = oc.TradeoffFunction
 losses = st.floats(min_value=0.0, allow_nan=False)

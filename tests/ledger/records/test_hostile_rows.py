@@ -17,8 +17,7 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import LedgerDamagedError, LedgerError
 from opendp_concurrent.ledger import datasets, open_ledger
 from opendp_concurrent.ledger.command import main
-from opendp_concurrent.ledger.records.chain import first_hash, next_hash
-from opendp_concurrent.ledger.records.encoding import canonical, encode
+from opendp_concurrent.ledger.encoding import canonical, encode, first_hash, next_hash
 
 CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
 F = oc.TradeoffFunction

@@ -4,13 +4,11 @@ import pytest
 
 pytest.importorskip("sqlalchemy")
 
-from opendp_concurrent.accounts.store import LimitCharge, Terms
-from opendp_concurrent.accumulators.basic import basic
+from opendp_concurrent.accounting.epsilon_delta import basic
+from opendp_concurrent.accounting.store import LimitCharge, Terms
 from opendp_concurrent.errors import InvalidTypeError, LedgerDamagedError, LimitMismatchError
-from opendp_concurrent.ledger.records.encoding import decode, encode
-from opendp_concurrent.ledger.records.limited import LimitedCharge, Opened
-from opendp_concurrent.ledger.records.limits import Limits, check_kept
-from opendp_concurrent.ledger.records.terms import write_terms
+from opendp_concurrent.ledger.charges import LimitedCharge, Limits, Opened, check_kept, write_terms
+from opendp_concurrent.ledger.encoding import decode, encode
 
 ANN, TEAM = ("team", "ann"), ("team",)
 

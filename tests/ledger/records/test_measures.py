@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("sqlalchemy")
 
 import opendp_concurrent
-from opendp_concurrent.ledger.records import measures
+from opendp_concurrent.ledger import encoding as measures
 from opendp_concurrent.measures import composition_measure, registered
 
 

@@ -13,11 +13,11 @@ import pytest
 
 pytest.importorskip("sqlalchemy")
 
-from opendp_concurrent.accounts.rule import Within
-from opendp_concurrent.accounts.store import Charge, Terms
-from opendp_concurrent.accumulators.advanced import Advanced
-from opendp_concurrent.accumulators.basic import basic
-from opendp_concurrent.arguments.written import BY_CLASS, KINDS
+from opendp_concurrent._checks import KIND_BY_CLASS as BY_CLASS
+from opendp_concurrent._checks import KINDS
+from opendp_concurrent.accounting.epsilon_delta import Advanced, basic
+from opendp_concurrent.accounting.rule import Within
+from opendp_concurrent.accounting.store import Charge, Terms
 from opendp_concurrent.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -28,7 +28,7 @@ from opendp_concurrent.errors import (
 )
 from opendp_concurrent.ledger import register
 from opendp_concurrent.ledger.command import main
-from opendp_concurrent.ledger.records.encoding import decode, encode
+from opendp_concurrent.ledger.encoding import decode, encode
 
 TOYS = '''
 from dataclasses import dataclass, replace

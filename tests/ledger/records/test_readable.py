@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("sqlalchemy")
 
 from opendp_concurrent.errors import LedgerDamagedError, LedgerError
-from opendp_concurrent.ledger.records.readable import (
+from opendp_concurrent.ledger.encoding import (
     UNREADABLE,
     is_text,
     reading,

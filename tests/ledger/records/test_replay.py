@@ -8,17 +8,12 @@ from hypothesis import strategies as st
 
 pytest.importorskip("sqlalchemy")
 
-from opendp_concurrent.accounts.store import LimitCharge, Terms
-from opendp_concurrent.accumulators.basic import basic
+from opendp_concurrent.accounting.epsilon_delta import basic
+from opendp_concurrent.accounting.store import LimitCharge, Terms
 from opendp_concurrent.errors import InvalidValueError, LedgerDamagedError
-from opendp_concurrent.ledger.records.chain import first_hash, next_hash
-from opendp_concurrent.ledger.records.encoding import encode
-from opendp_concurrent.ledger.records.entries import Entry
-from opendp_concurrent.ledger.records.limited import LimitedCharge, Opened
-from opendp_concurrent.ledger.records.limits import Limits
-from opendp_concurrent.ledger.records.measures import empty_total
-from opendp_concurrent.ledger.records.replay import Known, replay
-from opendp_concurrent.ledger.records.terms import write_terms
+from opendp_concurrent.ledger.charges import LimitedCharge, Limits, Opened, write_terms
+from opendp_concurrent.ledger.encoding import Entry, empty_total, encode, first_hash, next_hash
+from opendp_concurrent.ledger.replay import Known, replay
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 
 START = Known(0, first_hash("survey", None), basic().start(MAX_DIVERGENCE), Limits())

@@ -7,11 +7,10 @@ import math
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.accounts.store import Terms
+from opendp_concurrent.accounting.store import Terms
 from opendp_concurrent.errors import LedgerDamagedError
-from opendp_concurrent.ledger.records.encoding import canonical
-from opendp_concurrent.ledger.records.measures import empty_total
-from opendp_concurrent.ledger.records.total import agreed_total
+from opendp_concurrent.ledger.charges import agreed_total
+from opendp_concurrent.ledger.encoding import canonical, empty_total
 
 PAIR = Terms("Approximate(MaxDivergence)", oc.accumulators.zcdp(1e-7), "", 1, (1.0, 1e-6))
 RESIDUE = Terms("Tradeoff", oc.accumulators.residue(1.0), "", 1, None)

@@ -15,16 +15,16 @@ pytest.importorskip("sqlalchemy")
 import opendp_concurrent
 from opendp_concurrent import TradeoffFunction as F
 from opendp_concurrent import TruncatedConcentrated
-from opendp_concurrent.accounts.store import Terms
-from opendp_concurrent.accumulators.advanced import Advanced, advanced
-from opendp_concurrent.accumulators.basic import basic
-from opendp_concurrent.accumulators.either import either
-from opendp_concurrent.accumulators.from_rule import FromRule
-from opendp_concurrent.accumulators.renyi import renyi
-from opendp_concurrent.accumulators.zcdp import zcdp
-from opendp_concurrent.arguments.written import BY_CLASS, KINDS, check_fields, plain
-from opendp_concurrent.blocks.recorded import OnEachBlock
-from opendp_concurrent.blocks.totals import OnKeys
+from opendp_concurrent._checks import KIND_BY_CLASS as BY_CLASS
+from opendp_concurrent._checks import KINDS, check_fields
+from opendp_concurrent._checks import plain_record as plain
+from opendp_concurrent.accounting.any_time import any_time
+from opendp_concurrent.accounting.best_rule import renyi, zcdp
+from opendp_concurrent.accounting.epsilon_delta import Advanced, advanced, basic, either
+from opendp_concurrent.accounting.from_rule import FromRule
+from opendp_concurrent.accounting.ladder import ladder, residue
+from opendp_concurrent.accounting.store import Terms
+from opendp_concurrent.composition.block_totals import OnEachBlock, OnKeys
 from opendp_concurrent.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -32,20 +32,16 @@ from opendp_concurrent.errors import (
     LedgerError,
     UnregisteredError,
 )
-from opendp_concurrent.ledger.records import wire
-from opendp_concurrent.ledger.records.encoding import decode, encode
-from opendp_concurrent.ledger.records.limited import LimitedCharge, Opened
-from opendp_concurrent.ledger.records.terms import read_terms, write_terms
+from opendp_concurrent.ledger import encoding as wire
+from opendp_concurrent.ledger.charges import LimitedCharge, Opened, read_terms, write_terms
+from opendp_concurrent.ledger.encoding import decode, encode
 from opendp_concurrent.measures import register
+from opendp_concurrent.measures.renyi import GridCurve, OnOrders
 from opendp_concurrent.measures.shapes import PairMeasure
-from opendp_concurrent.releases.shared_release import _Steps as Steps
-from opendp_concurrent.stopping.any_time import any_time
-from opendp_concurrent.sums.orders_sum import GridCurve, OnOrders
-from opendp_concurrent.sums.square_sum import Squares
-from opendp_concurrent.tradeoffs.ladder import ladder
-from opendp_concurrent.tradeoffs.product import Products
-from opendp_concurrent.tradeoffs.residue import residue
-from opendp_concurrent.truncated.truncated_sum import LeastOmega
+from opendp_concurrent.measures.slots import Products
+from opendp_concurrent.measures.sums import Squares
+from opendp_concurrent.measures.truncated import LeastOmega
+from opendp_concurrent.serving.shared_release import _Steps as Steps
 
 QUARTER, ZERO = '{"double":"0x1.0000000000000p-2"}', '{"double":"0x0.0p+0"}'
 INFINITE, TWO = '{"double":"inf"}', '{"double":"0x1.0000000000000p+1"}'

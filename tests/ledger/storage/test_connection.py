@@ -6,7 +6,7 @@ pytest.importorskip("sqlalchemy")
 
 import sqlalchemy
 
-from opendp_concurrent.ledger.storage.connection import DriverConnection
+from opendp_concurrent.ledger.backends import DriverConnection
 
 TABLE = sqlalchemy.table("held", sqlalchemy.column("name"), sqlalchemy.column("amount"))
 PUT = sqlalchemy.insert(TABLE).values(

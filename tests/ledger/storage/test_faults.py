@@ -27,8 +27,8 @@ from opendp_concurrent.errors import (
     LedgerError,
 )
 from opendp_concurrent.ledger import book, create_ledger, open_ledger
-from opendp_concurrent.ledger.storage.faults import explain
-from opendp_concurrent.ledger.storage.store import Store
+from opendp_concurrent.ledger.backends import explain
+from opendp_concurrent.ledger.store import Store
 
 NOBODY = 65534
 AGAIN = "nothing was charged, and no mechanism ran"

@@ -12,7 +12,7 @@ from opendp_concurrent.errors import (
     LedgerMismatchError,
 )
 from opendp_concurrent.ledger import create_ledger, datasets, open_ledger
-from opendp_concurrent.ledger.records.chain import SCHEMA_VERSION
+from opendp_concurrent.ledger.encoding import SCHEMA_VERSION
 
 
 def refused(store, match):

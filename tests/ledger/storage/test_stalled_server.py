@@ -11,11 +11,10 @@ import pytest
 
 pytest.importorskip("sqlalchemy")
 
-from opendp_concurrent.accounts.store import Charge
+from opendp_concurrent.accounting.store import Charge
 from opendp_concurrent.errors import LedgerError
-from opendp_concurrent.ledger import create_ledger, open_ledger
-from opendp_concurrent.ledger.storage import backends
-from opendp_concurrent.ledger.storage.store import Store
+from opendp_concurrent.ledger import backends, create_ledger, open_ledger
+from opendp_concurrent.ledger.store import Store
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("sqlalchemy")
 
-from opendp_concurrent.ledger.storage import timeouts
+from opendp_concurrent.ledger import backends as timeouts
 
 
 @pytest.fixture

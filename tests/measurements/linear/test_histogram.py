@@ -13,15 +13,15 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.measurements.linear.histogram import (
+from opendp_concurrent.measures import composition_measure
+from opendp_concurrent.mechanisms.histogram import (
     LinearQuery,
     Universe,
     make_histogram,
     public_size,
     size_if_public,
 )
-from opendp_concurrent.measurements.linear.linear_answers import Batch
-from opendp_concurrent.measures import composition_measure
+from opendp_concurrent.mechanisms.linear_answers import Batch
 
 dp.enable_features("contrib", "honest-but-curious")
 ZCDP = dp.zero_concentrated_divergence()

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
-from opendp_concurrent.measurements.linear import noise_of
-from opendp_concurrent.measurements.linear.marginals import _columns
+from opendp_concurrent.mechanisms import linear_answers as noise_of
+from opendp_concurrent.mechanisms.marginals import _columns
 
 dp.enable_features("contrib", "honest-but-curious")
 ROWS = dp.user_domain("rows", lambda data: True), dp.symmetric_distance()

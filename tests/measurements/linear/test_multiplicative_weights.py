@@ -18,14 +18,11 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 import opendp_concurrent as oc
-from opendp_concurrent.combinators.postprocessing import ANSWER, QUERY
-from opendp_concurrent.errors import (
-    InvalidTypeError,
-    InvalidValueError,
-)
-from opendp_concurrent.measurements.linear.histogram import Universe
-from opendp_concurrent.measurements.linear.multiplicative_weights import _MultiplicativeWeights
+from opendp_concurrent.composition.postprocess import ANSWER, QUERY
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.measures import composition_measure
+from opendp_concurrent.mechanisms.histogram import Universe
+from opendp_concurrent.mechanisms.multiplicative_weights import _MultiplicativeWeights
 
 dp.enable_features("contrib", "honest-but-curious")
 PURE, ZCDP, GDP = dp.max_divergence(), dp.zero_concentrated_divergence(), oc.gaussian_tradeoff()

@@ -6,8 +6,8 @@ import opendp.prelude as dp
 import pytest
 
 from opendp_concurrent.errors import InvalidValueError
-from opendp_concurrent.measurements.linear.multiplicative_weights_plan import plan
 from opendp_concurrent.measures import composition_measure
+from opendp_concurrent.mechanisms.multiplicative_weights import plan
 
 PURE = composition_measure(dp.max_divergence())
 ZCDP = composition_measure(dp.zero_concentrated_divergence())

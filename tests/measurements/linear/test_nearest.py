@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from opendp_concurrent.measurements.linear import nearest as module
-from opendp_concurrent.measurements.linear.nearest import MOST_RECORDS, certify, nearest
+from opendp_concurrent.mechanisms import histogram as module
+from opendp_concurrent.mechanisms.histogram import MOST_RECORDS, certify, nearest
 
 BINARY = st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 6)
 

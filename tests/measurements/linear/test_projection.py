@@ -14,14 +14,9 @@ import pytest
 from scipy.stats import chi2
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    MessageLimitError,
-)
-from opendp_concurrent.measurements.linear.histogram import Universe
-from opendp_concurrent.measurements.linear.linear_answers import Batch
-from opendp_concurrent.measurements.linear.nearest import Nearest
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, MessageLimitError
+from opendp_concurrent.mechanisms.histogram import Nearest, Universe
+from opendp_concurrent.mechanisms.linear_answers import Batch
 
 dp.enable_features("contrib", "honest-but-curious")
 ZCDP, GDP = dp.zero_concentrated_divergence(), oc.gaussian_tradeoff()

@@ -2,9 +2,7 @@
 
 import pytest
 
-from opendp_concurrent.measures.conversions.curves import KnownCurve, known
-from opendp_concurrent.measures.conversions.products import zcdp_to_renyi
-from opendp_concurrent.measures.conversions.pure_to_renyi import pure_to_renyi
+from opendp_concurrent.measures.conversion import KnownCurve, known, pure_to_renyi, zcdp_to_renyi
 
 
 class Changing(float):

@@ -13,38 +13,29 @@ import pytest
 from mpmath import mpf
 
 from opendp_concurrent.errors import InvalidValueError
-from opendp_concurrent.exact.normal import pi
-from opendp_concurrent.exact.zcdp import (
-    zcdp_to_delta,
-    zcdp_to_epsilon,
-)
-from opendp_concurrent.fdp.concentrated import zcdp_to_tradeoff
+from opendp_concurrent.fdp.concentrated import optimal_composition, zcdp_to_tradeoff
 from opendp_concurrent.fdp.function import TradeoffFunction
-from opendp_concurrent.fdp.optimal_composition import optimal_composition
-from opendp_concurrent.measures.conversions.approximate_to_approximate import (
+from opendp_concurrent.measures.conversion import (
     approximate_to_delta,
     approximate_to_epsilon,
-)
-from opendp_concurrent.measures.conversions.laplace import laplace_to_renyi, laplace_to_zcdp
-from opendp_concurrent.measures.conversions.products import (
     gaussian_to_zcdp,
+    laplace_to_renyi,
+    laplace_to_zcdp,
+    pure_to_renyi,
+    pure_to_zcdp,
+    renyi_to_delta,
+    renyi_to_epsilon,
+    response_to_renyi,
     zcdp_to_gaussian,
     zcdp_to_renyi,
 )
-from opendp_concurrent.measures.conversions.pure_to_renyi import pure_to_renyi
-from opendp_concurrent.measures.conversions.pure_to_zcdp import pure_to_zcdp
-from opendp_concurrent.measures.conversions.randomized_response import response_to_renyi
-from opendp_concurrent.measures.conversions.renyi_to_approximate import (
-    renyi_to_delta,
-    renyi_to_epsilon,
-)
-from opendp_concurrent.tradeoffs.conversions import renyi_to_tradeoff
-from opendp_concurrent.tradeoffs.gaussian_to_approximate import (
+from opendp_concurrent.measures.gaussian import (
     gaussian_to_delta,
     gaussian_to_epsilon,
+    pure_to_gaussian,
 )
-from opendp_concurrent.tradeoffs.laplace import laplace_to_tradeoff
-from opendp_concurrent.tradeoffs.pure_to_gaussian import pure_to_gaussian
+from opendp_concurrent.measures.tradeoffs import laplace_to_tradeoff, renyi_to_tradeoff
+from opendp_concurrent.numerics.normal import pi, zcdp_to_delta, zcdp_to_epsilon
 
 from ...some import some
 

@@ -16,8 +16,8 @@ pytest.importorskip("sqlglot")
 import duckdb
 
 import opendp_concurrent as oc
-from opendp_concurrent.tables.engines.duckdb import DuckDB
-from opendp_concurrent.tables.engines.engine import opaque
+from opendp_concurrent.tables.duckdb import DuckDB
+from opendp_concurrent.tables.engine import opaque
 
 
 @pytest.fixture

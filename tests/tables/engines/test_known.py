@@ -9,8 +9,8 @@ pytest.importorskip("sqlglot")
 
 import duckdb
 
-from opendp_concurrent.tables.engines.duckdb import DuckDB
-from opendp_concurrent.tables.engines.known import engine_of
+from opendp_concurrent.tables.duckdb import DuckDB
+from opendp_concurrent.tables.engines import engine_of
 
 
 def test_the_engine_of_a_connection():

@@ -12,8 +12,8 @@ from fractions import Fraction
 from math import inf
 from typing import Any
 
-from opendp_concurrent.types import Loss, State
-from opendp_concurrent.verify.filters.menu import Item, Rule, check_depth, next_state
+from opendp_concurrent.errors import Loss, State
+from opendp_concurrent.verify.adversary import Item, Rule, check_depth, next_state
 from opendp_concurrent.verify.mechanism import Number, randomized_response
 
 JUST_BELOW = 1 - 1e-6  # a share of the cost at which the last launch does not fit

@@ -16,24 +16,18 @@ from typing import Any
 
 from scipy.special import log_ndtr
 
-from opendp_concurrent.accounts.rule import Within
-from opendp_concurrent.accumulators.advanced import Advanced, advanced
-from opendp_concurrent.accumulators.basic import Basic, basic
-from opendp_concurrent.accumulators.best_rule import best_rule
-from opendp_concurrent.accumulators.either import Either, either
-from opendp_concurrent.accumulators.renyi import Renyi, renyi
-from opendp_concurrent.accumulators.zcdp import Zcdp, zcdp
-from opendp_concurrent.exact.zcdp import zcdp_to_delta
+from opendp_concurrent.accounting.any_time import AnyTime, any_time
+from opendp_concurrent.accounting.best_rule import Renyi, Zcdp, best_rule, renyi, zcdp
+from opendp_concurrent.accounting.epsilon_delta import Advanced, Either, advanced, basic, either
+from opendp_concurrent.accounting.ladder import ladder
+from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.fdp.function import TradeoffFunction
-from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
-from opendp_concurrent.measures.approximate_zero_concentrated_divergence import (
-    APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE,
-)
-from opendp_concurrent.measures.conversions.pure_to_zcdp import pure_to_zcdp
-from opendp_concurrent.stopping.any_time import AnyTime, any_time
-from opendp_concurrent.tradeoffs.ladder import ladder
-from opendp_concurrent.verify.filters.adversary import worst_analyst
-from opendp_concurrent.verify.filters.menu import Item
+from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.conversion import pure_to_zcdp
+from opendp_concurrent.measures.measure import Basic
+from opendp_concurrent.measures.zero_concentrated import APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE
+from opendp_concurrent.numerics.normal import zcdp_to_delta
+from opendp_concurrent.verify.adversary import Item, worst_analyst
 from opendp_concurrent.verify.mechanism import FiniteMechanism, mean_loss, randomized_response
 
 from .promise import CURVE, ORDERS, Budget, CachedRule, Outcome, accumulated, admitted_counts

@@ -12,22 +12,18 @@ from functools import partial
 from math import exp
 from typing import Any
 
-from opendp_concurrent.accounts.rule import Shares, Within
-from opendp_concurrent.accumulators.basic import basic
-from opendp_concurrent.measures.conversions.pure_to_renyi import pure_to_renyi
-from opendp_concurrent.measures.conversions.pure_to_zcdp import pure_to_zcdp
+from opendp_concurrent.accounting.epsilon_delta import basic
+from opendp_concurrent.accounting.rule import Shares, Within
+from opendp_concurrent.measures.conversion import pure_to_renyi, pure_to_zcdp
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.measures.measure import only
-from opendp_concurrent.measures.zero_concentrated_divergence import ZERO_CONCENTRATED_DIVERGENCE
-from opendp_concurrent.sums.orders_sum import GridCurve, OnOrders
-from opendp_concurrent.sums.planned import Planned
-from opendp_concurrent.truncated.distances import TruncatedConcentrated
-from opendp_concurrent.truncated.fixed_renyi_divergence import FixedRenyiDivergence
-from opendp_concurrent.truncated.truncated_sum import LeastOmega
-from opendp_concurrent.verify.filters.adversary import worst_analyst
-from opendp_concurrent.verify.filters.menu import Item
-from opendp_concurrent.verify.filters.totals import worst_loss, worst_mean_loss, worst_renyi
+from opendp_concurrent.measures.renyi import FixedRenyiDivergence, GridCurve, OnOrders
+from opendp_concurrent.measures.sums import Planned
+from opendp_concurrent.measures.truncated import LeastOmega, TruncatedConcentrated
+from opendp_concurrent.measures.zero_concentrated import ZERO_CONCENTRATED_DIVERGENCE
+from opendp_concurrent.verify.adversary import Item, worst_analyst
 from opendp_concurrent.verify.mechanism import FiniteMechanism, Number
+from opendp_concurrent.verify.totals import worst_loss, worst_mean_loss, worst_renyi
 
 from .promise import ORDERS, Budget, Outcome
 

@@ -14,20 +14,15 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from opendp_concurrent.accounts.rule import Shares, Within
+from opendp_concurrent.accounting.ladder import ladder, residue
+from opendp_concurrent.accounting.rule import Shares, Within
 from opendp_concurrent.fdp.function import TradeoffFunction
-from opendp_concurrent.sums.planned import Planned
-from opendp_concurrent.sums.square_sum import Squares
-from opendp_concurrent.tradeoffs.gaussian_to_approximate import gaussian_to_delta
-from opendp_concurrent.tradeoffs.ladder import ladder
-from opendp_concurrent.tradeoffs.product import Products
-from opendp_concurrent.tradeoffs.pure_to_gaussian import pure_to_gaussian
-from opendp_concurrent.tradeoffs.residue import residue
-from opendp_concurrent.tradeoffs.slots import AnyOrder, Slots
-from opendp_concurrent.verify.filters.adversary import worst_analyst
-from opendp_concurrent.verify.filters.menu import Item, Limited
-from opendp_concurrent.verify.filters.totals import worst_mean_loss
+from opendp_concurrent.measures.gaussian import gaussian_to_delta, pure_to_gaussian
+from opendp_concurrent.measures.slots import AnyOrder, Products, Slots
+from opendp_concurrent.measures.sums import Planned, Squares
+from opendp_concurrent.verify.adversary import Item, Limited, worst_analyst
 from opendp_concurrent.verify.mechanism import FiniteMechanism
+from opendp_concurrent.verify.totals import worst_mean_loss
 
 from .promise import CURVE, Budget, CachedRule, Outcome, accumulated
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from opendp_concurrent import verify
-from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
-from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.sums.square_sum import Squares
-from opendp_concurrent.verify.filters.menu import Item
+from opendp_concurrent.measures.sums import Squares
+from opendp_concurrent.verify.adversary import Item
 
 
 def views(menu, rule, state, depth):
@@ -110,7 +110,7 @@ class _Free:
 
 def test_different_kinds_reach_the_optimal_composition():
     """[Murtagh and Vadhan 2016], the numbers of theory: ε of (.5, .3, .2, .2) at δ = 0.1."""
-    from opendp_concurrent.verify.forbidden import optimal_delta
+    from opendp_concurrent.verify.totals import optimal_delta
 
     for delta, epsilon in ((1e-3, 1.1907061462), (0.01, 1.1029294785), (0.05, 0.7407058929)):
         assert optimal_delta((0.2, 0.2, 0.3, 0.5), epsilon) == pytest.approx(delta, rel=1e-6)

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from opendp_concurrent import verify
-from opendp_concurrent.verify.filters.lattice import Lattice
+from opendp_concurrent.verify.adversary import Lattice
 
 
 def test_rational_losses_share_a_step():

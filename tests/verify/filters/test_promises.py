@@ -8,10 +8,10 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.accounts.rule import Within
+from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.errors import BudgetExceededError, InvalidValueError
 from opendp_concurrent.measures import registered
-from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 
 from .promise import JUST_BELOW, ROUNDING, Outcome

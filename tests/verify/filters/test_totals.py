@@ -5,9 +5,9 @@ import math
 import pytest
 
 from opendp_concurrent import verify
-from opendp_concurrent.accounts.rule import Within
-from opendp_concurrent.measures.approximate_max_divergence import APPROXIMATE_MAX_DIVERGENCE
-from opendp_concurrent.verify.filters.menu import Item
+from opendp_concurrent.accounting.rule import Within
+from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.verify.adversary import Item
 
 
 def test_divergences_of_equal_launches_add_up():

@@ -8,7 +8,7 @@ import pytest
 
 from opendp_concurrent import verify
 from opendp_concurrent.errors import InvalidValueError
-from opendp_concurrent.verify.interactions.interactive import hull_pair
+from opendp_concurrent.verify.interactive import hull_pair
 
 
 def by_definition(mechanism, epsilon):

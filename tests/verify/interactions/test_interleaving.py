@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from opendp_concurrent import verify
-from opendp_concurrent.verify.forbidden import optimal_delta
+from opendp_concurrent.verify.totals import optimal_delta
 
 
 def as_rounds(*mechanisms):

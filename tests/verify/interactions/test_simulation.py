@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from opendp_concurrent import verify
-from opendp_concurrent.verify.interactions import simulation
-from opendp_concurrent.verify.interactions.simulation import joint
+from opendp_concurrent.verify import simulation
+from opendp_concurrent.verify.simulation import joint
 
 
 def example():

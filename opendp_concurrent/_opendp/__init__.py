@@ -1,0 +1,67 @@
+"""The only code that touches OpenDP's private names and versions.
+
+* ``advisories.py`` refuses what has a known fault, ``constructors.py`` makes and remembers how.
+* ``calls.py`` runs, and carries errors and interrupts through native calls; ``data.py`` converts
+  data and reads maps; ``interrupts.py`` keeps interrupts away from what must not be half done.
+* ``hook.py`` has what an import changes in OpenDP.
+
+Importing it sets the types of OpenDP's functions once, so that threads do not race for them.
+"""
+
+from __future__ import annotations
+
+from .advisories import accept_advisories, refuse
+from .calls import (
+    apply,
+    call_native,
+    carry,
+    guard,
+    inside_native_call,
+    invoke,
+    remember,
+    set_once,
+    tell_launched,
+    transform,
+)
+from .constructors import (
+    MEASUREMENT,
+    ODOMETER,
+    PARTIAL_CONSTRUCTOR,
+    TRANSFORMATION,
+    VERSION,
+    QueryParts,
+    curve_of,
+    descriptor,
+    frame_parts,
+    group_parts,
+    made_as,
+    make_chain_mt,
+    make_user_measurement,
+    make_user_transformation,
+    native_frame,
+    new_privacy_profile,
+    query_parts,
+    to_then,
+    unchained,
+    user_distance,
+    user_domain,
+)
+from .data import (
+    check_distance,
+    element_domain,
+    empty_frame,
+    evaluate,
+    evaluate_odometer,
+    measurement_map,
+    native_only,
+    python_queryable,
+    space_of,
+    to_pointer,
+    to_python,
+    transformation_map,
+)
+from .hook import chaining, copy_lists, deserializing, infer_as_measurement
+from .interrupts import WHOLE, Lock, let_in, whole
+
+set_once()
+guard()

@@ -1,0 +1,166 @@
+"""Data and distances in OpenDP's representation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opendp import core
+from opendp._convert import c_to_py, py_to_c
+from opendp._lib import AnyObjectPtr
+from opendp.domains import _lazyframe_from_domain
+from opendp.mod import (
+    Domain,
+    LazyFrameDomain,
+    Measure,
+    Measurement,
+    Metric,
+    Queryable,
+    Transformation,
+    VectorDomain,
+)
+
+from ..errors import Answer, Data, Distance, InvalidTypeError, InvalidValueError, Loss, Query, shown
+from .advisories import refuse
+from .calls import answered, call_native, carry, check_stack
+from .interrupts import whole
+
+_convert_objects = whole(py_to_c)  # native code counts its references to Python objects
+# of OpenDP's texts, for people who know Python's
+_WORDS = {"inferred type is": "found", "Vec<": "list of ", ">": "", "f64": "float", "i32": "int"}
+MOST_ROWS = 2**36  # more than a machine holds
+
+
+def to_pointer(data: Data, carrier_type: Any) -> Any:
+    """Convert ``data`` to OpenDP's representation, or raise; the message has no row of them."""
+    failure = ""
+    try:
+        if str(carrier_type).startswith("Vec<") and not len(data) <= MOST_ROWS:
+            raise InvalidValueError(f"arg must have at most 2**36 rows, found {len(data)}")
+        convert = _convert_objects if "ExtrinsicObject" in str(carrier_type) else py_to_c
+        pointer = convert(data, c_type=AnyObjectPtr, type_name=carrier_type)
+    except InvalidValueError:
+        raise
+    except Exception as error:
+        reason = str(error).partition(". ")[0] if isinstance(error, TypeError) else ""
+        if not reason.startswith(("inferred type is", "Expected")):
+            reason = f"found {type(data).__name__} that cannot be converted"
+        failure = f"{carrier_type}: {reason}"
+        for rust, python in _WORDS.items():
+            failure = failure.replace(rust, python)
+    if failure:  # raised out here, since the error and its frames hold data
+        del data
+        raise InvalidTypeError(
+            f"arg must be data of the input_domain, {failure}; convert data, fill missing values, "
+            "or build on the domain of the data, such as dp.vector_domain(dp.atom_domain(T=float))"
+        )
+    pointer.__opendp_dict__ = {}  # OpenDP keeps the rows here
+    return pointer
+
+
+def to_python(pointer: Any) -> Any:
+    """Convert data back from OpenDP's representation."""
+    return c_to_py(pointer)
+
+
+def element_domain(domain: Domain) -> Domain | None:
+    """Return the domain of a vector's elements, or None.
+
+    For elements of a user's own domain, OpenDP has it only in the record of how it was made.
+    """
+    if isinstance(domain, VectorDomain):
+        return domain.element_domain
+    made = getattr(domain, "__opendp_dict__", {})
+    of_users = domain.carrier_type == "Vec<ExtrinsicObject>"
+    return made.get("__kwargs__", {}).get("atom_domain") if of_users else None
+
+
+def empty_frame(domain: LazyFrameDomain) -> Any:
+    """Make a Polars frame without rows that is a member of ``domain``."""
+    return _lazyframe_from_domain(domain).collect()
+
+
+def check_distance(metric: Metric, name: str, d_in: Distance) -> None:
+    """Raise unless ``d_in`` has the distance type of ``metric``."""
+    try:
+        _convert_objects(d_in, c_type=AnyObjectPtr, type_name=metric.distance_type)
+    except Exception as error:  # OpenDP's, or the value's own
+        raise InvalidTypeError(
+            f"{name} ({shown(d_in)}) must be a distance of {metric}, "
+            f"of type {metric.distance_type.replace('u32', 'int')}, found {type(d_in).__name__}"
+        ) from error
+
+
+# Privacy and stability maps, read through OpenDP's functions.
+#
+# An attribute or a subclass could return anything. Maps are read here only, after a look for known
+# faults of the constructor (:mod:`.advisories`). The value is always OpenDP's own.
+
+_transformation_map = whole(core.transformation_map)
+
+
+def measurement_map(measurement: Measurement, d_in: Distance) -> Loss:
+    """Return the privacy loss at ``d_in``, unless OpenDP's map is known to be wrong.
+
+    :raises AdvisoryError: if it is known to be wrong
+    """
+    refuse(measurement, d_in)
+    return call_native(core.measurement_map, measurement, d_in)
+
+
+def transformation_map(
+    transformation: Transformation, d_in: Distance, *, flows: bool = True
+) -> Any:
+    """Return the stability at ``d_in``, unless OpenDP's map is known to be wrong.
+
+    :param flows: whether the output becomes the data of measurements
+    :raises AdvisoryError: if it is known to be wrong
+    """
+    check_stack()
+    refuse(transformation, d_in, flows=flows)
+    return _transformation_map(transformation, d_in)
+
+
+@whole
+def space_of(measurement: Measurement) -> tuple[Domain, Metric, Measure]:
+    """Return the domain, metric and measure of a measurement."""
+    return (
+        core.measurement_input_domain(measurement),
+        core.measurement_input_metric(measurement),
+        core.measurement_output_measure(measurement),
+    )
+
+
+def native_only(function: Callable[..., Any], *arguments: Any) -> tuple[Any, bool]:
+    """Return ``function(*arguments)``, and whether it ran without calling Python.
+
+    If it did not call Python, the result depends only on the arguments of OpenDP's constructors,
+    and does not change.
+    """
+    before = answered()
+    answer = function(*arguments)
+    return answer, answered() == before
+
+
+# Native queryables.
+
+
+def evaluate(queryable: Queryable, query: Query) -> Answer:
+    """Query a native queryable."""
+    return core.queryable_eval(queryable, query)
+
+
+def evaluate_odometer(queryable: Queryable, query: Query) -> Answer:
+    """Launch on a native odometer queryable."""
+    return core.odometer_queryable_invoke(queryable, query)
+
+
+@whole
+def python_queryable(transition: Callable[[Query], Answer]) -> Queryable:
+    """Make a native queryable from Python, so that OpenDP's wrappers apply to it.
+
+    The object that OpenDP returns has the transition in ``__opendp_dict__``, from where its closure
+    could be read. So only the pointer leaves this function.
+    """
+    made = core.new_queryable(carry(transition), Q="ExtrinsicObject", A="ExtrinsicObject")
+    return made.value

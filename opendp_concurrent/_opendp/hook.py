@@ -1,0 +1,115 @@
+"""A function of OpenDP that this package replaces, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from opendp import mod
+from opendp.mod import Measurement, Transformation
+from opendp.typing import _ELEMENTARY_TYPES
+
+from .interrupts import whole
+
+
+class Hook:
+    """What stands in place of a function of OpenDP, from :meth:`put` until :meth:`undo`."""
+
+    def __init__(self, owner: Any, name: str, extend: Callable[[Any], Any]) -> None:
+        """Describe the hook.
+
+        :param owner: a module or class of OpenDP
+        :param extend: returns the new function, from OpenDP's
+        """
+        self._owner, self._name, self._extend = owner, name, extend
+        self._before: Any = None
+        self._after: Any = None
+
+    def __str__(self) -> str:
+        return f"{self._owner.__name__}.{self._name}"
+
+    def put(self) -> None:
+        """Replace OpenDP's function. Idempotent."""
+        if self._after is None:
+            self._before = getattr(self._owner, self._name)
+            self._after = self._extend(self._before)
+            setattr(self._owner, self._name, self._after)
+
+    def undo(self) -> None:
+        """Put OpenDP's function back, unless somebody else has replaced it since."""
+        if self._after is not None and getattr(self._owner, self._name) is self._after:
+            setattr(self._owner, self._name, self._before)
+            self._after = None
+
+
+def infer_as_measurement(*kinds: type) -> None:
+    """Make OpenDP treat ``kinds`` as measurements where it infers types, as in lists."""
+    _ELEMENTARY_TYPES.update(dict.fromkeys(kinds, "AnyMeasurementPtr"))
+
+
+class _Record:
+    """How OpenDP made a measurement, with a copy of each list that was passed.
+
+    A caller may change the list later, while the measurement has the parts of before.
+    """
+
+    def __get__(self, made: Any, kind: Any = None) -> Any:
+        if made is None:
+            return self
+        try:
+            return vars(made)["__opendp_dict__"]
+        except KeyError:
+            raise AttributeError("__opendp_dict__") from None
+
+    def __set__(self, made: Any, record: Any) -> None:
+        if type(record) is dict and "__kwargs__" in record:
+            copied = dict(record["__kwargs__"])
+            for key, one in copied.items():
+                if type(one) is list:
+                    copied[key] = [*one]
+            record = {**record, "__kwargs__": copied}
+        vars(made)["__opendp_dict__"] = record
+
+    def __delete__(self, made: Any) -> None:
+        del vars(made)["__opendp_dict__"]
+
+
+def copy_lists() -> None:
+    """Make measurements keep copies of the lists that they are made of. Idempotent."""
+    Measurement.__opendp_dict__ = _Record()
+
+
+def chaining(chains: dict[type, Callable[[Any, Transformation], Any]]) -> Hook:
+    """Return the hook by which ``transformation >> x`` reaches the chain for the kind of x.
+
+    OpenDP declares ``Transformation >> Odometer`` and does not implement it.
+    """
+
+    def extend(original: Any) -> Any:
+        @wraps(original)
+        def rshift(self: Transformation, other: Any) -> Any:
+            for kind, chain in chains.items():
+                if isinstance(other, kind):
+                    return chain(other, self)
+            if isinstance(other, (Measurement, Transformation)):  # made already: a short call
+                return whole(original)(self, other)
+            return original(self, other)
+
+        return rshift
+
+    return Hook(Transformation, "__rshift__", extend)
+
+
+def deserializing(module: str, rebuild: Callable[[dict[str, Any]], Any]) -> Hook:
+    """Return the hook by which ``dp.deserialize`` rebuilds what ``module`` has made."""
+
+    def extend(original: Any) -> Any:
+        @wraps(original)
+        def hook(record: dict[str, Any]) -> Any:
+            ours = "__function__" in record and record.get("__module__") == module
+            return rebuild(record) if ours else original(record)
+
+        return hook
+
+    return Hook(mod, "_deserialization_hook", extend)

@@ -1,0 +1,302 @@
+"""The lifecycle of an account or child: its states and transitions, as a table; and its name.
+
+Every event that can close an account or child is in this file. A lifecycle knows its ancestors,
+which it was launched from. A child is open while it and all of its ancestors are open.
+
+A running mechanism is marked in its context (:data:`RUNNING`). A mechanism runs in a critical
+section, so no interrupt leaves a mark behind.
+
+A mechanism that runs must not launch on an account that pays for it: what it launched could depend
+on the data. It may use the handles that it makes itself.
+
+The name of an account is shown in refusals. It is a kind, and the label under which the account was
+launched, or else its number among the children of its parent. All of a name is public. So the
+analyst's launch gives a child its number, and all accounts that a mechanism makes during that
+launch have the same number. A count of these accounts could depend on the data. A label is what a
+launch is for. A ledger records it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager
+from contextvars import ContextVar, Token
+from enum import Enum
+from typing import Any
+
+from .._checks import text
+from ..errors import (
+    ClosedChildError,
+    EndedRunError,
+    HaltedError,
+    InterruptedHandleError,
+    InvalidValueError,
+    ReentrantLaunchError,
+    shown,
+)
+
+
+class State(Enum):
+    """States of a lifecycle."""
+
+    OPEN = "open"
+    HALTED = "halted"
+    INTERRUPTED = "interrupted"
+    CLOSED = "closed"
+    ENDED = "ended"
+
+
+class Event(Enum):
+    """Events that change a lifecycle."""
+
+    REFUSED_WITH_HALT = "a launch was refused and the filter was built with halt=True"
+    INTERRUPTED = "its mechanism was interrupted in the middle of an answer or an update"
+    SUPERSEDED = "a newer launch under a measure that composes sequentially"
+    ENDED = "it was one run of a private selection, and this run is over"
+
+
+_STAY = (State.HALTED, State.INTERRUPTED, State.CLOSED)
+TRANSITIONS: dict[tuple[State, Event], State] = {
+    (State.OPEN, Event.REFUSED_WITH_HALT): State.HALTED,
+    (State.OPEN, Event.INTERRUPTED): State.INTERRUPTED,
+    **{(state, event): state for state in _STAY for event in Event},  # unless a line below says
+    **{(state, Event.SUPERSEDED): State.CLOSED for state in State},
+    **{(state, Event.ENDED): State.ENDED for state in State},
+    **{(State.ENDED, event): State.ENDED for event in Event},
+}
+
+# who pays for the mechanisms that run in this context, the innermost first
+RUNNING: ContextVar[tuple[Lifecycle, ...]] = ContextVar("RUNNING", default=())
+
+
+class Lifecycle:
+    """State of one account or child, and of the ancestors that it was launched from.
+
+    The state changes only as in ``TRANSITIONS``. No event leads back to ``OPEN``. A reader without
+    the lock at worst sees the state before an event that is happening.
+
+    :param parent: lifecycle that it was launched from
+    :param reason: why a newer launch closes it; empty if none does
+    :param halts: whether a refusal closes it
+    :param opaque: whether errors of its mechanisms are hidden from the analyst
+    :param static: whether mechanisms below are forbidden to have a stream of their own
+    :param name: its name; empty if it has none
+    """
+
+    __slots__ = ("_name", "_of_note", "_opaque", "_parents", "_reason", "_static", "state")
+
+    def __init__(
+        self,
+        parent: Lifecycle | None = None,
+        reason: str = "",
+        *,
+        halts: bool = False,
+        opaque: bool = False,
+        static: bool = False,
+        name: str = "",
+    ) -> None:
+        self.state = State.OPEN
+        self._reason, self._opaque, self._static = reason, opaque, static
+        self._name = name
+        self._of_note = bool(reason) or halts or opaque or static
+        self._parents: tuple[Lifecycle, ...] = () if parent is None else (parent,)
+
+    @property
+    def lineage(self) -> list[Lifecycle]:
+        """The lifecycle itself and all of its ancestors. All of them must be open."""
+        found = [self]
+        if not self._parents:
+            return found
+        for one in found:  # the list grows in the loop
+            for parent in one._parents:
+                if parent not in found:
+                    found.append(parent)
+        return found
+
+    @property
+    def _to_root(self) -> Iterator[Lifecycle]:
+        """The lifecycles that have a name, from this one to the root."""
+        one: Lifecycle | None = self
+        while one is not None:
+            if one._name:
+                yield one
+            one = one._parents[0] if one._parents else None
+
+    @property
+    def named(self) -> Lifecycle | None:
+        """The lifecycle itself if it has a name, else its nearest ancestor that has one."""
+        return next(self._to_root, None)
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names from the root to this lifecycle."""
+        return tuple(one._name for one in self._to_root)[::-1]
+
+    def adopt_by(self, parent: Lifecycle) -> None:
+        """Add ``parent`` to the ancestors of this lifecycle, and so to those of its descendants.
+
+        The lifecycle may have been made where its parent was not known, such as in a thread.
+        """
+        if self not in parent.lineage and parent not in self.lineage:
+            self._parents = (*self._parents, parent)
+
+    @property
+    def matters(self) -> bool:
+        """Whether it, or an ancestor, can close a handle, hides errors or forbids streams."""
+        known = self._of_note
+        return known or (bool(self._parents) and any(one._of_note for one in self.lineage))
+
+    @property
+    def opaque(self) -> bool:
+        """Whether errors of mechanisms are hidden from the analyst."""
+        return self._opaque or (bool(self._parents) and any(one._opaque for one in self.lineage))
+
+    @property
+    def static(self) -> bool:
+        """Whether mechanisms below are forbidden to have a stream of their own."""
+        return any(one._static for one in self.lineage)
+
+    def happen(self, event: Event) -> None:
+        """Change the state as in ``TRANSITIONS``."""
+        self.state = TRANSITIONS[self.state, event]
+
+    def check(self) -> None:
+        """Raise unless this lifecycle and all of its ancestors are open."""
+        for one in self.lineage if self._parents else (self,):
+            if one.state is State.OPEN:
+                continue
+            if one.state is State.HALTED:
+                raise HaltedError(one.path)
+            if one.state is State.INTERRUPTED:
+                raise InterruptedHandleError
+            if one.state is State.ENDED:
+                raise EndedRunError
+            raise ClosedChildError(one._reason)
+
+    def check_not_running(self) -> None:
+        """Raise if a mechanism that this lifecycle pays for is running in this context."""
+        if self in RUNNING.get():
+            raise ReentrantLaunchError
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return ``function(*arguments)``, a mechanism, for which this and its ancestors pay.
+
+        Call this in a critical section.
+        """
+        lineage = self.lineage if self._parents else (self,)
+        before = RUNNING.set((*lineage, *RUNNING.get()))
+        try:
+            return function(*arguments)
+        finally:
+            RUNNING.reset(before)
+
+
+def innermost_running() -> Lifecycle | None:
+    """Return the lifecycle that pays for the mechanism that runs in this context, if one does."""
+    running = RUNNING.get()
+    return running[0] if running else None
+
+
+# --- names and labels -----------------------------------------------------------------------------
+
+_LABEL: ContextVar[str] = ContextVar("_LABEL", default="")
+
+
+def label_text(**argument: Any) -> str:
+    """Return a label, which a ledger and a message can contain.
+
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    """
+    ((name, _),) = argument.items()
+    label: str = text(**argument)
+    if "\0" in label or any("\ud800" <= one <= "\udfff" for one in label):
+        raise InvalidValueError(
+            f"{name} ({shown(label)}) must be text, without NUL and lone surrogates"
+        )
+    return label
+
+
+def labelled(label: str) -> AbstractContextManager[None]:
+    """Give launches in this block a label.
+
+    A ledger records the label with the charge. An odometer, filter or compositor that is made in
+    the block has the label in its name, which a refusal shows (:class:`.BudgetExceededError`). A
+    label is plain text. Readers of the ledger or the refusal see it: it must not depend on data.
+
+    The label applies to this thread only, not to threads that are started in the block.
+
+    :param label: purpose of the launches, such as ``"mean age, by Ada"``
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> with oc.labelled("mean age, for the report"):
+    ...     pass  # launch here
+    """
+    return under_label(label_text(label=label))
+
+
+def under_label(label: str) -> AbstractContextManager[None]:
+    """Give launches in this block a label that was checked, or is shown in messages only."""
+    return _UnderLabel(label)
+
+
+class _UnderLabel(AbstractContextManager[None], ContextDecorator):
+    """No generator: one that an interrupt has suspended would reset the label when it is freed."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._tokens: list[Token[str]] = []
+
+    def __enter__(self) -> None:
+        self._tokens.append(_LABEL.set(self._label))
+
+    def __exit__(self, *error: object) -> None:
+        _LABEL.reset(self._tokens.pop())
+
+    def _recreate_cm(self) -> _UnderLabel:
+        return _UnderLabel(self._label)  # for each call of a function that it decorates
+
+
+def current_label() -> str:
+    """Return the label of launches in this context."""
+    return _LABEL.get()
+
+
+_KIND: ContextVar[str] = ContextVar("_KIND", default="")
+_CHILD: ContextVar[tuple[object, int]] = ContextVar("_CHILD", default=(None, 0))
+
+
+def name_of_account(kind: str, parent: object, ledger: str = "") -> str:
+    """Return the name of an account that is made in this context.
+
+    :param kind: a noun
+    :param parent: lifecycle that the account is launched from; None at top level
+    :param ledger: dataset name in its ledger
+    """
+    label, (numbered, number) = current_label(), _CHILD.get()
+    which = str(number) if number and numbered is parent else ""
+    which = shown(label) if label else which
+    where = f"of ledger {shown(ledger)}" if ledger else ""
+    return " ".join(filter(None, (_KIND.get() or kind, which, where)))
+
+
+@contextmanager
+def as_child(parent: object, number: int) -> Iterator[None]:
+    """Give a number to accounts that are made below ``parent`` in this block."""
+    token = _CHILD.set((parent, number))
+    try:
+        yield
+    finally:
+        _CHILD.reset(token)
+
+
+@contextmanager
+def named(kind: str, label: str = "") -> Iterator[None]:
+    """Give another kind, and a label if given, to accounts that are made in this block."""
+    token = _KIND.set(kind)
+    try:
+        with under_label(label or current_label()):
+            yield
+    finally:
+        _KIND.reset(token)

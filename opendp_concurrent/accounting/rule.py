@@ -1,0 +1,96 @@
+"""Continuation rules (the papers' F), which decide whether a d_mid may be launched.
+
+A filter's rule follows from its accumulator (Lemma 2.19 of [HSTVVXZ23]): admit a launch exactly if
+the accumulator's loss after it is at most d_out. So no filter has a rule of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from ..errors import BudgetExceededError, Loss, State
+from ..measures import Accumulator, Planned
+
+
+class ContinuationRule(Protocol):
+    """A rule that admits or refuses one launch, from public numbers only.
+
+    It takes the accumulators that it is made for.
+
+    :cvar kind: name of what enforces this rule
+    """
+
+    kind: ClassVar[str]
+
+    def admits(self, accumulator: State, d_mid: Loss) -> Accumulator | BudgetExceededError:
+        """Return the accumulator after the launch, or the refusal with its values."""
+
+    def remaining(self, accumulator: State) -> Loss:
+        """Return what may still be spent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unlimited:
+    """The rule of an odometer: every launch is admitted."""
+
+    kind: ClassVar[str] = "odometer"
+
+    def admits(self, accumulator: Accumulator, d_mid: Loss) -> Accumulator:
+        """Admit every launch."""
+        return accumulator.after(d_mid, 1)
+
+    def remaining(self, accumulator: Accumulator) -> None:
+        """Return None: nothing bounds an odometer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The rule of a filter: the loss after each launch is at most ``d_out``.
+
+    :ivar exactly: the bound as it was typed, which ``d_out`` is rounded up from; None for a double
+    """
+
+    kind: ClassVar[str] = "filter"
+    d_out: Loss
+    exactly: Loss = None
+
+    def admits(
+        self, accumulator: Accumulator, d_mid: Loss, count: int = 1
+    ) -> Accumulator | BudgetExceededError:
+        """Admit ``count`` launches when the loss afterwards is at most ``d_out``.
+
+        It is then at most ``d_out`` after each of the launches: a loss never falls.
+        """
+        after = accumulator.after(d_mid, count)
+        if after.within(self.d_out if self.exactly is None else self.exactly):
+            return after
+        asked, left = accumulator.read(d_mid), self.remaining(accumulator)
+        return BudgetExceededError(accumulator.loss, asked, left, d_out=self.d_out)
+
+    def remaining(self, accumulator: Accumulator) -> Loss:
+        """Return the largest d_mid that would be admitted."""
+        return accumulator.remaining(self.d_out if self.exactly is None else self.exactly)
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """The rule of a compositor: each d_mid is at most the next share, all fixed in advance."""
+
+    kind: ClassVar[str] = "compositor"
+    at_most: Callable[[Loss, Loss], bool]
+
+    def admits(self, accumulator: Planned, d_mid: Loss) -> Planned | BudgetExceededError:
+        """Admit when ``d_mid`` is at most the next share."""
+        d_mid, used = accumulator.read(d_mid), accumulator.consumed
+        shares = accumulator.d_mids
+        if used < len(shares) and self.at_most(d_mid, shares[used]):
+            return accumulator.after(d_mid)
+        return BudgetExceededError(
+            accumulator.loss, d_mid, accumulator.remaining(), shares=len(shares)
+        )
+
+    def remaining(self, accumulator: Planned) -> tuple[Loss, ...]:
+        """Return the shares that are left."""
+        return accumulator.remaining()

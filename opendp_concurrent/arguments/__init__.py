@@ -1,1 +1,0 @@
-"""What is checked of arguments, how they are copied, and how a constructor was called."""

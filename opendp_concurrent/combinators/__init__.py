@@ -1,1 +1,0 @@
-"""The combinators: constructors that compose, convert, wrap or postprocess measurements."""

@@ -1,0 +1,90 @@
+"""The constructors: odometer, filter, compositor, limit, cast, chain, parallel, blocks.
+
+* ``odometer.py``, ``filter.py``, ``compositor.py`` are concurrent composition; ``interactive.py``
+  lifts OpenDP's interactive measurements into it; ``postprocess.py`` and ``casts.py`` change
+  answers and measures.
+* ``parallel.py`` composes over disjoint parts of the data, ``block_filter.py`` over blocks that may
+  come later; ``block_session.py`` has their launches, ``block_totals.py`` their sums,
+  ``block_keys.py`` and ``block_records.py`` the names of blocks and what ledgers keep.
+* ``guards.py`` has the guards of OpenDP's objects, and ``constructor``, which every public
+  constructor wears.
+"""
+
+from __future__ import annotations
+
+from .block_filter import make_block_filter
+from .block_session import BlockFilterQueryable
+from .casts import (
+    cast,
+    conversion,
+    make_approxDP_to_fDP,
+    make_fDP_to_approxDP,
+    make_fDP_to_GDP,
+    make_fixedRDP_to_approxDP,
+    make_GDP_to_approxDP,
+    make_GDP_to_fDP,
+    make_GDP_to_zCDP,
+    make_larger_delta,
+    make_profile_to_fDP,
+    make_pureDP_to_fDP,
+    make_pureDP_to_fixedRDP,
+    make_pureDP_to_GDP,
+    make_pureDP_to_RDP,
+    make_pureDP_to_tCDP,
+    make_pureDP_to_zCDP,
+    make_RDP_to_approxDP,
+    make_RDP_to_fixedRDP,
+    make_tCDP_to_approxDP,
+    make_zCDP_to_fDP,
+    make_zCDP_to_fixedRDP,
+    make_zCDP_to_RDP,
+    make_zCDP_to_tCDP,
+    recertify,
+)
+from .compositor import (
+    MOST_LAUNCHES,
+    make_concurrent_composition,
+    make_indexed_composition,
+    then_concurrent_composition,
+    then_indexed_composition,
+)
+from .filter import make_concurrent_filter, make_limited
+from .guards import (
+    accounting_for,
+    check_budget,
+    check_inside,
+    check_measurement,
+    check_measurement_on,
+    check_static,
+    constructor,
+    measure,
+    privacy_loss,
+    privacy_unit,
+    space,
+)
+from .interactive import (
+    Ask,
+    chain,
+    constant_map,
+    make_chain_ot,
+    make_interactive,
+    make_measurement,
+    wrap,
+)
+from .odometer import (
+    guarded,
+    loss_of,
+    make_concurrent_odometer,
+    make_filter_to_odometer,
+    then_concurrent_odometer,
+)
+from .parallel import ParallelLoss, make_parallel_composition, then_parallel_composition
+from .postprocess import (
+    ANSWER,
+    QUERY,
+    Tag,
+    make_bounded_interactive,
+    make_chain_po,
+    make_interactive_postprocessing,
+    postprocessing,
+)

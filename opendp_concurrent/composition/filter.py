@@ -1,0 +1,185 @@
+"""A filter: an odometer with a bound on its privacy loss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from ..accounting import Bound, Ledger, Limit, Within, label_text
+from ..errors import Distance, InvalidValueError, Loss
+from ..numerics import cap_and_shown
+from ..queryables import (
+    ConcurrentMeasurement,
+    ConcurrentOdometer,
+    check_ledger,
+    open_book,
+    replace,
+    spawn_filter,
+    spawn_limited,
+)
+from .guards import bounded, check_unbounded, constructor
+from .interactive import constant_map, make_measurement
+
+
+@constructor
+def make_concurrent_filter(
+    odometer: ConcurrentOdometer,
+    d_in: Distance,
+    d_out: Loss,
+    *,
+    orders: Sequence[float] | None = None,
+    halt: bool = False,
+    ledger: Ledger | None = None,
+    opaque_errors: bool = False,
+) -> ConcurrentMeasurement:
+    """Bound the privacy loss of a concurrent odometer.
+
+    The arguments are those of :func:`~opendp.combinators.make_privacy_filter`. The returned
+    measurement spawns a queryable that launches mechanisms, interactive or not, while the
+    odometer's accumulator stays at most ``d_out`` for inputs at distance ``d_in``. A launch that
+    would exceed ``d_out`` is refused before it runs and is not charged; smaller launches remain
+    possible. Children may be queried in any interleaving, except under approximate zCDP: there,
+    each launch closes the older children. The whole loss is charged at launch.
+
+    Guarantee: ``d_out`` under the odometer's measure, against any adaptive analyst [HSTVVXZ23,
+    Theorems 1.20, 1.21, 4.6 and Lemma 2.19]; finite communication for (ε, δ)-DP, Gaussian DP and
+    f-DP. For Rényi curves, the sum stays within ``d_out`` at every order of ``orders`` at once.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param odometer: made by :func:`.make_concurrent_odometer`, possibly chained
+    :param d_in: distance between neighbouring inputs, in units of the odometer's input metric
+    :param d_out: bound on the privacy loss, finite, in units of its measure. A ``Decimal``, a
+        ``Fraction`` or a text such as ``"0.7"`` is compared exactly, and shown rounded up. With a
+        ledger, or an accumulator that is no plain sum, it is rounded down to a double
+    :param orders: for Rényi curves only: the orders at which ``d_out`` is enforced
+    :param halt: close the whole interaction, children too, at the first refusal, as Algorithm 3 of
+        [HSTVVXZ23] does
+    :param ledger: made by ``opendp_concurrent.ledger``; stores every charge durably before its
+        mechanism runs. All processes that have the ledger open share the budget, and a later
+        process continues from the stored charges
+    :param opaque_errors: hide errors of mechanisms from the analyst: each raises the same
+        :class:`.MechanismError`, and the logger ``opendp_concurrent.measurements`` logs the
+        original error
+    :return: a measurement that spawns a :class:`.ConcurrentFilterQueryable`
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: for a ledger under approximate zCDP
+    :raises LedgerError: if the ledger cannot be read, or was made under other terms
+
+    :example:
+
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    >>> root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)([1, 2, 3])
+    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=1.25)
+    >>> release = root(count)
+    >>> root(count)
+    Traceback (most recent call last):
+    ...
+    opendp_concurrent.errors.BudgetExceededError: the filter refuses: spent 0.8 of 1, asked 0.8, ...
+    >>> root.remaining()
+    0.19999999999999996
+    """
+    odometer = check_unbounded(odometer, "the filter", opaque=opaque_errors)
+    measure = odometer.measure
+    terms = bounded(odometer, d_in, d_out, orders)
+    d_in, budget = terms.d_in, terms.d_out
+    book, start = None, terms.accumulator.start(measure)
+    if ledger is not None:
+        check_ledger(ledger, measure, halt=halt)
+        book, start = open_book(ledger, terms)
+    exact = ledger is None and hasattr(type(start), "limits")  # of sums that compare fractions
+    cap, budget = cap_and_shown(d_out, budget) if exact else (budget, budget)
+    name, space = repr(terms.accumulator), odometer.input_space
+    bound = Bound(d_in, Within(budget, cap), start, halt, book, terms.measure, name)
+    if terms.accumulator is not odometer.accumulator:
+        name = repr(odometer.accumulator)
+    return make_measurement(
+        space,
+        odometer.output_measure,
+        partial(spawn_filter, odometer, bound),
+        constant_map(space[1], d_in, budget, odometer.distance_type),
+        f"ConcurrentFilter({terms.measure}, {name}, d_in={d_in}, d_out={budget})",
+        odometer if ledger is None else replace(odometer, record=(ledger, d_in)),
+        composes=True,
+    )
+
+
+# A limit: an odometer with a bound of its own, below an account that is charged as well.
+
+
+@constructor
+def make_limited(
+    odometer: ConcurrentOdometer,
+    d_in: Distance,
+    d_out: Loss,
+    *,
+    label: str,
+    orders: Sequence[float] | None = None,
+) -> ConcurrentOdometer:
+    """Bound the privacy loss of what one analyst, team or project launches below a filter.
+
+    Launch what is returned on the handle of a filter, odometer or compositor: ``alice =
+    root(oc.c.make_limited(...))``. This opens the limit and costs nothing. A launch on ``alice`` is
+    charged to the limit and to each of its ancestors, before it runs. If one of them refuses, none
+    is charged, and the refusal names the one that refused. Limits may nest, such as a person's in a
+    team's, and their bounds may add up to more than what they share.
+
+    A label names one limit below a handle. Opening it again returns the same handle. On a handle
+    with a ledger, a launch is charged to all accounts in one transaction, and a limit that a later
+    process opens under the same labels continues with what was spent.
+
+    On a block filter, a limit bounds each block, and is a :class:`.BlockFilterQueryable`: ``alice``
+    is opened without blocks, and ``alice(blocks, measurement)`` is charged to these blocks in the
+    limit and in each ancestor. The guarantee is that of :func:`.make_block_filter`. ``d_in`` is
+    then in units of the metric of the whole data, as it is there.
+
+    Guarantee: everything that mechanisms launched below the limit answer is ``d_out``-DP under the
+    odometer's measure, for inputs at distance ``d_in``, as if the limit were a filter and nothing
+    else were answered (:func:`.make_concurrent_filter`). What several analysts learn together is
+    bounded by the ancestor of their limits only, not by a limit. The guarantee of a limit ends
+    where answers to other analysts shape the data that arrive, or choose the launches
+    [TCCCG25]. Every ancestor's guarantee is unchanged: each launch is charged there too.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param odometer: made by :func:`.make_concurrent_odometer`, possibly chained; its accumulator
+        adds up what is launched below the limit, and may differ from that of the ancestors
+    :param d_in: distance between neighbouring inputs, in units of the odometer's input metric,
+        which is the metric of the queries of the handle that it is launched on
+    :param d_out: bound on the privacy loss, finite, in units of its measure
+    :param label: names the limit; plain text that does not depend on data, not empty
+    :param orders: for Rényi curves only: the orders at which ``d_out`` is enforced
+    :return: an odometer that is launched on a handle, and gives a
+        :class:`.ConcurrentFilterQueryable`; on a block filter, a :class:`.BlockFilterQueryable`
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    >>> root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)([1, 2, 3])
+    >>> alice, bob, carol = (
+    ...     root(oc.c.make_limited(odometer, d_in=1, d_out=0.5, label=name))
+    ...     for name in ("alice", "bob", "carol")
+    ... )
+    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    >>> release = alice(count)
+    >>> alice(count)
+    Traceback (most recent call last):
+    ...
+    opendp_concurrent.errors.BudgetExceededError: limit 'alice' of the filter refuses: spent 0.5 ...
+    >>> release = bob(count)
+    >>> carol(count)
+    Traceback (most recent call last):
+    ...
+    opendp_concurrent.errors.BudgetExceededError: the filter refuses: spent 1 of 1, asked 0.5, ...
+    >>> carol.remaining(), root.remaining()
+    (0.5, 0.0)
+    """
+    odometer = check_unbounded(odometer, "what the limit is launched on")
+    label = label_text(label=label)
+    if not label:
+        raise InvalidValueError("label must not be empty; pass the name of an analyst or a team")
+    limit = Limit(label, bounded(odometer, d_in, d_out, orders))
+    return replace(odometer, spawn=spawn_limited, limit=limit)

@@ -1,0 +1,287 @@
+"""Guards that the constructors share. Each message begins with the argument's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar, overload
+
+from opendp.mod import Domain, Measure, Measurement, Metric, Transformation, assert_features
+
+from .. import _checks as checks
+from .. import _opendp as _native
+from .._checks import BY_CLASS, Guard, find_guards, guard, recorded
+from .._opendp import refuse
+from ..accounting import Terms
+from ..errors import (
+    Argument,
+    Distance,
+    InvalidTypeError,
+    Loss,
+    SpaceMismatchError,
+    UnsupportedMeasureError,
+    shown,
+)
+from ..measures import Accounting, Basic, CompositionMeasure, OnOrders, grid_curve
+from ..queryables import (
+    NOT_CONTINUAL,
+    ConcurrentMeasurement,
+    ConcurrentOdometer,
+    is_stream,
+    replace,
+    same_domain,
+    takes_stream,
+    validate_d_in,
+)
+
+
+def _native_kind(kind: type, word: str, example: str) -> Guard[Argument]:
+    """Make the guard of one kind of OpenDP's objects, which refuses null pointers.
+
+    An annotation with the class itself carries the guard.
+    """
+
+    def check(name: str, value: Argument) -> Argument:
+        if isinstance(value, _native.PARTIAL_CONSTRUCTOR):
+            raise InvalidTypeError(_native.unchained(name))
+        if not isinstance(value, kind) or not value:
+            found = "a null pointer" if isinstance(value, kind) else type(value).__name__
+            raise InvalidTypeError(f"{name} must be a {word}, found {found}; pass {example}")
+        return value
+
+    made = BY_CLASS[kind] = Guard(check, word, (None, 3, "text", kind))
+    return made
+
+
+domain = _native_kind(Domain, "domain", "for example dp.vector_domain(dp.atom_domain(T=int))")
+metric = _native_kind(Metric, "metric", "for example dp.symmetric_distance()")
+measure = _native_kind(Measure, "measure", "for example dp.max_divergence()")
+measurement = _native_kind(
+    Measurement, "measurement", "what a make_ or then_ constructor of measurements returns"
+)
+transformation = _native_kind(
+    Transformation, "transformation", "what a constructor of dp.t returns"
+)
+
+
+@guard("odometer", None, 3, "text")
+def odometer(name: str, value: Argument) -> ConcurrentOdometer:
+    """Return the argument if it is an odometer of this package, or raise naming the argument."""
+    if not isinstance(value, ConcurrentOdometer):
+        raise InvalidTypeError(
+            f"{name} must be made by make_concurrent_odometer, found {type(value).__name__}"
+        )
+    found: ConcurrentOdometer = value
+    return found
+
+
+def check_odometer(value: Argument) -> ConcurrentOdometer:
+    """Return the odometer if it is one of this package without a limit of its own, or raise."""
+    found = odometer.check("odometer", value)
+    if found.limit is not None:
+        raise InvalidTypeError(
+            f"odometer has the limit {shown(found.limit.label)} already: pass the odometer that "
+            "was given to make_limited; to nest limits, launch one on the handle of the other"
+        )
+    return found
+
+
+def check_unbounded(value: Argument, keeper: str, *, opaque: bool = False) -> ConcurrentOdometer:
+    """Return an odometer that a bound is put on: without a limit, and with no ledger of its own.
+
+    :param keeper: whom the ledger is passed to instead
+    :param opaque: hide errors of mechanisms
+    """
+    found = check_odometer(value)
+    if found.record is not None:
+        raise InvalidTypeError(
+            f"odometer must have no ledger of its own; pass the ledger to {keeper}"
+        )
+    return replace(found, opaque=True) if opaque else found
+
+
+def check_orders(known: CompositionMeasure, orders: Sequence[float] | None) -> OnOrders | None:
+    """Return the sum on ``orders`` for Rényi curves, or None for a measure without curves."""
+    if not known.needs_orders:
+        if orders is not None:
+            raise InvalidTypeError(
+                f"orders must be left out under {known.name}; it is for Rényi curves"
+            )
+        return None
+    if orders is None:
+        raise InvalidTypeError(
+            "orders must be given: Rényi curves (output_measure) can only be compared on a grid; "
+            "pass for example orders=[1.5, 2, 4, 8, 16, 32, 64]"
+        )
+    return OnOrders(checks.orders(orders=orders))
+
+
+# Checks that an accumulator supports a measure and a bound. The accumulator decides.
+
+_METHODS = ("supports", "start", "from_record")
+
+
+def accounting_for(measure: CompositionMeasure, accumulator: Argument = None) -> Accounting:
+    """Return ``accumulator`` if it supports ``measure``; if left out, the measure's own sum.
+
+    :raises InvalidTypeError: if it is not an accumulator
+    :raises UnsupportedMeasureError: if it does not support the measure
+    """
+    if accumulator is None or isinstance(accumulator, Basic):
+        return measure.sum()
+    if not all(callable(getattr(type(accumulator), name, None)) for name in _METHODS):
+        raise InvalidTypeError(
+            "accumulator must be one of oc.accumulators, such as oc.accumulators.basic(), "
+            f"or of your own, whose class has the methods {', '.join(_METHODS)}; found "
+            f"{shown(accumulator)}"
+        )
+    found: Accounting = accumulator
+    if not found.supports(measure):
+        measure.sum()  # may refuse with a better reason
+        made_for = getattr(type(found), "made_for", "other measures")
+        raise UnsupportedMeasureError(
+            f"accumulator ({shown(found)}) supports {made_for}, but output_measure is "
+            f"{measure.name}, whose distance is {measure.distance_form}; leave accumulator "
+            "out, or cast the measurements to a supported measure"
+        )
+    return found
+
+
+def check_budget(accounting: Accounting, d_out: Loss) -> None:
+    """Raise if the accumulator has ``check_budget`` and would admit no launch under ``d_out``."""
+    check = getattr(type(accounting), "check_budget", None)
+    if check is not None:
+        check(accounting, d_out)
+
+
+def bounded(
+    odometer: ConcurrentOdometer, d_in: Distance, d_out: Loss, orders: Sequence[float] | None
+) -> Terms:
+    """Return the terms under which an odometer is bounded.
+
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    """
+    measure, accounting = odometer.measure, odometer.accumulator
+    d_in = validate_d_in(odometer.input_metric, d_in, odometer.distance_type)
+    budget = measure.validate_budget("d_out", d_out)
+    check_budget(accounting, budget)
+    on_orders = check_orders(measure, orders)
+    if on_orders is not None:
+        accounting, budget = on_orders, grid_curve(on_orders.orders, budget, "d_out")
+    return Terms(measure.name, accounting, odometer.metric_name, d_in, budget)
+
+
+# What every public constructor has: features, guards, and a record of how it was called.
+
+F = TypeVar("F", bound=Callable[..., Any])
+FEATURES = ("contrib", "honest-but-curious")
+
+
+@overload
+def constructor(make: F, /) -> F: ...
+@overload
+def constructor(
+    *, features: tuple[str, ...] = FEATURES, **given: Callable[..., Any]
+) -> Callable[[F], F]: ...
+def constructor(
+    make: Any = None, /, *, features: tuple[str, ...] = FEATURES, **given: Callable[..., Any]
+) -> Any:
+    """Make a constructor that needs features, checks its arguments, and records its call.
+
+    First the features of OpenDP; then the guards of the arguments, as by :func:`.checked`; then the
+    constructor itself; then the record for ``dp.serialize``.
+
+    :param features: those of OpenDP that the user must have enabled
+    :param given: guards that no annotation carries
+    """
+
+    def decorate(make: F) -> F:
+        guards = find_guards(make, given)
+        made: F = recorded(make, guards, partial(assert_features, *features))
+        vars(made).update(__guards__=guards, __features__=features)
+        return made
+
+    return decorate if make is None else decorate(make)
+
+
+# What may stand inside of another measurement, and on which data.
+
+
+def check_measurement(name: str, value: Argument) -> Measurement:
+    """Return the measurement, or raise: also for a known fault of OpenDP."""
+    found: Measurement = measurement.check(name, value)
+    refuse(found)
+    return found
+
+
+def check_static(input_domain: Domain) -> None:
+    """Raise for a stream: what comes later would never reach a mechanism on data as they are."""
+    if is_stream(input_domain):
+        raise InvalidTypeError(
+            f"input_domain ({input_domain}) is a stream, whose items come later and would never "
+            "reach this mechanism; use a continual one, such as make_counter or make_alarm"
+        )
+
+
+def check_inside(name: str, measurement: Measurement) -> None:
+    """Raise for measurements that cannot be wrapped.
+
+    These are those with a known fault of OpenDP, and on a stream what does not receive its updates:
+    updates to the wrapper would not reach the children of a wrapped composition.
+    """
+    refuse(measurement)
+    if is_stream(measurement.input_domain) and not takes_stream(measurement):
+        raise InvalidTypeError(f"{name} {NOT_CONTINUAL}")
+    if not isinstance(measurement, ConcurrentMeasurement):
+        return
+    if measurement.composes and is_stream(measurement.input_domain):
+        raise InvalidTypeError(
+            f"{name} composes mechanisms on a stream ({measurement.input_domain}), whose "
+            "updates would not reach them; wrap it in make_concurrent_continual first"
+        )
+
+
+def check_measurement_on(
+    name: str, measurement: Measurement, input_domain: Domain, input_metric: Metric
+) -> Measurement:
+    """Return the measurement if it has this domain and metric, or raise."""
+    one = check_measurement(name, measurement)
+    if not same_domain(one.input_domain, input_domain):
+        raise SpaceMismatchError(f"{name}.input_domain", input_domain, one.input_domain)
+    if one.input_metric != input_metric:
+        raise SpaceMismatchError(f"{name}.input_metric", input_metric, one.input_metric)
+    return one
+
+
+# Guards of pairs of OpenDP's objects: a space, a unit of privacy, and a loss.
+
+
+@guard("nothing hostile", None, 1.0, (None, 1.0), [])
+def privacy_loss(name: str, value: Argument) -> tuple[Measure, Any]:
+    """Return a measure and a loss, or raise."""
+    first, loss = _two("a measure and a loss", "dp.loss_of(epsilon=1.0)", name, value)
+    return measure.check(f"{name}[0]", first), loss
+
+
+@guard("nothing hostile", None, 1, (None, 1), [])
+def privacy_unit(name: str, value: Argument) -> tuple[Metric, Any]:
+    """Return a metric and a distance, or raise."""
+    first, d_in = _two("a metric and a distance", "dp.unit_of(contributions=1)", name, value)
+    return metric.check(f"{name}[0]", first), d_in
+
+
+@guard("nothing hostile", None, (None, None), [])
+def space(name: str, value: Argument) -> tuple[Domain, Metric]:
+    """Return a domain and a metric, or raise."""
+    example = "dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()"
+    first, second = _two("a domain and a metric", example, name, value)
+    return domain.check(f"{name}[0]", first), metric.check(f"{name}[1]", second)
+
+
+def _two(what: str, example: str, name: str, value: Argument) -> tuple[Any, ...]:
+    parts = checks.two(value)
+    if not parts:
+        raise InvalidTypeError(
+            f"{name} must be {what}, found {checks.shown(value)}; pass for example {example}"
+        )
+    return parts

@@ -1,0 +1,402 @@
+"""The chain ``transformation >> odometer``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from opendp.mod import (
+    Domain,
+    Measure,
+    Measurement,
+    Metric,
+    OdometerQueryable,
+    OpenDPException,
+    Queryable,
+    Transformation,
+)
+
+from .. import _opendp as _native
+from .._checks import Unrecorded, recorded
+from ..accounting import Lifecycle, innermost_running, same_distance
+from ..errors import (
+    Answer,
+    ConcurrentError,
+    Distance,
+    InvalidTypeError,
+    InvalidValueError,
+    Loss,
+    PrivacyMapError,
+    Query,
+    SpaceMismatchError,
+)
+from ..queryables import (
+    NONE,
+    READ,
+    Accuracy,
+    ConcurrentMeasurement,
+    ConcurrentOdometer,
+    Inside,
+    MachineQueryable,
+    Meter,
+    OwnStreamQueryable,
+    Queries,
+    QueryOnlyQueryable,
+    Sealed,
+    Spawn,
+    Stream,
+    adopt,
+    answering,
+    interactive,
+    is_stream,
+    known_accuracy,
+    may_feed_many,
+    queries_of,
+    query_side,
+    read_map,
+    replace,
+    run,
+    seal,
+    start_of,
+    takes_stream,
+    unseal,
+    validate_d_in,
+)
+from .guards import check_inside, check_measurement, check_odometer, constructor
+
+
+def check_no_stream(transformation: Transformation) -> None:
+    """Raise if the transformation returns a stream: OpenDP's would not see later items."""
+    if is_stream(transformation.output_domain):
+        raise InvalidTypeError(
+            f"transformation returns a stream ({transformation.output_domain}), and would "
+            "run only once, on the empty stream, before any item arrives; use "
+            "make_stream_map, make_stream_filter, make_stream_clamp or "
+            "make_bounded_contributions"
+        )
+
+
+@constructor(features=("contrib",))
+def make_chain_ot(
+    odometer: ConcurrentOdometer, transformation: Transformation
+) -> ConcurrentOdometer:
+    """Return ``transformation >> odometer``.
+
+    Mechanisms run on the transformed data. ``privacy_loss(d_in)`` takes d_in in units of the
+    transformation's input metric, and applies the stability map.
+
+    Required features: `contrib`
+
+    :param odometer: made by :func:`.make_concurrent_odometer`
+    :param transformation: maps to the odometer's input domain and metric
+    :return: an odometer on the transformation's input space
+    :raises InvalidTypeError: naming the argument
+    :raises SpaceMismatchError: if domains or metrics do not match
+
+    :example:
+
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> clamp = space >> dp.t.then_clamp((0, 10))
+    >>> chained = clamp >> oc.then_concurrent_odometer(dp.max_divergence())
+    >>> chained.input_domain
+    VectorDomain(AtomDomain(T=i32))
+    """
+    inner = check_odometer(odometer)
+    if not isinstance(transformation, Transformation):
+        raise InvalidTypeError(
+            f"transformation must be a transformation, found {type(transformation).__name__}"
+        )
+    check_no_stream(transformation)
+    if transformation.output_domain != inner.input_domain:
+        raise SpaceMismatchError("input_domain", inner.input_domain, transformation.output_domain)
+    if transformation.output_metric != inner.input_metric:
+        raise SpaceMismatchError("input_metric", inner.input_metric, transformation.output_metric)
+    _native.refuse(transformation, flows=True)  # an odometer may read no map before it runs
+    head = (
+        transformation if inner.transformation is None else transformation >> inner.transformation
+    )
+    return replace(inner, transformation=head)
+
+
+# Builds a measurement that OpenDP accepts from a spawn function.
+
+
+def make_measurement(
+    input_space: tuple[Domain, Metric],
+    output_measure: Measure,
+    spawn: Spawn,
+    privacy_map: Callable[[Any], Any],
+    summary: str,
+    odometer: ConcurrentOdometer | None = None,
+    *,
+    around: Measurement | None = None,
+    takes_updates: bool = False,
+    composes: bool | None = None,
+    accuracy: Accuracy | None = None,
+    releases: bool = False,
+) -> ConcurrentMeasurement:
+    """Make a measurement that is invoked on sealed data.
+
+    :param spawn: returns a handle, or a release
+    :param privacy_map: may return a ``PrivacyProfile``, a new one at each call
+    :param odometer: the odometer, if the measurement is a filter
+    :param around: the wrapped measurement; the result has its properties unless others are given
+    :param takes_updates: whether it is a continual mechanism
+    :param composes: whether it launches mechanisms; as ``around`` if left out
+    :param accuracy: the error of its answers; None if it is not known
+    :param releases: whether ``spawn`` returns what ``around`` returns, or a release without it
+    """
+    if odometer is not None:
+        carrier_type, distance_type = odometer.carrier_type, odometer.distance_type
+    else:
+        carrier_type = str(input_space[0].carrier_type)
+        distance_type = str(input_space[1].distance_type)
+
+    def checked_map(d_in: Distance) -> Any:
+        d_in = validate_d_in(input_space[1], d_in, distance_type)
+        try:
+            return privacy_map(d_in)
+        except ConcurrentError:
+            raise
+        except OpenDPException as error:  # from a map inside
+            raise PrivacyMapError(d_in, str(error).strip()) from error
+
+    def native_map(d_in: Distance) -> Any:
+        return _native.curve_of(checked_map(d_in))
+
+    measurement: Any = _native.make_user_measurement(
+        *input_space,
+        output_measure,
+        function=_native.carry(lambda data: spawn(seal(_native.to_pointer(data, carrier_type)))),
+        privacy_map=_native.carry(native_map),
+        TO="ExtrinsicObject",
+    )
+    many = False
+    if isinstance(around, ConcurrentMeasurement):
+        other = around.inside
+        takes_updates |= other.takes_updates
+        composes = other.composes if composes is None else composes
+        many = may_feed_many(around)
+    elif around is not None and is_stream(input_space[0]):
+        takes_updates |= takes_stream(around)
+    what = Inside(
+        spawn,
+        checked_map,
+        odometer,
+        carrier_type,
+        takes_updates,
+        bool(composes),
+        many,
+        accuracy,
+        interactive=not releases if around is None or not releases else interactive(around),
+    )
+    measurement.__class__ = ConcurrentMeasurement
+    measurement.__opendp_dict__ = Unrecorded()
+    measurement.made_on, measurement.summary = (*input_space, output_measure), summary
+    measurement.inside = what
+    return cast(ConcurrentMeasurement, measurement)
+
+
+def constant_map(
+    input_metric: Metric, bound_d_in: Any, d_out: Loss, distance_type: str = ""
+) -> Callable[[Any], Any]:
+    """Return the privacy map that is ``d_out`` for every d_in up to ``bound_d_in``.
+
+    Numbers of one type have an order. OpenDP's own metrics convert numbers to one type, and a
+    user's metric does not. Any other distance must be the one that was bounded, compared as
+    accounts compare distances.
+    """
+    distance_type = distance_type or str(input_metric.distance_type)
+    converted = distance_type != "ExtrinsicObject"
+
+    def privacy_map(d_in: Distance) -> Loss:
+        d_in = validate_d_in(input_metric, d_in, distance_type)
+        kinds = {type(d_in), type(bound_d_in)}
+        numbers = kinds <= {int, float} and (converted or len(kinds) == 1)
+        if (d_in <= bound_d_in) if numbers else same_distance(d_in, bound_d_in):
+            return d_out
+        raise InvalidValueError(
+            f"d_in ({d_in}) must be at most {bound_d_in}, the d_in that this was built for; "
+            "build the measurement for a larger one"
+        )
+
+    return privacy_map
+
+
+@recorded
+def chain(
+    measurement: ConcurrentMeasurement, transformation: Transformation
+) -> ConcurrentMeasurement:
+    """Return ``transformation >> measurement``; OpenDP checks that domains and metrics match.
+
+    The chain has the measurement's other properties, such as its plan.
+
+    :raises InvalidTypeError: if the measurement is a filter with a ledger, or on a stream
+    """
+    what = measurement.inside
+    spawn, privacy_map, odometer = what.spawn, what.privacy_map, what.odometer
+    check_no_stream(transformation)
+    if odometer is not None and odometer.record is not None:
+        raise InvalidTypeError(
+            "a filter with a ledger cannot be chained: the d_in in its ledger would be "
+            "measured on the transformed data; chain the odometer instead: "
+            "make_concurrent_filter(transformation >> odometer, d_in, d_out, ledger=ledger)"
+        )
+    _native.make_chain_mt(measurement, transformation)  # OpenDP checks that they fit
+    _native.refuse(transformation, flows=True)  # a root reads no map before it runs
+    # not OpenDP's own chain: what is around it would read the stability map and refuse nothing
+    chained = make_measurement(
+        (transformation.input_domain, transformation.input_metric),
+        measurement.output_measure,
+        lambda token: spawn(seal(_native.transform(transformation, unseal(token)), token)),
+        lambda d_in: privacy_map(_native.transformation_map(transformation, d_in)),
+        f"{transformation} >> {measurement.summary}",
+        None if odometer is None else make_chain_ot(odometer, transformation),
+        around=measurement,
+        accuracy=what.accuracy,
+        releases=True,
+    )
+    chained.__dict__.update({**vars(measurement), **vars(chained)})
+    chained.__class__ = type(measurement)
+    return chained
+
+
+# Wrap a measurement so that it answers other queries; the privacy map is unchanged.
+#
+# Only queries are wrapped. Updates of a stream are data: the wrapped measurement is launched on the
+# stream itself (:mod:`..queryables.stream`) and receives the updates from there.
+
+Ask = Callable[[Query], Answer]
+
+
+def unchanged(answer: Ask) -> Ask:
+    """Return the answer function unchanged: every message is passed on."""
+    return answer
+
+
+def wrap(
+    measurement: Measurement,
+    make_machine: Callable[[Ask], Ask],
+    name: str,
+    *,
+    queries: Queries = NONE,
+    accuracy: Accuracy | None = None,
+) -> ConcurrentMeasurement:
+    """Return ``measurement`` with its queryable behind a machine; the privacy map is unchanged.
+
+    The machine receives queries.
+
+    :param make_machine: takes the measurement's answer function and returns another one
+    :param queries: the named queries that the machine answers
+    :param accuracy: the error of the machine's answers
+    """
+    check_inside("measurement", check_measurement("measurement", measurement))
+    return wrap_queries(measurement, make_machine, name, queries=queries, accuracy=accuracy)
+
+
+def wrap_queries(
+    measurement: Measurement,
+    make_machine: Callable[[Ask], Ask],
+    name: str,
+    *,
+    limit: int | None = None,
+    composes: bool | None = None,
+    queries: Queries | None = NONE,
+    accuracy: Accuracy | None = None,
+) -> ConcurrentMeasurement:
+    """Wrap the queries of a measurement that was checked before.
+
+    :param limit: the largest number of messages that are passed on in all
+    :param composes: whether it launches mechanisms; as the measurement if left out
+    :param queries: the named queries that the machine answers; None for those of the measurement,
+        if messages are passed on unchanged
+    :param accuracy: the error of the machine's answers; that of the measurement if messages are
+        passed on unchanged
+    """
+    if queries is None:
+        accuracy = known_accuracy(measurement)
+    fed, many = is_stream(measurement.input_domain), may_feed_many(measurement)
+    carrier_type = measurement.input_domain.carrier_type
+
+    def spawn(token: Sealed) -> MachineQueryable:
+        meter = None if limit is None else Meter(limit)
+        outer = start_of(token) if fed else None
+        inner = outer
+        if fed and (outer is None or meter is not None):
+            inner = Stream(many=many, meter=meter, upstream=outer)
+            token = inner.token(carrier_type)
+        answer = adopt(run(measurement, token), Lifecycle(innermost_running()), None)
+        machine = make_machine(_metered(as_answering(answer), meter))
+        named = _queries_of(answer) if queries is None else queries
+        handle: MachineQueryable
+        if inner is not None and outer is None:
+            handle = answering(OwnStreamQueryable, named)(machine, name, inner)
+        else:
+            handle = answering(QueryOnlyQueryable, named)(machine, name)
+            handle.stream = inner  # the stream's subscribers hold it weakly
+        handle.passes_on = True
+        return handle
+
+    return make_measurement(
+        measurement.input_space,
+        measurement.output_measure,
+        spawn,
+        lambda d_in: read_map(measurement, d_in),
+        f"{name}({measurement.output_measure})",
+        around=measurement,
+        takes_updates=fed,
+        composes=composes,
+        accuracy=accuracy,
+    )
+
+
+def _metered(answer: Ask, meter: Meter | None) -> Ask:
+    if meter is None:
+        return answer
+
+    def counted(message: Query) -> Answer:
+        meter.spend(1)
+        return answer(message)
+
+    return counted
+
+
+def _queries_of(answer: Answer) -> Queries:
+    """Return the named queries; a release has the query ``read``."""
+    queryable = isinstance(answer, (Queryable, OdometerQueryable))
+    return queries_of(answer) if queryable else READ
+
+
+def as_answering(answer: Answer) -> Ask:
+    """Return a queryable as it is, or a function that returns the release at each query."""
+    if isinstance(answer, (Queryable, OdometerQueryable)):
+        return query_side(answer)
+    return lambda _: answer
+
+
+@constructor
+def make_interactive(measurement: Measurement) -> ConcurrentMeasurement:
+    """Return a measurement as an interactive mechanism.
+
+    A noninteractive measurement is released once, when it is launched. ``read()`` returns this
+    release, and so does every message; its content is ignored. An interactive measurement answers
+    as before.
+
+    Guarantee: that of ``measurement``; reading a release again is postprocessing.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param measurement: interactive or not
+    :return: a measurement that spawns a queryable
+    :raises InvalidTypeError: if it is not a measurement; or if it is a composition on a stream
+
+    :example:
+
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    >>> queryable = oc.c.make_interactive(count)([1, 2, 3])
+    >>> queryable.read() == queryable("again")
+    True
+    """
+    check_inside("measurement", measurement)
+    return wrap_queries(measurement, unchanged, "Interactive", queries=None)

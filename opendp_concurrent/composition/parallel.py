@@ -1,0 +1,383 @@
+"""The privacy loss of a parallel composition, from the total distance of the parts.
+
+Let neighbours have parts at distances k_1, k_2, ... that add up to at most k, and let e_b(j) be the
+loss of part b at distance j. The parts at distance 0 have the same answers. Only the others
+compose, and the loss is at most
+
+    F(k) = join of the compositions of e_b(k_b) over the parts b with k_b > 0, over all sums
+           k_1 + k_2 + ... = k.
+
+A loss at j bounds all distances up to j, so sums below k need no separate terms. If no part is
+further than m apart, e_b(j) is e_b(m) for j above m: then each k_b stands for min(k_b, m). F(1) is
+the maximum over the parts, and needs no composition theorem.
+
+The join of numbers and pairs is by component, of Rényi curves by order, of (ρ, ω) with the least ω.
+The join of trade-off functions is the one below all others, if there is one. Otherwise it has the
+larger δ at each ε: it is the convex envelope of their minimum, with chords between points.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from opendp.mod import Domain, Measurement, Metric
+
+from .. import _opendp as _native
+from .._checks import check_key
+from ..accounting import Lifecycle, innermost_running
+from ..data import Partition, kind_of, partitioned
+from ..errors import (
+    Answer,
+    Distance,
+    InvalidTypeError,
+    InvalidValueError,
+    Key,
+    Loss,
+    PrivacyMapError,
+    RefusalError,
+    SpaceMismatchError,
+    UnsupportedMeasureError,
+    shown,
+)
+from ..measures import CompositionMeasure, composition_measure
+from ..queryables import (
+    PARTS,
+    ConcurrentMeasurement,
+    MachineQueryable,
+    MeasurementPrice,
+    Sealed,
+    adopt,
+    answering,
+    is_stream,
+    run,
+    seal_selected,
+    seal_transformed,
+    unseal,
+    validate_d_in,
+)
+from .guards import check_measurement, check_measurement_on, constructor
+from .interactive import make_measurement
+
+
+class ParallelLoss:
+    """Losses of a parallel composition by total distance.
+
+    Privacy maps that may change are evaluated again at each call.
+
+    :param measurements: the measurement of each part, by its key
+    """
+
+    def __init__(
+        self, measure: CompositionMeasure, measurements: Mapping[Any, Measurement]
+    ) -> None:
+        self._measure = measure
+        distinct: dict[int, tuple[Any, Measurement]] = {}
+        for key, one in measurements.items():
+            distinct.setdefault(id(one), (key, one))
+        number = Counter(map(id, measurements.values()))
+        self._parts = tuple(number[one] for one in distinct)
+        self._prices = [(key, MeasurementPrice(one, measure)) for key, one in distinct.values()]
+        self._seen: dict[tuple[int, int], Any] = {}
+        self._newest = {id(price.measurement): (price, 0) for _, price in self._prices}
+
+    def at(self, total: int, largest: int | None = None) -> Any:
+        """Return the loss for parts whose distances add up to ``total``.
+
+        :param largest: distance of each part at most; ``total`` if left out
+        """
+        most = total if largest is None else min(largest, total)
+        known = self._seen.get((total, most))
+        if known is not None:
+            return known
+        prices = [(key, price.again()) for key, price in self._prices]
+        self._newest = {id(price.measurement): (price, most) for _, price in prices}
+        loss = self._loss(total, most, prices) if total else self._measure.zero
+        if all(price.fixed for _, price in prices):
+            self._seen[total, most] = loss
+        return loss
+
+    def held(self) -> Callable[[Measurement], None]:
+        """Return a check that a measurement still costs what was read last.
+
+        A part is opened later than the composition is charged. The check raises
+        :class:`.InvalidValueError` if the map of its measurement returns another loss then.
+        """
+        newest = self._newest
+
+        def check(measurement: Measurement) -> None:
+            price, most = newest[id(measurement)]
+            again = price.again()
+            for d_in in range(1, most + 1):
+                if again.at(d_in) != price.at(d_in):
+                    raise InvalidValueError(
+                        f"the privacy map of the part's measurement has changed at d_in ({d_in}) "
+                        "since the composition was launched, so its part cannot be opened; launch "
+                        "another composition"
+                    )
+
+        return check
+
+    def _loss(self, total: int, most: int, prices: list[tuple[Any, MeasurementPrice]]) -> Loss:
+        measure, parts = self._measure, self._parts
+        differ = min(total, sum(parts))
+        if measure.sequential_reason and differ > 1:
+            raise UnsupportedMeasureError(
+                f"up to {differ} parts differ between neighbours, and concurrent "
+                f"queries to them are not known to compose under {measure.name}: "
+                f"{measure.reason}; at total distance 1 the loss is the maximum over the "
+                "parts"
+            )
+        if total > measure.most_parallel:
+            raise InvalidValueError(
+                f"the distances of the parts add up to {total}, which must be at most "
+                f"{measure.most_parallel} "
+                f"under {measure.name}; pass a smaller d_in"
+            )
+        # losses[j - 1] has the losses of the distinct measurements at j
+        losses = [[self._read(*price, j) for price in prices] for j in range(1, most + 1)]
+        losses += [losses[-1]] * (total - most)
+        return measure.validate("d_out", measure.join(losses, parts))
+
+    def _read(self, key: Key, price: MeasurementPrice, distance: int) -> Any:
+        try:
+            return price.at(distance)
+        except PrivacyMapError as error:
+            raise PrivacyMapError(
+                distance, f"that of measurements[{key!r}] is needed there, and {error.reason}"
+            ) from error
+
+
+# Parallel composition: one mechanism for each part of the data, queried in any interleaving.
+#
+# The data are static: they are cut once, by public keys, and each record is in at most one part.
+# The parts that differ between two neighbours are therefore fixed before the first query; the
+# analyst does not choose them. The other parts have the same answers on both neighbours, so an
+# analyst could simulate them: the whole view is a postprocessing of the view of the parts that
+# differ.
+
+ADAPTIVE = (
+    "an adversary that chooses updates adaptively also chooses which parts differ, so the "
+    "loss is not the maximum over the parts, except under pure DP [HSV25, version 4]; use "
+    "make_parallel_continual, or compose the parts with make_concurrent_continual"
+)
+
+
+@constructor(partition=partitioned)
+def make_parallel_composition(
+    input_domain: Domain,
+    input_metric: Metric,
+    partition: Partition,
+    measurements: Mapping[Any, Measurement],
+) -> ConcurrentMeasurement:
+    """Compose mechanisms, interactive or not, each on its own part of the data.
+
+    The returned measurement spawns a queryable that takes a key, runs the measurement of this key
+    on its part, and returns the release or the child, the same one each time. ``parts[key]`` is
+    the same query as ``parts(key)``. Parts may be opened in any order. Their children may be
+    queried in any interleaving, with each other and with the parent's other children. Children of
+    different parts run in parallel, except below a native parent, which only one thread at a time
+    may use.
+
+    A record is in no part if its key has no measurement. The parts' domain is ``input_domain``
+    without a size. For LazyFrames it also has no margins, except the maximum length of the whole
+    dataset. The data are cut when the first part is opened. If a partition function raises on the
+    whole dataset, the mechanism fails, and the error shows only the name of the exception.
+
+    Guarantee: let e_b(j) be the loss of part b at distance j, and k the total distance of the
+    parts: d_in under symmetric and insert-delete distance, 2 d_in under change-one distance (where
+    parts are under symmetric distance) and Hamming distance (where they are under insert-delete
+    distance). For tables in an engine k is d_in times the groups of a unit, and no part is further
+    than d_in apart. For k = 1 the loss is the largest e_b(1), under every measure, since all but
+    one part are equal [HSTVVXZ23, Theorem 2.17]. For k > 1 it is the maximum over all
+    k_1 + k_2 + ... = k of
+    the composition of e_1(k_1), e_2(k_2), ..., one term for each part that differs: by [VW21,
+    Theorem 1.5] for pure DP; [LW22, Theorem 1] and [VZ23] for (ε, δ)-DP, Gaussian DP and f-DP,
+    under finite communication; [LW22, Theorem 2 and Corollary 1] for Rényi DP, zCDP and tCDP.
+    Approximate zCDP has no such theorem, so it allows k = 1 only. The data must be static: if an
+    analyst chooses updates, the maximum is not valid for (ε, δ)-DP [HSV25, version 4]. Streams, and
+    measurements that take updates, are therefore refused.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: a domain of vectors of records, of LazyFrames or of tables in an engine, or
+        a user's domain
+    :param input_metric: symmetric, insert-delete, change-one or Hamming distance; for
+        :func:`.by_split` also a user's metric
+    :param partition: made by :func:`.by_key`, :func:`.by_column`, :func:`.by_values` or
+        :func:`.by_split`
+    :param measurements: a mapping from public keys to measurements on the parts' domain and metric,
+        under one measure. A measurement that several keys share is checked once
+    :return: a measurement that spawns a queryable, whose messages are keys
+    :raises InvalidTypeError: for a stream, or a measurement that takes updates; from the queryable,
+        if opening a part shows that the function of a user's measurement returns a child that takes
+        updates. The composition stays charged
+    :raises SpaceMismatchError: if a measurement is not on the parts' space, or the measures differ
+    :raises UnsupportedMeasureError: if no rule is known for the measure; from ``map``, for
+        approximate zCDP at k > 1
+    :raises InvalidTypeError, InvalidValueError: naming the argument; from ``map``, if k is above
+        256, or 64 for Rényi curves, or 4 for trade-off functions
+
+    :example:
+
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> pair = oc.make_concurrent_composition(*space, dp.max_divergence(), 1, [0.25, 0.25])
+    >>> by_age = oc.c.by_values({"young": range(0, 30), "old": range(30, 120)})
+    >>> parallel = oc.c.make_parallel_composition(*space, by_age, {"young": pair, "old": pair})
+    >>> parallel.map(1)
+    0.5
+
+    Interleave the queries to the children of two parts:
+
+    >>> parts = parallel([20, 25, 40, 130])
+    >>> young, old = parts["young"], parts["old"]
+    >>> count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
+    >>> answers = [young(count), old(count), young(count), old(count)]
+    """
+    check_no_updates(input_domain)
+    by_key = _by_key(measurements)
+    metric, factor = partition.metric_of_parts(input_metric, input_domain)
+    kind = kind_of(input_domain)
+    domain = kind.domain_of_parts(input_domain)
+    measure = _check_measurements(by_key, domain, metric)
+    cut = partition.cutter(input_domain, tuple(by_key))
+    loss = ParallelLoss(measure, by_key)
+
+    def spawn(token: Sealed) -> MachineQueryable:
+        parts = seal_transformed(
+            token,
+            lambda pointer: dict(
+                cut(kind.fixed(input_domain, partition.of, _native.to_python(pointer)))
+            ),
+        )
+        machine = _Parts(by_key, parts, domain, loss)
+        queryable = answering(MachineQueryable, PARTS)
+        return queryable(machine, "ParallelComposition", interruptible=True)
+
+    def privacy_map(d_in: Distance) -> Any:
+        d_in = validate_d_in(input_metric, d_in)
+        if not isinstance(d_in, int):
+            raise InvalidTypeError(f"d_in ({d_in!r}) must be an integer, to be divided over parts")
+        # a unit of a table has rows in several parts, which then differ by this unit only
+        return loss.at(factor * d_in, d_in if kind.in_engine else None)
+
+    return make_measurement(
+        (input_domain, input_metric),
+        measure.opendp(),
+        spawn,
+        privacy_map,
+        f"ParallelComposition({measure.name}, {partition}, {len(by_key)} keys)",
+    )
+
+
+def check_no_updates(input_domain: Domain) -> None:
+    """Raise for a stream or vectors of streams, for every partition."""
+    elements = _native.element_domain(input_domain)
+    if is_stream(input_domain) or (elements is not None and is_stream(elements)):
+        raise InvalidTypeError(f"input_domain ({input_domain}) is a stream: {ADAPTIVE}")
+
+
+class _Parts:
+    """Opens each part once. The queryable around it calls it, one query at a time.
+
+    An interrupt while a part is opened leaves that part failed, and the others as they were.
+    """
+
+    def __init__(
+        self,
+        measurements: Mapping[Any, Measurement],
+        parts: Sealed,
+        domain: Domain,
+        loss: ParallelLoss,
+    ) -> None:
+        self._measurements, self._parts, self._domain = measurements, parts, domain
+        self._check_price = loss.held()
+        self._opened: dict[Any, Any] = {}
+
+    def check(self, key: Key) -> Measurement:
+        """Return the measurement of a key, or raise."""
+        check_key("the query", key)
+        measurement = self._measurements.get(key)
+        if measurement is None:
+            raise InvalidValueError(
+                f"the query ({shown(key)}) must be a key of measurements; pass one of its "
+                f"{len(self._measurements)} keys"
+            )
+        return measurement
+
+    def __call__(self, key: Key) -> Answer:
+        measurement = self.check(key)
+        if key not in self._opened:
+            self._opened[key] = _FAILED  # until it answers: each part is charged once
+            self._opened[key] = self._open(key, measurement)
+        if self._opened[key] is _FAILED:
+            raise RefusalError(
+                f"the measurement of the key {key} has failed, and each measurement runs "
+                "only once; launch another composition"
+            )
+        return self._opened[key]
+
+    def _open(self, key: Key, measurement: Measurement) -> Any:
+        self._check_price(measurement)
+        part = Lifecycle(innermost_running(), static=True, name=f"part {shown(key)}")
+        answer = part.run(run, measurement, self._take(key))
+        if isinstance(answer, MachineQueryable) and answer.takes_updates:
+            raise InvalidTypeError(f"measurements[{shown(key)}] takes updates: {ADAPTIVE}")
+        return adopt(answer, part, None)
+
+    def _take(self, key: Key) -> Sealed:
+        """Return the part's data, converted; no other object holds them."""
+        token = seal_selected(
+            self._parts,
+            self._domain,
+            lambda: unseal(self._parts).pop(key),
+            "partition failed to split the data; for each key it must return a "
+            "part in the domain of the parts, whatever the data",
+        )
+        unseal(token)  # a part is cut when it is opened, whatever is launched on it
+        return token
+
+
+_FAILED = object()
+
+
+def _by_key(measurements: Any) -> dict[Any, Measurement]:
+    if not isinstance(measurements, Mapping):
+        raise InvalidTypeError(
+            f"measurements must be a mapping from keys to measurements, "
+            f"found {type(measurements).__name__}"
+        )
+    if not measurements:
+        raise InvalidValueError("measurements must have at least one key")
+    by_key: dict[Any, Measurement] = {}
+    for key in measurements:
+        check_key("measurements", key)
+        if key in by_key:
+            raise InvalidValueError(f"measurements has the key {shown(key)} twice")
+        by_key[key] = check_measurement(f"measurements[{shown(key)}]", measurements[key])
+    return by_key
+
+
+def _check_measurements(
+    measurements: Mapping[Any, Measurement], domain: Domain, metric: Metric
+) -> CompositionMeasure:
+    """Return the measure that all measurements share, or raise; each object is checked once."""
+    checked: set[int] = set()
+    measure: Any = None
+    for key, one in measurements.items():
+        if id(one) in checked:
+            continue
+        name = f"measurements[{shown(key)}]"
+        check_measurement_on(name, one, domain, metric)
+        if isinstance(one, ConcurrentMeasurement) and one.takes_updates:
+            raise InvalidTypeError(f"{name} takes updates: {ADAPTIVE}")
+        if measure is None:
+            measure = one.output_measure
+        elif one.output_measure != measure:
+            raise SpaceMismatchError(f"{name}.output_measure", measure, one.output_measure)
+        checked.add(id(one))
+    return composition_measure(measure)
+
+
+then_parallel_composition = _native.to_then(make_parallel_composition)

@@ -1,0 +1,264 @@
+"""The mechanism behind a context: a compositor if the loss is split, else a filter or odometer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf
+from typing import Any
+
+from opendp.combinators import make_fix_delta, make_zCDP_to_approxDP
+from opendp.domains import atom_domain
+from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
+from opendp.metrics import discrete_distance
+from opendp.mod import Domain, Measure, OpenDPException
+
+from .. import _opendp as _native
+from .._checks import at_most
+from .._checks import weights as shares_of
+from ..accounting import Ledger
+from ..composition import (
+    MOST_LAUNCHES,
+    conversion,
+    make_concurrent_composition,
+    make_concurrent_filter,
+    make_concurrent_odometer,
+    recertify,
+)
+from ..errors import (
+    ConcurrentError,
+    InvalidTypeError,
+    InvalidValueError,
+    Loss,
+    UnsupportedMeasureError,
+    shown,
+)
+from ..fdp import TradeoffFunction
+from ..measures import Accounting, composition_measure
+from ..queryables import ConcurrentMeasurement, ConcurrentOdometer
+from .search import nearest_passing
+
+shares = at_most(MOST_LAUNCHES, "each query has a share of its own")
+
+
+@dataclass(frozen=True)
+class Spending:
+    """How a context spends its privacy loss.
+
+    :ivar evenly: number of queries that share it evenly, or None
+    :ivar weights: the proportions in which queries share it, or None
+    :ivar orders: for Rényi curves: the orders at which it is enforced
+    :ivar accumulator: how losses add up that are chosen on the way
+    :ivar ledger: where charges are stored
+    :ivar opaque_errors: whether errors of mechanisms are hidden
+    """
+
+    evenly: int | None = None
+    weights: Sequence[float] | None = None
+    orders: Sequence[float] | None = None
+    accumulator: Accounting | None = None
+    ledger: Ledger | None = None
+    opaque_errors: bool = False
+
+
+def accountant_of(
+    domain: Domain,
+    privacy_unit: tuple[Any, Any],
+    privacy_loss: tuple[Any, Any],
+    plan: Spending,
+) -> tuple[ConcurrentMeasurement | ConcurrentOdometer, list[Any] | None, Any]:
+    """Return the mechanism that spawns the queryable, its d_mids if fixed, and its bound if any."""
+    metric, d_in = privacy_unit
+    output_measure, d_out = privacy_loss
+    weights = weights_of(plan.evenly, plan.weights)
+    if weights is not None:
+        if plan.accumulator is not None:
+            raise InvalidTypeError(
+                f"accumulator ({plan.accumulator!r}) is for losses that are chosen adaptively; "
+                "pass either accumulator or a split"
+            )
+        if plan.ledger is not None:
+            raise InvalidTypeError(
+                "ledger is for losses that are chosen adaptively; pass either ledger or a split"
+            )
+        measure = composition_measure(output_measure)
+        d_mids = measure.split(measure.validate_budget("d_out", d_out), weights)
+        compositor = make_concurrent_composition(
+            domain,
+            metric,
+            output_measure,
+            d_in,
+            d_mids,
+            orders=plan.orders,
+            opaque_errors=plan.opaque_errors,
+        )
+        return compositor, d_mids, None
+    plain = type(d_out) in (float, tuple) and d_out in (inf, (inf, inf), (inf, 1.0))
+    unbounded = plain or getattr(d_out, "rho", None) == inf
+    kept = {"ledger": plan.ledger, "d_in": d_in} if unbounded and plan.ledger is not None else {}
+    odometer = make_concurrent_odometer(
+        domain,
+        metric,
+        output_measure,
+        accumulator=plan.accumulator,
+        opaque_errors=plan.opaque_errors,
+        **kept,
+    )
+    if unbounded:
+        return odometer, None, None
+    limit = make_concurrent_filter(odometer, d_in, d_out, orders=plan.orders, ledger=plan.ledger)
+    return limit, None, d_out
+
+
+def weights_of(evenly: int | None, weights: Sequence[float] | None) -> list[Fraction] | None:
+    """Return the proportions of the queries' losses, or None if these are chosen on the way."""
+    if evenly is not None and weights is not None:
+        raise InvalidValueError(
+            "split_evenly_over and split_by_weights exclude each other; pass one of them"
+        )
+    if evenly is not None:
+        return [Fraction(1)] * shares(split_evenly_over=evenly)
+    if weights is None:
+        return None
+    return shares_of(split_by_weights=weights)
+
+
+# The largest loss under one measure that a conversion takes to a given loss under another.
+
+
+def loss_under(source: Measure, target: Measure, d_out: Loss, delta: float | None = None) -> float:
+    """Return the largest loss under ``source`` that converts to at most ``d_out``.
+
+    No measurement is made: the conversion is one of numbers.
+
+    :param source: a measure whose losses are numbers
+    :param target: the measure of ``d_out``
+    :param delta: the δ of the conversion, if the target is (ε, δ)
+    :raises UnsupportedMeasureError: if no conversion is known
+    :raises InvalidValueError: if each positive loss converts to more than ``d_out``
+    """
+    convert = conversion(source, target, delta=delta)
+    known = composition_measure(target)
+
+    def fits(loss: float) -> bool:
+        return known.at_most(known.validate("d_mid", convert(loss)), d_out)
+
+    try:
+        loss: float = nearest_passing([fits], T=float)
+    except (ValueError, OpenDPException) as error:
+        if isinstance(error, ConcurrentError):
+            raise
+        loss = 0.0
+    if not loss > 0:
+        raise InvalidValueError(
+            f"d_out ({shown(d_out)}) under {target} is below what each loss under {source} "
+            f"converts to; pass a larger loss, or compose under {target}"
+        )
+    return loss
+
+
+# The loss under a measure of OpenDP that admits the least noise within a loss under another.
+
+
+def is_native(measure: Measure) -> bool:
+    """Whether OpenDP makes private LazyFrames under a measure."""
+    pure, zcdp = max_divergence(), zero_concentrated_divergence()
+    return measure in (pure, zcdp, approximate(pure), approximate(zcdp))
+
+
+def native_measures(measure: Measure) -> list[Measure]:
+    """Return pure DP and zCDP, as far as they convert to ``measure``, or raise."""
+    found = []
+    for native in (zero_concentrated_divergence(), max_divergence()):
+        try:
+            conversion(native, measure)
+        except ConcurrentError as error:
+            refusal = error
+        else:
+            found.append(native)
+    if not found:
+        raise UnsupportedMeasureError(
+            f"queries on LazyFrames have Laplace or Gaussian noise, under pure DP or zCDP, and "
+            f"neither converts to {measure} by itself: {refusal}; pass a context under zCDP, or "
+            "launch oc.c.cast(measurement, measure, ...) on context.queryable"
+        )
+    return found
+
+
+def native_loss(measure: Measure, d_out: Loss) -> tuple[Measure, float]:
+    """Return pure DP or zCDP, with the largest loss that converts to at most ``d_out``.
+
+    The one is returned whose noise has the smaller variance: 2/ε² of Laplace noise, 1/(2ρ) of
+    Gaussian noise, for a sensitivity of 1.
+    """
+    found: list[tuple[float, Measure, float]] = []
+    if composition_measure(measure).needs_orders:
+        raise InvalidTypeError(
+            f"the scale must be given under {measure}, whose losses are curves: pass it, such as "
+            "dp.len(scale=10.0, signed=True)"
+        )
+    natives = native_measures(measure)
+    if isinstance(d_out, TradeoffFunction) and max_divergence() in natives:
+        natives = [max_divergence()]  # exactly; from zCDP only by chords, which takes minutes
+    for native in natives:
+        try:
+            loss = loss_under(native, measure, d_out)
+        except InvalidValueError as error:
+            refusal = error
+            continue
+        pure = native == max_divergence()
+        found.append(((2 / loss**2 if pure else 1 / (2 * loss)) if loss else 0.0, native, loss))
+    if not found:
+        raise refusal
+    _, best, loss = min(found, key=lambda one: one[0])
+    return best, loss
+
+
+# Approximate zCDP inside (ε, δ)-DP, by the conversion of OpenDP.
+
+
+class ByOpenDP:
+    """Losses (ρ, δ') of approximate zCDP as losses (ε, δ), at one δ.
+
+    The conversion is that of :func:`~opendp.combinators.make_zCDP_to_approxDP` and
+    :func:`~opendp.combinators.make_fix_delta`, read from a measurement without data.
+
+    :ivar outer: (ε, δ)-DP
+    :ivar delta: the δ
+    """
+
+    def __init__(self, outer: Measure, delta: float) -> None:
+        self.outer, self.delta = outer, delta
+
+    def convert(self, loss: tuple[float, float]) -> Any:
+        """Return (ε, δ) for (ρ, δ')."""
+        free = _native.make_user_measurement(
+            atom_domain(T=bool),
+            discrete_distance(),
+            approximate(zero_concentrated_divergence()),
+            function=lambda _: 0,
+            privacy_map=lambda _: loss,
+            TO="ExtrinsicObject",
+        )
+        return make_fix_delta(make_zCDP_to_approxDP(free), self.delta).map(1)
+
+    def largest(self, d_out: tuple[float, float], share: float) -> tuple[float, float]:
+        """Return the largest (ρ, ``share``) that converts to at most ``d_out``."""
+
+        def fits(rho: float) -> bool:
+            return bool(self.convert((rho, share))[0] <= d_out[0])
+
+        try:
+            return nearest_passing([fits], T=float), share
+        except (ValueError, OpenDPException) as error:
+            if isinstance(error, ConcurrentError):
+                raise
+            raise InvalidValueError(
+                f"d_out ({d_out}) has no approximate zCDP with a δ of {share}; pass an alpha below "
+                "1, or a larger loss"
+            ) from error
+
+    def cast(self, accountant: Any) -> ConcurrentMeasurement:
+        """Return the accountant under (ε, δ)-DP."""
+        return recertify(accountant, self.outer, self.convert)

@@ -1,0 +1,193 @@
+"""Queries on LazyFrames: plans of Polars, and the mechanisms of this package on a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from opendp.context import constructors
+from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery, pl
+from opendp.measurements import make_private_lazyframe
+from opendp.mod import ApproximateDivergence, Measure, Measurement, OpenDPException, Transformation
+
+from .._opendp import QueryParts, frame_parts, group_parts, query_parts
+from ..composition import cast
+from ..errors import ConcurrentError, InvalidTypeError, Loss
+from ..mechanisms import make_frame_count, stable_frame
+from ..queryables import AsTransformation
+from .accountant import is_native, native_loss, native_measures
+from .query import ConcurrentQuery
+from .search import nearest_passing, neither_loss_nor_scale
+
+_NO_CENSORING = 2**32 - 1  # the threshold at which OpenDP looks for the scale
+_CHILDREN = ("compositor", "block_filter", "parallel_composition")
+
+_own = object.__getattribute__  # because a query looks up its attributes in its plan first
+
+
+class ConcurrentLazyFrameQuery(AsTransformation, LazyFrameQuery):
+    """A query on a LazyFrame. Queries derived from it have this class too.
+
+    It has the methods of Polars, and each constructor that ``context.query().x(...)`` has on
+    vectors: ``x`` is applied to the rows of the plan.
+    """
+
+    def __init__(
+        self, polars_plan: Any, query: ConcurrentQuery, *, untouched: bool = False
+    ) -> None:
+        super().__init__(polars_plan, query)
+        self._start = polars_plan if untouched else None
+        self._counted = None
+
+    def __getattribute__(self, name: str) -> Any:
+        try:
+            found = super().__getattribute__(name)
+        except AttributeError:
+            if name not in _CHILDREN and name not in constructors:
+                raise
+            return getattr(_on_rows(self), name)
+        if name == "select":
+            return _counting(self, _ours_again(found))
+        return _ours_again(found) if callable(found) else found
+
+    def frame_count(self) -> ConcurrentQuery:
+        """Count the rows of the plan; see :func:`.make_frame_count`."""
+        plan, query = frame_parts(self)
+        domain, metric = query_parts(query).chain
+        counted: ConcurrentQuery = query.new_with(chain=make_frame_count(domain, metric, plan))
+        return counted
+
+    def as_transformation(self) -> Transformation:
+        """Return the count of the plan's rows, if the query is one; else raise."""
+        counted = _own(self, "_counted")
+        if counted is None:
+            raise InvalidTypeError(
+                "the query must count rows, since OpenDP certifies no sensitivity of other answers "
+                "without noise: end the plan with .select(pl.len()) or .frame_count(); pass a "
+                "function on the frame for an answer whose sensitivity you promise"
+            )
+        domain, metric = _asked(self).chain
+        return make_frame_count(domain, metric, counted)
+
+    def resolve(self) -> Measurement:
+        """Resolve the query into a measurement.
+
+        See :meth:`opendp.extras.polars.LazyFrameQuery.resolve`. There are three differences. This
+        method reaches a limit on ε or δ where OpenDP stays below it. It also resolves a query
+        without a privacy loss, if the plan has all scales. Under a measure that OpenDP has no noise
+        for, it makes the query under pure DP or zCDP, whichever needs less noise, and casts it.
+        """
+        if _own(self, "_counted") is not None:
+            raise InvalidTypeError(
+                "the query is a count without noise: write select(dp.len(signed=True)), or pass it "
+                "as a query to a mechanism that adds noise, such as a sparse vector"
+            )
+        _, query = frame_parts(self)
+        asked = query_parts(query)
+        measure, d_out = asked.output_measure, query.target()
+        if is_native(measure):
+            return _resolved(self, measure, d_out)
+        for native in native_measures(measure):
+            try:  # all scales are in the plan
+                return cast(_resolved(self, native, None), measure)
+            except ConcurrentError as error:
+                refusal = error
+        if d_out is None:
+            raise refusal
+        native, loss = native_loss(measure, d_out)
+        return cast(_resolved(self, native, loss), measure)
+
+
+def _asked(frames: ConcurrentLazyFrameQuery) -> QueryParts:
+    _, query = frame_parts(frames)
+    return query_parts(query)
+
+
+def _resolved(frames: ConcurrentLazyFrameQuery, measure: Measure, d_out: Loss) -> Measurement:
+    """Return the measurement of a plan under a measure that OpenDP has noise for."""
+    plan, query = frame_parts(frames)
+    asked = query_parts(query)
+    d_in = asked.d_in
+
+    def make(scale: float | None, threshold: int | None = None) -> Measurement:
+        return make_private_lazyframe(*asked.chain, measure, plan, scale, threshold)
+
+    if d_out is None:
+        try:
+            return make(None)  # all scales are in the plan
+        except OpenDPException as error:
+            raise neither_loss_nor_scale() from error
+    try:
+        exact = make(0.0)
+        if exact.check(d_in, d_out):
+            return exact
+    except OpenDPException:
+        pass  # it needs noise
+    if not isinstance(measure, ApproximateDivergence):
+        return make(nearest_passing([lambda scale: make(scale).check(d_in, d_out)], T=float))
+    epsilon, delta = d_out
+    scale = nearest_passing([lambda s: make(s, _NO_CENSORING).map(d_in)[0] <= epsilon], T=float)
+    try:
+        return make(scale)
+    except OpenDPException:
+        pass  # it needs a threshold; keys below the threshold are omitted
+    threshold = nearest_passing([lambda t: make(scale, t).map(d_in)[1] <= delta], T=int)
+    return make(scale, threshold)
+
+
+class ConcurrentLazyGroupByQuery(LazyGroupByQuery):
+    """A query on the groups of a LazyFrame."""
+
+    def agg(self, *aggs: Any, **named_aggs: Any) -> ConcurrentLazyFrameQuery:
+        """Compute aggregations for each group, as OpenDP does."""
+        made: ConcurrentLazyFrameQuery = concurrent_frames(super().agg(*aggs, **named_aggs))
+        return made
+
+
+def concurrent_frames(made: Any) -> Any:
+    """Convert OpenDP's query on a LazyFrame to this package's; return anything else unchanged."""
+    if type(made) is LazyFrameQuery:
+        return ConcurrentLazyFrameQuery(*frame_parts(made))
+    if type(made) is LazyGroupByQuery:
+        return ConcurrentLazyGroupByQuery(*group_parts(made))
+    return made
+
+
+def _ours_again(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return concurrent_frames(method(*args, **kwargs))
+
+    return call
+
+
+def _counting(frames: ConcurrentLazyFrameQuery, select: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``select``, which marks the result of ``select(pl.len())`` as a count of the plan."""
+    plan, _ = frame_parts(frames)
+
+    @wraps(select)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        made = select(*args, **kwargs)
+        if len(args) == 1 and not kwargs and _is_len(args[0]):
+            made._counted = plan
+        return made
+
+    return call
+
+
+def _is_len(expression: Any) -> bool:
+    return isinstance(expression, pl.Expr) and bool(
+        expression.meta.undo_aliases().meta.eq(pl.len())
+    )
+
+
+def _on_rows(frames: ConcurrentLazyFrameQuery) -> ConcurrentQuery:
+    """Return the query for the rows of the plan, to which a constructor can be added."""
+    plan, query = frame_parts(frames)
+    if plan is _own(frames, "_start"):
+        on_data: ConcurrentQuery = query
+        return on_data
+    domain, metric = query_parts(query).chain
+    on_plan: ConcurrentQuery = query.new_with(chain=stable_frame(domain, metric, plan))
+    return on_plan

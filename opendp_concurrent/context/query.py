@@ -1,0 +1,376 @@
+"""Contexts by key: one for each part of the data, or for each analyst."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from difflib import get_close_matches
+from fractions import Fraction
+from functools import partial
+from inspect import signature
+from typing import Any
+
+from opendp.context import Context, PartialChain, Query, constructors
+from opendp.measures import approximate, zero_concentrated_divergence
+from opendp.mod import (
+    ApproximateDivergence,
+    Measure,
+    Measurement,
+    Metric,
+    Queryable,
+    Transformation,
+)
+
+from .. import _checks as checks
+from .._opendp import Lock, query_parts, whole
+from ..accounting import Lifecycle
+from ..composition import (
+    cast,
+    make_block_filter,
+    make_concurrent_odometer,
+    make_parallel_composition,
+    measure,
+)
+from ..data import Partition, kind_of, partitioned
+from ..errors import Answer, Distance, InvalidTypeError, InvalidValueError, Key, Loss
+from ..measures import Accounting, composition_measure, is_extrinsic
+from ..numerics import to_spend
+from ..queryables import AsTransformation, SealedHandle, read_map
+from .accountant import ByOpenDP, Spending, accountant_of, loss_under
+from .answers import Summary, summarize
+from .search import fitted
+
+
+class NamedContexts(SealedHandle):
+    """A context for each key of a handle. A context is opened when it is first asked for.
+
+    ``contexts[key]`` and ``contexts(key)`` return the same context each time.
+    """
+
+    __iter__ = None  # the handle does not list its keys
+
+    def __init__(self, handle: Queryable, open_context: Callable[[Any, Any], Any]) -> None:
+        self._handle, self._open = handle, open_context
+        self._opened: dict[Any, Any] = {}
+
+    def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
+        self._handle._adopt_by(lifecycle, lock)
+
+    def __call__(self, key: Key) -> Answer:
+        """Return the context of one key."""
+        queryable = self._handle(key)  # which checks the key
+        if key not in self._opened:
+            self._opened.setdefault(key, self._open(key, queryable))
+        return self._opened[key]
+
+    def __getitem__(self, key: Key) -> Any:
+        """Return the context of one key."""
+        return self(key)
+
+    def __repr__(self) -> str:
+        return f"NamedContexts({self._handle!r})"
+
+
+# A query of a context, whose children are contexts of this package.
+
+_ADVICE = {
+    "Query is not yet a measurement": "add noise first, such as .laplace()",
+    "Unable to cast measure": "use .laplace(), or a context with rho, or with epsilon and delta",
+}
+
+
+class ConcurrentQuery(AsTransformation, Query):
+    """A query whose children are contexts of this package."""
+
+    @whole
+    def new_with(self, *, chain: Any, wrap_release: Any = None) -> ConcurrentQuery:
+        """Return the query with another chain."""
+        return concurrent_query(super().new_with(chain=chain, wrap_release=wrap_release))
+
+    def __getattr__(self, name: str) -> Any:
+        """Add a constructor; under this package's measures, noise is certified for the measure."""
+        measure = self.__dict__.get("_output_measure")
+        if name in ("laplace", "gaussian") and is_extrinsic(measure):
+            return partial(super().__getattr__(f"certified_{name}"), output_measure=measure)
+        try:
+            add = super().__getattr__(name)
+        except AttributeError as error:
+            near = get_close_matches(name, [*constructors, *dir(type(self))], n=1, cutoff=0.75)
+            if name.startswith("_") or not near:
+                raise
+            raise AttributeError(f"{error} Or did you mean .{near[0]}(...)?") from None
+        return partial(_added, name, add) if name in constructors else add
+
+    def as_transformation(self) -> Transformation:
+        """Return the transformation that the query is so far, or raise."""
+        chain = self._chain
+        if not isinstance(chain, Transformation):
+            raise InvalidTypeError(
+                f"the query must be a transformation, found {type(chain).__name__}; "
+                "pass a query such as context.query().count()"
+            )
+        return chain
+
+    def target(self) -> Loss:
+        """Return the loss to calibrate to: what was typed, rounded down, or a share as it is."""
+        fixed = self._context is not None and self._context.d_mids is not None
+        return self._d_out if fixed else to_spend(self._d_out)
+
+    @whole
+    def resolve(
+        self,
+        allow_transformations: bool = False,
+        bounds: tuple[float | None, float | None] | None = None,
+        T: Any = None,  # noqa: N803 - OpenDP's name
+    ) -> Any:
+        """Find the missing parameter of the query and cast the result to the context's measure.
+
+        See :meth:`opendp.context.Query.resolve`. OpenDP casts between its own measures.
+        """
+        measure, chain, d_out = self._output_measure, self._chain, self.target()
+
+        def under(made: Any) -> Any:
+            if is_extrinsic(measure) and isinstance(made, Measurement):
+                made = made if made.output_measure == measure else cast(made, measure)
+            plain = super(ConcurrentQuery, self).new_with(chain=made)
+            plain._d_out = d_out  # a cast fixes its δ
+            plain._d_in = None  # newer OpenDP refuses a loss above d_out, which a search must see
+            try:
+                return plain.resolve(allow_transformations)
+            except ValueError as error:
+                for text, advice in _ADVICE.items():
+                    if str(error).startswith(text):
+                        raise InvalidValueError(f"{str(error).rstrip('.')}; {advice}") from error
+                raise
+
+        if not isinstance(chain, PartialChain):
+            return under(chain)
+        return fitted(lambda number: under(chain(number)), measure, self._d_in, d_out, bounds, T)
+
+    def summarize(self, alpha: float | None = None, *, answers: int | None = None) -> Summary:
+        """Return the noise that the query would have, and its accuracy, without releasing it.
+
+        Nothing is charged. OpenDP's queries on frames have the same method.
+
+        :param alpha: probability of a larger error, for the accuracy
+        :param answers: number of answers that are all within it, if the query does not fix it
+        """
+        return summarize(self.resolve(), alpha, answers)
+
+    def compositor(
+        self,
+        split_evenly_over: int | None = None,
+        split_by_weights: Sequence[float] | None = None,
+        d_out: Loss = None,
+        output_measure: Measure | None = None,
+        alpha: float | None = None,
+    ) -> Query:
+        """Nest a context; see :meth:`opendp.context.Query.compositor`.
+
+        With ``output_measure`` the nested context composes under that measure, within the largest
+        loss that converts to the loss of the query.
+        """
+        d_out = self._loss(d_out)
+        inner, convert = self._inner(d_out, output_measure, alpha)
+        domain, metric, d_in = self._unit()
+        accountant, d_mids, budget = accountant_of(
+            domain, (metric, d_in), inner, Spending(split_evenly_over, split_by_weights)
+        )
+        space, chained = (domain, metric), self._after(accountant)  # as OpenDP's contexts have it
+        budget = d_out if budget is None else budget
+
+        def wrap_release(queryable: Queryable) -> Context:
+            return self._nested(chained, queryable, d_in, d_mids, budget, space)
+
+        return self.new_with(chain=self._after(convert(accountant)), wrap_release=wrap_release)
+
+    def block_filter(
+        self,
+        d_out: Loss,
+        blocks: Partition,
+        keys: Collection[Any] | None = None,
+        *,
+        orders: Sequence[float] | None = None,
+        halt: bool = False,
+        accumulator: Accounting | None = None,
+    ) -> Query:
+        """Give each block of the data its own budget; see :func:`.make_block_filter`.
+
+        The release is a :class:`.BlockFilterQueryable`, whose launches name their blocks. ``d_out``
+        is charged once, at release.
+
+        :param d_out: bound on the privacy loss of all blocks together
+        :param blocks: such as ``oc.c.by_column("week")``
+        :param keys: public keys of the first blocks
+        :param orders: for Rényi curves only: the orders at which ``d_out`` is enforced
+        :param halt: close the whole interaction at the first refusal
+        :param accumulator: how the losses of a block's queries add up
+        """
+        domain, metric, d_in = self._unit()
+        odometer = make_concurrent_odometer(
+            domain, metric, self._output_measure, accumulator=accumulator
+        )
+        made = make_block_filter(
+            odometer, d_in, d_out, blocks=blocks, keys=keys, orders=orders, halt=halt
+        )
+        self._check_loss(made, d_in)
+        return self.new_with(chain=self._after(made))
+
+    def parallel_composition(
+        self,
+        partition: Partition,
+        measurements: Mapping[Any, Measurement] | None = None,
+        *,
+        keys: Collection[Any] | None = None,
+        split_evenly_over: int | None = None,
+        split_by_weights: Sequence[float] | None = None,
+        accumulator: Accounting | None = None,
+        orders: Sequence[float] | None = None,
+    ) -> Query:
+        """Split the data into parts, one context each; see :func:`.make_parallel_composition`.
+
+        The release maps a public key to the context of its part, ``parts["north"]``. The privacy
+        loss of the query is charged once, whatever the number of parts. If k parts may differ
+        between neighbours, each part's loss is one of k equal shares.
+
+        With ``measurements`` instead of ``keys``, the release maps a key to the release of its
+        measurement.
+
+        :param partition: such as ``oc.c.by_column("region")``
+        :param measurements: the measurement of each key
+        :param keys: the public keys of the parts
+        :param split_evenly_over: number of queries that share a part's loss evenly
+        :param split_by_weights: the proportions in which queries share a part's loss
+        :param accumulator: how losses of a part add up that are chosen on the way
+        :param orders: for Rényi curves only: the orders at which losses are enforced
+        """
+        if measurements is not None:
+            if keys is not None:
+                raise InvalidTypeError("keys and measurements exclude each other; pass one of them")
+            made: Query = super().__getattr__("parallel_composition")(partition, measurements)
+            return made
+        if keys is None:
+            raise InvalidTypeError(
+                'keys must be the public keys of the parts, such as keys=["north", "south"]'
+            )
+        partition = partitioned(partition=partition)
+        names = checks.elements("keys", keys=list(checks.read("keys", keys=keys)))
+        if not names:
+            raise InvalidValueError("keys must have at least one key")
+        d_out = self._loss(None)
+        domain, metric, d_in = self._unit()
+        kind = kind_of(domain)
+        metric_of_parts, factor = partition.metric_of_parts(metric, domain)
+        checks.integer(d_in=d_in)
+        distance, part_domain = factor * d_in, kind.domain_of_parts(domain)
+        measure = composition_measure(self._output_measure)
+        differing = min(distance, len(set(names))) or 1
+        share = measure.split(measure.validate_budget("d_out", d_out), [Fraction(1)] * differing)[0]
+        # a unit of a table may have rows in several parts, which then differ by this unit only
+        each = d_in if kind.in_engine else distance
+        accountant, d_mids, budget = accountant_of(
+            part_domain,
+            (metric_of_parts, each),
+            (self._output_measure, share),
+            Spending(split_evenly_over, split_by_weights, orders, accumulator),
+        )
+        parts = make_parallel_composition(
+            domain, metric, partition, dict.fromkeys(names, accountant)
+        )
+        self._check_loss(parts, d_in)
+
+        def open_context(_: Any, queryable: Queryable) -> Context:
+            own = None if d_mids is None else list(d_mids)
+            space = part_domain, metric_of_parts
+            return self._nested(accountant, queryable, each, own, budget, space)
+
+        return self._contexts(parts, open_context)
+
+    # --- what the methods share ------------------------------------------------------------------
+
+    def _loss(self, d_out: Loss) -> Loss:
+        d_out = self.target() if d_out is None else to_spend(d_out)
+        if d_out is None:
+            raise InvalidTypeError(
+                "the query has no privacy loss, which its children share: pass one, such as "
+                "context.query(epsilon=0.5)"
+            )
+        return d_out
+
+    def _inner(
+        self, d_out: Loss, inner: Measure | None, alpha: float | None
+    ) -> tuple[tuple[Measure, Any], Callable[[Any], Any]]:
+        """Return the measure and the loss of a nested context, and the cast of its accountant."""
+        outer = self._output_measure
+        if inner is None or inner == outer:
+            return (outer, d_out), lambda accountant: accountant
+        inner = measure(output_measure=inner)
+        delta = d_out[1] if isinstance(outer, ApproximateDivergence) else None
+        if inner == approximate(zero_concentrated_divergence()) and delta is not None:
+            by_opendp = ByOpenDP(outer, delta)
+            share = by_opendp.largest(d_out, delta * checks.probability(alpha=alpha))
+            return (inner, share), by_opendp.cast
+        loss = loss_under(inner, outer, d_out, delta)
+        return (inner, loss), lambda accountant: cast(accountant, outer, delta=delta)
+
+    def _unit(self) -> tuple[Any, Metric, Any]:
+        """Return the domain and metric of the query's data, and the distance of neighbours."""
+        chain = self._chain
+        if isinstance(chain, Transformation):
+            return chain.output_domain, chain.output_metric, chain.map(self._d_in)
+        if not isinstance(chain, tuple):
+            raise InvalidTypeError(
+                f"the query is a measurement already ({type(chain).__name__}), and has no data for "
+                "children; begin with context.query()"
+            )
+        return chain[0], chain[1], self._d_in
+
+    def _after(self, made: Any) -> Any:
+        return self._chain >> made if isinstance(self._chain, Transformation) else made
+
+    def _nested(self, *arguments: Any) -> Any:
+        return self._context.nested(*arguments)
+
+    def _contexts(self, made: Measurement, open_context: Any) -> Query:
+        return self.new_with(
+            chain=self._after(made),
+            wrap_release=lambda handle: NamedContexts(handle, open_context),
+        )
+
+    def _check_loss(self, made: Measurement, d_in: Distance) -> None:
+        """Raise if the loss is above that of the query."""
+        if self._d_out is None:
+            return
+        measure = composition_measure(self._output_measure)
+        loss = read_map(made, d_in)
+        if not measure.check(loss, self._d_out):
+            raise InvalidValueError(
+                f"the query has the privacy loss {checks.shown(self._d_out)}, which must be at "
+                f"least the {checks.shown(loss)} of its children; pass smaller losses, or a query "
+                "with a larger one"
+            )
+
+
+def _added(name: str, add: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Add a constructor to a query. OpenDP only counts the missing parameters; this names them."""
+    try:
+        return add(*args, **kwargs)
+    except ValueError as error:
+        if not str(error).startswith(f"{name} is missing"):
+            raise
+    missing: list[str] = []
+    for one in signature(constructors[name][0]).parameters.values():
+        if one.name not in kwargs:
+            if one.default is not one.empty:
+                break
+            missing.append(one.name)
+    names = ", ".join(missing[len(args) :])
+    raise InvalidValueError(
+        f"{name} needs the parameters {names}; pass them as {name}(...), or call release() if the "
+        "query has noise already. At most one parameter of a query can be left out, which is then "
+        "found from its privacy loss"
+    )
+
+
+def concurrent_query(query: Query) -> ConcurrentQuery:
+    """Return OpenDP's query as one of this package."""
+    return ConcurrentQuery(*query_parts(query))

@@ -1,1 +1,0 @@
-"""A context of OpenDP with concurrent children, and searches for scales and shares."""

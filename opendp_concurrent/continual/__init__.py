@@ -1,1 +1,0 @@
-"""Continual mechanisms: queries on data that arrive over time."""

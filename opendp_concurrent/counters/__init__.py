@@ -1,1 +1,0 @@
-"""Counters of a stream: sums, histograms, sliding windows, and alarms."""

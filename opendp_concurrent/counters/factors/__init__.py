@@ -1,1 +1,0 @@
-"""Factorisations of prefix sums, for counters with Gaussian noise."""

@@ -1,1 +1,0 @@
-"""Exact sums, outward rounding, brackets of decimals, the normal distribution."""

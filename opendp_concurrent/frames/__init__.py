@@ -1,1 +1,0 @@
-"""Transformations of Polars LazyFrames."""

@@ -1,1 +1,0 @@
-"""Individual budgets: one budget per person, not one for all."""

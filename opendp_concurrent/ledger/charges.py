@@ -1,0 +1,510 @@
+"""What the record of a charge contains if the launch was below limits.
+
+Such a charge has, in place of its d_mid, the d_mid, the number of the innermost limit, and what the
+launch costs each limit. Limits have numbers from 1, in the order of their first charges. The first
+charge of a limit contains its label and its terms. So one row has the charges of all accounts, and
+the hash of the row covers them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from .. import _checks as checks
+from .._checks import written_by_class
+from ..accounting import LimitCharge, Terms, require_same_terms, same_term
+from ..errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    Json,
+    LedgerDamagedError,
+    LedgerError,
+    LedgerMismatchError,
+    Loss,
+    UnregisteredError,
+)
+from ..measures import Accumulator, by_tag
+from . import encoding as measures
+from .encoding import (
+    FORM,
+    UNREADABLE,
+    canonical,
+    decode,
+    empty_total,
+    encode,
+    from_shape,
+    is_text,
+    read_total,
+    to_shape,
+)
+
+
+@written_by_class("limit", "above", "label", "terms")
+class Opened(NamedTuple):
+    """A limit, in its first charge.
+
+    :ivar above: number of the limit that it is below; 0 if it is below none
+    :ivar label: its label
+    :ivar terms: its terms, as the text of terms
+    """
+
+    above: int
+    label: str
+    terms: str
+
+
+@written_by_class("limited", "d_mid", "limit", "d_mids", "opened")
+class LimitedCharge(NamedTuple):
+    """The charge of a launch below limits.
+
+    :ivar d_mid: privacy loss of the launch at the d_in of the budget
+    :ivar limit: number of the innermost limit
+    :ivar d_mids: privacy loss at the d_in of each limit, from the outermost one to the innermost
+    :ivar opened: limits whose first charge this is, from the outermost one to the innermost
+    """
+
+    d_mid: Loss
+    limit: int
+    d_mids: tuple[Any, ...]
+    opened: tuple[Opened, ...]
+
+
+# Read what is written of a charge. Charges below limits are many, and few of their parts differ.
+#
+# Such a record is cut where its keys stand. The parts that many records share are read once. Each
+# part must be what ``encoding`` writes for its value; then the whole record is, too, wherever it
+# was cut. A record that cannot be cut so is read as any other value.
+
+_FIRST, _SECOND, _ABOVE, _LAST = '{"limited":{"d_mid":', ',"d_mids":', '{"limit":{"above":', "}}]}}"
+
+_PLAIN = re.compile(r'"[^"\\]*"').fullmatch
+
+
+def decode_charge(text: str) -> Any:
+    """Return :func:`.decode` of the record of a charge."""
+    if text.startswith(_FIRST):
+        try:
+            return _limited(text)
+        except UNREADABLE:
+            pass  # the general reader says what is wrong
+    return decode(text)
+
+
+def _limited(text: str) -> LimitedCharge:
+    losses, _, rest = text.partition(',"limit":')
+    limit, _, rest = rest.partition(',"opened":[')
+    opened: tuple[Opened, ...] = ()
+    if rest != "]}}":
+        above, _, rest = rest.partition(',"label":')
+        label, _, terms = rest.partition(',"terms":')
+        opened = (Opened(_above(above), _text(label), _terms(terms)),)
+    d_mid, d_mids = _losses(losses)
+    return LimitedCharge(d_mid, _number(limit), d_mids, opened)
+
+
+@lru_cache(maxsize=256)
+def _losses(written: str) -> tuple[Any, Any]:
+    d_mid, d_mids = written[len(_FIRST) :].split(_SECOND)
+    return decode(d_mid), decode(d_mids)
+
+
+@lru_cache(maxsize=256)
+def _above(written: str) -> int:
+    if not written.startswith(_ABOVE):
+        raise ValueError
+    return _number(written[len(_ABOVE) :])
+
+
+def _number(written: str) -> int:
+    number = int(written)
+    if str(number) != written:
+        raise ValueError
+    return number
+
+
+def _text(written: str) -> str:
+    if written.isascii() and written.isprintable() and _PLAIN(written):
+        return written[1:-1]  # nothing is escaped, so it is text
+    text = json.loads(written)
+    if type(text) is not str or not is_text(text) or canonical(text) != written:
+        raise ValueError
+    return text
+
+
+@lru_cache(maxsize=256)
+def _terms(written: str) -> str:
+    if not written.endswith(_LAST):
+        raise ValueError
+    return _text(written[: -len(_LAST)])
+
+
+# Write the terms of a budget as text, read them, and compare two terms.
+#
+# The text contains its form.
+
+_KEYS = ("accumulator", "d_in", "d_out")
+
+
+def write_terms(terms: Terms) -> str:
+    """Write ``terms``.
+
+    :raises InvalidTypeError: if one of the values has no exact record
+    """
+    shape = {name: to_shape(name, getattr(terms, name)) for name in _KEYS}
+    measure = measures.written(checks.text(output_measure=terms.measure))
+    shape |= {"form": FORM, "measure": measure, "metric": checks.text(input_metric=terms.metric)}
+    return canonical(shape)
+
+
+def read_terms(text: str) -> Terms:
+    """Inverse of :func:`write_terms`.
+
+    :raises LedgerDamagedError: if the text is not canonical
+    :raises LedgerError: if a newer version wrote it
+    :raises UnregisteredError: if the text has a value whose class is not registered
+    """
+    try:
+        shape = json.loads(text)
+        form = shape.get("form")
+        if type(form) is int and form != FORM:
+            raise LedgerError(
+                f"the budget is written in form {form}; this version of opendp_concurrent reads "
+                f"form {FORM}: use {'a newer' if form > FORM else 'an older'} version"
+            )
+        terms = _accumulator_terms(shape)
+        if write_terms(terms) == text and _are_terms(terms):
+            return terms
+    except UNREADABLE:
+        pass
+    raise LedgerDamagedError("the terms are unreadable")
+
+
+def _accumulator_terms(shape: Any) -> Terms:
+    values = {name: from_shape(shape[name]) for name in _KEYS}
+    measure = measures.read(shape["measure"])
+    if by_tag(measure) is None and getattr(type(values["accumulator"]), "needs_measure", False):
+        raise UnregisteredError(measure, "opendp_concurrent.measures.register")
+    return Terms(measure=measure, metric=shape["metric"], **values)
+
+
+def _are_terms(terms: Terms) -> bool:
+    """Return whether a ledger can keep a budget under these terms. This may also raise."""
+    start, measure = empty_total(terms), by_tag(terms.measure)
+    if terms.d_out is not None and measure is not None:
+        measure.validate("d_out", terms.d_out)
+    elif terms.d_out is not None:
+        start.after(terms.d_out)  # raises unless the bound is a loss
+    if isinstance(terms.d_in, (int, float)):
+        checks.non_negative(d_in=terms.d_in)  # refuses integers that exceed a double
+    names = (terms.measure, terms.metric)
+    return all(type(one) is str and is_text(one) for one in names) and start.loss is not None
+
+
+def first_record(terms: Terms) -> str:
+    """Return the record of the running total before the first launch.
+
+    :raises InvalidTypeError: if the ledger cannot record the accumulator
+    """
+    try:
+        text = canonical(empty_total(terms).to_record())
+        again = read_total(terms, json.loads(text)).to_record()
+        if canonical(again) == text:
+            return text
+        reason = "its record, read again, gives another record"
+    except UNREADABLE as error:
+        reason = f"its record cannot be written and read as JSON: {error}"
+    raise InvalidTypeError(
+        f"accumulator ({terms.accumulator!r}) cannot be kept in a ledger: {reason}"
+    )
+
+
+def require_same(recorded: str, terms: Terms) -> None:
+    """Check that ``terms`` are the recorded terms.
+
+    :raises LedgerMismatchError: naming the first argument that differs
+    """
+    before = read_terms(recorded)
+    for name in ("measure", "metric", "accumulator", "d_in", "d_out"):
+        one, other = getattr(before, name), getattr(terms, name)
+        if encode(name, one) != encode(name, other) and not same_term(name, one, other):
+            raise LedgerMismatchError(_argument(name), _shown(name, one), _shown(name, other))
+
+
+def _argument(name: str) -> str:
+    return {"measure": "output_measure", "metric": "input_metric"}.get(name, name)
+
+
+def _shown(name: str, value: Json) -> Any:
+    return "no bound (an odometer)" if name == "d_out" and value is None else value
+
+
+# The limits of a budget, and what was spent in each, from the charges of the budget.
+#
+# The totals of limits are not written: they follow from the charges. A process adds the charges of
+# the other processes to its totals whenever it takes a turn, so it decides on the newest totals.
+
+Path = tuple[str, ...]
+
+_UNKNOWN, _LOSSES = "its limit is not known", "it has not one loss for each limit"
+
+
+class LimitTotal(NamedTuple):
+    """One limit.
+
+    :ivar number: its number in records
+    :ivar above: number of the limit that it is below; 0 if it is below none
+    :ivar path: labels of the limits from the outermost one to this one
+    :ivar terms: its terms
+    :ivar launches: number of launches below it
+    :ivar accumulator: the sum of their losses
+    """
+
+    number: int
+    above: int
+    path: Path
+    terms: Terms
+    launches: int
+    accumulator: Accumulator
+
+
+class Limits:
+    """All limits of a budget.
+
+    Charges are added to a draft, which only has what differs, so that a charge costs the same
+    whether it is one of ten limits or of 10^4. ``settled`` brings the limits to the state of their
+    draft. A draft that is not settled is dropped, and changes nothing.
+
+    :param of: the limits that this is a draft of
+    """
+
+    def __init__(self, of: Limits | None = None) -> None:
+        self._of = of
+        self._size: int = 0 if of is None else of._size
+        self._numbers: dict[Path, int] = {}
+        self._totals: dict[int, LimitTotal] = {}
+        self._last: tuple[Accumulator | None, Loss, int, Accumulator | None] = (
+            None,
+            None,
+            0,
+            None,
+        )  # losses that were added
+
+    def draft(self) -> Limits:
+        """Return a draft in the same state, to which charges are added."""
+        return Limits(self) if self._of is None else Limits(self._of)._moved_to(self)
+
+    def settled(self) -> Limits:
+        """Return the limits that this is a draft of, now in its state."""
+        return self if self._of is None else self._of._moved_to(self)
+
+    def copy(self) -> Limits:
+        """Return limits in the same state, which nobody else has."""
+        found = Limits() if self._of is None else Limits()._moved_to(self._of)
+        return found._moved_to(self)
+
+    def _moved_to(self, draft: Limits) -> Limits:
+        self._totals.update(draft._totals)  # first: others may read these limits meanwhile
+        self._numbers.update(draft._numbers)
+        self._size = draft._size
+        return self
+
+    def all(self) -> tuple[LimitTotal, ...]:
+        """Return the limits in the order of their first charges."""
+        return tuple(self._known(number + 1) for number in range(self._size))
+
+    def _number(self, path: Path) -> int | None:
+        found = self._numbers.get(path)
+        return self._of._number(path) if found is None and self._of is not None else found
+
+    def to_record(self) -> list[Any]:
+        """Return all limits as JSON: the terms, each once, and a row for each limit."""
+        terms: dict[str, int] = {}
+        rows = []
+        for one in self.all():
+            place = terms.setdefault(_written(one.terms), len(terms))
+            total = one.accumulator.to_record()
+            rows.append([one.above, one.path[-1], place, one.launches, total])
+        return [list(terms), rows]
+
+    @classmethod
+    def from_record(cls, record: Any) -> Limits:
+        """Inverse of :meth:`to_record`."""
+        limits, (terms, rows) = cls(), record
+        for above, label, place, launches, total in rows:
+            text = terms[place]
+            one = _read(text)[0]
+            limits._open(Opened(above, label, text), one, launches, read_total(one, total))
+        return limits
+
+    def launches(self, path: Path) -> int:
+        """Return the number of launches below a limit."""
+        number = self._number(path)
+        return 0 if number is None else self._known(number).launches
+
+    def total(self, path: Path, terms: Terms) -> Accumulator:
+        """Return the sum of a limit's charges.
+
+        :raises LimitMismatchError: if its terms in the ledger are not ``terms``
+        """
+        number = self._number(path)
+        if number is None:
+            return empty_total(terms)
+        known = self._known(number)
+        require_same_terms(path, known.terms, terms)
+        return known.accumulator
+
+    def charged(
+        self,
+        d_mid: Loss,
+        charges: tuple[LimitCharge, ...],
+        after: tuple[Accumulator, ...],
+    ) -> tuple[LimitedCharge, Limits]:
+        """Return the record of a charge below limits, and a draft with it.
+
+        :param charges: what it costs each limit, from the outermost one to the innermost
+        :param after: the sums of the limits after it, in the same order
+        """
+        draft, opened, number = self.draft(), [], 0
+        for charge, total in zip(charges, after, strict=True):
+            found = self._number(charge.path)
+            if found is None:
+                new = Opened(number, charge.path[-1], write_terms(charge.terms))
+                opened.append(new)
+                number = draft._open(new, _read(new.terms)[0], 1, total)
+            else:
+                number = found
+                draft._put(self._known(number), 1, total)
+        d_mids = tuple(charge.d_mid for charge in charges)
+        return LimitedCharge(d_mid, number, d_mids, tuple(opened)), draft
+
+    def path(self, number: int) -> Path:
+        """Return the path of a limit from its number."""
+        return self._known(number).path
+
+    def losses(self, number: int) -> tuple[Loss, ...]:
+        """Return the losses of a limit and of those that it is below, from the outermost one."""
+        found: list[Loss] = []
+        while number:
+            one = self._known(number)
+            found.append(one.accumulator.loss)
+            number = one.above
+        return tuple(reversed(found))
+
+    def replay(self, charge: LimitedCharge, count: int = 1) -> None:
+        """Add ``count`` charges that are all ``charge``. Call this on a draft.
+
+        :raises InvalidValueError: if the charge does not follow from the charges before it
+        """
+        d_mids, opened = charge.d_mids, charge.opened
+        before = len(d_mids) - len(opened)  # the outer limits were opened before
+        if before < 0 or not d_mids:
+            raise InvalidValueError(_LOSSES)
+        number = newest = opened[0].above if opened else charge.limit
+        for one, d_mid in zip(opened, d_mids[before:], strict=True):
+            if one.above != newest:
+                raise InvalidValueError(_UNKNOWN)
+            terms, none = _read(one.terms)
+            newest = self._open(one, terms, count, self._added(none, d_mid, count))
+        if newest != charge.limit or type(charge.limit) is not int:
+            raise InvalidValueError(_UNKNOWN)
+        for d_mid in reversed(d_mids[:before]):
+            known = self._known(number)
+            self._put(known, count, self._added(known.accumulator, d_mid, count))
+            number = known.above
+        if number != 0:
+            raise InvalidValueError(_LOSSES)
+
+    def _added(self, total: Accumulator, d_mid: Loss, count: int) -> Accumulator:
+        """Add up losses. Limits that are opened one after another often have the same loss."""
+        before, loss, times, after = self._last
+        if after is None or total is not before or d_mid is not loss or count != times:
+            after = total.after(d_mid, count)
+            self._last = total, d_mid, count, after
+        return after
+
+    def _known(self, number: int) -> LimitTotal:
+        known = self._totals.get(number) if type(number) is int else None
+        if known is not None:
+            return known
+        if self._of is None:
+            raise InvalidValueError(_UNKNOWN)
+        return self._of._known(number)
+
+    def _put(self, known: LimitTotal, count: int, total: Accumulator) -> None:
+        """Add launches to a limit, with its new sum."""
+        number, above, path, terms, launches, _ = known
+        self._totals[number] = LimitTotal(number, above, path, terms, launches + count, total)
+
+    def _open(self, new: Opened, terms: Terms, launches: int, total: Accumulator) -> int:
+        """Add a limit that has launches, with their sum, and return its number."""
+        above, label, number = new.above, new.label, self._size + 1
+        if type(above) is not int or not 0 <= above < number:
+            raise InvalidValueError("the limit above its limit is not known")
+        if type(label) is not str or not label or not is_text(label):
+            raise InvalidValueError("the label of its limit is not text")
+        path = (*self.path(above), label) if above else (label,)
+        if terms.d_out is None or self._number(path) is not None:
+            raise InvalidValueError("its limit was opened before, or has no bound")
+        self._numbers[path] = self._size = number
+        self._totals[number] = LimitTotal(number, above, path, terms, launches, total)
+        return number
+
+
+@lru_cache(maxsize=256)  # terms are immutable, and few are distinct
+def _written(terms: Terms) -> str:
+    return write_terms(terms)
+
+
+@lru_cache(maxsize=256)  # both are immutable, and few terms are distinct
+def _read(text: str) -> tuple[Terms, Accumulator]:
+    terms = read_terms(text)
+    return terms, empty_total(terms)
+
+
+def check_kept(terms: Terms) -> None:
+    """Check that a ledger can keep a limit under these terms.
+
+    :raises InvalidTypeError: if one of the values has no exact record
+    """
+    write_terms(terms)
+    first_record(terms)
+
+
+# Compare the recorded running total with the sum of the charges.
+#
+# Some accumulators call functions of the C library, whose last digits differ between machines. Each
+# machine rounds up, so each total is an upper bound, and the accumulator's ``merged`` takes the
+# larger. Totals of exact accumulators must be equal.
+
+
+def agreed_total(terms: Terms, text: str, added: Any) -> Accumulator:
+    """Return the running total.
+
+    :param text: the recorded total
+    :param added: the sum of the charges
+    :raises LedgerDamagedError: if they do not agree
+    """
+    if canonical(added.to_record()) == text:
+        total: Accumulator = added
+        return total
+    recorded = _read_total(terms, text)
+    merge = getattr(type(added), "merged", None)
+    merged: Accumulator | None = None if merge is None else merge(added, recorded)
+    if merged is None:
+        raise LedgerDamagedError(
+            f"the running total is {recorded.loss}, but the charges add up to {added.loss}"
+        )
+    return merged
+
+
+def _read_total(terms: Terms, text: str) -> Any:
+    try:
+        total = read_total(terms, json.loads(text))
+        if canonical(total.to_record()) == text and total.loss is not None:
+            return total
+    except UNREADABLE:
+        pass
+    raise LedgerDamagedError("the running total is unreadable")

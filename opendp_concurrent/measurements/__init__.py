@@ -1,1 +1,0 @@
-"""Measurements: OpenDP's samplers certified more tightly, and mechanisms made of them."""

@@ -1,1 +1,0 @@
-"""Linear queries on histograms: plans, projection and multiplicative weights."""

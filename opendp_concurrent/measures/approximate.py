@@ -1,0 +1,101 @@
+"""Approximate DP: the distance is (ε, δ). Concurrency assumes finite communication."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from types import MappingProxyType, ModuleType
+
+from .. import _checks as checks
+from .._checks import cite
+from ..errors import Argument, DpEvent, Loss
+from ..numerics import largest_rho
+from . import opendp as native
+from .conversion import Conversion, Profile, approximate_to_delta, larger_delta
+from .max_divergence import MAX_DIVERGENCE
+from .measure import Composability, CompositionMeasure, Convertible, only
+from .opendp import APPROXIMATE, PROFILE, Noise
+from .shapes import PairMeasure, approximate_group, approximate_member
+from .slots import optimal_pair
+from .zero_concentrated import ZERO_CONCENTRATED_DIVERGENCE
+
+
+@dataclass(frozen=True, slots=True)
+class ApproximateMaxDivergence(PairMeasure):
+    """Approximate DP."""
+
+    kind = APPROXIMATE
+    tag = "approximate"
+    composability = Composability.CONCURRENT
+    reason = f"{cite('LW22', 'Theorem 1')} and {cite('VZ23')}, under finite communication"
+    distance_form = "(epsilon, delta)"
+    noise = Noise.LAPLACE
+    keywords = MappingProxyType({"epsilon": checks.non_negative, "delta": checks.probability})
+    takes_delta = True
+    why_not = "a mechanism that may fail with probability delta bounds no Rényi divergence"
+    conversions_to = MappingProxyType(
+        {
+            APPROXIMATE: Conversion(larger_delta),
+            PROFILE: Conversion(lambda d, ends: Profile(lambda e: approximate_to_delta(*d, e))),
+        }
+    )
+
+    def opendp(self) -> native.Measure:
+        return native.approximate(native.max_divergence())
+
+    def optimal(self, shares: tuple[tuple[float, float], ...], delta: Loss) -> tuple[float, float]:
+        return optimal_pair(shares, delta)
+
+    def group_loss(self, loss: tuple[float, float], size: int) -> tuple[float, float]:
+        """(k ε, δ (1 + e^ε + ... + e^((k-1) ε)))."""
+        return approximate_group(loss, size)
+
+    def member_loss(self, d_out: tuple[float, float], size: int) -> tuple[float, float]:
+        """The same, backwards."""
+        return approximate_member(d_out, size)
+
+    def event(self, dp_event: ModuleType, d_mid: tuple[float, float]) -> DpEvent:
+        """``EpsilonDeltaDpEvent`` where dp-accounting has it; pure DP as without δ."""
+        epsilon, delta = d_mid
+        if delta == 0.0 or delta >= 1.0:
+            return MAX_DIVERGENCE.event(dp_event, epsilon if delta == 0.0 else inf)
+        if epsilon == inf:
+            return dp_event.NonPrivateDpEvent()
+        made = getattr(dp_event, "EpsilonDeltaDpEvent", None)  # after version 0.6
+        return made(epsilon=epsilon, delta=delta) if made else dp_event.UnsupportedDpEvent()
+
+    @property
+    def is_planned(self) -> bool:
+        return True
+
+    def planned_under(
+        self, d_out: tuple[float, float]
+    ) -> tuple[CompositionMeasure, float, float | None]:
+        """Zero-concentrated DP, or pure DP if δ is 0."""
+        epsilon, delta = d_out
+        if delta == 0.0:
+            return MAX_DIVERGENCE, epsilon, None
+        return ZERO_CONCENTRATED_DIVERGENCE, largest_rho(epsilon, delta), delta
+
+
+APPROXIMATE_MAX_DIVERGENCE = only(ApproximateMaxDivergence)
+
+
+# Privacy profiles: OpenDP's smoothed measure, which is converted and not composed.
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothedMaxDivergence(Convertible):
+    """Privacy profiles, δ as a function of ε; a distance is OpenDP's own."""
+
+    kind = PROFILE
+    why_not = (
+        "a mechanism that may fail with probability delta bounds no Rényi divergence; "
+        "dp.c.make_fix_delta reads it at one delta"
+    )
+
+    def opendp(self) -> native.Measure:
+        return native.smoothed_max_divergence()
+
+    def validate(self, name: str, value: Argument) -> Loss:
+        return value

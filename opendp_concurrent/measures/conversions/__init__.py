@@ -1,1 +1,0 @@
-"""Conversions of losses between privacy measures: one file per theorem, every bound rounded up."""

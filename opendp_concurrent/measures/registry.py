@@ -1,0 +1,207 @@
+"""The privacy measures that are composed here, one file and one class each.
+
+Everything that differs between measures is asked of the measure object: see
+:class:`.CompositionMeasure`. To add a measure, write its class in one file, and add a line here;
+one of another
+package is added by :func:`register`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from inspect import isabstract
+from typing import TypeVar
+
+from ..errors import (
+    Argument,
+    InvalidTypeError,
+    InvalidValueError,
+    Loss,
+    UnsupportedMeasureError,
+    shown,
+)
+from .approximate import ApproximateMaxDivergence, SmoothedMaxDivergence
+from .gaussian import GaussianTradeoff
+from .max_divergence import MaxDivergence
+from .measure import CompositionMeasure, Convertible
+from .opendp import is_extrinsic, is_measure
+from .renyi import FixedRenyiDivergence, RenyiDivergence
+from .tradeoffs import TradeoffDivergence
+from .truncated import TruncatedConcentratedDivergence
+from .zero_concentrated import ApproximateZeroConcentratedDivergence, ZeroConcentratedDivergence
+
+C = TypeVar("C", bound=type[CompositionMeasure])
+_NEEDED = ("kind", "zero", "reason", "distance_form")
+
+_KNOWN: dict[str, type[CompositionMeasure]] = {  # those with a descriptor are found at once
+    one.kind: one
+    for one in (
+        TradeoffDivergence,
+        GaussianTradeoff,
+        TruncatedConcentratedDivergence,
+        FixedRenyiDivergence,
+        MaxDivergence,
+        ApproximateMaxDivergence,
+        ZeroConcentratedDivergence,
+        ApproximateZeroConcentratedDivergence,
+        RenyiDivergence,
+    )
+}
+
+
+def registered() -> tuple[type[CompositionMeasure], ...]:
+    """Return the classes of all measures, also those of other packages."""
+    return tuple(_KNOWN.values())
+
+
+def register(measure: C) -> C:
+    """Register your own measure; also works as a decorator of the class.
+
+    The class derives from :class:`CompositionMeasure`, or from :class:`NumberMeasure` if its
+    distance is one number and losses add up. Its methods are trusted: the author has a proof that
+    the sum of adaptively chosen losses bounds the loss of the children, queried as
+    ``composability`` says, and that conversions hold. Every process that opens a ledger under the
+    measure must register it before. A class with parameters also defines ``find``, which knows
+    OpenDP's objects by their descriptor, and ``from_tag``, which knows their names.
+
+    :param measure: the class
+    :return: the class
+    :raises InvalidTypeError: if it is no subclass of :class:`CompositionMeasure`, or lacks a part
+    :raises InvalidValueError: if its kind or its tag is known already
+
+    :example:
+
+    >>> from opendp_concurrent import measures
+    >>> @measures.register
+    ... class Doubled(measures.NumberMeasure):
+    ...     kind = "acme.Doubled"
+    ...     reason = "twice the loss of pure DP, which adds up"
+    ...     distance_form = "twice epsilon"
+    ...     conversions_from = {
+    ...         "MaxDivergence": measures.Conversion(lambda epsilon, ends: 2 * epsilon)
+    ...     }
+    ...     def opendp(self):
+    ...         return dp.user_divergence("acme.Doubled", "acme.Doubled")
+    >>> space = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+    >>> doubled = dp.user_divergence("acme.Doubled", "acme.Doubled")
+    >>> oc.m.make_certified_laplace(*space, 2.0, doubled).map(1)
+    1.0
+    """
+    if not isinstance(measure, type) or not issubclass(measure, CompositionMeasure):
+        raise InvalidTypeError(
+            f"measure must be a subclass of CompositionMeasure, found {shown(measure)}"
+        )
+    missing = [name for name in _NEEDED if not hasattr(measure, name)]
+    if isabstract(measure) or missing:
+        lacking = ", ".join([*missing, *sorted(measure.__abstractmethods__)])
+        raise InvalidTypeError(f"measure ({measure.__name__}) must define {lacking}")
+    kind, tag = measure.kind, measure.tag
+    known = convertible_kinds().get(kind)
+    names = (measure.__module__, measure.__qualname__)
+    if known is not None and (known.__module__, known.__qualname__) != names:
+        raise InvalidValueError(
+            f"measure.kind ({kind!r}) is already the kind of "
+            f"{known.__module__}.{known.__qualname__}; choose another"
+        )
+    for other in _KNOWN.values():
+        if tag and other.tag == tag and other is not known:
+            raise InvalidValueError(
+                f"measure.tag ({tag!r}) is already the tag of {other.kind}; choose another"
+            )
+    _KNOWN[kind] = measure  # a class that was defined anew takes the older one's place
+    _kept.cache_clear()
+    return measure
+
+
+def _search(output_measure: Argument) -> CompositionMeasure | None:
+    return next(filter(None, (one.find(output_measure) for one in _KNOWN.values())), None)
+
+
+_kept = lru_cache(maxsize=16)(_search)  # OpenDP compares measures of its own by all that they are
+
+
+def composition_measure(output_measure: Argument) -> CompositionMeasure:
+    """Return the measure object, with everything that is known about OpenDP's.
+
+    :param output_measure: OpenDP's
+    :raises UnsupportedMeasureError: with the list of those that are known
+
+    :example:
+
+    >>> from opendp_concurrent.measures import composition_measure
+    >>> composition_measure(dp.zero_concentrated_divergence()).distance_form
+    'rho'
+    """
+    if not is_measure(output_measure):
+        raise InvalidTypeError(
+            f"output_measure must be a measure, found {type(output_measure).__name__}; "
+            "pass for example dp.max_divergence()"
+        )
+    found = (_search if is_extrinsic(output_measure) else _kept)(output_measure)
+    if found is not None:
+        return found
+    raise UnsupportedMeasureError(
+        f"output_measure ({output_measure}) has no composition rule here; known are: "
+        f"{', '.join(sorted(_KNOWN))}; a measure of your own is registered by "
+        "oc.measures.register"
+    )
+
+
+def convertible_measure(measure: Argument) -> Convertible:
+    """Return the measure object, also for privacy profiles, which are not composed.
+
+    :raises UnsupportedMeasureError: with the list of those that are composed
+    """
+    profile: Convertible | None = None
+    if is_measure(measure):
+        profile = SmoothedMaxDivergence.find(measure)
+    return composition_measure(measure) if profile is None else profile
+
+
+def convertible_kinds() -> dict[str, type[Convertible]]:
+    """Return the classes of all measures by kind, privacy profiles too."""
+    return {**_KNOWN, SmoothedMaxDivergence.kind: SmoothedMaxDivergence}
+
+
+def by_tag(tag: str) -> CompositionMeasure | None:
+    """Return the measure that a ledger recorded by name; None if none is registered."""
+    return next(filter(None, (one.from_tag(tag) for one in _KNOWN.values())), None)
+
+
+# The number that is drawn for a privacy loss; the measure chooses it.
+
+Under = CompositionMeasure | type[CompositionMeasure] | None
+
+
+def height(
+    loss: Loss, order: float | None = None, *, of: str = "losses", under: Under = None
+) -> float:
+    """Return the number that is drawn for a loss, or raise.
+
+    It is the ε of a pair (ε, δ), the ρ of truncated concentrated DP, the ε of a trade-off function
+    at δ = 1e-6, and the value of a Rényi curve at ``order``, or at the smallest order of its grid.
+
+    :param of: name of the argument, for the message
+    :param under: the measure, if it is known
+    """
+    measure = under or _measure_of(loss)
+    if measure is None:
+        raise InvalidTypeError(f"{of} must be privacy losses, found {shown(loss)}")
+    return measure.height(loss, order, of)
+
+
+def name(loss: Loss, order: float | None = None, *, under: Under = None) -> str:
+    """Return the name of the number that :func:`height` returns for a loss."""
+    measure = under or _measure_of(loss)
+    return "loss" if measure is None else measure.symbol(loss, order)
+
+
+def _measure_of(loss: Loss) -> type[CompositionMeasure] | None:
+    """Return a measure under which the value would be a loss; those of this package come first."""
+    for one in registered():
+        try:
+            if one.is_loss(loss):
+                return one
+        except Exception:  # of a class of another package
+            continue
+    return None

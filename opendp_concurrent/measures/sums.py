@@ -1,0 +1,285 @@
+"""The accumulator of a plan: the shares consumed so far, of d_mids that are fixed up front.
+
+Composition with d_mids fixed in advance: [VW21, Theorem 1.5] for pure DP, [LW22, Theorems 1 and 2]
+for (ε, δ)-DP and Rényi DP. A launch consumes its whole share, even if its loss is smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from math import inf, isinf
+
+from .. import _checks as checks
+from .._checks import written_by_class
+from ..errors import InvalidValueError, Json, Loss
+from ..numerics import SMALLEST, from_units_down, from_units_up, sqrt_down, sqrt_up, to_units
+from .measure import Accumulator, CompositionMeasure, Divided, times
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, the number of consumed shares, and the sum of these shares."""
+
+    d_mids: tuple[Loss, ...]
+    consumed: int
+    total: Accumulator
+
+    @property
+    def loss(self) -> Loss:
+        """Loss of the consumed shares."""
+        return self.total.loss
+
+    @property
+    def exhausted(self) -> bool:
+        """Return whether every share is consumed."""
+        return self.consumed == len(self.d_mids)
+
+    def read(self, d_mid: Loss) -> Loss:
+        """Return ``d_mid`` in the form in which the total adds it."""
+        return self.total.read(d_mid)
+
+    def after(self, d_mid: Loss, count: int = 1) -> Planned:
+        """Consume the next ``count`` shares. The rule has compared ``d_mid`` with them before."""
+        upto = self.consumed + times(count)
+        if upto > len(self.d_mids):
+            raise InvalidValueError(f"all {len(self.d_mids)} d_mids are used")
+        total = self.total
+        for share in self.d_mids[self.consumed : upto]:
+            total = total.after(share)
+        return Planned(self.d_mids, upto, total)
+
+    def within(self, d_out: Loss) -> bool:
+        """Return whether the consumed shares are within ``d_out``."""
+        return self.total.within(d_out)
+
+    def remaining(self, d_out: Loss = None) -> tuple[Loss, ...]:
+        """Return the remaining shares, the next one first."""
+        return self.d_mids[self.consumed :]
+
+    def to_record(self) -> Json:
+        """Return the number of consumed shares and their sum."""
+        return [self.consumed, self.total.to_record()]
+
+
+# The sum of the d_mids, for measures whose distance is one number.
+#
+# Pure DP: [VW21, Theorem 1.5]; docs/proofs/rules.rst has the proof for adaptively chosen losses,
+# transcript by transcript. zCDP: [HSTVVXZ23, Theorems 4.10 and 4.11]. Both for concurrent children.
+
+_units = lru_cache(maxsize=4096)(to_units)  # of losses and bounds, few of which are distinct
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarSum:
+    """Exact sum of nonnegative doubles; ``units`` is None when it is infinite."""
+
+    units: int | None = 0
+
+    @property
+    def loss(self) -> float:
+        """Return the least double that is at least the exact sum."""
+        return inf if self.units is None else from_units_up(self.units)
+
+    def read(self, d_mid: Loss) -> Loss:
+        """Return ``d_mid``."""
+        return d_mid
+
+    def after(self, d_mid: Loss, count: int = 1) -> ScalarSum:
+        """Add ``count`` times ``d_mid``."""
+        if type(count) is not int or count < 1:
+            count = checks.count(count=count)  # raises: a charge is never refunded
+        if type(d_mid) is not float or not 0.0 <= d_mid < inf:
+            d_mid = checks.non_negative(d_mid=d_mid)
+            if isinf(d_mid):
+                return ScalarSum(None)
+        if self.units is None:
+            return self
+        return ScalarSum(self.units + count * _units(d_mid))
+
+    def within(self, d_out: float) -> bool:
+        """Return whether the exact sum is at most ``d_out``."""
+        if self.units is None or not 0.0 <= d_out < inf:
+            return self.loss <= d_out
+        return self.units <= _units(d_out)  # a sum of doubles: exact, also for a fraction
+
+    def remaining(self, d_out: float) -> float:
+        """Return the largest double whose exact sum with this sum is at most ``d_out``."""
+        if isinf(d_out):
+            return inf
+        if self.units is None:
+            return 0.0
+        return from_units_down(max(0, _units(d_out) - self.units))
+
+    def amounts(self, d_mid: Loss) -> tuple[int | None]:
+        """Return the units of a launch."""
+        return (ScalarSum().after(d_mid).units,)
+
+    def limits(self, d_out: float) -> tuple[int]:
+        """Return the units of a finite bound."""
+        return (_units(d_out),)
+
+    def of_amounts(self, totals: Sequence[int]) -> ScalarSum:
+        """Return the sum of these units."""
+        return ScalarSum(*totals)
+
+    def to_record(self) -> str | None:
+        """Return the units in hexadecimal, or None if infinite."""
+        return None if self.units is None else hex(self.units)
+
+    @classmethod
+    def from_record(cls, record: str | None) -> ScalarSum:
+        """Inverse of :meth:`to_record`."""
+        return cls(None if record is None else int(record, 16))
+
+
+# The sums of both parameters, for measures whose distance is a pair.
+#
+# (ε, δ)-DP: basic composition, concurrent with adaptive parameters by [HSTVVXZ23, Section 3.1]
+# under finite communication. Approximate zCDP: [BS16, Lemma 8.2] with 1 - prod(1 - δ_i) <= sum δ_i,
+# for adaptive parameters [WRRW23, Theorem 1], with sequential children only.
+
+
+@dataclass(frozen=True, slots=True)
+class PairSum:
+    """Exact sums of the first and of the second components."""
+
+    first: ScalarSum = field(default_factory=ScalarSum)
+    second: ScalarSum = field(default_factory=ScalarSum)
+
+    @property
+    def loss(self) -> tuple[float, float]:
+        """Return both sums, each rounded up once."""
+        return self.first.loss, self.second.loss
+
+    def read(self, d_mid: Loss) -> Loss:
+        """Return ``d_mid``."""
+        return d_mid
+
+    def after(self, d_mid: Loss, count: int = 1) -> PairSum:
+        """Add ``count`` times ``d_mid``, component by component."""
+        if type(d_mid) is not tuple or len(d_mid) != 2:
+            d_mid = checks.pair(d_mid=d_mid)
+        first, second = d_mid
+        return PairSum(self.first.after(first, count), self.second.after(second, count))
+
+    def within(self, d_out: tuple[float, float]) -> bool:
+        """Return whether both exact sums are at most those of ``d_out``."""
+        return self.first.within(d_out[0]) and self.second.within(d_out[1])
+
+    def remaining(self, d_out: tuple[float, float]) -> tuple[float, float]:
+        """Return the largest pair that can still be spent; the components are independent."""
+        return self.first.remaining(d_out[0]), self.second.remaining(d_out[1])
+
+    def amounts(self, d_mid: Loss) -> tuple[int | None, ...]:
+        """Return the units of both components of a launch's loss."""
+        first, second = checks.pair(d_mid=d_mid)
+        return (*self.first.amounts(first), *self.second.amounts(second))
+
+    def limits(self, d_out: tuple[float, float]) -> tuple[int, ...]:
+        """Return the units of both components of a finite bound."""
+        return (*self.first.limits(d_out[0]), *self.second.limits(d_out[1]))
+
+    def of_amounts(self, totals: Sequence[int]) -> PairSum:
+        """Return the pair of sums of these units."""
+        first, second = totals
+        return PairSum(ScalarSum(first), ScalarSum(second))
+
+    def to_record(self) -> list[str | None]:
+        """Both sums in their exact form."""
+        return [self.first.to_record(), self.second.to_record()]
+
+    @classmethod
+    def from_record(cls, record: list[str | None]) -> PairSum:
+        """Inverse of :meth:`to_record`."""
+        first, second = record
+        return cls(ScalarSum.from_record(first), ScalarSum.from_record(second))
+
+
+# The root of the sum of squares, for Gaussian DP.
+#
+# Fully adaptive: [ST22, Theorem 1] and [KTH22]; concurrent by [VZ23] and [HSTVVXZ23, Theorem 1.21].
+# Only the Gaussian family has this property. The tensor product of other trade-off functions is in
+# general not an accumulator under adaptively chosen parameters.
+
+
+def _square(value: float | Fraction) -> int:
+    """Square as a multiple of 2**-(2 * SMALLEST); exact for doubles, else rounded down."""
+    numerator, denominator = value.as_integer_ratio()
+    return (numerator**2 << 2 * SMALLEST) // denominator**2
+
+
+@dataclass(frozen=True, slots=True)
+class SquareSum:
+    """Exact sum of squares, as a multiple of 2**-(2 * SMALLEST); None when it is infinite."""
+
+    units: int | None = 0
+
+    @property
+    def loss(self) -> float:
+        """Return the least double whose square is at least the exact sum."""
+        return inf if self.units is None else sqrt_up(self.units)
+
+    def read(self, d_mid: Loss) -> Loss:
+        """Return ``d_mid``."""
+        return d_mid
+
+    def after(self, d_mid: Loss, count: int = 1) -> SquareSum:
+        """Add ``count`` times the square of ``d_mid``."""
+        mu, count = checks.non_negative(d_mid=d_mid), times(count)
+        if isinf(mu) or self.units is None:
+            return SquareSum(None)
+        return SquareSum(self.units + count * _square(mu))
+
+    def within(self, d_out: float) -> bool:
+        """Return whether the exact sum is at most the square of ``d_out``."""
+        if isinf(d_out):
+            return True
+        return self.units is not None and self.units <= _square(d_out)
+
+    def remaining(self, d_out: float) -> float:
+        """Return the largest double whose square can still be added."""
+        if isinf(d_out):
+            return inf
+        if self.units is None:
+            return 0.0
+        return sqrt_down(max(0, _square(d_out) - self.units))
+
+    def amounts(self, d_mid: Loss) -> tuple[int | None]:
+        """Return the square of a launch's loss."""
+        return (SquareSum().after(d_mid).units,)
+
+    def limits(self, d_out: float) -> tuple[int]:
+        """Return the square of a finite bound."""
+        return (_square(d_out),)
+
+    def of_amounts(self, totals: Sequence[int]) -> SquareSum:
+        """Return the sum of these squares."""
+        return SquareSum(*totals)
+
+    def to_record(self) -> str | None:
+        """Return the units in hexadecimal, or None if infinite."""
+        return None if self.units is None else hex(self.units)
+
+
+@written_by_class("squares")
+@dataclass(frozen=True, slots=True)
+class Squares(Divided):
+    """The accumulator for Gaussian DP."""
+
+    def supports(self, measure: CompositionMeasure) -> bool:
+        """Return whether this is the measure's own sum."""
+        return bool(measure.sum() == self)
+
+    def start(self, measure: CompositionMeasure | None = None) -> SquareSum:
+        """Zero."""
+        return SquareSum()
+
+    def from_record(self, measure: CompositionMeasure | None, record: str | None) -> SquareSum:
+        """Inverse of :meth:`SquareSum.to_record`."""
+        return SquareSum(None if record is None else int(record, 16))
+
+    def __repr__(self) -> str:
+        return "root of the sum of squares"

@@ -1,0 +1,374 @@
+"""The theorems that lead to f-DP, by the kind of the measure that they begin at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from math import floor, inf, isinf, prod
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from .._checks import cite, recorded
+from ..errors import Argument, InvalidValueError, Json, Loss, UnsupportedMeasureError
+from ..fdp import (
+    Array,
+    TradeoffFunction,
+    check_both,
+    check_function,
+    function_event,
+    profile_to_tradeoff,
+    zcdp_to_tradeoff,
+)
+from ..numerics import split_squares
+from .conversion import Conversion, Profile, renyi_to_delta
+from .gaussian import gaussian_to_delta, gaussian_to_epsilon
+from .measure import Accounting, Accumulator, Composability, CompositionMeasure, only
+from .opendp import (
+    APPROXIMATE,
+    FIXED,
+    GAUSSIAN,
+    PROFILE,
+    PURE,
+    RENYI,
+    TRADEOFF,
+    TRUNCATED,
+    ZCDP,
+    Measure,
+    descriptor,
+    user_divergence,
+)
+from .renyi import curve_to_delta
+from .shapes import divided_down
+from .slots import AnyOrder, Products, Slots
+
+
+@lru_cache(maxsize=1024)
+def renyi_to_tradeoff(alpha: float, divergence: float) -> TradeoffFunction:
+    """Return a trade-off function that holds for every (α, divergence)-Rényi DP mechanism.
+
+    It consists of chords of the privacy profile.
+    """
+    if divergence == 0.0:
+        return TradeoffFunction.identity()
+    if not divergence < 300.0:
+        return TradeoffFunction.worst()
+    return profile_to_tradeoff(lambda epsilon: renyi_to_delta(alpha, divergence, epsilon))
+
+
+TO_TRADEOFF = MappingProxyType(
+    {
+        PURE: Conversion(lambda d, ends: TradeoffFunction.pure(d)),
+        APPROXIMATE: Conversion(lambda d, ends: TradeoffFunction.approximate(d[0], min(d[1], 1.0))),
+        ZCDP: Conversion(lambda d, ends: zcdp_to_tradeoff(d, inf)),
+        TRUNCATED: Conversion(lambda d, ends: zcdp_to_tradeoff(d.rho, d.omega)),
+        FIXED: Conversion(lambda d, ends: renyi_to_tradeoff(ends.source.alpha, d)),
+        RENYI: Conversion(
+            lambda d, ends: profile_to_tradeoff(curve_to_delta(d, ends)), needs_orders=True
+        ),
+        GAUSSIAN: Conversion(lambda d, ends: TradeoffFunction.gaussian(d)),
+        PROFILE: Conversion(lambda d, ends: profile_to_tradeoff(d.delta)),
+    }
+)
+
+
+# The join of trade-off functions: the largest loss of the parallel parts of a composition.
+#
+# ``losses`` and ``parts`` are those of ``measures/shapes.py``.
+
+_MOST_PRODUCTS = 64  # of trade-off functions, before those at one distance are joined
+_SHOWN = 1 + 2.0**-32  # so far above, that rounding does not hide the order of functions
+_LARGEST = 650.0  # e^ε is a double
+
+
+def join_tradeoffs(losses: list[list[TradeoffFunction]], parts: Sequence[int]) -> TradeoffFunction:
+    """The join of all products of functions of different parts.
+
+    If there are too many, of all products of the functions at each distance, of whatever parts.
+    """
+    total, places = len(losses), range(len(parts))
+    distances = list(partitions(total, sum(parts), total))
+    if sum(len(places) ** len(one) for one in distances) <= _MOST_PRODUCTS:
+        ways = {
+            tuple(sorted(zip(one, choice, strict=True)))
+            for one in distances
+            for choice in product(places, repeat=len(one))
+            if all(choice.count(place) <= parts[place] for place in choice)
+        }
+        found = [[losses[j - 1][place] for j, place in way] for way in sorted(ways)]
+    else:
+        rows = [largest(row) for row in losses]
+        if sum(prod(len(rows[j - 1]) for j in one) for one in distances) > _MOST_PRODUCTS:
+            rows = [[join(row)] for row in rows]
+        found = [list(w) for one in distances for w in product(*(rows[j - 1] for j in one))]
+    return join([first.compose(*others) for first, *others in found])
+
+
+def partitions(total: int, terms: int, most: int) -> Iterator[tuple[int, ...]]:
+    """Sums of ``total``, of at most ``terms`` positive integers, each at most ``most``, falling."""
+    if total == 0:
+        yield ()
+    elif terms:
+        for first in range(min(total, most), 0, -1):
+            for rest in partitions(total - first, terms - 1, first):
+                yield first, *rest
+
+
+def largest(functions: Iterable[TradeoffFunction]) -> list[TradeoffFunction]:
+    """Those that are not shown to be at most another one."""
+    kept: list[TradeoffFunction] = []
+    # what costs less affinity is at most the others, or at none
+    for one in sorted(dict.fromkeys(functions), key=lambda one: -one.affinity_cost):
+        if not any(one <= other for other in kept):
+            kept.append(one)
+    return kept
+
+
+def join(functions: Iterable[TradeoffFunction]) -> TradeoffFunction:
+    """A trade-off function that is below all, close to the largest convex one that is."""
+    kept = largest(functions)
+    if len(kept) == 1:
+        return kept[0]
+    both = list(dict.fromkeys(one for each in kept for one in (each, each.inverse())))
+
+    def delta(points: Array) -> Array:
+        above: Array = np.max([one.delta(points) for one in both], axis=0) * _SHOWN
+        return np.minimum(1.0, above)
+
+    wide = np.geomspace(2.0**-10, _LARGEST, 120)
+    on_wide = delta(wide)
+    body, tail = (wide[on_wide <= max(on_wide[-1], rest)][0] for rest in (1e-12, 1e-30))
+    kinks = [one.epsilon(0.0) for one in both]  # the largest loss
+    grids = (
+        np.linspace(0.0, body, 240),
+        np.geomspace(body / 1e4, body, 60),
+        np.linspace(body, tail, 30),
+        [kink for kink in kinks if kink < tail],
+    )
+    points = np.unique(np.concatenate(grids))
+    deltas = np.minimum.accumulate(delta(points))
+    return TradeoffFunction.from_profile(points.tolist(), deltas.tolist())
+
+
+# f-DP: the distance is a trade-off function, and smaller is above it everywhere.
+
+_DRAWN_AT = 1e-6  # the δ at which a plot reads a function
+
+
+@dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError
+class Tradeoff:
+    """Descriptor: what makes two of these measures equal."""
+
+
+@recorded
+def tradeoff() -> Measure:
+    """f-DP; the distance is a :class:`.TradeoffFunction`.
+
+    Telling neighbours apart is at least as hard as f says [DRS22, Definition 2.3], for all ordered
+    pairs of neighbours. Losses that are fixed up front compose to their tensor product, also for
+    concurrent children [VZ23], under finite communication. For losses that are chosen
+    on the way that is *not* so: see :func:`.ladder` and :func:`.residue`. A function with a
+    ``direction``, as of sampled noise, is refused: pass its ``both_directions()``.
+
+    Required features: `honest-but-curious`
+
+    :return: a measure, whose distances are trade-off functions
+
+    :example:
+
+    >>> oc.tradeoff()
+    Tradeoff
+    """
+    return user_divergence(TRADEOFF, Tradeoff())
+
+
+def _split(d_out: TradeoffFunction, weights: list[Fraction]) -> list[Any]:
+    """Shares of a power of one function, or of a Gaussian; others are not divisible."""
+    whole = sum(weights)
+    shares = [d_out.root(weight / whole) for weight in weights]
+    if all(share is not None for share in shares):
+        return shares
+    if d_out.mu is not None:
+        return [TradeoffFunction.gaussian(mu) for mu in split_squares(d_out.mu_down, weights)]
+    raise InvalidValueError(
+        f"d_out ({d_out}) cannot be split in these proportions: "
+        "pass a Gaussian trade-off function, or a power that the number of shares divides"
+    )
+
+
+def _epsilon(function: TradeoffFunction, delta: float) -> float:
+    """ε at ``delta``: to the last digit for Gaussians, else a certified upper bound."""
+    if function.mu is not None:
+        return gaussian_to_epsilon(function.mu, delta)
+    return function.epsilon(delta)
+
+
+def _delta(function: TradeoffFunction, epsilon: float) -> float:
+    """δ at ``epsilon``, likewise."""
+    if function.mu is not None:
+        return gaussian_to_delta(function.mu, epsilon)
+    return float(function.delta(epsilon))
+
+
+@dataclass(frozen=True, slots=True)
+class TradeoffDivergence(CompositionMeasure):
+    """f-DP: losses that are fixed up front multiply, others need an accumulator of their own."""
+
+    kind = TRADEOFF
+    tag = "fdp"
+    zero = TradeoffFunction.identity()
+    composability = Composability.CONCURRENT
+    reason = f"{cite('VZ23')}, under finite communication"
+    distance_form = "TradeoffFunction"
+    most_parallel = 4
+    keywords = MappingProxyType({"tradeoff": check_both})
+    why_not = "its loss may be unbounded; read it as (epsilon, delta), or as Gaussian DP"
+    conversions_from = TO_TRADEOFF
+    conversions_to = MappingProxyType(
+        {
+            APPROXIMATE: Conversion(
+                lambda d, ends: (_epsilon(d, ends.at_delta), ends.at_delta), needs_delta=True
+            ),
+            PROFILE: Conversion(lambda d, ends: Profile(lambda e: _delta(d, e))),
+            GAUSSIAN: Conversion(lambda d, ends: d.gaussian_bound),
+        }
+    )
+
+    def opendp(self) -> Measure:
+        return tradeoff()
+
+    @classmethod
+    def find(cls, output_measure: Measure) -> TradeoffDivergence | None:
+        return only(cls) if type(descriptor(output_measure)) is Tradeoff else None
+
+    def validate(self, name: str, value: Argument) -> TradeoffFunction:
+        """Return a trade-off function that bounds both directions of neighbours, or raise."""
+        return check_both(**{name: value})
+
+    def validate_budget(self, name: str, value: Argument) -> TradeoffFunction:
+        """Return a trade-off function that bounds anything, or raise."""
+        function = self.validate(name, value)
+        if function == TradeoffFunction.worst():
+            raise InvalidValueError(
+                f"{name} ({value}) must bound the loss; TradeoffFunction.worst() bounds nothing"
+            )
+        if function.upper_only:
+            raise InvalidValueError(
+                f"{name} ({value}) must be exact, and this function is only an upper bound; "
+                "pass from_profile() at some of its points, or another function"
+            )
+        return function
+
+    def at_most(self, left: TradeoffFunction, right: TradeoffFunction) -> bool:
+        """Whether the order of functions is shown."""
+        return left <= right
+
+    def group_loss(self, loss: TradeoffFunction, size: int) -> TradeoffFunction:
+        """1 - (1 - f)^(∘k) [DRS22, Theorem 2.14]."""
+        return loss.group(size)
+
+    def member_loss(self, d_out: TradeoffFunction, size: int) -> TradeoffFunction:
+        """The same, backwards, for Gaussians only."""
+        if size == 1:
+            return d_out
+        if d_out.mu is None:
+            raise self._no_group(size)
+        return TradeoffFunction.gaussian(divided_down(d_out.mu_down, size))
+
+    def split(self, d_out: TradeoffFunction, weights: list[Fraction]) -> list[Any]:
+        """Shares of a power of one function, or of a Gaussian."""
+        return _split(d_out, weights)
+
+    def sum(self) -> Accounting:
+        """Refuse: the product bounds nothing then."""
+        raise UnsupportedMeasureError(
+            "accumulator must be oc.accumulators.ladder(unit) or "
+            "oc.accumulators.residue(mu) under Tradeoff: the product of adaptively chosen "
+            "trade-off functions is not a bound [RHLMTL26], [TKRH26]; docs/refused.rst has "
+            "analysts who exceed it. Gaussian DP has an odometer of its own: "
+            "oc.gaussian_tradeoff()"
+        )
+
+    def fixed_sum(self) -> Accounting:
+        return Products()
+
+    def empty(self) -> Accumulator:
+        """Refuse, as ``sum`` does."""
+        return self.sum().start(self)
+
+    def read_sum(self, record: Json) -> Accumulator:
+        """Refuse, as ``sum`` does."""
+        return self.sum().from_record(self, record)
+
+    def in_any_order(self, shares: tuple[Any, ...]) -> tuple[AnyOrder, Slots]:
+        return AnyOrder(), Slots.of(shares)
+
+    def join(self, losses: list[list[TradeoffFunction]], parts: Sequence[int]) -> TradeoffFunction:
+        """A function that is below all products."""
+        return join_tradeoffs(losses, parts)
+
+    @classmethod
+    def loss_of(cls, **given: Any) -> tuple[Measure, Any]:
+        return tradeoff(), given["tradeoff"]
+
+    def event(self, dp_event: ModuleType, d_mid: TradeoffFunction) -> Any:
+        return function_event(dp_event, d_mid)
+
+    @classmethod
+    def is_loss(cls, value: Argument) -> bool:
+        return isinstance(value, TradeoffFunction)
+
+    @classmethod
+    def height(cls, loss: Loss, order: float | None, of: str) -> float:
+        """The ε at δ = 1e-6."""
+        del order
+        return check_function(**{of: loss}).epsilon(_DRAWN_AT)
+
+    @classmethod
+    def symbol(cls, loss: Loss, order: float | None) -> str:
+        del loss, order
+        return f"ε at δ = {_DRAWN_AT:g}"
+
+
+TRADEOFF_DIVERGENCE = only(TradeoffDivergence)
+
+
+# The trade-off function of the Laplace mechanism on a grid, as OpenDP samples it.
+#
+# Consider a shift of d steps, which is ε scales. The profile equals that of the continuous
+# mechanism, 1 - e^((x-ε)/2), at each loss x = ε, ε (d-2)/d, ..., and is linear in e^x between them:
+# with α = e^(-ε/d), P(X <= n) = 1 - α^(n+1)/(1+α), and x = (d - 2n) ε/d gives δ(x) = 1 - (α^n + e^x
+# α^(d+1-n)) / (1+α) = 1 - α^n. With more than 2^30 steps the two profiles differ by less than the
+# margin for rounding. If d is rounded down at the same ε, the noise is narrower. The wider noise is
+# the narrower one plus a geometric variable, so its loss is smaller.
+#
+# Among all shifts of a vector with a given L1 norm, the worst is in one coordinate. The most
+# powerful tests are thresholds, and 1 - f maps P(X >= j) to P(X >= j - d). Thus 1 - f of a shift of
+# d + e steps is that of d after that of e. It bounds a shift of d in one coordinate and e in
+# another, by the triangle inequality of trade-off functions [DRS22, Theorem 2.14].
+
+_FINE = 2.0**30
+_LARGE = 1000.0  # for larger ε the margin for rounding would not cover the grid
+
+
+@lru_cache(maxsize=4096)
+def laplace_to_tradeoff(epsilon: float, step: float) -> TradeoffFunction:
+    """Return the trade-off function of noise on a grid.
+
+    :param epsilon: shift over scale
+    :param step: step of the grid over scale; a shift is a whole number of steps
+    """
+    if epsilon == 0.0:
+        return TradeoffFunction.identity()
+    if isinf(epsilon):
+        return TradeoffFunction.worst()
+    if not step < epsilon:
+        return TradeoffFunction.pure(epsilon)
+    if epsilon > _LARGE:
+        return TradeoffFunction.pure(epsilon)
+    steps = epsilon / step * (1 + 1e-12) if step > 0.0 else inf
+    return TradeoffFunction.laplace(epsilon, inf if steps > _FINE else float(floor(steps)))

@@ -1,0 +1,362 @@
+"""The number of rows of a plan on a LazyFrame, with the stability that OpenDP certifies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from operator import index
+from typing import Any
+
+from opendp.domains import atom_domain
+from opendp.extras.polars import dp_len, pl
+from opendp.measurements import make_private_lazyframe
+from opendp.measures import max_divergence
+from opendp.metrics import (
+    absolute_distance,
+    frame_distance,
+    insert_delete_distance,
+    symmetric_distance,
+)
+from opendp.mod import (
+    ChangeOneIdDistance,
+    Domain,
+    FrameDistance,
+    Function,
+    LazyFrameDomain,
+    Measurement,
+    Metric,
+    Odometer,
+    OdometerQueryable,
+    OpenDPException,
+    Queryable,
+    SymmetricIdDistance,
+    Transformation,
+)
+from opendp.transformations import make_stable_lazyframe
+
+from .. import _opendp as _native
+from .._opendp import let_in
+from ..composition import constructor
+from ..errors import (
+    Answer,
+    Argument,
+    Distance,
+    InvalidTypeError,
+    InvalidValueError,
+    PrivacyMapError,
+    Query,
+    SpaceMismatchError,
+)
+from ..queryables import AsTransformation, Sealed, hidden, unseal
+from .noise import Steps
+
+_ATOM = "i64"
+
+
+@constructor
+def make_frame_count(input_domain: Domain, input_metric: Metric, lazyframe: Any) -> Transformation:
+    """Count the rows of a plan on a LazyFrame.
+
+    The plan keeps, drops or changes rows: ``filter``, ``with_columns``, ``truncate_per_group`` of
+    a query. It does not aggregate. Data in the plan are ignored: begin it with an empty frame, or
+    with a query of a context, where ``query.filter(...).frame_count()`` is this constructor.
+
+    Guarantee: if a plan maps neighbours to frames of which at most k rows differ, their numbers of
+    rows differ by at most k. k is what the stability map of OpenDP's
+    :func:`~opendp.transformations.make_stable_lazyframe` says, whose proofs this relies on. The
+    answer is a query for :func:`.make_sparse_vector` and :func:`.make_guess_and_check`, and can be
+    chained with noise, such as ``dp.m.then_laplace``.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: a domain of LazyFrames
+    :param input_metric: a metric on LazyFrames. If the unit is an identifier with any number of
+        rows, the plan must truncate
+    :param lazyframe: the plan, a LazyFrame
+    :return: a transformation to an integer, under the absolute distance
+    :raises InvalidTypeError: if the domain or the plan is not of LazyFrames
+    :raises InvalidValueError: if OpenDP certifies no stability of the plan, or no number of rows
+
+    :example:
+
+    >>> import polars as pl
+    >>> frame = pl.LazyFrame({"age": [20, 40, 60]})
+    >>> space = dp.domain_of(frame, infer=True), dp.symmetric_distance()
+    >>> plan = pl.LazyFrame(schema={"age": pl.Int64}).filter(pl.col("age") > 30)
+    >>> older = oc.t.make_frame_count(*space, plan)
+    >>> older.map(2), older(frame)
+    (2, 2)
+    """
+    stable = stable_frame(input_domain, input_metric, lazyframe)
+    # the record of what is made here has no plan, so its stability is checked here
+    _native.refuse(stable)
+    unit = stable.output_metric
+    if all(unit != frame_distance(one()) for one in (symmetric_distance, insert_delete_distance)):
+        raise InvalidValueError(
+            f"lazyframe must have a bound on the rows of one individual, and its rows are at "
+            f"{unit}; truncate first, with query.truncate_per_group(k) of a context"
+        )
+    count = _native.make_user_transformation(
+        stable.output_domain,
+        unit,
+        atom_domain(T=_ATOM),
+        absolute_distance(T=_ATOM),
+        _native.carry(_rows),
+        _native.carry(rows_that_differ),
+    )
+    made: Transformation = stable >> count
+    _remember(made, input_domain, input_metric, lazyframe)
+    return made
+
+
+def stable_frame(input_domain: Domain, input_metric: Metric, lazyframe: Any) -> Transformation:
+    """Return OpenDP's stable transformation of a plan, or raise with OpenDP's reason."""
+    if not isinstance(input_domain, LazyFrameDomain) or pl is None:
+        raise InvalidTypeError(
+            f"input_domain ({input_domain}) must be a domain of LazyFrames; "
+            "for vectors of records, use dp.t.then_count"
+        )
+    if not isinstance(lazyframe, pl.LazyFrame):
+        raise InvalidTypeError(
+            f"lazyframe must be a plan, a Polars LazyFrame, found {type(lazyframe).__name__}"
+        )
+    unit = input_metric.inner_metric if isinstance(input_metric, FrameDistance) else input_metric
+    by_identifier = isinstance(unit, (SymmetricIdDistance, ChangeOneIdDistance))
+    outputs = ["FrameDistance<SymmetricDistance>", "MI"] if by_identifier else ["MI"]
+    refusals = []
+    for output in outputs:  # with an identifier, to rows if the plan truncates
+        try:
+            stable: Transformation = make_stable_lazyframe(
+                input_domain, input_metric, lazyframe, MO=output
+            )
+            return stable
+        except OpenDPException as error:
+            refusals.append(error)
+    reason = str(refusals[-1]).strip()
+    raise InvalidValueError(
+        "lazyframe must be a plan whose stability OpenDP certifies, of row-by-row steps such as "
+        f"filter and with_columns: {reason}"
+    ) from refusals[-1]
+
+
+def rows_that_differ(bounds: Sequence[Any]) -> int:
+    """Return how many rows differ at most between two frames at these bounds, or raise.
+
+    Each bound holds by itself: the rows of at most ``num_groups`` groups differ, by at most
+    ``per_group`` rows in each. Without keys there is one group.
+    """
+    known = [
+        bound.per_group * (bound.num_groups if bound.by else 1)
+        for bound in bounds
+        if bound.per_group is not None and (not bound.by or bound.num_groups is not None)
+    ]
+    if not known:
+        raise InvalidValueError(
+            "d_in must bound the number of rows: pass dp.polars.Bound(per_group=...), or bounds "
+            "with both per_group and num_groups"
+        )
+    fewest: int = min(known)
+    return fewest
+
+
+def _rows(frame: Any) -> int:
+    return _told(lambda: frame.select(pl.len()))
+
+
+def _told(rows: Callable[[], Any]) -> int:
+    """Return the one cell of a frame. An error of Polars may show rows, so the log has it."""
+    what = "the rows of a plan could not be counted"
+    return int(hidden(lambda: rows().collect().item(), what=what))
+
+
+def _remember(made: Transformation, domain: Domain, metric: Metric, plan: Any) -> None:
+    """Remember a measurement with the same answer, which leaves the data in OpenDP.
+
+    It adds noise of scale 0 and is no measurement for an analyst.
+    """
+    try:
+        exact = make_private_lazyframe(
+            domain, metric, max_divergence(), plan.select(dp_len(scale=0.0, signed=True))
+        )
+    except OpenDPException:  # then the transformation counts
+        return
+    vars(made)["exact"] = exact
+
+
+def counted(query: Transformation, pointer: Any) -> Answer:
+    """Return the answer of a transformation; of a frame count, without converting the frame."""
+    exact = vars(query).get("exact")
+    if exact is None:
+        return _native.apply(query, pointer)
+    return _told(lambda: _native.invoke(exact, pointer))
+
+
+then_frame_count = _native.to_then(make_frame_count)
+
+
+# Queries of bounded sensitivity, which are checked before they run on the data.
+
+INTEGERS = frozenset({"i8", "i16", "i32", "i64", "i128", "u8", "u16", "u32", "u64", "usize"})
+NUMBERS = INTEGERS | {"f32", "f64"}
+REMEMBERED = 4096  # transformations that are not checked again
+NOT_ASKED = (  # callable, and not on data
+    Function,
+    Measurement,
+    Odometer,
+    OdometerQueryable,
+    Queryable,
+    _native.PARTIAL_CONSTRUCTOR,
+    type,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """The distance of a query's answer from a guess. It has the sensitivity of the query.
+
+    :ivar query: a query
+    :ivar guess: a number that does not depend on the data
+
+    :example:
+
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> far = oc.m.make_above_threshold(*space, dp.max_divergence(), 1, scale=2.0, threshold=100)
+    >>> far([1] * 1000)(oc.m.Deviation(space >> dp.t.then_count(), guess=1000)).outcome
+    BELOW
+    """
+
+    query: Query
+    guess: float
+
+
+def sensitivity_at(d_in: Distance, sensitivity: Argument) -> Any:
+    """Return the sensitivity of queries at distance ``d_in``. It is 1 if left out at d_in = 1.
+
+    It must be given at another distance: only the author of a callable knows its sensitivity there.
+    """
+    if sensitivity is not None:
+        return sensitivity
+    if type(d_in) in (int, float) and d_in == 1:
+        return 1
+    raise InvalidTypeError(
+        f"sensitivity must be given at d_in ({d_in}): the largest change of an answer "
+        "between inputs at distance d_in; it is 1 by default only at d_in = 1. If one "
+        "record more or less changes an answer by at most s, then d_in records change it "
+        "by at most d_in times s"
+    )
+
+
+class CheckedQueries:
+    """Check queries on one dataset, and return their answers in whole steps.
+
+    A transformation must map the space to a number, and its stability map must be at most
+    ``sensitivity`` at ``d_in``. The author of any other callable promises this.
+
+    :param space: domain and metric of the data
+    :param d_in: distance between neighbouring inputs
+    :param sensitivity: bound on the change of an answer between inputs at distance ``d_in``
+    :param token: the sealed data
+    """
+
+    def __init__(
+        self,
+        space: tuple[Domain, Metric],
+        d_in: Distance,
+        sensitivity: float,
+        steps: Steps,
+        token: Sealed,
+        *,
+        monotone: bool,
+    ) -> None:
+        self._space, self._d_in, self._sensitivity = space, d_in, sensitivity
+        self.steps, self._token, self._monotone = steps, token, monotone
+        self._known: dict[int, Transformation] = {}
+        self._python: list[Any] = []
+
+    def accept(self, query: Query) -> Callable[[], int]:
+        """Return a function that computes the answer, or raise. Nothing is computed yet."""
+        if isinstance(query, Deviation):
+            if self._monotone:
+                raise InvalidValueError(
+                    "the query is a deviation, which is not monotone, whatever query it has; "
+                    "build with monotone=False"
+                )
+            inner = self.accept(query.query)
+            guess = self.steps.of("guess", query.guess)
+            return lambda: abs(inner() - guess)
+        if isinstance(query, AsTransformation):
+            query = query.as_transformation()
+        if isinstance(query, Transformation):
+            self._check_once(query)
+            return lambda: self._read(counted(query, unseal(self._token)))
+        if not callable(query) or isinstance(query, NOT_ASKED):
+            raise InvalidTypeError(
+                "the query must be a transformation, or a callable on the data, "
+                f"found {type(query).__name__}"
+            )
+        return lambda: self._read(let_in(query, self._data()))
+
+    def _check_once(self, query: Transformation) -> None:
+        """Check a transformation, whose map is read at each query if it is written in Python."""
+        if self._known.get(id(query)) is not query and self._check(query):
+            if len(self._known) == REMEMBERED:
+                self._known.clear()
+            self._known[id(query)] = query  # held, so that its identity stays its own
+
+    def _read(self, answer: Answer) -> int:
+        with suppress(TypeError):  # an integer, of NumPy's too
+            answer = index(answer)
+        if self.steps.whole and not isinstance(answer, int):
+            raise InvalidTypeError(
+                f"the query must have an integer answer, found {type(answer).__name__}; for "
+                "floats pass sensitivity as a float: the largest change of an answer at "
+                "distance d_in"
+            )
+        return self.steps.of("the answer of the query", answer)
+
+    def _data(self) -> Any:
+        """Return the data in Python's types. They are converted once; a list is copied."""
+        if not self._python:
+            self._python.append(_native.to_python(unseal(self._token)))
+        data = self._python[0]
+        return list(data) if type(data) is list else data
+
+    def _check(self, query: Transformation) -> bool:
+        """Raise unless the query is allowed. Return whether this verdict can never change."""
+        check_query(query, self._space, self.steps.whole)
+        try:
+            sensitivity, fixed = _native.native_only(
+                partial(_native.transformation_map, flows=False), query, self._d_in
+            )  # an answer that is NaN raises
+        except PrivacyMapError:
+            raise
+        except (OpenDPException, TypeError, ValueError) as error:
+            raise PrivacyMapError(self._d_in, str(error).strip()) from error
+        if not sensitivity <= self._sensitivity:
+            raise InvalidValueError(
+                f"the sensitivity of the query ({sensitivity}) must be at most "
+                f"{self._sensitivity} at d_in ({self._d_in}); clamp more tightly, or build "
+                "with a larger sensitivity; the query was not run"
+            )
+        return fixed
+
+
+def check_query(query: Transformation, space: tuple[Domain, Metric], whole: bool) -> None:
+    """Raise unless a transformation maps ``space`` to a number."""
+    domain, metric = space
+    if query.input_domain != domain:
+        raise SpaceMismatchError("input_domain", domain, query.input_domain)
+    if query.input_metric != metric:
+        raise SpaceMismatchError("input_metric", metric, query.input_metric)
+    atom = str(query.output_domain.carrier_type)
+    if atom not in NUMBERS:
+        raise InvalidTypeError(f"the query must have one number as its answer, found {atom}")
+    if query.output_metric != absolute_distance(T=atom):
+        raise SpaceMismatchError("output_metric", absolute_distance(T=atom), query.output_metric)
+    if whole and atom not in INTEGERS:
+        raise InvalidTypeError(
+            f"the query must have an integer answer, found {atom}; for floats pass "
+            "sensitivity as a float: the largest change of an answer at distance d_in"
+        )

@@ -1,1 +1,0 @@
-"""Messages: constructors and queries as text that is sent, and read without trust."""

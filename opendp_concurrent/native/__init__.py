@@ -1,1 +1,0 @@
-"""The only code that knows OpenDP's private names."""

@@ -1,1 +1,0 @@
-"""Public partitions of the data, and parallel composition over them."""

@@ -1,1 +1,0 @@
-"""One exact answer, released at many levels of noise."""

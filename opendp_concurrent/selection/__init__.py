@@ -1,1 +1,0 @@
-"""Private selection: the best of a random number of runs of one mechanism."""

@@ -1,0 +1,401 @@
+"""The handle of a shared release: it takes a level, and returns the answer at this level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary, ref
+
+from opendp.measurements import make_laplace
+from opendp.measures import max_divergence
+from opendp.mod import Domain, Measure, Metric, Queryable, serialize
+
+from .. import _opendp as _native
+from .._checks import Positive, optional, positive, written
+from .._opendp import Lock, let_in
+from ..accounting import Account
+from ..composition import constructor, make_measurement
+from ..errors import (
+    Answer,
+    Argument,
+    Distance,
+    InvalidTypeError,
+    InvalidValueError,
+    Loss,
+    SpaceMismatchError,
+    UnsupportedMeasureError,
+    shown,
+    uncharged,
+)
+from ..measures import TRADEOFF, Basic, Composability, PairSum, ScalarSum, composition_measure
+from ..mechanisms import (
+    FINEST,
+    atom_type,
+    built,
+    certify,
+    laplace_accuracy,
+    laplace_losses,
+    make_certified_gaussian,
+)
+from ..numerics import upper
+from ..queryables import (
+    Accuracy,
+    ConcurrentMeasurement,
+    ConcurrentOdometer,
+    Handle,
+    MachineQueryable,
+    Sealed,
+    Session,
+    check_process,
+    head,
+    hide_errors,
+    in_python,
+    seal,
+    unseal,
+    without_frames,
+)
+from .levels import (
+    STEPPED,
+    Chain,
+    GaussianLevels,
+    GeometricDraws,
+    LaplaceLevels,
+    Levels,
+    level_of,
+    units_of,
+)
+
+
+class Opened:
+    """The shared releases that were opened on one handle.
+
+    :ivar by_making: by how they were made; one that nobody holds is forgotten, unless it was paid
+    :ivar paid: those that have answered
+    :ivar lock: while one is stored
+    """
+
+    def __init__(self) -> None:
+        self.by_making: WeakValueDictionary[str, Any] = WeakValueDictionary()
+        self.paid, self.lock = set[Any](), Lock()
+
+
+class SharedReleaseQueryable(Handle, Queryable):
+    """Handle of a shared release. It returns the answer to one query, at any level of noise."""
+
+    query_type = "f64"
+
+    def __init__(self, session: Session, levels: Levels, odometer: ConcurrentOdometer) -> None:
+        super().__init__(session, self._ask)
+        self._levels, self._lock, self._odometer = seal(levels), Lock(), odometer
+        self._opened: Callable[[], Opened | None] = lambda: None
+
+    def __call__(self, level: float) -> Answer:
+        """Return the answer at a level. A level that was asked before has the same answer.
+
+        A level that is finer than all before is charged for its distance from the finest one, to
+        the handle that this was opened on and its ancestors. Any other level is free, also when no
+        budget is left, until 1,000 levels were answered. Under zCDP and its relatives, the answer
+        to a level between two that were charged is the coarser one's, and a level below the first
+        one is refused.
+
+        :param level: privacy loss per unit of sensitivity (ε), or per its square (ρ), from 2^-30 to
+            2^20, rounded down to a multiple of 2^-30
+        :return: an integer, or a list of integers; a mean of them under zCDP and its relatives
+        :raises BudgetExceededError: a bound refused; nothing was charged
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+        :raises HaltedError, ForkedError: the handle that this was opened on is closed
+        """
+        return without_frames(super().__call__, level)
+
+    def _ask(self, level: Argument) -> Answer:
+        answer = self._at(uncharged(_units, level))
+        for postprocessor in self._odometer.postprocessors:
+            answer = let_in(postprocessor, answer)
+        return answer
+
+    def _at(self, asked: int) -> Answer:
+        """Return the answer at a level in units. Its frame has the levels, and ends here."""
+        session = self._session
+        with session.lock or self._lock, self._lock:  # in this order: turns are taken first
+            levels: Levels = unseal(self._levels)
+            if asked > levels.finest:
+                levels.keep(asked, session.launch(levels.launch(asked, self._levels)))
+                self._keep()
+                return levels.at(asked)
+            return uncharged(self._known, levels, asked)
+
+    def _keep(self) -> None:
+        """Let the handle that this was opened on have it for good, since it was paid."""
+        opened = self._opened()
+        if opened is not None:
+            opened.paid.add(self)
+
+    def _known(self, levels: Levels, asked: int) -> Answer:
+        """Return the answer at a level that needs no launch."""
+        account = self._session.account
+        account.check_open()
+        levels.check(asked)
+        return hide_errors(account.lifecycle, levels.at, asked)
+
+    @property
+    def finest(self) -> float:
+        """The finest level so far, up to which levels are free; 0 before the first answer."""
+        levels: Levels = unseal(self._levels)
+        return level_of(levels.finest)
+
+    def privacy_loss(self, d_in: Distance) -> Loss:
+        """Return the privacy loss of all levels so far together; changes nothing.
+
+        :param d_in: distance between neighbouring inputs, in units of the release's input metric
+        """
+        return self._session.privacy_loss(d_in)
+
+    def accuracy(self, level: float, beta: float = 0.05, *, answers: int | None = None) -> float:
+        """Return a bound on the error of the answers at a level; changes nothing.
+
+        Under zCDP and its relatives, it is that of the coarser answer which this level has. With
+        probability at least 1 - ``beta``, all ``answers`` are within it of the exact ones.
+
+        :param level: as for a query
+        :param beta: probability of a larger error, from 1e-300 up to 1, exclusive
+        :param answers: number of coordinates; it may be left out if the domain fixes it
+        """
+        asked = _units(level)
+        known: Accuracy = without_frames(self._accuracy, asked)
+        return known.at(beta, answers)
+
+    def _accuracy(self, level: int) -> Accuracy:
+        levels: Levels = unseal(self._levels)
+        return levels.accuracy(self._odometer.query_space[0], level)
+
+    def __repr__(self) -> str:
+        return f"SharedReleaseQueryable({self._odometer.measure.name}, finest={self.finest})"
+
+
+def _units(level: Argument) -> int:
+    return units_of(positive(level=level))
+
+
+def spawn_shared(
+    odometer: ConcurrentOdometer, token: Sealed, parent: Session | None
+) -> SharedReleaseQueryable:
+    """Return the handle of a shared release below ``parent``; the same one for an equal release."""
+    known = None if parent is None else _made(odometer)
+    if parent is None or known is None:
+        return _open(odometer, token, parent)
+    check_process(token)
+    opened: Opened = parent.shared.setdefault("releases", Opened())
+    handle: SharedReleaseQueryable | None = opened.by_making.get(known)
+    if handle is None:
+        rebuilt = _rebuilt(known, odometer)
+        if rebuilt is None:
+            return _open(odometer, token, parent)
+        made = _open(rebuilt, token, parent)
+        made._opened = ref(opened)
+        with opened.lock:  # if another thread stores one first, this one was never used
+            handle = opened.by_making.setdefault(known, made)
+    return handle
+
+
+def _made(odometer: ConcurrentOdometer) -> str | None:
+    """Return how a release was made; None if it has a function of Python, which has no record."""
+    try:
+        return str(serialize(written(odometer, "made")))
+    except InvalidTypeError:
+        return None
+
+
+def _rebuilt(known: str, odometer: ConcurrentOdometer) -> ConcurrentOdometer | None:
+    """Return the release that a record describes; None if the record does not describe one.
+
+    Others get its answers, too. So it is made of its record: OpenDP's record of an object is an
+    attribute that can be set, and has lists that can be changed.
+    """
+    from .serialization import deserialize  # once all constructors are known
+
+    space = odometer.input_domain, odometer.input_metric
+    try:
+        made = deserialize(known, space=space, output_measure=odometer.output_measure)
+    except (InvalidTypeError, InvalidValueError, SpaceMismatchError):
+        return None
+    return made if isinstance(made, ConcurrentOdometer) and made.spawn is spawn_shared else None
+
+
+def _open(
+    odometer: ConcurrentOdometer, token: Sealed, parent: Session | None
+) -> SharedReleaseQueryable:
+    measure, space = odometer.measure, odometer.query_space
+    token, inward = head(odometer, token)
+    account = Account(
+        odometer.accumulator.start(measure),
+        inward=inward,
+        parent=parent.account if parent else None,
+        opaque=odometer.opaque,
+    )
+    if measure.kind in STEPPED:
+        _check_sums(account)
+        levels: Levels = LaplaceLevels(space, measure)
+    else:
+        levels = GaussianLevels(space, measure)
+    session = Session(
+        account, space, odometer.input_metric, measure, token, parent.runner if parent else None
+    )
+    return SharedReleaseQueryable(session, levels, odometer)
+
+
+def _check_sums(account: Account) -> None:
+    """Raise unless this account and its ancestors add losses up by their plain sum.
+
+    Only there is the loss of all levels at most that of the finest one, on every transcript.
+    """
+    for start in account.starts():
+        if type(start) not in (ScalarSum, PairSum):
+            raise UnsupportedMeasureError(
+                "a shared release without a ceiling is charged step by step, which is proven for "
+                "accounts that add losses up by basic(), not for others and not for the shares of "
+                "a compositor; pass ceiling, the finest level, which is paid once"
+            )
+
+
+# Shared release: one query, answered at many levels of noise, which cost what the finest costs.
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps(Basic):
+    """The sum of a shared release, which has no bound of its own."""
+
+    def check_budget(self, d_out: Loss) -> None:
+        """Raise: a filter over the odometer would launch, and not answer levels."""
+        raise InvalidTypeError(
+            f"odometer is a shared release, which has no bound ({shown(d_out)}) of its own; launch "
+            "it on the handle of a filter or limit, or pass ceiling to it"
+        )
+
+
+class _Below:
+    """The levels of a release up to its ceiling, which was paid."""
+
+    def __init__(self, chain: Chain, ceiling: int) -> None:
+        self._chain, self._ceiling = chain, ceiling
+
+    def check(self, message: Argument) -> int:
+        """Return a level in units, or raise."""
+        level = units_of(positive(level=message))
+        if level > self._ceiling:
+            raise InvalidValueError(
+                f"level ({shown(message)}) must be at most {level_of(self._ceiling)}, the ceiling "
+                "that was paid; launch a release with a higher one"
+            )
+        self._chain.check(level)
+        return level
+
+    def __call__(self, message: Argument) -> Answer:
+        return self._chain.at(self.check(message))
+
+
+@constructor(ceiling=optional(positive))
+def make_shared_release(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    ceiling: Positive | None = None,
+) -> ConcurrentOdometer | ConcurrentMeasurement:
+    """Answer one query at many levels of noise, which together cost what the finest one costs.
+
+    Several analysts ask for the same count, or one analyst asks again with less noise. Chain this
+    to the query, launch it on a handle, and ask what is returned for levels: ``release(0.1)``. No
+    level need be planned. A level is the privacy loss per unit of sensitivity, ε, under pure and
+    (ε, δ)-DP; under the other measures it is ρ, per square of the sensitivity.
+
+    * Without ``ceiling``, this is an odometer. To launch it costs nothing. A level that is finer
+      than all before is charged for the difference. All other levels are free. A level that a bound
+      refuses is not charged, and the coarser ones stay available. To launch an equal release on the
+      same handle returns the release that was opened before, by any message that it was written in
+      (:func:`.serialize`); one with Python functions is never equal to another.
+    * With ``ceiling``, this is a measurement that is charged for this level at its launch. All
+      levels up to it are free. Its ``accuracy`` is that of the answer at the ceiling.
+
+    The noise at each level is discrete Laplace noise, of scale 1/level, and levels are drawn such
+    that the finest one tells all about the data that the others tell (derived; levels in any order
+    after [ARNP25]). Under zCDP, Rényi DP, tCDP and Gaussian DP without ``ceiling`` an answer is the
+    mean of independent discrete Gaussian releases, weighted by their precision. Its variance is at
+    most 1/(2 level).
+
+    Guarantee: all answers at all levels, to all analysts, are D e-DP for the finest level e that
+    was answered and the sensitivity D. Levels may be chosen adaptively, and other mechanisms of the
+    same handle run concurrently. Charging differences is valid for plain sums of ε (and δ) only:
+    other accumulators are refused without ``ceiling``, because it is false there. The exact answer
+    is computed once, and kept in this process: a record of it would be refined twice.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: integers or vectors of integers: the output domain of the query
+    :param input_metric: absolute or L1 distance; L2 for vectors with Gaussian noise
+    :param output_measure: how privacy is measured
+    :param ceiling: the finest level, from 2^-30 to 2^20, rounded down to a multiple of 2^-30; none
+        if left out
+    :return: without ``ceiling``, an odometer that is launched on a handle, and gives a
+        :class:`.SharedReleaseQueryable`; else a measurement whose queryable takes levels
+    :raises UnsupportedMeasureError: for approximate zCDP, and for measures without a conversion;
+        without ``ceiling``, for f-DP, and for vectors under Gaussian DP
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises NativeConstructorError: if OpenDP's noise is not for this domain and metric
+
+    :example:
+
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    >>> root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)([1, 2, 3])
+    >>> shared = space >> dp.t.then_count() >> oc.m.then_shared_release(dp.max_divergence())
+    >>> release = root(shared)
+    >>> coarse, fine, same = release(0.25), release(0.5), release(0.25)
+    >>> coarse == same, root.privacy_loss()
+    (True, 0.5)
+    >>> root(shared) is release
+    True
+    >>> release(2.0)
+    Traceback (most recent call last):
+    ...
+    opendp_concurrent.errors.BudgetExceededError: the filter refuses: spent 0.5 of 1, asked 1.5, ...
+    """
+    measure, space = composition_measure(output_measure), (input_domain, input_metric)
+    if measure.composability is Composability.SEQUENTIAL:
+        raise UnsupportedMeasureError(
+            f"output_measure ({measure.name}) composes sequentially, and a shared release stays "
+            "open beside other launches; use zCDP"
+        )
+    if ceiling is None and measure.kind == TRADEOFF:
+        raise UnsupportedMeasureError(
+            "ceiling must be given under f-DP, where the losses of steps have no sum; or use "
+            "zCDP, or Gaussian DP"
+        )
+    if ceiling is not None or measure.kind in STEPPED:
+        built(make_laplace, input_domain=input_domain, input_metric=input_metric, scale=1.0)
+    else:
+        make_certified_gaussian(input_domain, input_metric, 1.0, output_measure)
+    if atom_type(input_domain) in FINEST:
+        raise InvalidTypeError(
+            f"input_domain ({input_domain}) must be of integers; count, or sum integers, such as "
+            "values in cents"
+        )
+    if ceiling is None:
+        return ConcurrentOdometer(space, measure, _Steps(), spawn_shared)
+    paid = units_of(ceiling, "ceiling")
+    level = level_of(paid)
+
+    def spawn(data: Sealed) -> MachineQueryable:
+        return MachineQueryable(_Below(Chain(in_python(data), GeometricDraws()), paid), "Shared")
+
+    pure = make_measurement(
+        space,
+        max_divergence(),
+        spawn,
+        lambda d_in: upper(lambda real: real(d_in) * real(level)),
+        f"shared_release(ceiling={level})",
+    )
+    accuracy = laplace_accuracy(input_domain, 1 / level, None)
+    return certify(pure, output_measure, laplace_losses(level), accuracy)
+
+
+then_shared_release = _native.to_then(make_shared_release)

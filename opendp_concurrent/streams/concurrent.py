@@ -1,0 +1,454 @@
+"""One stream for many continual mechanisms: each update goes to all of them.
+
+The root is a composition on the stream. Every child is launched on the root, and each continual
+mechanism in it subscribes to the stream. Each launch is a branch; it ends if it refuses an update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from weakref import ref
+
+from opendp.mod import Domain, Measurement, Odometer, OdometerQueryable, Queryable
+
+from .. import _opendp as _native
+from .._checks import Count
+from ..composition import constructor, make_measurement
+from ..errors import (
+    Answer,
+    Data,
+    Distance,
+    InvalidTypeError,
+    Item,
+    ItemSequence,
+    Loss,
+    Query,
+    StreamError,
+    StreamHaltedError,
+    UnsupportedMeasureError,
+    pass_interrupt,
+)
+from ..measures import composition_measure
+from ..queryables import (
+    MESSAGES,
+    ConcurrentCompositionQueryable,
+    ConcurrentMeasurement,
+    ConcurrentOdometer,
+    DataMessage,
+    Description,
+    FedQueryable,
+    Feed,
+    MachineQueryable,
+    Meter,
+    QueryOnlyQueryable,
+    Sealed,
+    Stream,
+    Update,
+    Updates,
+    answering,
+    queries_of,
+    query_side,
+    run,
+    same_domain,
+    seal,
+    start_of,
+)
+from .mechanism import Checked, ContinualQueryable
+from .stream import items_of
+
+NESTED = (
+    "the children of a composition would not receive the updates of this stream; make it by "
+    "make_concurrent_composition or make_concurrent_filter, wrap it in make_concurrent_continual "
+    "and launch the result"
+)
+OF_ODOMETER = (
+    "the query is an odometer, whose children would not receive the updates of this stream; launch "
+    "these on this handle itself, or give them a bound of their own: launch "
+    "make_concurrent_continual(make_concurrent_filter(odometer, d_in, d_out))"
+)
+MISSED = (
+    "this child has missed updates: it reached its horizon or its limit of messages, or halted; "
+    "launch another"
+)
+
+
+class Branch(Stream):
+    """The part of a stream for one launch; it ends if anything in it refuses an update.
+
+    :param limit: largest number of updates and queries; unlimited if None
+    :ivar ended: whether it gets no more updates
+    """
+
+    def __init__(self, limit: int | None) -> None:
+        self.meter = None if limit is None else Meter(limit)
+        super().__init__(many=True, meter=self.meter)
+        self.ended = False
+
+    def receive(self, message: DataMessage) -> None:
+        """Pass an update on. A branch that refuses it gets no more; the stream continues."""
+        with self.lock:
+            if self.ended:
+                return
+            try:
+                super().receive(message)
+            except BaseException as error:
+                self.ended = True
+                pass_interrupt(error)  # of a user's machine
+
+    def check(self) -> None:
+        """Raise if updates were missed."""
+        if self.ended:
+            raise StreamError(MISSED)
+
+    def asking(self, answer: Answer) -> Any:
+        """Return the answer with its handles wrapped, so that each query to them is counted."""
+        if isinstance(answer, (list, tuple)):
+            parts = map(self.asking, answer)
+            return list(parts) if isinstance(answer, list) else tuple(parts)
+        if not isinstance(answer, Queryable):
+            if isinstance(answer, OdometerQueryable) and self.meter is not None:
+                raise InvalidTypeError(NESTED)
+            return answer
+        ask: Callable[[Any], Any] = query_side(answer)
+
+        def counted(query: Query) -> Answer:
+            self.check()
+            if self.meter is None:
+                return ask(query)
+            self.meter.spend(1)
+            return self.asking(ask(query))
+
+        handle = answering(QueryOnlyQueryable, queries_of(answer))(counted, "Subscriber")
+        handle.passes_on = True
+        handle.stream = self  # the whole stream holds the branch weakly only
+        return handle
+
+
+class Branches(Stream):
+    """A stream with branches: a subscriber joins the running launch's branch, or gets its own.
+
+    :param many: whether a mechanism may subscribe after its launch
+    """
+
+    def __init__(self, *, many: bool) -> None:
+        super().__init__(many=many)
+        self._branches: list[ref[Branch]] = []
+        self._launching: Branch | None = None
+
+    @contextmanager
+    def launching(self, branch: Branch) -> Iterator[None]:
+        """Within this context, subscribers join ``branch``. One launch at a time."""
+        self._launching = branch
+        try:
+            yield
+        finally:
+            self._launching = None
+
+    def subscribe(self, feed: Feed) -> Stream:
+        """Send all later updates to ``feed``."""
+        branch = self._launching
+        if branch is None:
+            if not self._many:
+                raise InvalidTypeError(NESTED)
+            branch = Branch(None)
+        with self._listing:
+            self._branches = [one for one in self._branches if one() is not None]
+            if all(one() is not branch for one in self._branches):  # once: threads may subscribe
+                self._branches.append(ref(branch))
+        return branch.subscribe(feed)
+
+    @property
+    def live(self) -> list[Feed]:
+        """Branches that are still referenced and have not ended."""
+        with self._listing:
+            found = [branch() for branch in self._branches]
+            kept: list[Feed] = [one for one in found if one is not None and not one.ended]
+            if len(kept) < len(found):
+                self._branches = [ref(one) for one in kept if isinstance(one, Branch)]
+        return kept
+
+    def receive(self, message: DataMessage) -> None:
+        """Pass an update on to all branches."""
+        with self.lock:
+            stopped: list[BaseException] = []
+            for branch in self.live:
+                try:
+                    branch.receive(message)
+                except BaseException as error:  # raised below, after the others have received it
+                    stopped.append(error)
+            if stopped:
+                raise stopped[0]
+
+
+class _Fit:
+    """What may be launched on a stream.
+
+    :param domain: of the stream
+    :param limit: largest number of updates and queries of a child; unlimited if None
+    """
+
+    def __init__(self, domain: Domain, limit: int | None) -> None:
+        self._domain, self.limit = domain, limit
+
+    def check(self, query: Query) -> None:
+        """Raise, before any charge, unless the children of ``query`` would be fed."""
+        if isinstance(query, Odometer):
+            raise InvalidTypeError(OF_ODOMETER)
+        if isinstance(query, ConcurrentMeasurement) and query.composes:
+            raise InvalidTypeError(NESTED)
+        self._rehearse(query)
+
+    def _rehearse(self, query: Query) -> None:
+        """Raise if the measurement would launch others beyond the limit.
+
+        For OpenDP's own measurements only the spawned queryable shows this, so the measurement is
+        run. It is run on the empty stream, which has no data, so the run reveals nothing.
+        """
+        if self.limit is None or isinstance(query, ConcurrentMeasurement):
+            return
+        if not isinstance(query, Measurement) or not same_domain(query.input_domain, self._domain):
+            return  # the root refuses it
+        branch = Branch(self.limit)
+        self.check_fed(run(query, branch.token(self._domain.carrier_type)), branch)
+
+    def check_fed(self, answer: Answer, branch: Branch) -> None:
+        """Raise if a child would not be fed, or not be counted."""
+        composes = isinstance(answer, (OdometerQueryable, ConcurrentCompositionQueryable))
+        later = isinstance(answer, Queryable) and not branch.subscribed
+        if self.limit is not None and (composes or later):
+            raise InvalidTypeError(NESTED)
+
+
+_IS_OPEN = object()  # a message, which raises if the stream has halted
+
+
+class _FanOut:
+    """State machine of a stream: an update goes to all children; a query launches a child."""
+
+    def __init__(self, root: Any, stream: Branches, fit: _Fit) -> None:
+        self._root, self._stream, self.fit = root, stream, fit
+
+    def update(self, item: Item) -> None:
+        self._stream.receive(Update(item))
+
+    def update_all(self, items: ItemSequence) -> None:
+        self._stream.receive(Updates(items))
+
+    def ask(self, query: Query) -> Answer:
+        if query is _IS_OPEN:
+            return None
+        self.fit.check(query)
+        branch = Branch(self.fit.limit)
+        with self._stream.launching(branch):
+            answer = self._root(query)
+        self.fit.check_fed(answer, branch)
+        return branch.asking(answer) if branch.subscribed else answer
+
+
+class _Launches(MachineQueryable):
+    """Handle of a stream with many children.
+
+    :ivar root: handle of the odometer, filter or compositor that is charged
+    :ivar fit: what may be launched
+    """
+
+    root: Any
+    fit: _Fit
+
+    def admits(self, query: Query) -> bool:
+        """Whether a launch of a measurement would be admitted now; runs and charges nothing.
+
+        Another thread or process may launch in between. Only a launch decides.
+
+        :param query: a measurement on the stream's domain, metric and measure
+        :raises InvalidTypeError, SpaceMismatchError: the query does not fit this handle
+        :raises PrivacyMapError: the measurement's privacy map cannot be used
+        """
+        self.fit.check(query)
+        admitted: bool = self.root.admits(query)
+        return admitted and self._halted() is None
+
+    def describe(self, query: Query, d_in: Distance = None) -> Description:
+        """Describe a launch before it happens: its answer, its loss, whether it is admitted.
+
+        The mechanism does not get the stream, and nothing is charged. The privacy map is read. With
+        ``max_messages``, a measurement of OpenDP's own is run on the empty stream, as before a
+        launch. Another thread or process may launch in between, so ``admitted`` may be outdated
+        when it arrives. A map that was written in Python may return another loss at the launch,
+        which then counts.
+
+        :param query: a measurement on the stream's domain, metric and measure
+        :param d_in: distance between neighbouring streams; it may be left out where there is a
+            bound
+        :raises InvalidTypeError, SpaceMismatchError: the query does not fit this handle
+        :raises PrivacyMapError: the measurement's privacy map cannot be used
+
+        :example:
+
+        >>> space = oc.integer_stream(0, 1), oc.event_presence()
+        >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+        >>> budget = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)
+        >>> stream = oc.c.make_concurrent_continual(budget)([])
+        >>> found = stream.describe(oc.m.make_counter(*space, dp.max_divergence(), scale=0.5))
+        >>> found.interactive, found.loss, found.admitted
+        (True, 2.0, False)
+        """
+        self.fit.check(query)
+        described = self.root.describe
+        found: Description = described(query) if d_in is None else described(query, d_in)
+        return replace(found, refusal=self._halted() or found.refusal)
+
+    def _halted(self) -> StreamHaltedError | None:
+        """Return why no launch is admitted, whatever it costs."""
+        try:
+            self(_IS_OPEN)
+        except StreamHaltedError as error:
+            return error.with_traceback(None)
+        return None
+
+    def privacy_loss(self, d_in: Distance = None) -> Loss:
+        """Return the loss so far; ``d_in`` may be left out where there is a bound."""
+        return self.root.privacy_loss() if d_in is None else self.root.privacy_loss(d_in)
+
+    def remaining(self) -> Loss:
+        """Return the budget that remains below the bound."""
+        return self.root.remaining()
+
+
+class StreamQueryable(_Launches, ContinualQueryable):
+    """Handle of a stream with many children: takes updates and launches children.
+
+    :ivar root: handle of the odometer, filter or compositor that is charged
+    """
+
+    def __init__(self, root: Any, machine: Any, fit: _Fit) -> None:
+        super().__init__(machine, "Stream")
+        self.root, self.fit = root, fit
+
+
+class FedStreamQueryable(_Launches, FedQueryable):
+    """Handle of a stream inside another stream, which sends its updates; launches children."""
+
+    def __init__(self, root: Any, machine: Any, fit: _Fit, stream: Stream) -> None:
+        super().__init__(machine, "Stream", stream)
+        self.root, self.fit = root, fit
+
+
+def launching_handle(
+    root: Any, machine: Checked, fit: _Fit, stream: Stream | None
+) -> MachineQueryable:
+    """Return a handle that launches on ``root``: fed by ``stream``, or with its own stream."""
+    if stream is None:
+        return StreamQueryable(root, machine, fit)
+    return FedStreamQueryable(root, machine, fit, stream)
+
+
+@constructor
+def make_concurrent_continual(
+    composition: ConcurrentMeasurement | ConcurrentOdometer,
+    *,
+    max_messages: Count | None = None,
+) -> Any:
+    """Send the updates of one stream to all continual mechanisms launched on a composition.
+
+    Without this function, each child has its own stream and its handle takes updates. With it, the
+    returned handle launches children and takes updates. Each update goes to all children that were
+    launched before; their handles take queries only. A child that reaches its horizon gets no more
+    updates, and refuses later queries with a ``StreamError``.
+
+    Guarantee: that of ``composition``, against a strongly adaptive adversary, who chooses
+    neighbouring streams, launches and queries adaptively. Pure DP needs no bound on messages
+    [HSV25, Corollary 7.2]. With ``max_messages`` for each child: [HSV25, Corollary 6.3, 6.4] for
+    (ε, δ)-DP, Gaussian DP and f-DP; [LW22, Theorem 2 and Corollary 1] for Rényi DP, zCDP and tCDP;
+    and the filters of [HSTVVXZ23]. A child's stream is the end of the whole stream. Under this
+    package's metrics, ends of neighbouring streams are neighbours; for a metric of your own, you
+    promise this. Transform first: ``transformation >> make_concurrent_continual(...)``.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param composition: a :func:`.make_concurrent_composition`, :func:`.make_concurrent_filter` or
+        :func:`.make_concurrent_odometer` on a stream
+    :param max_messages: largest number of updates and queries of a child; required except for
+        pure DP
+    :return: a measurement that spawns a :class:`.StreamQueryable`; for an odometer, a function from
+        the empty stream to a :class:`.StreamQueryable`
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: under approximate zCDP, where concurrency is an open question
+
+    :example:
+
+    >>> space = oc.integer_stream(0, 1), oc.event_presence()
+    >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    >>> budget = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)
+    >>> stream = oc.c.make_concurrent_continual(budget)([])
+    >>> forever = stream(oc.m.make_counter(*space, dp.max_divergence(), scale=2.0))
+    >>> stream.update_all([1, 0, 1])
+    >>> recent = stream(oc.m.make_window_counter(*space, dp.max_divergence(), scale=4.0, window=7))
+    >>> stream.update(1)
+    >>> answers = forever.read(), recent.read()
+    >>> stream.privacy_loss()
+    0.75
+    """
+    if not isinstance(composition, ConcurrentOdometer) and not (
+        isinstance(composition, ConcurrentMeasurement) and composition.composes
+    ):
+        raise InvalidTypeError(
+            "composition must be made by make_concurrent_composition, make_concurrent_filter or "
+            f"make_concurrent_odometer, found {type(composition).__name__}"
+        )
+    odometer = composition if isinstance(composition, ConcurrentOdometer) else composition.odometer
+    if odometer is not None and odometer.transformation is not None:
+        raise InvalidTypeError(
+            "composition must not be chained: wrap it first and then chain it, so that its "
+            "children receive the transformed items: transformation >> "
+            "make_concurrent_continual(...)"
+        )
+    measure = composition_measure(composition.output_measure)
+    if measure.sequential_reason:
+        raise UnsupportedMeasureError(
+            f"output_measure ({measure.name}) is not supported: {measure.reason}"
+        )
+    if max_messages is not None:
+        max_messages = MESSAGES(max_messages=max_messages)
+    elif not measure.adaptive_updates:
+        raise InvalidTypeError(
+            f"max_messages must be given under {measure.name}, for which continual mechanisms are "
+            "proven with bounded messages only [HSV25, Definition 6.1]"
+        )
+    items = items_of(composition.input_domain)
+    carrier_type = composition.input_domain.carrier_type
+    fit = _Fit(composition.input_domain, max_messages)
+
+    def branches() -> Branches:
+        return Branches(many=measure.adaptive_updates)
+
+    def machine(root: Any, stream: Branches) -> Checked:
+        return Checked(_FanOut(root, stream, fit), items)
+
+    if isinstance(composition, ConcurrentOdometer):
+
+        def open_odometer(data: Data) -> StreamQueryable:
+            start_of(seal(_native.to_pointer(data, carrier_type)))
+            stream = branches()
+            root = composition(stream)
+            return StreamQueryable(root, machine(root, stream), fit)
+
+        return open_odometer
+    spawn_root = composition.spawn
+
+    def spawn(token: Sealed) -> MachineQueryable:
+        outer, stream = start_of(token), branches()
+        root = spawn_root(stream.token(carrier_type))
+        return launching_handle(root, machine(root, stream), fit, outer)
+
+    return make_measurement(
+        (composition.input_domain, composition.input_metric),
+        composition.output_measure,
+        spawn,
+        composition.map,
+        f"ConcurrentContinual({composition})",
+        takes_updates=True,
+    )

@@ -1,0 +1,498 @@
+"""Stream transformations: map, filter, clamp or bound the items of a stream, one by one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from opendp.mod import Domain, Measurement, Metric, Odometer, Transformation
+
+from .. import _opendp as _native
+from .._checks import Unrecorded, at_most, recorded
+from .._checks import function as callable_
+from ..accounting import Lifecycle, innermost_running
+from ..composition import check_inside, constructor, make_measurement
+from ..errors import (
+    Answer,
+    Data,
+    Distance,
+    InvalidTypeError,
+    InvalidValueError,
+    Item,
+    ItemSequence,
+    Json,
+    Query,
+    SpaceMismatchError,
+    pass_interrupt,
+)
+from ..queryables import (
+    ConcurrentMeasurement,
+    DataMessage,
+    FedQueryable,
+    MachineQueryable,
+    Restore,
+    Room,
+    Save,
+    Sealed,
+    Stream,
+    Update,
+    Updates,
+    adopt,
+    canonical,
+    fields,
+    may_feed_many,
+    queries_of,
+    query_side,
+    read_map,
+    require,
+    rows,
+    run,
+    same_domain,
+    start_of,
+    whole,
+)
+from .concurrent import FedStreamQueryable, StreamQueryable, launching_handle
+from .mechanism import CANNOT, Checked, from_json, hand_out, to_json
+from .stream import (
+    INVALID,
+    Items,
+    event_presence,
+    integers_of,
+    items_of,
+    require_events,
+    user_presence,
+    valid_item,
+)
+
+LOGGER = logging.getLogger("opendp_concurrent.continual")
+PerItem = Callable[[Any], Any]
+NOT_CHAINED = (
+    "a stream transformation must be chained to a continual mechanism with >>; wrap a "
+    "composition in make_concurrent_continual first, so that its children receive the "
+    "transformed items"
+)
+
+
+class StreamTransformation(Transformation):
+    """A transformation of streams, item by item; chain it with ``>>``.
+
+    :ivar inside: a function that starts a stream's function from an item to an item or None, which
+        never raises; and its description
+    """
+
+    _type_ = _native.TRANSFORMATION
+    inside: Inside
+
+    def __rshift__(self, other: Any) -> Any:
+        if isinstance(other, StreamTransformation):
+            (first, told), (second, also) = _of(self), _of(other)
+            _check_fits(self, other)
+            return _transformation(
+                super().__rshift__(other), lambda: _Both(first(), second()), f"{told} >> {also}"
+            )
+        if isinstance(other, Odometer):
+            raise InvalidTypeError(NOT_CHAINED)
+        if isinstance(other, ConcurrentMeasurement) and other.composes:
+            raise InvalidTypeError(NOT_CHAINED)
+        if isinstance(other, Measurement):
+            return chain_stream(other, self)
+        return super().__rshift__(other)
+
+
+Inside = tuple[Callable[[], PerItem], str]
+
+
+def _of(transformation: Transformation) -> Inside:
+    if not isinstance(transformation, StreamTransformation):
+        raise InvalidTypeError(
+            "transformation must be a stream transformation made by opendp_concurrent, such as "
+            "oc.t.make_stream_clamp returns"
+        )
+    return transformation.inside
+
+
+def _check_fits(first: Transformation, second: Any) -> None:
+    """Raise if the items of two streams differ, even if their names are equal."""
+    output, expected = first.output_domain, second.input_domain
+    if output == expected and not same_domain(output, expected):
+        raise SpaceMismatchError("input_domain", expected, output)
+
+
+class _Both:
+    """Two functions of an item, applied one after the other."""
+
+    def __init__(self, one: PerItem, two: PerItem) -> None:
+        self._one, self._two = one, two
+
+    def __call__(self, item: Item) -> Answer:
+        between = self._one(item)
+        return None if between is None else self._two(between)
+
+    @property
+    def parts(self) -> tuple[PerItem, PerItem]:
+        """Both functions."""
+        return self._one, self._two
+
+    def to_record(self) -> Json:
+        """Return the state of both functions."""
+        return [_memory(one) for one in self.parts]
+
+    def restore(self, record: Json) -> None:
+        """Restore the state of both functions."""
+        for one, memory in zip(self.parts, rows(record), strict=True):
+            _remember(one, memory)
+
+
+def _memory(of: PerItem) -> Any:
+    """Return the state of a function of items as a JSON value; None if it has no state."""
+    return of.to_record() if isinstance(of, (_Both, Contributions)) else None
+
+
+def _remember(of: PerItem, record: Any) -> None:
+    if isinstance(of, (_Both, Contributions)):
+        of.restore(record)
+    else:
+        require(record is None)
+
+
+def _transformation(
+    transformation: Any, start: Callable[[], PerItem], told: str
+) -> StreamTransformation:
+    transformation.__class__ = StreamTransformation
+    transformation.__opendp_dict__ = Unrecorded()
+    transformation.inside = start, told
+    stream: StreamTransformation = transformation
+    return stream
+
+
+@recorded
+def chain_stream(measurement: Measurement, transformation: Transformation) -> ConcurrentMeasurement:
+    """Chain ``transformation >> measurement``: updates are transformed, queries are not."""
+    of, told = _of(transformation)
+    _check_fits(transformation, measurement)
+    _native.make_chain_mt(measurement, transformation)  # OpenDP checks that they fit
+    check_inside("measurement", measurement)
+    items, many = items_of(transformation.input_domain), may_feed_many(measurement)
+    carrier_type = transformation.output_domain.carrier_type
+
+    def spawn(token: Sealed) -> MachineQueryable:
+        stream, behind = start_of(token), Stream(many=many)
+        answer = run(measurement, behind.token(carrier_type))
+        if not behind.subscribed:
+            raise InvalidTypeError(NOT_CHAINED)
+        inner = adopt(answer, Lifecycle(innermost_running()), None)
+        transformed = _Transformed(of(), behind, inner)
+        machine = Checked(transformed, items, name=told)
+        if isinstance(inner, (StreamQueryable, FedStreamQueryable)):
+            return launching_handle(inner.root, machine, inner.fit, stream)
+        return hand_out(machine, stream, queries=queries_of(inner))
+
+    return make_measurement(
+        (transformation.input_domain, transformation.input_metric),
+        measurement.output_measure,
+        spawn,
+        lambda d_in: read_map(measurement, _native.transformation_map(transformation, d_in)),
+        f"{told} >> {measurement}",
+        around=measurement,
+        takes_updates=True,
+    )
+
+
+class _Transformed:
+    """State machine of a chain: a transformation before a continual mechanism."""
+
+    def __init__(self, of: PerItem, behind: Stream, inner: Any) -> None:
+        self._of, self._behind, self._inner, self._ask = of, behind, inner, query_side(inner)
+
+    def room(self, steps: int) -> None:
+        """Refuse steps before the transformation's state counts items that are then refused."""
+        self._behind.receive(Room(steps))
+
+    def update(self, item: Item) -> None:
+        self._behind.receive(Update(None if item is None else self._of(item)))
+
+    def update_all(self, items: ItemSequence) -> None:
+        plain = items.tolist() if isinstance(items, np.ndarray) else items
+        found = [None if item is None else self._of(item) for item in plain]
+        self._behind.receive(Updates(found))
+
+    def ask(self, query: Query) -> Answer:
+        return self._ask(query)
+
+    def _tell(self, message: DataMessage) -> Any:
+        if not isinstance(self._inner, FedQueryable):
+            raise InvalidTypeError(f"the mechanism behind a transformation {CANNOT}")
+        return self._inner.receive(message)
+
+    def to_record(self) -> Json:
+        return {"transformation": _memory(self._of), "behind": self._tell(Save())}
+
+    def restore(self, record: Json) -> None:
+        memory, behind = fields(record, "transformation", "behind")
+        _remember(self._of, memory)
+        self._tell(Restore(behind))
+        self.steps = behind["steps"]  # is compared with the number of steps before
+
+
+def _promised(function: PerItem, items: ItemSequence) -> PerItem:
+    """Return the function with None for items on which it raises or returns an invalid item.
+
+    An error or a halt would reveal that item. None in its place is still a function of the item.
+    """
+
+    def of(item: Item) -> Any:
+        try:
+            found = valid_item(items, function(item))
+        except BaseException as error:
+            pass_interrupt(error)
+            return None
+        return None if found is INVALID else found
+
+    return of
+
+
+def _only_in_chains(data: Data) -> Any:
+    """Refuse to run in OpenDP's own chains, which do not see updates."""
+    raise InvalidTypeError(NOT_CHAINED)
+
+
+def _make(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_domain: Domain,
+    output_metric: Metric,
+    start: Callable[[], PerItem],
+    told: str,
+    stability_map: Callable[[Any], Any] = lambda d_in: d_in,
+) -> StreamTransformation:
+    transformation = _native.make_user_transformation(
+        input_domain,
+        input_metric,
+        output_domain,
+        output_metric,
+        function=_only_in_chains,
+        stability_map=stability_map,
+    )
+    space = f"{input_domain}, {input_metric} -> {output_domain}, {output_metric}"
+    return _transformation(transformation, start, f"{told}({space})")
+
+
+@constructor(function=callable_)
+def make_stream_map(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_domain: Domain,
+    function: PerItem,
+) -> StreamTransformation:
+    """Apply a function to each item.
+
+    The distance of streams does not grow: two mapped streams differ only at steps where the streams
+    differ. None stays None. Chain a map with a counter for a weighted sum. If ``function`` raises
+    on an item, or returns no item of ``output_domain``, the item becomes None.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: a stream
+    :param input_metric: of events
+    :param output_domain: the stream of the items that ``function`` returns
+    :param function: function from an item to an item of ``output_domain``, or to None to drop it;
+        the caller promises that it depends on the item only
+    :return: a transformation of streams
+    :raises InvalidTypeError: naming the argument
+
+    :example:
+
+    >>> visits = oc.record_stream("visits", lambda record: isinstance(record, dict))
+    >>> space = visits, oc.event_presence()
+    >>> minutes = oc.t.make_stream_map(
+    ...     *space, oc.integer_stream(0, 60), lambda visit: min(60, max(0, int(visit["minutes"])))
+    ... )
+    >>> total = minutes >> oc.m.then_counter(dp.max_divergence(), scale=180.0, horizon=1023)
+    >>> total.map(1)
+    1.0
+    >>> queryable = total([])
+    >>> queryable.update({"minutes": 12})
+    """
+    items_of(input_domain)
+    items = items_of(output_domain, "output_domain")
+    require_events(input_metric)
+    of = _promised(function, items)
+    return _make(input_domain, input_metric, output_domain, input_metric, lambda: of, "stream_map")
+
+
+@constructor(predicate=callable_)
+def make_stream_filter(
+    input_domain: Domain, input_metric: Metric, predicate: Callable[[Any], bool]
+) -> StreamTransformation:
+    """Keep the items for which a predicate holds, and replace the others by None.
+
+    The distance does not grow under ``event_presence`` and ``event_change``. A dropped item still
+    takes its step. An item on which ``predicate`` raises is dropped.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: a stream
+    :param input_metric: of events
+    :param predicate: whether to keep an item; the caller promises it depends on the item only
+    :return: a transformation of streams
+    :raises InvalidTypeError: naming the argument
+
+    :example:
+
+    >>> space = oc.integer_stream(0, 9), oc.event_presence()
+    >>> odd = oc.t.make_stream_filter(*space, lambda item: item % 2 == 1)
+    >>> (odd >> oc.m.then_counter(dp.max_divergence(), scale=9.0)).map(1)
+    1.0
+    """
+    items_of(input_domain)
+    require_events(input_metric)
+
+    def of(item: Item) -> Any:
+        try:
+            return item if predicate(item) else None
+        except BaseException as error:  # it would reveal this item
+            pass_interrupt(error)
+            return None
+
+    return _make(
+        input_domain, input_metric, input_domain, input_metric, lambda: of, "stream_filter"
+    )
+
+
+@constructor
+def make_stream_clamp(
+    input_domain: Domain, input_metric: Metric, output_domain: Domain
+) -> StreamTransformation:
+    """Clamp integers to the bounds of another stream.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: ``oc.integer_stream(...)``
+    :param input_metric: of events
+    :param output_domain: ``oc.integer_stream(...)``, whose bounds are used
+    :return: a transformation of streams
+    :raises InvalidTypeError: naming the argument
+
+    :example:
+
+    >>> space = oc.integer_stream(-1000, 1000), oc.event_change()
+    >>> clamp = oc.t.make_stream_clamp(*space, oc.integer_stream(0, 4))
+    >>> (clamp >> oc.m.then_counter(dp.max_divergence(), scale=8.0)).map(1)
+    0.5
+    """
+    require_events(input_metric)
+    integers_of(input_domain)
+    bounds = integers_of(output_domain, "output_domain")
+    low, high = bounds.lower, bounds.upper
+    return _make(
+        input_domain,
+        input_metric,
+        output_domain,
+        input_metric,
+        lambda: lambda item: min(max(item, low), high),
+        "stream_clamp",
+    )
+
+
+class Contributions:
+    """Keep the first items of each user."""
+
+    def __init__(self, limit: int, items: Items) -> None:
+        self._limit, self._items = limit, items
+        self._seen: dict[Any, int] = {}  # the number of items
+
+    def __call__(self, pair: Any) -> Answer:
+        """Return the item of a pair if it is kept, or None."""
+        try:
+            user, item = pair
+            if user != user:
+                return None
+            count = self._seen.get(user, 0)
+            if count < self._limit:
+                self._seen[user] = count + 1
+        except BaseException as error:  # it would reveal this item; so it counts for no user
+            pass_interrupt(error)
+            return None
+        if count >= self._limit:
+            LOGGER.info("an item was dropped: its user has %d items already", self._limit)
+            return None
+        found = valid_item(self._items, item)
+        return None if found is INVALID else found
+
+    def to_record(self) -> Json:
+        """Return the users seen, and the number of items of each."""
+        seen = [[to_json(user), count] for user, count in self._seen.items()]
+        return {"limit": self._limit, "seen": seen}
+
+    def restore(self, record: Json) -> None:
+        """Restore the state from a record."""
+        limit, seen = fields(record, "limit", "seen")
+        whole(limit, self._limit, self._limit)
+        self._seen = {from_json(user): whole(count, 1, limit) for user, count in rows(seen)}
+        require(canonical(self.to_record()) == canonical(record))  # each user as it is written
+
+
+@constructor(max_contributions=at_most(2**62, "no stream has more steps"))
+def make_bounded_contributions(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_domain: Domain,
+    max_contributions: int,
+) -> StreamTransformation:
+    """Keep the first items of each user: from user-level to event-level privacy.
+
+    Items are pairs of a user and an item of ``output_domain``. Users must be hashable and are
+    compared by ``==``. An item that is not such a pair becomes None. The first
+    ``max_contributions`` items of each user are kept, without the user; later ones become None. One
+    added or removed user moves at most ``max_contributions`` events, so the distance grows by this
+    factor, from ``user_presence()`` to ``event_presence()``. Memory grows with the number of users.
+    A record has the users if they are numbers, strings, bytes, None, or tuples of these.
+
+    Each drop is logged to ``opendp_concurrent.continual``, without the item. Only the owner of the
+    data may see this log.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: ``oc.record_stream(...)`` of pairs
+    :param input_metric: ``oc.user_presence()``
+    :param output_domain: the stream of the second elements of the pairs
+    :param max_contributions: largest number of items kept per user, at least 1
+    :return: a transformation of streams
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> pairs = oc.record_stream("pairs of user and 0 or 1", lambda pair: pair[1] in (0, 1))
+    >>> space = pairs, oc.user_presence()
+    >>> bounded = oc.t.make_bounded_contributions(*space, oc.integer_stream(0, 1), 3)
+    >>> counter = bounded >> oc.m.then_counter(dp.max_divergence(), scale=30.0)
+    >>> counter.map(1)
+    0.1
+    """
+    items_of(input_domain)
+    items = items_of(output_domain, "output_domain")
+    if input_metric != user_presence():
+        raise InvalidTypeError(f"input_metric ({input_metric}) must be oc.user_presence()")
+
+    def stability_map(d_in: Distance) -> Any:
+        if not isinstance(d_in, int) or isinstance(d_in, bool) or d_in < 0:
+            raise InvalidValueError(f"d_in ({d_in!r}) must be a whole number of users")
+        return d_in * max_contributions
+
+    return _make(
+        input_domain,
+        input_metric,
+        output_domain,
+        event_presence(),
+        lambda: Contributions(max_contributions, items),
+        f"bounded_contributions[{max_contributions}]",
+        stability_map,
+    )
+
+
+then_stream_map = _native.to_then(make_stream_map)
+then_stream_filter = _native.to_then(make_stream_filter)
+then_stream_clamp = _native.to_then(make_stream_clamp)
+then_bounded_contributions = _native.to_then(make_bounded_contributions)

@@ -1,0 +1,401 @@
+"""Sliding windows by a tree of odd degree with signed digits for each block of steps.
+
+Time is cut into blocks of W steps. After r steps of a block, the last W steps are these, and the
+previous block without its first r steps. So the noise is that of the sum of r items in the current
+block, plus that of W items in the previous one, minus that of r items in the previous one. An item
+is in the tree of its block only. The state has the last W items, and the noise of both trees.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from opendp.measures import zero_concentrated_divergence
+from opendp.mod import Domain, Measure, Metric
+
+from .. import _checks as checks
+from .. import _opendp as _native
+from .._checks import Count, Finite, at_most, checked
+from ..composition import constructor
+from ..errors import Answer, InvalidTypeError, Item, ItemSequence, Json, Query
+from ..queryables import ConcurrentMeasurement, fields, require, restore_exactly, rows, whole
+from .counter import (
+    ENDLESS_STEPS,
+    Counter,
+    Plan,
+    Spread,
+    check_scale,
+    factor_plan,
+    most_steps,
+    nodes_loss,
+    of_digits,
+    of_epochs,
+    of_window_digits,
+    plan,
+    whole_numbers,
+)
+from .digits import DigitNoise, Digits, NodeNoise, best_digits, is_laplace, least_base
+from .factors import FactorWindow, buffered, mean_error, window_variance, windowed
+from .factors import endless as endless_factor
+from .stream import Categories, integers_of, items_of, require_events
+
+MOST_HEIGHT = 64
+
+
+@lru_cache(maxsize=64)
+def best_window_digits(window: int) -> Digits:
+    """Return the digits with the smallest error, except for nodes that cancel."""
+    fitting = []
+    for height in range(1, MOST_HEIGHT):
+        digits = Digits(least_base(window, height), height)
+        nodes = 2 * digits.total_nodes(window) + window * digits.nodes(window)
+        fitting.append((height * height * nodes, height, digits))
+        if digits.base == 3:
+            break
+    return min(fitting, key=lambda one: one[:2])[2]
+
+
+class DigitsWindow:
+    """The window by a tree for each block."""
+
+    def __init__(self, window: int, digits: Digits, noise: NodeNoise) -> None:
+        self._window, self._digits, self._noise = window, digits, noise
+        self._items: deque[int] = deque()
+        self._sum, self._steps = 0, 0  # steps of the current block
+        self._now = self._table()
+        self._before: DigitNoise | None = None
+
+    def _table(self) -> DigitNoise:
+        return DigitNoise(self._digits, self._noise, passing=False)
+
+    def update(self, item: int) -> None:
+        """Take the item of the next step."""
+        if self._steps == self._window:
+            self._before, self._steps = self._now, 0
+            self._now = self._table()
+        if len(self._items) == self._window:
+            self._sum -= self._items.popleft()
+        self._items.append(item)
+        self._sum += item
+        self._steps += 1
+
+    def _noises(self) -> Iterator[int]:
+        yield self._now.total(self._steps)
+        if self._before is not None and self._steps < self._window:
+            yield self._before.total(self._window)
+            yield -self._before.total(self._steps)
+
+    def total(self) -> int:
+        """Return the noisy sum of the window."""
+        return self._sum + sum(self._noises())
+
+    def to_record(self) -> Json:
+        """Return items, and the noise in use, as a JSON value."""
+        self.total()  # draws the noise of all nodes in use
+        return {
+            "items": [int(one) for one in self._items],
+            "steps": self._steps,
+            "now": self._now.to_record(),
+            "before": None if self._before is None else self._before.to_record(),
+        }
+
+    def restore(self, record: Json) -> None:
+        """Restore the state from a record."""
+        items, steps, now, before = fields(record, "items", "steps", "now", "before")
+        for item in rows(items, most=self._window):
+            require(type(item) is int)
+        self._items, self._steps = deque(items), whole(steps, most=self._window)
+        require(len(items) == (steps if before is None else self._window))
+        self._sum = sum(self._items)
+        self._now.restore(now)
+        self._before = None
+        if before is not None:
+            self._before = self._table()
+            self._before.restore(before)
+        require(self._now.shapes | (self._before.shapes if self._before else set()) <= {()})
+
+
+# Sliding-window counters: the noisy sum of the last W steps.
+
+
+class _Window(Counter):
+    """State machine of a window."""
+
+    def update_all(self, items: ItemSequence) -> None:
+        """Take the items of the next steps."""
+        for item in whole_numbers(items).tolist():
+            self.update(item)
+
+    def restore(self, record: Json) -> None:
+        """Restore the state from a record."""
+        restore_exactly(self._state, record)
+
+
+MOST_STEPS = at_most(2**62, "no stream has more steps")
+
+
+def _plan(window: int, scale: float, measure: Measure, shift: int, largest: int) -> Plan:
+    if is_laplace(measure):
+        digits = best_window_digits(window)
+        return Plan(
+            lambda: DigitsWindow(window, digits, NodeNoise(scale, laplace=True)),
+            nodes_loss(shift, digits.height, scale, measure),
+            None,
+            of_window_digits(scale, digits, window),
+        )
+    return factor_plan(
+        windowed(window, most_steps(largest)),
+        scale,
+        measure,
+        shift=shift,
+        largest=largest,
+        window=window,
+        state=lambda prefix: FactorWindow(window, prefix),
+    )
+
+
+@constructor(window=MOST_STEPS)
+def make_window_counter(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    scale: Finite,
+    window: int,
+) -> ConcurrentMeasurement:
+    """Make a measurement that returns the noisy count, or sum, of the last ``window`` steps.
+
+    ``queryable.read()``, or ``queryable(None)``, returns the noisy sum at any time, and there is no
+    horizon. The noise is that of :func:`.make_counter`.
+
+    With Laplace noise there is a tree of odd degree k for each block of W steps [APT24]. An item is
+    in h nodes, where (k^h - 1)/2 >= W, and a node has noise of ``scale``. With Gaussian noise, the
+    answer is the difference of two prefix sums of a factorisation [DMPST24], and the loss of an
+    item is that of one release with noise of ``scale``.
+
+    Guarantee: as for :func:`.make_counter`.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: ``oc.integer_stream(lower, upper)``
+    :param input_metric: as in :func:`.make_counter`
+    :param output_measure: how privacy is measured
+    :param scale: scale of the noise, as above
+    :param window: W, the number of steps in the window
+    :return: a measurement on the empty stream
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: as :func:`.make_counter`
+
+    :example:
+
+    >>> space = oc.integer_stream(0, 1), oc.event_presence()
+    >>> recent = oc.m.make_window_counter(*space, dp.max_divergence(), scale=2.0, window=7)
+    >>> recent.map(1)
+    0.5
+    >>> queryable = recent([])
+    >>> queryable.update_all([1] * 100)
+    >>> count = queryable.read()
+    """
+    items = integers_of(input_domain)
+    shift = items.spread if require_events(input_metric) else items.largest
+    largest = max(items.spread, 1)
+    scale = check_scale(scale, largest, window=window)
+    made = _plan(window, scale, output_measure, shift, largest)
+    name = f"WindowCounter[scale={scale}, window={window}]"
+    return made.measurement((input_domain, input_metric), output_measure, _Window, scale, name)
+
+
+then_window_counter = _native.to_then(make_window_counter)
+
+
+# Histograms: noisy counts of each category of a stream so far.
+
+
+class _Histogram(Counter):
+    """State machine of a histogram: one count per category."""
+
+    def __init__(self, prefix: Any, categories: Categories) -> None:
+        super().__init__(prefix)
+        self._categories = categories
+
+    def _one_hot(self, items: Sequence[Any]) -> Any:
+        rows = np.zeros((len(items), self._categories.count), dtype=np.int64)
+        place = self._categories.place
+        places = [(row, place(item)) for row, item in enumerate(items) if item is not None]
+        if places:
+            rows[tuple(zip(*places, strict=True))] = 1
+        return rows
+
+    def update(self, item: Item) -> None:
+        self.update_all([item])
+
+    def update_all(self, items: ItemSequence) -> None:
+        self._state.update_all(self._one_hot(items))
+
+    def ask(self, query: Query) -> Answer:
+        top = self._top(query)
+        counts = np.broadcast_to(self._state.total(), self._categories.count).tolist()
+        names = self._categories.names
+        if top is None:
+            return counts if names is None else dict(zip(names, counts, strict=True))
+        order = sorted(range(len(counts)), key=lambda one: (-counts[one], one))[:top]
+        return [(one if names is None else names[one], counts[one]) for one in order]
+
+    def restore(self, record: Json) -> None:
+        restore_exactly(self._state, record)
+        require(self._state.shapes <= {(), (self._categories.count,)})
+
+    def _top(self, query: Query) -> int | None:
+        if query is None:
+            return None
+        if isinstance(query, tuple) and len(query) == 2 and query[0] == "top":
+            return checks.count(top=query[1])
+        raise InvalidTypeError(
+            'the query must be None, for all counts, or ("top", k) for the k largest, '
+            f"found {type(query).__name__}"
+        )
+
+
+@constructor
+def make_histogram_counter(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    scale: Finite,
+    *,
+    horizon: Count | None = None,
+) -> ConcurrentMeasurement:
+    """Make a measurement that returns the noisy count of each category so far, at any time.
+
+    Each category has its own :func:`.make_counter`. All of them cost as much as one: an event is in
+    one category, and a changed event is in two. ``queryable.read()``, or ``queryable(None)``,
+    returns the noisy counts: a list, or a dict if the categories have names.
+    ``queryable(("top", k))`` returns the k largest counts with their categories, which is
+    postprocessing. Negative counts are not corrected.
+
+    Under pure and (ε, δ)-DP, noise is drawn when a query needs it. Under the other measures it is
+    drawn for each category at each step.
+
+    Required features: `contrib`, `honest-but-curious`
+
+    :param input_domain: ``oc.category_stream(categories)``, of a number or of names
+    :param input_metric: as in :func:`.make_counter`
+    :param output_measure: how privacy is measured
+    :param scale: scale of the noise, as in :func:`.make_counter`
+    :param horizon: largest number of steps; unlimited if left out
+    :return: a measurement on the empty stream
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: as :func:`.make_counter`
+
+    :example:
+
+    >>> space = oc.category_stream(["red", "green", "blue"]), oc.event_presence()
+    >>> zcdp = dp.zero_concentrated_divergence()
+    >>> histogram = oc.m.make_histogram_counter(*space, zcdp, scale=10.0, horizon=1023)
+    >>> round(histogram.map(1), 6)
+    0.005
+    >>> queryable = histogram([])
+    >>> queryable.update_all(["blue"] * 900 + ["red"] * 100)
+    >>> len(queryable.read())
+    3
+    >>> [category for category, count in queryable(("top", 1))]
+    ['blue']
+    """
+    items = items_of(input_domain)
+    if not isinstance(items, Categories):
+        raise InvalidTypeError(
+            f"input_domain ({input_domain}) must be oc.category_stream(categories); "
+            "map the stream to categories first"
+        )
+    parts = 2 if require_events(input_metric) else 1
+    scale = check_scale(scale, 1, horizon=horizon)
+    made = plan(horizon, scale, output_measure, shift=1, largest=1)
+    return made.measurement(
+        (input_domain, input_metric),
+        output_measure,
+        lambda prefix: _Histogram(prefix, items),
+        scale,
+        f"HistogramCounter[scale={scale}, horizon={horizon}]",
+        moved=parts,
+        sums=items.count,
+    )
+
+
+then_histogram_counter = _native.to_then(make_histogram_counter)
+
+
+# Errors of counters, computed before they run.
+
+
+@checked(steps=MOST_STEPS)
+def counter_rmse(
+    steps: int, output_measure: Measure | None = None, *, endless: bool = False
+) -> float:
+    """Return the root mean square error of a counter over its steps, by formula.
+
+    The error is for items from 0 to 1, and for one event: at ρ = 1/2 for Gaussian noise, at ε = 1
+    for Laplace noise. For a larger range of the items, it grows in proportion. For other losses,
+    divide by sqrt(2ρ), or by ε.
+
+    :param steps: T, the number of steps, at most 2^62
+    :param output_measure: tells the kind of noise; zCDP if left out
+    :param endless: of the counter without a horizon, over its first T steps; else T is the horizon
+    :return: the root mean square error
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: if the measure has no noise of its own here
+
+    :example:
+
+    >>> round(oc.m.counter_rmse(1023), 3), round(oc.m.counter_rmse(1023, endless=True), 3)
+    (2.992, 3.956)
+    >>> round(oc.m.counter_rmse(1023, dp.max_divergence()), 3)
+    13.058
+    """
+    measure = zero_concentrated_divergence() if output_measure is None else output_measure
+    if not is_laplace(measure):
+        return mean_error(
+            endless_factor(max(steps, ENDLESS_STEPS)) if endless else buffered(steps), steps
+        )
+    if endless:
+        return _mean_error(of_epochs(1.0)(steps), 1)
+    digits = best_digits(steps)
+    return _mean_error(of_digits(1.0, digits)(steps), digits.height)
+
+
+def _mean_error(found: Spread, height: int) -> float:
+    """Return the root mean square error of sums whose Laplace noise has scale 1.
+
+    :param height: number of nodes of an item
+    """
+    return height * sqrt(2 * float(found.sums @ found.squares) / float(found.sums.sum()))
+
+
+@checked(window=MOST_STEPS)
+def window_rmse(window: int, output_measure: Measure | None = None) -> float:
+    """Return the root mean square error of a window counter, late in a stream, by formula.
+
+    The error is for items from 0 to 1, and for one event, as in :func:`.counter_rmse`: at ρ = 1/2
+    for Gaussian noise, at ε = 1 for Laplace noise.
+
+    :param window: W, the number of steps in the window, at most 2^62, or 2^16 for Laplace noise
+    :param output_measure: tells the kind of noise; zCDP if left out
+    :return: the root mean square error
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+    :raises UnsupportedMeasureError: if the measure has no noise of its own here
+
+    :example:
+
+    >>> round(oc.m.window_rmse(1023), 3), round(oc.m.window_rmse(1023, dp.max_divergence()), 3)
+    (4.123, 20.722)
+    """
+    measure = zero_concentrated_divergence() if output_measure is None else output_measure
+    if not is_laplace(measure):
+        return sqrt(window_variance(windowed(window, max(window, ENDLESS_STEPS)), window))
+    steps = at_most(2**16, "each step is computed; pass a smaller one")(window=window)
+    digits = best_window_digits(steps)
+    twice = 2 * steps  # of two blocks, as if each had one before
+    return _mean_error(of_window_digits(1.0, digits, steps)(twice), digits.height)

@@ -1,1 +1,0 @@
-"""The exact sum of losses under each measure."""

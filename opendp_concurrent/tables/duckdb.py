@@ -1,0 +1,479 @@
+"""DuckDB: each statement has a cursor of its own, so that threads run side by side."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import date, datetime
+from functools import partial
+from glob import glob
+from threading import Timer
+from typing import Any, ClassVar
+from uuid import uuid4
+from warnings import warn
+from weakref import WeakSet
+
+from .._opendp import let_in, whole
+from ..errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    ScanWarning,
+    TableError,
+    log,
+    pass_interrupt,
+)
+from .csv_file import Csv, is_code, is_csv, names_in, odd_line, open_line, reader_of, value_of
+from .engine import LOGGER, Engine, Run, Scans, Stored, check_folders, listed, opaque, quoted
+from .schema import Scales, Schema
+
+Chunk = list[list[Any]]  # values of each column
+_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+_PROPOSED = (int, float, bool, date, datetime)
+_STORED = {
+    int: "BIGINT",
+    float: "DOUBLE",
+    str: "VARCHAR",
+    bool: "BOOLEAN",
+    date: "DATE",
+    datetime: "TIMESTAMP",
+}
+_COLUMNS = """
+    SELECT c.column_name, c.data_type, t.sql
+    FROM duckdb_columns() AS c
+    JOIN duckdb_tables() AS t USING (database_name, schema_name, table_name)
+    JOIN duckdb_databases() AS d USING (database_name)
+    WHERE d.type = 'duckdb'
+    AND c.database_name = $1 AND c.schema_name = $2 AND c.table_name = $3
+"""
+# The same without a look at all tables. A generated column has its expression as its default; a
+# view has no rowid, which is an error.
+_PLAIN_COLUMNS = """
+    SELECT name, type, dflt_value FROM pragma_table_info($1)
+    UNION ALL SELECT '', type, NULL FROM duckdb_databases() WHERE database_name = $2
+    UNION ALL SELECT '', CAST(rowid AS VARCHAR), NULL FROM {} WHERE false
+"""
+_OF_DUCKDB = ("", "duckdb", None)
+_OWN = "SET search_path = 'system.main'"  # of a cursor: no macro is found there, so none shadows
+_BINARY = ("", "binary", "c", "posix")
+_OPEN: WeakSet[DuckDB] = WeakSet()
+
+
+@atexit.register
+def _let_go() -> None:
+    """Let go of connections: at exit OpenDP frees no data, and DuckDB prints what is not freed."""
+    for engine in list(_OPEN):
+        engine._connection = None
+
+
+class DuckDB(Engine):
+    """A DuckDB connection: tables, and Parquet and CSV files by their paths."""
+
+    dialect = "duckdb"
+    stored: ClassVar = {
+        int: frozenset(_INTEGERS),
+        float: frozenset({"FLOAT", "DOUBLE"}),
+        str: frozenset({"VARCHAR", "UUID", "ENUM"}),
+        bool: frozenset({"BOOLEAN"}),
+        date: frozenset({"DATE"}),
+        datetime: frozenset({"TIMESTAMP", "TIMESTAMP WITH TIME ZONE"}),
+    }
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        _OPEN.add(self)
+        self._files: frozenset[tuple[str, tuple[int, ...]]] = frozenset()  # checked by scans
+
+    def reference(self, table: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the reference of a stored table, or of files by their paths, or raise.
+
+        A pattern with ``*`` or ``?`` stands for the files that are there now, in their order.
+        """
+        *_, last = table
+        kind = _kind_of(last)
+        if kind is None:
+            return self._stored_table(table)
+        paths = [one for path in table for one in _matching(path)]
+        if set(map(_kind_of, paths)) != {kind} or not all(map(_is_file, paths)):
+            raise InvalidValueError(
+                f"table ({listed(table)}) must be the path of a .parquet or .csv file that "
+                "exists, or paths of several of one kind, without brackets, or the name of a "
+                "stored table"
+            )
+        return kind, *map(os.path.abspath, paths)
+
+    def open(self, table: tuple[str, ...], schema: Schema, scales: Scales) -> Stored:
+        """Return a stored table, or Parquet files whose rows can be read."""
+        kind, *paths = self.reference(table)
+        if kind == "table":
+            return super().open(table, schema, scales)
+        for path in paths:
+            check_folders(path, schema)
+        self._files = frozenset((path, _state(path)) for path in paths)
+        found = super().open(tuple(paths), schema, scales)
+        # each value is read once: a text that is not in UTF-8 is an error of the reader
+        values = ", ".join(map(quoted, schema.names))
+        self._of_parquet(f"SELECT bit_xor(hash({values}))", paths)
+        return found
+
+    def _of_parquet(self, values: str, paths: list[str]) -> list[Any]:
+        """Return what values in files are, or raise without the text of a row."""
+        text = f"{values} FROM read_parquet($1, hive_partitioning = false)"
+        with suppress(TableError):
+            found: list[Any] = opaque(lambda: self.run(text, (paths,), None))
+            return found
+        raise InvalidValueError(
+            f"table ({listed(paths)}) must be Parquet files whose rows DuckDB can read, with "
+            "texts in UTF-8; what it could not read is in the log (opendp_concurrent.tables)"
+        )
+
+    def open_csv(
+        self, table: tuple[str, ...], schema: Schema, scales: Scales, written: Csv
+    ) -> Stored:
+        """Store the columns of CSV files, and warn of fields that are no values."""
+        _, *paths = self.reference(table)
+        stored = self._empty(schema)
+        try:
+            for path in paths:
+                check_folders(path, schema)
+                self._append(stored, path, schema, scales, written)
+        except BaseException:
+            stored.drop()
+            raise
+        return stored
+
+    def _append(
+        self, stored: Stored, path: str, schema: Schema, scales: Scales, written: Csv
+    ) -> None:
+        """Append the rows of a CSV file, or raise without the text of a row."""
+        names = names_in(written, path)
+        for name in schema.names:
+            if [one for one in names if one.casefold() == name.casefold()] != [name]:
+                # the header is not shown: in a file without one, it is a row
+                raise _no_csv(path, f"line 1 must have {name!r} once, in this spelling, as a name")
+        places = {name: f"c{names.index(name)}" for name in schema.names}
+        values = {
+            name: value_of(written, places[name], kind, scales.get(name))
+            for name, kind in schema.columns
+        }
+        texts = self._texts(path, written, len(names), places.values())
+        source, into = quoted(*texts.reference[1:]), quoted(*stored.reference[1:])
+        lost = [f"{text} IS NOT NULL AND {values[name]} IS NULL" for name, text in places.items()]
+        told = ", ".join(f"count_if({one}), min(rowid) FILTER (WHERE {one})" for one in lost)
+        insert = f"INSERT INTO {into} SELECT {', '.join(values.values())} FROM {source}"
+        try:
+            ((*found,),) = opaque(lambda: self.run(f"SELECT {told} FROM {source}", (), None))
+            self._tell(path, schema, found[::2], [_line(one, written) for one in found[1::2]])
+            opaque(lambda: self.run(insert, (), None))
+        finally:
+            texts.drop()
+
+    def _tell(self, path: str, schema: Schema, many: list[int], first: list[int]) -> None:
+        """Tell the owner which fields are no values; raise if they are no timestamps."""
+        told = list[str]()
+        for name, count, line in zip(schema.names, many, first, strict=True):
+            if count:
+                found = f"{name} ({schema.spelled(name)}): {count}, the first in line {line}"
+                if schema.kind(name) is datetime:
+                    raise InvalidValueError(
+                        f"table ({path!r}) must have timestamps in ISO 8601 without a zone or in "
+                        f"UTC, such as 2013-01-01T10:00:00Z. Fields with other texts are in "
+                        f"{found}; or declare the column as str"
+                    )
+                told.append(found)
+        if told:
+            warn(
+                f"table ({path!r}) has fields that are no values of their types; they are NULL: "
+                + "; ".join(told),
+                ScanWarning,
+                stacklevel=5,
+            )
+
+    @whole
+    def _texts(self, path: str, written: Csv, fields: int, wanted: Iterable[str]) -> Stored:
+        """Store the fields of a CSV file, or raise with the first line that is no record."""
+        reader = reader_of(written, path, fields)
+        line: object = None
+        try:
+            stored = self._create(f"AS SELECT {', '.join(wanted)} FROM {reader}", (), None)
+            line = open_line(written, path)
+            if line is None:
+                return stored
+            stored.drop()
+        except BaseException as error:
+            pass_interrupt(error)
+            log(LOGGER, "a CSV file could not be read", error)
+            found = re.findall("on Line: ([0-9]+)", str(error))[:1]
+            line = found[0] if found else odd_line(path)
+        raise _no_csv(path, f"line {line} is no such record")  # out here, where it has no context
+
+    def _empty(self, schema: Schema) -> Stored:
+        """Create a table without rows in a database in memory."""
+        self._check_collation()
+        kinds = [_STORED[kind] for _, kind in schema.columns]
+        columns = ", ".join(map("{} {}".format, map(quoted, schema.names), kinds))
+        stored: Stored = opaque(lambda: self._create(f"({columns})", (), None))
+        return stored
+
+    def copied(self, schema: Schema, chunks: Iterable[Chunk]) -> Stored:
+        """Store columns, chunk by chunk, in a database in memory.
+
+        :param chunks: a list of the values of each column, None for NULL; decimals as integers
+        :raises TableError: always the same
+        """
+        stored, kinds = self._empty(schema), [_STORED[kind] for _, kind in schema.columns]
+        lists = ", ".join(f"unnest(${place}::{kind}[])" for place, kind in enumerate(kinds, 1))
+        insert = f"INSERT INTO {quoted(*stored.reference[1:])} SELECT {lists}"
+        try:
+            for chunk in chunks:
+                opaque(partial(self.run, insert, tuple(chunk), None))
+        except BaseException:
+            stored.drop()
+            raise
+        return stored
+
+    def _stored_table(self, table: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the database, the schema and the name of a stored table, or raise."""
+        names = self._fetch(
+            "SELECT database_name, schema_name, table_name FROM duckdb_tables() "
+            "JOIN duckdb_databases() USING (database_name) "
+            "WHERE table_name = $1 AND type = 'duckdb' ORDER BY ALL",
+            (table[-1],),
+        )
+        found = [one for one in names if one[-len(table) :] == table and not _is_copy(one[0])]
+        if len(found) != 1:
+            raise InvalidValueError(
+                f"table ({listed(table, '.')}) must be the name of one stored table, spelled as it "
+                "is stored, with its schema if there are several, or the path of a .parquet or "
+                f".csv file; found {len(found)} tables. A view is refused: it may call functions "
+                "that are not deterministic, or read rows of other units"
+            )
+        return ("table", *found[0])
+
+    def csv_proposal(self, table: tuple[str, ...], written: Csv) -> list[tuple[str, str]]:
+        """Return the first types that all texts of a column have; str for codes."""
+        _, path, *_ = self.reference(table)
+        names = names_in(written, path)
+        if not names:
+            raise _no_csv(path, "it has no line")
+        columns = [f"c{at}" for at in range(len(names))]
+        texts = self._texts(path, written, len(names), columns)
+        asked = list[str]()
+        for one in columns:
+            fits = (f"bool_and({value_of(written, one, kind)} IS NOT NULL)" for kind in _PROPOSED)
+            asked += [f"count({one})", f"bool_or({is_code(written, one)})"]
+            asked += [f"{each} FILTER (WHERE {one} IS NOT NULL)" for each in fits]
+        query = f"SELECT {', '.join(asked)} FROM {quoted(*texts.reference[1:])}"
+        try:
+            ((*found,),) = opaque(lambda: self.run(query, (), None))
+        finally:
+            texts.drop()
+        types, width = list[tuple[str, str]](), 2 + len(_PROPOSED)
+        for at, name in enumerate(names):
+            filled, code, *fit = found[at * width : (at + 1) * width]
+            kinds = [
+                kind
+                for kind, fits_all in zip(_PROPOSED, fit, strict=True)
+                if filled and fits_all and not (code and kind in (int, float))
+            ]
+            types.append((name, _STORED[kinds[0] if kinds else str]))
+        return types
+
+    def columns(self, reference: tuple[str, ...]) -> dict[str, str]:
+        """Return the types of the columns, or raise."""
+        self._check_collation()
+        kind, *parts = reference
+        if kind == "parquet":
+            return self._columns_of_files(parts)
+        return self._columns(self._fetch, parts)
+
+    def _columns_of_files(self, paths: list[str]) -> dict[str, str]:
+        """Return the types of the columns of Parquet files, or raise unless they are the same."""
+        each = [self._of_parquet("DESCRIBE SELECT *", [path]) for path in paths]
+        columns = [{row[0]: row[1] for row in rows} for rows in each]
+        for path, found in zip(paths, columns, strict=True):
+            if found != columns[0]:
+                raise InvalidTypeError(
+                    f"table must have the same columns, in the same types, in each file: those of "
+                    f"{path!r} differ from those of {paths[0]!r}"
+                )
+        return columns[0]
+
+    def _columns(self, run: Run, parts: list[str]) -> dict[str, str]:
+        """Return the types of the columns of a stored table, or raise."""
+        table = quoted(*parts)
+        plain = '""' not in table  # which DuckDB 1.4 reads as another name
+        if plain:
+            rows = run(_PLAIN_COLUMNS.format(table), (table, parts[0]))
+            plain = all(name.lower() != "rowid" and default is None for name, _, default in rows)
+        if not plain or _OF_DUCKDB not in rows:
+            rows = run(_COLUMNS, tuple(parts))
+            if any(" GENERATED ALWAYS AS" in sql.upper() for _, _, sql in rows):
+                raise InvalidTypeError(
+                    "table has generated columns, which may call functions that are not "
+                    "deterministic; store them"
+                )
+        return {name: kind for name, kind, _ in rows if name}
+
+    def beside(self, other: Engine) -> Engine | None:
+        """Return an engine that checks the files of both, if they have one connection."""
+        if not isinstance(other, DuckDB) or other._connection is not self._connection:
+            return None
+        made = DuckDB(self._connection)
+        made._files = self._files | other._files  # two states of one file are refused
+        return made
+
+    def check(self, run: Run, of: Scans) -> None:
+        """Raise unless what was scanned is tables of types that are read, or the same files."""
+        for one in of:
+            if one.reference[0] == "table":
+                columns = self._columns(run, list(one.reference[1:]))
+                self.check_columns(columns, one.schema, dict(one.scales))
+        self._check_files()
+
+    def _check_collation(self) -> None:
+        ((collation,),) = self._fetch("SELECT current_setting('default_collation')", ())
+        if str(collation).lower() not in _BINARY:
+            raise InvalidValueError(
+                f"connection must compare texts by their bytes, found the default_collation "
+                f"{collation!r}; reset it"
+            )
+
+    @whole
+    def _fetch(self, text: str, parameters: tuple[Any, ...]) -> list[Any]:
+        with self._opened() as cursor:
+            return _execute(cursor, text, parameters)
+
+    def run(
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans = ()
+    ) -> list[Any]:
+        """Run a statement on a cursor of its own; interrupt it when the time is over."""
+        if of:
+            with self._begun(timeout) as run:  # the catalogue of a transaction does not change
+                found = run(text, parameters)
+                self.check(run, of)
+            return found
+        with self._cursor(timeout) as cursor:
+            found = _execute(cursor, text, parameters)
+        self._check_files()
+        return found
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        """Open a cursor that calls functions of DuckDB only, whatever macros a database has.
+
+        Macros are looked up in the search path, before functions and operators of the same name.
+        Tables are named with their database and schema.
+        """
+        with self._connection.cursor() as cursor:
+            cursor.execute(_OWN)
+            yield cursor
+
+    def _check_files(self) -> None:
+        """Raise if a file is another one than at scan, whatever its rows are now.
+
+        Else a launch would fail or not by rows that were not checked before the owner.
+        """
+        if any(_state(path) != known for path, known in self._files):
+            raise ValueError("a file has changed since it was scanned; scan it again")
+
+    @contextmanager
+    def _cursor(self, timeout: float | None) -> Iterator[Any]:
+        """Open a cursor, whose statements are interrupted when the time is over."""
+        with self._opened() as cursor:
+            if timeout is None:
+                yield cursor
+                return
+            timer = Timer(timeout, cursor.interrupt)
+            timer.daemon = True
+            timer.start()
+            try:
+                yield cursor
+            finally:
+                timer.cancel()
+
+    @contextmanager
+    def _begun(self, timeout: float | None) -> Iterator[Run]:
+        """Begin a transaction; commit it, or roll back if something raises."""
+        with self._cursor(timeout) as cursor:
+            cursor.execute("BEGIN TRANSACTION")
+            try:
+                yield partial(_execute, cursor)
+                cursor.execute("COMMIT")
+            except BaseException:
+                with suppress(Exception):  # an error may have ended the transaction
+                    cursor.execute("ROLLBACK")
+                raise
+
+    def materialize(
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans
+    ) -> Stored:
+        """Store rows in a database in memory, which all cursors of the connection see."""
+        return self._create(f"AS {text}", parameters, timeout, of)
+
+    def _create(
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans = ()
+    ) -> Stored:
+        """Create a table in a database in memory."""
+        name = f"oc_{uuid4().hex}"
+
+        def drop() -> None:
+            with self._connection.cursor() as cursor:
+                cursor.execute(f'DETACH DATABASE IF EXISTS "{name}"')
+
+        self._fetch(f"ATTACH ':memory:' AS \"{name}\" (READ_WRITE)", ())
+        try:
+            self.run(f'CREATE TABLE "{name}".main."{name}" {text}', parameters, timeout, of)
+        except BaseException:
+            drop()
+            raise
+        return Stored(DuckDB(self._connection), ("table", name, "main", name), drop, fixed=True)
+
+
+def _is_copy(database: str) -> bool:
+    """Return whether a database is one that `_create` has attached: nobody scans it by its name."""
+    return re.fullmatch("oc_[0-9a-f]{32}", database) is not None
+
+
+def _execute(cursor: Any, text: str, parameters: tuple[Any, ...]) -> list[Any]:
+    found: list[Any] = let_in(lambda: cursor.execute(text, list(parameters)).fetchall())
+    return found
+
+
+def _state(path: str) -> tuple[int, ...]:
+    """Return what changes with a file."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _no_csv(path: str, reason: str) -> InvalidValueError:
+    return InvalidValueError(
+        f"table ({path!r}) must be a CSV file as csv= says, by default in UTF-8 with commas, in "
+        "which each line has as many fields as the first; see oc.tables.Csv. Found: "
+        f"{reason}. What could not be read is in the log (opendp_concurrent.tables)"
+    )
+
+
+def _line(row: int | None, written: Csv) -> int:
+    """Return the line of a row by its number from 0, where no field has the end of a line."""
+    return 0 if row is None else row + (2 if written.header is None else 1)
+
+
+def _kind_of(path: str) -> str | None:
+    if is_csv(path):
+        return "csv"
+    return "parquet" if path.lower().endswith(".parquet") else None
+
+
+def _is_pattern(path: str) -> bool:
+    return any(one in path for one in "*?[]")
+
+
+def _is_file(path: str) -> bool:
+    return os.path.isfile(path) and not _is_pattern(path)
+
+
+def _matching(path: str) -> list[str]:
+    return sorted(glob(path)) if _is_pattern(path) else [path]

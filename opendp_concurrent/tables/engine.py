@@ -1,0 +1,465 @@
+"""The rendering of plans, which needs the extra, so the import of this package leaves it out.
+
+It is imported once, when a table is scanned. An interrupt during the import would leave modules of
+sqlglot behind that are imported in part, with which each launch of the process would fail after its
+charge. So the import is a section, and no launch imports anything.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, ClassVar
+from urllib.parse import unquote
+from weakref import finalize
+
+from .._opendp import Lock, whole
+from ..errors import (
+    SHOWN,
+    Argument,
+    InvalidTypeError,
+    InvalidValueError,
+    TableError,
+    log,
+    pass_interrupt,
+)
+from .csv_file import Csv
+from .plan import Aggregate, FoundKeys, Relation, Scan, Select, moving
+from .schema import KINDS, Scales, Schema
+
+
+@lru_cache(maxsize=1)
+@whole
+def rendering() -> Any:
+    """Return the module that renders plans."""
+    return import_module("opendp_concurrent.tables.render")
+
+
+# What an engine does for a table.
+
+FEW, ROWS_OF_FEW = 50, 10  # units, and rows of each: scan asks whether these are units
+LOOKED_AT = 10_000  # rows, before all are counted
+DIGITS_READ = 18  # of decimals, which as integers then have 64 bits
+DECIMAL = re.compile(r"(?i:decimal|numeric)\(([0-9]+), ?([0-9]+)\)")
+LOGGER = logging.getLogger("opendp_concurrent.tables")
+Rows = list[tuple[int, ...]]
+KeyRows = list[tuple[Any, ...]]  # the values of a key, then integers
+Scans = tuple[Scan, ...]
+Run = Callable[[str, tuple[Any, ...]], list[Any]]  # runs a statement, and returns its rows
+
+
+def _nothing() -> None:
+    """Drop nothing: what is stored dies with its engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A stored table.
+
+    :ivar engine: the engine that sees it
+    :ivar reference: its reference there
+    :ivar drop: drops it
+    :ivar fixed: whether its rows no longer change
+    :ivar scales: as in a plan
+    """
+
+    engine: Engine
+    reference: tuple[str, ...]
+    drop: Callable[[], None] = _nothing
+    fixed: bool = False
+    scales: tuple[tuple[str, int], ...] = ()
+
+
+def listed(names: Sequence[str], between: str = ", ") -> str:
+    """Return names for a message, which may be of any length."""
+    text = between.join(names)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+class Engine(ABC):
+    """Runs statements on one connection, from any thread.
+
+    :ivar dialect: name of the rendering in ``rendering/dialects.py``
+    :ivar stored: for each type of a schema, the names of the engine's types that it reads: a cast
+        of these cannot fail and does not round
+    """
+
+    dialect: ClassVar[str]
+    stored: ClassVar[dict[type, frozenset[str]]]
+
+    def ask(self, relation: Relation, aggregate: Aggregate, timeout: float | None) -> Rows:
+        """Return the rows of integers of an aggregate.
+
+        :raises TableError: always the same, if the engine fails or ``timeout`` seconds have passed
+        """
+        rows: Rows = self._asked(relation, aggregate, timeout, integers)
+        return rows
+
+    def keys(self, relation: Relation, found: FoundKeys, timeout: float | None) -> KeyRows:
+        """Return the keys that the data have, and integers of each. They are secret.
+
+        :raises TableError: always the same, if the engine fails or ``timeout`` seconds have passed
+        """
+        rows: KeyRows = self._asked(relation, found, timeout, lambda rows: list(map(tuple, rows)))
+        return rows
+
+    def _asked(
+        self, relation: Relation, of: Aggregate, timeout: float | None, read: Callable[..., Any]
+    ) -> Any:
+        query, scans = self.query(relation, of), moving(relation)
+        return opaque(lambda: read(self.run(*query, timeout, scans)))
+
+    def query(self, relation: Relation, of: Aggregate | None = None) -> tuple[str, tuple[Any, ...]]:
+        """Return the query of an aggregate, or of all rows, and its parameters."""
+        found = rendering().statement(self.dialect, relation, of)
+        return found.text, found.parameters
+
+    def store(self, relation: Relation, timeout: float | None) -> Stored:
+        """Store the rows of a relation until they are dropped.
+
+        :raises InvalidValueError: if the login may not store any
+        :raises TableError: always the same
+        """
+        self.check_storing()
+        query, of = self.query(relation), moving(relation)
+        stored: Stored = opaque(lambda: self.materialize(*query, timeout, of))
+        return stored
+
+    def fix(self, scan: Scan, timeout: float | None) -> Stored:
+        """Return the scanned table as it is now, whatever happens to it later.
+
+        :raises TableError: always the same
+        """
+        fixed: Stored = opaque(lambda: self.snapshot(scan, timeout))
+        return fixed
+
+    def snapshot(self, scan: Scan, timeout: float | None) -> Stored:
+        """Copy the columns that are scanned."""
+        return self.store(scan, timeout)
+
+    def open(self, table: tuple[str, ...], schema: Schema, scales: Scales) -> Stored:
+        """Return what is scanned: a stored table or a file, or what has been read of a file.
+
+        What can fail on rows fails here, before the owner, and not when a statement runs. It takes
+        as long as it takes.
+
+        :param table: its name, or its schema and its name, or a path where the engine reads files
+        :param scales: of the columns that are stored as decimals
+        :raises InvalidTypeError, InvalidValueError: naming the argument, without the text of a row
+        :raises TableError: always the same, if the engine fails
+        """
+        reference = self.reference(table)
+        self.check_columns(self.columns(reference), schema, scales)
+        return Stored(self, reference, scales=tuple(scales.items()))
+
+    def open_csv(
+        self, table: tuple[str, ...], schema: Schema, scales: Scales, written: Csv
+    ) -> Stored:
+        """Return what is read of CSV files, once, or raise; warn of fields that are no values.
+
+        :param written: how the files are written
+        """
+        raise _not_here(table)
+
+    def few_units(self, scan: Scan) -> tuple[int, int] | None:
+        """Return the numbers of units and of rows, if there are few units; for the owner.
+
+        :raises TableError: always the same, if the engine fails
+        """
+        text, parameters = self.query(Select(scan, scan.schema.keep(())))
+        some = f"SELECT * FROM ({text}) AS s LIMIT {LOOKED_AT}"
+
+        def counted(rows: str, distinct: str = "") -> int:
+            query = f"SELECT COUNT(*) FROM (SELECT {distinct} * FROM ({rows}) AS t) AS u"
+            ((found,),) = opaque(lambda: self.run(query, parameters, None))
+            return int(found)
+
+        if counted(some, "DISTINCT") > FEW:
+            return None
+        units, rows = counted(text, "DISTINCT"), counted(text)
+        return (units, rows) if units <= FEW and rows >= ROWS_OF_FEW * units > 0 else None
+
+    def proposal(self, table: tuple[str, ...]) -> list[tuple[str, str]]:
+        """Return the columns of what could be scanned and their stored types, or raise."""
+        return list(self.columns(self.reference(table)).items())
+
+    def csv_proposal(self, table: tuple[str, ...], written: Csv) -> list[tuple[str, str]]:
+        """Return the columns of a CSV file, and the stored types that all texts have; or raise."""
+        raise _not_here(table)
+
+    def kind_of(self, stored: str) -> type | None:
+        """Return the type of a schema that reads a stored type, if there is one."""
+        name = stored.partition("(")[0]
+        return next((kind for kind, names in self.stored.items() if name in names), None)
+
+    def check_columns(self, columns: dict[str, str], schema: Schema, scales: Scales) -> None:
+        """Raise unless a stored table has the columns of the schema, in types that are read.
+
+        :param columns: the engine's names of the types of its columns
+        """
+        for name, kind in schema.columns:
+            if name not in columns:
+                raise InvalidValueError(
+                    f"schema[{name!r}] must be a column of the table, which has: "
+                    f"{', '.join(columns)}"
+                )
+            scale = scales.get(name)
+            if scale is None:
+                read = self.kind_of(columns[name]) is kind
+            else:
+                found = DECIMAL.fullmatch(columns[name])
+                read = (
+                    found is not None and (int(found[1]) <= DIGITS_READ) and int(found[2]) == scale
+                )
+            if not read:
+                raise InvalidTypeError(
+                    f"schema[{name!r}] ({KINDS[kind]}) cannot read the stored type "
+                    f"{columns[name]}, because a cast could fail or round; it reads: "
+                    f"{', '.join(sorted(self.stored[kind]))}, and DECIMAL(p, s) by "
+                    f"oc.tables.Decimal(s) up to {DIGITS_READ} digits; store the column in one "
+                    "of these"
+                )
+
+    def check_storing(self) -> None:  # noqa: B027
+        """Raise if the login may not store rows of its own; this never depends on rows."""
+
+    @abstractmethod
+    def reference(self, table: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the reference of a stored table, or raise.
+
+        :param table: its name, or its schema and its name, or a path where the engine reads files
+        """
+
+    @abstractmethod
+    def columns(self, reference: tuple[str, ...]) -> dict[str, str]:
+        """Return the engine's names of the types of a stored table's columns, or raise.
+
+        Refuses what need not give the same rows twice, such as a view.
+        """
+
+    @abstractmethod
+    def beside(self, other: Engine) -> Engine | None:
+        """Return an engine whose statements read the tables of both; None if there is none."""
+
+    @abstractmethod
+    def check(self, run: Run, of: Scans) -> None:
+        """Raise unless what :meth:`open` has checked in the catalogue still holds.
+
+        It is called after the statement that reads the table, in its transaction, so that it is
+        about the table that was read. If it raises, nobody gets the answer: a statement on other
+        types, or on a view, could fail or not by its rows.
+
+        :param of: what the statement scans and may still change
+        """
+
+    @abstractmethod
+    def run(
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans = ()
+    ) -> list[Any]:
+        """Run a statement, and return its rows.
+
+        :param of: what :meth:`check` is about
+        """
+
+    @abstractmethod
+    def materialize(
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans
+    ) -> Stored:
+        """Store the rows of a query in a table that others do not see.
+
+        :param of: what :meth:`check` is about
+        """
+
+
+def quoted(*names: str) -> str:
+    """Return a name in standard SQL, with what it is part of before it."""
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
+@whole
+def opaque(function: Callable[[], Any]) -> Any:
+    """Return ``function()``; log an error, and raise one that does not tell of the data."""
+    try:
+        return function()
+    except BaseException as error:
+        pass_interrupt(error)
+        log(LOGGER, "an engine could not run a statement", error)
+    raise TableError  # out here, where it has no context
+
+
+def check_folders(path: str, schema: Schema) -> None:
+    """Raise if a folder on a path names a column of the schema, as ``person=1`` does.
+
+    Engines can read the value of a column from such a folder, and guess its type from all of them.
+    Here they do not, so that the column would be that of the file, or missing.
+    """
+    names = {name.casefold(): name for name in schema.names}
+    for folder in path.replace("\\", "/").split("/")[:-1]:
+        name = names.get(unquote(folder.partition("=")[0]).casefold())
+        if "=" in folder and name is not None:
+            raise InvalidValueError(
+                f"table ({path!r}) must not be in a folder that names the column {name!r} of the "
+                "schema: values are read from files only; store the column in the files, and "
+                "rename the folder"
+            )
+
+
+def _not_here(table: tuple[str, ...]) -> InvalidValueError:
+    return InvalidValueError(
+        f"table ({listed(table)}) must be a stored table: CSV files are read by DuckDB only. Load "
+        "the file into the database first, in columns of the types that you want, or leave the "
+        "connection out: oc.tables.scan(path, schema, unit)"
+    )
+
+
+def integers(rows: list[Any]) -> Rows:
+    """Return rows of integers, or raise."""
+    return [tuple(map(_integer, row)) for row in rows]
+
+
+def _integer(value: Argument) -> int:
+    if type(value) is int:
+        return value
+    if isinstance(value, Decimal) and value == value.to_integral_value():
+        return int(value)
+    raise TypeError("a statement has returned what is no integer")
+
+
+# Connections to PostgreSQL of our own: each statement takes one, and puts it back.
+#
+# What a session can change in the meaning of a statement is set when a connection is opened: where
+# functions and operators are looked up, how texts, arrays and literals are read, which rows are
+# seen, and that nothing ends it but us. A server, a database or a login may have other defaults.
+
+_OWN = "SET search_path TO pg_catalog"  # no function, operator or type of a user is found
+SETTINGS = {
+    "array_nulls": "on",  # or NULL in an array of public values is the text 'NULL'
+    "quote_all_identifiers": "off",  # or names of types have quotes
+    "standard_conforming_strings": "on",
+    "transform_null_equals": "off",
+    "DateStyle": "ISO, YMD",
+    "TimeZone": "UTC",
+    "row_security": "off",  # a policy that would hide rows is an error
+    "default_transaction_isolation": "read committed",  # no error because others write
+    "default_transaction_deferrable": "off",
+    "idle_in_transaction_session_timeout": "0",
+    "idle_session_timeout": "0",
+    "transaction_timeout": "0",
+    "lock_timeout": "0",
+}
+_SESSION = f"""
+    SELECT set_config(s.name, v.value, false)
+    FROM pg_settings AS s
+    JOIN (VALUES {", ".join(f"('{name}', '{value}')" for name, value in SETTINGS.items())})
+        AS v (name, value) USING (name)
+"""
+
+
+class Connected:
+    """One connection: text with ``$1`` in, rows out. Each statement is a transaction, unless told.
+
+    :param connection: of psycopg
+    """
+
+    def __init__(self, connection: Any) -> None:
+        self._connection, self._milliseconds = connection, -1
+
+    def execute(self, text: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
+        """Run a statement, and return its rows."""
+        from psycopg import RawCursor  # in which % of a name is no trap
+
+        with RawCursor(self._connection) as cursor:
+            cursor.execute(text.encode(), list(parameters) or None)
+            rows: list[Any] = cursor.fetchall() if cursor.description else []
+        return rows
+
+    def limit(self, milliseconds: int) -> None:
+        """Let the server cancel statements that run longer; 0 is no limit."""
+        if milliseconds != self._milliseconds:
+            self.execute(f"SELECT set_config('statement_timeout', '{milliseconds}', false)")
+            self._milliseconds = milliseconds
+
+    def close(self) -> None:
+        """Close the connection; what runs on it is cancelled by the server."""
+        self._connection.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Where to connect, and what to run first on each connection."""
+
+    parameters: dict[str, Any] = field(repr=False)  # they may have a password
+    begin: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, connection: Any) -> Login:
+        """Return where a connection of psycopg is connected to."""
+        known = {**connection.info.get_parameters(), "client_encoding": "UTF8"}
+        if connection.info.password:
+            known["password"] = connection.info.password
+        return cls(known)
+
+
+class Connections:
+    """As many connections as statements run at once."""
+
+    def __init__(self, login: Login) -> None:
+        self.login, self._idle = login, deque[Connected]()
+        self.close = finalize(self, _close, self._idle, os.getpid())
+
+    def open(self) -> Connected:
+        """Open a connection."""
+        from psycopg import connect
+
+        made = connect(**self.login.parameters, autocommit=True, prepare_threshold=None)
+        try:
+            found = Connected(made)
+            for text in (_OWN, _SESSION, *self.login.begin):
+                found.execute(text)
+        except BaseException:
+            made.close()
+            raise
+        return found
+
+    @contextmanager
+    def one(self) -> Iterator[Connected]:
+        """Take a connection; it is closed if something goes wrong on it."""
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self.open()
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)
+
+
+class Kept:
+    """One connection that has temporary tables, for one statement at a time."""
+
+    def __init__(self, connection: Connected, login: Login) -> None:
+        self._connection, self._turn, self.login = connection, Lock(), login
+        finalize(self, _close, deque([connection]), os.getpid())
+
+    @contextmanager
+    def one(self) -> Iterator[Connected]:
+        """Wait for the connection. A statement that fails leaves the tables as they are."""
+        with self._turn:
+            yield self._connection
+
+
+def _close(idle: deque[Connected], process: int) -> None:
+    """Close connections, in the process that opened them."""
+    while idle and os.getpid() == process:
+        idle.pop().close()

@@ -1,0 +1,316 @@
+"""Expressions on one row, as they are written: columns, constants, and what is made of them.
+
+An expression is checked against a schema when it is used, by ``typed.py``. It is spelled as in
+Polars, and each operation has a defined value on every row: NULL where there is none, never an
+error. NaN is read as NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from datetime import date
+from decimal import Decimal
+from typing import Any, NoReturn
+
+from .. import _checks as checks
+from .._checks import own_number, plain
+from ..errors import InvalidTypeError, InvalidValueError
+from .schema import Type, column_name
+
+MOST_VALUES = 1000  # of is_in, and of the bins of cut
+PARTS = ("year", "month", "day", "week", "weekday", "hour", "minute")
+
+
+def _operator(operation: str) -> Callable[[Expression, Any], Expression]:
+    def method(self: Expression, other: Any) -> Expression:
+        return Expression(operation, (self, expression(other)))
+
+    return method
+
+
+def _reflected(operation: str) -> Callable[[Expression, Any], Expression]:
+    def method(self: Expression, other: Any) -> Expression:
+        return Expression(operation, (expression(other), self))
+
+    return method
+
+
+class Expression:
+    """A value, or a condition, of one row. Made of :func:`.col`; immutable.
+
+    It has the operators of Python: ``+ - *``, ``/`` and ``//`` by a divisor that cannot be 0,
+    comparisons, and ``& | ~`` for conditions. A constant stands for itself.
+
+    :ivar operation: what it is: ``"column"``, ``"literal"``, or what is done with the operands
+    :ivar operands: expressions
+    :ivar given: public values that the operation needs
+    """
+
+    __slots__ = ("given", "operands", "operation")
+
+    operation: str
+    operands: tuple[Expression, ...]
+    given: Hashable
+
+    def __init__(
+        self, operation: str, operands: tuple[Expression, ...] = (), given: Hashable = None
+    ) -> None:
+        for name, value in (("operation", operation), ("operands", operands), ("given", given)):
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("an expression is immutable")
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.operation, self.operands, self.given)
+
+    def __repr__(self) -> str:
+        if self.operation in ("column", "literal"):
+            return f"{'col' if self.operation == 'column' else 'lit'}({self.given!r})"
+        parts = [*map(repr, self.operands), *([] if self.given is None else [repr(self.given)])]
+        return f"{self.operation}({', '.join(parts)})"
+
+    def __bool__(self) -> NoReturn:
+        raise InvalidTypeError(
+            "an expression has no truth value before it meets a row: combine conditions with &, | "
+            "and ~ instead of and, or and not, and put comparisons in parentheses"
+        )
+
+    # --- comparisons and conditions ------------------------------------------------------------
+
+    __eq__ = _operator("==")  # type: ignore[assignment]
+    __ne__ = _operator("!=")  # type: ignore[assignment]
+    __lt__, __le__, __gt__, __ge__ = map(_operator, ("<", "<=", ">", ">="))
+    __hash__ = object.__hash__
+
+    def __and__(self, other: Any) -> Expression:
+        return Expression("and", (self, _condition(other)))
+
+    def __or__(self, other: Any) -> Expression:
+        return Expression("or", (self, _condition(other)))
+
+    def __invert__(self) -> Expression:
+        return Expression("not", (self,))
+
+    def is_null(self) -> Expression:
+        """Whether the value is missing: NULL or NaN."""
+        return Expression("is_null", (self,))
+
+    def between(self, lower: Any, upper: Any) -> Expression:
+        """Whether the value is at least ``lower`` and at most ``upper``."""
+        low, high = expression(lower, "lower"), expression(upper, "upper")
+        return (self >= low) & (self <= high)
+
+    def is_in(self, values: Any) -> Expression:
+        """Whether the value is one of at most 1,000 constants; for more, join with public rows."""
+        found = tuple(_constant(one, "values") for one in _few("constants", values=values))
+        return Expression("is_in", (self,), found)
+
+    # --- numbers -------------------------------------------------------------------------------
+
+    __add__, __sub__, __mul__, __truediv__, __floordiv__ = map(
+        _operator, ("+", "-", "*", "/", "//")
+    )
+    __radd__, __rsub__, __rmul__, __rtruediv__ = map(_reflected, ("+", "-", "*", "/"))
+
+    def __neg__(self) -> Expression:
+        return 0 - self
+
+    def clip(self, lower: Any, upper: Any) -> Expression:
+        """Return the value, or the bound that is next to it. Bounds are public constants."""
+        return Expression("clip", (self,), (_constant(lower, "lower"), _constant(upper, "upper")))
+
+    def cut(self, breaks: Any, labels: Any = None, *, left_closed: bool = False) -> Expression:
+        """Return the bin of the value between public breaks: its label, or its number from 0 on.
+
+        :param breaks: increasing; at most 1,000
+        :param labels: texts, one more than breaks; numbers if left out
+        :param left_closed: whether a break belongs to the bin above it, and not below
+        """
+        edges = tuple(_constant(one, "breaks") for one in _few("breaks", breaks=breaks))
+        names = None if labels is None else tuple(checks.sequence("texts", labels=labels))
+        closed = checks.flag(left_closed=left_closed)
+        return Expression("cut", (self,), (edges, names, closed))
+
+    # --- any type ------------------------------------------------------------------------------
+
+    def fill_null(self, value: Any) -> Expression:
+        """Return the value, or another one where it is missing."""
+        return Expression("fill_null", (self, expression(value, "value")))
+
+    def cast(self, kind: Type) -> Expression:
+        """Return the value in another type: int, float, str, bool, date or datetime, or a decimal.
+
+        NULL where it has none, such as of a text that is no number. A float or a decimal loses its
+        fraction as an integer. An integer or a decimal becomes a decimal with more digits.
+        """
+        return Expression("cast", (self,), kind)
+
+    @property
+    def dt(self) -> DateParts:
+        """Parts of a date or a timestamp."""
+        return DateParts(self)
+
+
+class DateParts:
+    """Parts of a date or a timestamp, as integers. NULL outside of the years 1 to 9999."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, of: Expression) -> None:
+        self._of = of
+
+    def year(self) -> Expression:
+        """Return the year."""
+        return self._part("year")
+
+    def month(self) -> Expression:
+        """Return the month, from 1 on."""
+        return self._part("month")
+
+    def day(self) -> Expression:
+        """Return the day of the month."""
+        return self._part("day")
+
+    def week(self) -> Expression:
+        """Return the week of ISO 8601, from 1 to 53."""
+        return self._part("week")
+
+    def weekday(self) -> Expression:
+        """Return the day of the week, from Monday, which is 1, to Sunday, which is 7."""
+        return self._part("weekday")
+
+    def hour(self) -> Expression:
+        """Return the hour of a timestamp, from 0 to 23."""
+        return self._part("hour")
+
+    def minute(self) -> Expression:
+        """Return the minute of a timestamp, from 0 to 59."""
+        return self._part("minute")
+
+    def date(self) -> Expression:
+        """Return the day of a timestamp."""
+        return self._of.cast(date)
+
+    def _part(self, name: str) -> Expression:
+        return Expression("part", (self._of,), name)
+
+
+class When:
+    """Conditions and values so far, and a condition that has no value yet."""
+
+    __slots__ = ("_operands",)
+
+    def __init__(self, operands: tuple[Expression, ...]) -> None:
+        self._operands = operands
+
+    def then(self, value: Any) -> Then:
+        """Return the value where the condition holds, and none of those before."""
+        return Then("case", (*self._operands, expression(value, "value")))
+
+
+class Then(Expression):
+    """The value of the first condition that holds; NULL if none does."""
+
+    __slots__ = ()
+
+    def when(self, condition: Any) -> When:
+        """Add a condition."""
+        return When((*self.operands, _condition(condition, "condition")))
+
+    def otherwise(self, value: Any) -> Expression:
+        """Return another value where no condition holds."""
+        more = () if value is None else (expression(value, "value"),)
+        return Expression("case", (*self.operands, *more))
+
+
+def col(name: str) -> Expression:
+    """Return a column of a table, to make conditions and new columns with.
+
+    Every operation has a value on every row. A comparison with NULL does not hold, and its negation
+    holds; other operations give NULL on NULL. NaN is read as NULL. An integer beyond 64 bits is
+    NULL; so is an operand of float arithmetic beyond 1e150, and one below 1e-150 is 0 in products
+    and quotients. A column of Booleans is a condition. Constants must be of the column's type.
+
+    :param name: name of the column
+    :return: an expression, with the operators of Python and the methods of :class:`.Expression`
+    :raises InvalidTypeError, InvalidValueError: if it is no name
+
+    :example:
+
+    >>> col = oc.tables.col
+    >>> adults = (col("age") >= 18) & ~col("region").is_null()
+    >>> speed = col("distance") / col("minutes").clip(1, 1000) * 60
+    """
+    return Expression("column", (), column_name(name=name))
+
+
+column = col
+
+
+def lit(value: Any) -> Expression:
+    """Return a public constant as an expression: a number, a text, a Boolean, a date or timestamp.
+
+    :raises InvalidTypeError: if it is none of these
+
+    :example:
+
+    >>> vat = oc.tables.lit(19) * oc.tables.col("cents") // 100
+    """
+    return Expression("literal", (), _constant(value, "value"))
+
+
+def when(condition: Any) -> When:
+    """Begin a choice between values: ``when(...).then(...).when(...).then(...).otherwise(...)``.
+
+    :param condition: an expression that holds or does not
+    :raises InvalidTypeError: if it is no expression
+
+    :example:
+
+    >>> col, when = oc.tables.col, oc.tables.when
+    >>> fare = when(col("age") < 6).then(0).when(col("age") < 16).then(120).otherwise(240)
+    """
+    return When((_condition(condition, "condition"),))
+
+
+def expression(value: Any, name: str = "the constant") -> Expression:
+    """Return an expression itself, or that of a constant; or raise."""
+    return (
+        value
+        if isinstance(value, Expression)
+        else Expression("literal", (), _constant(value, name))
+    )
+
+
+def _constant(value: Any, name: str = "the constant") -> Hashable:
+    """Return a value that a column can be compared with, as one of Python's own; or raise."""
+    value = own_number(value)
+    if value is None:
+        raise InvalidTypeError(f"{name} cannot be None: use is_null()")
+    if not isinstance(value, (int, float, str, date, Decimal)):
+        raise InvalidTypeError(
+            f"{name} must be an int, a float, a Decimal, a text, a Boolean, a date or a timestamp, "
+            f"found {type(value).__name__}"
+        )
+    found: Hashable = plain(value)
+    return found
+
+
+def _few(what: str, **argument: Any) -> list[Any]:
+    ((name, _),) = argument.items()
+    found = list(checks.sequence(what, **argument))
+    if len(found) > MOST_VALUES:
+        raise InvalidValueError(
+            f"{name} must be at most {MOST_VALUES}, found {len(found)}; use then_public_join"
+        )
+    return found
+
+
+def _condition(value: Any, name: str = "the predicate") -> Expression:
+    if not isinstance(value, Expression):
+        raise InvalidTypeError(
+            f"{name} must be made of oc.tables.col(...), found {type(value).__name__}; "
+            "put parentheses around each comparison, because & and | bind more tightly"
+        )
+    return value

@@ -1,0 +1,242 @@
+"""PostgreSQL: statements run on connections of our own, so that threads run side by side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, datetime
+from functools import partial
+from math import ceil
+from typing import Any, ClassVar
+from uuid import uuid4
+
+from .._opendp import let_in
+from ..errors import InvalidTypeError, InvalidValueError
+from .engine import (
+    Connected,
+    Connections,
+    Engine,
+    Kept,
+    Login,
+    Run,
+    Scans,
+    Stored,
+    listed,
+    opaque,
+    quoted,
+)
+from .plan import Scan
+
+LONGEST = 2**31 - 1  # milliseconds
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_STORED = "c.relkind IN ('r', 'p') AND c.relpersistence <> 't'"
+_FOREIGN = """EXISTS (
+        WITH RECURSIVE part AS (
+            SELECT c.oid AS oid
+            UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN part ON i.inhparent = part.oid
+        )
+        SELECT 1 FROM part JOIN pg_class AS p USING (oid) WHERE p.relkind = 'f'
+    )"""
+_TABLES = f"""
+    SELECT n.nspname, c.relname, row_security_active(c.oid), {_FOREIGN}
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.relname = $1 AND {_STORED}
+"""
+_PARTS = """
+    SELECT 1 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname = $1 AND c.relname = $2 AND (c.relkind = 'p' OR c.relhassubclass)
+"""
+_STORING = """
+    SELECT current_setting('transaction_read_only') = 'on',
+        has_database_privilege(current_database(), 'TEMPORARY')
+"""
+_TYPE = """CASE
+        WHEN a.atttypid = 'numeric'::regtype THEN format_type(a.atttypid, a.atttypmod)
+        WHEN EXISTS (
+            SELECT 1 FROM pg_cast AS k
+            WHERE k.castsource = a.atttypid AND k.casttarget = 'text'::regtype
+            AND (a.atttypid = 'uuid'::regtype OR a.atttypid >= 16384)
+        ) THEN 'a type with a cast to texts of its own'
+        WHEN (SELECT y.typtype FROM pg_type AS y WHERE y.oid = a.atttypid) = 'e' THEN 'enum'
+        ELSE format_type(a.atttypid, NULL)
+    END"""
+_COLUMNS = f"""
+    SELECT a.attname, {_TYPE}, a.attgenerated::text
+    FROM pg_attribute AS a
+    JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname = $1 AND c.relname = $2 AND a.attnum > 0 AND NOT a.attisdropped
+"""
+_READ = f"""
+    {_COLUMNS} AND {_STORED} AND NOT row_security_active(c.oid) AND NOT {_FOREIGN}
+    AND EXISTS (SELECT 1 FROM pg_locks AS l WHERE l.relation = c.oid AND l.pid = pg_backend_pid())
+"""  # the statement before has locked what it read: it is this table, and stays as it is
+
+
+class PostgreSQL(Engine):
+    """A server that a connection of psycopg belongs to; committed tables."""
+
+    dialect = "postgres"
+    stored: ClassVar = {
+        int: frozenset({"smallint", "integer", "bigint"}),
+        float: frozenset({"real", "double precision"}),
+        # the cast of character(n) to a text leaves out the blanks at its end
+        str: frozenset({"text", "character varying", "character", "uuid", "enum"}),
+        bool: frozenset({"boolean"}),
+        date: frozenset({"date"}),
+        datetime: frozenset({"timestamp without time zone", "timestamp with time zone"}),
+    }
+
+    def __init__(self, connection: Any) -> None:
+        self._connections: Connections | Kept = Connections(Login.of(connection))
+
+    @classmethod
+    def _on(cls, connections: Connections | Kept) -> PostgreSQL:
+        made = cls.__new__(cls)
+        made._connections = connections
+        return made
+
+    def reference(self, table: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the schema and the name of a stored table, or raise."""
+        rows = self.run(_TABLES, (table[-1],), None)
+        found = [row for row in rows if row[:2][-len(table) :] == table]
+        if len(found) != 1:
+            raise InvalidValueError(
+                f"table ({listed(table, '.')}) must be the name of one stored and committed table, "
+                "spelled as it is stored, with its schema if there are several; found "
+                f"{len(found)} tables. A view is refused: it may call functions that are not "
+                "deterministic, or read rows of other units. So are temporary and foreign tables"
+            )
+        ((schema, name, secured, foreign),) = found
+        if secured or foreign:
+            raise InvalidValueError(
+                f"table ({listed(table, '.')}) must have no row security for this user and no "
+                "foreign parts: these may call functions that are not deterministic"
+            )
+        return "table", schema, name
+
+    def columns(self, reference: tuple[str, ...]) -> dict[str, str]:
+        """Return the types of the columns, or raise."""
+        ((encoding,),) = self.run("SELECT current_setting('server_encoding')", (), None)
+        if encoding != "UTF8":
+            raise InvalidValueError(
+                f"connection must be to a database in UTF8, found {encoding}: another encoding "
+                "cannot hold all texts that predicates and keys may have"
+            )
+        return _types(self.run(f"{_COLUMNS} ORDER BY a.attnum", reference[1:], None))
+
+    def beside(self, other: Engine) -> Engine | None:
+        """Return this engine if the other one has its login, and no connection of its own."""
+        if not isinstance(other, PostgreSQL) or isinstance(other._connections, Kept):
+            return None
+        login = self._connections.login
+        return self if login == other._connections.login and not login.begin else None
+
+    def check(self, run: Run, of: Scans) -> None:
+        """Raise unless what was read is tables of types that are read, as :meth:`reference` is."""
+        for one in of:
+            self.check_columns(_types(run(_READ, one.reference[1:])), one.schema, dict(one.scales))
+
+    def run(
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans = ()
+    ) -> list[Any]:
+        """Run a statement on a connection of its own; the server cancels it when time is over."""
+        with self._connections.one() as connection:
+            if not of:
+                return _run(connection, text, parameters, timeout)
+            _run(connection, f"{_BEGIN} READ ONLY", (), timeout)
+            found = _let_in(connection, text, parameters)
+            self.check(partial(_let_in, connection), of)
+            connection.execute("COMMIT")
+            return found
+
+    def check_storing(self) -> None:
+        """Raise if the login may not create temporary tables."""
+        ((read_only, allowed),) = opaque(lambda: self.run(_STORING, (), None))
+        if read_only or not allowed:
+            why = "is read-only" if read_only else "may not create temporary tables"
+            raise InvalidValueError(
+                f"connection has a login that {why}, so no rows can be stored; grant TEMPORARY on "
+                "the database to a login that may write, or leave materialize=True out"
+            )
+
+    def materialize(
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans
+    ) -> Stored:
+        """Store rows in a temporary table: only its own connection sees it, and it dies with it.
+
+        So statements on it run one after the other, and what is made from it is stored beside it.
+        """
+        name = f"oc_{uuid4().hex}"
+        create, reference = f'CREATE TEMPORARY TABLE "{name}" AS {text}', ("table", "pg_temp", name)
+        if isinstance(self._connections, Kept):
+            self.run(create, parameters, timeout)
+            return Stored(self, reference, fixed=True)
+        connection = self._connections.open()
+        try:
+            if of:
+                _run(connection, f"{_BEGIN} READ WRITE", (), timeout)
+            _run(connection, create, parameters, timeout)
+            self.check(partial(_let_in, connection), of)
+            connection.execute("COMMIT")  # of this transaction, or of that of a snapshot
+        except BaseException:
+            connection.close()
+            raise
+        return Stored(self._on(Kept(connection, self._connections.login)), reference, fixed=True)
+
+    def snapshot(self, scan: Scan, timeout: float | None) -> Stored:
+        """Export the state of the database now; each connection then imports it. No row is copied.
+
+        The transaction that exports stays open until the table is freed, and the server keeps old
+        rows for it. Its lock keeps away statements that rewrite or truncate the table, which a
+        snapshot would not hide. A table with parts could get more of them, so it is copied.
+        """
+        assert isinstance(self._connections, Connections)  # a table that is scanned
+        login = self._connections.login
+        (_, *names), begin = scan.reference, "BEGIN ISOLATION LEVEL REPEATABLE READ"
+        holder = self._connections.open()
+        try:
+            _run(holder, begin, (), timeout)  # its snapshot is that of the first query in it,
+            locked = quoted(*names)  # which is after the lock
+            _run(holder, f"LOCK TABLE {locked} IN ACCESS SHARE MODE", (), timeout)
+            self.check(partial(_let_in, holder), (scan,))
+            if _run(holder, _PARTS, tuple(names), timeout):
+                holder.close()
+                return super().snapshot(scan, timeout)
+            ((name,),) = _run(holder, "SELECT pg_export_snapshot()", (), timeout)
+        except BaseException:
+            holder.close()
+            raise
+        imports = f"SET TRANSACTION SNAPSHOT '{name}'"  # hexadecimal digits and hyphens
+        connections = Connections(replace(login, begin=(begin, imports)))
+
+        def close() -> None:
+            connections.close()
+            holder.close()
+
+        return Stored(self._on(connections), scan.reference, close, True, scan.scales)
+
+
+def _types(rows: list[Any]) -> dict[str, str]:
+    """Return the types of columns, or raise."""
+    if any(row[2] == "v" for row in rows):
+        raise InvalidTypeError(
+            "table has virtual generated columns, which may call functions that are not "
+            "deterministic; store them"
+        )
+    return {row[0]: row[1] for row in rows}
+
+
+def _run(
+    connection: Connected, text: str, parameters: tuple[Any, ...], timeout: float | None
+) -> list[Any]:
+    connection.limit(_milliseconds(timeout))
+    return _let_in(connection, text, parameters)
+
+
+def _let_in(connection: Connected, text: str, parameters: tuple[Any, ...]) -> list[Any]:
+    """Run a statement, which may take long. psycopg cancels it at an interrupt."""
+    rows: list[Any] = let_in(connection.execute, text, parameters)
+    return rows
+
+
+def _milliseconds(timeout: float | None) -> int:
+    return 0 if timeout is None else min(max(1, ceil(timeout * 1000)), LONGEST)

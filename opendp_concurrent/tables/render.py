@@ -1,0 +1,377 @@
+"""Plans as statements of SQL, one syntax tree for every engine.
+
+Every value of the caller goes to the engine as a parameter, other than numbers and dates. The
+columns of a table are renamed to ``c0``, ``c1`` and so on where it is scanned, so that quoting,
+case and duplicates matter there only. The tree is made of few kinds of nodes, which are listed in
+``syntax.py``; nothing else is rendered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from .._opendp import whole
+from . import dialects as sql
+from . import plan as nodes
+from .clauses import Search, Values, check_syntax
+from .dialects import DIALECTS, Dialect, cast, exp
+from .schema import Schema
+
+MOST_STATEMENTS = 256
+SMALLEST = 0.25  # below it in steps, a value is quantised to 0
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement and its parameters. It returns rows of integers."""
+
+    text: str
+    parameters: tuple[Any, ...]
+
+
+_STATEMENTS: dict[tuple[Any, ...], Statement] = {}
+
+
+@whole
+def prepare(dialect: str) -> None:
+    """Let sqlglot import the dialect, which it does when it is used for the first time."""
+    DIALECTS[dialect].text(exp.select("1"))
+
+
+def statement(
+    dialect: str, relation: nodes.Relation, of: nodes.Aggregate | None = None
+) -> Statement:
+    """Return the statement of an aggregate of a relation, or of all of its rows.
+
+    An aggregate returns one row of integers, or rows of a position and integers. Rows have the
+    columns' own names.
+    """
+    key = dialect, relation, of
+    found = _STATEMENTS.get(key)
+    if found is None:
+        if len(_STATEMENTS) >= MOST_STATEMENTS:
+            _STATEMENTS.clear()
+        found = _STATEMENTS[key] = Renderer(DIALECTS[dialect]).statement(relation, of)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query of a relation.
+
+    :ivar tree: its syntax
+    :ivar names: the short name of each column, ``c0``, ``c1`` and so on
+    :ivar schema: the columns
+    """
+
+    tree: Any
+    names: dict[str, str]
+    schema: Schema
+
+    @property
+    def columns(self) -> list[Any]:
+        """All columns."""
+        return list(map(sql.column, self.names.values()))
+
+    @property
+    def unit(self) -> list[str]:
+        """Short names of the unit's columns."""
+        return self.short(self.schema.unit)
+
+    @property
+    def free(self) -> int:
+        """The first number of a short name that is free."""
+        return 1 + max(int(of[1:]) for of in self.names.values())
+
+    def short(self, names: Iterable[str]) -> list[str]:
+        """Return short names."""
+        return [self.names[name] for name in names]
+
+    def kinds(self, names: Iterable[str]) -> list[type]:
+        """Return types."""
+        return list(map(self.schema.kind, names))
+
+
+class Renderer:
+    """Renders one statement, and collects its parameters."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect, self._parameters = dialect, list[Any]()
+
+    def statement(self, relation: nodes.Relation, of: nodes.Aggregate | None) -> Statement:
+        """Return the statement of an aggregate, or of all rows."""
+        rows = self._relation(relation)
+        if of is None:
+            own = rows.names.items()
+            columns = [exp.alias_(sql.column(short), name, quoted=True) for name, short in own]
+            tree = sql.select(columns, rows.tree)
+        else:
+            tree = self._aggregate(of, rows)
+        check_syntax(tree)
+        return Statement(self._dialect.text(tree), tuple(self._parameters))
+
+    # --- relations ---------------------------------------------------------------------------
+
+    def _relation(self, relation: nodes.Relation) -> Query:
+        if isinstance(relation, nodes.Scan):
+            return self._scan(relation)
+        of, schema = self._relation(relation.of), nodes.schema_after(relation)
+        if isinstance(relation, nodes.Where):
+            values = Values(self._dialect, of.names, self._parameter)
+            condition = values.value(relation.predicate)
+            tree, names = sql.select(of.columns, values.query(of.tree), condition), of.names
+        elif isinstance(relation, nodes.WithColumns):
+            tree, names = self._with_columns(relation, of)
+        elif isinstance(relation, nodes.Select):
+            names = {name: of.names[name] for name in schema.names}
+            tree = sql.select(map(sql.column, names.values()), of.tree)
+        elif isinstance(relation, nodes.Truncate):
+            tree, names = self._truncate(relation, of), of.names
+        elif isinstance(relation, nodes.GroupTruncate):
+            tree, names = self._group_truncate(relation, of), of.names
+        elif isinstance(relation, nodes.PrivateJoin):
+            tree, names = self._private_join(relation, of)
+        else:
+            tree, names = self._join(relation, of)
+        return Query(tree, names, schema)
+
+    def _scan(self, scan: nodes.Scan) -> Query:
+        names = {name: f"c{place}" for place, name in enumerate(scan.schema.names)}
+        columns, conditions, scales = [], list[Any](), dict(scan.scales)
+        for name, kind in scan.schema.columns:
+            stored = exp.column(name, "t", quoted=True)
+            if name in scales:
+                found = self._dialect.decimal(stored, scales[name])
+            else:
+                found = self._dialect.stored(stored, kind)
+            columns.append(exp.alias_(found, names[name]))
+            if name in scan.schema.unit:
+                conditions.append(sql.inverted(sql.is_null(found)))
+        source = self._dialect.source(scan.reference)
+        query = exp.select(*columns, copy=False).from_(source, copy=False)
+        if conditions:
+            query = query.where(sql.conjunction(*conditions), copy=False)
+        return Query(query, names, scan.schema)
+
+    def _with_columns(self, relation: nodes.WithColumns, of: Query) -> tuple[Any, dict[str, str]]:
+        values = Values(self._dialect, of.names, self._parameter)
+        fresh = {name: f"c{at}" for at, (name, _) in enumerate(relation.columns, of.free)}
+        trees = [values.value(one) for _, one in relation.columns]
+        named = [exp.alias_(one, short) for one, short in zip(trees, fresh.values(), strict=True)]
+        kept = [sql.column(short) for name, short in of.names.items() if name not in fresh]
+        return sql.select([*kept, *named], values.query(of.tree)), {**of.names, **fresh}
+
+    def _truncate(self, relation: nodes.Truncate, of: Query) -> Any:
+        first, unit = of.short(relation.order_by), of.unit
+        rest = [one for one in of.names.values() if one not in unit]
+        number = sql.window(exp.RowNumber(), unit, rest)
+        numbered = sql.select([*of.columns, exp.alias_(number, "r")], of.tree)
+        falling = first if relation.descending else ()
+        again = {"r": sql.window(exp.RowNumber(), unit, [*first, "h", "r"], falling)}
+        numbered = self._rehashed(numbered, of, relation.key, {"h": ("r",)}, again)
+        return sql.select(of.columns, numbered, sql.at_most("r", relation.rows))
+
+    def _group_truncate(self, relation: nodes.GroupTruncate, of: Query) -> Any:
+        by, unit = of.short(relation.by), of.unit
+        rest = [one for one in of.names.values() if one not in by and one not in unit]
+        group = sql.window(exp.DenseRank(), unit, by)
+        row = sql.window(exp.RowNumber(), [*unit, *by], rest)
+        numbers = [exp.alias_(group, "g"), exp.alias_(row, "r")]
+        numbered = sql.select([*of.columns, *numbers], of.tree)
+        again = {
+            "g": sql.window(exp.DenseRank(), unit, ["hg", "g"]),
+            "r": sql.window(exp.RowNumber(), [*unit, *by], ["hr", "r"]),
+        }
+        hashes = {"hg": ("g",), "hr": ("g", "r")}
+        numbered = self._rehashed(numbered, of, relation.key, hashes, again)
+        both = sql.conjunction(sql.at_most("g", relation.groups), sql.at_most("r", relation.rows))
+        return sql.select(of.columns, numbered, both)
+
+    def _rehashed(
+        self,
+        numbered: Any,
+        of: Query,
+        key: str,
+        hashes: Mapping[str, tuple[str, ...]],
+        again: Mapping[str, Any],
+    ) -> Any:
+        """Number rows anew, in the order of hashes of a key, of numbers, and of the unit."""
+        hashed = []
+        for name, numbers in hashes.items():
+            text = self._dialect.text_value(self._parameter(f"{len(numbers)}:{key}"))
+            for each in (*numbers, *of.unit):
+                for right in (exp.Literal.string("|"), cast(sql.column(each), str)):
+                    text = sql.binary(exp.DPipe, text, right, safe=True)
+            hashed.append(exp.alias_(self._dialect.by_bytes(exp.MD5(this=text)), name))
+        made = sql.select([*of.columns, *map(sql.column, again), *hashed], numbered)
+        return sql.select([*of.columns, *(exp.alias_(one, to) for to, one in again.items())], made)
+
+    def _join(self, relation: nodes.PublicJoin, of: Query) -> tuple[Any, dict[str, str]]:
+        keys = [f"k{place}" for place in range(len(relation.on))]
+        added = {name: f"v{place}" for place, (name, _) in enumerate(relation.added)}
+        rows = [(*key, *row) for key, row in zip(relation.keys, relation.rows, strict=True)]
+        kinds = [*of.kinds(relation.on), *(kind for _, kind in relation.added)]
+        public = self._public(rows, [*keys, *added.values()], kinds)
+        return self._paired(of, public, added, sql.equal(of.short(relation.on), keys))
+
+    def _private_join(self, relation: nodes.PrivateJoin, of: Query) -> tuple[Any, dict[str, str]]:
+        partners = self._relation(relation.other)
+        other, keys = partners.tree, [*partners.unit, *partners.short(relation.on)]
+        if relation.how in ("semi", "anti"):  # one partner at most
+            distinct = list(map(sql.column, dict.fromkeys(keys)))
+            other = sql.select(distinct, other).group_by(*distinct, copy=False)
+        matches = sql.equal([*of.unit, *of.short(relation.on)], keys)
+        added = {name: partners.names[one] for name, one in relation.added}
+        kind = "left" if relation.how in ("left", "anti") else "inner"
+        joined, together = self._paired(of, other, added, matches, kind)
+        if relation.how == "anti":
+            joined = joined.where(sql.is_null(exp.column(keys[0], "k")), copy=False)
+        return joined, together
+
+    @staticmethod
+    def _paired(
+        of: Query, other: Any, added: dict[str, str], matches: Any, kind: str = "inner"
+    ) -> tuple[Any, dict[str, str]]:
+        """Return a join of two queries, with some columns of the other one under fresh names."""
+        fresh = {name: f"c{at}" for at, name in enumerate(added, of.free)}
+        columns: list[Any] = [exp.column(one, "t") for one in of.names.values()]
+        columns += [exp.alias_(exp.column(one, "k"), fresh[name]) for name, one in added.items()]
+        joined = exp.select(*columns, copy=False).from_(sql.subquery(of.tree, "t"), copy=False)
+        joined = joined.join(sql.subquery(other, "k"), on=matches, join_type=kind, copy=False)
+        return joined, {**of.names, **fresh}
+
+    def _public(self, rows: list[Any], names: list[str], kinds: list[type]) -> Any:
+        """Return a query of public rows, which go to the engine as one array for each column."""
+        columns = zip(*rows, strict=True)
+        arrays = [self._array(list(one), kind) for one, kind in zip(columns, kinds, strict=True)]
+        return self._dialect.rows(arrays, names, kinds)
+
+    def _array(self, values: list[Any], kind: type) -> Any:
+        return self._dialect.array(self._parameter(values), kind)
+
+    def _parameter(self, value: Any) -> Any:
+        self._parameters.append(value)
+        return self._dialect.parameter(len(self._parameters))
+
+    # --- aggregates --------------------------------------------------------------------------
+
+    def _aggregate(self, one: nodes.Aggregate, rows: Query) -> Any:
+        if isinstance(one, nodes.DistinctUnits):
+            return self._distinct(rows.tree, rows.unit)
+        if isinstance(one, nodes.RowsPerUnit):
+            unit = list(map(sql.column, rows.unit))
+            number = exp.alias_(exp.Count(this=exp.Star()), "n")
+            sizes = sql.select([*unit, number], rows.tree).group_by(*unit, copy=False)
+            return Search(self._dialect, self._array, sizes, [], "n", int, one.edges).counted()
+        if isinstance(one, nodes.DistinctValues):
+            return self._distinct(rows.tree, rows.short(one.by))
+        if isinstance(one, nodes.FoundKeys):
+            return self._found_keys(one, rows)
+        if isinstance(one, nodes.Bins):
+            own, kept = rows.names[one.column], rows.short(one.by)
+            both = [sql.column(name) for name in dict.fromkeys([*kept, own])]
+            known, kind = (
+                sql.select(both, rows.tree, sql.not_null(own)),
+                rows.schema.kind(one.column),
+            )
+            search = Search(self._dialect, self._array, known, kept, own, kind, one.edges)
+            if not one.by:
+                return search.counted()
+            return self._groups(one, [exp.Count(this=exp.Star())], rows, search.located(), "b")
+        values = [self._term(each, rows) for each in one.of]
+        return (
+            self._groups(one, values, rows, rows.tree) if one.by else sql.select(values, rows.tree)
+        )
+
+    def _term(self, one: nodes.Term, rows: Query) -> Any:
+        """Return the sum of a term over rows. Squares fit 64 bits."""
+        if one.value is None:
+            return exp.Count(this=exp.Star())
+        own = sql.column(rows.names[one.value.column])
+        if one.power == 0:
+            return exp.Count(this=own)
+        steps = self._quantised(one.value, own)
+        if one.power == 2:
+            steps = sql.binary(exp.Mul, steps, steps.copy())
+        return sql.or_else(exp.Sum(this=self._dialect.wide(steps)), sql.number(0))
+
+    @staticmethod
+    def _distinct(query: Any, names: list[str]) -> Any:
+        """Count the different values of columns, without NULL; or rows, if there are no columns."""
+        if not names:
+            return sql.select([exp.Count(this=exp.Star())], query)
+        if len(names) == 1:
+            distinct = exp.Distinct(expressions=[sql.column(names[0])])
+            return sql.select([exp.Count(this=distinct)], query)
+        columns, known = list(map(sql.column, names)), sql.conjunction(*map(sql.not_null, names))
+        distinct = sql.select(columns, query, known).group_by(*columns, copy=False)
+        return sql.select([exp.Count(this=exp.Star())], distinct)
+
+    def _groups(
+        self,
+        one: nodes.Sums | nodes.Bins,
+        values: list[Any],
+        rows: Query,
+        query: Any,
+        *within: str,
+    ) -> Any:
+        """Aggregate first and join with the public keys then: a join of groups, not of rows."""
+        by, short = rows.short(one.by), [f"n{place}" for place in range(len(values))]
+        named = [exp.alias_(each, name) for each, name in zip(values, short, strict=True)]
+        groups = [sql.column(name) for name in (*by, *within)]
+        grouped = sql.select([*groups, *named], query).group_by(*groups, copy=False)
+        keys = [f"k{place}" for place in range(len(by))]
+        placed = [(*key, place) for place, key in enumerate(one.keys)]
+        public = sql.subquery(self._public(placed, [*keys, "i"], [*rows.kinds(one.by), int]), "k")
+        columns = [exp.column("i", "k"), *(exp.column(name, "t") for name in (*within, *short))]
+        joined = exp.select(*columns, copy=False).from_(sql.subquery(grouped, "t"), copy=False)
+        return joined.join(public, on=sql.equal(by, keys), join_type="inner", copy=False)
+
+    def _found_keys(self, one: nodes.FoundKeys, rows: Query) -> Any:
+        """Count distinct pairs of a unit and a key, apart by the number of keys of the unit."""
+        by, kinds, conditions = rows.short(one.by), rows.kinds(one.by), []
+        for own, kind in zip(by, kinds, strict=True):
+            conditions.append(sql.not_null(own))
+            if kind in (date, datetime):  # others cannot be handed out by drivers
+                for sign, end in ((">=", kind.min), ("<=", kind.max)):
+                    ends = self._dialect.constant(end, kind)
+                    conditions.append(sql.known(sql.compare(sql.column(own), sign, ends)))
+        both = list(map(sql.column, dict.fromkeys([*rows.unit, *by])))
+        pairs = sql.select(both, rows.tree, sql.conjunction(*conditions))
+        number = sql.number(1)  # of keys of a unit that is one row
+        if rows.unit:
+            pairs = pairs.group_by(*both, copy=False)
+            number = sql.window(exp.Count(this=exp.Star()), rows.unit, [])
+        of_unit = exp.alias_(number, "j")
+        columns = [*map(sql.column, by), sql.column("j")]
+        numbered = sql.select([*columns[:-1], of_unit], pairs)
+        told = [  # drivers hand out timestamps differently, and all engines write the same text
+            cast(own.copy(), str) if kind is datetime else own
+            for own, kind in zip(columns, kinds, strict=False)
+        ]
+        counted = sql.select([*told, columns[-1], exp.Count(this=exp.Star())], numbered)
+        return counted.group_by(*(each.copy() for each in columns), copy=False)
+
+    def _quantised(self, value: nodes.Quantised, own: Any) -> Any:
+        """Return the integer of a value x: clamped, or ``floor(x * factor + 0.5)`` of that.
+
+        Of tiny values this is 0. Where underflow is an error, the product is not computed of them.
+        """
+        kind, factor = int if value.factor is None else float, value.factor
+        constant = self._dialect.constant
+        ends = constant(value.lower, kind), constant(value.upper, kind)
+        clamped = sql.clamped(own, *ends)
+        if factor is None:
+            return clamped
+        product = sql.binary(exp.Mul, clamped.copy(), constant(factor, float))
+        half = exp.Add(this=product, expression=constant(0.5, float))
+        steps = self._dialect.whole(exp.Floor(this=half))
+        if not self._dialect.underflows:
+            return steps
+        tiny = SMALLEST / factor
+        above = sql.compare(clamped, ">", constant(-tiny, float))
+        small = sql.conjunction(above, sql.compare(clamped, "<", constant(tiny, float)))
+        return sql.case([(sql.is_null(own), exp.Null()), (small, sql.number(0))], steps)

@@ -1,1 +1,0 @@
-"""Plans as statements of an engine."""

@@ -1,0 +1,484 @@
+"""Likelihood ratios as integer numbers of steps, so that equal ratios are recognised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from math import exp, expm1, inf, log
+from typing import Any, NamedTuple, Protocol, TypeAlias, Union
+
+import numpy as np
+
+from .. import _checks as checks
+from .._checks import Positive, at_most, checked, hashable, non_negative, sequence, with_method
+from ..errors import (
+    BudgetExceededError,
+    ConcurrentError,
+    InvalidTypeError,
+    InvalidValueError,
+    Loss,
+    State,
+    shown,
+)
+from .mechanism import FiniteMechanism, randomized_response
+
+Ratio = tuple[int, ...]
+_DENOMINATORS = 60  # losses whose quotient has at most this denominator share a step
+_EXACT = 1e-13  # relative error up to which a quotient counts as rational
+_ZERO = 1e-14  # losses up to this count as 0
+_ROUNDING = 4e-16  # absolute error of the logarithm of a quotient of probabilities
+
+
+class Lattice:
+    """A basis of steps for all losses log(P(a)/Q(a)) of some mechanisms.
+
+    Losses with a rational quotient are multiples of one step; each other loss is its own step. A
+    ratio is a count for each step, so it is exact and does not depend on the order of the launches.
+
+    :ivar error: largest difference between the loss of one answer and its steps
+    """
+
+    def __init__(self, mechanisms: Sequence[FiniteMechanism]) -> None:
+        losses = sorted(
+            {abs(log(p / q)) for one in mechanisms for p, q in one.pairs if p > 0.0 < q}
+        )
+        self.steps: list[float] = []
+        for loss in losses:
+            if loss > _ZERO and self._multiple(loss) is None:
+                self._add(loss)
+        self.origin: Ratio = (0,) * len(self.steps)
+        self.error = max((self._error(loss) for loss in losses), default=0.0)
+
+    def _error(self, loss: float) -> float:
+        found = self._multiple(loss) if loss > _ZERO else None
+        rest = loss if found is None else abs(loss - found[1] * self.steps[found[0]])
+        return rest + 2 * _ROUNDING * (1 + loss)
+
+    def _add(self, loss: float) -> None:
+        for index, step in enumerate(self.steps):
+            quotient = Fraction(loss / step).limit_denominator(_DENOMINATORS)
+            if quotient and abs(loss - float(quotient) * step) <= _EXACT * loss + _ROUNDING:
+                self.steps[index] = step / quotient.denominator
+                return
+        self.steps.append(loss)
+
+    def _multiple(self, loss: float) -> tuple[int, int] | None:
+        """Index of a step that divides ``loss``, above 0, and the multiple; None if none does."""
+        for index, step in enumerate(self.steps):
+            number = round(loss / step)
+            if number and abs(loss - number * step) <= _EXACT * loss + _ROUNDING:
+                return index, number
+        return None
+
+    def answers(self, mechanism: FiniteMechanism) -> list[tuple[float, float, Ratio | None]]:
+        """For each answer P, Q and the steps of log(P/Q).
+
+        The steps are None if only Q is 0, and the origin if P is 0.
+        """
+        return [(p, q, None if q == 0.0 < p else self._steps(p, q)) for p, q in mechanism.pairs]
+
+    def _steps(self, p: float, q: float) -> Ratio:
+        steps = [0] * len(self.steps)
+        loss = log(p / q) if p > 0.0 else 0.0
+        if abs(loss) > _ZERO:
+            found = self._multiple(abs(loss))
+            assert found is not None
+            index, number = found
+            steps[index] = number if loss > 0 else -number
+        return tuple(steps)
+
+    def after(self, ratio: Ratio, steps: Ratio) -> Ratio:
+        """The ratio after more steps."""
+        return tuple(a + b for a, b in zip(ratio, steps, strict=True))
+
+    def log(self, ratio: Ratio) -> float:
+        """Logarithm of a ratio."""
+        return sum(number * step for number, step in zip(ratio, self.steps, strict=True))
+
+
+# The menu of an analyst, and the rule that admits launches from it.
+
+
+class Item(NamedTuple):
+    """A mechanism to launch: its name, the loss that it declares, and its distributions."""
+
+    name: str
+    d_mid: Loss
+    mechanism: FiniteMechanism
+
+
+class Rule(Protocol):
+    """A continuation rule, such as ``Within(d_out)``."""
+
+    def admits(self, accumulator: State, d_mid: Loss) -> Any:
+        """Return the next accumulator, or a ``BudgetExceededError``."""
+
+
+def response_menu(*epsilons: float) -> list[Item]:
+    """Randomized responses that declare (ε, 0).
+
+    :param epsilons: one item for each
+
+    :example:
+
+    >>> [(item.name, item.d_mid) for item in oc.verify.response_menu(0.5, 1.0)]
+    [('0.5', (0.5, 0.0)), ('1', (1.0, 0.0))]
+    """
+    numbers = [non_negative(**{f"epsilons[{index}]": one}) for index, one in enumerate(epsilons)]
+    return [Item(f"{one:g}", (one, 0.0), randomized_response(one)) for one in numbers]
+
+
+class Limited:
+    """A rule that also limits the number of launches.
+
+    Its states are pairs: an accumulator, and the number of launches that remain.
+    """
+
+    def __init__(self, rule: Rule) -> None:
+        self._rule = rule
+
+    def admits(self, state: tuple[Any, int], d_mid: Loss) -> Any:
+        """Return the next state, or a refusal."""
+        accumulator, left = state
+        if left == 0:
+            return BudgetExceededError(accumulator, d_mid, None)
+        after = self._rule.admits(accumulator, d_mid)
+        return after if isinstance(after, BudgetExceededError) else (after, left - 1)
+
+
+def _menu(**argument: Any) -> list[Item]:
+    ((name, _),) = argument.items()
+    items = list(sequence("Item(name, d_mid, mechanism)", **argument))
+    for index, item in enumerate(items):
+        if not isinstance(item, Item) or not isinstance(item.mechanism, FiniteMechanism):
+            raise InvalidTypeError(f"{name}[{index}] must be Item(name, d_mid, FiniteMechanism)")
+    return items
+
+
+on_a_menu = checked(
+    menu=_menu,
+    accumulator=hashable,
+    rule=with_method("admits", "have a method admits(accumulator, d_mid)"),
+    most=at_most(500, "each is a level of recursion"),
+)
+
+
+def next_state(rule: Rule, state: State, item: Item) -> Any:
+    """State after a launch; None if it is refused, or if it costs nothing and reveals nothing."""
+    try:
+        after = rule.admits(state, item.d_mid)
+    except ConcurrentError:
+        raise
+    except Exception as error:
+        raise InvalidTypeError(
+            f"accumulator ({shown(state)}) must be a state of the rule, which fails on a launch of "
+            f"{shown(item.d_mid)}: {error}"
+        ) from error
+    if isinstance(after, BudgetExceededError):
+        return None
+    if after == state:
+        if item.mechanism.first == item.mechanism.second:
+            return None
+        raise InvalidValueError(
+            f"menu item {item.name!r} is admitted at no cost, so without limit: {item.d_mid} "
+            "does not change the state of the rule; wrap the rule in Limited to count launches"
+        )
+    return after
+
+
+def check_depth(depth: int, most: int) -> None:
+    """Raise if an analyst launches more than ``most`` mechanisms."""
+    if depth > most:
+        raise InvalidValueError(
+            f"most ({most}) launches are too few, since the filter admits more; pass a larger "
+            "number, or a smaller bound"
+        )
+
+
+# The strategy of an analyst, as a tree to read, draw and run.
+#
+# Equal situations share one node, so the tree is as small as the table from which it is made.
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Stop launching.
+
+    :ivar loss: log(P/Q) of all answers so far
+    """
+
+    loss: float
+
+    def __str__(self) -> str:
+        return f"stop at loss {self.loss:.4g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """Launch an item, and continue as its answer says.
+
+    :ivar name: of the item
+    :ivar loss: log(P/Q) of all answers before the launch
+    :ivar branches: for each answer P, Q and the strategy that follows
+    """
+
+    name: str
+    loss: float
+    branches: tuple[tuple[float, float, Strategy], ...]
+
+    def lines(self, depth: int) -> list[str]:
+        """The tree down to ``depth`` launches, one line for each node."""
+        result = [f"launch {self.name}"]
+        for index, (first, second, onward) in enumerate(self.branches):
+            head = f"  answer {index} ({first:.4g} | {second:.4g}): "
+            if isinstance(onward, Stop):
+                result.append(f"{head}{onward}")
+            elif depth <= 1:
+                result.append(f"{head}launch {onward.name} ...")
+            else:
+                below = onward.lines(depth - 1)
+                result += [head + below[0], *(f"  {line}" for line in below[1:])]
+        return result
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines(4))
+
+
+Strategy: TypeAlias = Union[Stop, Launch]  # noqa: UP007 (evaluated on Python 3.10)
+
+
+def view_of(strategy: Strategy) -> FiniteMechanism:
+    """Distributions of what the analyst sees; views of one likelihood ratio are one answer."""
+    masses = {id(strategy): (1.0, 1.0)}
+    seen: dict[float, tuple[float, float]] = {}
+    for node in _from_the_root(strategy):
+        first, second = masses.pop(id(node))
+        if isinstance(node, Stop):
+            p, q = seen.get(node.loss, (0.0, 0.0))
+            seen[node.loss] = (p + first, q + second)
+            continue
+        for p, q, onward in node.branches:
+            before = masses.get(id(onward), (0.0, 0.0))
+            masses[id(onward)] = (before[0] + first * p, before[1] + second * q)
+    firsts, seconds = zip(*seen.values(), strict=True)
+    return FiniteMechanism(firsts, seconds)
+
+
+def _from_the_root(strategy: Strategy) -> list[Strategy]:
+    """All nodes, each after all nodes that lead to it."""
+    order: list[Strategy] = []
+    done: set[int] = set()
+
+    def visit(node: Strategy) -> None:
+        if id(node) in done:
+            return
+        done.add(id(node))
+        if isinstance(node, Launch):
+            for _, _, onward in reversed(node.branches):
+                visit(onward)
+        order.append(node)
+
+    visit(strategy)
+    return order[::-1]
+
+
+# The worst analyst against a filter. Start reading here.
+#
+# An analyst has a menu of mechanisms, each with its declared privacy loss. The analyst launches a
+# mechanism, sees its answer, and launches the next one, as long as the filter admits it. How well
+# can the analyst distinguish two neighbouring datasets? For finite mechanisms this is computed
+# exactly, over *all* analysts, with the rule and the accumulator of the filter itself.
+#
+# The future depends on the past only through the state of the accumulator and the likelihood ratio
+# x = P/Q of the answers so far. The largest value of the sum of (P - e^ε Q)+ over all futures is,
+# per unit of P, a function g(state, x), and a dynamic programme computes it:
+#
+#     g(state, x) = max(stop: (1 - e^ε/x)+,
+#                       launch an admitted item: sum over answers a of
+#                       P(a) g(state after, x P(a)/Q(a)))
+#
+# Deterministic analysts suffice [HSTVVXZ23, Lemma 2.3]. The logarithm of a ratio is stored as
+# integer multiples of common steps, so that equal ratios are recognised. The strategy omits
+# launches that gain less than 1e-15, so ``delta`` omits them, too. ``delta_upper`` includes them
+# and all rounding: no analyst exceeds it. For pure DP use :func:`worst_loss`, because the
+# probability of a violation may be too small for doubles.
+
+SMALLEST_GAIN = 1e-15  # per unit of P, of a launch that is part of a strategy
+ULP = 2.0**-52
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The largest δ that an analyst reaches, and the strategy that reaches it.
+
+    :ivar delta: sum over answers of (P - e^ε Q)+ under the strategy, for the worse order of the
+        datasets
+    :ivar swapped: whether the worse order is (second, first); strategy and view keep the order of
+        the menu
+    :ivar strategy: a tree of launches
+    :ivar view: distributions of all that the analyst sees, on both datasets
+    :ivar delta_upper: bound for all analysts: includes all rounding, and the launches that the
+        strategy omits for their small gain
+    """
+
+    delta: float
+    swapped: bool
+    strategy: Strategy
+    view: FiniteMechanism
+    delta_upper: float
+
+
+@on_a_menu
+def worst_analyst(
+    menu: Sequence[Item], accumulator: Hashable, rule: Rule, epsilon: float, *, most: int = 300
+) -> Worst:
+    """Find the analyst who reaches the largest δ at ``epsilon`` against a filter.
+
+    :param menu: mechanisms that may be launched, any number of times. Your own menu is a list
+        of ``Item(name, d_mid, mechanism)``
+    :param accumulator: before the first launch; frozen and hashable, such as
+        ``oc.accumulators.zcdp(1e-6).start()``
+    :param rule: admits launches, such as ``Within(d_out)``
+    :param epsilon: at which δ is computed
+    :param most: largest number of launches; raises if the rule admits more
+    :return: the strategy, its δ, and an upper bound for all analysts
+
+    :example:
+
+    >>> menu = oc.verify.response_menu(0.5, 1.0)  # randomized responses that declare (ε, 0)
+    >>> measure = oc.measures.composition_measure(dp.approximate(dp.max_divergence()))
+    >>> start = oc.accumulators.basic().start(measure)
+    >>> worst = oc.verify.worst_analyst(menu, start, oc.verify.Within((1.5, 0.0)), epsilon=1.0)
+    >>> worst.delta
+    0.17904988921...
+    >>> print(worst.strategy)
+    launch 0.5
+      answer 0 (0.6225 | 0.3775): launch 1
+        answer 0 (0.7311 | 0.2689): stop at loss 1.5
+        answer 1 (0.2689 | 0.7311): stop at loss -0.5
+      answer 1 (0.3775 | 0.6225): stop at loss -0.5
+    """
+    bound = checks.real(epsilon=epsilon)
+    after = cache(lambda state: [next_state(rule, state, item) for item in menu])
+    solvers = [_Solver(menu, after, bound, most, swapped) for swapped in (False, True)]
+    best = [solver.best(accumulator, solver.lattice.origin) for solver in solvers]
+    upper = max(solver.upper(one) for solver, one in zip(solvers, best, strict=True))
+    swapped = best[1].value > best[0].value
+    value, _, strategy = best[swapped]
+    view = view_of(strategy)
+    return Worst(min(value, view.delta(bound)), swapped, strategy, view, upper)
+
+
+class _Best(NamedTuple):
+    """The largest value in a situation, per unit of P."""
+
+    value: float
+    launches: int  # the largest number that may follow
+    strategy: Strategy
+
+
+class _Solver:
+    """The dynamic programme for one order of the two datasets."""
+
+    def __init__(
+        self,
+        items: Sequence[Item],
+        after: Callable[[Any], list[Any]],
+        epsilon: float,
+        most: int,
+        swapped: bool,
+    ) -> None:
+        self._items, self._after, self._epsilon, self._most = items, after, epsilon, most
+        self._swapped = swapped
+        mechanisms = [item.mechanism.swapped if swapped else item.mechanism for item in items]
+        self.lattice = Lattice(mechanisms)
+        self._answers = [self.lattice.answers(one) for one in mechanisms]
+        self._best: dict[Any, _Best] = {}
+        self._largest = 0.0
+
+    def upper(self, best: _Best) -> float:
+        """A bound for all analysts, from the computed value: adds the error of rounding.
+
+        The error of a leaf is at most that of its loss; a sum of positive terms adds its relative
+        error of rounding.
+        """
+        terms = 2 + max(len(answers) for answers in self._answers)
+        error = best.launches * self.lattice.error + 4 * ULP * (self._largest + abs(self._epsilon))
+        return min(1.0, best.value * (1 + best.launches * terms * ULP) + error)
+
+    def best(self, state: State, ratio: Any, depth: int = 0) -> _Best:
+        """The largest value over all futures of a situation; equal situations share one result."""
+        if (state, ratio) in self._best:
+            return self._best[state, ratio]
+        check_depth(depth, self._most)
+        sign, loss = -1.0 if self._swapped else 1.0, self.lattice.log(ratio)
+        self._largest = max(self._largest, abs(loss))
+        best = chosen = -expm1(self._epsilon - loss) if loss > self._epsilon else 0.0
+        strategy: Strategy = Stop(sign * loss)
+        launches = 0
+        for item, answers, after in zip(
+            self._items, self._answers, self._after(state), strict=True
+        ):
+            if after is None:  # refused, or of no use
+                continue
+            value, branches = 0.0, []
+            for first, second, steps in answers:
+                if steps is None:  # impossible on the other dataset: distinguishes for certain
+                    value += first
+                    onward: Strategy = Stop(sign * inf)
+                elif first == 0.0:
+                    onward = Stop(-sign * inf)
+                else:
+                    below = self.best(after, self.lattice.after(ratio, steps), depth + 1)
+                    value += first * below.value
+                    launches = max(launches, 1 + below.launches)
+                    onward = below.strategy
+                pair = (second, first) if self._swapped else (first, second)
+                branches.append((*pair, onward))
+            if value > chosen + SMALLEST_GAIN:
+                chosen, strategy = value, Launch(item.name, sign * loss, tuple(branches))
+            best = max(best, value)
+        self._best[state, ratio] = found = _Best(best, launches, strategy)
+        return found
+
+
+# The analyst who stops at the worst time: what a reading of an odometer promises then.
+#
+# The launches are randomized responses to one bit, with the same ε. After n of them the log of the
+# likelihood ratio is L = (2j - n) ε for the number j of answers that speak for the first dataset.
+# Stopping there with a reading U shows a divergence of (1 - e^(U - L))+ per probability of the
+# first dataset. The best time to stop is found backwards from the last launch.
+
+
+@checked
+def worst_stopping(readings: Sequence[float], epsilon: Positive) -> float:
+    """Return the largest δ of a reading over all times to stop.
+
+    This is the largest P(S) - the integral of e^U over S under Q, over all rules when to stop and
+    all sets S of what is seen, where U is the reading at the time of stopping. A reading that holds
+    at any time keeps it at most at its δ.
+
+    :param readings: the ε that is read after the first launch, after the second, and so on
+    :param epsilon: of each launch, a randomized response
+    :return: the largest δ, in doubles
+
+    :example:
+
+    >>> rule = oc.accumulators.any_time(1e-2)
+    >>> launches = [rule.start().after((0.1, 0.0), n).loss[0] for n in range(1, 201)]
+    >>> oc.verify.worst_stopping(launches, 0.1) < 1e-2
+    True
+    """
+    bounds = [
+        checks.non_negative(**{f"readings[{index}]": reading})
+        for index, reading in enumerate(checks.sequence("numbers", readings=readings))
+    ]
+    up = 1 / (1 + exp(-epsilon))
+    value = np.zeros(len(bounds) + 2)  # nobody goes on after the last launch
+    for n in range(len(bounds), 0, -1):
+        losses = epsilon * (2 * np.arange(n + 1) - n)
+        stopped = -np.expm1(np.minimum(bounds[n - 1] - losses, 0.0))
+        value = np.maximum(stopped, up * value[1:] + (1 - up) * value[:-1])
+    return float(up * value[1] + (1 - up) * value[0])

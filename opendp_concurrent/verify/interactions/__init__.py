@@ -1,1 +1,0 @@
-"""Interactive mechanisms against all analysts: tables, simulations, streams and real sessions."""
