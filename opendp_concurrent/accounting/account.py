@@ -34,7 +34,7 @@ from ..errors import (
     RefusalError,
     State,
 )
-from ..measures import Accumulator
+from ..measures import AccumulatorState
 from .lifecycle import RUNNING, Event, Lifecycle, innermost_running, name_of_account
 from .price import MappedPrice, Price, StabilityMap, distance_key, own_distance
 from .rule import ContinuationRule, Unlimited, Within
@@ -48,7 +48,7 @@ class Tracked(NamedTuple):
     d_in: Distance
     query_d_in: Distance
     query_key: Key
-    accumulator: Accumulator
+    accumulator: AccumulatorState
 
 
 Verdict = dict[Key, Tracked] | BudgetExceededError  # the state after a launch, or its refusal
@@ -200,7 +200,7 @@ class Bound:
 
     d_in: Distance
     rule: ContinuationRule
-    start: Accumulator
+    start: AccumulatorState
     halt: bool = False
     store: ChargeStore | None = None
     measure: str = ""
@@ -226,7 +226,7 @@ class Account:
 
     def __init__(
         self,
-        start: Accumulator | None,
+        start: AccumulatorState | None,
         *,
         bound: Bound | None = None,
         inward: StabilityMap | None = None,
@@ -269,7 +269,7 @@ class Account:
         return self.store.launches
 
     @property
-    def initial(self) -> Accumulator:
+    def initial(self) -> AccumulatorState:
         """The accumulator of no launch: in its form, d_mids are added."""
         start = self._bound.start if self._bound else self._start
         assert start is not None
@@ -327,7 +327,7 @@ class Account:
         self._check_not_running()
         self.lifecycle.check()
 
-    def starts(self) -> list[Accumulator]:
+    def starts(self) -> list[AccumulatorState]:
         """For this account and its ancestors, the accumulator of no launch."""
         return [one.initial for one in self._chain]
 
@@ -367,7 +367,9 @@ class Account:
         except (InvalidTypeError, InvalidValueError) as error:
             raise PrivacyMapError(tracked.query_d_in, str(error)) from error
 
-    def plan_on(self, accumulator: Accumulator, d_mid: Loss, launch: Launch, place: int) -> Verdict:
+    def plan_on(
+        self, accumulator: AccumulatorState, d_mid: Loss, launch: Launch, place: int
+    ) -> Verdict:
         """Return the plan of a launch for another accumulator: its own if it was made for that."""
         assert self._bound is not None
         tracked = self._tracked(launch.before[place])
@@ -378,11 +380,11 @@ class Account:
             return self._refusal(verdict)
         return {self._bound_key: tracked._replace(accumulator=verdict)}
 
-    def planned(self, plan: Verdict) -> Accumulator:
+    def planned(self, plan: Verdict) -> AccumulatorState:
         """Return the accumulator of the bound after a plan that is no refusal."""
         return self._tracked(plan).accumulator
 
-    def follow(self, accumulator: Accumulator) -> None:
+    def follow(self, accumulator: AccumulatorState) -> None:
         """Take over an accumulator of the bound, which is that of a ledger."""
         tracked = self._tracked(self._state)
         if tracked.accumulator is not accumulator:
@@ -464,12 +466,12 @@ class Account:
         """Whether the loss at ``d_in`` is tracked."""
         return distance_key(d_in) in self._state
 
-    def _accumulator(self, d_in: Distance) -> Accumulator:
+    def _accumulator(self, d_in: Distance) -> AccumulatorState:
         self.store.refresh(self)
         tracked = self._state.get(distance_key(d_in))
         return tracked.accumulator if tracked else self._track(d_in)
 
-    def _track(self, d_in: Distance) -> Accumulator:
+    def _track(self, d_in: Distance) -> AccumulatorState:
         """Add up the history for a d_in that was not read before, then track the loss there."""
         if self._start is None or self.store.prices is None:
             assert self._bound is not None

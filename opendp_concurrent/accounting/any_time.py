@@ -29,7 +29,7 @@ from .._checks import sent, written_by_class
 from ..errors import InvalidValueError
 from ..numerics import Bracket, Digits, is_nonnegative, largest_double, mills, pi, upper
 from .best_rule import Zcdp
-from .epsilon_delta import EpsilonDeltaAccounting, slack
+from .epsilon_delta import EpsilonDeltaAccumulator, slack
 
 LEAST, MOST = 2.0**-20, 2.0**10  # of the planned ε
 _ENOUGH = 1e20  # a larger sum of ρ reads infinity
@@ -38,7 +38,7 @@ _LOG_ROOT_TWO_PI = 0.9189385332046727
 
 @written_by_class("any_time", "planned", slack="delta_slack")
 @dataclass(frozen=True, slots=True)
-class AnyTime(EpsilonDeltaAccounting):
+class AnyTime(EpsilonDeltaAccumulator):
     """Add up ρ_i = ε_i tanh(ε_i/2), and read the mixture."""
 
     delta_slack: float

@@ -23,8 +23,8 @@ from ..measures import (
     APPROXIMATE_MAX_DIVERGENCE,
     MAX_DIVERGENCE,
     TRADEOFF_DIVERGENCE,
-    Accounting,
     Accumulator,
+    AccumulatorState,
     CompositionMeasure,
     largest_divergence,
     pure_to_renyi,
@@ -32,13 +32,13 @@ from ..measures import (
     renyi_to_epsilon,
 )
 from ..numerics import from_units_up, largest_rho, to_units, zcdp_to_epsilon
-from .epsilon_delta import Advanced, EpsilonDeltaAccounting, basic, either, slack
+from .epsilon_delta import Advanced, EpsilonDeltaAccumulator, basic, either, slack
 from .ladder import alike_ladder
 
 
 @written_by_class("renyi", "order", slack="delta_slack")
 @dataclass(frozen=True, slots=True)
-class Renyi(EpsilonDeltaAccounting):
+class Renyi(EpsilonDeltaAccumulator):
     """Add up the divergences of order ``order``."""
 
     order: float
@@ -103,7 +103,7 @@ def renyi(order: float, delta_slack: float) -> Renyi:
 
 @written_by_class("zcdp", slack="delta_slack")
 @dataclass(frozen=True, slots=True)
-class Zcdp(EpsilonDeltaAccounting):
+class Zcdp(EpsilonDeltaAccumulator):
     """Add up ρ_i = ε_i tanh(ε_i/2)."""
 
     delta_slack: float
@@ -169,7 +169,7 @@ _ORDERS = np.unique(np.round(1.0 + np.geomspace(1e-3, 1e6, 4000), 3))
 
 def best_rule(
     d_out: tuple[float, float], typical: Sequence[tuple[float, float]], *, alike: bool = False
-) -> Accounting:
+) -> Accumulator:
     """Choose the accumulator that admits the most launches of a typical kind, before any are made.
 
     The candidates are ``basic``, ``advanced``, ``zcdp`` and ``renyi`` at the best order. Each is
@@ -219,7 +219,7 @@ def best_rule(
     return best if best is rules[0] else either(basic(), best)
 
 
-def launches_admitted(accumulator: Accounting, d_out: Loss, typical: Sequence[Loss]) -> int:
+def launches_admitted(accumulator: Accumulator, d_out: Loss, typical: Sequence[Loss]) -> int:
     """Count the launches that a filter admits, if their losses cycle through ``typical``.
 
     :param accumulator: an accumulator for (ε, δ), for trade-off functions, or for ε alone
@@ -240,7 +240,7 @@ def launches_admitted(accumulator: Accounting, d_out: Loss, typical: Sequence[Lo
     losses = [measure.validate(f"typical[{i}]", loss) for i, loss in enumerate(given)]
     start = accumulator.start(measure)
 
-    def after(rounds: int) -> Accumulator:
+    def after(rounds: int) -> AccumulatorState:
         state = start
         for loss in losses if rounds else ():
             state = state.after(loss, rounds)
@@ -256,7 +256,7 @@ def launches_admitted(accumulator: Accounting, d_out: Loss, typical: Sequence[Lo
     return min(admitted, MOST)
 
 
-def _measure(accumulator: Accounting) -> CompositionMeasure:
+def _measure(accumulator: Accumulator) -> CompositionMeasure:
     """Return the measure under which launches are counted."""
     if not callable(getattr(type(accumulator), "supports", None)):
         raise InvalidTypeError(
@@ -284,7 +284,7 @@ def _largest_count(holds: Callable[[int], bool], most: int) -> int:
     return low
 
 
-def _candidates(d_out: tuple[float, float], losses: list[tuple[float, float]]) -> list[Accounting]:
+def _candidates(d_out: tuple[float, float], losses: list[tuple[float, float]]) -> list[Accumulator]:
     """Return one accumulator of each kind with a slack, or none if no δ is left for a slack."""
     epsilon, delta = d_out
     if not 0.0 < delta < 1.0 or not 0.0 < epsilon < inf:

@@ -152,7 +152,7 @@ def _slacks(rules: tuple[EpsilonRule, ...]) -> int:
     return sum(to_units(rule.delta_slack) for rule in rules)
 
 
-class EpsilonDeltaAccounting:
+class EpsilonDeltaAccumulator:
     """The common methods of the (ε, δ) accumulators with a slack."""
 
     __slots__ = ()
@@ -226,7 +226,7 @@ def basic() -> Basic:
 
 @written_by_class("advanced", slack="delta_slack")
 @dataclass(frozen=True, slots=True)
-class Advanced(EpsilonDeltaAccounting):
+class Advanced(EpsilonDeltaAccumulator):
     """Add up the squares of ε."""
 
     delta_slack: float
@@ -298,7 +298,7 @@ def advanced(delta_slack: float) -> Advanced:
 
 @written_by_class("either", "rules")
 @dataclass(frozen=True, slots=True)
-class Either(EpsilonDeltaAccounting):
+class Either(EpsilonDeltaAccumulator):
     """The least ε of several rules."""
 
     rules: tuple[Any, ...]

@@ -21,7 +21,7 @@ from ..measures import (
     APPROXIMATE_MAX_DIVERGENCE,
     TRADEOFF_DIVERGENCE,
     CompositionMeasure,
-    Divided,
+    EvenlyDivisible,
     nearly_equal,
     times,
 )
@@ -407,7 +407,7 @@ def _chosen(which: Any, pair: tuple[Any, Any]) -> Any:
 
 @written_by_class("residue", "mu")
 @dataclass(frozen=True, slots=True)
-class Residue(Divided):
+class Residue(EvenlyDivisible):
     """The accumulator by residuals of one Gaussian budget."""
 
     mu: float

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from ..errors import BudgetExceededError, Loss, State
-from ..measures import Accumulator, Planned
+from ..measures import AccumulatorState, Planned
 
 
 class ContinuationRule(Protocol):
@@ -24,7 +24,7 @@ class ContinuationRule(Protocol):
 
     kind: ClassVar[str]
 
-    def admits(self, accumulator: State, d_mid: Loss) -> Accumulator | BudgetExceededError:
+    def admits(self, accumulator: State, d_mid: Loss) -> AccumulatorState | BudgetExceededError:
         """Return the accumulator after the launch, or the refusal with its values."""
 
     def remaining(self, accumulator: State) -> Loss:
@@ -37,11 +37,11 @@ class Unlimited:
 
     kind: ClassVar[str] = "odometer"
 
-    def admits(self, accumulator: Accumulator, d_mid: Loss) -> Accumulator:
+    def admits(self, accumulator: AccumulatorState, d_mid: Loss) -> AccumulatorState:
         """Admit every launch."""
         return accumulator.after(d_mid, 1)
 
-    def remaining(self, accumulator: Accumulator) -> None:
+    def remaining(self, accumulator: AccumulatorState) -> None:
         """Return None: nothing bounds an odometer."""
 
 
@@ -57,8 +57,8 @@ class Within:
     exactly: Loss = None
 
     def admits(
-        self, accumulator: Accumulator, d_mid: Loss, count: int = 1
-    ) -> Accumulator | BudgetExceededError:
+        self, accumulator: AccumulatorState, d_mid: Loss, count: int = 1
+    ) -> AccumulatorState | BudgetExceededError:
         """Admit ``count`` launches when the loss afterwards is at most ``d_out``.
 
         It is then at most ``d_out`` after each of the launches: a loss never falls.
@@ -69,7 +69,7 @@ class Within:
         asked, left = accumulator.read(d_mid), self.remaining(accumulator)
         return BudgetExceededError(accumulator.loss, asked, left, d_out=self.d_out)
 
-    def remaining(self, accumulator: Accumulator) -> Loss:
+    def remaining(self, accumulator: AccumulatorState) -> Loss:
         """Return the largest d_mid that would be admitted."""
         return accumulator.remaining(self.d_out if self.exactly is None else self.exactly)
 

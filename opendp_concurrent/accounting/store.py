@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Protocol
 
 from .._opendp import Lock
 from ..errors import Distance, InvalidTypeError, LimitMismatchError, Loss, rounded, shown
-from ..measures import Accounting, Accumulator
+from ..measures import Accumulator, AccumulatorState
 from .account import Account, Launch
 from .lifecycle import Lifecycle, current_label
 from .price import Price, same_distance
@@ -36,7 +36,7 @@ class Terms:
     """
 
     measure: str
-    accumulator: Accounting
+    accumulator: Accumulator
     metric: str
     d_in: Distance
     d_out: Loss
@@ -89,7 +89,7 @@ class Kept(Protocol):
         :raises ForkedError: there; call before taking a lock, which a fork may have left held
         """
 
-    def read(self) -> Accumulator:
+    def read(self) -> AccumulatorState:
         """Return the accumulator of all charges so far, never fewer than were read before.
 
         :raises LedgerError: if it cannot be read
@@ -156,7 +156,7 @@ class _Shared:
         """Number of charges at the last turn or read."""
         return self._kept.launches
 
-    def read(self) -> Accumulator:
+    def read(self) -> AccumulatorState:
         """Return the accumulator of all charges so far, of every process."""
         return self._kept.read()
 

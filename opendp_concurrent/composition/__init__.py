@@ -50,7 +50,7 @@ from .compositor import (
 )
 from .filter import make_concurrent_filter, make_limited
 from .guards import (
-    accounting_for,
+    accumulator_for,
     check_budget,
     check_inside,
     check_measurement,

@@ -26,7 +26,7 @@ from ..errors import (
     Query,
     uncharged,
 )
-from ..measures import Accumulator, CompositionMeasure
+from ..measures import AccumulatorState, CompositionMeasure
 from ..queryables import (
     ConcurrentOdometer,
     Description,
@@ -111,7 +111,7 @@ class Selection(Account):
         self.lifecycle = Lifecycle(root.lifecycle, static=True, name=self.lifecycle.path[-1])
 
     @property
-    def initial(self) -> Accumulator:
+    def initial(self) -> AccumulatorState:
         """The accumulator of the block filter, in whose form d_mids are added."""
         return self._chain[-1].initial
 
@@ -271,10 +271,10 @@ class BlockSession(Session):
         """The distance at which losses are counted: one step."""
         return 1
 
-    def block(self, block: Key) -> Accumulator:
+    def block(self, block: Key) -> AccumulatorState:
         """Return the accumulator of a block."""
         (key,) = self.records.keys.at(np.array([self.records.keys.place(block)]))
-        found: Accumulator = self.account.privacy_loss(self.d_in).of(key)
+        found: AccumulatorState = self.account.privacy_loss(self.d_in).of(key)
         return found
 
 

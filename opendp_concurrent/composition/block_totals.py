@@ -29,7 +29,7 @@ from ..errors import (
     Loss,
     shown,
 )
-from ..measures import Accounting, Accumulator, CompositionMeasure, times
+from ..measures import Accumulator, AccumulatorState, CompositionMeasure, times
 from .block_keys import Cells, Keys, Places, Rows
 
 BITS = 121  # of the bound, in quanta
@@ -37,7 +37,7 @@ LIMB = 61
 MASK = 2**LIMB - 1
 
 
-class Additive(Accumulator, Protocol):
+class Additive(AccumulatorState, Protocol):
     """An accumulator that is one or more exact sums of integers, each with a bound of its own.
 
     These numbers can be kept in an array for many accumulators at once.
@@ -49,7 +49,7 @@ class Additive(Accumulator, Protocol):
     def limits(self, d_out: Loss) -> tuple[int, ...]:
         """Return what each sum must be at most, exactly if the loss is within ``d_out``."""
 
-    def of_amounts(self, totals: Sequence[int]) -> Accumulator:
+    def of_amounts(self, totals: Sequence[int]) -> AccumulatorState:
         """Return the accumulator with these sums."""
 
 
@@ -106,7 +106,7 @@ class Counters(Rows):
             return position, self._refusal(cells[position], d_mid)
         return after
 
-    def accumulator(self, cells: Cells) -> Accumulator:
+    def accumulator(self, cells: Cells) -> AccumulatorState:
         """Return the totals of one block as the accumulator."""
         totals = [
             ((int(cells[2 * sum_]) << LIMB) + int(cells[2 * sum_ + 1])) << shift
@@ -137,7 +137,7 @@ class Moved:
     :ivar at: for each block, the position of its accumulator
     """
 
-    accumulators: tuple[Accumulator, ...]
+    accumulators: tuple[AccumulatorState, ...]
     at: Cells
 
 
@@ -148,14 +148,14 @@ class Shared(Rows):
     :param d_out: the bound of each block
     """
 
-    def __init__(self, start: Accumulator, d_out: Loss) -> None:
+    def __init__(self, start: AccumulatorState, d_out: Loss) -> None:
         super().__init__(1)
         self._rule = Within(d_out)
-        self._known: list[Accumulator] = []
+        self._known: list[AccumulatorState] = []
         self._numbers: dict[Any, int] = {}
         self._number(start)
 
-    def _number(self, accumulator: Accumulator) -> int:
+    def _number(self, accumulator: AccumulatorState) -> int:
         """Return the number of an accumulator, the same for equal ones."""
         key: Key = accumulator
         try:
@@ -203,7 +203,7 @@ class Shared(Rows):
         """Return what follows ``count`` launches, or which block refuses and the refusal."""
         numbers = cells[:, 0]
         distinct, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
-        moved: dict[int, Accumulator] = {}
+        moved: dict[int, AccumulatorState] = {}
         for at in np.argsort(first).tolist():  # in the order of blocks
             verdict = self._rule.admits(self._known[int(distinct[at])], d_mid, count)
             if isinstance(verdict, BudgetExceededError):
@@ -212,7 +212,7 @@ class Shared(Rows):
         accumulators = tuple(moved[at] for at in range(len(distinct)))
         return Moved(accumulators, inverse.reshape(-1, 1))
 
-    def accumulator(self, cells: Cells) -> Accumulator:
+    def accumulator(self, cells: Cells) -> AccumulatorState:
         """Return the accumulator of one block."""
         return self._known[int(cells[0])]
 
@@ -278,7 +278,7 @@ class Totals:
     :param d_out: the bound of each block
     """
 
-    def __init__(self, keys: Keys, start: Accumulator, d_out: Loss) -> None:
+    def __init__(self, keys: Keys, start: AccumulatorState, d_out: Loss) -> None:
         self._terms = keys, start, d_out
         self.launches = 0
         # the array; and unless it holds this value: another value, and at which places this one
@@ -291,7 +291,7 @@ class Totals:
         """The losses of all blocks, which is this value; see :meth:`of`."""
         return self
 
-    def of(self, key: Key) -> Accumulator:
+    def of(self, key: Key) -> AccumulatorState:
         """Return the accumulator of the block with this key; that of no launch for a new key."""
         keys, start, _ = self._terms
         return self.at(keys.place(key)) if key in keys else start
@@ -307,11 +307,11 @@ class Totals:
             return self._terms[1].read(d_mid)
         return OnBlocks(d_mid.places, self._terms[1].read(d_mid.d_mid))
 
-    def at(self, place: int) -> Accumulator:
+    def at(self, place: int) -> AccumulatorState:
         """Return the accumulator of one block."""
         if self._where[0] is None:
             return self._terms[1]
-        one: Accumulator = self._held(self._at, place)
+        one: AccumulatorState = self._held(self._at, place)
         return one
 
     def _held(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -323,7 +323,7 @@ class Totals:
                 if self._be_newest(array) is array:
                     return function(array, *arguments)
 
-    def _at(self, array: _Array, place: int) -> Accumulator:
+    def _at(self, array: _Array, place: int) -> AccumulatorState:
         array.cells.grow(place + 1)
         return array.cells.accumulator(array.cells.read([place])[0])
 
@@ -428,7 +428,7 @@ class OnEachBlock:
     :ivar d_out: the budget of each block
     """
 
-    accounting: Accounting
+    accounting: Accumulator
     d_out: Loss
     made_for: ClassVar[str] = "the measures of its blocks"
     needs_measure: ClassVar[bool] = True

@@ -23,7 +23,13 @@ from ..errors import (
     SpaceMismatchError,
     UnsupportedMeasureError,
 )
-from ..measures import Accumulator, CompositionMeasure, Planned, composition_measure, grid_curve
+from ..measures import (
+    AccumulatorState,
+    CompositionMeasure,
+    Planned,
+    composition_measure,
+    grid_curve,
+)
 from ..numerics import down
 from ..queryables import (
     ConcurrentMeasurement,
@@ -107,7 +113,7 @@ def make_concurrent_composition(
         whole = whole.after(share)
     d_out = whole.loss if delta is None else measure.optimal(shares, delta)
     rule: ContinuationRule = Shares(measure.at_most)
-    plan: Accumulator = Planned(shares, 0, start)
+    plan: AccumulatorState = Planned(shares, 0, start)
     if checks.one_of("given", "any")(order=order) == "any":
         rule, plan = measure.in_any_order(shares)
     bound = Bound(d_in, rule, plan, measure=measure.name, accumulator=repr(accounting))

@@ -22,7 +22,7 @@ from ..errors import (
     UnsupportedMeasureError,
     shown,
 )
-from ..measures import Accounting, Basic, CompositionMeasure, OnOrders, grid_curve
+from ..measures import Accumulator, Basic, CompositionMeasure, OnOrders, grid_curve
 from ..queryables import (
     NOT_CONTINUAL,
     ConcurrentMeasurement,
@@ -121,7 +121,7 @@ def check_orders(known: CompositionMeasure, orders: Sequence[float] | None) -> O
 _METHODS = ("supports", "start", "from_record")
 
 
-def accounting_for(measure: CompositionMeasure, accumulator: Argument = None) -> Accounting:
+def accumulator_for(measure: CompositionMeasure, accumulator: Argument = None) -> Accumulator:
     """Return ``accumulator`` if it supports ``measure``; if left out, the measure's own sum.
 
     :raises InvalidTypeError: if it is not an accumulator
@@ -135,7 +135,7 @@ def accounting_for(measure: CompositionMeasure, accumulator: Argument = None) ->
             f"or of your own, whose class has the methods {', '.join(_METHODS)}; found "
             f"{shown(accumulator)}"
         )
-    found: Accounting = accumulator
+    found: Accumulator = accumulator
     if not found.supports(measure):
         measure.sum()  # may refuse with a better reason
         made_for = getattr(type(found), "made_for", "other measures")
@@ -147,7 +147,7 @@ def accounting_for(measure: CompositionMeasure, accumulator: Argument = None) ->
     return found
 
 
-def check_budget(accounting: Accounting, d_out: Loss) -> None:
+def check_budget(accounting: Accumulator, d_out: Loss) -> None:
     """Raise if the accumulator has ``check_budget`` and would admit no launch under ``d_out``."""
     check = getattr(type(accounting), "check_budget", None)
     if check is not None:

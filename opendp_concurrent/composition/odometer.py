@@ -11,10 +11,10 @@ from .._checks import own_number
 from ..accounting import Ledger, own_distance
 from ..errors import Distance, InvalidTypeError, shown
 from ..fdp import TradeoffFunction
-from ..measures import Accounting, CompositionMeasure, composition_measure, registered
+from ..measures import Accumulator, CompositionMeasure, composition_measure, registered
 from ..numerics import cap_and_shown, down, typed
 from ..queryables import ConcurrentMeasurement, ConcurrentOdometer, check_ledger, spawn_odometer
-from .guards import accounting_for, constructor
+from .guards import accumulator_for, constructor
 
 
 @constructor
@@ -23,7 +23,7 @@ def make_concurrent_odometer(
     input_metric: Metric,
     output_measure: Measure,
     *,
-    accumulator: Accounting | None = None,
+    accumulator: Accumulator | None = None,
     ledger: Ledger | None = None,
     d_in: Distance = None,
     opaque_errors: bool = False,
@@ -72,7 +72,7 @@ def make_concurrent_odometer(
     1.0
     """
     measure = composition_measure(output_measure)
-    accounting = accounting_for(measure, accumulator)
+    accounting = accumulator_for(measure, accumulator)
     if (ledger is None) != (d_in is None):
         raise InvalidTypeError(
             "ledger and d_in must be given together: a ledger records losses at one d_in; "

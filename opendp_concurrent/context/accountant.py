@@ -35,7 +35,7 @@ from ..errors import (
     shown,
 )
 from ..fdp import TradeoffFunction
-from ..measures import Accounting, composition_measure
+from ..measures import Accumulator, composition_measure
 from ..queryables import ConcurrentMeasurement, ConcurrentOdometer
 from .search import nearest_passing
 
@@ -57,7 +57,7 @@ class Spending:
     evenly: int | None = None
     weights: Sequence[float] | None = None
     orders: Sequence[float] | None = None
-    accumulator: Accounting | None = None
+    accumulator: Accumulator | None = None
     ledger: Ledger | None = None
     opaque_errors: bool = False
 

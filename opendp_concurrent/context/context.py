@@ -31,7 +31,7 @@ from ..errors import (
     SharesUsedError,
     SpaceMismatchError,
 )
-from ..measures import Accounting, composition_measure, is_extrinsic
+from ..measures import Accumulator, composition_measure, is_extrinsic
 from ..numerics import down, to_enforce
 from ..queryables import ConcurrentCompositionQueryable
 from .accountant import Spending, accountant_of, shares
@@ -57,7 +57,7 @@ def concurrent_context(
     margins: Sequence[Any] | Mapping[Any, Any] | None = None,
     *,
     orders: Sequence[float] | None = None,
-    accumulator: Accounting | None = None,
+    accumulator: Accumulator | None = None,
     ledger: Ledger | None = None,
     opaque_errors: bool = False,
 ) -> Context:
@@ -261,7 +261,7 @@ class ConcurrentContext(Context):
         label: str,
         privacy_loss: tuple[Any, Any],
         *,
-        accumulator: Accounting | None = None,
+        accumulator: Accumulator | None = None,
         orders: Sequence[float] | None = None,
     ) -> ConcurrentContext:
         """Return a context with its own limit below this one; see :func:`.make_limited`.

@@ -32,7 +32,7 @@ from ..composition import (
 )
 from ..data import Partition, kind_of, partitioned
 from ..errors import Answer, Distance, InvalidTypeError, InvalidValueError, Key, Loss
-from ..measures import Accounting, composition_measure, is_extrinsic
+from ..measures import Accumulator, composition_measure, is_extrinsic
 from ..numerics import to_spend
 from ..queryables import AsTransformation, SealedHandle, read_map
 from .accountant import ByOpenDP, Spending, accountant_of, loss_under
@@ -191,7 +191,7 @@ class ConcurrentQuery(AsTransformation, Query):
         *,
         orders: Sequence[float] | None = None,
         halt: bool = False,
-        accumulator: Accounting | None = None,
+        accumulator: Accumulator | None = None,
     ) -> Query:
         """Give each block of the data its own budget; see :func:`.make_block_filter`.
 
@@ -223,7 +223,7 @@ class ConcurrentQuery(AsTransformation, Query):
         keys: Collection[Any] | None = None,
         split_evenly_over: int | None = None,
         split_by_weights: Sequence[float] | None = None,
-        accumulator: Accounting | None = None,
+        accumulator: Accumulator | None = None,
         orders: Sequence[float] | None = None,
     ) -> Query:
         """Split the data into parts, one context each; see :func:`.make_parallel_composition`.

@@ -35,10 +35,10 @@ from .._checks import (
     positive,
     weights,
 )
-from ..composition import accounting_for, check_budget, check_measurement
+from ..composition import accumulator_for, check_budget, check_measurement
 from ..composition import privacy_loss as pairs_privacy_loss
 from ..errors import ConcurrentError, Distance, InvalidTypeError, InvalidValueError, Loss, shown
-from ..measures import Accounting, CompositionMeasure, composition_measure
+from ..measures import Accumulator, CompositionMeasure, composition_measure
 from ..numerics import halfway, largest_double, to_spend
 from ..queryables import read_map, validate_d_in
 
@@ -196,7 +196,7 @@ def largest_share(
     privacy_loss: tuple[Measure, Any],
     launches: int | Sequence[float],
     *,
-    accumulator: Accounting | None = None,
+    accumulator: Accumulator | None = None,
     delta: Probability = 0.0,
 ) -> Any:
     """Return the largest loss that each of a number of launches may have.
@@ -226,7 +226,7 @@ def largest_share(
     """
     measure, d_out = _measure_and_bound(privacy_loss)
     budget = measure.validate_budget("d_out", d_out)
-    accounting = accounting_for(measure, accumulator)
+    accounting = accumulator_for(measure, accumulator)
     check_budget(accounting, budget)
     if isinstance(launches, int):
         counts, rest = [(Fraction(1), launches)], [Fraction(launches - 1)]
@@ -242,13 +242,13 @@ def largest_share(
 
 def _searched(
     measure: CompositionMeasure,
-    accounting: Accounting,
+    accounting: Accumulator,
     budget: Any,
     counts: list[tuple[Fraction, int]],
     delta: float,
 ) -> list[Any]:
     """Return the largest shares whose launches the accumulator admits."""
-    near, loss = measure.line(budget, delta)
+    near, loss = measure.search_family(budget, delta)
     whole = max(weight for weight, _ in counts)
 
     def fits(top: float) -> bool:
@@ -279,7 +279,7 @@ def smallest_scale(
     d_out: Loss,
     launches: int = 1,
     *,
-    accumulator: Accounting | None = None,
+    accumulator: Accumulator | None = None,
     delta: Probability = 0.0,
     bounds: tuple[float, float] | None = None,
     progress: bool = False,

@@ -17,7 +17,7 @@ from sqlalchemy import Executable
 from .._opendp import WHOLE, Lock, let_in
 from ..accounting import Account, Charge, Launch, Lifecycle, LimitCharge, Terms, Verdict, limits_of
 from ..errors import ForkedError, LedgerDamagedError, LedgerError, Loss, charged, tell_charged
-from ..measures import Accumulator
+from ..measures import AccumulatorState
 from . import schema as tables
 from .audit import KeptState, Milestone
 from .backends import DriverConnection
@@ -268,7 +268,7 @@ class SqlBook:
         """Number of charges at the last turn or read."""
         return self._known.sequence
 
-    def read(self) -> Accumulator:
+    def read(self) -> AccumulatorState:
         """Return the sum of all charges so far.
 
         :raises ForkedError: if this process was forked from the process that opened the book
@@ -420,11 +420,11 @@ class SqlTurn:
             book._lock.__exit__()
 
     @property
-    def accumulator(self) -> Accumulator:
+    def accumulator(self) -> AccumulatorState:
         """Sum of all charges before this turn, and of those that it has written."""
         return self.after.accumulator
 
-    def total(self, limit: LimitCharge) -> Accumulator:
+    def total(self, limit: LimitCharge) -> AccumulatorState:
         """Sum of all charges of a limit before this turn, and of those that it has written.
 
         :raises LimitMismatchError: if its terms in the ledger are others
@@ -434,8 +434,8 @@ class SqlTurn:
     def write(
         self,
         charge: Charge,
-        after: Accumulator,
-        limits: tuple[Accumulator, ...] = (),
+        after: AccumulatorState,
+        limits: tuple[AccumulatorState, ...] = (),
     ) -> None:
         """Add a charge, which is then the newest charge of the budget.
 
@@ -477,7 +477,7 @@ class LimitBook:
         """
         self._book.check_process()
 
-    def read(self) -> Accumulator:
+    def read(self) -> AccumulatorState:
         """Return the sum of all charges below the limit so far.
 
         :raises LimitMismatchError: if its terms in the ledger are others

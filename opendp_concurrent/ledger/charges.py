@@ -26,7 +26,7 @@ from ..errors import (
     Loss,
     UnregisteredError,
 )
-from ..measures import Accumulator, by_tag
+from ..measures import AccumulatorState, by_tag
 from . import encoding as measures
 from .encoding import (
     FORM,
@@ -267,7 +267,7 @@ class LimitTotal(NamedTuple):
     path: Path
     terms: Terms
     launches: int
-    accumulator: Accumulator
+    accumulator: AccumulatorState
 
 
 class Limits:
@@ -285,7 +285,7 @@ class Limits:
         self._size: int = 0 if of is None else of._size
         self._numbers: dict[Path, int] = {}
         self._totals: dict[int, LimitTotal] = {}
-        self._last: tuple[Accumulator | None, Loss, int, Accumulator | None] = (
+        self._last: tuple[AccumulatorState | None, Loss, int, AccumulatorState | None] = (
             None,
             None,
             0,
@@ -344,7 +344,7 @@ class Limits:
         number = self._number(path)
         return 0 if number is None else self._known(number).launches
 
-    def total(self, path: Path, terms: Terms) -> Accumulator:
+    def total(self, path: Path, terms: Terms) -> AccumulatorState:
         """Return the sum of a limit's charges.
 
         :raises LimitMismatchError: if its terms in the ledger are not ``terms``
@@ -360,7 +360,7 @@ class Limits:
         self,
         d_mid: Loss,
         charges: tuple[LimitCharge, ...],
-        after: tuple[Accumulator, ...],
+        after: tuple[AccumulatorState, ...],
     ) -> tuple[LimitedCharge, Limits]:
         """Return the record of a charge below limits, and a draft with it.
 
@@ -417,7 +417,7 @@ class Limits:
         if number != 0:
             raise InvalidValueError(_LOSSES)
 
-    def _added(self, total: Accumulator, d_mid: Loss, count: int) -> Accumulator:
+    def _added(self, total: AccumulatorState, d_mid: Loss, count: int) -> AccumulatorState:
         """Add up losses. Limits that are opened one after another often have the same loss."""
         before, loss, times, after = self._last
         if after is None or total is not before or d_mid is not loss or count != times:
@@ -433,12 +433,12 @@ class Limits:
             raise InvalidValueError(_UNKNOWN)
         return self._of._known(number)
 
-    def _put(self, known: LimitTotal, count: int, total: Accumulator) -> None:
+    def _put(self, known: LimitTotal, count: int, total: AccumulatorState) -> None:
         """Add launches to a limit, with its new sum."""
         number, above, path, terms, launches, _ = known
         self._totals[number] = LimitTotal(number, above, path, terms, launches + count, total)
 
-    def _open(self, new: Opened, terms: Terms, launches: int, total: Accumulator) -> int:
+    def _open(self, new: Opened, terms: Terms, launches: int, total: AccumulatorState) -> int:
         """Add a limit that has launches, with their sum, and return its number."""
         above, label, number = new.above, new.label, self._size + 1
         if type(above) is not int or not 0 <= above < number:
@@ -459,7 +459,7 @@ def _written(terms: Terms) -> str:
 
 
 @lru_cache(maxsize=256)  # both are immutable, and few terms are distinct
-def _read(text: str) -> tuple[Terms, Accumulator]:
+def _read(text: str) -> tuple[Terms, AccumulatorState]:
     terms = read_terms(text)
     return terms, empty_total(terms)
 
@@ -480,7 +480,7 @@ def check_kept(terms: Terms) -> None:
 # larger. Totals of exact accumulators must be equal.
 
 
-def agreed_total(terms: Terms, text: str, added: Any) -> Accumulator:
+def agreed_total(terms: Terms, text: str, added: Any) -> AccumulatorState:
     """Return the running total.
 
     :param text: the recorded total
@@ -488,11 +488,11 @@ def agreed_total(terms: Terms, text: str, added: Any) -> Accumulator:
     :raises LedgerDamagedError: if they do not agree
     """
     if canonical(added.to_record()) == text:
-        total: Accumulator = added
+        total: AccumulatorState = added
         return total
     recorded = _read_total(terms, text)
     merge = getattr(type(added), "merged", None)
-    merged: Accumulator | None = None if merge is None else merge(added, recorded)
+    merged: AccumulatorState | None = None if merge is None else merge(added, recorded)
     if merged is None:
         raise LedgerDamagedError(
             f"the running total is {recorded.loss}, but the charges add up to {added.loss}"

@@ -34,7 +34,7 @@ from ..errors import (
     UnregisteredError,
     shown,
 )
-from ..measures import Accumulator, by_tag, registered
+from ..measures import AccumulatorState, by_tag, registered
 
 UNREADABLE = (  # what reading a hostile value can raise
     ArithmeticError,
@@ -318,7 +318,7 @@ def read(shape: Any) -> str:
     return known.name
 
 
-def empty_total(terms: Terms) -> Accumulator:
+def empty_total(terms: Terms) -> AccumulatorState:
     """Return the accumulator of no launch.
 
     The measure of another package may not be registered here. Most accumulators do not need it.
@@ -326,7 +326,7 @@ def empty_total(terms: Terms) -> Accumulator:
     return terms.accumulator.start(by_tag(terms.measure))
 
 
-def read_total(terms: Terms, record: Json) -> Accumulator:
+def read_total(terms: Terms, record: Json) -> AccumulatorState:
     """Return the accumulator that ``to_record`` wrote as ``record``."""
     return terms.accumulator.from_record(by_tag(terms.measure), record)
 

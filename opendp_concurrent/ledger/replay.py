@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..accounting import Terms
 from ..errors import InvalidValueError, LedgerDamagedError, Loss
-from ..measures import Accumulator
+from ..measures import AccumulatorState
 from .charges import LimitedCharge, Limits, Path, decode_charge
 from .encoding import (
     UNREADABLE,
@@ -39,10 +39,10 @@ class Known(NamedTuple):
 
     sequence: int
     head: str
-    accumulator: Accumulator
+    accumulator: AccumulatorState
     limits: Limits
 
-    def holding(self, total: Accumulator) -> Known:
+    def holding(self, total: AccumulatorState) -> Known:
         """Return it with another sum."""
         return self._replace(accumulator=total)
 
@@ -166,7 +166,7 @@ class _Sums:
             self._waiting += self._again
             self._again = 0
 
-    def total(self) -> Accumulator:
+    def total(self) -> AccumulatorState:
         """Return the sum, without charges that were told by ``again`` since it was settled."""
         if self._waiting:
             with reading(f"charge {self._newest}"):

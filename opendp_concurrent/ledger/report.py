@@ -23,7 +23,7 @@ from ..measures import (
     TRADEOFF,
     TRUNCATED,
     ZCDP,
-    Accumulator,
+    AccumulatorState,
     by_tag,
     height,
     name,
@@ -61,7 +61,7 @@ def height_of(measure: str) -> Height:
     return lambda loss: height(loss, under=known)
 
 
-def has_blocks(total: Accumulator | Loss) -> bool:
+def has_blocks(total: AccumulatorState | Loss) -> bool:
     """Whether a total, or its loss, has one for each block."""
     return hasattr(type(total), "of")
 
@@ -101,10 +101,10 @@ def spending(
 
 
 def _charges(
-    entries: Sequence[Entry], by: str, start: Accumulator, blocks: set[Any]
+    entries: Sequence[Entry], by: str, start: AccumulatorState, blocks: set[Any]
 ) -> Iterator[tuple[Any, Entry, Loss]]:
     """Yield what each charge belongs to, the charge, and the loss of that after it."""
-    totals: dict[str, Accumulator] = {}
+    totals: dict[str, AccumulatorState] = {}
     for one in entries:
         if by == "time":
             yield "spent", one, one.loss

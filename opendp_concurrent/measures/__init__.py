@@ -31,12 +31,12 @@ from .conversion import (
 from .gaussian import GAUSSIAN_TRADEOFF, gaussian_tradeoff
 from .max_divergence import MAX_DIVERGENCE
 from .measure import (
-    Accounting,
     Accumulator,
+    AccumulatorState,
     Basic,
     Composability,
     CompositionMeasure,
-    Divided,
+    EvenlyDivisible,
     nearly_equal,
     times,
 )

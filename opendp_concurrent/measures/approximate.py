@@ -13,7 +13,7 @@ from ..numerics import largest_rho
 from . import opendp as native
 from .conversion import Conversion, Profile, approximate_to_delta, larger_delta
 from .max_divergence import MAX_DIVERGENCE
-from .measure import Composability, CompositionMeasure, Convertible, only
+from .measure import Composability, CompositionMeasure, Convertible, singleton
 from .opendp import APPROXIMATE, PROFILE, Noise
 from .shapes import PairMeasure, approximate_group, approximate_member
 from .slots import optimal_pair
@@ -78,7 +78,7 @@ class ApproximateMaxDivergence(PairMeasure):
         return ZERO_CONCENTRATED_DIVERGENCE, largest_rho(epsilon, delta), delta
 
 
-APPROXIMATE_MAX_DIVERGENCE = only(ApproximateMaxDivergence)
+APPROXIMATE_MAX_DIVERGENCE = singleton(ApproximateMaxDivergence)
 
 
 # Privacy profiles: OpenDP's smoothed measure, which is converted and not composed.

@@ -29,7 +29,7 @@ from ..numerics import (
     upper,
 )
 from .conversion import Conversion, Profile, gaussian_to_zcdp
-from .measure import Accounting, Accumulator, Composability, only
+from .measure import Accumulator, AccumulatorState, Composability, singleton
 from .opendp import (
     APPROXIMATE,
     GAUSSIAN,
@@ -161,20 +161,20 @@ class GaussianTradeoff(NumberMeasure):
 
     @classmethod
     def find(cls, output_measure: Measure) -> GaussianTradeoff | None:
-        return only(cls) if type(descriptor(output_measure)) is Gaussian else None
+        return singleton(cls) if type(descriptor(output_measure)) is Gaussian else None
 
     def split(self, d_out: float, weights: list[Fraction]) -> list[Loss]:
         """Shares whose squares add up to at most that of ``d_out``."""
         return list(split_squares(d_out, weights))
 
-    def sum(self) -> Accounting:
+    def sum(self) -> Accumulator:
         """The root of the sum of squares."""
         return Squares()
 
-    def empty(self) -> Accumulator:
+    def empty(self) -> AccumulatorState:
         return SquareSum()
 
-    def read_sum(self, record: Json) -> Accumulator:
+    def read_sum(self, record: Json) -> AccumulatorState:
         return Squares().from_record(self, record)
 
     def group_loss(self, loss: float, size: int) -> float:
@@ -197,4 +197,4 @@ class GaussianTradeoff(NumberMeasure):
         return dp_event.GaussianDpEvent(reciprocal_down(d_mid))
 
 
-GAUSSIAN_TRADEOFF = only(GaussianTradeoff)
+GAUSSIAN_TRADEOFF = singleton(GaussianTradeoff)

@@ -19,7 +19,7 @@ from .conversion import (
     pure_to_renyi,
     pure_to_zcdp,
 )
-from .measure import Composability, only
+from .measure import Composability, singleton
 from .opendp import APPROXIMATE, FIXED, PROFILE, PURE, RENYI, ZCDP, Noise, NoiseLoss
 from .shapes import NumberMeasure, divided_down, times_up
 
@@ -71,4 +71,4 @@ class MaxDivergence(NumberMeasure):
         return dp_event.DiscreteLaplaceDpEvent(d_mid, 1)
 
 
-MAX_DIVERGENCE = only(MaxDivergence)
+MAX_DIVERGENCE = singleton(MaxDivergence)

@@ -37,7 +37,7 @@ def times(count: int) -> int:
     return count if type(count) is int and count > 0 else checks.count(count=count)
 
 
-class Accumulator(Protocol):
+class AccumulatorState(Protocol):
     """An upper bound on the privacy loss, stored exactly."""
 
     @property
@@ -47,7 +47,7 @@ class Accumulator(Protocol):
     def read(self, d_mid: Loss) -> Loss:
         """Return ``d_mid`` in the form that is added, such as a curve at certain orders."""
 
-    def after(self, d_mid: Loss, count: int = 1) -> Accumulator:
+    def after(self, d_mid: Loss, count: int = 1) -> AccumulatorState:
         """Return the accumulator after ``count`` more launches of ``d_mid``; O(1) in ``count``.
 
         :raises InvalidTypeError, InvalidValueError: if ``d_mid`` is not a privacy loss, or
@@ -64,7 +64,7 @@ class Accumulator(Protocol):
         """Return an exact, JSON-serialisable form."""
 
 
-class Rounded(Accumulator, Protocol):
+class Rounded(AccumulatorState, Protocol):
     """An accumulator whose sums depend on functions of the C library.
 
     The totals of the same launches may differ between two machines in the last digits. Each total
@@ -76,8 +76,8 @@ class Rounded(Accumulator, Protocol):
         """Return the larger of two totals of the same launches, or None if they differ too much."""
 
 
-class Divided:
-    """Accountings under which the measure's own shares of a bound compose to at most the bound."""
+class EvenlyDivisible:
+    """Accumulators under which the measure's own shares of a bound compose to at most the bound."""
 
     __slots__ = ()
 
@@ -99,7 +99,7 @@ def nearly_equal(one: float, other: float) -> bool:
     return abs(first - second) <= _TOLERANCE * max(abs(first), abs(second))
 
 
-class Accounting(Protocol):
+class Accumulator(Protocol):
     """A theorem that adds up losses, with its parameters. Frozen; it stores no history.
 
     This is the type of the ``accumulator`` argument of ``make_concurrent_odometer``. An object of
@@ -121,10 +121,10 @@ class Accounting(Protocol):
     def supports(self, measure: CompositionMeasure) -> bool:
         """Return whether it adds up losses of this measure, a :class:`.CompositionMeasure`."""
 
-    def start(self, measure: CompositionMeasure | None) -> Accumulator:
+    def start(self, measure: CompositionMeasure | None) -> AccumulatorState:
         """Return the accumulator before the first launch."""
 
-    def from_record(self, measure: CompositionMeasure | None, record: Json) -> Accumulator:
+    def from_record(self, measure: CompositionMeasure | None, record: Json) -> AccumulatorState:
         """Return the accumulator that ``to_record`` described."""
 
 
@@ -156,7 +156,7 @@ class PlainSum:
 
 @written_by_class("basic")
 @dataclass(frozen=True, slots=True)
-class Basic(Divided):
+class Basic(EvenlyDivisible):
     """Add up the d_mids by the measure's own sum."""
 
     needs_measure = True
@@ -165,14 +165,14 @@ class Basic(Divided):
         """Return True: every measure has a sum."""
         return True
 
-    def start(self, measure: CompositionMeasure | None = None) -> Accumulator:
+    def start(self, measure: CompositionMeasure | None = None) -> AccumulatorState:
         """Return the empty sum of the measure, without which it is not known what is added up."""
-        empty: Accumulator = _checked(measure).empty()
+        empty: AccumulatorState = _checked(measure).empty()
         return empty
 
-    def from_record(self, measure: CompositionMeasure | None, record: Json) -> Accumulator:
+    def from_record(self, measure: CompositionMeasure | None, record: Json) -> AccumulatorState:
         """Return the sum that ``to_record`` described."""
-        total: Accumulator = _checked(measure).read_sum(record)
+        total: AccumulatorState = _checked(measure).read_sum(record)
         return total
 
     def parts(self) -> tuple[PlainSum, ...]:
@@ -251,13 +251,13 @@ class Convertible(ABC):
     @classmethod
     def find(cls, output_measure: Measure) -> Any:
         """Return the measure for OpenDP's object; None if that is of another kind."""
-        one = only(cls)
+        one = singleton(cls)
         return one if one.opendp() == output_measure else None
 
     @classmethod
     def from_tag(cls, tag: str) -> Any:
         """Return the measure with this name; None if that is of another kind."""
-        return only(cls) if tag == cls.kind else None
+        return singleton(cls) if tag == cls.kind else None
 
 
 class CompositionMeasure(Convertible):
@@ -316,7 +316,7 @@ class CompositionMeasure(Convertible):
     @classmethod
     def of_parameters(cls, **given: float) -> CompositionMeasure:
         """Inverse of :meth:`parameters`."""
-        return only(cls, *given.values())
+        return singleton(cls, *given.values())
 
     # --- distances -------------------------------------------------------------------------------
 
@@ -336,7 +336,9 @@ class CompositionMeasure(Convertible):
     def split(self, d_out: Loss, weights: list[Fraction]) -> list[Loss]:
         """Return shares in proportion to the weights, which compose to at most ``d_out``."""
 
-    def line(self, d_out: Loss, delta: float) -> tuple[float, Callable[[float, Fraction], Loss]]:
+    def search_family(
+        self, d_out: Loss, delta: float
+    ) -> tuple[float, Callable[[float, Fraction], Loss]]:
         """Return distances of which any two can be compared, for the search for equal shares.
 
         :param d_out: a bound near which the search starts
@@ -351,20 +353,20 @@ class CompositionMeasure(Convertible):
 
     # --- sums ------------------------------------------------------------------------------------
 
-    def sum(self) -> Accounting:
+    def sum(self) -> Accumulator:
         """Return the default accumulator of adaptively chosen losses."""
         return Basic()
 
-    def fixed_sum(self) -> Accounting:
+    def fixed_sum(self) -> Accumulator:
         """Return how losses add up that are fixed up front."""
         return self.sum()
 
     @abstractmethod
-    def empty(self) -> Accumulator:
+    def empty(self) -> AccumulatorState:
         """Return the sum of no losses, for :func:`.basic`."""
 
     @abstractmethod
-    def read_sum(self, record: Json) -> Accumulator:
+    def read_sum(self, record: Json) -> AccumulatorState:
         """Return the sum that its ``to_record`` described."""
 
     @abstractmethod
@@ -459,7 +461,7 @@ class CompositionMeasure(Convertible):
         return "loss" if order is None else f"loss at order {order:g}"
 
 
-def only(cls: type[M], *parameters: float) -> M:
+def singleton(cls: type[M], *parameters: float) -> M:
     """Return the one measure of a class with these parameters."""
     found: M = _made(cls, *parameters)
     return found

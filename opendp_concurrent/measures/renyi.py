@@ -22,7 +22,15 @@ from ..errors import Argument, InvalidTypeError, InvalidValueError, Json, Loss
 from ..numerics import split
 from . import opendp as native
 from .conversion import Conversion, Ends, Profile, known, renyi_to_delta, renyi_to_epsilon
-from .measure import Accumulator, Composability, CompositionMeasure, Divided, only, parameter, times
+from .measure import (
+    AccumulatorState,
+    Composability,
+    CompositionMeasure,
+    EvenlyDivisible,
+    parameter,
+    singleton,
+    times,
+)
 from .opendp import (
     APPROXIMATE,
     FIXED,
@@ -122,7 +130,7 @@ class OrdersSum:
 
 @written_by_class("orders", "orders")
 @dataclass(frozen=True, slots=True)
-class OnOrders(Divided):
+class OnOrders(EvenlyDivisible):
     """The accumulator for Rényi curves on a grid of orders."""
 
     orders: tuple[float, ...]
@@ -387,10 +395,10 @@ class RenyiDivergence(CompositionMeasure):
         whole = sum(weights)
         return [_Share(d_out, weight / whole) for weight in weights]
 
-    def empty(self) -> Accumulator:
+    def empty(self) -> AccumulatorState:
         return CurveSum()
 
-    def read_sum(self, record: Json) -> Accumulator:
+    def read_sum(self, record: Json) -> AccumulatorState:
         """Refuse: a curve is a program."""
         raise InvalidTypeError("a Rényi curve has no exact record; use a grid of orders")
 
@@ -419,7 +427,7 @@ class RenyiDivergence(CompositionMeasure):
         return "loss" if order is None else f"loss at order {order:g}"
 
 
-RENYI_DIVERGENCE = only(RenyiDivergence)
+RENYI_DIVERGENCE = singleton(RenyiDivergence)
 
 
 # Rényi DP of one order, fixed up front: the distance is the divergence of that order.
@@ -511,12 +519,12 @@ class FixedRenyiDivergence(NumberMeasure):
     @classmethod
     def find(cls, output_measure: Measure) -> FixedRenyiDivergence | None:
         found = descriptor(output_measure)
-        return only(cls, found.alpha) if type(found) is FixedRenyi else None
+        return singleton(cls, found.alpha) if type(found) is FixedRenyi else None
 
     @classmethod
     def from_tag(cls, tag: str) -> FixedRenyiDivergence | None:
         alpha = parameter(FIXED, "alpha", tag)
-        return None if alpha is None else only(cls, checks.order(alpha=alpha))
+        return None if alpha is None else singleton(cls, checks.order(alpha=alpha))
 
     def parameters(self) -> dict[str, float]:
         return {"order": self.alpha}
@@ -524,7 +532,7 @@ class FixedRenyiDivergence(NumberMeasure):
     @classmethod
     def of_parameters(cls, **given: float) -> FixedRenyiDivergence:
         (alpha,) = given.values()
-        return only(cls, checks.order(order=alpha))
+        return singleton(cls, checks.order(order=alpha))
 
     @property
     def noise_loss(self) -> NoiseLoss:

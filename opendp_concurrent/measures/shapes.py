@@ -28,7 +28,7 @@ from ..numerics import (
     to_units,
     upper,
 )
-from .measure import Accumulator, CompositionMeasure
+from .measure import AccumulatorState, CompositionMeasure
 from .sums import PairSum, ScalarSum
 
 _MOST_STEPS = 2**22  # of a knapsack
@@ -145,14 +145,16 @@ class NumberMeasure(CompositionMeasure):
         """Shares that add up to at most ``d_out``."""
         return list(split(d_out, weights))
 
-    def line(self, d_out: float, delta: float) -> tuple[float, Callable[[float, Fraction], Loss]]:
+    def search_family(
+        self, d_out: float, delta: float
+    ) -> tuple[float, Callable[[float, Fraction], Loss]]:
         """All distances."""
         return d_out, _part
 
-    def empty(self) -> Accumulator:
+    def empty(self) -> AccumulatorState:
         return ScalarSum()
 
-    def read_sum(self, record: Json) -> Accumulator:
+    def read_sum(self, record: Json) -> AccumulatorState:
         return ScalarSum.from_record(record)
 
     def join(self, losses: list[list[float]], parts: Sequence[int]) -> float:
@@ -207,16 +209,16 @@ class PairMeasure(CompositionMeasure):
         """Shares that add up to at most ``d_out``, component by component."""
         return list(zip(*(split(part, weights) for part in d_out), strict=True))
 
-    def line(
+    def search_family(
         self, d_out: tuple[float, float], delta: float
     ) -> tuple[float, Callable[[float, Fraction], Loss]]:
         """The distances that have this ``delta``."""
         return d_out[0], lambda top, part: (_part(top, part), delta)
 
-    def empty(self) -> Accumulator:
+    def empty(self) -> AccumulatorState:
         return PairSum()
 
-    def read_sum(self, record: Json) -> Accumulator:
+    def read_sum(self, record: Json) -> AccumulatorState:
         return PairSum.from_record(record)
 
     def join(

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 from .. import _checks as checks
 from ..errors import BudgetExceededError, InvalidTypeError, InvalidValueError, Json, Loss
 from ..fdp import TradeoffFunction, check_function, optimal_composition
-from .measure import CompositionMeasure, Divided, times
+from .measure import CompositionMeasure, EvenlyDivisible, times
 
 _LOOKED_AT, _COMPARED = 2000, 60  # limits on the sets that the search for a cheapest cover visits
 _KEPT = 2**22  # limit on the numbers that the search keeps
@@ -209,7 +209,7 @@ class TradeoffProduct:
 
 
 @dataclass(frozen=True, slots=True)
-class Products(Divided):
+class Products(EvenlyDivisible):
     """The accumulator of a compositor under f-DP."""
 
     def supports(self, measure: CompositionMeasure) -> bool:

@@ -16,7 +16,7 @@ from .. import _checks as checks
 from .._checks import written_by_class
 from ..errors import InvalidValueError, Json, Loss
 from ..numerics import SMALLEST, from_units_down, from_units_up, sqrt_down, sqrt_up, to_units
-from .measure import Accumulator, CompositionMeasure, Divided, times
+from .measure import AccumulatorState, CompositionMeasure, EvenlyDivisible, times
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Planned:
 
     d_mids: tuple[Loss, ...]
     consumed: int
-    total: Accumulator
+    total: AccumulatorState
 
     @property
     def loss(self) -> Loss:
@@ -266,7 +266,7 @@ class SquareSum:
 
 @written_by_class("squares")
 @dataclass(frozen=True, slots=True)
-class Squares(Divided):
+class Squares(EvenlyDivisible):
     """The accumulator for Gaussian DP."""
 
     def supports(self, measure: CompositionMeasure) -> bool:

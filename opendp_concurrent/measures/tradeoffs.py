@@ -27,7 +27,7 @@ from ..fdp import (
 from ..numerics import split_squares
 from .conversion import Conversion, Profile, renyi_to_delta
 from .gaussian import gaussian_to_delta, gaussian_to_epsilon
-from .measure import Accounting, Accumulator, Composability, CompositionMeasure, only
+from .measure import Accumulator, AccumulatorState, Composability, CompositionMeasure, singleton
 from .opendp import (
     APPROXIMATE,
     FIXED,
@@ -243,7 +243,7 @@ class TradeoffDivergence(CompositionMeasure):
 
     @classmethod
     def find(cls, output_measure: Measure) -> TradeoffDivergence | None:
-        return only(cls) if type(descriptor(output_measure)) is Tradeoff else None
+        return singleton(cls) if type(descriptor(output_measure)) is Tradeoff else None
 
     def validate(self, name: str, value: Argument) -> TradeoffFunction:
         """Return a trade-off function that bounds both directions of neighbours, or raise."""
@@ -283,7 +283,7 @@ class TradeoffDivergence(CompositionMeasure):
         """Shares of a power of one function, or of a Gaussian."""
         return _split(d_out, weights)
 
-    def sum(self) -> Accounting:
+    def sum(self) -> Accumulator:
         """Refuse: the product bounds nothing then."""
         raise UnsupportedMeasureError(
             "accumulator must be oc.accumulators.ladder(unit) or "
@@ -293,14 +293,14 @@ class TradeoffDivergence(CompositionMeasure):
             "oc.gaussian_tradeoff()"
         )
 
-    def fixed_sum(self) -> Accounting:
+    def fixed_sum(self) -> Accumulator:
         return Products()
 
-    def empty(self) -> Accumulator:
+    def empty(self) -> AccumulatorState:
         """Refuse, as ``sum`` does."""
         return self.sum().start(self)
 
-    def read_sum(self, record: Json) -> Accumulator:
+    def read_sum(self, record: Json) -> AccumulatorState:
         """Refuse, as ``sum`` does."""
         return self.sum().from_record(self, record)
 
@@ -334,7 +334,7 @@ class TradeoffDivergence(CompositionMeasure):
         return f"ε at δ = {_DRAWN_AT:g}"
 
 
-TRADEOFF_DIVERGENCE = only(TradeoffDivergence)
+TRADEOFF_DIVERGENCE = singleton(TradeoffDivergence)
 
 
 # The trade-off function of the Laplace mechanism on a grid, as OpenDP samples it.

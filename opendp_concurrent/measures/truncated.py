@@ -15,13 +15,13 @@ from ..errors import Argument, InvalidTypeError, InvalidValueError, Json, Loss
 from ..numerics import Bracket, Digits, lower, split, upper, zcdp_to_delta, zcdp_to_epsilon
 from .conversion import Conversion, Ends, Profile, pure_to_zcdp, zcdp_to_renyi
 from .measure import (
-    Accounting,
     Accumulator,
+    AccumulatorState,
     Composability,
     CompositionMeasure,
-    Divided,
-    only,
+    EvenlyDivisible,
     parameter,
+    singleton,
 )
 from .opendp import (
     APPROXIMATE,
@@ -142,7 +142,7 @@ class TruncatedSum:
 
 @written_by_class("least-omega")
 @dataclass(frozen=True, slots=True)
-class LeastOmega(Divided):
+class LeastOmega(EvenlyDivisible):
     """The accumulator for truncated concentrated DP."""
 
     def supports(self, measure: CompositionMeasure) -> bool:
@@ -266,12 +266,12 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
     @classmethod
     def find(cls, output_measure: Measure) -> TruncatedConcentratedDivergence | None:
         found = descriptor(output_measure)
-        return only(cls, found.omega) if type(found) is Truncated else None
+        return singleton(cls, found.omega) if type(found) is Truncated else None
 
     @classmethod
     def from_tag(cls, tag: str) -> TruncatedConcentratedDivergence | None:
         omega = parameter(TRUNCATED, "omega", tag)
-        return None if omega is None else only(cls, omega_above_one(omega=omega))
+        return None if omega is None else singleton(cls, omega_above_one(omega=omega))
 
     def parameters(self) -> dict[str, float]:
         return {"omega": self.omega}
@@ -279,7 +279,7 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
     @classmethod
     def of_parameters(cls, **given: float) -> TruncatedConcentratedDivergence:
         (omega,) = given.values()
-        return only(cls, omega_above_one(omega=omega))
+        return singleton(cls, omega_above_one(omega=omega))
 
     def validate(self, name: str, value: Argument) -> TruncatedConcentrated:
         """Return a distance whose ω is large enough; a number is a ρ."""
@@ -310,15 +310,15 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
         """Shares of ρ."""
         return [TruncatedConcentrated(rho, d_out.omega) for rho in split(d_out.rho, weights)]
 
-    def sum(self) -> Accounting:
+    def sum(self) -> Accumulator:
         """The sum of ρ, with the least ω."""
         return LeastOmega()
 
-    def empty(self) -> Accumulator:
+    def empty(self) -> AccumulatorState:
         """The sum of ρ, with the least ω."""
         return TruncatedSum()
 
-    def read_sum(self, record: Json) -> Accumulator:
+    def read_sum(self, record: Json) -> AccumulatorState:
         """The sum of ρ, with the least ω."""
         return LeastOmega().from_record(self, record)
 

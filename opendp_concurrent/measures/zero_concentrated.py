@@ -13,7 +13,7 @@ from ..errors import DpEvent, Loss
 from ..numerics import zcdp_to_delta, zcdp_to_epsilon
 from . import opendp as native
 from .conversion import Conversion, KnownCurve, Profile, zcdp_to_renyi
-from .measure import Composability, only
+from .measure import Composability, singleton
 from .opendp import APPROXIMATE, APPROXIMATE_ZCDP, FIXED, PROFILE, RENYI, ZCDP, Noise, NoiseLoss
 from .shapes import NumberMeasure, PairMeasure, divided_down, times_up
 
@@ -65,7 +65,7 @@ class ZeroConcentratedDivergence(NumberMeasure):
         return dp_event.ZCDpEvent(d_mid)
 
 
-ZERO_CONCENTRATED_DIVERGENCE = only(ZeroConcentratedDivergence)
+ZERO_CONCENTRATED_DIVERGENCE = singleton(ZeroConcentratedDivergence)
 
 
 # δ-approximate zCDP: the distance is (ρ, δ). Children are sequential.
@@ -93,4 +93,4 @@ class ApproximateZeroConcentratedDivergence(PairMeasure):
         return "ρ"
 
 
-APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE = only(ApproximateZeroConcentratedDivergence)
+APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE = singleton(ApproximateZeroConcentratedDivergence)

@@ -17,7 +17,7 @@ from .._checks import Unrecorded, function
 from .._opendp import whole
 from ..accounting import RUNNING, Ledger, Lifecycle, Limit, innermost_running
 from ..errors import Answer, Argument, Distance, InvalidTypeError, Loss, UnsupportedMeasureError
-from ..measures import Accounting, CompositionMeasure, composition_measure
+from ..measures import Accumulator, CompositionMeasure, composition_measure
 from .child import adopt
 from .data import Sealed, SealedHandle, take_in
 from .named_queries import Accuracy
@@ -283,7 +283,7 @@ class ConcurrentOdometer(Odometer):
         self,
         query_space: tuple[Domain, Metric],
         measure: CompositionMeasure,
-        accumulator: Accounting,
+        accumulator: Accumulator,
         spawn: Callable[[ConcurrentOdometer, Sealed, Any], Any],
         transformation: Transformation | None = None,
         postprocessors: tuple[Callable[[Any], Any], ...] = (),

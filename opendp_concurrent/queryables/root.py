@@ -38,7 +38,7 @@ from ..errors import (
     rounded,
     shown,
 )
-from ..measures import Accumulator, CompositionMeasure
+from ..measures import AccumulatorState, CompositionMeasure
 from .data import Sealed, SequentialRunner, check_process, seal_transformed, unseal
 from .mechanism import ConcurrentOdometer
 from .named_queries import Description
@@ -388,7 +388,7 @@ def check_ledger(ledger: Any, measure: CompositionMeasure, *, halt: bool = False
         )
 
 
-def open_book(ledger: Ledger, terms: Terms) -> tuple[InLedger, Accumulator]:
+def open_book(ledger: Ledger, terms: Terms) -> tuple[InLedger, AccumulatorState]:
     """Open the budget with these terms. Return its keeper, and the accumulator of its charges.
 
     :raises LedgerError: if the budget has other terms

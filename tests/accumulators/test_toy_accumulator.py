@@ -14,7 +14,7 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import _checks as checks
 from opendp_concurrent import verify
-from opendp_concurrent.accounting.epsilon_delta import EpsilonDeltaAccounting
+from opendp_concurrent.accounting.epsilon_delta import EpsilonDeltaAccumulator
 from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, UnsupportedMeasureError
 from opendp_concurrent.ledger import create_ledger, open_ledger, register
@@ -92,7 +92,7 @@ class SpentTwice:
 
 
 @dataclass(frozen=True)
-class Twice(EpsilonDeltaAccounting):
+class Twice(EpsilonDeltaAccumulator):
     """Adds up doubled ε."""
 
     def parts(self):

@@ -3,7 +3,7 @@
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.composition.guards import accounting_for, check_budget
+from opendp_concurrent.composition.guards import accumulator_for, check_budget
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
 from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.gaussian import GAUSSIAN_TRADEOFF
@@ -17,16 +17,16 @@ ZCDP = oc.accumulators.zcdp(1e-6)
 
 def test_basic_is_the_sum_of_the_measure():
     for left_out in (None, oc.accumulators.basic()):
-        assert accounting_for(MAX_DIVERGENCE, left_out) == Basic()
-        assert accounting_for(GAUSSIAN_TRADEOFF, left_out) == Squares()
+        assert accumulator_for(MAX_DIVERGENCE, left_out) == Basic()
+        assert accumulator_for(GAUSSIAN_TRADEOFF, left_out) == Squares()
 
 
 def test_an_accumulator_is_taken_under_the_measures_that_it_supports():
-    assert accounting_for(APPROXIMATE_MAX_DIVERGENCE, ZCDP) is ZCDP
+    assert accumulator_for(APPROXIMATE_MAX_DIVERGENCE, ZCDP) is ZCDP
     with pytest.raises(UnsupportedMeasureError, match="supports Approximate.* is MaxDivergence"):
-        accounting_for(MAX_DIVERGENCE, ZCDP)
+        accumulator_for(MAX_DIVERGENCE, ZCDP)
     with pytest.raises(UnsupportedMeasureError, match=r"ladder\(unit\) or .*residue"):
-        accounting_for(TRADEOFF_DIVERGENCE, ZCDP)  # the measure has a better reason
+        accumulator_for(TRADEOFF_DIVERGENCE, ZCDP)  # the measure has a better reason
 
 
 @pytest.mark.parametrize("wrong", [3, "zcdp", oc.accumulators.zcdp, object()])
@@ -34,7 +34,7 @@ def test_what_is_no_accounting_is_refused(wrong):
     with pytest.raises(
         InvalidTypeError, match="must be one of oc.accumulators.* supports, start, from"
     ):
-        accounting_for(APPROXIMATE_MAX_DIVERGENCE, wrong)
+        accumulator_for(APPROXIMATE_MAX_DIVERGENCE, wrong)
 
 
 def test_a_budget_is_checked_where_the_accumulator_can():

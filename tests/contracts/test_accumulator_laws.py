@@ -289,7 +289,7 @@ ACCOUNTINGS = {
         "Advanced",
         "Basic",
         "Either",
-        "EpsilonDeltaAccounting",
+        "EpsilonDeltaAccumulator",
         "EpsilonDeltaLadder",
         "FromRule",
         "Ladder",

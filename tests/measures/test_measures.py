@@ -11,7 +11,7 @@ from opendp_concurrent.measures import opendp as kinds
 from opendp_concurrent.measures.approximate import ApproximateMaxDivergence, SmoothedMaxDivergence
 from opendp_concurrent.measures.gaussian import GaussianTradeoff
 from opendp_concurrent.measures.max_divergence import MaxDivergence
-from opendp_concurrent.measures.measure import only
+from opendp_concurrent.measures.measure import singleton
 from opendp_concurrent.measures.opendp import descriptor, is_measure
 from opendp_concurrent.measures.renyi import (
     FixedRenyiDivergence,
@@ -64,7 +64,7 @@ def test_a_measure_is_found_by_its_object(known):
     ],
 )
 def test_a_class_knows_its_measures_by_object_and_by_name(cls, parameters, kind, shape):
-    one = only(cls, *parameters)
+    one = singleton(cls, *parameters)
     assert cls.find(one.opendp()) is one
     assert cls.from_tag(one.name) is one
     assert cls.from_tag(f"{one.name}?") is None

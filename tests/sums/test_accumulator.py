@@ -7,7 +7,7 @@ import pytest
 
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.measures.measure import Divided, nearly_equal, times
+from opendp_concurrent.measures.measure import EvenlyDivisible, nearly_equal, times
 
 
 def test_a_charge_is_at_least_one_launch():
@@ -39,4 +39,4 @@ def test_totals_that_differ_by_rounding_are_nearly_equal(one, other, near):
 
 def test_a_bound_is_divided_by_the_measure():
     weights = [Fraction(1), Fraction(1), Fraction(2)]
-    assert Divided().shares(MAX_DIVERGENCE, 1.0, weights) == [0.25, 0.25, 0.5]
+    assert EvenlyDivisible().shares(MAX_DIVERGENCE, 1.0, weights) == [0.25, 0.25, 0.5]

@@ -16,7 +16,7 @@ from opendp_concurrent.accounting.epsilon_delta import basic
 from opendp_concurrent.accounting.rule import Shares, Within
 from opendp_concurrent.measures.conversion import pure_to_renyi, pure_to_zcdp
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.measures.measure import only
+from opendp_concurrent.measures.measure import singleton
 from opendp_concurrent.measures.renyi import FixedRenyiDivergence, GridCurve, OnOrders
 from opendp_concurrent.measures.sums import Planned
 from opendp_concurrent.measures.truncated import LeastOmega, TruncatedConcentrated
@@ -103,7 +103,7 @@ def renyi_curve(budget: Budget) -> Iterator[Outcome]:
 def fixed_renyi(budget: Budget) -> Iterator[Outcome]:
     """Compare the divergence of one fixed order, for several orders."""
     for order in ORDERS:
-        start: Any = basic().start(only(FixedRenyiDivergence, order))
+        start: Any = basic().start(singleton(FixedRenyiDivergence, order))
         declare = partial(pure_to_renyi, order=order)
         cost = budget.after(start, declare).loss
         rule = Within(budget.limit("divergence", cost))
