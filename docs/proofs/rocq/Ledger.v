@@ -1,13 +1,13 @@
-(* Ledger.v: the whole tree of accounts (nested prepaid filters, each with its own
-   odometers and caps), executable; and the proof that it is what the accounts of
-   the probabilistic model do, whatever is answered. *)
+(* Ledger.v: the accounts of filters inside of filters, as a program.  ModelLedger.v
+   proves that it is what happens in the model; Traces.v runs it. *)
 Set Warnings "-notation-overridden,-ambiguous-paths".
-From mathcomp Require Import all_ssreflect all_algebra.
-Require Import Accounting Machine.
+From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
+Require Import Accounting.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 
 Section Ledger.
 Variables (C : Type) (c0 : C) (cadd : C -> C -> C) (cle : C -> C -> bool).
+(* A mechanism has no account (LB); a filter has one, and children (LF). *)
 Inductive ledger := LB | LF (T : filt C) (l : seq ledger).
 Inductive lname := KB (c : C) | KF (R : C).    (* mechanism of loss c; filter of bound R *)
 Inductive levent :=
@@ -35,45 +35,31 @@ Fixpoint lreplay L evs : ledger * seq verdict :=
     let r := lstep ev L in let r' := lreplay r.1 evs' in (r'.1, r.2 :: r'.2)
   else (L, [::]).
 
-(* The model projects to the ledger. *)
-Variables (W : comRingType) (BK BS BQ BA : Type) (binit : BK -> BS) (bdecl : BK -> C).
-Variable bstep : BS -> BQ -> outs (W * BA * BS).
-Fixpoint erase (s : state C BS) : ledger :=
-  match s with SB _ => LB | SF T l => LF T (map erase l) end.
-Definition ename (k : name C BK) := match k with NB k => KB (bdecl k) | NF R => KF R end.
-Fixpoint equery (q : query C BK BQ) : option levent :=
-  match q with
-  | QB _ => None
-  | QLaunch j k => Some (ELaunch j (ename k))
-  | QOpen j b => Some (EOpen j b)
-  | QSub i q => omap (ESub i) (equery q)
-  end.
-Theorem model_ledger q s j : j < card (step c0 cadd cle binit bdecl bstep q s) ->
-  erase (out (step c0 cadd cle binit bdecl bstep q s) j).2 =
-  if equery q is Some ev then (lstep ev (erase s)).1 else erase s.
+(* Every account of every filter is within its bound. *)
+Fixpoint ledger_ok L := if L is LF T l then filt_ok cle T && all ledger_ok l else true.
+Fixpoint caps_in ev := match ev with
+  | ELaunch _ _ => true
+  | EOpen _ b => if b is Some b then cle c0 b else true
+  | ESub _ ev => caps_in ev end.
+Lemma lstep_ok ev L : ledger_ok L -> caps_in ev -> ledger_ok (lstep ev L).1.
 Proof.
-elim: q s j => [q|k i|k b|i q IH] [b'|T l] j //=.
-- have -> : decl bdecl i = lcharge (ename i) by case: i.
-  have ei : erase (init c0 binit i) = linit (ename i) by case: i.
-  rewrite /charge_at; case: (pathof T k) => [p|] //=.
-  by case: (charge c0 cadd cle T p (lcharge (ename i))) => [T'|] //= _; rewrite map_rcons ei.
-- by case: (open_acct c0 T k b).
-- by case: (equery q).
-- case E: (drop i l) => [|s' l2] /= hj.
-    by case: (equery q) => //= ev; rewrite -map_drop E.
-  rewrite map_cat /= (IH _ _ hj); case: (equery q) => [ev|] /=.
-    by rewrite -map_drop E /= map_take.
-  by congr LF; rewrite -[in RHS](cat_take_drop i l) map_cat E.
+elim: ev L => [j k|j b|i ev IH] [|T l] //= /andP[h1 h2].
+- move=> _; case E: (pathof T j) => [p|] /=; last by rewrite h1 h2.
+  have := @replay1_ok C c0 cadd cle T (Launch j (lcharge k)) h1 isT; rewrite /= /charge_at E.
+  case Ec: (charge _ _ _ _ _ _) => [T'|] /= h; last by rewrite h1 h2.
+  rewrite h all_rcons h2 andbT /=; case: k Ec => //= R Ec; rewrite andbT /filt_ok /= andbT.
+  have at_ : charge_at c0 cadd cle T j R = Some T' by rewrite /charge_at E.
+  by have [_ _ -> _] := charge_root at_.
+- move=> hb; have := @replay1_ok C c0 cadd cle T (Open j b) h1 hb; rewrite /=.
+  by case: (open_acct c0 T j b) => [T'|] /= h; rewrite ?h ?h1.
+- move=> hb; case E: (drop i l) => [|L1 l2] /=; first by rewrite h1 h2.
+  move: h2; rewrite -[in all _ l](cat_take_drop i l) E !all_cat /= => /and3P[a1 a2 a3].
+  by rewrite h1 a1 a3 IH.
+Qed.
+(* After any events, no account has passed its bound. *)
+Theorem ledger_replay_ok evs L : ledger_ok L -> all caps_in evs -> ledger_ok (lreplay L evs).1.
+Proof.
+elim: evs L => [|ev evs IH] L //= h /andP[h1 h2].
+by apply: IH h2; apply: lstep_ok.
 Qed.
 End Ledger.
-
-From Coq Require Import QArith.
-Local Open Scope Q_scope.
-Definition qlreplay R evs := lreplay 0 (fun a b => Qred (a + b)) Qle_bool (LF (newfilt 0 R) [::]) evs.
-(* A filter of bound 1: a mechanism 1/4 (child 0); a nested filter of bound 1/2
-   (child 1); two launches inside it, the second refused by it; an odometer
-   (account 0), 1/5 charged through it; one more 1/10 refused by the root. *)
-Compute qlreplay 1 [:: ELaunch None (KB (1#4)); ELaunch None (KF (1#2));
-  ESub 1 (ELaunch None (KB (2#5))); ESub 1 (ELaunch None (KB (1#5)));
-  EOpen None None; ELaunch (Some 0%nat) (KB (1#5)); ELaunch (Some 0%nat) (KB (1#10));
-  ESub 1 (EOpen None None); ESub 1 (ELaunch (Some 0%nat) (KB (1#10))); ESub 5 (EOpen None None)].

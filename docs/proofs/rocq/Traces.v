@@ -1,0 +1,87 @@
+(* Traces.v: traces of the Python account, checked by the verified one.  A loss is an
+   integer number of units of 2^-100; sums are exact.  tests/proofs writes the traces. *)
+Set Warnings "-notation-overridden,-ambiguous-paths".
+From Coq Require Import ZArith Lia.
+From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
+Require Import Accounting Ledger Crash.
+Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
+
+(* Integers are charges: the theorems hold for them. *)
+Lemma Z_laws : charge_laws 0%Z Z.add Z.leb.
+Proof.
+split=> [a d|a d|a b c d|a c d|a c d]; rewrite /is_true !Z.leb_le; lia.
+Qed.
+
+(* A reading is the least double that is at least the exact sum. *)
+Definition up (z : Z) : Z :=
+  let k := Z.max 0 (Z.log2 z - 52) in Z.shiftl (Z.shiftr (z + (Z.shiftl 1 k - 1)) k) k.
+Lemma up_ge z : (z <= up z)%Z.
+Proof.
+rewrite /up; set k := Z.max _ _; have k0 : (0 <= k)%Z by rewrite /k; lia.
+rewrite !Z.shiftl_mul_pow2 // Z.shiftr_div_pow2 // Z.mul_1_l.
+have p : (0 < 2 ^ k)%Z by apply: Z.pow_pos_nonneg.
+have := Z.mod_pos_bound (z + (2 ^ k - 1)) (2 ^ k) p.
+have := Z.div_mod (z + (2 ^ k - 1)) (2 ^ k).
+move: (_ / _)%Z (_ mod _)%Z => x y h1 h2; have := h1 ltac:(lia); nia.
+Qed.
+
+Definition is_granted v := if v is Granted then true else false.
+Definition loss_at (T : filt Z) (j : option nat) : Z :=
+  if j is Some i then aspent (nth (dacct 0%Z) (fsubs T) i) else fspent T.
+
+(* --- trees of accounts in memory ---------------------------------------------- *)
+(* What happened in the filter at path (in children of children ...), whether it was
+   granted, and the readings afterwards of the filter's root and of the account j. *)
+Inductive seen := See (path : seq nat) (ev : levent Z) (granted : bool) (root account : Z)
+  | Look (path : seq nat) (j : option nat) (loss : Z).
+Definition nest (path : seq nat) (ev : levent Z) := foldr (@ESub Z) ev path.
+Fixpoint filter_at (L : ledger Z) (path : seq nat) : option (filt Z) :=
+  match L, path with
+  | LF T _, [::] => Some T
+  | LF _ l, i :: path' => filter_at (nth (@LB Z) l i) path'
+  | _, _ => None
+  end.
+Definition reads (L : ledger Z) path j (z : Z) :=
+  if filter_at L path is Some T then Z.eqb (up (loss_at T j)) z else false.
+Definition account_of (ev : levent Z) := match ev with
+  | ELaunch j _ => j | EOpen j _ => j | ESub _ _ => None end.
+(* The first event at which the two accounts differ. *)
+Fixpoint differs (L : ledger Z) (os : seq seen) (n : nat) : option nat :=
+  match os with
+  | [::] => None
+  | See path ev g r a :: os' =>
+      let: (L', v) := lstep 0%Z Z.add Z.leb (nest path ev) L in
+      if [&& is_granted v == g, reads L' path None r & reads L' path (account_of ev) a]
+      then differs L' os' n.+1 else Some n
+  | Look path j z :: os' => if reads L path j z then differs L os' n.+1 else Some n
+  end.
+Definition bound_of (R : option Z) := LF (Filt R 0%Z [::]) [::].
+
+(* --- an account on disk, with crashes ------------------------------------------ *)
+(* How a launch went: to its end; or a crash after it was admitted, or after its charge
+   was written; whether it was admitted, whether the mechanism ran, and the readings
+   afterwards.  Again: all is read from the disk again. *)
+Inductive fate := Done | BeforeWrite | AfterWrite.
+Inductive kept := Went (j : option nat) (c : Z) (f : fate) (admitted has_run : bool) (root account : Z)
+  | Limit (j : option nat) (b : Z) | Again (losses : seq Z).
+Definition went j c f : seq (action Z) := match f with
+  | Done => [:: Decide j c; Write Z; Take Z; Run Z]
+  | BeforeWrite => [:: Decide j c; Crashes Z]
+  | AfterWrite => [:: Decide j c; Write Z; Crashes Z] end.
+Notation Acts := (acts 0%Z Z.add Z.leb).
+Fixpoint kept_differs (s : system Z) (os : seq kept) (n : nat) : option nat :=
+  match os with
+  | [::] => None
+  | Went j c f g h r a :: os' =>
+      let s' := Acts (went j c f) s in
+      if [&& isSome (charge_at 0%Z Z.add Z.leb (stored s) j c) == g,
+             (size (ran s) < size (ran s')) == h, Z.eqb (up (fspent (memory s'))) r &
+             Z.eqb (up (loss_at (memory s') j)) a]
+      then kept_differs s' os' n.+1 else Some n
+  | Limit j b :: os' => kept_differs (Acts [:: Opens j (Some b)] s) os' n.+1
+  | Again zs :: os' =>
+      let s' := Acts [:: Crashes Z] s in
+      let T := memory s' in
+      if all2 Z.eqb (map up (fspent T :: map (@aspent Z) (fsubs T))) zs
+      then kept_differs s' os' n.+1 else Some n
+  end.
