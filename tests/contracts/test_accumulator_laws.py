@@ -281,7 +281,7 @@ SUBJECTS = {
     ),
 }
 EXACT = {"scalar_sum", "pair_sum", "orders_sum", "curve_sum"}
-# their laws are in tests/tradeoffs: plans of slots, losses that are functions
+# their laws are in tests/measures: plans of slots, losses that are functions
 ELSEWHERE = {Planned, Residual, Slots, TradeoffProduct}
 ACCOUNTINGS = {
     "AnyTime",

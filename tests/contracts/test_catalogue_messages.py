@@ -20,7 +20,7 @@ from opendp_concurrent.serving.kinds import BY_ANNOTATION, BY_NAME
 from opendp_concurrent.serving.serialization import MOST_LETTERS
 from opendp_concurrent.serving.values import signature_of, table
 
-from ..messages import test_serialization as messages
+from ..serving import test_serialization as messages
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 dp.enable_features("contrib", "honest-but-curious")

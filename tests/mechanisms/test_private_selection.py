@@ -19,7 +19,7 @@ from opendp_concurrent.errors import (
 )
 from opendp_concurrent.mechanisms.selection import RandomRuns, most_of, scale_for
 
-from .oracle import selected, weights
+from .selection_oracle import selected, weights
 
 PURE, ZCDP, RENYI = dp.max_divergence(), dp.zero_concentrated_divergence(), dp.renyi_divergence()
 ODDS = 1e-11

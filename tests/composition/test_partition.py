@@ -15,7 +15,7 @@ from opendp_concurrent.data.kind import kind_of
 from opendp_concurrent.data.partition import by_column, by_key, by_split, by_values
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
-from .measurements import laplace, parallel, user
+from .parts import laplace, parallel, user
 
 PURE = dp.max_divergence()
 

@@ -181,7 +181,7 @@ def test_epsilon_is_shift_over_scale_rounded_up(scale, shift):
 
 
 def test_no_other_generator_is_used_in_mechanisms():
-    folder = Path(opendp_concurrent.__file__).parent / "measurements"
+    folder = Path(opendp_concurrent.__file__).parent / "mechanisms"
     files = sorted(folder.rglob("*.py"))
     assert len(files) >= 10
     banned = {"random", "secrets", "stats", "uuid"}

@@ -10,7 +10,7 @@ import opendp._lib
 import opendp.prelude as dp
 import opendp_concurrent as oc
 from opendp_concurrent.measures.opendp import user_divergence
-from opendp_concurrent.native import opendp as native
+import opendp_concurrent._opendp as native
 from opendp_concurrent.tables.domain import Tables, table_domain, units
 from opendp_concurrent.tables.schema import schema_of
 dp.enable_features("contrib", "honest-but-curious")

@@ -18,7 +18,7 @@ from opendp_concurrent.mechanisms.selection import (
     scale_for,
 )
 
-from .oracle import selection, weights
+from .selection_oracle import selection, weights
 
 T = oc.TradeoffFunction
 CRUMB = 1e-10

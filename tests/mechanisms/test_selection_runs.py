@@ -20,7 +20,7 @@ from opendp_concurrent.mechanisms.selection import (
     scale_for,
 )
 
-from .oracle import weights
+from .selection_oracle import weights
 
 ODDS = 1e-11
 COUNT = 500

@@ -26,7 +26,7 @@ from opendp_concurrent.measures import tradeoffs as tradeoff_joins
 from opendp_concurrent.measures.shapes import join_numbers
 from opendp_concurrent.measures.tradeoffs import join
 
-from .measurements import laplace, parallel, user
+from .parts import laplace, parallel, user
 
 PURE = dp.max_divergence()
 APPROXIMATE = dp.approximate(PURE)

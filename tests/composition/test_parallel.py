@@ -20,7 +20,7 @@ from opendp_concurrent.errors import (
     SpaceMismatchError,
 )
 
-from .measurements import laplace, parallel, user
+from .parts import laplace, parallel, user
 
 PURE = dp.max_divergence()
 ZCDP = dp.zero_concentrated_divergence()

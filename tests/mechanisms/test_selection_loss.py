@@ -24,7 +24,7 @@ from opendp_concurrent.mechanisms.selection import (
     scale_for,
 )
 
-from .oracle import renyi, selection, weights
+from .selection_oracle import renyi, selection, weights
 
 CRUMB = 1e-11
 ORDERS = (1.5, 2.0, 4.0, 16.0)
