@@ -388,7 +388,7 @@ def instance(*kinds: type) -> Guard[Any]:
 # decorator :func:`checked`. So a signature is the only list of what is checked.
 
 F = TypeVar("F", bound=Callable[..., Any])
-BY_CLASS: dict[Any, Guard[Any]] = {bool: flag}
+GUARDS: dict[Any, Guard[Any]] = {bool: flag}
 
 Count = Annotated[int, count]
 Finite = Annotated[float, finite]
@@ -409,7 +409,7 @@ def checked(function: Any = None, /, **given: Callable[..., Any]) -> Any:
     """Let a function see its arguments only after their guards, in the order of its parameters.
 
     The guard of an argument is what its annotation carries; OpenDP's objects and flags have the
-    guards in ``BY_CLASS``. A guard that no annotation can carry is given by the argument's name.
+    guards in ``GUARDS``. A guard that no annotation can carry is given by the argument's name.
     """
     if function is None:
         return lambda function: _checked(function, given)
@@ -468,8 +468,8 @@ def of_annotation(annotation: Any) -> Callable[..., Any] | None:
         inner = of_annotation(parts[0]) if len(parts) == 1 else None
         return None if inner is None else optional(inner)
     if getattr(annotation, "__module__", None) == "opendp.mod":
-        return BY_CLASS[annotation]  # an error, if the guards of OpenDP's objects are not there
-    return BY_CLASS.get(annotation) if annotation is bool else None
+        return GUARDS[annotation]  # an error, if the guards of OpenDP's objects are not there
+    return GUARDS.get(annotation) if annotation is bool else None
 
 
 # Public keys: what may be looked up, and equals itself.
@@ -811,7 +811,7 @@ class Kind:
 
 
 KINDS: dict[str, Kind] = {}
-KIND_BY_CLASS: dict[type, Kind] = {}
+BY_CLASS: dict[type, Kind] = {}
 AROUND: dict[str, Around] = {}
 READ: dict[str, Callable[..., Any]] = {}  # by name in messages: what makes a value, and checks it
 
@@ -820,13 +820,13 @@ def add(kind: Kind) -> None:
     """Add a kind, or replace the older kind with this tag."""
     older = KINDS.get(kind.tag)
     if older is not None:
-        KIND_BY_CLASS.pop(older.cls, None)
-    KINDS[kind.tag] = KIND_BY_CLASS[kind.cls] = kind
+        BY_CLASS.pop(older.cls, None)
+    KINDS[kind.tag] = BY_CLASS[kind.cls] = kind
     if kind.around is not None:
         AROUND[kind.around.tag] = kind.around
 
 
-def written_by_class(tag: str, *same: str, **attributes: str) -> Callable[[C], C]:
+def tagged(tag: str, *same: str, **attributes: str) -> Callable[[C], C]:
     """Let a frozen class be written, whose parts are attributes; a decorator of the class.
 
     :param same: keys that are also the names of their attributes
@@ -835,7 +835,7 @@ def written_by_class(tag: str, *same: str, **attributes: str) -> Callable[[C], C
     keys = {name: name for name in same} | attributes
 
     def add_to_table(cls: C) -> C:
-        add(plain_record(tag, cls, keys))
+        add(attribute_kind(tag, cls, keys))
         return cls
 
     return add_to_table
@@ -848,7 +848,7 @@ def sent(cls: type, name: str = "") -> Callable[[F], F]:
 
     :param name: in messages, if it is not the tag of the class
     """
-    said, names = name or KIND_BY_CLASS[cls].tag, [one.name for one in fields(cls)]
+    said, names = name or BY_CLASS[cls].tag, [one.name for one in fields(cls)]
 
     def add_to_tables(make: F) -> F:
         VALUES[cls] = lambda value: (said, {one: getattr(value, one) for one in names})
@@ -858,7 +858,7 @@ def sent(cls: type, name: str = "") -> Callable[[F], F]:
     return add_to_tables
 
 
-def plain_record(
+def attribute_kind(
     tag: str,
     cls: type,
     attributes: Mapping[str, str],

@@ -33,7 +33,7 @@ signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 import opendp.prelude as dp
 
 import opendp_concurrent as oc
-from opendp_concurrent._opendp.interrupts import whole
+from opendp_concurrent._opendp.interrupts import uninterruptible
 from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.serving import AnswerStore
 
@@ -144,13 +144,13 @@ class Compositor:
 class BelowNative(Compositor):
     """A compositor below one of OpenDP's: all goes through Python callbacks."""
 
-    @whole  # a call of OpenDP's own that calls Python, which an interrupt may crash
+    @uninterruptible  # a call of OpenDP's own that calls Python, which an interrupt may crash
     def renew(self):
         self.root = dp.c.make_adaptive_composition(*SPACE, PURE, 1, [12.5] * 50)(ROWS)
         self.left, self.child = 49, self.root(self.inner)
         self.queries = [laplace(), in_python()]
 
-    @whole
+    @uninterruptible
     def again(self):
         self.left -= 1
         self.child = self.root(self.inner)
@@ -273,7 +273,7 @@ class Context:
     def __init__(self):
         self.renew()
 
-    @whole
+    @uninterruptible
     def renew(self):
         self.context = oc.concurrent_context(
             data=ROWS,
@@ -354,7 +354,7 @@ class Shared:
         self.release = SPACE >> dp.t.then_count() >> oc.m.then_shared_release(PURE)
         self.renew()
 
-    @whole
+    @uninterruptible
     def renew(self):
         self.root = self.odometer(ROWS)
         self.handle, self.answers = self.root(self.release), {}

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pytest
 
-from opendp_concurrent._opendp.interrupts import WHOLE, Lock, let_in, whole
+from opendp_concurrent._opendp.interrupts import CRITICAL, Lock, interruptible, uninterruptible
 
 
 def interrupt():
@@ -28,36 +28,36 @@ def default_handler():
 
 def test_an_interrupt_waits_for_the_end_of_the_section():
     done = []
-    with pytest.raises(KeyboardInterrupt), WHOLE:  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt), CRITICAL:  # noqa: PT012
         interrupt()
         done.append(1)
         interrupt()
         done.append(2)
     assert done == [1, 2]
-    with WHOLE:  # it was raised once
+    with CRITICAL:  # it was raised once
         pass
 
 
 def test_sections_within_a_section_end_with_it():
     done = []
 
-    @whole
+    @uninterruptible
     def inner():
         interrupt()
         return "inner"
 
-    with pytest.raises(KeyboardInterrupt), WHOLE:  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt), CRITICAL:  # noqa: PT012
         done.append(inner())
         done.append("outer")
     assert done == ["inner", "outer"]
 
 
 def test_an_error_in_a_section_is_the_context_of_the_interrupt():
-    with pytest.raises(KeyboardInterrupt) as caught, WHOLE:  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt) as caught, CRITICAL:  # noqa: PT012
         interrupt()
         raise ValueError("first")
     assert str(caught.value.__context__) == "first"
-    with pytest.raises(ValueError, match="alone"), WHOLE:
+    with pytest.raises(ValueError, match="alone"), CRITICAL:
         raise ValueError("alone")
 
 
@@ -72,19 +72,19 @@ def test_one_interrupt_is_let_in_and_the_next_one_waits():
             interrupt()  # while the first is on its way
             seen.append("cleaned")
 
-    with pytest.raises(KeyboardInterrupt), WHOLE:  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt), CRITICAL:  # noqa: PT012
         with pytest.raises(KeyboardInterrupt):
-            let_in(function, "let in")
+            interruptible(function, "let in")
         seen.append("section")
     assert seen == ["let in", "cleaned", "section"]
 
 
 def test_what_waits_is_raised_before_a_function_is_called():
     called = []
-    with WHOLE:
+    with CRITICAL:
         interrupt()
         with pytest.raises(KeyboardInterrupt):
-            let_in(called.append, 1)
+            interruptible(called.append, 1)
     assert not called
 
 
@@ -92,14 +92,14 @@ def test_a_section_below_what_is_let_in_is_a_section():
     seen = []
 
     def function():
-        with WHOLE:
+        with CRITICAL:
             interrupt()
             seen.append("inner")
         seen.append("never")
 
-    with WHOLE:
+    with CRITICAL:
         with pytest.raises(KeyboardInterrupt):
-            let_in(function)
+            interruptible(function)
         interrupt_waits = True
     assert interrupt_waits
     assert seen == ["inner"]
@@ -113,11 +113,11 @@ def lost_in_c():
 
 
 def test_an_interrupt_that_c_code_has_replaced_is_raised_anew():
-    with WHOLE, pytest.raises(KeyboardInterrupt) as caught:
-        let_in(lost_in_c)
+    with CRITICAL, pytest.raises(KeyboardInterrupt) as caught:
+        interruptible(lost_in_c)
     assert caught.value.__context__ is None
-    with WHOLE, pytest.raises(ZeroDivisionError):
-        let_in(lambda: 1 // 0)  # nothing is left of it
+    with CRITICAL, pytest.raises(ZeroDivisionError):
+        interruptible(lambda: 1 // 0)  # nothing is left of it
 
 
 def test_an_interrupt_that_python_has_replaced_stays_replaced():
@@ -127,36 +127,36 @@ def test_an_interrupt_that_python_has_replaced_stays_replaced():
         except KeyboardInterrupt as error:
             raise ValueError("stopped") from error
 
-    with WHOLE, pytest.raises(ValueError, match="stopped"):
-        let_in(replaces)
+    with CRITICAL, pytest.raises(ValueError, match="stopped"):
+        interruptible(replaces)
 
 
 def test_outside_of_a_section_nothing_changes():
     with pytest.raises(KeyboardInterrupt):
-        let_in(interrupt)
+        interruptible(interrupt)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_handler_that_raises_nothing_is_called_once_at_the_end():
     calls = []
     signal.signal(signal.SIGINT, lambda number, frame: calls.append(number))
-    with WHOLE:
+    with CRITICAL:
         interrupt()
         interrupt()
         assert not calls
     assert calls == [signal.SIGINT]
-    with WHOLE:
-        assert let_in(lambda: (interrupt(), interrupt(), len(calls))[2]) == 3
+    with CRITICAL:
+        assert interruptible(lambda: (interrupt(), interrupt(), len(calls))[2]) == 3
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_IGN])
 def test_a_handler_that_is_no_function_is_left_alone(handler):
     signal.signal(signal.SIGINT, handler)
-    with WHOLE:
+    with CRITICAL:
         interrupt()
         assert signal.getsignal(signal.SIGINT) is handler
-        assert let_in(signal.getsignal, signal.SIGINT) is handler
+        assert interruptible(signal.getsignal, signal.SIGINT) is handler
     assert signal.getsignal(signal.SIGINT) is handler
 
 
@@ -168,15 +168,15 @@ def test_a_handler_that_a_function_sets_counts_from_the_end_on(first):
         calls.append(number)
 
     signal.signal(signal.SIGINT, first)
-    with WHOLE:
-        let_in(signal.signal, signal.SIGINT, mine)
+    with CRITICAL:
+        interruptible(signal.signal, signal.SIGINT, mine)
         interrupt()
         assert not calls
     assert calls == [signal.SIGINT]
     assert signal.getsignal(signal.SIGINT) is mine
     signal.signal(signal.SIGINT, first)
-    with WHOLE:
-        let_in(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    with CRITICAL:
+        interruptible(signal.signal, signal.SIGINT, signal.SIG_IGN)
         interrupt()
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
@@ -187,8 +187,8 @@ def test_a_function_that_sets_a_handler_and_puts_it_back_changes_nothing():
         interrupt()
         signal.signal(signal.SIGINT, before)
 
-    with WHOLE:
-        let_in(function)
+    with CRITICAL:
+        interruptible(function)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -196,7 +196,7 @@ def test_an_event_loop_is_interrupted_after_the_section():
     seen = []
 
     async def main():
-        with WHOLE:
+        with CRITICAL:
             interrupt()
             seen.append("section")
         await asyncio.sleep(30)
@@ -209,8 +209,8 @@ def test_an_event_loop_is_interrupted_after_the_section():
     def inside():
         asyncio.run(main())
 
-    with WHOLE, pytest.raises(KeyboardInterrupt):
-        let_in(inside)
+    with CRITICAL, pytest.raises(KeyboardInterrupt):
+        interruptible(inside)
     assert seen == ["section", "section"]
 
 
@@ -254,9 +254,9 @@ def test_other_threads_have_no_sections():
     seen = []
 
     def work():
-        with WHOLE:
+        with CRITICAL:
             os.kill(os.getpid(), signal.SIGINT)  # the main thread's
-            seen.append(let_in(int, "7"))
+            seen.append(interruptible(int, "7"))
 
     thread = threading.Thread(target=work)
     with pytest.raises(KeyboardInterrupt):  # noqa: PT012
@@ -269,19 +269,19 @@ def test_other_threads_have_no_sections():
 
 FORKED = """
 import os, signal, sys, threading, time
-from opendp_concurrent._opendp.interrupts import WHOLE
+from opendp_concurrent._opendp.interrupts import CRITICAL
 
 def fork():
     if os.fork() == 0:  # the main thread, which was in a section, is gone
         try:
-            with WHOLE:
+            with CRITICAL:
                 signal.raise_signal(signal.SIGINT)
             os._exit(1)
         except KeyboardInterrupt:
             pass
         os._exit(0 if signal.getsignal(signal.SIGINT) is signal.default_int_handler else 2)
 
-with WHOLE:
+with CRITICAL:
     thread = threading.Thread(target=fork)
     thread.start()
     thread.join()
@@ -297,7 +297,7 @@ def test_a_thread_that_forks_in_a_section_of_the_main_thread_leaves_it():
 
 STORM = """
 import os, subprocess, sys
-from opendp_concurrent._opendp.interrupts import WHOLE, Lock, let_in, _STATE
+from opendp_concurrent._opendp.interrupts import CRITICAL, Lock, interruptible, _STATE
 
 kept, halves, lock, done, both = [], 0, Lock(), 0, [0, 0]
 killer = subprocess.Popen([sys.executable, "-c", "import os, random, sys, time\\n"
@@ -309,7 +309,7 @@ def work():
         with lock:
             both[0] += 1
             try:
-                let_in(sum, range(300))
+                interruptible(sum, range(300))
             finally:
                 both[1] += 1
 

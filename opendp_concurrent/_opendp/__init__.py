@@ -61,7 +61,7 @@ from .data import (
     transformation_map,
 )
 from .hook import chaining, copy_lists, deserializing, infer_as_measurement
-from .interrupts import WHOLE, Lock, let_in, whole
+from .interrupts import CRITICAL, Lock, interruptible, uninterruptible
 
 set_once()
 guard()

@@ -27,7 +27,7 @@ from opendp.mod import Measurement, OpenDPException, Transformation
 
 from ..errors import ConcurrentError, MechanismError, charged, tell_charged
 from .constructors import callback_codes
-from .interrupts import WHOLE, let_in
+from .interrupts import CRITICAL, interruptible
 
 _OK, _ERROR = lib.ffiresult_ok, lib.ffiresult_err  # what a callback returns by
 _LOCK = threading.RLock()  # reentrant: garbage collection under the lock may free an object
@@ -102,7 +102,7 @@ class _Carried(list[BaseException]):
 
 _ROOM = 300  # frames, some of which C code needs, too
 _CALLBACKS = callback_codes()
-_OWN = __file__, let_in.__code__.co_filename  # whose frames are not shown
+_OWN = __file__, interruptible.__code__.co_filename  # whose frames are not shown
 _CARRIED: ContextVar[_Carried | None] = ContextVar("_CARRIED", default=None)
 
 
@@ -144,7 +144,7 @@ def call_native(function: Callable[..., Any], *arguments: Any) -> Any:
     carried = _Carried()
     cause: BaseException | None = None
     try:
-        with WHOLE:
+        with CRITICAL:
             before = _CARRIED.set(carried)
             try:
                 answer = function(*arguments)
@@ -252,7 +252,7 @@ def _written(error: BaseException) -> str:
 
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a user's function, which native code calls."""
-    call = () if _is_known(function) else (let_in,)
+    call = () if _is_known(function) else (interruptible,)
 
     @wraps(function)
     def called(*arguments: Any) -> Any:

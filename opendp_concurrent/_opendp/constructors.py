@@ -27,7 +27,7 @@ from opendp.mod import Measure, __version__, _PartialConstructor
 
 from .._checks import Unrecorded
 from ..errors import Distance, Loss
-from .interrupts import whole
+from .interrupts import uninterruptible
 
 _OF_QUERY = attrgetter("_chain", "_output_measure", "_d_in", "_d_out", "_context", "_wrap_release")
 _OF_GROUPS = attrgetter("_lgb_plan", "_query")
@@ -72,15 +72,15 @@ def native_frame(frame: Any) -> Any:
 # interrupt is raised there. The object is then freed while native code still uses it, and the
 # process crashes. So no interrupt may arrive in such a call.
 
-make_chain_mt = whole(combinators.make_chain_mt)
-make_user_measurement = whole(measurements.make_user_measurement)
-make_user_transformation = whole(transformations.make_user_transformation)
-new_privacy_profile = whole(measures.new_privacy_profile)
-user_distance = whole(metrics.user_distance)
-user_domain = whole(domains.user_domain)
+make_chain_mt = uninterruptible(combinators.make_chain_mt)
+make_user_measurement = uninterruptible(measurements.make_user_measurement)
+make_user_transformation = uninterruptible(transformations.make_user_transformation)
+new_privacy_profile = uninterruptible(measures.new_privacy_profile)
+user_distance = uninterruptible(metrics.user_distance)
+user_domain = uninterruptible(domains.user_domain)
 
 
-@whole
+@uninterruptible
 def descriptor(one: Any) -> Any:
     """Return the Python object that a domain was made with, or None."""
     return getattr(one, "descriptor", None)

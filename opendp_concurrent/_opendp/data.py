@@ -23,9 +23,9 @@ from opendp.mod import (
 from ..errors import Answer, Data, Distance, InvalidTypeError, InvalidValueError, Loss, Query, shown
 from .advisories import refuse
 from .calls import answered, call_native, carry, check_stack
-from .interrupts import whole
+from .interrupts import uninterruptible
 
-_convert_objects = whole(py_to_c)  # native code counts its references to Python objects
+_convert_objects = uninterruptible(py_to_c)  # native code counts its references to Python objects
 # of OpenDP's texts, for people who know Python's
 _WORDS = {"inferred type is": "found", "Vec<": "list of ", ">": "", "f64": "float", "i32": "int"}
 MOST_ROWS = 2**36  # more than a machine holds
@@ -96,7 +96,7 @@ def check_distance(metric: Metric, name: str, d_in: Distance) -> None:
 # An attribute or a subclass could return anything. Maps are read here only, after a look for known
 # faults of the constructor (:mod:`.advisories`). The value is always OpenDP's own.
 
-_transformation_map = whole(core.transformation_map)
+_transformation_map = uninterruptible(core.transformation_map)
 
 
 def measurement_map(measurement: Measurement, d_in: Distance) -> Loss:
@@ -121,7 +121,7 @@ def transformation_map(
     return _transformation_map(transformation, d_in)
 
 
-@whole
+@uninterruptible
 def space_of(measurement: Measurement) -> tuple[Domain, Metric, Measure]:
     """Return the domain, metric and measure of a measurement."""
     return (
@@ -155,7 +155,7 @@ def evaluate_odometer(queryable: Queryable, query: Query) -> Answer:
     return core.odometer_queryable_invoke(queryable, query)
 
 
-@whole
+@uninterruptible
 def python_queryable(transition: Callable[[Query], Answer]) -> Queryable:
     """Make a native queryable from Python, so that OpenDP's wrappers apply to it.
 

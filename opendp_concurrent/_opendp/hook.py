@@ -10,7 +10,7 @@ from opendp import mod
 from opendp.mod import Measurement, Transformation
 from opendp.typing import _ELEMENTARY_TYPES
 
-from .interrupts import whole
+from .interrupts import uninterruptible
 
 
 class Hook:
@@ -93,7 +93,7 @@ def chaining(chains: dict[type, Callable[[Any, Transformation], Any]]) -> Hook:
                 if isinstance(other, kind):
                     return chain(other, self)
             if isinstance(other, (Measurement, Transformation)):  # made already: a short call
-                return whole(original)(self, other)
+                return uninterruptible(original)(self, other)
             return original(self, other)
 
         return rshift

@@ -1,18 +1,18 @@
 """Interrupts (SIGINT, as from Ctrl-C) wait while something must not be cut in two.
 
 Python runs signal handlers in the main thread only, between two instructions. In a critical section
-(:data:`WHOLE`) the handler of SIGINT is replaced by one that takes a note. At the end of the
+(:data:`CRITICAL`) the handler of SIGINT is replaced by one that takes a note. At the end of the
 outermost section the first handler is put back, and called if there is a note. So a charge, a turn
 of a ledger and an update of a stream are never half done, and what a section begins is also ended
 in it: nothing depends on a traceback being dropped, or on garbage collection. Native calls of
 OpenDP are sections too, because OpenDP crashes if a callback raises what is no ``Exception``.
 
-* In a section, :func:`let_in` calls code that may run long, such as a user's function, with
+* In a section, :func:`interruptible` calls code that may run long, such as a user's function, with
   interrupts let in. It raises at most one, after which the section goes on as before. Call it where
   an exception may pass.
 * While the main thread waits for a :class:`Lock`, interrupts are let in.
 * A handler that is no Python function, as SIG_IGN, is left alone. A handler that a user's function
-  sets in ``let_in`` is the one that counts from then on.
+  sets in ``interruptible`` is the one that counts from then on.
 * Not covered: exceptions that another thread injects by ``PyThreadState_SetAsyncExc``, and handlers
   of other signals that raise. Let such a handler call ``signal.raise_signal(signal.SIGINT)``.
 """
@@ -47,7 +47,7 @@ class _State:
         self.levels: list[bool] = []  # for each section, whether interrupts were let in before
         self.open = False  # whether interrupts are let in here
         self.noted = False
-        self.raised: BaseException | None = None  # by the handler, below the innermost let_in
+        self.raised: BaseException | None = None  # in the innermost interruptible call
 
 
 _STATE = _State()
@@ -120,13 +120,13 @@ class Section:
                 self._acquire()
                 return
             while not self._acquire(timeout=_PATIENCE):
-                let_in(_nothing)  # not the waiting itself: the lock could be taken, and then lost
+                interruptible(_nothing)  # not the waiting: the lock could be lost
         except BaseException:
-            WHOLE.__exit__()
+            CRITICAL.__exit__()
             raise
 
 
-WHOLE = Section()
+CRITICAL = Section()
 
 
 def depth() -> int:
@@ -134,18 +134,18 @@ def depth() -> int:
     return len(_STATE.levels)
 
 
-def whole(function: F) -> F:
+def uninterruptible(function: F) -> F:
     """Return ``function``, each call of which is a section."""
 
     @wraps(function)
-    def wholly(*arguments: Any, **options: Any) -> Any:
-        with WHOLE:
+    def section(*arguments: Any, **options: Any) -> Any:
+        with CRITICAL:
             return function(*arguments, **options)
 
-    return wholly  # type: ignore[return-value]
+    return section  # type: ignore[return-value]
 
 
-def let_in(function: Callable[..., Any], *arguments: Any) -> Any:
+def interruptible(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``function(*arguments)``. In a section, an interrupt is raised in it, or just after.
 
     An interrupt that was noted before is raised first. One that ``function`` has lost is raised

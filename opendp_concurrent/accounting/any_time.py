@@ -25,7 +25,7 @@ from math import exp, inf, log, sqrt
 import scipy
 
 from .. import _checks as checks
-from .._checks import sent, written_by_class
+from .._checks import sent, tagged
 from ..errors import InvalidValueError
 from ..numerics import Bracket, Digits, is_nonnegative, largest_double, mills, pi, upper
 from .best_rule import Zcdp
@@ -36,7 +36,7 @@ _ENOUGH = 1e20  # a larger sum of ρ reads infinity
 _LOG_ROOT_TWO_PI = 0.9189385332046727
 
 
-@written_by_class("any_time", "planned", slack="delta_slack")
+@tagged("any_time", "planned", slack="delta_slack")
 @dataclass(frozen=True, slots=True)
 class AnyTime(EpsilonDeltaAccumulator):
     """Add up ρ_i = ε_i tanh(ε_i/2), and read the mixture."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _checks as checks
-from .._checks import sent, written_by_class
+from .._checks import sent, tagged
 from ..errors import InvalidTypeError, InvalidValueError, Loss, shown
 from ..measures import (
     APPROXIMATE_MAX_DIVERGENCE,
@@ -36,7 +36,7 @@ from .epsilon_delta import Advanced, EpsilonDeltaAccumulator, basic, either, sla
 from .ladder import alike_ladder
 
 
-@written_by_class("renyi", "order", slack="delta_slack")
+@tagged("renyi", "order", slack="delta_slack")
 @dataclass(frozen=True, slots=True)
 class Renyi(EpsilonDeltaAccumulator):
     """Add up the divergences of order ``order``."""
@@ -101,7 +101,7 @@ def renyi(order: float, delta_slack: float) -> Renyi:
 # may be chosen last, because a filter bounds ρ by a number.
 
 
-@written_by_class("zcdp", slack="delta_slack")
+@tagged("zcdp", slack="delta_slack")
 @dataclass(frozen=True, slots=True)
 class Zcdp(EpsilonDeltaAccumulator):
     """Add up ρ_i = ε_i tanh(ε_i/2)."""

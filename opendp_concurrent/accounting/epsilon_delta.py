@@ -25,7 +25,7 @@ from math import inf
 from typing import Any, Protocol
 
 from .. import _checks as checks
-from .._checks import elements, sent, written_by_class
+from .._checks import elements, sent, tagged
 from ..errors import Argument, InvalidTypeError, InvalidValueError, Json, Loss, shown
 from ..measures import (
     APPROXIMATE_MAX_DIVERGENCE,
@@ -224,7 +224,7 @@ def basic() -> Basic:
 # (sqrt(2 S log(1/δ')) + S/2, δ' + sum of δ_i)-DP.
 
 
-@written_by_class("advanced", slack="delta_slack")
+@tagged("advanced", slack="delta_slack")
 @dataclass(frozen=True, slots=True)
 class Advanced(EpsilonDeltaAccumulator):
     """Add up the squares of ε."""
@@ -296,7 +296,7 @@ def advanced(delta_slack: float) -> Advanced:
 # jointly valid at an undivided δ. The proof is in ``epsilon_delta_sum``.
 
 
-@written_by_class("either", "rules")
+@tagged("either", "rules")
 @dataclass(frozen=True, slots=True)
 class Either(EpsilonDeltaAccumulator):
     """The least ε of several rules."""

@@ -14,7 +14,7 @@ from math import atanh, inf
 from typing import Any
 
 from .. import _checks as checks
-from .._checks import sent, written_by_class
+from .._checks import sent, tagged
 from ..errors import InvalidValueError, Json, Loss
 from ..fdp import TradeoffFunction, check_both, check_function
 from ..measures import (
@@ -143,7 +143,7 @@ def _epsilon(unit: TradeoffFunction, units: int | None, delta: float) -> float:
     return inf if units is None else unit.power(units).epsilon(delta)
 
 
-@written_by_class("ladder-at-delta", "unit", slack="delta_slack")
+@tagged("ladder-at-delta", "unit", slack="delta_slack")
 @dataclass(frozen=True, slots=True)
 class EpsilonDeltaLadder:
     """The accumulator of (ε, δ) losses in units of one trade-off function."""
@@ -240,7 +240,7 @@ class Rungs:
         return Rungs(self.unit, spent) if self.unit == other.unit and spent is not None else None
 
 
-@written_by_class("ladder", "unit")
+@tagged("ladder", "unit")
 @dataclass(frozen=True, slots=True)
 class Ladder:
     """The accumulator in units of one trade-off function."""
@@ -405,7 +405,7 @@ def _chosen(which: Any, pair: tuple[Any, Any]) -> Any:
     return None if None in pair else which(pair)
 
 
-@written_by_class("residue", "mu")
+@tagged("residue", "mu")
 @dataclass(frozen=True, slots=True)
 class Residue(EvenlyDivisible):
     """The accumulator by residuals of one Gaussian budget."""

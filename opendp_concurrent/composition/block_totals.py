@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from .._checks import written_by_class
+from .._checks import tagged
 from .._opendp import Lock
 from ..accounting import Within
 from ..errors import (
@@ -239,7 +239,7 @@ class OnBlocks:
     d_mid: Loss
 
 
-@written_by_class("on-blocks", "keys", "d_mid")
+@tagged("on-blocks", "keys", "d_mid")
 @dataclass(frozen=True, slots=True)
 class OnKeys:
     """The same, with keys instead of places: what a ledger keeps.
@@ -419,7 +419,7 @@ class Totals:
 # of a block is found again by its key, whatever the order in which a process adds blocks.
 
 
-@written_by_class("on-each-block", "d_out", of="accounting")
+@tagged("on-each-block", "d_out", of="accounting")
 @dataclass(frozen=True, slots=True)
 class OnEachBlock:
     """The accumulator of a block filter in a ledger: one accumulator for each block.

@@ -10,7 +10,7 @@ from opendp.mod import Domain, Measure, Measurement, Metric, Transformation, ass
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .._checks import BY_CLASS, Guard, find_guards, guard, recorded
+from .._checks import GUARDS, Guard, find_guards, guard, recorded
 from .._opendp import refuse
 from ..accounting import Terms
 from ..errors import (
@@ -49,7 +49,7 @@ def _native_kind(kind: type, word: str, example: str) -> Guard[Argument]:
             raise InvalidTypeError(f"{name} must be a {word}, found {found}; pass {example}")
         return value
 
-    made = BY_CLASS[kind] = Guard(check, word, (None, 3, "text", kind))
+    made = GUARDS[kind] = Guard(check, word, (None, 3, "text", kind))
     return made
 
 

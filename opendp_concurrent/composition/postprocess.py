@@ -9,7 +9,7 @@ from typing import Any
 from opendp.mod import Measurement
 
 from .. import _checks as checks
-from .._opendp import let_in
+from .._opendp import interruptible
 from ..errors import Answer, Argument, InvalidTypeError, PostprocessorError, Query, State
 from ..queryables import (
     MESSAGES,
@@ -152,7 +152,7 @@ def postprocessing(
 def _step(
     postprocessor: Postprocessor, state: State, tag: Tag, message: Query
 ) -> tuple[Any, Tag, Any]:
-    found = let_in(postprocessor, state, tag, message)
+    found = interruptible(postprocessor, state, tag, message)
     parts = tuple(found) if isinstance(found, tuple) else ()
     if len(parts) != 3 or not isinstance(parts[1], Tag):
         raise PostprocessorError(

@@ -15,7 +15,7 @@ from opendp.mod import Domain, Measurement, Odometer, Queryable, assert_features
 
 from .. import _checks as checks
 from .._checks import checked, optional, plain
-from .._opendp import whole
+from .._opendp import uninterruptible
 from ..accounting import Ledger, own_distance
 from ..composition import guarded, loss_of, make_concurrent_odometer, make_limited, privacy_unit
 from ..composition import privacy_loss as pairs_privacy_loss
@@ -191,7 +191,7 @@ def _is_of_one(domain: Domain, data: Data) -> bool:
 class ConcurrentContext(Context):
     """A context with exact sums, whose children are contexts of this package."""
 
-    @whole
+    @uninterruptible
     def __call__(self, query: Measurement | Odometer) -> Answer:
         """Launch the query."""
         if isinstance(query, Odometer):
@@ -209,7 +209,7 @@ class ConcurrentContext(Context):
             while len(self.d_mids) > left:
                 self.d_mids_consumed.append(self.d_mids.pop(0))
 
-    @whole
+    @uninterruptible
     def query(self, **kwargs: Any) -> Any:
         """Start a query; see :meth:`opendp.context.Context.query`.
 

@@ -21,7 +21,7 @@ from opendp.mod import (
 )
 
 from .. import _checks as checks
-from .._opendp import Lock, query_parts, whole
+from .._opendp import Lock, query_parts, uninterruptible
 from ..accounting import Lifecycle
 from ..composition import (
     cast,
@@ -81,7 +81,7 @@ _ADVICE = {
 class ConcurrentQuery(AsTransformation, Query):
     """A query whose children are contexts of this package."""
 
-    @whole
+    @uninterruptible
     def new_with(self, *, chain: Any, wrap_release: Any = None) -> ConcurrentQuery:
         """Return the query with another chain."""
         return concurrent_query(super().new_with(chain=chain, wrap_release=wrap_release))
@@ -115,7 +115,7 @@ class ConcurrentQuery(AsTransformation, Query):
         fixed = self._context is not None and self._context.d_mids is not None
         return self._d_out if fixed else to_spend(self._d_out)
 
-    @whole
+    @uninterruptible
     def resolve(
         self,
         allow_transformations: bool = False,

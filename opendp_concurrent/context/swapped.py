@@ -14,7 +14,7 @@ from opendp import combinators
 from opendp.context import Context
 from opendp.mod import GLOBAL_FEATURES, disable_features, enable_features
 
-from .._opendp import whole
+from .._opendp import uninterruptible
 from ..composition import (
     make_concurrent_composition,
     make_concurrent_filter,
@@ -91,7 +91,7 @@ def swapped_in() -> Iterator[None]:
         _leave()
 
 
-@whole
+@uninterruptible
 def _enter() -> None:
     global _entered, _consent
     with _LOCK:
@@ -102,7 +102,7 @@ def _enter() -> None:
         _put(_FUNCTIONS, _THEIRS, _OURS)
 
 
-@whole
+@uninterruptible
 def _leave() -> None:
     global _entered
     with _LOCK:

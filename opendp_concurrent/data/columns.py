@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from opendp.extras.polars import pl
 
-from .._opendp import let_in, native_frame
+from .._opendp import interruptible, native_frame
 from ..errors import Data, DataSourceError, InvalidTypeError, InvalidValueError, log, pass_interrupt
 from .kind import check_files
 
@@ -265,7 +265,7 @@ def readable(data: Data, function: Callable[[], Any]) -> Any:
     """Return what a function reads of a LazyFrame, or of its rows; or raise without a row."""
     try:
         files_of(data)
-        return let_in(function)
+        return interruptible(function)
     except DataSourceError:
         raise
     except BaseException as error:  # its text, and the frames of its traceback, may have rows

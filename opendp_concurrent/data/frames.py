@@ -18,7 +18,7 @@ from opendp.extras.polars import pl
 from opendp.mod import Domain, LazyFrameDomain, OpenDPException, SeriesDomain
 
 from .. import _opendp as _native
-from .._opendp import let_in
+from .._opendp import interruptible
 from ..errors import Data, InvalidTypeError, InvalidValueError, pass_interrupt, shown
 from .columns import (
     DTYPES,
@@ -233,7 +233,7 @@ class Vectors(Kind):
 
     def grouped(self, domain: Domain, of: Of | None, owners: Owners | None, data: Data) -> Any:
         """Return the records of each key, with those of keys that nobody has named yet."""
-        return let_in(_parts, data, of, owners)
+        return interruptible(_parts, data, of, owners)
 
     def selector(
         self, domain: Domain, of: Of, owners: Owners | None, keys: Collection[Any]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import written_by_class
+from .._checks import tagged
 from .bounds import (
     ELEMENTARY,
     TINY,
@@ -32,7 +32,7 @@ _FEW = 4096  # steps up to which outcomes are listed
 _FINE = 2.0**60  # a finer grid becomes this one, which loses no less (proof in ``conversions``)
 
 
-@written_by_class("laplace", "epsilon", "steps")
+@tagged("laplace", "epsilon", "steps")
 @dataclass(frozen=True)
 class Laplace(Lasting):
     """Two-sided exponential noise against the same noise, shifted.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._checks import KIND_BY_CLASS, Around, Kind, add, check_fields
+from .._checks import BY_CLASS, Around, Kind, add, check_fields
 from .finite import Finite
 from .function import TradeoffFunction, of_product
 from .laplace import Laplace
@@ -107,7 +107,7 @@ def _require(holds: bool) -> None:
 check_fields(Finite, {key: key for key in PAIR})
 _PAIR = Kind("pair", Finite, PAIR, pair_parts, make_pair)
 add(replace(_PAIR, around=Around("swapped", original, Finite.swapped)))
-KIND_BY_CLASS[Back] = replace(_PAIR, cls=Back, parts=lambda back: pair_parts(back.pair))
+BY_CLASS[Back] = replace(_PAIR, cls=Back, parts=lambda back: pair_parts(back.pair))
 add(
     Kind(
         "function", TradeoffFunction, FUNCTION_KEYS, function_parts, make_function, subclasses=True

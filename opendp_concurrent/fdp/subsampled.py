@@ -23,7 +23,7 @@ from typing import TypeAlias, Union
 import numpy as np
 import scipy
 
-from .._checks import written_by_class
+from .._checks import tagged
 from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, TwoSided, probabilities
 from .finite import Finite
 from .gaussian import SPECIAL, Gaussian
@@ -236,7 +236,7 @@ _HUGE = 1e300  # larger odds count as this
 _TAIL = 1e-12  # P-mass that may be missing where only a scale is asked for
 
 
-@written_by_class("subsampled", "noise", "size", "rate", "unit")
+@tagged("subsampled", "noise", "size", "rate", "unit")
 @dataclass(frozen=True)
 class Subsampled(TwoSided):
     """Gaussian or Laplace noise with a subsampled unit.

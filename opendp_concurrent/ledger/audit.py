@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, inspect
 
 from .._checks import counted
-from .._opendp import let_in, whole
+from .._opendp import interruptible, uninterruptible
 from ..accounting import Terms, Within
 from ..errors import InvalidValueError, LedgerDamagedError, LedgerError, shown
 from . import schema as tables
@@ -240,7 +240,7 @@ def audit(
             raise LedgerDamagedError("charge 1 was written before the terms")
         rows = [] if terms is None else map(passed.see, charges)
         charged = counted(rows, progress, row["sequence"])
-        known = let_in(replay, first.copied(), charged)  # not what opens and closes the result
+        known = interruptible(replay, first.copied(), charged)  # not what opens and closes rows
     known = known.settled()
     if (row["sequence"], row["head"]) != known[:2]:
         raise LedgerDamagedError(
@@ -338,7 +338,7 @@ class Entries(Sequence[Entry]):
                 raise LedgerDamagedError(f"charge {newest.sequence} was replaced")
             yield from page if self._wanted is None else filter(self._wanted, page)
 
-    @whole
+    @uninterruptible
     def _read(self, known: Known, tell: Callable[[Entry], object]) -> Known:
         values = {"of": self._dataset, "after": known.sequence}
         with self._store.reading() as connection:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Executable
 
-from .._opendp import WHOLE, Lock, let_in
+from .._opendp import CRITICAL, Lock, interruptible
 from ..accounting import Account, Charge, Launch, Lifecycle, LimitCharge, Terms, Verdict, limits_of
 from ..errors import ForkedError, LedgerDamagedError, LedgerError, Loss, charged, tell_charged
 from ..measures import AccumulatorState
@@ -149,7 +149,7 @@ class Queue:
     def settle(self, launch: Launch, charge: Charge) -> Lifecycle | None:
         """Take a turn, as :meth:`.Book.settle` says."""
         one, lock = _Launch(launch, charge), launch.chain[0].lock
-        with WHOLE:
+        with CRITICAL:
             self._waiting.append(one)
             while not one.done:
                 if not self._leading.acquire(False):
@@ -171,7 +171,7 @@ class Queue:
 
     def _wait(self, one: _Launch) -> None:
         try:
-            let_in(one.wait)
+            interruptible(one.wait)
         except BaseException as error:
             if self._left(one):
                 tell_charged(error, False)

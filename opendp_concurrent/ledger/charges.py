@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .. import _checks as checks
-from .._checks import written_by_class
+from .._checks import tagged
 from ..accounting import LimitCharge, Terms, require_same_terms, same_term
 from ..errors import (
     InvalidTypeError,
@@ -42,7 +42,7 @@ from .encoding import (
 )
 
 
-@written_by_class("limit", "above", "label", "terms")
+@tagged("limit", "above", "label", "terms")
 class Opened(NamedTuple):
     """A limit, in its first charge.
 
@@ -56,7 +56,7 @@ class Opened(NamedTuple):
     terms: str
 
 
-@written_by_class("limited", "d_mid", "limit", "d_mids", "opened")
+@tagged("limited", "d_mid", "limit", "d_mids", "opened")
 class LimitedCharge(NamedTuple):
     """The charge of a launch below limits.
 

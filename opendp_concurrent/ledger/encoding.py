@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from .. import _checks as checks
-from .._checks import AROUND, KIND_BY_CLASS, KINDS, Kind, Text, add, checked, plain_record
+from .._checks import AROUND, BY_CLASS, KINDS, Kind, Text, add, attribute_kind, checked
 from ..accounting import Terms
 from ..errors import (
     InvalidTypeError,
@@ -127,9 +127,9 @@ def kind_of(value: Json) -> Kind:
 
     :raises InvalidTypeError: if its class is not in the table
     """
-    kind = KIND_BY_CLASS.get(type(value))
+    kind = BY_CLASS.get(type(value))
     if kind is None:
-        above = (KIND_BY_CLASS.get(cls) for cls in type(value).__mro__)
+        above = (BY_CLASS.get(cls) for cls in type(value).__mro__)
         kind = next((one for one in above if one is not None and one.subclasses), None)
     if kind is None:
         raise InvalidTypeError(
@@ -454,7 +454,7 @@ def register(
     if make is not None and not callable(make):
         raise InvalidTypeError(f"make must be a function, found {shown(make)}")
     attributes = _attributes(fields)
-    kind = plain_record(tag, cls, attributes, make, outside=True)
+    kind = attribute_kind(tag, cls, attributes, make, outside=True)
     with _LOCK:
         _require_free(kind)
         add(kind)
@@ -480,7 +480,7 @@ def _require_free(kind: Kind) -> None:
 
     A class that is defined again, as in a notebook, replaces the older class of the same name.
     """
-    other = KIND_BY_CLASS.get(kind.cls)
+    other = BY_CLASS.get(kind.cls)
     if other is not None and other.tag != kind.tag:
         raise InvalidValueError(
             f"cls ({kind.cls.__name__}) already has the tag {other.tag!r}; a class has one tag"

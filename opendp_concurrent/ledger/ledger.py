@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _checks as checks
 from .._checks import Text, checked, instance, optional, text
-from .._opendp import whole
+from .._opendp import uninterruptible
 from ..accounting import Terms, label_text
 from ..errors import InvalidTypeError, LedgerDamagedError, LedgerError
 from ..measures import by_tag
@@ -295,7 +295,7 @@ class SqlLedger:
             'style="width:100%;height:40rem;border:0"></iframe>'
         )
 
-    @whole
+    @uninterruptible
     def _audit(self, anchor: str | None, progress: bool = False) -> Audited:
         known = [] if anchor is None else [milestone(anchor)]
         known += self._seen.milestones()

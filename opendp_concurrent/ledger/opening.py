@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from .. import _checks as checks
 from .._checks import Finite, Text, checked
-from .._opendp import whole
+from .._opendp import uninterruptible
 from ..errors import Argument, InvalidTypeError, InvalidValueError, LedgerError
 from . import schema as tables
 from .audit import audit, audit_later, milestone
@@ -47,7 +47,7 @@ _LONGEST = 1e6  # seconds to wait: databases count milliseconds in 32 bits
 
 
 @checked(path_or_url=path_or_url)
-@whole
+@uninterruptible
 def create_ledger(
     path_or_url: str | os.PathLike[str], dataset: str, *, wait: Finite = 60.0
 ) -> SqlLedger:
@@ -103,7 +103,7 @@ def create_ledger(
 
 
 @checked(path_or_url=path_or_url)
-@whole
+@uninterruptible
 def open_ledger(
     path_or_url: str | os.PathLike[str],
     dataset: str,
@@ -160,7 +160,7 @@ def open_ledger(
 
 
 @checked(path_or_url=path_or_url)
-@whole
+@uninterruptible
 def datasets(path_or_url: str | os.PathLike[str], *, wait: Finite = 60.0) -> list[str]:
     """Return the names of the datasets in a ledger.
 

@@ -24,7 +24,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Executable
 from sqlalchemy.exc import SQLAlchemyError
 
-from .._opendp import WHOLE, let_in
+from .._opendp import CRITICAL, interruptible
 from ..errors import InvalidTypeError, Json, LedgerError, tell_charged, uncharged
 from .backends import OPEN_IN_PARENT, DriverConnection, File, explain, longest, server
 
@@ -126,7 +126,7 @@ class Store:
         """
         self._check_open()
         self._check_file()
-        with WHOLE:  # from before the connection is taken, until it is given back
+        with CRITICAL:  # from before the connection is taken, until it is given back
             try:
                 with self._engine.connect() as connection:
                     try:
@@ -165,7 +165,7 @@ class Store:
         :param statements: executed with ``values`` at the beginning; their rows are yielded too
         :raises LedgerError: if the database fails
         """
-        with WHOLE:
+        with CRITICAL:
             driver, found = self.begin(values, *statements)
             try:
                 yield driver, found
@@ -195,7 +195,7 @@ class Store:
                 waits = self.embedded and "locked" in str(error) and not driver.in_transaction
                 if waits and monotonic() < patience:
                     self._put_back(driver)
-                    let_in(sleep, pause)
+                    interruptible(sleep, pause)
                     pause = min(2 * pause, _PAUSES[1])
                     continue
                 again = used and driver.lost and not getattr(error, "stalled", False)
@@ -209,7 +209,7 @@ class Store:
     def _run(self, driver: DriverConnection, values: Json, *statements: Executable) -> Any:
         """Begin, and execute statements. A server may let them wait for a lock."""
         run = partial(driver.run, values, *statements, before=self._start)
-        return run() if self.embedded else let_in(run)
+        return run() if self.embedded else interruptible(run)
 
     def _take(self) -> tuple[DriverConnection, bool]:
         """Return a connection, and whether it was used before."""

@@ -23,7 +23,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from .. import _checks as checks
-from .._checks import written_by_class
+from .._checks import tagged
 from ..errors import Argument, DpEvent, InvalidTypeError, Json, Loss, UnsupportedMeasureError, shown
 from ..numerics import from_units_up, to_units
 from .conversion import Conversion
@@ -154,7 +154,7 @@ class PlainSum:
         return epsilon
 
 
-@written_by_class("basic")
+@tagged("basic")
 @dataclass(frozen=True, slots=True)
 class Basic(EvenlyDivisible):
     """Add up the d_mids by the measure's own sum."""

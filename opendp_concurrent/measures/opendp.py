@@ -18,7 +18,7 @@ from opendp.measures import (
 )
 from opendp.mod import Measure, OpenDPException
 
-from .._opendp import whole
+from .._opendp import uninterruptible
 from ..errors import Argument, Loss
 from ..numerics import from_units_up, to_units
 
@@ -26,7 +26,7 @@ _DESCRIBED: dict[str, Argument] = {}  # descriptors by identifier, for OpenDP th
 _KEEPS_DESCRIPTORS = "identifier" in signature(_measures.user_divergence).parameters  # since 0.15
 
 
-@whole  # as _opendp/constructors.py says
+@uninterruptible  # as _opendp/constructors.py says
 def user_divergence(identifier: str, described: Argument) -> Measure:
     """Return the measure with a descriptor of its own."""
     if _KEEPS_DESCRIPTORS:
@@ -47,7 +47,7 @@ def of_keywords(**given: Loss) -> tuple[Measure, Loss]:
     return pair
 
 
-@whole
+@uninterruptible
 def descriptor(measure: Argument) -> Argument:
     """Return the descriptor of a measure that OpenDP lacks; None for OpenDP's own."""
     if not is_extrinsic(measure):

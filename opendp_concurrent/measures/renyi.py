@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from .. import _checks as checks
-from .._checks import cite, recorded, written_by_class
+from .._checks import cite, recorded, tagged
 from ..errors import Argument, InvalidTypeError, InvalidValueError, Json, Loss
 from ..numerics import split
 from . import opendp as native
@@ -46,7 +46,7 @@ from .shapes import NumberMeasure, join_curves
 from .sums import ScalarSum
 
 
-@written_by_class("curve", "orders", "values")
+@tagged("curve", "orders", "values")
 @dataclass(frozen=True, slots=True)
 class GridCurve:
     """A Rényi curve on a grid of orders, with one value at each order, in increasing order.
@@ -128,7 +128,7 @@ class OrdersSum:
         return [one.to_record() for one in self.sums]
 
 
-@written_by_class("orders", "orders")
+@tagged("orders", "orders")
 @dataclass(frozen=True, slots=True)
 class OnOrders(EvenlyDivisible):
     """The accumulator for Rényi curves on a grid of orders."""

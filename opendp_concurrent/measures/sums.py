@@ -13,7 +13,7 @@ from functools import lru_cache
 from math import inf, isinf
 
 from .. import _checks as checks
-from .._checks import written_by_class
+from .._checks import tagged
 from ..errors import InvalidValueError, Json, Loss
 from ..numerics import SMALLEST, from_units_down, from_units_up, sqrt_down, sqrt_up, to_units
 from .measure import AccumulatorState, CompositionMeasure, EvenlyDivisible, times
@@ -264,7 +264,7 @@ class SquareSum:
         return None if self.units is None else hex(self.units)
 
 
-@written_by_class("squares")
+@tagged("squares")
 @dataclass(frozen=True, slots=True)
 class Squares(EvenlyDivisible):
     """The accumulator for Gaussian DP."""

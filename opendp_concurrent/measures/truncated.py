@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from .. import _checks as checks
-from .._checks import cite, instance, recorded, sent, written_by_class
+from .._checks import cite, instance, recorded, sent, tagged
 from ..errors import Argument, InvalidTypeError, InvalidValueError, Json, Loss
 from ..numerics import Bracket, Digits, lower, split, upper, zcdp_to_delta, zcdp_to_epsilon
 from .conversion import Conversion, Ends, Profile, pure_to_zcdp, zcdp_to_renyi
@@ -39,7 +39,7 @@ from .shapes import join_numbers
 from .sums import ScalarSum
 
 
-@written_by_class("tcdp", "rho", "omega")
+@tagged("tcdp", "rho", "omega")
 @dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError
 class TruncatedConcentrated:
     """A distance: Rényi divergence at most ρ α for every order α in (1, ω).
@@ -140,7 +140,7 @@ class TruncatedSum:
         return [self.rho.to_record(), self.omega.hex()]
 
 
-@written_by_class("least-omega")
+@tagged("least-omega")
 @dataclass(frozen=True, slots=True)
 class LeastOmega(EvenlyDivisible):
     """The accumulator for truncated concentrated DP."""

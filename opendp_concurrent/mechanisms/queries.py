@@ -37,7 +37,7 @@ from opendp.mod import (
 from opendp.transformations import make_stable_lazyframe
 
 from .. import _opendp as _native
-from .._opendp import let_in
+from .._opendp import interruptible
 from ..composition import constructor
 from ..errors import (
     Answer,
@@ -296,7 +296,7 @@ class CheckedQueries:
                 "the query must be a transformation, or a callable on the data, "
                 f"found {type(query).__name__}"
             )
-        return lambda: self._read(let_in(query, self._data()))
+        return lambda: self._read(interruptible(query, self._data()))
 
     def _check_once(self, query: Transformation) -> None:
         """Check a transformation, whose map is read at each query if it is written in Python."""

@@ -55,6 +55,7 @@ from .named_queries import (
     WithParts,
     WithSynthetic,
     answering,
+    bounded_integer,
     canonical,
     fields,
     of_one,
@@ -62,7 +63,6 @@ from .named_queries import (
     require,
     restore_exactly,
     rows,
-    whole,
 )
 from .root import (
     ConcurrentCompositionQueryable,

@@ -14,7 +14,7 @@ from opendp.mod import Domain, Function, Measure, Measurement, Metric, Odometer,
 
 from .. import _opendp as _native
 from .._checks import Unrecorded, function
-from .._opendp import whole
+from .._opendp import uninterruptible
 from ..accounting import RUNNING, Ledger, Lifecycle, Limit, innermost_running
 from ..errors import Answer, Argument, Distance, InvalidTypeError, Loss, UnsupportedMeasureError
 from ..measures import Accumulator, CompositionMeasure, composition_measure
@@ -185,21 +185,21 @@ class ConcurrentMeasurement(Measurement):
         return accuracy_of(self).at(beta, answers)
 
     @property
-    @whole
+    @uninterruptible
     def input_domain(self) -> Domain:
         """Domain of the data."""
         domain: Domain = _native.made_as(super().input_domain, self.made_on[0])
         return domain
 
     @property
-    @whole
+    @uninterruptible
     def input_metric(self) -> Metric:
         """Metric in whose units d_in is."""
         metric: Metric = _native.made_as(super().input_metric, self.made_on[1])
         return metric
 
     @property
-    @whole
+    @uninterruptible
     def output_measure(self) -> Measure:
         """How privacy loss is measured."""
         measure: Measure = _native.made_as(super().output_measure, self.made_on[2])

@@ -230,7 +230,7 @@ def require(holds: bool) -> None:
         raise InvalidValueError(NOT_SAVED)
 
 
-def whole(value: Json, least: int = 0, most: int = MOST) -> int:
+def bounded_integer(value: Json, least: int = 0, most: int = MOST) -> int:
     """Return an integer between two bounds, or raise."""
     require(type(value) is int and least <= value <= most)
     number: int = value

@@ -21,7 +21,7 @@ from opendp.mod import Domain, Measurement, Metric, Odometer, OpenDPException
 from .. import _checks as checks
 from .. import _opendp as _native
 from .._checks import plain
-from .._opendp import Lock, let_in, whole
+from .._opendp import Lock, interruptible, uninterruptible
 from ..accounting import (
     Account,
     Lifecycle,
@@ -284,7 +284,7 @@ class Session:
 
     def _postprocess(self, answer: Answer) -> Any:
         for postprocessor in self._postprocessors:
-            answer = let_in(postprocessor, answer)
+            answer = interruptible(postprocessor, answer)
         if self._static and isinstance(answer, MachineQueryable) and answer.takes_updates:
             raise InvalidTypeError(self._static)
         return answer
@@ -294,7 +294,7 @@ class Session:
         self._check_d_in(d_in)
         return self.account.privacy_loss(d_in)
 
-    @whole
+    @uninterruptible
     def loss_after(self, queries: Iterable[Any], d_in: Distance) -> Loss:
         """Return the loss at ``d_in`` if the measurements ``queries`` were launched now."""
         planned = checks.read("measurements", queries=queries)

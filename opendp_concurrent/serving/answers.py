@@ -18,7 +18,7 @@ from weakref import WeakSet, WeakValueDictionary
 
 from .. import _checks as checks
 from .._checks import make_private, plain, warn_if_open
-from .._opendp import Lock, let_in, whole
+from .._opendp import Lock, interruptible, uninterruptible
 from ..errors import InvalidTypeError, InvalidValueError, KeyReusedError, LedgerError, uncharged
 from ..errors import charged as charged_by
 
@@ -113,7 +113,7 @@ class AnswerStore:
         warn_if_open(LOGGER, f"the answers in {file}", *files)
         return [(one, os.stat(one)) for one in files]
 
-    @whole
+    @uninterruptible
     def once(
         self,
         key: str,
@@ -175,7 +175,7 @@ class AnswerStore:
                 raise KeyReusedError("this key was used for another request; pass a new key")
             if answer is not None:
                 return json.loads(answer)
-            if let_in(charged):  # begun and not ended: the launch failed, or the process was killed
+            if interruptible(charged):  # begun, not ended: it failed, or was killed
                 return self._end(name, lost)
             uncharged(self._forget, name)
         self._check_files()
@@ -185,7 +185,7 @@ class AnswerStore:
         except Exception as error:
             known = charged_by(error)
             if known is None and not isinstance(error, LedgerError):  # which cannot be read now
-                known = let_in(charged)
+                known = interruptible(charged)
             if known is False:  # otherwise the ledger is read when the key is seen again
                 uncharged(self._forget, name)
             raise

@@ -13,7 +13,7 @@ from opendp.mod import Domain, Measure, Metric, Queryable, serialize
 
 from .. import _opendp as _native
 from .._checks import Positive, optional, positive, written
-from .._opendp import Lock, let_in
+from .._opendp import Lock, interruptible
 from ..accounting import Account
 from ..composition import constructor, make_measurement
 from ..errors import (
@@ -111,7 +111,7 @@ class SharedReleaseQueryable(Handle, Queryable):
     def _ask(self, level: Argument) -> Answer:
         answer = self._at(uncharged(_units, level))
         for postprocessor in self._odometer.postprocessors:
-            answer = let_in(postprocessor, answer)
+            answer = interruptible(postprocessor, answer)
         return answer
 
     def _at(self, asked: int) -> Answer:

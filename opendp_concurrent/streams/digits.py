@@ -23,7 +23,7 @@ from opendp.mod import Measure
 from ..errors import Item, ItemSequence, Json, Loss, UnsupportedMeasureError
 from ..measures import Noise, composition_measure
 from ..mechanisms import ATOM, IntegerDraws, make_certified_gaussian, make_certified_laplace
-from ..queryables import MOST, fields, require, rows, whole
+from ..queryables import MOST, bounded_integer, fields, require, rows
 
 MOST_AHEAD = 256
 LARGEST_SUM, LARGEST_RELEASE = 2**61, 2**62
@@ -264,7 +264,7 @@ class DigitNoise:
     def restore(self, record: Json) -> None:
         """Restore the noise from a record."""
         self._known = {
-            (whole(level), whole(place, least=-MOST)): unplain(value)
+            (bounded_integer(level), bounded_integer(place, least=-MOST)): unplain(value)
             for level, place, value in rows(record)
         }
 
@@ -313,7 +313,7 @@ class DigitsPrefix:
     def restore(self, record: dict[str, Any]) -> None:
         """Restore the state from a record."""
         count, total, noise = fields(record, "count", "sum", "noise")
-        self.steps = whole(count, most=self._noise.most)
+        self.steps = bounded_integer(count, most=self._noise.most)
         self._sum = unplain(total, LARGEST_SUM)
         self._noise.restore(noise)
         require(self._noise.fits(count))
@@ -446,7 +446,7 @@ class EpochsPrefix:
     def restore(self, record: dict[str, Any]) -> None:
         """Restore the state from a record."""
         before, number, tree = fields(record, "before", "epoch", "tree")
-        self._open(whole(number, most=MOST_EPOCHS))
+        self._open(bounded_integer(number, most=MOST_EPOCHS))
         self._before = unplain(before)
         self._tree.restore(tree)
         require(self._left >= 0 and (self._number == 0 or self._tree.steps > 0))

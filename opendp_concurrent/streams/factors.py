@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import Item, ItemSequence, Json, Loss
-from ..queryables import fields, require, rows, whole
+from ..queryables import bounded_integer, fields, require, rows
 from .digits import NodeNoise, plain, unplain
 
 Buffers = tuple[tuple[int, int], ...]
@@ -423,7 +423,7 @@ class FactorPrefix:
         data, decoded, steps, total = fields(record, "data", "decoded", "steps", "sum")
         self._data.restore(data)
         self._decoded.restore(decoded)
-        self._begin(whole(steps, most=self._factor.horizon))
+        self._begin(bounded_integer(steps, most=self._factor.horizon))
         self.fine_total = unplain(total)
         require(self.shapes == {np.shape(self.fine_total)})
 

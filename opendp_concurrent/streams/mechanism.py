@@ -15,7 +15,7 @@ from opendp.mod import Domain, Measure, Metric
 
 from .. import _opendp as _native
 from .._checks import Count, Text, checked, function, recorded
-from .._opendp import let_in
+from .._opendp import interruptible
 from ..composition import make_measurement
 from ..errors import (
     Answer,
@@ -51,12 +51,12 @@ from ..queryables import (
     Update,
     Updates,
     answering,
+    bounded_integer,
     check_items,
     check_step,
     fields,
     require,
     start_of,
-    whole,
 )
 from .stream import INVALID, Categories, Integers, items_of, valid_item
 
@@ -106,7 +106,7 @@ class Checked:
         *,
         of_user: bool = False,
     ) -> None:
-        self._of_user, self._call = of_user, let_in if of_user else _call  # it may run long
+        self._of_user, self._call = of_user, interruptible if of_user else _call  # it may run long
         self._machine, self._items, self._horizon = machine, items, horizon
         self._behind = getattr(machine, "room", None)  # of a transformation
         self._steps, self._halted, self._name = 0, False, name
@@ -138,7 +138,7 @@ class Checked:
         name, steps, state = fields(record, "mechanism", "steps", "state")
         if name != self._name:
             raise InvalidValueError(f"record is of {shown(name)}, and cannot continue {self._name}")
-        self._steps = whole(steps, most=MOST if self._horizon is None else self._horizon)
+        self._steps = bounded_integer(steps, most=MOST if self._horizon is None else self._horizon)
         machine.restore(state)
         counted = getattr(machine, "steps", None)  # of a counter
         require(type(counted) is not int or counted == steps)

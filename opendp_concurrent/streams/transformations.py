@@ -40,6 +40,7 @@ from ..queryables import (
     Update,
     Updates,
     adopt,
+    bounded_integer,
     canonical,
     fields,
     may_feed_many,
@@ -51,7 +52,6 @@ from ..queryables import (
     run,
     same_domain,
     start_of,
-    whole,
 )
 from .concurrent import FedStreamQueryable, StreamQueryable, launching_handle
 from .mechanism import CANNOT, Checked, from_json, hand_out, to_json
@@ -429,8 +429,10 @@ class Contributions:
     def restore(self, record: Json) -> None:
         """Restore the state from a record."""
         limit, seen = fields(record, "limit", "seen")
-        whole(limit, self._limit, self._limit)
-        self._seen = {from_json(user): whole(count, 1, limit) for user, count in rows(seen)}
+        bounded_integer(limit, self._limit, self._limit)
+        self._seen = {
+            from_json(user): bounded_integer(count, 1, limit) for user, count in rows(seen)
+        }
         require(canonical(self.to_record()) == canonical(record))  # each user as it is written
 
 

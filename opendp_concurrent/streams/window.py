@@ -23,7 +23,14 @@ from .. import _opendp as _native
 from .._checks import Count, Finite, at_most, checked
 from ..composition import constructor
 from ..errors import Answer, InvalidTypeError, Item, ItemSequence, Json, Query
-from ..queryables import ConcurrentMeasurement, fields, require, restore_exactly, rows, whole
+from ..queryables import (
+    ConcurrentMeasurement,
+    bounded_integer,
+    fields,
+    require,
+    restore_exactly,
+    rows,
+)
 from .counter import (
     ENDLESS_STEPS,
     Counter,
@@ -109,7 +116,7 @@ class DigitsWindow:
         items, steps, now, before = fields(record, "items", "steps", "now", "before")
         for item in rows(items, most=self._window):
             require(type(item) is int)
-        self._items, self._steps = deque(items), whole(steps, most=self._window)
+        self._items, self._steps = deque(items), bounded_integer(steps, most=self._window)
         require(len(items) == (steps if before is None else self._window))
         self._sum = sum(self._items)
         self._now.restore(now)

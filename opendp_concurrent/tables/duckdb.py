@@ -16,7 +16,7 @@ from uuid import uuid4
 from warnings import warn
 from weakref import WeakSet
 
-from .._opendp import let_in, whole
+from .._opendp import interruptible, uninterruptible
 from ..errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -191,7 +191,7 @@ class DuckDB(Engine):
                 stacklevel=5,
             )
 
-    @whole
+    @uninterruptible
     def _texts(self, path: str, written: Csv, fields: int, wanted: Iterable[str]) -> Stored:
         """Store the fields of a CSV file, or raise with the first line that is no record."""
         reader = reader_of(written, path, fields)
@@ -341,7 +341,7 @@ class DuckDB(Engine):
                 f"{collation!r}; reset it"
             )
 
-    @whole
+    @uninterruptible
     def _fetch(self, text: str, parameters: tuple[Any, ...]) -> list[Any]:
         with self._opened() as cursor:
             return _execute(cursor, text, parameters)
@@ -438,7 +438,7 @@ def _is_copy(database: str) -> bool:
 
 
 def _execute(cursor: Any, text: str, parameters: tuple[Any, ...]) -> list[Any]:
-    found: list[Any] = let_in(lambda: cursor.execute(text, list(parameters)).fetchall())
+    found: list[Any] = interruptible(lambda: cursor.execute(text, list(parameters)).fetchall())
     return found
 
 

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 from urllib.parse import unquote
 from weakref import finalize
 
-from .._opendp import Lock, whole
+from .._opendp import Lock, uninterruptible
 from ..errors import (
     SHOWN,
     Argument,
@@ -38,7 +38,7 @@ from .schema import KINDS, Scales, Schema
 
 
 @lru_cache(maxsize=1)
-@whole
+@uninterruptible
 def rendering() -> Any:
     """Return the module that renders plans."""
     return import_module("opendp_concurrent.tables.render")
@@ -285,7 +285,7 @@ def quoted(*names: str) -> str:
     return ".".join('"' + name.replace('"', '""') + '"' for name in names)
 
 
-@whole
+@uninterruptible
 def opaque(function: Callable[[], Any]) -> Any:
     """Return ``function()``; log an error, and raise one that does not tell of the data."""
     try:

@@ -9,7 +9,7 @@ from math import ceil
 from typing import Any, ClassVar
 from uuid import uuid4
 
-from .._opendp import let_in
+from .._opendp import interruptible
 from ..errors import InvalidTypeError, InvalidValueError
 from .engine import (
     Connected,
@@ -143,8 +143,8 @@ class PostgreSQL(Engine):
             if not of:
                 return _run(connection, text, parameters, timeout)
             _run(connection, f"{_BEGIN} READ ONLY", (), timeout)
-            found = _let_in(connection, text, parameters)
-            self.check(partial(_let_in, connection), of)
+            found = _interruptible(connection, text, parameters)
+            self.check(partial(_interruptible, connection), of)
             connection.execute("COMMIT")
             return found
 
@@ -175,7 +175,7 @@ class PostgreSQL(Engine):
             if of:
                 _run(connection, f"{_BEGIN} READ WRITE", (), timeout)
             _run(connection, create, parameters, timeout)
-            self.check(partial(_let_in, connection), of)
+            self.check(partial(_interruptible, connection), of)
             connection.execute("COMMIT")  # of this transaction, or of that of a snapshot
         except BaseException:
             connection.close()
@@ -197,7 +197,7 @@ class PostgreSQL(Engine):
             _run(holder, begin, (), timeout)  # its snapshot is that of the first query in it,
             locked = quoted(*names)  # which is after the lock
             _run(holder, f"LOCK TABLE {locked} IN ACCESS SHARE MODE", (), timeout)
-            self.check(partial(_let_in, holder), (scan,))
+            self.check(partial(_interruptible, holder), (scan,))
             if _run(holder, _PARTS, tuple(names), timeout):
                 holder.close()
                 return super().snapshot(scan, timeout)
@@ -229,12 +229,12 @@ def _run(
     connection: Connected, text: str, parameters: tuple[Any, ...], timeout: float | None
 ) -> list[Any]:
     connection.limit(_milliseconds(timeout))
-    return _let_in(connection, text, parameters)
+    return _interruptible(connection, text, parameters)
 
 
-def _let_in(connection: Connected, text: str, parameters: tuple[Any, ...]) -> list[Any]:
+def _interruptible(connection: Connected, text: str, parameters: tuple[Any, ...]) -> list[Any]:
     """Run a statement, which may take long. psycopg cancels it at an interrupt."""
-    rows: list[Any] = let_in(connection.execute, text, parameters)
+    rows: list[Any] = interruptible(connection.execute, text, parameters)
     return rows
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from .._opendp import whole
+from .._opendp import uninterruptible
 from . import dialects as sql
 from . import plan as nodes
 from .clauses import Search, Values, check_syntax
@@ -35,7 +35,7 @@ class Statement:
 _STATEMENTS: dict[tuple[Any, ...], Statement] = {}
 
 
-@whole
+@uninterruptible
 def prepare(dialect: str) -> None:
     """Let sqlglot import the dialect, which it does when it is used for the first time."""
     DIALECTS[dialect].text(exp.select("1"))

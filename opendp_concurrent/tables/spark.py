@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from .._opendp import let_in
+from .._opendp import interruptible
 from ..errors import InvalidTypeError, InvalidValueError, TableError
 from .engine import Engine, Run, Scans, Stored, check_folders, listed, opaque
 from .schema import Scales, Schema
@@ -204,7 +204,7 @@ class Spark(Engine):
         """Store rows in the executors. If one of them is lost, statements fail; none runs anew."""
         name = f"oc_{uuid4().hex}"
         with self._limited(timeout):
-            stored = let_in(self._frame(text, parameters).localCheckpoint, True)  # eager
+            stored = interruptible(self._frame(text, parameters).localCheckpoint, True)  # eager
             self.check(self._rows, of)
         stored.createOrReplaceTempView(name)  # in our own session
         rows = stored._jdf  # whose blocks are freed when Java's collector finds it unused
@@ -216,7 +216,7 @@ class Spark(Engine):
         return Stored(self, ("table", name), drop, fixed=True)
 
     def _rows(self, text: str, parameters: tuple[Any, ...]) -> list[Any]:
-        rows: list[Any] = let_in(self._frame(text, parameters).collect)
+        rows: list[Any] = interruptible(self._frame(text, parameters).collect)
         return rows
 
     def _frame(self, text: str, parameters: tuple[Any, ...]) -> Any:

@@ -4,7 +4,7 @@ from typing import Annotated
 import pytest
 
 from opendp_concurrent import _checks as checks
-from opendp_concurrent._checks import BY_CLASS, Count, Positive, checked, guards_of, of_annotation
+from opendp_concurrent._checks import GUARDS, Count, Positive, checked, guards_of, of_annotation
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
 
@@ -54,8 +54,8 @@ def test_an_annotation_that_cannot_be_read_is_a_mistake():
 def test_an_object_of_opendp_without_a_guard_is_a_mistake(monkeypatch):
     from opendp.mod import Domain
 
-    assert of_annotation(Domain) is BY_CLASS[Domain]
-    monkeypatch.delitem(BY_CLASS, Domain)
+    assert of_annotation(Domain) is GUARDS[Domain]
+    monkeypatch.delitem(GUARDS, Domain)
     with pytest.raises(KeyError):
         of_annotation(Domain)
 

@@ -62,13 +62,13 @@ def test_all_tags_are_known_where_a_ledger_is_used(module):
 
 
 def test_a_class_is_written_by_its_attributes(tables):
-    @written.written_by_class("toy", "same", other="attribute")
+    @written.tagged("toy", "same", other="attribute")
     @dataclass(frozen=True)
     class Toy:
         same: int
         attribute: str
 
-    kind = written.KIND_BY_CLASS[Toy]
+    kind = written.BY_CLASS[Toy]
     assert kind is written.KINDS["toy"]
     assert (kind.keys, kind.parts(Toy(1, "a"))) == (("same", "other"), {"same": 1, "other": "a"})
     assert kind.make({"same": 1, "other": "a"}) == Toy(1, "a")
@@ -77,7 +77,7 @@ def test_a_class_is_written_by_its_attributes(tables):
 def test_a_field_without_a_key_is_refused(tables):
     with pytest.raises(InvalidValueError, match="lacks lost: a field without a key"):
 
-        @written.written_by_class("toy")
+        @written.tagged("toy")
         @dataclass(frozen=True)
         class Toy:
             lost: int
@@ -93,7 +93,7 @@ def test_a_class_that_takes_a_tag_takes_it_from_the_older_one(tables):
     for one in (Older, Newer):
         written.add(Kind("toy", one, (), lambda value: {}, lambda parts: None))
     assert written.KINDS["toy"].cls is Newer
-    assert Older not in written.KIND_BY_CLASS
+    assert Older not in written.BY_CLASS
 
 
 @pytest.mark.parametrize("module", ["opendp_concurrent", "opendp_concurrent.serving.values"])

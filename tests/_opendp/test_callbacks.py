@@ -303,4 +303,4 @@ def test_the_text_of_an_exception_begins_where_the_function_does():
         OpenDPException, match="(?s)Traceback.*in fail.*ValueError: my reason"
     ) as told:
         root(dp.m.make_user_measurement(*SPACE, PURE, fail, lambda d_in: d_in))
-    assert "in let_in" not in str(told.value)
+    assert "in interruptible" not in str(told.value)

@@ -1416,7 +1416,7 @@ class Theirs:
 
 KINDS["own class"] = lambda value: (
     is_kind(value, type)
-    and not any(value is one for one in (*outside._WRITTEN, *written.KIND_BY_CLASS))
+    and not any(value is one for one in (*outside._WRITTEN, *written.BY_CLASS))
     and not is_dataclass(value)
 )
 KINDS["attributes"] = lambda value: (
@@ -1427,7 +1427,7 @@ KINDS["attributes"] = lambda value: (
 
 def registered(**given: Any) -> None:
     """Register a class, and forget it."""
-    tables: list[Any] = [written.KINDS, written.KIND_BY_CLASS]
+    tables: list[Any] = [written.KINDS, written.BY_CLASS]
     before = [dict(one) for one in tables]
     try:
         ledger.register(**given)

@@ -13,8 +13,7 @@ import pytest
 
 pytest.importorskip("sqlalchemy")
 
-from opendp_concurrent._checks import KIND_BY_CLASS as BY_CLASS
-from opendp_concurrent._checks import KINDS
+from opendp_concurrent._checks import BY_CLASS, KINDS
 from opendp_concurrent.accounting.epsilon_delta import Advanced, basic
 from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.accounting.store import Charge, Terms

@@ -15,9 +15,8 @@ pytest.importorskip("sqlalchemy")
 import opendp_concurrent
 from opendp_concurrent import TradeoffFunction as F
 from opendp_concurrent import TruncatedConcentrated
-from opendp_concurrent._checks import KIND_BY_CLASS as BY_CLASS
-from opendp_concurrent._checks import KINDS, check_fields
-from opendp_concurrent._checks import plain_record as plain
+from opendp_concurrent._checks import BY_CLASS, KINDS, check_fields
+from opendp_concurrent._checks import attribute_kind as plain
 from opendp_concurrent.accounting.any_time import any_time
 from opendp_concurrent.accounting.best_rule import renyi, zcdp
 from opendp_concurrent.accounting.epsilon_delta import Advanced, advanced, basic, either
