@@ -223,9 +223,9 @@ class Session:
             return function(*arguments)
 
     def _check_odometer(self, odometer: Odometer) -> None:
-        if not isinstance(odometer, ConcurrentOdometer):
+        if not isinstance(odometer, ConcurrentOdometer) or not odometer:  # a null pointer
             raise InvalidTypeError(
-                f"{self._asked} is a native odometer, which has no privacy map, and cannot say "
+                f"{self._asked} is a null pointer or a native odometer, which has no privacy map, and cannot say "
                 "what each of its launches costs; pass one made by make_concurrent_odometer"
             )
         check_space(self._space, self.measure, odometer)

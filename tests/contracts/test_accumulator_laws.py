@@ -339,7 +339,7 @@ def test_no_accumulator_escapes():
     classes = classes_of(modules)
     held = {type(subject.start) for subject in SUBJECTS.values()}
     assert {one for one in classes if hasattr(one, "after")} == held | ELSEWHERE
-    accountings = {one.__name__ for one in classes if hasattr(one, "start")}
+    accountings = {one.__name__ for one in classes if hasattr(one, "supports")}
     assert accountings == ACCOUNTINGS
 
 

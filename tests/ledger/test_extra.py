@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-MODULE = "opendp_concurrent.ledger._extra"
+MODULE = "opendp_concurrent.ledger.extra"
 
 
 def test_the_extra_is_named(monkeypatch):

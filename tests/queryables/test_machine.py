@@ -69,7 +69,7 @@ def holds_a_secret(value, depth=0):
         return value.size > 0 and value.max() >= 100
     if isinstance(value, (list, tuple)):
         return any(one == SECRET or holds_a_secret(one, depth) for one in value[:5])
-    if depth < 3 and type(value).__module__.startswith("opendp_concurrent.measurements"):
+    if depth < 3 and type(value).__module__.startswith("opendp_concurrent.mechanisms"):
         names = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
         parts = [getattr(value, name, None) for name in [*names, *getattr(value, "__dict__", {})]]
         return any(holds_a_secret(part, depth + 1) for part in parts)
