@@ -225,8 +225,8 @@ class Session:
     def _check_odometer(self, odometer: Odometer) -> None:
         if not isinstance(odometer, ConcurrentOdometer) or not odometer:  # a null pointer
             raise InvalidTypeError(
-                f"{self._asked} is a null pointer or a native odometer, which has no privacy map, and cannot say "
-                "what each of its launches costs; pass one made by make_concurrent_odometer"
+                f"{self._asked} is a native odometer without a privacy map, or null, so it "
+                "cannot say what its launches cost; pass one made by make_concurrent_odometer"
             )
         check_space(self._space, self.measure, odometer)
 

@@ -25,7 +25,7 @@ def noise_of(alarm):
             super().__init__(noise)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("opendp_concurrent.mechanisms.sparse_vector.NoisyComparison", Spy)
+        patch.setattr("opendp_concurrent.streams.alarm.NoisyComparison", Spy)
         alarm([])
     return seen[0]
 
