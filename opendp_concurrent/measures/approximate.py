@@ -14,7 +14,6 @@ from . import opendp as native
 from .conversion import Conversion, Profile, approximate_to_delta, larger_delta
 from .max_divergence import MAX_DIVERGENCE
 from .measure import Composability, CompositionMeasure, Convertible, singleton
-from .opendp import APPROXIMATE, PROFILE, Noise
 from .shapes import PairMeasure, approximate_group, approximate_member
 from .slots import optimal_pair
 from .zero_concentrated import ZERO_CONCENTRATED_DIVERGENCE
@@ -24,19 +23,21 @@ from .zero_concentrated import ZERO_CONCENTRATED_DIVERGENCE
 class ApproximateMaxDivergence(PairMeasure):
     """Approximate DP."""
 
-    kind = APPROXIMATE
+    kind = native.APPROXIMATE
     tag = "approximate"
     composability = Composability.CONCURRENT
     reason = f"{cite('LW22', 'Theorem 1')} and {cite('VZ23')}, under finite communication"
     distance_form = "(epsilon, delta)"
-    noise = Noise.LAPLACE
+    noise = native.Noise.LAPLACE
     keywords = MappingProxyType({"epsilon": checks.non_negative, "delta": checks.probability})
     takes_delta = True
     why_not = "a mechanism that may fail with probability delta bounds no Rényi divergence"
     conversions_to = MappingProxyType(
         {
-            APPROXIMATE: Conversion(larger_delta),
-            PROFILE: Conversion(lambda d, ends: Profile(lambda e: approximate_to_delta(*d, e))),
+            native.APPROXIMATE: Conversion(larger_delta),
+            native.PROFILE: Conversion(
+                lambda d, ends: Profile(lambda e: approximate_to_delta(*d, e))
+            ),
         }
     )
 
@@ -88,7 +89,7 @@ APPROXIMATE_MAX_DIVERGENCE = singleton(ApproximateMaxDivergence)
 class SmoothedMaxDivergence(Convertible):
     """Privacy profiles, δ as a function of ε; a distance is OpenDP's own."""
 
-    kind = PROFILE
+    kind = native.PROFILE
     why_not = (
         "a mechanism that may fail with probability delta bounds no Rényi divergence; "
         "dp.c.make_fix_delta reads it at one delta"

@@ -28,19 +28,9 @@ from ..numerics import (
     twice_quantile,
     upper,
 )
+from . import opendp as native
 from .conversion import Conversion, Profile, gaussian_to_zcdp
 from .measure import Accumulator, AccumulatorState, Composability, singleton
-from .opendp import (
-    APPROXIMATE,
-    GAUSSIAN,
-    PROFILE,
-    PURE,
-    ZCDP,
-    Measure,
-    Noise,
-    descriptor,
-    user_divergence,
-)
 from .shapes import NumberMeasure, divided_down, times_up
 from .sums import Squares, SquareSum
 
@@ -113,7 +103,7 @@ class Gaussian:
 
 
 @recorded
-def gaussian_tradeoff() -> Measure:
+def gaussian_tradeoff() -> native.Measure:
     """Gaussian differential privacy; the distance is a number μ.
 
     Telling neighbours apart is at least as hard as telling N(0, 1) from N(μ, 1) [DRS22, Definition
@@ -129,39 +119,41 @@ def gaussian_tradeoff() -> Measure:
     >>> oc.gaussian_tradeoff()
     GaussianTradeoff
     """
-    return user_divergence(GAUSSIAN, Gaussian())
+    return native.user_divergence(native.GAUSSIAN, Gaussian())
 
 
 @dataclass(frozen=True, slots=True)
 class GaussianTradeoff(NumberMeasure):
     """Gaussian DP: squares of losses add up."""
 
-    kind = GAUSSIAN
+    kind = native.GAUSSIAN
     tag = "gdp"
     composability = Composability.CONCURRENT
     reason = f"{cite('ST22')}, {cite('KTH22')} and {cite('VZ23')}, under finite communication"
     distance_form = "mu"
-    noise = Noise.GAUSSIAN
+    noise = native.Noise.GAUSSIAN
     keywords = MappingProxyType({"mu": checks.non_negative})
     why_not = "its loss may be unbounded, as that of Gaussian noise is"
-    conversions_from = MappingProxyType({PURE: Conversion(lambda d, ends: pure_to_gaussian(d))})
+    conversions_from = MappingProxyType(
+        {native.PURE: Conversion(lambda d, ends: pure_to_gaussian(d))}
+    )
     conversions_to = MappingProxyType(
         {
-            ZCDP: Conversion(lambda d, ends: gaussian_to_zcdp(d)),
-            APPROXIMATE: Conversion(
+            native.ZCDP: Conversion(lambda d, ends: gaussian_to_zcdp(d)),
+            native.APPROXIMATE: Conversion(
                 lambda d, ends: (gaussian_to_epsilon(d, ends.at_delta), ends.at_delta),
                 needs_delta=True,
             ),
-            PROFILE: Conversion(lambda d, ends: Profile(lambda e: gaussian_to_delta(d, e))),
+            native.PROFILE: Conversion(lambda d, ends: Profile(lambda e: gaussian_to_delta(d, e))),
         }
     )
 
-    def opendp(self) -> Measure:
+    def opendp(self) -> native.Measure:
         return gaussian_tradeoff()
 
     @classmethod
-    def find(cls, output_measure: Measure) -> GaussianTradeoff | None:
-        return singleton(cls) if type(descriptor(output_measure)) is Gaussian else None
+    def find(cls, output_measure: native.Measure) -> GaussianTradeoff | None:
+        return singleton(cls) if type(native.descriptor(output_measure)) is Gaussian else None
 
     def split(self, d_out: float, weights: list[Fraction]) -> list[Loss]:
         """Shares whose squares add up to at most that of ``d_out``."""
@@ -190,7 +182,7 @@ class GaussianTradeoff(NumberMeasure):
         return sensitivity / loss
 
     @classmethod
-    def loss_of(cls, **given: Any) -> tuple[Measure, Loss]:
+    def loss_of(cls, **given: Any) -> tuple[native.Measure, Loss]:
         return gaussian_tradeoff(), given["mu"]
 
     def finite_event(self, dp_event: ModuleType, d_mid: float) -> DpEvent:

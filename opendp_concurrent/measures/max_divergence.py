@@ -20,7 +20,6 @@ from .conversion import (
     pure_to_zcdp,
 )
 from .measure import Composability, singleton
-from .opendp import APPROXIMATE, FIXED, PROFILE, PURE, RENYI, ZCDP, Noise, NoiseLoss
 from .shapes import NumberMeasure, divided_down, times_up
 
 
@@ -28,21 +27,23 @@ from .shapes import NumberMeasure, divided_down, times_up
 class MaxDivergence(NumberMeasure):
     """Pure DP."""
 
-    kind = PURE
+    kind = native.PURE
     tag = "pure"
     composability = Composability.CONCURRENT
     reason = cite("VW21", "Theorem 1.5")
     distance_form = "epsilon"
     adaptive_updates = True
-    noise = Noise.LAPLACE
+    noise = native.Noise.LAPLACE
     keywords = MappingProxyType({"epsilon": checks.non_negative})
     conversions_to = MappingProxyType(
         {
-            ZCDP: Conversion(lambda d, ends: pure_to_zcdp(d)),
-            FIXED: Conversion(lambda d, ends: pure_to_renyi(d, ends.target.alpha)),
-            RENYI: Conversion(lambda d, ends: KnownCurve(pure_to_renyi, d)),
-            APPROXIMATE: Conversion(lambda d, ends: larger_delta((d, 0.0), ends)),
-            PROFILE: Conversion(lambda d, ends: Profile(lambda e: approximate_to_delta(d, 0.0, e))),
+            native.ZCDP: Conversion(lambda d, ends: pure_to_zcdp(d)),
+            native.FIXED: Conversion(lambda d, ends: pure_to_renyi(d, ends.target.alpha)),
+            native.RENYI: Conversion(lambda d, ends: KnownCurve(pure_to_renyi, d)),
+            native.APPROXIMATE: Conversion(lambda d, ends: larger_delta((d, 0.0), ends)),
+            native.PROFILE: Conversion(
+                lambda d, ends: Profile(lambda e: approximate_to_delta(d, 0.0, e))
+            ),
         }
     )
 
@@ -50,9 +51,9 @@ class MaxDivergence(NumberMeasure):
         return native.max_divergence()
 
     @property
-    def noise_loss(self) -> NoiseLoss:
+    def noise_loss(self) -> native.NoiseLoss:
         """Laplace noise: |v|/s."""
-        return NoiseLoss(1, Fraction(1))
+        return native.NoiseLoss(1, Fraction(1))
 
     def group_loss(self, loss: float, size: int) -> float:
         """Return k ε."""

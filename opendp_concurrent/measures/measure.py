@@ -26,8 +26,8 @@ from .. import _checks as checks
 from .._checks import tagged
 from ..errors import Argument, DpEvent, InvalidTypeError, Json, Loss, UnsupportedMeasureError, shown
 from ..numerics import from_units_up, to_units
+from . import opendp as native
 from .conversion import Conversion
-from .opendp import Measure, Noise, NoiseLoss, of_keywords
 
 _TOLERANCE = Fraction(1, 2**40)  # far above differences of C libraries, far below a launch
 
@@ -241,7 +241,7 @@ class Convertible(ABC):
         return self.kind
 
     @abstractmethod
-    def opendp(self) -> Measure:
+    def opendp(self) -> native.Measure:
         """Make OpenDP's measure object. Measures are compared as objects, never by name."""
 
     @abstractmethod
@@ -249,7 +249,7 @@ class Convertible(ABC):
         """Return ``value`` as a distance, or raise naming ``name``."""
 
     @classmethod
-    def find(cls, output_measure: Measure) -> Any:
+    def find(cls, output_measure: native.Measure) -> Any:
         """Return the measure for OpenDP's object; None if that is of another kind."""
         one = singleton(cls)
         return one if one.opendp() == output_measure else None
@@ -300,7 +300,7 @@ class CompositionMeasure(Convertible):
     needs_orders: ClassVar[bool] = False
     most_parallel: ClassVar[int] = 256
     adaptive_updates: ClassVar[bool] = False
-    noise: ClassVar[Noise | None] = None
+    noise: ClassVar[native.Noise | None] = None
     no_group: ClassVar[str] = "a bound on its divergence at one distance gives none at twice that"
     keywords: ClassVar[Mapping[str, Callable[..., Any]]] = NOTHING
 
@@ -413,7 +413,7 @@ class CompositionMeasure(Convertible):
     # --- mechanisms ------------------------------------------------------------------------------
 
     @property
-    def noise_loss(self) -> NoiseLoss | None:
+    def noise_loss(self) -> native.NoiseLoss | None:
         """What a shift of the noise costs, if that is a power of the shift."""
         return None
 
@@ -433,9 +433,9 @@ class CompositionMeasure(Convertible):
     # --- names, events, pictures -----------------------------------------------------------------
 
     @classmethod
-    def loss_of(cls, **given: Loss) -> tuple[Measure, Loss]:
+    def loss_of(cls, **given: Loss) -> tuple[native.Measure, Loss]:
         """Return OpenDP's measure and the distance that the ``keywords`` say."""
-        return of_keywords(**given)  # as OpenDP has it
+        return native.of_keywords(**given)  # as OpenDP has it
 
     def event(self, dp_event: ModuleType, d_mid: Loss) -> DpEvent:
         """Return the event of dp-accounting for the worst mechanism with this loss.

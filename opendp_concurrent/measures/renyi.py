@@ -31,17 +31,6 @@ from .measure import (
     singleton,
     times,
 )
-from .opendp import (
-    APPROXIMATE,
-    FIXED,
-    PROFILE,
-    RENYI,
-    Measure,
-    Noise,
-    NoiseLoss,
-    descriptor,
-    user_divergence,
-)
 from .shapes import NumberMeasure, join_curves
 from .sums import ScalarSum
 
@@ -349,7 +338,7 @@ def curve_to_delta(curve: Any, ends: Ends) -> Callable[[float], float]:
 class RenyiDivergence(CompositionMeasure):
     """Rényi DP: curves add up at each order."""
 
-    kind = RENYI
+    kind = native.RENYI
     tag = "renyi"
     zero = staticmethod(zero_curve)
     composability = Composability.CONCURRENT
@@ -357,13 +346,13 @@ class RenyiDivergence(CompositionMeasure):
     distance_form = "a function of the order alpha"
     needs_orders = True
     most_parallel = 64
-    noise = Noise.GAUSSIAN
+    noise = native.Noise.GAUSSIAN
     why_not = "its loss may be unbounded, as that of Gaussian noise is"
     conversions_to = MappingProxyType(
         {
-            FIXED: Conversion(lambda d, ends: d(ends.target.alpha)),
-            APPROXIMATE: Conversion(_epsilon, needs_delta=True, needs_orders=True),
-            PROFILE: Conversion(
+            native.FIXED: Conversion(lambda d, ends: d(ends.target.alpha)),
+            native.APPROXIMATE: Conversion(_epsilon, needs_delta=True, needs_orders=True),
+            native.PROFILE: Conversion(
                 lambda d, ends: Profile(curve_to_delta(d, ends)), needs_orders=True
             ),
         }
@@ -442,11 +431,11 @@ class FixedRenyi:
     alpha: float
 
     def __str__(self) -> str:
-        return f"{FIXED}(alpha={self.alpha!r})"
+        return f"{native.FIXED}(alpha={self.alpha!r})"
 
 
 @recorded
-def fixed_renyi_divergence(alpha: float) -> Measure:
+def fixed_renyi_divergence(alpha: float) -> native.Measure:
     """Rényi divergence of the order ``alpha``; the distance is a number.
 
     Losses add up, for concurrent children with adaptively chosen losses [HSTVVXZ23, Theorem 4.6].
@@ -466,7 +455,7 @@ def fixed_renyi_divergence(alpha: float) -> Measure:
     False
     """
     found = FixedRenyi(checks.order(alpha=alpha))
-    return user_divergence(str(found), found)
+    return native.user_divergence(str(found), found)
 
 
 def _lower(ends: Ends) -> None:
@@ -484,26 +473,26 @@ class FixedRenyiDivergence(NumberMeasure):
 
     alpha: float
 
-    kind = FIXED
+    kind = native.FIXED
     tag = "fixed-renyi"
     composability = Composability.CONCURRENT
     reason = f"{cite('LW22', 'Theorem 2')} and {cite('HSTVVXZ23', 'Theorem 4.6')}"
     distance_form = "epsilon, the divergence of that order"
-    noise = Noise.GAUSSIAN
+    noise = native.Noise.GAUSSIAN
     keywords = MappingProxyType({"epsilon": checks.non_negative, "alpha": checks.order})
     why_not = _WHY_NOT
-    read_from = (RENYI,)
+    read_from = (native.RENYI,)
     conversions_to = MappingProxyType(
         {
-            FIXED: Conversion(lambda d, ends: d, check=_lower),
-            APPROXIMATE: Conversion(
+            native.FIXED: Conversion(lambda d, ends: d, check=_lower),
+            native.APPROXIMATE: Conversion(
                 lambda d, ends: (
                     renyi_to_epsilon(ends.source.alpha, d, ends.at_delta),
                     ends.at_delta,
                 ),
                 needs_delta=True,
             ),
-            PROFILE: Conversion(
+            native.PROFILE: Conversion(
                 lambda d, ends: Profile(lambda e: renyi_to_delta(ends.source.alpha, d, e))
             ),
         }
@@ -513,17 +502,17 @@ class FixedRenyiDivergence(NumberMeasure):
     def name(self) -> str:
         return str(FixedRenyi(self.alpha))
 
-    def opendp(self) -> Measure:
+    def opendp(self) -> native.Measure:
         return fixed_renyi_divergence(self.alpha)
 
     @classmethod
-    def find(cls, output_measure: Measure) -> FixedRenyiDivergence | None:
-        found = descriptor(output_measure)
+    def find(cls, output_measure: native.Measure) -> FixedRenyiDivergence | None:
+        found = native.descriptor(output_measure)
         return singleton(cls, found.alpha) if type(found) is FixedRenyi else None
 
     @classmethod
     def from_tag(cls, tag: str) -> FixedRenyiDivergence | None:
-        alpha = parameter(FIXED, "alpha", tag)
+        alpha = parameter(native.FIXED, "alpha", tag)
         return None if alpha is None else singleton(cls, checks.order(alpha=alpha))
 
     def parameters(self) -> dict[str, float]:
@@ -535,10 +524,10 @@ class FixedRenyiDivergence(NumberMeasure):
         return singleton(cls, checks.order(order=alpha))
 
     @property
-    def noise_loss(self) -> NoiseLoss:
+    def noise_loss(self) -> native.NoiseLoss:
         """Gaussian noise: α v²/(2 s²) [CKS20, Theorem 14]."""
-        return NoiseLoss(2, Fraction(self.alpha) / 2)
+        return native.NoiseLoss(2, Fraction(self.alpha) / 2)
 
     @classmethod
-    def loss_of(cls, **given: Loss) -> tuple[Measure, Loss]:
+    def loss_of(cls, **given: Loss) -> tuple[native.Measure, Loss]:
         return fixed_renyi_divergence(given["alpha"]), given["epsilon"]

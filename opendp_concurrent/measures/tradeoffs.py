@@ -25,23 +25,10 @@ from ..fdp import (
     zcdp_to_tradeoff,
 )
 from ..numerics import split_squares
+from . import opendp as native
 from .conversion import Conversion, Profile, renyi_to_delta
 from .gaussian import gaussian_to_delta, gaussian_to_epsilon
 from .measure import Accumulator, AccumulatorState, Composability, CompositionMeasure, singleton
-from .opendp import (
-    APPROXIMATE,
-    FIXED,
-    GAUSSIAN,
-    PROFILE,
-    PURE,
-    RENYI,
-    TRADEOFF,
-    TRUNCATED,
-    ZCDP,
-    Measure,
-    descriptor,
-    user_divergence,
-)
 from .renyi import curve_to_delta
 from .shapes import divided_down
 from .slots import AnyOrder, Products, Slots
@@ -62,16 +49,18 @@ def renyi_to_tradeoff(alpha: float, divergence: float) -> TradeoffFunction:
 
 TO_TRADEOFF = MappingProxyType(
     {
-        PURE: Conversion(lambda d, ends: TradeoffFunction.pure(d)),
-        APPROXIMATE: Conversion(lambda d, ends: TradeoffFunction.approximate(d[0], min(d[1], 1.0))),
-        ZCDP: Conversion(lambda d, ends: zcdp_to_tradeoff(d, inf)),
-        TRUNCATED: Conversion(lambda d, ends: zcdp_to_tradeoff(d.rho, d.omega)),
-        FIXED: Conversion(lambda d, ends: renyi_to_tradeoff(ends.source.alpha, d)),
-        RENYI: Conversion(
+        native.PURE: Conversion(lambda d, ends: TradeoffFunction.pure(d)),
+        native.APPROXIMATE: Conversion(
+            lambda d, ends: TradeoffFunction.approximate(d[0], min(d[1], 1.0))
+        ),
+        native.ZCDP: Conversion(lambda d, ends: zcdp_to_tradeoff(d, inf)),
+        native.TRUNCATED: Conversion(lambda d, ends: zcdp_to_tradeoff(d.rho, d.omega)),
+        native.FIXED: Conversion(lambda d, ends: renyi_to_tradeoff(ends.source.alpha, d)),
+        native.RENYI: Conversion(
             lambda d, ends: profile_to_tradeoff(curve_to_delta(d, ends)), needs_orders=True
         ),
-        GAUSSIAN: Conversion(lambda d, ends: TradeoffFunction.gaussian(d)),
-        PROFILE: Conversion(lambda d, ends: profile_to_tradeoff(d.delta)),
+        native.GAUSSIAN: Conversion(lambda d, ends: TradeoffFunction.gaussian(d)),
+        native.PROFILE: Conversion(lambda d, ends: profile_to_tradeoff(d.delta)),
     }
 )
 
@@ -165,7 +154,7 @@ class Tradeoff:
 
 
 @recorded
-def tradeoff() -> Measure:
+def tradeoff() -> native.Measure:
     """f-DP; the distance is a :class:`.TradeoffFunction`.
 
     Telling neighbours apart is at least as hard as f says [DRS22, Definition 2.3], for all ordered
@@ -183,7 +172,7 @@ def tradeoff() -> Measure:
     >>> oc.tradeoff()
     Tradeoff
     """
-    return user_divergence(TRADEOFF, Tradeoff())
+    return native.user_divergence(native.TRADEOFF, Tradeoff())
 
 
 def _split(d_out: TradeoffFunction, weights: list[Fraction]) -> list[Any]:
@@ -218,7 +207,7 @@ def _delta(function: TradeoffFunction, epsilon: float) -> float:
 class TradeoffDivergence(CompositionMeasure):
     """f-DP: losses that are fixed up front multiply, others need an accumulator of their own."""
 
-    kind = TRADEOFF
+    kind = native.TRADEOFF
     tag = "fdp"
     zero = TradeoffFunction.identity()
     composability = Composability.CONCURRENT
@@ -230,20 +219,20 @@ class TradeoffDivergence(CompositionMeasure):
     conversions_from = TO_TRADEOFF
     conversions_to = MappingProxyType(
         {
-            APPROXIMATE: Conversion(
+            native.APPROXIMATE: Conversion(
                 lambda d, ends: (_epsilon(d, ends.at_delta), ends.at_delta), needs_delta=True
             ),
-            PROFILE: Conversion(lambda d, ends: Profile(lambda e: _delta(d, e))),
-            GAUSSIAN: Conversion(lambda d, ends: d.gaussian_bound),
+            native.PROFILE: Conversion(lambda d, ends: Profile(lambda e: _delta(d, e))),
+            native.GAUSSIAN: Conversion(lambda d, ends: d.gaussian_bound),
         }
     )
 
-    def opendp(self) -> Measure:
+    def opendp(self) -> native.Measure:
         return tradeoff()
 
     @classmethod
-    def find(cls, output_measure: Measure) -> TradeoffDivergence | None:
-        return singleton(cls) if type(descriptor(output_measure)) is Tradeoff else None
+    def find(cls, output_measure: native.Measure) -> TradeoffDivergence | None:
+        return singleton(cls) if type(native.descriptor(output_measure)) is Tradeoff else None
 
     def validate(self, name: str, value: Argument) -> TradeoffFunction:
         """Return a trade-off function that bounds both directions of neighbours, or raise."""
@@ -312,7 +301,7 @@ class TradeoffDivergence(CompositionMeasure):
         return join_tradeoffs(losses, parts)
 
     @classmethod
-    def loss_of(cls, **given: Any) -> tuple[Measure, Any]:
+    def loss_of(cls, **given: Any) -> tuple[native.Measure, Any]:
         return tradeoff(), given["tradeoff"]
 
     def event(self, dp_event: ModuleType, d_mid: TradeoffFunction) -> Any:

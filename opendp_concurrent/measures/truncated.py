@@ -13,6 +13,7 @@ from .. import _checks as checks
 from .._checks import cite, instance, recorded, sent, tagged
 from ..errors import Argument, InvalidTypeError, InvalidValueError, Json, Loss
 from ..numerics import Bracket, Digits, lower, split, upper, zcdp_to_delta, zcdp_to_epsilon
+from . import opendp as native
 from .conversion import Conversion, Ends, Profile, pure_to_zcdp, zcdp_to_renyi
 from .measure import (
     Accumulator,
@@ -22,18 +23,6 @@ from .measure import (
     EvenlyDivisible,
     parameter,
     singleton,
-)
-from .opendp import (
-    APPROXIMATE,
-    FIXED,
-    PROFILE,
-    PURE,
-    TRUNCATED,
-    ZCDP,
-    Measure,
-    Noise,
-    descriptor,
-    user_divergence,
 )
 from .shapes import join_numbers
 from .sums import ScalarSum
@@ -174,11 +163,11 @@ class Truncated:
     omega: float
 
     def __str__(self) -> str:
-        return f"{TRUNCATED}(omega={self.omega!r})"
+        return f"{native.TRUNCATED}(omega={self.omega!r})"
 
 
 @recorded
-def truncated_concentrated_divergence(omega: float) -> Measure:
+def truncated_concentrated_divergence(omega: float) -> native.Measure:
     """Truncated concentrated DP for orders up to ``omega`` at least; distances have ρ and their ω.
 
     A distance is a :class:`.TruncatedConcentrated`; a number ρ stands for (ρ, ``omega``). The ρ of
@@ -199,7 +188,7 @@ def truncated_concentrated_divergence(omega: float) -> Measure:
     TruncatedConcentratedDivergence(omega=10.0)
     """
     found = Truncated(omega_above_one(omega=omega))
-    return user_divergence(str(found), found)
+    return native.user_divergence(str(found), found)
 
 
 def _below(omega: float, ends: Ends) -> float:
@@ -224,33 +213,33 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
 
     omega: float
 
-    kind = TRUNCATED
+    kind = native.TRUNCATED
     tag = "tcdp"
     zero = TruncatedConcentrated(0.0, inf)
     composability = Composability.CONCURRENT
     reason = f"{cite('LW22', 'Corollary 1')} and {cite('HSTVVXZ23', 'Theorem 4.6')}"
     distance_form = "TruncatedConcentrated(rho, omega)"
-    noise = Noise.GAUSSIAN
+    noise = native.Noise.GAUSSIAN
     keywords = MappingProxyType({"rho": checks.non_negative, "omega": omega_above_one})
     why_not = "its orders end at omega"
-    read_from = (ZCDP,)
+    read_from = (native.ZCDP,)
     conversions_from = MappingProxyType(
         {
-            PURE: Conversion(
+            native.PURE: Conversion(
                 lambda d, ends: TruncatedConcentrated(pure_to_zcdp(d), ends.target.omega)
             ),
-            ZCDP: Conversion(lambda d, ends: TruncatedConcentrated(d, ends.target.omega)),
+            native.ZCDP: Conversion(lambda d, ends: TruncatedConcentrated(d, ends.target.omega)),
         }
     )
     conversions_to = MappingProxyType(
         {
-            TRUNCATED: Conversion(_truncate),
-            FIXED: Conversion(lambda d, ends: zcdp_to_renyi(d.rho, _below(d.omega, ends))),
-            APPROXIMATE: Conversion(
+            native.TRUNCATED: Conversion(_truncate),
+            native.FIXED: Conversion(lambda d, ends: zcdp_to_renyi(d.rho, _below(d.omega, ends))),
+            native.APPROXIMATE: Conversion(
                 lambda d, ends: (zcdp_to_epsilon(d.rho, ends.at_delta, d.omega), ends.at_delta),
                 needs_delta=True,
             ),
-            PROFILE: Conversion(
+            native.PROFILE: Conversion(
                 lambda d, ends: Profile(lambda e: zcdp_to_delta(d.rho, e, d.omega))
             ),
         }
@@ -260,17 +249,17 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
     def name(self) -> str:
         return str(Truncated(self.omega))
 
-    def opendp(self) -> Measure:
+    def opendp(self) -> native.Measure:
         return truncated_concentrated_divergence(self.omega)
 
     @classmethod
-    def find(cls, output_measure: Measure) -> TruncatedConcentratedDivergence | None:
-        found = descriptor(output_measure)
+    def find(cls, output_measure: native.Measure) -> TruncatedConcentratedDivergence | None:
+        found = native.descriptor(output_measure)
         return singleton(cls, found.omega) if type(found) is Truncated else None
 
     @classmethod
     def from_tag(cls, tag: str) -> TruncatedConcentratedDivergence | None:
-        omega = parameter(TRUNCATED, "omega", tag)
+        omega = parameter(native.TRUNCATED, "omega", tag)
         return None if omega is None else singleton(cls, omega_above_one(omega=omega))
 
     def parameters(self) -> dict[str, float]:
@@ -330,7 +319,7 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
         return TruncatedConcentrated(rho, min(loss.omega for row in losses for loss in row))
 
     @classmethod
-    def loss_of(cls, **given: Any) -> tuple[Measure, Any]:
+    def loss_of(cls, **given: Any) -> tuple[native.Measure, Any]:
         measure = truncated_concentrated_divergence(given["omega"])
         return measure, TruncatedConcentrated(given["rho"], given["omega"])
 

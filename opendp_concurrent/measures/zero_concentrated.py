@@ -14,7 +14,6 @@ from ..numerics import zcdp_to_delta, zcdp_to_epsilon
 from . import opendp as native
 from .conversion import Conversion, KnownCurve, Profile, zcdp_to_renyi
 from .measure import Composability, singleton
-from .opendp import APPROXIMATE, APPROXIMATE_ZCDP, FIXED, PROFILE, RENYI, ZCDP, Noise, NoiseLoss
 from .shapes import NumberMeasure, PairMeasure, divided_down, times_up
 
 
@@ -22,22 +21,22 @@ from .shapes import NumberMeasure, PairMeasure, divided_down, times_up
 class ZeroConcentratedDivergence(NumberMeasure):
     """Zero-concentrated DP."""
 
-    kind = ZCDP
+    kind = native.ZCDP
     tag = "zcdp"
     composability = Composability.CONCURRENT
     reason = f"{cite('LW22', 'Corollary 1')} and {cite('HSTVVXZ23', 'Theorem 4.11')}"
     distance_form = "rho"
-    noise = Noise.GAUSSIAN
+    noise = native.Noise.GAUSSIAN
     keywords = MappingProxyType({"rho": checks.non_negative})
     why_not = "its loss may be unbounded, as that of Gaussian noise is"
     conversions_to = MappingProxyType(
         {
-            FIXED: Conversion(lambda d, ends: zcdp_to_renyi(d, ends.target.alpha)),
-            RENYI: Conversion(lambda d, ends: KnownCurve(zcdp_to_renyi, d)),
-            APPROXIMATE: Conversion(
+            native.FIXED: Conversion(lambda d, ends: zcdp_to_renyi(d, ends.target.alpha)),
+            native.RENYI: Conversion(lambda d, ends: KnownCurve(zcdp_to_renyi, d)),
+            native.APPROXIMATE: Conversion(
                 lambda d, ends: (zcdp_to_epsilon(d, ends.at_delta), ends.at_delta), needs_delta=True
             ),
-            PROFILE: Conversion(lambda d, ends: Profile(lambda e: zcdp_to_delta(d, e))),
+            native.PROFILE: Conversion(lambda d, ends: Profile(lambda e: zcdp_to_delta(d, e))),
         }
     )
 
@@ -45,9 +44,9 @@ class ZeroConcentratedDivergence(NumberMeasure):
         return native.zero_concentrated_divergence()
 
     @property
-    def noise_loss(self) -> NoiseLoss:
+    def noise_loss(self) -> native.NoiseLoss:
         """Gaussian noise: v²/(2 s²) [CKS20, Theorem 14]."""
-        return NoiseLoss(2, Fraction(1, 2))
+        return native.NoiseLoss(2, Fraction(1, 2))
 
     def gaussian_scale(self, sensitivity: float, loss: float) -> float:
         """From ρ = sensitivity² / (2 scale²), in doubles."""
@@ -75,7 +74,7 @@ ZERO_CONCENTRATED_DIVERGENCE = singleton(ZeroConcentratedDivergence)
 class ApproximateZeroConcentratedDivergence(PairMeasure):
     """Approximate zero-concentrated DP."""
 
-    kind = APPROXIMATE_ZCDP
+    kind = native.APPROXIMATE_ZCDP
     tag = "approximate-zcdp"
     composability = Composability.SEQUENTIAL
     reason = (
