@@ -29,6 +29,7 @@ from .._checks import elements, sent, tagged
 from ..errors import Argument, InvalidTypeError, InvalidValueError, Json, Loss, shown
 from ..measures import (
     APPROXIMATE_MAX_DIVERGENCE,
+    AccumulatorState,
     Basic,
     CompositionMeasure,
     ScalarSum,
@@ -59,7 +60,7 @@ class EpsilonRule(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class EpsilonDeltaSum:
+class EpsilonDeltaSum(AccumulatorState):
     """Exact costs under each rule, possibly infinite, and the exact sum of the δ."""
 
     rules: tuple[EpsilonRule, ...]
@@ -83,10 +84,6 @@ class EpsilonDeltaSum:
     def _delta(self) -> ScalarSum:
         units, slacks = self.deltas.units, _slacks(self.rules)
         return ScalarSum(None if units is None else units + slacks)
-
-    def read(self, d_mid: Loss) -> Loss:
-        """Return ``d_mid``."""
-        return d_mid
 
     def after(self, d_mid: Loss, count: int = 1) -> EpsilonDeltaSum:
         """Add ``count`` times the costs of ``d_mid``."""
@@ -293,7 +290,7 @@ def advanced(delta_slack: float) -> Advanced:
 # The accumulator ``either``: several rules at once, with their slacks added.
 #
 # Rules that are each valid at their own δ are jointly valid at the sum of these δ. They are not
-# jointly valid at an undivided δ. The proof is in ``epsilon_delta_sum``.
+# jointly valid at an undivided δ. The proof is at the head of this file.
 
 
 @tagged("either", "rules")

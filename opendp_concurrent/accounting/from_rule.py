@@ -12,7 +12,7 @@ from typing import Protocol
 
 from .. import _checks as checks
 from ..errors import InvalidTypeError, Json, Loss, State
-from ..measures import CompositionMeasure, times
+from ..measures import AccumulatorState, CompositionMeasure, times
 from ..numerics import largest_double, least_double
 
 
@@ -31,7 +31,7 @@ class RuleFamily(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Inverted:
+class Inverted(AccumulatorState):
     """The least bound at which the rule continues."""
 
     rule: RuleFamily
@@ -41,10 +41,6 @@ class Inverted:
     def loss(self) -> float:
         """Return the least double at which the rule continues; infinity if there is none."""
         return least_double(self.within)
-
-    def read(self, d_mid: Loss) -> Loss:
-        """Return ``d_mid``."""
-        return d_mid
 
     def after(self, d_mid: Loss, count: int = 1) -> Inverted:
         """Add ``d_mid`` to the state ``count`` times, one at a time: a rule has no shortcut."""

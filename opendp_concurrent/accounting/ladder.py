@@ -20,6 +20,7 @@ from ..fdp import TradeoffFunction, check_both, check_function
 from ..measures import (
     APPROXIMATE_MAX_DIVERGENCE,
     TRADEOFF_DIVERGENCE,
+    AccumulatorState,
     CompositionMeasure,
     EvenlyDivisible,
     nearly_equal,
@@ -30,7 +31,7 @@ from .epsilon_delta import slack
 
 
 @dataclass(frozen=True, slots=True)
-class EpsilonDeltaRungs:
+class EpsilonDeltaRungs(AccumulatorState):
     """The number of units spent on (ε, δ) launches, or None if no number covers a launch."""
 
     unit: TradeoffFunction
@@ -43,10 +44,6 @@ class EpsilonDeltaRungs:
         if self.spent == 0:
             return 0.0, 0.0
         return _epsilon(self.unit, self.spent, self.delta_slack), self.delta_slack
-
-    def read(self, d_mid: Loss) -> Loss:
-        """Return ``d_mid``."""
-        return d_mid
 
     def after(self, d_mid: Loss, count: int = 1) -> EpsilonDeltaRungs:
         """Spend the units that the pair ``d_mid`` costs, ``count`` times."""
@@ -159,14 +156,12 @@ class EpsilonDeltaLadder:
 
     def start(self, measure: CompositionMeasure | None = None) -> EpsilonDeltaRungs:
         """Return the state with no units spent."""
-        del measure
         return EpsilonDeltaRungs(self.unit, self.delta_slack)
 
     def from_record(
         self, measure: CompositionMeasure | None, record: int | None
     ) -> EpsilonDeltaRungs:
         """Inverse of :meth:`EpsilonDeltaRungs.to_record`."""
-        del measure
         spent = None if record is None else checks.whole(record=record)
         return EpsilonDeltaRungs(self.unit, self.delta_slack, spent)
 
@@ -198,7 +193,7 @@ def alike_ladder(loss: tuple[float, float], delta: float) -> EpsilonDeltaLadder 
 
 
 @dataclass(frozen=True, slots=True)
-class Rungs:
+class Rungs(AccumulatorState):
     """The number of units spent, or None if no number of units covers a launch."""
 
     unit: TradeoffFunction
@@ -208,10 +203,6 @@ class Rungs:
     def loss(self) -> TradeoffFunction:
         """The power of the unit."""
         return TradeoffFunction.worst() if self.spent is None else self.unit.power(self.spent)
-
-    def read(self, d_mid: Loss) -> Loss:
-        """Return ``d_mid``."""
-        return d_mid
 
     def after(self, d_mid: Loss, count: int = 1) -> Rungs:
         """Spend the units that ``d_mid`` costs, ``count`` times."""
@@ -255,19 +246,16 @@ class Ladder:
 
     def start(self, measure: CompositionMeasure | None = None) -> Rungs:
         """Return the state with no units spent."""
-        del measure
         return Rungs(self.unit)
 
     def from_record(self, measure: CompositionMeasure | None, record: int | None) -> Rungs:
         """Inverse of :meth:`Rungs.to_record`."""
-        del measure
         return Rungs(self.unit, None if record is None else checks.whole(record=record))
 
     def shares(
         self, measure: CompositionMeasure, d_out: TradeoffFunction, weights: list[Fraction]
     ) -> list[TradeoffFunction]:
         """Return whole units in proportion to the weights, rounded down."""
-        del measure
         units, whole = d_out.admits(self.unit), sum(weights)
         return [self.unit.power(int(units * weight / whole)) for weight in weights]
 
@@ -330,7 +318,7 @@ LARGEST = 1e150  # its square is a double
 
 
 @dataclass(frozen=True, slots=True)
-class Residual:
+class Residual(AccumulatorState):
     """The residual of the budget, and the sum of the children's squares.
 
     :ivar mu: the budget
@@ -349,10 +337,6 @@ class Residual:
         if self.left is not None and (root is None or root > self.mu):
             return TradeoffFunction.gaussian(self.mu)
         return TradeoffFunction.worst() if root is None else TradeoffFunction.gaussian(root)
-
-    def read(self, d_mid: Loss) -> Loss:
-        """Return ``d_mid``."""
-        return d_mid
 
     def after(self, d_mid: Loss, count: int = 1) -> Residual:
         """Charge ``d_mid`` to the residual and to the squares, ``count`` times."""
@@ -420,12 +404,10 @@ class Residue(EvenlyDivisible):
 
     def start(self, measure: CompositionMeasure | None = None) -> Residual:
         """Return the whole budget."""
-        del measure
         return Residual(self.mu, self.mu)
 
     def from_record(self, measure: CompositionMeasure | None, record: Json) -> Residual:
         """Inverse of :meth:`Residual.to_record`."""
-        del measure
         left, squares = record
         return Residual(
             self.mu,

@@ -237,7 +237,7 @@ def alias_bound(
 #
 # 1. *Aliasing.* The sum over nodes of distance 2π/P is, by Poisson's formula, the sum over integers
 # m of e^(τmP) δ(ε + mP). All terms are positive. Those with m ≠ 0 are bounded by Chernoff's bound
-# at other τ: ``contour.alias_bound``. 2. *Truncation* at Ω: at most (1/π) sup |ρ| / Ω, with the
+# at other τ: ``alias_bound``. 2. *Truncation* at Ω: at most (1/π) sup |ρ| / Ω, with the
 # supremum over ω > Ω. Each factor bounds its own part. 3. *Rounding.* Each factor bounds the error
 # of ρ; the weights |1/(t (t+1))| are summed. 4. *Smoothing.* Where ρ does not decay, the product is
 # composed with a Gaussian of small μ = s. So the likelihood ratio is multiplied by some ξ with mean

@@ -29,7 +29,7 @@ from .bounds import (
 from .finite import Finite, response
 
 _FEW = 4096  # steps up to which outcomes are listed
-_FINE = 2.0**60  # a finer grid becomes this one, which loses no less (proof in ``conversions``)
+_FINE = 2.0**60  # a finer grid becomes this one and loses no less (proof: measures/tradeoffs.py)
 
 
 @tagged("laplace", "epsilon", "steps")

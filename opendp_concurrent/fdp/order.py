@@ -119,7 +119,7 @@ def _is_matched(one: Product, other: Product) -> bool:
 def _is_bounded_by(one: Product, factor: Factor) -> bool:
     """Whether the losses of ``one`` are within those of a randomized response [KOV15].
 
-    Or the shifts of Laplace noise are within that of one coordinate: ``conversions`` has the proof.
+    Or the shifts of Laplace noise are within that of one coordinate (``measures/tradeoffs.py``).
     """
     if isinstance(factor, Laplace) and factor.steps == inf:
         smooth = all(isinstance(each, Laplace) and each.steps == inf for each in one.factors)
@@ -349,7 +349,7 @@ def _exact(unit: Product, other: Product, *, up: bool) -> int | None:
 #
 # Every continuation from s is s-GDP whatever the answer was. So the whole is f (x) G_s, and that is
 # at least G_r [RHLMTL26]; derived in docs/tradeoff.rst. The residual is found by a search over s,
-# with a certified comparison at each s: ``order.is_below`` up to where both tails diverge.
+# with a certified comparison at each s: ``is_below`` up to where both tails diverge.
 
 _RESIDUE_POINTS, _RESIDUE_DEPTH = 400, 4
 _RESIDUE_OUTCOMES = 96  # of the finite pair that stands for a child

@@ -1,7 +1,7 @@
 """Read events of dp-accounting as pairs of trade-off functions, one in each direction.
 
-This module imports dp-accounting, which is an extra; ``events.py`` and ``accountant.py`` import it
-when they are used. An event says what was run. Its loss follows from the neighbouring relation:
+This module imports dp-accounting, which is an extra; ``events.py`` imports it
+when it is used. An event says what was run. Its loss follows from the neighbouring relation:
 
 * ADD_OR_REMOVE_ONE: one record is in the first dataset only, or in the second one only;
 * REPLACE_SPECIAL: that record is a special one, of value 0, in the other dataset; the same losses;

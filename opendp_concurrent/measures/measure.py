@@ -40,12 +40,15 @@ def times(count: int) -> int:
 class AccumulatorState(Protocol):
     """An upper bound on the privacy loss, stored exactly."""
 
+    __slots__ = ()
+
     @property
     def loss(self) -> Loss:
         """Return the privacy loss so far, rounded up once."""
 
     def read(self, d_mid: Loss) -> Loss:
         """Return ``d_mid`` in the form that is added, such as a curve at certain orders."""
+        return d_mid
 
     def after(self, d_mid: Loss, count: int = 1) -> AccumulatorState:
         """Return the accumulator after ``count`` more launches of ``d_mid``; O(1) in ``count``.

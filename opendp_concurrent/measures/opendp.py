@@ -1,4 +1,4 @@
-"""The one place of this room that knows OpenDP: it makes and recognises OpenDP's measures."""
+"""The one file of measures that knows OpenDP: it makes and recognises OpenDP's measures."""
 
 from __future__ import annotations
 

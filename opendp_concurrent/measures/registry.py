@@ -2,8 +2,7 @@
 
 Everything that differs between measures is asked of the measure object: see
 :class:`.CompositionMeasure`. To add a measure, write its class in one file, and add a line here;
-one of another
-package is added by :func:`register`.
+one of another package is added by :func:`register`.
 """
 
 from __future__ import annotations

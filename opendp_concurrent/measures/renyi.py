@@ -203,7 +203,7 @@ class SummedCurve:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CurveSum:
+class CurveSum(AccumulatorState):
     """The runs so far: the newest curve, its number of launches, and the earlier runs."""
 
     curve: Curve | None = None
@@ -215,10 +215,6 @@ class CurveSum:
     def loss(self) -> SummedCurve:
         """Return the summed curve. Amortised cost: the runs since the last call."""
         return SummedCurve(self._counts())
-
-    def read(self, d_mid: Loss) -> Loss:
-        """Return ``d_mid``."""
-        return d_mid
 
     def after(self, d_mid: Loss, count: int = 1) -> CurveSum:
         """Add ``count`` times the curve ``d_mid``."""

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 from .. import _checks as checks
 from ..errors import BudgetExceededError, InvalidTypeError, InvalidValueError, Json, Loss
 from ..fdp import TradeoffFunction, check_function, optimal_composition
-from .measure import CompositionMeasure, EvenlyDivisible, times
+from .measure import AccumulatorState, CompositionMeasure, EvenlyDivisible, times
 
 _LOOKED_AT, _COMPARED = 2000, 60  # limits on the sets that the search for a cheapest cover visits
 _KEPT = 2**22  # limit on the numbers that the search keeps
@@ -82,7 +82,6 @@ class Slots:
 
     def remaining(self, d_out: Loss = None) -> tuple[TradeoffFunction, ...]:
         """Return the unused slots."""
-        del d_out
         return self.left
 
     def to_record(self) -> list[int]:
@@ -183,14 +182,10 @@ class AnyOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class TradeoffProduct:
+class TradeoffProduct(AccumulatorState):
     """The product of the functions so far."""
 
     loss: TradeoffFunction
-
-    def read(self, d_mid: Loss) -> Loss:
-        """Return ``d_mid``."""
-        return d_mid
 
     def after(self, d_mid: Loss, count: int = 1) -> TradeoffProduct:
         """Compose with ``count`` times ``d_mid``."""
@@ -202,7 +197,6 @@ class TradeoffProduct:
 
     def remaining(self, d_out: Loss) -> Loss:
         """Return None: the remainder is in general not a trade-off function."""
-        del d_out
 
     def to_record(self) -> Json:
         """Return None: a compositor records its shares."""
@@ -214,12 +208,10 @@ class Products(EvenlyDivisible):
 
     def supports(self, measure: CompositionMeasure) -> bool:
         """Return False: no measure with adaptively chosen losses is supported."""
-        del measure
         return False
 
     def start(self, measure: CompositionMeasure | None = None) -> TradeoffProduct:
         """Return the identity."""
-        del measure
         return TradeoffProduct(TradeoffFunction.identity())
 
     def from_record(self, measure: CompositionMeasure | None, record: Json) -> TradeoffProduct:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, isinf
+from typing import Any, ClassVar
 
 from .. import _checks as checks
 from .._checks import tagged
@@ -73,19 +74,24 @@ _units = lru_cache(maxsize=4096)(to_units)  # of losses and bounds, few of which
 
 
 @dataclass(frozen=True, slots=True)
-class ScalarSum:
-    """Exact sum of nonnegative doubles; ``units`` is None when it is infinite."""
+class ScalarSum(AccumulatorState):
+    """Exact sum of nonnegative doubles; ``units`` is None when it is infinite.
+
+    :cvar in_units: the units of a double, exactly
+    :cvar up: the least double that is at least so many units
+    :cvar down: the largest double that is at most so many units
+    """
 
     units: int | None = 0
+
+    in_units: ClassVar[Any] = staticmethod(_units)
+    up: ClassVar[Any] = staticmethod(from_units_up)
+    down: ClassVar[Any] = staticmethod(from_units_down)
 
     @property
     def loss(self) -> float:
         """Return the least double that is at least the exact sum."""
-        return inf if self.units is None else from_units_up(self.units)
-
-    def read(self, d_mid: Loss) -> Loss:
-        """Return ``d_mid``."""
-        return d_mid
+        return inf if self.units is None else float(self.up(self.units))
 
     def after(self, d_mid: Loss, count: int = 1) -> ScalarSum:
         """Add ``count`` times ``d_mid``."""
@@ -94,16 +100,17 @@ class ScalarSum:
         if type(d_mid) is not float or not 0.0 <= d_mid < inf:
             d_mid = checks.non_negative(d_mid=d_mid)
             if isinf(d_mid):
-                return ScalarSum(None)
+                return type(self)(None)
         if self.units is None:
             return self
-        return ScalarSum(self.units + count * _units(d_mid))
+        return type(self)(self.units + count * self.in_units(d_mid))
 
     def within(self, d_out: float) -> bool:
         """Return whether the exact sum is at most ``d_out``."""
         if self.units is None or not 0.0 <= d_out < inf:
             return self.loss <= d_out
-        return self.units <= _units(d_out)  # a sum of doubles: exact, also for a fraction
+        # the sum is of doubles: exact, also if d_out is a fraction
+        return bool(self.units <= self.in_units(d_out))
 
     def remaining(self, d_out: float) -> float:
         """Return the largest double whose exact sum with this sum is at most ``d_out``."""
@@ -111,19 +118,19 @@ class ScalarSum:
             return inf
         if self.units is None:
             return 0.0
-        return from_units_down(max(0, _units(d_out) - self.units))
+        return float(self.down(max(0, self.in_units(d_out) - self.units)))
 
     def amounts(self, d_mid: Loss) -> tuple[int | None]:
         """Return the units of a launch."""
-        return (ScalarSum().after(d_mid).units,)
+        return (type(self)().after(d_mid).units,)
 
     def limits(self, d_out: float) -> tuple[int]:
         """Return the units of a finite bound."""
-        return (_units(d_out),)
+        return (self.in_units(d_out),)
 
     def of_amounts(self, totals: Sequence[int]) -> ScalarSum:
         """Return the sum of these units."""
-        return ScalarSum(*totals)
+        return type(self)(*totals)
 
     def to_record(self) -> str | None:
         """Return the units in hexadecimal, or None if infinite."""
@@ -143,7 +150,7 @@ class ScalarSum:
 
 
 @dataclass(frozen=True, slots=True)
-class PairSum:
+class PairSum(AccumulatorState):
     """Exact sums of the first and of the second components."""
 
     first: ScalarSum = field(default_factory=ScalarSum)
@@ -153,10 +160,6 @@ class PairSum:
     def loss(self) -> tuple[float, float]:
         """Return both sums, each rounded up once."""
         return self.first.loss, self.second.loss
-
-    def read(self, d_mid: Loss) -> Loss:
-        """Return ``d_mid``."""
-        return d_mid
 
     def after(self, d_mid: Loss, count: int = 1) -> PairSum:
         """Add ``count`` times ``d_mid``, component by component."""
@@ -212,56 +215,12 @@ def _square(value: float | Fraction) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class SquareSum:
+class SquareSum(ScalarSum):
     """Exact sum of squares, as a multiple of 2**-(2 * SMALLEST); None when it is infinite."""
 
-    units: int | None = 0
-
-    @property
-    def loss(self) -> float:
-        """Return the least double whose square is at least the exact sum."""
-        return inf if self.units is None else sqrt_up(self.units)
-
-    def read(self, d_mid: Loss) -> Loss:
-        """Return ``d_mid``."""
-        return d_mid
-
-    def after(self, d_mid: Loss, count: int = 1) -> SquareSum:
-        """Add ``count`` times the square of ``d_mid``."""
-        mu, count = checks.non_negative(d_mid=d_mid), times(count)
-        if isinf(mu) or self.units is None:
-            return SquareSum(None)
-        return SquareSum(self.units + count * _square(mu))
-
-    def within(self, d_out: float) -> bool:
-        """Return whether the exact sum is at most the square of ``d_out``."""
-        if isinf(d_out):
-            return True
-        return self.units is not None and self.units <= _square(d_out)
-
-    def remaining(self, d_out: float) -> float:
-        """Return the largest double whose square can still be added."""
-        if isinf(d_out):
-            return inf
-        if self.units is None:
-            return 0.0
-        return sqrt_down(max(0, _square(d_out) - self.units))
-
-    def amounts(self, d_mid: Loss) -> tuple[int | None]:
-        """Return the square of a launch's loss."""
-        return (SquareSum().after(d_mid).units,)
-
-    def limits(self, d_out: float) -> tuple[int]:
-        """Return the square of a finite bound."""
-        return (_square(d_out),)
-
-    def of_amounts(self, totals: Sequence[int]) -> SquareSum:
-        """Return the sum of these squares."""
-        return SquareSum(*totals)
-
-    def to_record(self) -> str | None:
-        """Return the units in hexadecimal, or None if infinite."""
-        return None if self.units is None else hex(self.units)
+    in_units: ClassVar[Any] = staticmethod(_square)
+    up: ClassVar[Any] = staticmethod(sqrt_up)
+    down: ClassVar[Any] = staticmethod(sqrt_down)
 
 
 @tagged("squares")
@@ -277,9 +236,9 @@ class Squares(EvenlyDivisible):
         """Zero."""
         return SquareSum()
 
-    def from_record(self, measure: CompositionMeasure | None, record: str | None) -> SquareSum:
+    def from_record(self, measure: CompositionMeasure | None, record: str | None) -> ScalarSum:
         """Inverse of :meth:`SquareSum.to_record`."""
-        return SquareSum(None if record is None else int(record, 16))
+        return SquareSum.from_record(record)
 
     def __repr__(self) -> str:
         return "root of the sum of squares"

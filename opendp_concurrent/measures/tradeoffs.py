@@ -314,12 +314,10 @@ class TradeoffDivergence(CompositionMeasure):
     @classmethod
     def height(cls, loss: Loss, order: float | None, of: str) -> float:
         """The ε at δ = 1e-6."""
-        del order
         return check_function(**{of: loss}).epsilon(_DRAWN_AT)
 
     @classmethod
     def symbol(cls, loss: Loss, order: float | None) -> str:
-        del loss, order
         return f"ε at δ = {_DRAWN_AT:g}"
 
 

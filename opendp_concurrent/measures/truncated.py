@@ -93,7 +93,7 @@ sent(TruncatedConcentrated, "TruncatedConcentrated")(TruncatedConcentrated)
 
 
 @dataclass(frozen=True, slots=True)
-class TruncatedSum:
+class TruncatedSum(AccumulatorState):
     """Exact sum of ρ, and least ω."""
 
     rho: ScalarSum = field(default_factory=ScalarSum)
@@ -103,10 +103,6 @@ class TruncatedSum:
     def loss(self) -> TruncatedConcentrated:
         """The sum, rounded up once, with the least ω."""
         return TruncatedConcentrated(self.rho.loss, self.omega)
-
-    def read(self, d_mid: Loss) -> Loss:
-        """Return ``d_mid``."""
-        return d_mid
 
     def after(self, d_mid: Loss, count: int = 1) -> TruncatedSum:
         """Add ``count`` times the ρ of ``d_mid``; its ω counts once."""
