@@ -29,7 +29,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent import measures
+from opendp_concurrent.measures import registry
 
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 
@@ -42,9 +42,9 @@ def _examples(request):
         for example in request.node.dtest.examples:
             if re.search(r"#.*\bnoisy\b", example.source):  # it shows one of many answers
                 example.want = NUMBER.sub("...", example.want)
-        known = dict(measures._KNOWN)
+        known = dict(registry._KNOWN)
         yield
-        measures._KNOWN.clear()  # a measure of an example has lost the names that it uses
-        measures._KNOWN.update(known)
+        registry._KNOWN.clear()  # a measure of an example has lost the names that it uses
+        registry._KNOWN.update(known)
     else:
         yield
