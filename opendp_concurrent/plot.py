@@ -19,19 +19,7 @@ import numpy as np
 from opendp.mod import Measure, Measurement
 
 from . import _checks as checks
-from ._checks import (
-    Guard,
-    Probability,
-    Text,
-    at_most,
-    checked,
-    each,
-    function,
-    one_of,
-    optional,
-    real,
-    with_method,
-)
+from ._checks import function
 from .context import smallest_scale
 from .errors import Argument, ConcurrentError, Distance, InvalidTypeError, InvalidValueError, Loss
 from .fdp import Array, TradeoffFunction, check_function
@@ -91,13 +79,15 @@ def _from_array(values: Argument) -> Any:
     return values.tolist() if small else values
 
 
-def _listed(of: str, inner: Guard[Any]) -> Guard[list[Any]]:
+def _listed(of: str, inner: checks.Guard[Any]) -> checks.Guard[list[Any]]:
     """Return a guard of nonempty sequences or arrays, whose elements pass another guard."""
     read = checks.each(of, inner, empty=False)
-    return Guard(lambda name, value: read.check(name, _from_array(value)), read.kind, read.refused)
+    return checks.Guard(
+        lambda name, value: read.check(name, _from_array(value)), read.kind, read.refused
+    )
 
 
-def _named(of: str) -> Guard[dict[Any, Any]]:
+def _named(of: str) -> checks.Guard[dict[Any, Any]]:
     """Return a guard of nonempty mappings from names."""
 
     def check(name: str, value: Argument) -> dict[Any, Any]:
@@ -106,7 +96,7 @@ def _named(of: str) -> Guard[dict[Any, Any]]:
             raise InvalidTypeError(f"{name} must be a nonempty mapping from names to {of}")
         return found
 
-    return Guard(check, "nothing hostile", (None, 3, [1], {}))
+    return checks.Guard(check, "nothing hostile", (None, 3, [1], {}))
 
 
 def _labelled(functions: Any, labels: Sequence[str] | None) -> list[tuple[TradeoffFunction, str]]:
@@ -136,14 +126,14 @@ def _finish(ax: Axes, xlabel: str, ylabel: str) -> Axes:
 # --- a budget over time --------------------------------------------------------------------------
 
 
-@checked(order=optional(checks.order))
+@checks.checked(order=checks.optional(checks.order))
 def plot_session(
     losses: Mapping[str, Sequence[Any]] | Sequence[Any],
     *,
     d_out: Loss = None,
     refused: Mapping[str, Sequence[int]] | Sequence[int] = (),
     order: float | None = None,
-    ylabel: Text | None = None,
+    ylabel: checks.Text | None = None,
     output_measure: Measure | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -243,14 +233,14 @@ def _crosses(refused: Argument, given: dict[str, list[Any]], several: bool) -> d
 
 # --- the accuracy of a plan ----------------------------------------------------------------------
 
-_MOST = at_most(2**53, "it is drawn as a double")
+_MOST = checks.at_most(2**53, "it is drawn as a double")
 
 
-@checked(
+@checks.checked(
     make_measurement=function,
     launches=_listed("integers", _MOST),
-    accumulators=optional(_named("accumulators")),
-    answers=optional(_MOST),
+    accumulators=checks.optional(_named("accumulators")),
+    answers=checks.optional(_MOST),
 )
 def accuracy_of_plan(
     make_measurement: Callable[[float], Measurement],
@@ -259,7 +249,7 @@ def accuracy_of_plan(
     launches: Sequence[int],
     *,
     accumulators: Mapping[str, Any] | None = None,
-    beta: Probability = 0.05,
+    beta: checks.Probability = 0.05,
     answers: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -308,7 +298,7 @@ _NOTHING = 1e-5  # δ of steeper slopes that is omitted
 _LARGEST = 699.0  # ε whose e^ε is a double
 
 
-@checked(points=at_most(10**5, "each is drawn"))
+@checks.checked(points=checks.at_most(10**5, "each is drawn"))
 def plot_tradeoff(
     functions: TradeoffFunction | Sequence[TradeoffFunction],
     *,
@@ -364,16 +354,16 @@ def _reach(function: TradeoffFunction) -> float:
 
 # --- counters ------------------------------------------------------------------------------------
 
-_STEPS = each("integers", at_most(2**53, "a step is drawn as a double"))
+_STEPS = checks.each("integers", checks.at_most(2**53, "a step is drawn as a double"))
 
 
-@checked(steps=_STEPS, answers=_named("numbers"), alarms=_STEPS)
+@checks.checked(steps=_STEPS, answers=_named("numbers"), alarms=_STEPS)
 def plot_stream(
     steps: Sequence[int],
     answers: Mapping[str, Sequence[float]],
     *,
     alarms: Sequence[int] = (),
-    ylabel: Text = "count",
+    ylabel: checks.Text = "count",
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the answers of continual mechanisms over time, and the steps of alarms.
@@ -391,7 +381,7 @@ def plot_stream(
     2
     """
     drawn: dict[str, Any] = {
-        name: each("numbers", real)(**{f"answers[{name!r}]": _from_array(values)})
+        name: checks.each("numbers", checks.real)(**{f"answers[{name!r}]": _from_array(values)})
         for name, values in answers.items()
     }
     for name, values in drawn.items():
@@ -414,10 +404,10 @@ _DRAWN = 10  # lines; there are as many colors
 _BY = ("limit", "label", "block", "time")
 
 
-@checked(
-    ledger=with_method("to_dp_events", "be made by opendp_concurrent.ledger"),
-    against=one_of("time", "launches"),
-    by=optional(one_of(*_BY)),
+@checks.checked(
+    ledger=checks.with_method("to_dp_events", "be made by opendp_concurrent.ledger"),
+    against=checks.one_of("time", "launches"),
+    by=checks.optional(checks.one_of(*_BY)),
 )
 def plot_ledger(
     ledger: SqlLedger, *, against: str = "time", by: str | None = None, ax: Axes | None = None

@@ -15,31 +15,16 @@ from opendp.metrics import discrete_distance
 from opendp.mod import Domain, Measure, OpenDPException
 
 from .. import _opendp as _native
+from .. import composition, errors
 from .._checks import at_most
 from .._checks import weights as shares_of
 from ..accounting import Ledger
-from ..composition import (
-    MOST_LAUNCHES,
-    conversion,
-    make_concurrent_composition,
-    make_concurrent_filter,
-    make_concurrent_odometer,
-    recertify,
-)
-from ..errors import (
-    ConcurrentError,
-    InvalidTypeError,
-    InvalidValueError,
-    Loss,
-    UnsupportedMeasureError,
-    shown,
-)
 from ..fdp import TradeoffFunction
 from ..measures import Accumulator, composition_measure
 from ..queryables import ConcurrentMeasurement, ConcurrentOdometer
 from .search import nearest_passing
 
-shares = at_most(MOST_LAUNCHES, "each query has a share of its own")
+shares = at_most(composition.MOST_LAUNCHES, "each query has a share of its own")
 
 
 @dataclass(frozen=True)
@@ -74,17 +59,17 @@ def accountant_of(
     weights = weights_of(plan.evenly, plan.weights)
     if weights is not None:
         if plan.accumulator is not None:
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 f"accumulator ({plan.accumulator!r}) is for losses that are chosen adaptively; "
                 "pass either accumulator or a split"
             )
         if plan.ledger is not None:
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 "ledger is for losses that are chosen adaptively; pass either ledger or a split"
             )
         measure = composition_measure(output_measure)
         d_mids = measure.split(measure.validate_budget("d_out", d_out), weights)
-        compositor = make_concurrent_composition(
+        compositor = composition.make_concurrent_composition(
             domain,
             metric,
             output_measure,
@@ -97,7 +82,7 @@ def accountant_of(
     plain = type(d_out) in (float, tuple) and d_out in (inf, (inf, inf), (inf, 1.0))
     unbounded = plain or getattr(d_out, "rho", None) == inf
     kept = {"ledger": plan.ledger, "d_in": d_in} if unbounded and plan.ledger is not None else {}
-    odometer = make_concurrent_odometer(
+    odometer = composition.make_concurrent_odometer(
         domain,
         metric,
         output_measure,
@@ -107,14 +92,16 @@ def accountant_of(
     )
     if unbounded:
         return odometer, None, None
-    limit = make_concurrent_filter(odometer, d_in, d_out, orders=plan.orders, ledger=plan.ledger)
+    limit = composition.make_concurrent_filter(
+        odometer, d_in, d_out, orders=plan.orders, ledger=plan.ledger
+    )
     return limit, None, d_out
 
 
 def weights_of(evenly: int | None, weights: Sequence[float] | None) -> list[Fraction] | None:
     """Return the proportions of the queries' losses, or None if these are chosen on the way."""
     if evenly is not None and weights is not None:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             "split_evenly_over and split_by_weights exclude each other; pass one of them"
         )
     if evenly is not None:
@@ -127,7 +114,9 @@ def weights_of(evenly: int | None, weights: Sequence[float] | None) -> list[Frac
 # The largest loss under one measure that a conversion takes to a given loss under another.
 
 
-def loss_under(source: Measure, target: Measure, d_out: Loss, delta: float | None = None) -> float:
+def loss_under(
+    source: Measure, target: Measure, d_out: errors.Loss, delta: float | None = None
+) -> float:
     """Return the largest loss under ``source`` that converts to at most ``d_out``.
 
     No measurement is made: the conversion is one of numbers.
@@ -138,7 +127,7 @@ def loss_under(source: Measure, target: Measure, d_out: Loss, delta: float | Non
     :raises UnsupportedMeasureError: if no conversion is known
     :raises InvalidValueError: if each positive loss converts to more than ``d_out``
     """
-    convert = conversion(source, target, delta=delta)
+    convert = composition.conversion(source, target, delta=delta)
     known = composition_measure(target)
 
     def fits(loss: float) -> bool:
@@ -147,12 +136,12 @@ def loss_under(source: Measure, target: Measure, d_out: Loss, delta: float | Non
     try:
         loss: float = nearest_passing([fits], T=float)
     except (ValueError, OpenDPException) as error:
-        if isinstance(error, ConcurrentError):
+        if isinstance(error, errors.ConcurrentError):
             raise
         loss = 0.0
     if not loss > 0:
-        raise InvalidValueError(
-            f"d_out ({shown(d_out)}) under {target} is below what each loss under {source} "
+        raise errors.InvalidValueError(
+            f"d_out ({errors.shown(d_out)}) under {target} is below what each loss under {source} "
             f"converts to; pass a larger loss, or compose under {target}"
         )
     return loss
@@ -172,13 +161,13 @@ def native_measures(measure: Measure) -> list[Measure]:
     found = []
     for native in (zero_concentrated_divergence(), max_divergence()):
         try:
-            conversion(native, measure)
-        except ConcurrentError as error:
+            composition.conversion(native, measure)
+        except errors.ConcurrentError as error:
             refusal = error
         else:
             found.append(native)
     if not found:
-        raise UnsupportedMeasureError(
+        raise errors.UnsupportedMeasureError(
             f"queries on LazyFrames have Laplace or Gaussian noise, under pure DP or zCDP, and "
             f"neither converts to {measure} by itself: {refusal}; pass a context under zCDP, or "
             "launch oc.c.cast(measurement, measure, ...) on context.queryable"
@@ -186,7 +175,7 @@ def native_measures(measure: Measure) -> list[Measure]:
     return found
 
 
-def native_loss(measure: Measure, d_out: Loss) -> tuple[Measure, float]:
+def native_loss(measure: Measure, d_out: errors.Loss) -> tuple[Measure, float]:
     """Return pure DP or zCDP, with the largest loss that converts to at most ``d_out``.
 
     The one is returned whose noise has the smaller variance: 2/ε² of Laplace noise, 1/(2ρ) of
@@ -194,7 +183,7 @@ def native_loss(measure: Measure, d_out: Loss) -> tuple[Measure, float]:
     """
     found: list[tuple[float, Measure, float]] = []
     if composition_measure(measure).needs_orders:
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"the scale must be given under {measure}, whose losses are curves: pass it, such as "
             "dp.len(scale=10.0, signed=True)"
         )
@@ -204,7 +193,7 @@ def native_loss(measure: Measure, d_out: Loss) -> tuple[Measure, float]:
     for native in natives:
         try:
             loss = loss_under(native, measure, d_out)
-        except InvalidValueError as error:
+        except errors.InvalidValueError as error:
             refusal = error
             continue
         pure = native == max_divergence()
@@ -252,13 +241,13 @@ class ByOpenDP:
         try:
             return nearest_passing([fits], T=float), share
         except (ValueError, OpenDPException) as error:
-            if isinstance(error, ConcurrentError):
+            if isinstance(error, errors.ConcurrentError):
                 raise
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"d_out ({d_out}) has no approximate zCDP with a δ of {share}; pass an alpha below "
                 "1, or a larger loss"
             ) from error
 
     def cast(self, accountant: Any) -> ConcurrentMeasurement:
         """Return the accountant under (ε, δ)-DP."""
-        return recertify(accountant, self.outer, self.convert)
+        return composition.recertify(accountant, self.outer, self.convert)

@@ -14,23 +14,12 @@ from opendp.extras.polars import LazyFrameQuery
 from opendp.mod import Domain, Measurement, Odometer, Queryable, assert_features
 
 from .. import _checks as checks
-from .._checks import checked, optional, plain
+from .. import errors
 from .._opendp import uninterruptible
 from ..accounting import Ledger, own_distance
 from ..composition import guarded, loss_of, make_concurrent_odometer, make_limited, privacy_unit
 from ..composition import privacy_loss as pairs_privacy_loss
 from ..data import kind_of_data
-from ..errors import (
-    Answer,
-    ConcurrentError,
-    Data,
-    Distance,
-    InvalidTypeError,
-    InvalidValueError,
-    Loss,
-    SharesUsedError,
-    SpaceMismatchError,
-)
 from ..measures import Accumulator, composition_measure, is_extrinsic
 from ..numerics import down, to_enforce
 from ..queryables import ConcurrentCompositionQueryable
@@ -42,13 +31,13 @@ from .table_query import table_query
 _FILES = (".csv", ".csv.gz", ".tsv", ".parquet", ".feather", ".arrow", ".json", ".xlsx", ".db")
 
 
-@checked(
+@checks.checked(
     privacy_unit=privacy_unit,
     privacy_loss=pairs_privacy_loss,
-    split_evenly_over=optional(shares),
+    split_evenly_over=checks.optional(shares),
 )
 def concurrent_context(
-    data: Data,
+    data: errors.Data,
     privacy_unit: tuple[Any, Any],
     privacy_loss: tuple[Any, Any],
     split_evenly_over: int | None = None,
@@ -111,7 +100,7 @@ def concurrent_context(
     output_measure, bound = privacy_loss
     if isinstance(bound, (int, float)):
         checks.non_negative(**{"privacy_loss[1]": bound})
-    d_in = plain(own_distance(d_in))
+    d_in = checks.plain(own_distance(d_in))
     if domain is None:
         _check_no_file(data)
     kind = kind_of_data(data)
@@ -136,7 +125,7 @@ def concurrent_context(
         queryable = accountant(data)
     except TypeError as error:
         if _is_of_one(domain, data):
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 f"domain ({domain}) does not fit the data: {error}; "
                 "to fix, wrap it with dp.vector_domain()"
             ) from error
@@ -144,11 +133,11 @@ def concurrent_context(
     return ConcurrentContext(accountant, queryable, d_in, d_mids, None if d_out is None else bound)
 
 
-def _check_no_file(data: Data) -> None:
+def _check_no_file(data: errors.Data) -> None:
     """Raise if data are the name of a file: as a text, it would be the data of one person."""
     if isinstance(data, PurePath) or (isinstance(data, str) and data.lower().endswith(_FILES)):
         name = checks.shown(str(data))
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"data ({name}) must be data, found the name of a file. Scan the file, and say whose "
             f"rows it has: data=oc.tables.scan({name}, schema, unit='person'); "
             f"oc.tables.describe_schema({name}) proposes a schema"
@@ -169,18 +158,18 @@ def _with_margins(domain: Domain, margins: Any) -> Domain:
             margins = [replace(margin, by=by) for by, margin in margins.items()]
         for margin in checks.read("a list of dp.polars.Margin", margins=margins):
             domain = with_margin(domain, margin)
-    except (ConcurrentError, Warning):  # a warning that the caller lets raise
+    except (errors.ConcurrentError, Warning):  # a warning that the caller lets raise
         raise
     except ValueError as error:  # OpenDP says which margin, and what was meant
-        raise InvalidValueError(f"margins: {error}") from error
+        raise errors.InvalidValueError(f"margins: {error}") from error
     except Exception as error:
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"margins ({checks.shown(margins)}) must be a list of dp.polars.Margin, for LazyFrames"
         ) from error
     return domain
 
 
-def _is_of_one(domain: Domain, data: Data) -> bool:
+def _is_of_one(domain: Domain, data: errors.Data) -> bool:
     """Return whether ``domain`` is the domain of one element of the data."""
     try:
         return bool(vector_domain(domain) == domain_of(data, infer=True))
@@ -192,7 +181,7 @@ class ConcurrentContext(Context):
     """A context with exact sums, whose children are contexts of this package."""
 
     @uninterruptible
-    def __call__(self, query: Measurement | Odometer) -> Answer:
+    def __call__(self, query: Measurement | Odometer) -> errors.Answer:
         """Launch the query."""
         if isinstance(query, Odometer):
             return self.queryable(query)
@@ -220,9 +209,9 @@ class ConcurrentContext(Context):
         """
         kwargs = guarded(**kwargs)
         if self.d_mids is not None and not self.d_mids:
-            raise SharesUsedError
+            raise errors.SharesUsedError
         if self.d_mids is not None and kwargs:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected no privacy arguments but got {', '.join(kwargs)}: the context is split, "
                 "and each query takes the next share; call context.query()"
             )
@@ -231,11 +220,11 @@ class ConcurrentContext(Context):
             found, d_out = loss_of(**kwargs)
             d_out = down(d_out)
             if found != measure and is_extrinsic(measure):
-                raise SpaceMismatchError("output_measure", measure, found)
+                raise errors.SpaceMismatchError("output_measure", measure, found)
             if found != measure:
                 words = ", ".join(f"{one}=..." for one in composition_measure(measure).keywords)
                 zero = " Consider setting `delta=0.0` in your query." if "delta" in words else ""
-                raise InvalidValueError(
+                raise errors.InvalidValueError(
                     f"Expected output measure {measure} but got {found}.{zero} This context takes "
                     f"context.query({words}), found {', '.join(kwargs)}"
                 )
@@ -289,13 +278,15 @@ class ConcurrentContext(Context):
         (0.375, 0.875)
         """
         if self.d_mids is not None:
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 "the privacy loss of this context is split, and a limit would use its shares out "
                 "of order; make the limit below a context without a split"
             )
         measure, d_out = pairs_privacy_loss(privacy_loss=privacy_loss)
         if measure != self.accountant.output_measure:
-            raise SpaceMismatchError("output_measure", self.accountant.output_measure, measure)
+            raise errors.SpaceMismatchError(
+                "output_measure", self.accountant.output_measure, measure
+            )
         accountant = self.accountant
         space = self.query_space or (accountant.input_domain, accountant.input_metric)
         domain, metric = space
@@ -307,9 +298,9 @@ class ConcurrentContext(Context):
         self,
         accountant: Any,
         queryable: Queryable,
-        d_in: Distance,
+        d_in: errors.Distance,
         d_mids: Any,
-        d_out: Loss,
+        d_out: errors.Loss,
         space: tuple[Any, Any],
     ) -> ConcurrentContext:
         """Return the context of a child."""

@@ -21,15 +21,10 @@ from opendp.mod import (
 )
 
 from .. import _checks as checks
+from .. import composition
 from .._opendp import Lock, query_parts, uninterruptible
 from ..accounting import Lifecycle
-from ..composition import (
-    cast,
-    make_block_filter,
-    make_concurrent_odometer,
-    make_parallel_composition,
-    measure,
-)
+from ..composition import measure
 from ..data import Partition, kind_of, partitioned
 from ..errors import Answer, Distance, InvalidTypeError, InvalidValueError, Key, Loss
 from ..measures import Accumulator, composition_measure, is_extrinsic
@@ -130,7 +125,7 @@ class ConcurrentQuery(AsTransformation, Query):
 
         def under(made: Any) -> Any:
             if is_extrinsic(measure) and isinstance(made, Measurement):
-                made = made if made.output_measure == measure else cast(made, measure)
+                made = made if made.output_measure == measure else composition.cast(made, measure)
             plain = super(ConcurrentQuery, self).new_with(chain=made)
             plain._d_out = d_out  # a cast fixes its δ
             plain._d_in = None  # newer OpenDP refuses a loss above d_out, which a search must see
@@ -206,10 +201,10 @@ class ConcurrentQuery(AsTransformation, Query):
         :param accumulator: how the losses of a block's queries add up
         """
         domain, metric, d_in = self._unit()
-        odometer = make_concurrent_odometer(
+        odometer = composition.make_concurrent_odometer(
             domain, metric, self._output_measure, accumulator=accumulator
         )
-        made = make_block_filter(
+        made = composition.make_block_filter(
             odometer, d_in, d_out, blocks=blocks, keys=keys, orders=orders, halt=halt
         )
         self._check_loss(made, d_in)
@@ -273,7 +268,7 @@ class ConcurrentQuery(AsTransformation, Query):
             (self._output_measure, share),
             Spending(split_evenly_over, split_by_weights, orders, accumulator),
         )
-        parts = make_parallel_composition(
+        parts = composition.make_parallel_composition(
             domain, metric, partition, dict.fromkeys(names, accountant)
         )
         self._check_loss(parts, d_in)
@@ -310,7 +305,7 @@ class ConcurrentQuery(AsTransformation, Query):
             share = by_opendp.largest(d_out, delta * checks.probability(alpha=alpha))
             return (inner, share), by_opendp.cast
         loss = loss_under(inner, outer, d_out, delta)
-        return (inner, loss), lambda accountant: cast(accountant, outer, delta=delta)
+        return (inner, loss), lambda accountant: composition.cast(accountant, outer, delta=delta)
 
     def _unit(self) -> tuple[Any, Metric, Any]:
         """Return the domain and metric of the query's data, and the distance of neighbours."""

@@ -24,17 +24,7 @@ from opendp.mod import (
     binary_search,
 )
 
-from .._checks import (
-    Probability,
-    at_most,
-    checked,
-    counted,
-    function,
-    optional,
-    pair,
-    positive,
-    weights,
-)
+from .. import _checks as checks
 from ..composition import accumulator_for, check_budget, check_measurement
 from ..composition import privacy_loss as pairs_privacy_loss
 from ..errors import ConcurrentError, Distance, InvalidTypeError, InvalidValueError, Loss, shown
@@ -98,7 +88,7 @@ def failure_at_one(condition: Condition, kind: Any = None) -> Exception | None:
 
 def _pair(bounds: Any) -> tuple[Any, Any]:
     given = tuple(bounds) if isinstance(bounds, list) else bounds  # OpenDP takes both
-    lower, upper = (None, None) if given is None else pair(bounds=given)
+    lower, upper = (None, None) if given is None else checks.pair(bounds=given)
     for bound in (lower, upper):
         if isinstance(bound, (int, float)) and not isfinite(bound):
             raise InvalidValueError(f"bounds ({shown(bounds)}) must be finite; leave out an end")
@@ -170,7 +160,7 @@ def _halved(condition: Condition, passing: Any, failing: Any) -> Any:
 
 # The largest loss each of several launches may have, and the smallest noise scale it allows.
 
-_MOST = at_most(2**62, "no session has more")
+_MOST = checks.at_most(2**62, "no session has more")
 
 
 def _launches(**argument: Any) -> Any:
@@ -178,26 +168,29 @@ def _launches(**argument: Any) -> Any:
     ((_, value),) = argument.items()
     if isinstance(value, int):
         return _MOST(**argument)
-    return weights(**argument)
+    return checks.weights(**argument)
 
 
 def _bounds(**argument: Any) -> tuple[float, float]:
     """Return two scales, the smaller first, or raise."""
     ((name, _),) = argument.items()
-    first, second = pair(**argument)
-    lower, upper = positive(**{f"{name}[0]": first}), positive(**{f"{name}[1]": second})
+    first, second = checks.pair(**argument)
+    lower, upper = (
+        checks.positive(**{f"{name}[0]": first}),
+        checks.positive(**{f"{name}[1]": second}),
+    )
     if not lower < upper:
         raise InvalidValueError(f"{name} ({lower}, {upper}) must have the smaller scale first")
     return lower, upper
 
 
-@checked(launches=_launches)
+@checks.checked(launches=_launches)
 def largest_share(
     privacy_loss: tuple[Measure, Any],
     launches: int | Sequence[float],
     *,
     accumulator: Accumulator | None = None,
-    delta: Probability = 0.0,
+    delta: checks.Probability = 0.0,
 ) -> Any:
     """Return the largest loss that each of a number of launches may have.
 
@@ -272,7 +265,7 @@ def _searched(
     return [loss(top, weight / whole) for weight, _ in counts]
 
 
-@checked(make_measurement=function, launches=_MOST, bounds=optional(_bounds))
+@checks.checked(make_measurement=checks.function, launches=_MOST, bounds=checks.optional(_bounds))
 def smallest_scale(
     make_measurement: Callable[[float], Measurement],
     d_in: Distance,
@@ -280,7 +273,7 @@ def smallest_scale(
     launches: int = 1,
     *,
     accumulator: Accumulator | None = None,
-    delta: Probability = 0.0,
+    delta: checks.Probability = 0.0,
     bounds: tuple[float, float] | None = None,
     progress: bool = False,
 ) -> float:
@@ -321,7 +314,7 @@ def smallest_scale(
     d_out = to_spend(d_out)  # so that ten launches at 0.1 fit in 1.0
     share = largest_share((measure, d_out), launches, accumulator=accumulator, delta=delta)
 
-    trials = counted(count(), progress)
+    trials = checks.counted(count(), progress)
 
     def fits(scale: float) -> bool:
         next(trials)

@@ -14,24 +14,18 @@ from opendp import combinators
 from opendp.context import Context
 from opendp.mod import GLOBAL_FEATURES, disable_features, enable_features
 
+from .. import composition
 from .._opendp import uninterruptible
-from ..composition import (
-    make_concurrent_composition,
-    make_concurrent_filter,
-    make_concurrent_odometer,
-    then_concurrent_composition,
-    then_concurrent_odometer,
-)
 from .context import concurrent_context
 
 _PAIRS = {
-    "make_adaptive_composition": make_concurrent_composition,
-    "then_adaptive_composition": then_concurrent_composition,
-    "make_sequential_composition": make_concurrent_composition,
-    "then_sequential_composition": then_concurrent_composition,
-    "make_fully_adaptive_composition": make_concurrent_odometer,
-    "then_fully_adaptive_composition": then_concurrent_odometer,
-    "make_privacy_filter": make_concurrent_filter,
+    "make_adaptive_composition": composition.make_concurrent_composition,
+    "then_adaptive_composition": composition.then_concurrent_composition,
+    "make_sequential_composition": composition.make_concurrent_composition,
+    "then_sequential_composition": composition.then_concurrent_composition,
+    "make_fully_adaptive_composition": composition.make_concurrent_odometer,
+    "then_fully_adaptive_composition": composition.then_concurrent_odometer,
+    "make_privacy_filter": composition.make_concurrent_filter,
 }
 
 

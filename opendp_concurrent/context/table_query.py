@@ -17,52 +17,10 @@ from opendp.measures import approximate, max_divergence, zero_concentrated_diver
 from opendp.mod import Domain, Measure, Metric, Transformation
 
 from .. import _checks as checks
+from .. import tables
 from .._opendp import query_parts
 from ..composition import cast
 from ..errors import Data, Distance, InvalidTypeError, InvalidValueError, TooFewRowsError
-from ..tables import (
-    KEYS,
-    LARGEST,
-    ROWS,
-    TABLES,
-    Answer,
-    Estimate,
-    Expression,
-    Joint,
-    Schema,
-    Type,
-    bounds_of,
-    in_unit,
-    keys_of,
-    moments_of,
-    name_of,
-    names_of,
-    powers_of_two,
-    spaced,
-    strategy_for,
-    tables_of,
-    then_distinct_units,
-    then_distinct_values,
-    then_group_truncate,
-    then_private_join,
-    then_public_join,
-    then_quantile_scores,
-    then_rows_per_unit,
-    then_table_answers,
-    then_table_count,
-    then_table_counts,
-    then_table_histogram,
-    then_table_moments,
-    then_table_prefixes,
-    then_table_select,
-    then_table_sum,
-    then_table_sums,
-    then_truncate,
-    then_where,
-    then_with_columns,
-    unit_of_sum,
-    value_of,
-)
 from .answers import ACCURACIES, Labels, Noise, Summary, library_of
 from .query import ConcurrentQuery
 
@@ -176,19 +134,19 @@ def _statistic(statistic: Any) -> Callable[..., TableAnswerQuery]:
         names, public, labels = self._keyed_or_one(by, keys)
 
         def read(chosen: str) -> Labels:
-            moments = moments_of(schema, *of, order, chosen)[1]
+            moments = tables.moments_of(schema, *of, order, chosen)[1]
 
-            def estimates(values: Any, noise: Noise) -> dict[str, list[Estimate]]:
+            def estimates(values: Any, noise: Noise) -> dict[str, list[tables.Estimate]]:
                 accuracy = noise.accuracy(moments.parts)
                 return {"": moments.estimates(values, accuracy, statistic)}
 
             return replace(labels, read=estimates, shares=moments.shares)
 
         return self._answer(
-            lambda chosen: then_table_moments(*of, order, names, public, norm=chosen),
+            lambda chosen: tables.then_table_moments(*of, order, names, public, norm=chosen),
             read,
             norm,
-            Answer(statistic, *of),
+            tables.Answer(statistic, *of),
         )
 
     return ask
@@ -223,11 +181,11 @@ class TableQuery(ConcurrentQuery):
 
     # --- steps -----------------------------------------------------------------------------------
 
-    where = _step(then_where)
+    where = _step(tables.then_where)
 
-    def with_columns(self, **columns: Expression) -> ConcurrentQuery:
+    def with_columns(self, **columns: tables.Expression) -> ConcurrentQuery:
         """Add columns, whose values are expressions on the row; see :func:`.make_with_columns`."""
-        return self.new_with(chain=self._chain >> then_with_columns(columns))
+        return self.new_with(chain=self._chain >> tables.then_with_columns(columns))
 
     def select(self, columns: Sequence[str] | None = None, **answers: TableAnswerQuery) -> Any:
         """Keep some columns (:func:`.make_table_select`), or release several answers in one launch.
@@ -246,16 +204,16 @@ class TableQuery(ConcurrentQuery):
                 "select(n=query.count(), age=query.mean('age', (0, 120)))"
             )
         if columns is not None:
-            return self.new_with(chain=self._chain >> then_table_select(columns))
+            return self.new_with(chain=self._chain >> tables.then_table_select(columns))
         labels, specs = self._together(answers)
         by = [name for name, _ in labels.columns] or None
         keys = [key[0] if len(key) == 1 else key for key in labels.keys] if by else None
         schema = self._schema()
 
         def read(chosen: str) -> Labels:
-            joint = Joint.of(schema, specs, chosen)
+            joint = tables.Joint.of(schema, specs, chosen)
 
-            def estimates(values: Any, noise: Noise) -> dict[str, list[Estimate]]:
+            def estimates(values: Any, noise: Noise) -> dict[str, list[tables.Estimate]]:
                 accuracies = [noise.accuracy(len(part.per_row)) for part in joint.parts]
                 found = joint.estimates(values, accuracies)
                 return dict(zip(answers, found, strict=True))
@@ -263,10 +221,12 @@ class TableQuery(ConcurrentQuery):
             return replace(labels, read=estimates)
 
         return self._answer(
-            lambda chosen: then_table_answers(specs, by, keys, norm=chosen), read, None
+            lambda chosen: tables.then_table_answers(specs, by, keys, norm=chosen), read, None
         )
 
-    def _together(self, answers: Mapping[str, TableAnswerQuery]) -> tuple[Labels, list[Answer]]:
+    def _together(
+        self, answers: Mapping[str, TableAnswerQuery]
+    ) -> tuple[Labels, list[tables.Answer]]:
         """Return the common keys of answers, and what they are, or raise."""
         specs, labels = [], None
         for name, one in answers.items():
@@ -285,23 +245,25 @@ class TableQuery(ConcurrentQuery):
         labels.check(list(answers))
         return labels, specs
 
-    truncate = _step(then_truncate)
-    group_truncate = _step(then_group_truncate)
-    join = _step(then_public_join)
-    join_private = _step(then_private_join)
+    truncate = _step(tables.then_truncate)
+    group_truncate = _step(tables.then_group_truncate)
+    join = _step(tables.then_public_join)
+    join_private = _step(tables.then_private_join)
 
     # --- aggregates ------------------------------------------------------------------------------
 
     def count(self) -> TableAnswerQuery:
         """Count the rows; see :func:`.make_table_count`."""
-        return self._answer(lambda _: then_table_count(), Labels(), spec=Answer("count"))
+        return self._answer(
+            lambda _: tables.then_table_count(), Labels(), spec=tables.Answer("count")
+        )
 
     def distinct_units(self) -> TableAnswerQuery:
         """Count the units; see :func:`.make_distinct_units`."""
-        return self._answer(lambda _: then_distinct_units(), Labels())
+        return self._answer(lambda _: tables.then_distinct_units(), Labels())
 
     def rows_per_unit(
-        self, edges: Sequence[int] = ROWS, *, norm: str | None = None
+        self, edges: Sequence[int] = tables.ROWS, *, norm: str | None = None
     ) -> TableAnswerQuery:
         """Count the units by their numbers of rows; see :func:`.make_rows_per_unit`.
 
@@ -309,11 +271,13 @@ class TableQuery(ConcurrentQuery):
         """
         public = checks.sequence("numbers", edges=edges)
         labels = Labels((("from", int), ("below", int)), list(pairwise(public)))
-        return self._answer(lambda chosen: then_rows_per_unit(public, norm=chosen), labels, norm)
+        return self._answer(
+            lambda chosen: tables.then_rows_per_unit(public, norm=chosen), labels, norm
+        )
 
     def count_distinct(self, by: str | Sequence[str]) -> TableAnswerQuery:
         """Count the different values of columns; see :func:`.make_distinct_values`."""
-        return self._answer(lambda _: then_distinct_values(by), Labels())
+        return self._answer(lambda _: tables.then_distinct_values(by), Labels())
 
     def counts(
         self,
@@ -329,10 +293,10 @@ class TableQuery(ConcurrentQuery):
         """
         names, public, labels = self._keyed(by, keys)
         return self._answer(
-            lambda chosen: then_table_counts(names, public, norm=chosen),
+            lambda chosen: tables.then_table_counts(names, public, norm=chosen),
             labels,
             norm,
-            Answer("count"),
+            tables.Answer("count"),
         )
 
     def sum(
@@ -340,9 +304,9 @@ class TableQuery(ConcurrentQuery):
     ) -> TableAnswerQuery:
         """Sum a column; see :func:`.make_table_sum`. The answer is in the unit of the column."""
         return self._answer(
-            lambda _: then_table_sum(column, bounds, quantum),
+            lambda _: tables.then_table_sum(column, bounds, quantum),
             self._of_sum(Labels(), column, quantum),
-            spec=Answer("sum", column, bounds, quantum),
+            spec=tables.Answer("sum", column, bounds, quantum),
         )
 
     def sums(
@@ -361,10 +325,12 @@ class TableQuery(ConcurrentQuery):
         """
         names, public, labels = self._keyed(by, keys)
         return self._answer(
-            lambda chosen: then_table_sums(names, public, column, bounds, quantum, norm=chosen),
+            lambda chosen: tables.then_table_sums(
+                names, public, column, bounds, quantum, norm=chosen
+            ),
             self._of_sum(labels, column, quantum),
             norm,
-            Answer("sum", column, bounds, quantum),
+            tables.Answer("sum", column, bounds, quantum),
         )
 
     mean, variance, stdev = map(_statistic, ("mean", "variance", "stdev"))
@@ -387,7 +353,7 @@ class TableQuery(ConcurrentQuery):
         columns = (*keyed.columns, ("from", kind), ("below", kind))
         labels = Labels(columns, [(*key, *ends) for key in keyed.keys for ends in pairwise(public)])
         return self._answer(
-            lambda chosen: then_table_histogram(name, public, names, plain, norm=chosen),
+            lambda chosen: tables.then_table_histogram(name, public, names, plain, norm=chosen),
             labels,
             norm,
         )
@@ -398,7 +364,9 @@ class TableQuery(ConcurrentQuery):
         """Score candidates for a quantile; see :func:`.make_quantile_scores`."""
         name, kind, public = self._numbers(column, candidates=candidates)
         labels = Labels((("candidate", kind),), [(one,) for one in public])
-        return self._answer(lambda _: then_quantile_scores(name, public, alpha), labels, "linf")
+        return self._answer(
+            lambda _: tables.then_quantile_scores(name, public, alpha), labels, "linf"
+        )
 
     def quantile(
         self,
@@ -435,7 +403,7 @@ class TableQuery(ConcurrentQuery):
         name, kind, public = self._numbers(column, candidates=candidates)
         between = len(public) == 2
         if between:
-            public = spaced(kind, candidates=public)
+            public = tables.spaced(kind, candidates=public)
         prefixes = partial(self._prefixes, name, public, alpha, by, keys, norm)
         if by is not None or keys is not None:
             return prefixes()
@@ -474,15 +442,15 @@ class TableQuery(ConcurrentQuery):
         :param alpha: probability that a count of no rows is not taken for 0
         :raises TooFewRowsError: by ``release``, after the charge
         """
-        name = name_of("column", self._schema(), column, (int, float))
+        name = tables.name_of("column", self._schema(), column, (int, float))
         kind, part = self._schema().type_of(name), checks.probability(share=share)
         if not part < 0.5:
             raise InvalidValueError(f"share ({part}) must be below 0.5, or no value is left")
         failing = checks.positive(alpha=checks.probability(alpha=alpha))
-        cuts = powers_of_two(kind, exponents=exponents)
-        end = inf if kind is float else in_unit(kind, LARGEST)
+        cuts = tables.powers_of_two(kind, exponents=exponents)
+        end = inf if kind is float else tables.in_unit(kind, tables.LARGEST)
         counts = self._answer(
-            lambda chosen: then_table_histogram(name, [-end, *cuts, end], norm=chosen),
+            lambda chosen: tables.then_table_histogram(name, [-end, *cuts, end], norm=chosen),
             Labels(),
             None,
         )
@@ -493,7 +461,7 @@ class TableQuery(ConcurrentQuery):
         def read(values: Sequence[int], scale: float) -> tuple[Any, Any]:
             # noise is above the threshold in one of the counts with at most this probability
             threshold = accuracy(scale, min(1.0, 2 * failing / len(values)))
-            ends = bounds_of(values, cuts, threshold, part)
+            ends = tables.bounds_of(values, cuts, threshold, part)
             if ends is None:
                 raise TooFewRowsError(threshold, failing)
             return ends
@@ -514,7 +482,7 @@ class TableQuery(ConcurrentQuery):
         wanted = checks.count(count=count)
         if wanted > len(public):
             raise InvalidValueError(f"count ({wanted}) must be at most {len(public)}, one per key")
-        counts = partial(then_table_counts, names, public)
+        counts = partial(tables.then_table_counts, names, public)
         way = best_top(self._unit(), counts, self._measure_of_noise(), wanted)
         return self.new_with(
             chain=PartialChain(partial(way.measurement, self._chain)),
@@ -551,15 +519,17 @@ class TableQuery(ConcurrentQuery):
         names, plain, labels = self._keyed_or_one(by, keys)
 
         def read(chosen: str) -> Labels:
-            def estimates(values: Any, noise: Noise) -> dict[str, list[Estimate]]:
-                strategy = strategy_for(len(cuts) + 1, chosen)
+            def estimates(values: Any, noise: Noise) -> dict[str, list[tables.Estimate]]:
+                strategy = tables.strategy_for(len(cuts) + 1, chosen)
                 law = _NORMS[noise.name] == "l1", noise.scale
                 return {"": strategy.quantiles(values, cuts, share, law, noise.alpha)}
 
             return replace(labels, read=estimates)
 
         return self._answer(
-            lambda chosen: then_table_prefixes(column, cuts, names, plain, norm=chosen), read, norm
+            lambda chosen: tables.then_table_prefixes(column, cuts, names, plain, norm=chosen),
+            read,
+            norm,
         )
 
     # --- keys from the data ----------------------------------------------------------------------
@@ -590,27 +560,35 @@ class TableQuery(ConcurrentQuery):
 
     # --- what the methods share ------------------------------------------------------------------
 
-    def _schema(self) -> Schema:
+    def _schema(self) -> tables.Schema:
         domain, metric, _ = self._unit()
-        return tables_of(domain, metric).schema
+        return tables.tables_of(domain, metric).schema
 
-    def _columns(self, by: Any) -> tuple[tuple[str, Type], ...]:
+    def _columns(self, by: Any) -> tuple[tuple[str, tables.Type], ...]:
         schema = self._schema()
-        return tuple((name, schema.type_of(name)) for name in names_of("by", schema, by, KEYS))
+        return tuple(
+            (name, schema.type_of(name)) for name in tables.names_of("by", schema, by, tables.KEYS)
+        )
 
-    def _numbers(self, column: Any, **argument: Any) -> tuple[str, Type, list[Any]]:
+    def _numbers(self, column: Any, **argument: Any) -> tuple[str, tables.Type, list[Any]]:
         """Return the name and the type of a column of numbers, and public ones of its type."""
         ((place, _),) = argument.items()
-        name = name_of("column", self._schema(), column, (int, float))
+        name = tables.name_of("column", self._schema(), column, (int, float))
         kind = self._schema().type_of(name)
         numbers = checks.sequence("numbers", **argument)
-        return name, kind, [in_unit(kind, value_of(kind, **{place: one})) for one in numbers]
+        return (
+            name,
+            kind,
+            [tables.in_unit(kind, tables.value_of(kind, **{place: one})) for one in numbers],
+        )
 
     def _of_sum(self, labels: Labels, column: Any, quantum: Any) -> Labels:
         """Return the labels of a sum, whose answers are in the unit of the column."""
-        kind = self._schema().type_of(name_of("column", self._schema(), column, (int, float)))
+        kind = self._schema().type_of(
+            tables.name_of("column", self._schema(), column, (int, float))
+        )
         size = None if quantum is None else checks.positive(quantum=quantum)
-        return replace(labels, value=kind, unit=unit_of_sum(kind, size))
+        return replace(labels, value=kind, unit=tables.unit_of_sum(kind, size))
 
     def _keyed(self, by: Any, keys: Any) -> tuple[tuple[str, ...], list[Any], Labels]:
         columns = self._columns(by)
@@ -621,7 +599,9 @@ class TableQuery(ConcurrentQuery):
                 "a query of keys(by) finds those of the data under (ε, δ)"
             )
         types = [kind for _, kind in columns]
-        public = [tuple(map(in_unit, types, key)) for key in keys_of(types, keys=keys)]
+        public = [
+            tuple(map(tables.in_unit, types, key)) for key in tables.keys_of(types, keys=keys)
+        ]
         plain = [key[0] if len(names) == 1 else key for key in public]
         return names, plain, Labels(columns, public)
 
@@ -637,7 +617,7 @@ class TableQuery(ConcurrentQuery):
         then: Callable[[str], Any],
         labels: Labels | Callable[[str], Labels],
         norm: str | None = "l1",
-        spec: Answer | None = None,
+        spec: tables.Answer | None = None,
     ) -> TableAnswerQuery:
         chain = self._chain
 
@@ -658,7 +638,7 @@ class TableAnswerQuery(ConcurrentQuery):
 
     _labels: Labels
     _under: Callable[[str], TableAnswerQuery] | None = None  # the aggregate under another norm
-    _of: tuple[Answer | None, Any] = None, None  # for select(), and of which rows
+    _of: tuple[tables.Answer | None, Any] = None, None  # for select(), and of which rows
     _noise: tuple[str, Any] | None = None  # the constructor's name, and its scale if it was given
 
     def new_with(self, *, chain: Any, wrap_release: Any = None) -> TableAnswerQuery:
@@ -775,7 +755,7 @@ class TableQuantileQuery(TableAnswerQuery):
 class TableKeysQuery(ConcurrentQuery):
     """A query for keys of the data, which can be released as a data frame."""
 
-    _columns: tuple[tuple[str, Type], ...]
+    _columns: tuple[tuple[str, tables.Type], ...]
     _scale: float | None  # of the noise in numbers, if they are released
 
     def release(
@@ -811,6 +791,6 @@ def table_query(query: ConcurrentQuery) -> ConcurrentQuery:
     domain = chain.output_domain if isinstance(chain, Transformation) else None
     if isinstance(chain, tuple):
         domain = chain[0]
-    if domain is None or not TABLES.has(domain):
+    if domain is None or not tables.TABLES.has(domain):
         return query
     return TableQuery(*query_parts(query))

@@ -23,17 +23,9 @@ from .._checks import counted
 from .._opendp import interruptible, uninterruptible
 from ..accounting import Terms, Within
 from ..errors import InvalidValueError, LedgerDamagedError, LedgerError, shown
+from . import encoding
 from . import schema as tables
 from .charges import Limits, LimitTotal, agreed_total, read_terms
-from .encoding import (
-    UNREADABLE,
-    Entry,
-    empty_total,
-    first_hash,
-    reading,
-    require_count,
-    require_text,
-)
 from .replay import Known, can_keep, digest, read_state, replay, write_state
 from .store import Store
 
@@ -58,7 +50,7 @@ class KeptState:
         if not self.due(known.sequence):
             return
         self._at = known.sequence
-        with suppress(LedgerError, *UNREADABLE):
+        with suppress(LedgerError, *encoding.UNREADABLE):
             if can_keep(known, terms):
                 self._write(write_state(known))
 
@@ -67,7 +59,7 @@ class KeptState:
             connection = driver.connection
             tables.side.create_all(connection)
             budget = connection.execute(tables.READ_BUDGET, {"of": self._dataset}).one()
-            first, guard = first_hash(self._dataset, budget.terms), _guard(connection)
+            first, guard = encoding.first_hash(self._dataset, budget.terms), _guard(connection)
             row = {"dataset": self._dataset, "state": state, "digest": digest(first, guard, state)}
             connection.execute(tables.FORGET_STATE, {"of": self._dataset})
             connection.execute(tables.kept.insert(), row)
@@ -192,7 +184,7 @@ class Audited(NamedTuple):
         if self.terms is None:
             return Summary(*facts, 0, None, None, anchor)
         bound = self.terms.d_out
-        with reading(f"the budget of {self.dataset!r}"):
+        with encoding.reading(f"the budget of {self.dataset!r}"):
             remaining = None if bound is None else Within(bound).remaining(total)
             limits = tuple(map(_limit, self.newest.limits.all()))
             return Summary(*facts, sequence, total.loss, remaining, anchor, limits)
@@ -218,13 +210,13 @@ def audit(
     if row is None:
         raise LedgerDamagedError(f"the budget of {dataset!r} is gone")
     what = f"the budget of {dataset!r}"
-    require_text(what, created=row["created"], head=row["head"])
-    require_count(what, sequence=row["sequence"])
+    encoding.require_text(what, created=row["created"], head=row["head"])
+    encoding.require_count(what, sequence=row["sequence"])
     if row["terms"] is not None:
-        require_text(what, terms=row["terms"])
+        encoding.require_text(what, terms=row["terms"])
     terms = None if row["terms"] is None else read_terms(row["terms"])
-    total: Any = None if terms is None else empty_total(terms)
-    first = Known(0, first_hash(dataset, row["terms"]), total, Limits())
+    total: Any = None if terms is None else encoding.empty_total(terms)
+    first = Known(0, encoding.first_hash(dataset, row["terms"]), total, Limits())
     passed = _Passed(milestones, dataset, first.head)
     if later and terms is not None:
         kept = find_kept(connection, first, dataset, terms)
@@ -249,7 +241,7 @@ def audit(
         )
     passed.end(known.sequence)
     if terms is not None:
-        with reading(what):
+        with encoding.reading(what):
             total = agreed_total(terms, row["record"], known.accumulator)
     return Audited(dataset, row["created"], terms, known.holding(total), first)
 
@@ -279,7 +271,7 @@ class _Passed:
             self._at.setdefault(one.sequence, []).append(one)
         # the terms are written after the ledger is created, and change the first hash
         for one in self._at.get(0, ()):
-            if one.head not in (first, first_hash(dataset, None)):
+            if one.head not in (first, encoding.first_hash(dataset, None)):
                 raise LedgerDamagedError(f"this ledger is not the ledger of {one.said}")
 
     def begin_after(self, sequence: int, head: str) -> bool:
@@ -306,7 +298,7 @@ class _Passed:
 # The charges of a ledger, a page at a time.
 
 
-class Entries(Sequence[Entry]):
+class Entries(Sequence[encoding.Entry]):
     """Charges of a ledger up to one moment, in order. Each use reads them, and checks them again.
 
     It takes the memory of a thousand of them. For a list, call ``list(entries)``.
@@ -324,22 +316,22 @@ class Entries(Sequence[Entry]):
         dataset: str,
         first: Known,
         newest: Known,
-        wanted: Callable[[Entry], bool] | None = None,
+        wanted: Callable[[encoding.Entry], bool] | None = None,
     ) -> None:
         self._store, self._dataset, self._first, self._newest = store, dataset, first, newest
         self._wanted = wanted
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[encoding.Entry]:
         known, newest = self._first.copied(), self._newest
         while known.sequence < newest.sequence:
-            page: list[Entry] = []
+            page: list[encoding.Entry] = []
             known = self._read(known, page.append).settled()
             if known.sequence == newest.sequence and known.head != newest.head:
                 raise LedgerDamagedError(f"charge {newest.sequence} was replaced")
             yield from page if self._wanted is None else filter(self._wanted, page)
 
     @uninterruptible
-    def _read(self, known: Known, tell: Callable[[Entry], object]) -> Known:
+    def _read(self, known: Known, tell: Callable[[encoding.Entry], object]) -> Known:
         values = {"of": self._dataset, "after": known.sequence}
         with self._store.reading() as connection:
             rows = connection.execute(tables.READ_PAGE, values).all()

@@ -14,35 +14,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .. import _checks as checks
-from .._checks import tagged
+from .. import errors
 from ..accounting import LimitCharge, Terms, require_same_terms, same_term
-from ..errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    Json,
-    LedgerDamagedError,
-    LedgerError,
-    LedgerMismatchError,
-    Loss,
-    UnregisteredError,
-)
 from ..measures import AccumulatorState, by_tag
-from . import encoding as measures
-from .encoding import (
-    FORM,
-    UNREADABLE,
-    canonical,
-    decode,
-    empty_total,
-    encode,
-    from_shape,
-    is_text,
-    read_total,
-    to_shape,
-)
+from . import encoding
 
 
-@tagged("limit", "above", "label", "terms")
+@checks.tagged("limit", "above", "label", "terms")
 class Opened(NamedTuple):
     """A limit, in its first charge.
 
@@ -56,7 +34,7 @@ class Opened(NamedTuple):
     terms: str
 
 
-@tagged("limited", "d_mid", "limit", "d_mids", "opened")
+@checks.tagged("limited", "d_mid", "limit", "d_mids", "opened")
 class LimitedCharge(NamedTuple):
     """The charge of a launch below limits.
 
@@ -66,7 +44,7 @@ class LimitedCharge(NamedTuple):
     :ivar opened: limits whose first charge this is, from the outermost one to the innermost
     """
 
-    d_mid: Loss
+    d_mid: errors.Loss
     limit: int
     d_mids: tuple[Any, ...]
     opened: tuple[Opened, ...]
@@ -88,9 +66,9 @@ def decode_charge(text: str) -> Any:
     if text.startswith(_FIRST):
         try:
             return _limited(text)
-        except UNREADABLE:
+        except encoding.UNREADABLE:
             pass  # the general reader says what is wrong
-    return decode(text)
+    return encoding.decode(text)
 
 
 def _limited(text: str) -> LimitedCharge:
@@ -108,7 +86,7 @@ def _limited(text: str) -> LimitedCharge:
 @lru_cache(maxsize=256)
 def _losses(written: str) -> tuple[Any, Any]:
     d_mid, d_mids = written[len(_FIRST) :].split(_SECOND)
-    return decode(d_mid), decode(d_mids)
+    return encoding.decode(d_mid), encoding.decode(d_mids)
 
 
 @lru_cache(maxsize=256)
@@ -129,7 +107,7 @@ def _text(written: str) -> str:
     if written.isascii() and written.isprintable() and _PLAIN(written):
         return written[1:-1]  # nothing is escaped, so it is text
     text = json.loads(written)
-    if type(text) is not str or not is_text(text) or canonical(text) != written:
+    if type(text) is not str or not encoding.is_text(text) or encoding.canonical(text) != written:
         raise ValueError
     return text
 
@@ -153,10 +131,14 @@ def write_terms(terms: Terms) -> str:
 
     :raises InvalidTypeError: if one of the values has no exact record
     """
-    shape = {name: to_shape(name, getattr(terms, name)) for name in _KEYS}
-    measure = measures.written(checks.text(output_measure=terms.measure))
-    shape |= {"form": FORM, "measure": measure, "metric": checks.text(input_metric=terms.metric)}
-    return canonical(shape)
+    shape = {name: encoding.to_shape(name, getattr(terms, name)) for name in _KEYS}
+    measure = encoding.written(checks.text(output_measure=terms.measure))
+    shape |= {
+        "form": encoding.FORM,
+        "measure": measure,
+        "metric": checks.text(input_metric=terms.metric),
+    }
+    return encoding.canonical(shape)
 
 
 def read_terms(text: str) -> Terms:
@@ -169,30 +151,31 @@ def read_terms(text: str) -> Terms:
     try:
         shape = json.loads(text)
         form = shape.get("form")
-        if type(form) is int and form != FORM:
-            raise LedgerError(
+        if type(form) is int and form != encoding.FORM:
+            raise errors.LedgerError(
                 f"the budget is written in form {form}; this version of opendp_concurrent reads "
-                f"form {FORM}: use {'a newer' if form > FORM else 'an older'} version"
+                f"form {encoding.FORM}: use {'a newer' if form > encoding.FORM else 'an older'} "
+                "version"
             )
         terms = _accumulator_terms(shape)
         if write_terms(terms) == text and _are_terms(terms):
             return terms
-    except UNREADABLE:
+    except encoding.UNREADABLE:
         pass
-    raise LedgerDamagedError("the terms are unreadable")
+    raise errors.LedgerDamagedError("the terms are unreadable")
 
 
 def _accumulator_terms(shape: Any) -> Terms:
-    values = {name: from_shape(shape[name]) for name in _KEYS}
-    measure = measures.read(shape["measure"])
+    values = {name: encoding.from_shape(shape[name]) for name in _KEYS}
+    measure = encoding.read(shape["measure"])
     if by_tag(measure) is None and getattr(type(values["accumulator"]), "needs_measure", False):
-        raise UnregisteredError(measure, "opendp_concurrent.measures.register")
+        raise errors.UnregisteredError(measure, "opendp_concurrent.measures.register")
     return Terms(measure=measure, metric=shape["metric"], **values)
 
 
 def _are_terms(terms: Terms) -> bool:
     """Return whether a ledger can keep a budget under these terms. This may also raise."""
-    start, measure = empty_total(terms), by_tag(terms.measure)
+    start, measure = encoding.empty_total(terms), by_tag(terms.measure)
     if terms.d_out is not None and measure is not None:
         measure.validate("d_out", terms.d_out)
     elif terms.d_out is not None:
@@ -200,7 +183,9 @@ def _are_terms(terms: Terms) -> bool:
     if isinstance(terms.d_in, (int, float)):
         checks.non_negative(d_in=terms.d_in)  # refuses integers that exceed a double
     names = (terms.measure, terms.metric)
-    return all(type(one) is str and is_text(one) for one in names) and start.loss is not None
+    return (
+        all(type(one) is str and encoding.is_text(one) for one in names) and start.loss is not None
+    )
 
 
 def first_record(terms: Terms) -> str:
@@ -209,14 +194,14 @@ def first_record(terms: Terms) -> str:
     :raises InvalidTypeError: if the ledger cannot record the accumulator
     """
     try:
-        text = canonical(empty_total(terms).to_record())
-        again = read_total(terms, json.loads(text)).to_record()
-        if canonical(again) == text:
+        text = encoding.canonical(encoding.empty_total(terms).to_record())
+        again = encoding.read_total(terms, json.loads(text)).to_record()
+        if encoding.canonical(again) == text:
             return text
         reason = "its record, read again, gives another record"
-    except UNREADABLE as error:
+    except encoding.UNREADABLE as error:
         reason = f"its record cannot be written and read as JSON: {error}"
-    raise InvalidTypeError(
+    raise errors.InvalidTypeError(
         f"accumulator ({terms.accumulator!r}) cannot be kept in a ledger: {reason}"
     )
 
@@ -229,15 +214,19 @@ def require_same(recorded: str, terms: Terms) -> None:
     before = read_terms(recorded)
     for name in ("measure", "metric", "accumulator", "d_in", "d_out"):
         one, other = getattr(before, name), getattr(terms, name)
-        if encode(name, one) != encode(name, other) and not same_term(name, one, other):
-            raise LedgerMismatchError(_argument(name), _shown(name, one), _shown(name, other))
+        if encoding.encode(name, one) != encoding.encode(name, other) and not same_term(
+            name, one, other
+        ):
+            raise errors.LedgerMismatchError(
+                _argument(name), _shown(name, one), _shown(name, other)
+            )
 
 
 def _argument(name: str) -> str:
     return {"measure": "output_measure", "metric": "input_metric"}.get(name, name)
 
 
-def _shown(name: str, value: Json) -> Any:
+def _shown(name: str, value: errors.Json) -> Any:
     return "no bound (an odometer)" if name == "d_out" and value is None else value
 
 
@@ -285,7 +274,7 @@ class Limits:
         self._size: int = 0 if of is None else of._size
         self._numbers: dict[Path, int] = {}
         self._totals: dict[int, LimitTotal] = {}
-        self._last: tuple[AccumulatorState | None, Loss, int, AccumulatorState | None] = (
+        self._last: tuple[AccumulatorState | None, errors.Loss, int, AccumulatorState | None] = (
             None,
             None,
             0,
@@ -336,7 +325,7 @@ class Limits:
         for above, label, place, launches, total in rows:
             text = terms[place]
             one = _read(text)[0]
-            limits._open(Opened(above, label, text), one, launches, read_total(one, total))
+            limits._open(Opened(above, label, text), one, launches, encoding.read_total(one, total))
         return limits
 
     def launches(self, path: Path) -> int:
@@ -351,14 +340,14 @@ class Limits:
         """
         number = self._number(path)
         if number is None:
-            return empty_total(terms)
+            return encoding.empty_total(terms)
         known = self._known(number)
         require_same_terms(path, known.terms, terms)
         return known.accumulator
 
     def charged(
         self,
-        d_mid: Loss,
+        d_mid: errors.Loss,
         charges: tuple[LimitCharge, ...],
         after: tuple[AccumulatorState, ...],
     ) -> tuple[LimitedCharge, Limits]:
@@ -384,9 +373,9 @@ class Limits:
         """Return the path of a limit from its number."""
         return self._known(number).path
 
-    def losses(self, number: int) -> tuple[Loss, ...]:
+    def losses(self, number: int) -> tuple[errors.Loss, ...]:
         """Return the losses of a limit and of those that it is below, from the outermost one."""
-        found: list[Loss] = []
+        found: list[errors.Loss] = []
         while number:
             one = self._known(number)
             found.append(one.accumulator.loss)
@@ -401,23 +390,23 @@ class Limits:
         d_mids, opened = charge.d_mids, charge.opened
         before = len(d_mids) - len(opened)  # the outer limits were opened before
         if before < 0 or not d_mids:
-            raise InvalidValueError(_LOSSES)
+            raise errors.InvalidValueError(_LOSSES)
         number = newest = opened[0].above if opened else charge.limit
         for one, d_mid in zip(opened, d_mids[before:], strict=True):
             if one.above != newest:
-                raise InvalidValueError(_UNKNOWN)
+                raise errors.InvalidValueError(_UNKNOWN)
             terms, none = _read(one.terms)
             newest = self._open(one, terms, count, self._added(none, d_mid, count))
         if newest != charge.limit or type(charge.limit) is not int:
-            raise InvalidValueError(_UNKNOWN)
+            raise errors.InvalidValueError(_UNKNOWN)
         for d_mid in reversed(d_mids[:before]):
             known = self._known(number)
             self._put(known, count, self._added(known.accumulator, d_mid, count))
             number = known.above
         if number != 0:
-            raise InvalidValueError(_LOSSES)
+            raise errors.InvalidValueError(_LOSSES)
 
-    def _added(self, total: AccumulatorState, d_mid: Loss, count: int) -> AccumulatorState:
+    def _added(self, total: AccumulatorState, d_mid: errors.Loss, count: int) -> AccumulatorState:
         """Add up losses. Limits that are opened one after another often have the same loss."""
         before, loss, times, after = self._last
         if after is None or total is not before or d_mid is not loss or count != times:
@@ -430,7 +419,7 @@ class Limits:
         if known is not None:
             return known
         if self._of is None:
-            raise InvalidValueError(_UNKNOWN)
+            raise errors.InvalidValueError(_UNKNOWN)
         return self._of._known(number)
 
     def _put(self, known: LimitTotal, count: int, total: AccumulatorState) -> None:
@@ -442,12 +431,12 @@ class Limits:
         """Add a limit that has launches, with their sum, and return its number."""
         above, label, number = new.above, new.label, self._size + 1
         if type(above) is not int or not 0 <= above < number:
-            raise InvalidValueError("the limit above its limit is not known")
-        if type(label) is not str or not label or not is_text(label):
-            raise InvalidValueError("the label of its limit is not text")
+            raise errors.InvalidValueError("the limit above its limit is not known")
+        if type(label) is not str or not label or not encoding.is_text(label):
+            raise errors.InvalidValueError("the label of its limit is not text")
         path = (*self.path(above), label) if above else (label,)
         if terms.d_out is None or self._number(path) is not None:
-            raise InvalidValueError("its limit was opened before, or has no bound")
+            raise errors.InvalidValueError("its limit was opened before, or has no bound")
         self._numbers[path] = self._size = number
         self._totals[number] = LimitTotal(number, above, path, terms, launches, total)
         return number
@@ -461,7 +450,7 @@ def _written(terms: Terms) -> str:
 @lru_cache(maxsize=256)  # both are immutable, and few terms are distinct
 def _read(text: str) -> tuple[Terms, AccumulatorState]:
     terms = read_terms(text)
-    return terms, empty_total(terms)
+    return terms, encoding.empty_total(terms)
 
 
 def check_kept(terms: Terms) -> None:
@@ -487,14 +476,14 @@ def agreed_total(terms: Terms, text: str, added: Any) -> AccumulatorState:
     :param added: the sum of the charges
     :raises LedgerDamagedError: if they do not agree
     """
-    if canonical(added.to_record()) == text:
+    if encoding.canonical(added.to_record()) == text:
         total: AccumulatorState = added
         return total
     recorded = _read_total(terms, text)
     merge = getattr(type(added), "merged", None)
     merged: AccumulatorState | None = None if merge is None else merge(added, recorded)
     if merged is None:
-        raise LedgerDamagedError(
+        raise errors.LedgerDamagedError(
             f"the running total is {recorded.loss}, but the charges add up to {added.loss}"
         )
     return merged
@@ -502,9 +491,9 @@ def agreed_total(terms: Terms, text: str, added: Any) -> AccumulatorState:
 
 def _read_total(terms: Terms, text: str) -> Any:
     try:
-        total = read_total(terms, json.loads(text))
-        if canonical(total.to_record()) == text and total.loss is not None:
+        total = encoding.read_total(terms, json.loads(text))
+        if encoding.canonical(total.to_record()) == text and total.loss is not None:
             return total
-    except UNREADABLE:
+    except encoding.UNREADABLE:
         pass
-    raise LedgerDamagedError("the running total is unreadable")
+    raise errors.LedgerDamagedError("the running total is unreadable")

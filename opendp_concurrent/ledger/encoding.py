@@ -23,17 +23,9 @@ from typing import Any
 import numpy as np
 
 from .. import _checks as checks
+from .. import errors
 from .._checks import AROUND, BY_CLASS, KINDS, Kind, Text, add, attribute_kind, checked
 from ..accounting import Terms
-from ..errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    Json,
-    LedgerDamagedError,
-    Loss,
-    UnregisteredError,
-    shown,
-)
 from ..measures import AccumulatorState, by_tag, registered
 
 UNREADABLE = (  # what reading a hostile value can raise
@@ -60,9 +52,9 @@ def reading(what: str) -> Iterator[None]:
         raise unreadable(what, error) from None
 
 
-def unreadable(what: str, error: BaseException) -> LedgerDamagedError:
+def unreadable(what: str, error: BaseException) -> errors.LedgerDamagedError:
     """Return the error of a row that cannot be read."""
-    return LedgerDamagedError(f"{what} is unreadable: {_short(error)}")
+    return errors.LedgerDamagedError(f"{what} is unreadable: {_short(error)}")
 
 
 def require_text(what: str, **columns: Any) -> None:
@@ -75,12 +67,14 @@ def require_text(what: str, **columns: Any) -> None:
             continue
         if not isinstance(value, str):
             kind = type(value).__name__
-            raise LedgerDamagedError(f"{what} is unreadable: its {name} is not text, but {kind}")
+            raise errors.LedgerDamagedError(
+                f"{what} is unreadable: its {name} is not text, but {kind}"
+            )
         if not is_text(value):
-            raise LedgerDamagedError(f"{what} is unreadable: its {name} is not text")
+            raise errors.LedgerDamagedError(f"{what} is unreadable: its {name} is not text")
 
 
-def is_plain(value: Json) -> bool:
+def is_plain(value: errors.Json) -> bool:
     """Return whether a value is text of ASCII characters, as most is."""
     return type(value) is str and value.isascii() and "\0" not in value
 
@@ -99,7 +93,7 @@ def require_count(what: str, **columns: Any) -> None:
     """
     for name, value in columns.items():
         if type(value) is not int or value < 0:
-            raise LedgerDamagedError(
+            raise errors.LedgerDamagedError(
                 f"{what} is unreadable: its {name} is not a non-negative integer"
             )
 
@@ -122,7 +116,7 @@ def _short(error: BaseException) -> str:
 FORM = 2  # of what is written; terms say it, so that a later version can have another one
 
 
-def kind_of(value: Json) -> Kind:
+def kind_of(value: errors.Json) -> Kind:
     """Return the kind of a value.
 
     :raises InvalidTypeError: if its class is not in the table
@@ -132,7 +126,7 @@ def kind_of(value: Json) -> Kind:
         above = (BY_CLASS.get(cls) for cls in type(value).__mro__)
         kind = next((one for one in above if one is not None and one.subclasses), None)
     if kind is None:
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"{type(value).__name__} has no exact record; to keep values of your own class, "
             "register the class with opendp_concurrent.ledger.register"
         )
@@ -149,7 +143,7 @@ def named(name: str) -> Kind:
     if kind is not None:
         return kind
     if is_outside(name):
-        raise UnregisteredError(name)
+        raise errors.UnregisteredError(name)
     raise LookupError(name)
 
 
@@ -169,12 +163,12 @@ _LARGEST = 10**4300  # Python reads no longer ones, unless a process is told to
 _WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def canonical(value: Json) -> str:
+def canonical(value: errors.Json) -> str:
     """Write a JSON value in canonical form."""
     return encode_basestring_ascii(value) if type(value) is str else _WRITER.encode(value)
 
 
-def encode(name: str, value: Json) -> str:
+def encode(name: str, value: errors.Json) -> str:
     """Write a distance or an accumulator.
 
     :param name: name of the argument, for errors
@@ -183,16 +177,16 @@ def encode(name: str, value: Json) -> str:
     return canonical(to_shape(name, value))
 
 
-def to_shape(name: str, value: Json) -> Any:
+def to_shape(name: str, value: errors.Json) -> Any:
     """Return a JSON value that represents a value exactly.
 
     :raises InvalidTypeError: if the value has no exact record
     """
     try:
         return _shape(value)
-    except InvalidTypeError as error:
-        raise InvalidTypeError(
-            f"{name} ({shown(value)}) cannot be kept in a ledger: {error}"
+    except errors.InvalidTypeError as error:
+        raise errors.InvalidTypeError(
+            f"{name} ({errors.shown(value)}) cannot be kept in a ledger: {error}"
         ) from None
 
 
@@ -209,17 +203,19 @@ def decode(text: str) -> Any:
             return value
     except UNREADABLE:
         pass
-    raise InvalidValueError(f"{text[:200]!r} is not an exact record of a value")
+    raise errors.InvalidValueError(f"{text[:200]!r} is not an exact record of a value")
 
 
-def _shape(value: Json) -> Any:
+def _shape(value: errors.Json) -> Any:
     if type(value) is int and abs(value) >= _LARGEST:
-        raise InvalidTypeError("it has an integer of more than 4300 digits; pass a shorter one")
+        raise errors.InvalidTypeError(
+            "it has an integer of more than 4300 digits; pass a shorter one"
+        )
     if value is None or type(value) in (bool, int):
         return value
     if type(value) is str:
         if not is_text(value):
-            raise InvalidTypeError("it has a NUL or a lone surrogate")
+            raise errors.InvalidTypeError("it has a NUL or a lone surrogate")
         return value
     if type(value) is float:
         return {"double": value.hex()}
@@ -245,16 +241,16 @@ def _is_plain(values: tuple[Any, ...]) -> bool:
     return kinds == {str} and is_text("".join(values))
 
 
-def _own_parts(kind: Kind, value: Json) -> Any:
+def _own_parts(kind: Kind, value: errors.Json) -> Any:
     """Return the parts of a value of another package, and check that they make an equal value."""
     try:
         parts = kind.parts(value)
         again = kind.make(parts)
         same = type(again) is kind.cls and bool(again == value)
     except Exception as error:  # the other package may raise anything
-        raise InvalidTypeError(f"its parts cannot be read: {error}") from None
+        raise errors.InvalidTypeError(f"its parts cannot be read: {error}") from None
     if not same:
-        raise InvalidTypeError(f"the attributes of {kind.tag!r} do not make an equal value")
+        raise errors.InvalidTypeError(f"the attributes of {kind.tag!r} do not make an equal value")
     return parts
 
 
@@ -283,7 +279,7 @@ def from_shape(shape: Any) -> Any:
     try:
         return kind.make(parts)
     except Exception as error:  # the other package may raise anything
-        raise InvalidValueError(f"{kind.tag!r} cannot be made: {error}") from None
+        raise errors.InvalidValueError(f"{kind.tag!r} cannot be made: {error}") from None
 
 
 # Write a privacy measure as its tag and its parameters, and read it.
@@ -291,7 +287,7 @@ def from_shape(shape: Any) -> Any:
 # Terms contain the name of a measure. A measure of another package is written as its name.
 
 
-def written(name: str) -> Json:
+def written(name: str) -> errors.Json:
     """Return what is written of the measure with this name."""
     known = by_tag(name)
     if known is None or not known.tag:
@@ -310,7 +306,7 @@ def read(shape: Any) -> str:
     cls = next((one for one in registered() if one.tag == tag), None)  # those of ours come first
     if cls is None:
         if is_outside(tag):
-            raise UnregisteredError(tag, "opendp_concurrent.measures.register")
+            raise errors.UnregisteredError(tag, "opendp_concurrent.measures.register")
         raise LookupError(tag)
     known = cls.of_parameters(
         **{key: float.fromhex(one["double"]) for key, one in parameters.items()}
@@ -326,7 +322,7 @@ def empty_total(terms: Terms) -> AccumulatorState:
     return terms.accumulator.start(by_tag(terms.measure))
 
 
-def read_total(terms: Terms, record: Json) -> AccumulatorState:
+def read_total(terms: Terms, record: errors.Json) -> AccumulatorState:
     """Return the accumulator that ``to_record`` wrote as ``record``."""
     return terms.accumulator.from_record(by_tag(terms.measure), record)
 
@@ -392,11 +388,11 @@ class Entry:
     time: datetime
     label: str
     mechanism: str
-    d_mid: Loss
-    loss: Loss
+    d_mid: errors.Loss
+    loss: errors.Loss
     hash: str
     limit: tuple[str, ...] = ()
-    limit_losses: tuple[Loss, ...] = ()
+    limit_losses: tuple[errors.Loss, ...] = ()
 
 
 # Register classes of other packages, so that a ledger can keep their values.
@@ -445,14 +441,14 @@ def register(
     >>> register("acme:pair", Pair, {"first": "first", "second": "second"})
     """
     if not isinstance(cls, type) or any(cls is one for one in _WRITTEN):
-        raise InvalidTypeError(f"cls must be a class of your own, found {shown(cls)}")
+        raise errors.InvalidTypeError(f"cls must be a class of your own, found {errors.shown(cls)}")
     if _TAG.fullmatch(tag) is None:
-        raise InvalidValueError(
-            f"tag ({shown(tag)}) must be the name of a package, a colon and a name, in lower "
-            "case, such as 'acme:pair'"
+        raise errors.InvalidValueError(
+            f"tag ({errors.shown(tag)}) must be the name of a package, a colon and a name, in "
+            "lower case, such as 'acme:pair'"
         )
     if make is not None and not callable(make):
-        raise InvalidTypeError(f"make must be a function, found {shown(make)}")
+        raise errors.InvalidTypeError(f"make must be a function, found {errors.shown(make)}")
     attributes = _attributes(fields)
     kind = attribute_kind(tag, cls, attributes, make, outside=True)
     with _LOCK:
@@ -465,12 +461,13 @@ def _attributes(fields: Any) -> dict[str, str]:
     read = checks.mapping("attribute names by key", fields=fields)
     for key, attribute in read.items():
         if not isinstance(key, str) or _KEY.fullmatch(key) is None:
-            raise InvalidValueError(
-                f"fields has the key {shown(key)}; a key must be in lower case, such as 'max_order'"
+            raise errors.InvalidValueError(
+                f"fields has the key {errors.shown(key)}; a key must be in lower case, such as "
+                "'max_order'"
             )
         if not isinstance(attribute, str) or not attribute.isidentifier():
-            raise InvalidValueError(
-                f"fields[{key!r}] ({shown(attribute)}) must be the name of an attribute"
+            raise errors.InvalidValueError(
+                f"fields[{key!r}] ({errors.shown(attribute)}) must be the name of an attribute"
             )
     return {str(key): str(attribute) for key, attribute in read.items()}
 
@@ -482,7 +479,7 @@ def _require_free(kind: Kind) -> None:
     """
     other = BY_CLASS.get(kind.cls)
     if other is not None and other.tag != kind.tag:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"cls ({kind.cls.__name__}) already has the tag {other.tag!r}; a class has one tag"
         )
     older = KINDS.get(kind.tag)
@@ -490,7 +487,7 @@ def _require_free(kind: Kind) -> None:
         return
     same = (older.cls.__module__, older.cls.__qualname__)
     if set(older.keys) != set(kind.keys) or same != (kind.cls.__module__, kind.cls.__qualname__):
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"tag ({kind.tag!r}) belongs to {older.cls.__module__}.{older.cls.__qualname__} with "
             f"the keys ({', '.join(older.keys)}); use another tag"
         )

@@ -8,7 +8,6 @@ from datetime import datetime, timezone
 from typing import Any, cast
 
 from .. import _checks as checks
-from .._checks import Finite, Text, checked
 from .._opendp import uninterruptible
 from ..errors import Argument, InvalidTypeError, InvalidValueError, LedgerError
 from . import schema as tables
@@ -46,10 +45,10 @@ def path_or_url(**argument: Any) -> str | os.PathLike[str]:
 _LONGEST = 1e6  # seconds to wait: databases count milliseconds in 32 bits
 
 
-@checked(path_or_url=path_or_url)
+@checks.checked(path_or_url=path_or_url)
 @uninterruptible
 def create_ledger(
-    path_or_url: str | os.PathLike[str], dataset: str, *, wait: Finite = 60.0
+    path_or_url: str | os.PathLike[str], dataset: str, *, wait: checks.Finite = 60.0
 ) -> SqlLedger:
     """Make a ledger for the privacy budget of a dataset.
 
@@ -102,15 +101,15 @@ def create_ledger(
     return SqlLedger(store, dataset)
 
 
-@checked(path_or_url=path_or_url)
+@checks.checked(path_or_url=path_or_url)
 @uninterruptible
 def open_ledger(
     path_or_url: str | os.PathLike[str],
     dataset: str,
     *,
-    anchor: Text | None = None,
+    anchor: checks.Text | None = None,
     read_only: bool = False,
-    wait: Finite = 60.0,
+    wait: checks.Finite = 60.0,
 ) -> SqlLedger:
     """Open a ledger that :func:`create_ledger` made, and check that it is consistent.
 
@@ -159,9 +158,9 @@ def open_ledger(
     return SqlLedger(store, dataset, audited, read_only)
 
 
-@checked(path_or_url=path_or_url)
+@checks.checked(path_or_url=path_or_url)
 @uninterruptible
-def datasets(path_or_url: str | os.PathLike[str], *, wait: Finite = 60.0) -> list[str]:
+def datasets(path_or_url: str | os.PathLike[str], *, wait: checks.Finite = 60.0) -> list[str]:
     """Return the names of the datasets in a ledger.
 
     :param path_or_url: path or URL that was given to :func:`create_ledger`

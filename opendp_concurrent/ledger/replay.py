@@ -11,19 +11,8 @@ from typing import Any, NamedTuple
 from ..accounting import Terms
 from ..errors import InvalidValueError, LedgerDamagedError, Loss
 from ..measures import AccumulatorState
+from . import encoding
 from .charges import LimitedCharge, Limits, Path, decode_charge
-from .encoding import (
-    UNREADABLE,
-    Entry,
-    canonical,
-    hasher,
-    is_plain,
-    next_hash,
-    read_total,
-    reading,
-    require_text,
-    unreadable,
-)
 
 _START = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
@@ -56,7 +45,7 @@ class Known(NamedTuple):
 
 
 def replay(
-    known: Known, rows: Iterable[Any], tell: Callable[[Entry], object] | None = None
+    known: Known, rows: Iterable[Any], tell: Callable[[encoding.Entry], object] | None = None
 ) -> Known:
     """Return the state after ``known`` and the charges in ``rows``.
 
@@ -80,30 +69,32 @@ def replay(
         equal = timed and text == last and same == before
         try:
             if same != before:
-                hash_after = hasher(*same)
+                hash_after = encoding.hasher(*same)
             if not equal:
-                json = canonical(text)
+                json = encoding.canonical(text)
             if type(microseconds) is int:
                 head = hash_after(head, sequence, microseconds, json)
             else:
-                head = next_hash(head, tuple(row[:-1]))
-        except UNREADABLE:  # no charge was written with such values
+                head = encoding.next_hash(head, tuple(row[:-1]))
+        except encoding.UNREADABLE:  # no charge was written with such values
             head = ""
         if not head or written != head:
             raise LedgerDamagedError(f"charge {sequence} does not follow from those before it")
         if equal:
             sums.again()
             continue
-        if same != before or not is_plain(text):
+        if same != before or not encoding.is_plain(text):
             what = f"charge {sequence}"
-            require_text(what, dataset=dataset, label=label, mechanism=mechanism, d_mid=text)
+            encoding.require_text(
+                what, dataset=dataset, label=label, mechanism=mechanism, d_mid=text
+            )
         try:
             if not timed:
                 raise InvalidValueError(f"its time ({microseconds!r}) is not in years 1 to 9999")
             found = decode_charge(text)
             sums.add(found)
-        except UNREADABLE as error:
-            raise unreadable(f"charge {sequence}", error) from None
+        except encoding.UNREADABLE as error:
+            raise encoding.unreadable(f"charge {sequence}", error) from None
         if tell is None:
             before, last = same, text
             continue
@@ -114,7 +105,7 @@ def replay(
             path, d_mid = sums.limits.path(found.limit), found.d_mid
             losses = sums.limits.losses(found.limit)
         loss, time = sums.total().loss, _START + timedelta(microseconds=microseconds)
-        tell(Entry(sequence, time, label, mechanism, d_mid, loss, head, path, losses))
+        tell(encoding.Entry(sequence, time, label, mechanism, d_mid, loss, head, path, losses))
     sums.settle()
     return Known(sequence, head, sums.total(), sums.limits)
 
@@ -160,7 +151,7 @@ class _Sums:
         :raises LedgerDamagedError: naming the newest one, if they cannot be added up
         """
         if self._again:
-            with reading(f"charge {self._newest}"):
+            with encoding.reading(f"charge {self._newest}"):
                 if isinstance(self._charge, LimitedCharge):
                     self._limit(self._charge, self._again)
             self._waiting += self._again
@@ -169,7 +160,7 @@ class _Sums:
     def total(self) -> AccumulatorState:
         """Return the sum, without charges that were told by ``again`` since it was settled."""
         if self._waiting:
-            with reading(f"charge {self._newest}"):
+            with encoding.reading(f"charge {self._newest}"):
                 self._total = self._total.after(self._d_mid, self._waiting)
             self._waiting = 0
         return self._total
@@ -196,7 +187,7 @@ def can_keep(known: Known, terms: Terms) -> bool:
 def write_state(known: Known) -> str:
     """Write the state after a charge."""
     total, limits = known.accumulator.to_record(), known.limits.to_record()
-    return canonical([known.sequence, known.head, total, limits])
+    return encoding.canonical([known.sequence, known.head, total, limits])
 
 
 def digest(first: str, guard: str, state: str) -> str:
@@ -205,7 +196,7 @@ def digest(first: str, guard: str, state: str) -> str:
     :param first: the hash before the first charge
     :param guard: what the database says of its triggers
     """
-    return sha256(canonical([first, guard, state]).encode()).hexdigest()
+    return sha256(encoding.canonical([first, guard, state]).encode()).hexdigest()
 
 
 def read_state(terms: Terms, state: Any) -> Known | None:
@@ -214,7 +205,7 @@ def read_state(terms: Terms, state: Any) -> Known | None:
         sequence, head, total, limits = json.loads(state)
         if type(sequence) is not int or type(head) is not str:
             return None
-        known = Known(sequence, head, read_total(terms, total), Limits.from_record(limits))
+        known = Known(sequence, head, encoding.read_total(terms, total), Limits.from_record(limits))
         return known if write_state(known) == state else None
-    except UNREADABLE:
+    except encoding.UNREADABLE:
         return None

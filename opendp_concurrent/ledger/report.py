@@ -11,23 +11,10 @@ from math import isfinite
 from string import Template
 from typing import Any, NamedTuple
 
+from .. import measures
 from ..accounting import Terms, Within
 from ..errors import Loss, rounded, shown
-from ..measures import (
-    APPROXIMATE,
-    APPROXIMATE_ZCDP,
-    FIXED,
-    GAUSSIAN,
-    PURE,
-    RENYI,
-    TRADEOFF,
-    TRUNCATED,
-    ZCDP,
-    AccumulatorState,
-    by_tag,
-    height,
-    name,
-)
+from ..measures import height, name
 from .audit import Audited, Summary
 from .encoding import Entry, empty_total
 
@@ -57,11 +44,11 @@ def height_of(measure: str) -> Height:
 
     :param measure: name of the measure in the terms of a ledger
     """
-    known = by_tag(measure)
+    known = measures.by_tag(measure)
     return lambda loss: height(loss, under=known)
 
 
-def has_blocks(total: AccumulatorState | Loss) -> bool:
+def has_blocks(total: measures.AccumulatorState | Loss) -> bool:
     """Whether a total, or its loss, has one for each block."""
     return hasattr(type(total), "of")
 
@@ -101,10 +88,10 @@ def spending(
 
 
 def _charges(
-    entries: Sequence[Entry], by: str, start: AccumulatorState, blocks: set[Any]
+    entries: Sequence[Entry], by: str, start: measures.AccumulatorState, blocks: set[Any]
 ) -> Iterator[tuple[Any, Entry, Loss]]:
     """Yield what each charge belongs to, the charge, and the loss of that after it."""
-    totals: dict[str, AccumulatorState] = {}
+    totals: dict[str, measures.AccumulatorState] = {}
     for one in entries:
         if by == "time":
             yield "spent", one, one.loss
@@ -130,21 +117,21 @@ _NAMES: dict[str, Callable[[Any], str]] = {
 # Privacy measures in words, for people who read a report or a picture of a ledger.
 
 _WORDS = {
-    PURE: ("ε", "pure DP"),
-    APPROXIMATE: ("ε", "(ε, δ)-DP"),
-    ZCDP: ("ρ", "zero-concentrated DP"),
-    APPROXIMATE_ZCDP: ("ρ", "approximate zero-concentrated DP"),
-    RENYI: ("", "Rényi DP"),
-    FIXED: ("ε", "Rényi DP of one order"),
-    TRUNCATED: ("ρ", "truncated concentrated DP"),
-    GAUSSIAN: ("μ", "Gaussian DP"),
-    TRADEOFF: ("", "f-DP"),
+    measures.PURE: ("ε", "pure DP"),
+    measures.APPROXIMATE: ("ε", "(ε, δ)-DP"),
+    measures.ZCDP: ("ρ", "zero-concentrated DP"),
+    measures.APPROXIMATE_ZCDP: ("ρ", "approximate zero-concentrated DP"),
+    measures.RENYI: ("", "Rényi DP"),
+    measures.FIXED: ("ε", "Rényi DP of one order"),
+    measures.TRUNCATED: ("ρ", "truncated concentrated DP"),
+    measures.GAUSSIAN: ("μ", "Gaussian DP"),
+    measures.TRADEOFF: ("", "f-DP"),
 }
 
 
 def in_words(terms: Terms) -> str:
     """Return the number that is shown of a privacy loss under some terms, and the measure."""
-    known, loss = by_tag(terms.measure), empty_total(terms).loss
+    known, loss = measures.by_tag(terms.measure), empty_total(terms).loss
     symbol, words = _WORDS.get("" if known is None else known.kind, ("", terms.measure))
     if has_blocks(loss):
         loss = loss.of(None).loss

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, WeakValueDictionary
 
 from .. import _checks as checks
-from .._checks import make_private, plain, warn_if_open
 from .._opendp import Lock, interruptible, uninterruptible
 from ..errors import InvalidTypeError, InvalidValueError, KeyReusedError, LedgerError, uncharged
 from ..errors import charged as charged_by
@@ -69,11 +68,11 @@ class AnswerStore:
         self._waiting: deque[_Write] = deque()
         self._busy: WeakValueDictionary[str, Lock] = WeakValueDictionary()
         try:
-            path = plain(os.fspath(path))
+            path = checks.plain(os.fspath(path))
             if not isinstance(path, str):
                 raise TypeError("it is not text")
             if path not in ("", ":memory:"):
-                make_private(os.path.realpath(path))
+                checks.make_private(os.path.realpath(path))
             self._connection = sqlite3.connect(
                 path, timeout=0.0, isolation_level=None, check_same_thread=False
             )
@@ -110,7 +109,7 @@ class AnswerStore:
         run("SELECT name, digest, answer FROM answers LIMIT 0")
         run("COMMIT")
         files = [file, f"{file}-wal"]
-        warn_if_open(LOGGER, f"the answers in {file}", *files)
+        checks.warn_if_open(LOGGER, f"the answers in {file}", *files)
         return [(one, os.stat(one)) for one in files]
 
     @uninterruptible

@@ -23,17 +23,10 @@ from typing import Any, Protocol
 
 from opendp.mod import Domain, Measurement, Metric
 
+from .. import mechanisms
 from ..composition import make_measurement
 from ..errors import Answer, Distance, InvalidValueError, Loss, shown
 from ..measures import APPROXIMATE, PURE, CompositionMeasure
-from ..mechanisms import (
-    UP,
-    OneSidedNoise,
-    is_vector,
-    known_size,
-    laplace_accuracy,
-    make_certified_gaussian,
-)
 from ..numerics import upper
 from ..queryables import Accuracy, Sealed, in_python, of_one, unseal
 
@@ -66,7 +59,7 @@ class GeometricDraws:
     """Draws from 0, 1, 2, ... with P(n) proportional to exp(-rate n). Not thread-safe."""
 
     def __init__(self) -> None:
-        self._noises: dict[int, OneSidedNoise] = {}
+        self._noises: dict[int, mechanisms.OneSidedNoise] = {}
 
     def __call__(self, rate: int) -> int:
         """Return a draw of a rate in units: the least one of those for its powers of two."""
@@ -74,7 +67,7 @@ class GeometricDraws:
 
     def _power(self, bit: int) -> int:
         if bit not in self._noises:
-            self._noises[bit] = OneSidedNoise(2.0 ** (BITS - bit), _AHEAD)
+            self._noises[bit] = mechanisms.OneSidedNoise(2.0 ** (BITS - bit), _AHEAD)
         return self._noises[bit].draw()
 
 
@@ -200,7 +193,7 @@ class LaplaceLevels:
 
     def accuracy(self, domain: Domain, level: int) -> Accuracy:
         """Return that of Laplace noise."""
-        return laplace_accuracy(domain, 1 / level_of(level), None)
+        return mechanisms.laplace_accuracy(domain, 1 / level_of(level), None)
 
 
 class GaussianLevels:
@@ -215,7 +208,7 @@ class GaussianLevels:
         """Return a release at a level's distance from the finest one."""
         del own
         self._scale = sqrt(0.5 / level_of(level - self.finest)) * _ABOVE
-        return make_certified_gaussian(*self._space, self._scale, self._measure.opendp())
+        return mechanisms.make_certified_gaussian(*self._space, self._scale, self._measure.opendp())
 
     def keep(self, level: int, answer: Answer) -> None:
         """Add the release to the mean."""
@@ -247,8 +240,13 @@ class GaussianLevels:
         """Return that of a mean, whose tails are at most those of a Gaussian [CKS20]."""
         answered = level if level > self.finest else self._launched(level)
         scale = sqrt(0.5 / level_of(answered)) * _ABOVE
-        bound = of_one(lambda failing: scale * sqrt(2 * log(2 / failing)) * UP)
-        return Accuracy("Gaussian", scale, bound, known_size(domain) if is_vector(domain) else 1)
+        bound = of_one(lambda failing: scale * sqrt(2 * log(2 / failing)) * mechanisms.UP)
+        return Accuracy(
+            "Gaussian",
+            scale,
+            bound,
+            mechanisms.known_size(domain) if mechanisms.is_vector(domain) else 1,
+        )
 
 
 def _combined(one: Any, other: Any, mixed: Callable[[float, float], float]) -> Any:

@@ -26,7 +26,6 @@ from opendp import mod
 from opendp.mod import Domain, Measure, Metric
 
 from .. import _checks as checks
-from .._checks import MODULE, READ, written
 from .._opendp import VERSION
 from ..composition import measure
 from ..composition import space as pairs_space
@@ -59,8 +58,8 @@ def _always() -> frozenset[Key]:
         key
         for key in table()
         if key[0] in ("domains", "metrics", "measures", "core")
-        or key[1] in (*_STEPS, *READ)
-        or (key[0] == MODULE and not key[1].startswith("make_"))
+        or key[1] in (*_STEPS, *checks.READ)
+        or (key[0] == checks.MODULE and not key[1].startswith("make_"))
     )
 
 
@@ -88,7 +87,7 @@ def serialize(made: Any) -> str:
     >>> dp.deserialize(oc.serialize(count)).map(1)
     0.5
     """
-    return str(mod.serialize(written(made, "made")))
+    return str(mod.serialize(checks.written(made, "made")))
 
 
 def deserialize(
@@ -194,7 +193,7 @@ def _constructors(allow: Sequence[Callable[..., Any]] | None) -> frozenset[Key]:
 
 def _place(make: Any) -> Key:
     package, _, module = str(getattr(make, "__module__", "")).partition(".")
-    return MODULE if package == MODULE else module, str(getattr(make, "__name__", ""))
+    return checks.MODULE if package == checks.MODULE else module, str(getattr(make, "__name__", ""))
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -12,49 +12,12 @@ from opendp.measures import max_divergence
 from opendp.mod import Domain, Measure, Metric, Queryable, serialize
 
 from .. import _opendp as _native
+from .. import errors, mechanisms, queryables
 from .._checks import Positive, optional, positive, written
-from .._opendp import Lock, interruptible
 from ..accounting import Account
 from ..composition import constructor, make_measurement
-from ..errors import (
-    Answer,
-    Argument,
-    Distance,
-    InvalidTypeError,
-    InvalidValueError,
-    Loss,
-    SpaceMismatchError,
-    UnsupportedMeasureError,
-    shown,
-    uncharged,
-)
 from ..measures import TRADEOFF, Basic, Composability, PairSum, ScalarSum, composition_measure
-from ..mechanisms import (
-    FINEST,
-    atom_type,
-    built,
-    certify,
-    laplace_accuracy,
-    laplace_losses,
-    make_certified_gaussian,
-)
 from ..numerics import upper
-from ..queryables import (
-    Accuracy,
-    ConcurrentMeasurement,
-    ConcurrentOdometer,
-    Handle,
-    MachineQueryable,
-    Sealed,
-    Session,
-    check_process,
-    head,
-    hide_errors,
-    in_python,
-    seal,
-    unseal,
-    without_frames,
-)
 from .levels import (
     STEPPED,
     Chain,
@@ -77,20 +40,22 @@ class Opened:
 
     def __init__(self) -> None:
         self.by_making: WeakValueDictionary[str, Any] = WeakValueDictionary()
-        self.paid, self.lock = set[Any](), Lock()
+        self.paid, self.lock = set[Any](), _native.Lock()
 
 
-class SharedReleaseQueryable(Handle, Queryable):
+class SharedReleaseQueryable(queryables.Handle, Queryable):
     """Handle of a shared release. It returns the answer to one query, at any level of noise."""
 
     query_type = "f64"
 
-    def __init__(self, session: Session, levels: Levels, odometer: ConcurrentOdometer) -> None:
+    def __init__(
+        self, session: queryables.Session, levels: Levels, odometer: queryables.ConcurrentOdometer
+    ) -> None:
         super().__init__(session, self._ask)
-        self._levels, self._lock, self._odometer = seal(levels), Lock(), odometer
+        self._levels, self._lock, self._odometer = queryables.seal(levels), _native.Lock(), odometer
         self._opened: Callable[[], Opened | None] = lambda: None
 
-    def __call__(self, level: float) -> Answer:
+    def __call__(self, level: float) -> errors.Answer:
         """Return the answer at a level. A level that was asked before has the same answer.
 
         A level that is finer than all before is charged for its distance from the finest one, to
@@ -106,24 +71,24 @@ class SharedReleaseQueryable(Handle, Queryable):
         :raises InvalidTypeError, InvalidValueError: naming the argument
         :raises HaltedError, ForkedError: the handle that this was opened on is closed
         """
-        return without_frames(super().__call__, level)
+        return queryables.without_frames(super().__call__, level)
 
-    def _ask(self, level: Argument) -> Answer:
-        answer = self._at(uncharged(_units, level))
+    def _ask(self, level: errors.Argument) -> errors.Answer:
+        answer = self._at(errors.uncharged(_units, level))
         for postprocessor in self._odometer.postprocessors:
-            answer = interruptible(postprocessor, answer)
+            answer = _native.interruptible(postprocessor, answer)
         return answer
 
-    def _at(self, asked: int) -> Answer:
+    def _at(self, asked: int) -> errors.Answer:
         """Return the answer at a level in units. Its frame has the levels, and ends here."""
         session = self._session
         with session.lock or self._lock, self._lock:  # in this order: turns are taken first
-            levels: Levels = unseal(self._levels)
+            levels: Levels = queryables.unseal(self._levels)
             if asked > levels.finest:
                 levels.keep(asked, session.launch(levels.launch(asked, self._levels)))
                 self._keep()
                 return levels.at(asked)
-            return uncharged(self._known, levels, asked)
+            return errors.uncharged(self._known, levels, asked)
 
     def _keep(self) -> None:
         """Let the handle that this was opened on have it for good, since it was paid."""
@@ -131,20 +96,20 @@ class SharedReleaseQueryable(Handle, Queryable):
         if opened is not None:
             opened.paid.add(self)
 
-    def _known(self, levels: Levels, asked: int) -> Answer:
+    def _known(self, levels: Levels, asked: int) -> errors.Answer:
         """Return the answer at a level that needs no launch."""
         account = self._session.account
         account.check_open()
         levels.check(asked)
-        return hide_errors(account.lifecycle, levels.at, asked)
+        return queryables.hide_errors(account.lifecycle, levels.at, asked)
 
     @property
     def finest(self) -> float:
         """The finest level so far, up to which levels are free; 0 before the first answer."""
-        levels: Levels = unseal(self._levels)
+        levels: Levels = queryables.unseal(self._levels)
         return level_of(levels.finest)
 
-    def privacy_loss(self, d_in: Distance) -> Loss:
+    def privacy_loss(self, d_in: errors.Distance) -> errors.Loss:
         """Return the privacy loss of all levels so far together; changes nothing.
 
         :param d_in: distance between neighbouring inputs, in units of the release's input metric
@@ -162,29 +127,31 @@ class SharedReleaseQueryable(Handle, Queryable):
         :param answers: number of coordinates; it may be left out if the domain fixes it
         """
         asked = _units(level)
-        known: Accuracy = without_frames(self._accuracy, asked)
+        known: queryables.Accuracy = queryables.without_frames(self._accuracy, asked)
         return known.at(beta, answers)
 
-    def _accuracy(self, level: int) -> Accuracy:
-        levels: Levels = unseal(self._levels)
+    def _accuracy(self, level: int) -> queryables.Accuracy:
+        levels: Levels = queryables.unseal(self._levels)
         return levels.accuracy(self._odometer.query_space[0], level)
 
     def __repr__(self) -> str:
         return f"SharedReleaseQueryable({self._odometer.measure.name}, finest={self.finest})"
 
 
-def _units(level: Argument) -> int:
+def _units(level: errors.Argument) -> int:
     return units_of(positive(level=level))
 
 
 def spawn_shared(
-    odometer: ConcurrentOdometer, token: Sealed, parent: Session | None
+    odometer: queryables.ConcurrentOdometer,
+    token: queryables.Sealed,
+    parent: queryables.Session | None,
 ) -> SharedReleaseQueryable:
     """Return the handle of a shared release below ``parent``; the same one for an equal release."""
     known = None if parent is None else _made(odometer)
     if parent is None or known is None:
         return _open(odometer, token, parent)
-    check_process(token)
+    queryables.check_process(token)
     opened: Opened = parent.shared.setdefault("releases", Opened())
     handle: SharedReleaseQueryable | None = opened.by_making.get(known)
     if handle is None:
@@ -198,15 +165,17 @@ def spawn_shared(
     return handle
 
 
-def _made(odometer: ConcurrentOdometer) -> str | None:
+def _made(odometer: queryables.ConcurrentOdometer) -> str | None:
     """Return how a release was made; None if it has a function of Python, which has no record."""
     try:
         return str(serialize(written(odometer, "made")))
-    except InvalidTypeError:
+    except errors.InvalidTypeError:
         return None
 
 
-def _rebuilt(known: str, odometer: ConcurrentOdometer) -> ConcurrentOdometer | None:
+def _rebuilt(
+    known: str, odometer: queryables.ConcurrentOdometer
+) -> queryables.ConcurrentOdometer | None:
     """Return the release that a record describes; None if the record does not describe one.
 
     Others get its answers, too. So it is made of its record: OpenDP's record of an object is an
@@ -217,16 +186,22 @@ def _rebuilt(known: str, odometer: ConcurrentOdometer) -> ConcurrentOdometer | N
     space = odometer.input_domain, odometer.input_metric
     try:
         made = deserialize(known, space=space, output_measure=odometer.output_measure)
-    except (InvalidTypeError, InvalidValueError, SpaceMismatchError):
+    except (errors.InvalidTypeError, errors.InvalidValueError, errors.SpaceMismatchError):
         return None
-    return made if isinstance(made, ConcurrentOdometer) and made.spawn is spawn_shared else None
+    return (
+        made
+        if isinstance(made, queryables.ConcurrentOdometer) and made.spawn is spawn_shared
+        else None
+    )
 
 
 def _open(
-    odometer: ConcurrentOdometer, token: Sealed, parent: Session | None
+    odometer: queryables.ConcurrentOdometer,
+    token: queryables.Sealed,
+    parent: queryables.Session | None,
 ) -> SharedReleaseQueryable:
     measure, space = odometer.measure, odometer.query_space
-    token, inward = head(odometer, token)
+    token, inward = queryables.head(odometer, token)
     account = Account(
         odometer.accumulator.start(measure),
         inward=inward,
@@ -238,7 +213,7 @@ def _open(
         levels: Levels = LaplaceLevels(space, measure)
     else:
         levels = GaussianLevels(space, measure)
-    session = Session(
+    session = queryables.Session(
         account, space, odometer.input_metric, measure, token, parent.runner if parent else None
     )
     return SharedReleaseQueryable(session, levels, odometer)
@@ -251,7 +226,7 @@ def _check_sums(account: Account) -> None:
     """
     for start in account.starts():
         if type(start) not in (ScalarSum, PairSum):
-            raise UnsupportedMeasureError(
+            raise errors.UnsupportedMeasureError(
                 "a shared release without a ceiling is charged step by step, which is proven for "
                 "accounts that add losses up by basic(), not for others and not for the shares of "
                 "a compositor; pass ceiling, the finest level, which is paid once"
@@ -265,11 +240,11 @@ def _check_sums(account: Account) -> None:
 class _Steps(Basic):
     """The sum of a shared release, which has no bound of its own."""
 
-    def check_budget(self, d_out: Loss) -> None:
+    def check_budget(self, d_out: errors.Loss) -> None:
         """Raise: a filter over the odometer would launch, and not answer levels."""
-        raise InvalidTypeError(
-            f"odometer is a shared release, which has no bound ({shown(d_out)}) of its own; launch "
-            "it on the handle of a filter or limit, or pass ceiling to it"
+        raise errors.InvalidTypeError(
+            f"odometer is a shared release, which has no bound ({errors.shown(d_out)}) of its "
+            "own; launch it on the handle of a filter or limit, or pass ceiling to it"
         )
 
 
@@ -279,18 +254,18 @@ class _Below:
     def __init__(self, chain: Chain, ceiling: int) -> None:
         self._chain, self._ceiling = chain, ceiling
 
-    def check(self, message: Argument) -> int:
+    def check(self, message: errors.Argument) -> int:
         """Return a level in units, or raise."""
         level = units_of(positive(level=message))
         if level > self._ceiling:
-            raise InvalidValueError(
-                f"level ({shown(message)}) must be at most {level_of(self._ceiling)}, the ceiling "
-                "that was paid; launch a release with a higher one"
+            raise errors.InvalidValueError(
+                f"level ({errors.shown(message)}) must be at most {level_of(self._ceiling)}, the "
+                "ceiling that was paid; launch a release with a higher one"
             )
         self._chain.check(level)
         return level
 
-    def __call__(self, message: Argument) -> Answer:
+    def __call__(self, message: errors.Argument) -> errors.Answer:
         return self._chain.at(self.check(message))
 
 
@@ -300,7 +275,7 @@ def make_shared_release(
     input_metric: Metric,
     output_measure: Measure,
     ceiling: Positive | None = None,
-) -> ConcurrentOdometer | ConcurrentMeasurement:
+) -> queryables.ConcurrentOdometer | queryables.ConcurrentMeasurement:
     """Answer one query at many levels of noise, which together cost what the finest one costs.
 
     Several analysts ask for the same count, or one analyst asks again with less noise. Chain this
@@ -361,31 +336,35 @@ def make_shared_release(
     """
     measure, space = composition_measure(output_measure), (input_domain, input_metric)
     if measure.composability is Composability.SEQUENTIAL:
-        raise UnsupportedMeasureError(
+        raise errors.UnsupportedMeasureError(
             f"output_measure ({measure.name}) composes sequentially, and a shared release stays "
             "open beside other launches; use zCDP"
         )
     if ceiling is None and measure.kind == TRADEOFF:
-        raise UnsupportedMeasureError(
+        raise errors.UnsupportedMeasureError(
             "ceiling must be given under f-DP, where the losses of steps have no sum; or use "
             "zCDP, or Gaussian DP"
         )
     if ceiling is not None or measure.kind in STEPPED:
-        built(make_laplace, input_domain=input_domain, input_metric=input_metric, scale=1.0)
+        mechanisms.built(
+            make_laplace, input_domain=input_domain, input_metric=input_metric, scale=1.0
+        )
     else:
-        make_certified_gaussian(input_domain, input_metric, 1.0, output_measure)
-    if atom_type(input_domain) in FINEST:
-        raise InvalidTypeError(
+        mechanisms.make_certified_gaussian(input_domain, input_metric, 1.0, output_measure)
+    if mechanisms.atom_type(input_domain) in mechanisms.FINEST:
+        raise errors.InvalidTypeError(
             f"input_domain ({input_domain}) must be of integers; count, or sum integers, such as "
             "values in cents"
         )
     if ceiling is None:
-        return ConcurrentOdometer(space, measure, _Steps(), spawn_shared)
+        return queryables.ConcurrentOdometer(space, measure, _Steps(), spawn_shared)
     paid = units_of(ceiling, "ceiling")
     level = level_of(paid)
 
-    def spawn(data: Sealed) -> MachineQueryable:
-        return MachineQueryable(_Below(Chain(in_python(data), GeometricDraws()), paid), "Shared")
+    def spawn(data: queryables.Sealed) -> queryables.MachineQueryable:
+        return queryables.MachineQueryable(
+            _Below(Chain(queryables.in_python(data), GeometricDraws()), paid), "Shared"
+        )
 
     pure = make_measurement(
         space,
@@ -394,8 +373,8 @@ def make_shared_release(
         lambda d_in: upper(lambda real: real(d_in) * real(level)),
         f"shared_release(ceiling={level})",
     )
-    accuracy = laplace_accuracy(input_domain, 1 / level, None)
-    return certify(pure, output_measure, laplace_losses(level), accuracy)
+    accuracy = mechanisms.laplace_accuracy(input_domain, 1 / level, None)
+    return mechanisms.certify(pure, output_measure, mechanisms.laplace_losses(level), accuracy)
 
 
 then_shared_release = _native.to_then(make_shared_release)

@@ -20,23 +20,12 @@ from .._checks import Positive, Probability
 from ..composition import constructor
 from ..errors import InvalidTypeError, InvalidValueError
 from . import plan as nodes
+from . import schema as schemas
 from .domain import Norms, Tables, tables_of
 from .engine import Rows
 from .moments import MOST_STEPS as MOST_SQUARED
 from .moments import Moments
 from .numbers import make_answer, make_sums, norm_of, one_integer, placed, saturated, scalar, vector
-from .schema import (
-    KEYS,
-    LARGEST,
-    Decimal,
-    Schema,
-    Type,
-    exact_of,
-    keys_of,
-    name_of,
-    names_of,
-    value_of,
-)
 
 MOST_STEPS = 2**52  # of a quantised value, so that doubles hold it
 MOST_EDGES = 10_000  # which a statement sends
@@ -185,7 +174,7 @@ def make_distinct_values(
     (6, 4)
     """
     tables = tables_of(input_domain, input_metric)
-    names = names_of("by", tables.schema, by, KEYS)
+    names = schemas.names_of("by", tables.schema, by, schemas.KEYS)
     output = scalar(tables.groups_at_most(frozenset(names)))
     return make_answer(tables, nodes.DistinctValues(names), output, one_integer)
 
@@ -242,8 +231,8 @@ Groups: TypeAlias = tuple[tuple[str, ...], nodes.Values, Norms]
 
 
 def _groups(tables: Tables, by: Any, keys: Any) -> Groups:
-    names = names_of("by", tables.schema, by, KEYS)
-    public = nodes.Values(keys_of(tuple(map(tables.schema.type_of, names)), keys=keys))
+    names = schemas.names_of("by", tables.schema, by, schemas.KEYS)
+    public = nodes.Values(schemas.keys_of(tuple(map(tables.schema.type_of, names)), keys=keys))
     return names, public, tables.contribution(frozenset(names), len(public))
 
 
@@ -429,7 +418,7 @@ def powers(value: nodes.Quantised, order: int) -> tuple[nodes.Term, ...]:
 
 
 def moments_of(
-    schema: Schema,
+    schema: schemas.Schema,
     column: Any,
     bounds: Any,
     quantum: float | None,
@@ -437,7 +426,7 @@ def moments_of(
     norm: str,
 ) -> tuple[nodes.Quantised, Moments]:
     """Return what a row adds, and how the integers of :func:`make_table_moments` are read."""
-    name = name_of("column", schema, column, (int, float))
+    name = schemas.name_of("column", schema, column, (int, float))
     own = schema.type_of(name)
     whole = own is not float
     if quantum is None and not whole:
@@ -452,11 +441,11 @@ def moments_of(
     return value, Moments(first, last, float(unit_of_sum(own, quantum)), whole, order, norm)
 
 
-def unit_of_sum(kind: Type, quantum: float | None) -> Fraction:
+def unit_of_sum(kind: schemas.Type, quantum: float | None) -> Fraction:
     """Return what the integers of a sum of a column count, in the unit of the column."""
-    if isinstance(kind, Decimal):
+    if isinstance(kind, schemas.Decimal):
         return Fraction(1, 10**kind.scale)
-    return Fraction(1) if quantum is None else exact_of(quantum=quantum)
+    return Fraction(1) if quantum is None else schemas.exact_of(quantum=quantum)
 
 
 _LIMITS = {
@@ -466,16 +455,16 @@ _LIMITS = {
 
 
 def quantised(
-    schema: Schema, column: Any, bounds: Any, quantum: float | None
+    schema: schemas.Schema, column: Any, bounds: Any, quantum: float | None
 ) -> tuple[nodes.Quantised, int]:
     """Return what a row adds to a sum, and its largest absolute value."""
-    name = name_of("column", schema, column, (int, float))
+    name = schemas.name_of("column", schema, column, (int, float))
     lower, upper = checks.pair(bounds=bounds)
     if schema.kind(name) is int:
         if quantum is not None:
             raise InvalidTypeError("quantum is for columns of floats; leave it out")
         own = schema.type_of(name)
-        first, last = value_of(own, bounds=lower), value_of(own, bounds=upper)
+        first, last = schemas.value_of(own, bounds=lower), schemas.value_of(own, bounds=upper)
         largest = max(abs(first), abs(last))
         most = "of at most 2^62 in absolute value, or as many times the last digit of a decimal"
         _check_bounds(first <= last, largest <= 2**62, bounds, most)
@@ -588,14 +577,16 @@ def edges_of(
     tables: Tables, place: str, column: Any, edges: Any, least: int
 ) -> tuple[str, tuple[Any, ...]]:
     """Return the name of a column of numbers, and increasing numbers of its type, or raise."""
-    name = name_of("column", tables.schema, column, (int, float))
+    name = schemas.name_of("column", tables.schema, column, (int, float))
     return name, increasing(tables.schema.type_of(name), least, **{place: edges})
 
 
-def increasing(kind: Type, least: int = 2, **argument: Any) -> tuple[Any, ...]:
+def increasing(kind: schemas.Type, least: int = 2, **argument: Any) -> tuple[Any, ...]:
     """Return increasing public numbers of a type, at least so many; or raise."""
     ((place, _),) = argument.items()
-    public = tuple(value_of(kind, **{place: one}) for one in checks.sequence("numbers", **argument))
+    public = tuple(
+        schemas.value_of(kind, **{place: one}) for one in checks.sequence("numbers", **argument)
+    )
     if not least <= len(public) <= MOST_EDGES:
         raise InvalidValueError(
             f"{place} must have from {least} to {MOST_EDGES} numbers, found {len(public)}"
@@ -670,7 +661,7 @@ def make_quantile_scores(
 def _next(kind: type, value: Any) -> Any:
     """Return the number of a type after this one; None after the last."""
     if kind is int:
-        return None if value == LARGEST else value + 1
+        return None if value == schemas.LARGEST else value + 1
     return None if value == inf else nextafter(value, inf)
 
 

@@ -19,7 +19,6 @@ from opendp.mod import Domain, Metric
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .._checks import Record
 from ..errors import Data, InvalidTypeError, InvalidValueError
 from .schema import KEYS, KINDS, Decimal, Schema, column_name, names_of, stored_schema_of
 
@@ -141,7 +140,7 @@ def root_above(squared: int) -> float:
 def table_domain(tables: Tables) -> Domain:
     """Return OpenDP's domain. Its identifier tells the whole descriptor: it is equal by value."""
     made: Any = _native.user_domain(f"Table({tables})", lambda data: is_table(data, tables), tables)
-    made.__opendp_dict__ = Record("table_domain", record_of(tables))
+    made.__opendp_dict__ = checks.Record("table_domain", record_of(tables))
     return cast(Domain, made)
 
 
@@ -204,7 +203,7 @@ def is_table(data: Data, tables: Tables) -> bool:
 def units() -> Metric:
     """Return the metric: the number of units added or removed, with all of their rows."""
     made: Any = _native.user_distance("units added or removed")
-    made.__opendp_dict__ = Record("table_metric", {})
+    made.__opendp_dict__ = checks.Record("table_metric", {})
     return cast(Metric, made)
 
 

@@ -16,15 +16,8 @@ from uuid import uuid4
 from warnings import warn
 from weakref import WeakSet
 
+from .. import errors
 from .._opendp import interruptible, uninterruptible
-from ..errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    ScanWarning,
-    TableError,
-    log,
-    pass_interrupt,
-)
 from .csv_file import Csv, is_code, is_csv, names_in, odd_line, open_line, reader_of, value_of
 from .engine import LOGGER, Engine, Run, Scans, Stored, check_folders, listed, opaque, quoted
 from .schema import Scales, Schema
@@ -97,7 +90,7 @@ class DuckDB(Engine):
             return self._stored_table(table)
         paths = [one for path in table for one in _matching(path)]
         if set(map(_kind_of, paths)) != {kind} or not all(map(_is_file, paths)):
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"table ({listed(table)}) must be the path of a .parquet or .csv file that "
                 "exists, or paths of several of one kind, without brackets, or the name of a "
                 "stored table"
@@ -121,10 +114,10 @@ class DuckDB(Engine):
     def _of_parquet(self, values: str, paths: list[str]) -> list[Any]:
         """Return what values in files are, or raise without the text of a row."""
         text = f"{values} FROM read_parquet($1, hive_partitioning = false)"
-        with suppress(TableError):
+        with suppress(errors.TableError):
             found: list[Any] = opaque(lambda: self.run(text, (paths,), None))
             return found
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"table ({listed(paths)}) must be Parquet files whose rows DuckDB can read, with "
             "texts in UTF-8; what it could not read is in the log (opendp_concurrent.tables)"
         )
@@ -177,7 +170,7 @@ class DuckDB(Engine):
             if count:
                 found = f"{name} ({schema.spelled(name)}): {count}, the first in line {line}"
                 if schema.kind(name) is datetime:
-                    raise InvalidValueError(
+                    raise errors.InvalidValueError(
                         f"table ({path!r}) must have timestamps in ISO 8601 without a zone or in "
                         f"UTC, such as 2013-01-01T10:00:00Z. Fields with other texts are in "
                         f"{found}; or declare the column as str"
@@ -187,7 +180,7 @@ class DuckDB(Engine):
             warn(
                 f"table ({path!r}) has fields that are no values of their types; they are NULL: "
                 + "; ".join(told),
-                ScanWarning,
+                errors.ScanWarning,
                 stacklevel=5,
             )
 
@@ -203,8 +196,8 @@ class DuckDB(Engine):
                 return stored
             stored.drop()
         except BaseException as error:
-            pass_interrupt(error)
-            log(LOGGER, "a CSV file could not be read", error)
+            errors.pass_interrupt(error)
+            errors.log(LOGGER, "a CSV file could not be read", error)
             found = re.findall("on Line: ([0-9]+)", str(error))[:1]
             line = found[0] if found else odd_line(path)
         raise _no_csv(path, f"line {line} is no such record")  # out here, where it has no context
@@ -244,7 +237,7 @@ class DuckDB(Engine):
         )
         found = [one for one in names if one[-len(table) :] == table and not _is_copy(one[0])]
         if len(found) != 1:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"table ({listed(table, '.')}) must be the name of one stored table, spelled as it "
                 "is stored, with its schema if there are several, or the path of a .parquet or "
                 f".csv file; found {len(found)} tables. A view is refused: it may call functions "
@@ -295,7 +288,7 @@ class DuckDB(Engine):
         columns = [{row[0]: row[1] for row in rows} for rows in each]
         for path, found in zip(paths, columns, strict=True):
             if found != columns[0]:
-                raise InvalidTypeError(
+                raise errors.InvalidTypeError(
                     f"table must have the same columns, in the same types, in each file: those of "
                     f"{path!r} differ from those of {paths[0]!r}"
                 )
@@ -311,7 +304,7 @@ class DuckDB(Engine):
         if not plain or _OF_DUCKDB not in rows:
             rows = run(_COLUMNS, tuple(parts))
             if any(" GENERATED ALWAYS AS" in sql.upper() for _, _, sql in rows):
-                raise InvalidTypeError(
+                raise errors.InvalidTypeError(
                     "table has generated columns, which may call functions that are not "
                     "deterministic; store them"
                 )
@@ -336,7 +329,7 @@ class DuckDB(Engine):
     def _check_collation(self) -> None:
         ((collation,),) = self._fetch("SELECT current_setting('default_collation')", ())
         if str(collation).lower() not in _BINARY:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"connection must compare texts by their bytes, found the default_collation "
                 f"{collation!r}; reset it"
             )
@@ -448,8 +441,8 @@ def _state(path: str) -> tuple[int, ...]:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _no_csv(path: str, reason: str) -> InvalidValueError:
-    return InvalidValueError(
+def _no_csv(path: str, reason: str) -> errors.InvalidValueError:
+    return errors.InvalidValueError(
         f"table ({path!r}) must be a CSV file as csv= says, by default in UTF-8 with commas, in "
         "which each line has as many fields as the first; see oc.tables.Csv. Found: "
         f"{reason}. What could not be read is in the log (opendp_concurrent.tables)"

@@ -22,16 +22,8 @@ from typing import Any, ClassVar
 from urllib.parse import unquote
 from weakref import finalize
 
+from .. import errors
 from .._opendp import Lock, uninterruptible
-from ..errors import (
-    SHOWN,
-    Argument,
-    InvalidTypeError,
-    InvalidValueError,
-    TableError,
-    log,
-    pass_interrupt,
-)
 from .csv_file import Csv
 from .plan import Aggregate, FoundKeys, Relation, Scan, Select, moving
 from .schema import KINDS, Scales, Schema
@@ -82,7 +74,7 @@ class Stored:
 def listed(names: Sequence[str], between: str = ", ") -> str:
     """Return names for a message, which may be of any length."""
     text = between.join(names)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    return text if len(text) <= errors.SHOWN else f"{text[: errors.SHOWN]}..."
 
 
 class Engine(ABC):
@@ -208,7 +200,7 @@ class Engine(ABC):
         """
         for name, kind in schema.columns:
             if name not in columns:
-                raise InvalidValueError(
+                raise errors.InvalidValueError(
                     f"schema[{name!r}] must be a column of the table, which has: "
                     f"{', '.join(columns)}"
                 )
@@ -221,7 +213,7 @@ class Engine(ABC):
                     found is not None and (int(found[1]) <= DIGITS_READ) and int(found[2]) == scale
                 )
             if not read:
-                raise InvalidTypeError(
+                raise errors.InvalidTypeError(
                     f"schema[{name!r}] ({KINDS[kind]}) cannot read the stored type "
                     f"{columns[name]}, because a cast could fail or round; it reads: "
                     f"{', '.join(sorted(self.stored[kind]))}, and DECIMAL(p, s) by "
@@ -291,9 +283,9 @@ def opaque(function: Callable[[], Any]) -> Any:
     try:
         return function()
     except BaseException as error:
-        pass_interrupt(error)
-        log(LOGGER, "an engine could not run a statement", error)
-    raise TableError  # out here, where it has no context
+        errors.pass_interrupt(error)
+        errors.log(LOGGER, "an engine could not run a statement", error)
+    raise errors.TableError  # out here, where it has no context
 
 
 def check_folders(path: str, schema: Schema) -> None:
@@ -306,15 +298,15 @@ def check_folders(path: str, schema: Schema) -> None:
     for folder in path.replace("\\", "/").split("/")[:-1]:
         name = names.get(unquote(folder.partition("=")[0]).casefold())
         if "=" in folder and name is not None:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"table ({path!r}) must not be in a folder that names the column {name!r} of the "
                 "schema: values are read from files only; store the column in the files, and "
                 "rename the folder"
             )
 
 
-def _not_here(table: tuple[str, ...]) -> InvalidValueError:
-    return InvalidValueError(
+def _not_here(table: tuple[str, ...]) -> errors.InvalidValueError:
+    return errors.InvalidValueError(
         f"table ({listed(table)}) must be a stored table: CSV files are read by DuckDB only. Load "
         "the file into the database first, in columns of the types that you want, or leave the "
         "connection out: oc.tables.scan(path, schema, unit)"
@@ -326,7 +318,7 @@ def integers(rows: list[Any]) -> Rows:
     return [tuple(map(_integer, row)) for row in rows]
 
 
-def _integer(value: Argument) -> int:
+def _integer(value: errors.Argument) -> int:
     if type(value) is int:
         return value
     if isinstance(value, Decimal) and value == value.to_integral_value():

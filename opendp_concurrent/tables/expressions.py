@@ -13,7 +13,6 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from .. import _checks as checks
-from .._checks import own_number, plain
 from ..errors import InvalidTypeError, InvalidValueError
 from .schema import Type, column_name
 
@@ -285,7 +284,7 @@ def expression(value: Any, name: str = "the constant") -> Expression:
 
 def _constant(value: Any, name: str = "the constant") -> Hashable:
     """Return a value that a column can be compared with, as one of Python's own; or raise."""
-    value = own_number(value)
+    value = checks.own_number(value)
     if value is None:
         raise InvalidTypeError(f"{name} cannot be None: use is_null()")
     if not isinstance(value, (int, float, str, date, Decimal)):
@@ -293,7 +292,7 @@ def _constant(value: Any, name: str = "the constant") -> Hashable:
             f"{name} must be an int, a float, a Decimal, a text, a Boolean, a date or a timestamp, "
             f"found {type(value).__name__}"
         )
-    found: Hashable = plain(value)
+    found: Hashable = checks.plain(value)
     return found
 
 

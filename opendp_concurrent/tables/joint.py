@@ -11,7 +11,6 @@ from opendp.mod import Domain, Metric, Transformation
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .._checks import sent
 from ..composition import constructor
 from ..errors import InvalidTypeError, InvalidValueError
 from . import plan as nodes
@@ -45,7 +44,7 @@ class Answer:
     quantum: float | None = None
 
 
-sent(Answer, "table_answer")(Answer)  # what it is made of is checked where it is asked
+checks.sent(Answer, "table_answer")(Answer)  # what it is made of is checked where it is asked
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,19 +11,7 @@ from uuid import uuid4
 
 from .._opendp import interruptible
 from ..errors import InvalidTypeError, InvalidValueError
-from .engine import (
-    Connected,
-    Connections,
-    Engine,
-    Kept,
-    Login,
-    Run,
-    Scans,
-    Stored,
-    listed,
-    opaque,
-    quoted,
-)
+from . import engine
 from .plan import Scan
 
 LONGEST = 2**31 - 1  # milliseconds
@@ -71,7 +59,7 @@ _READ = f"""
 """  # the statement before has locked what it read: it is this table, and stays as it is
 
 
-class PostgreSQL(Engine):
+class PostgreSQL(engine.Engine):
     """A server that a connection of psycopg belongs to; committed tables."""
 
     dialect = "postgres"
@@ -86,10 +74,12 @@ class PostgreSQL(Engine):
     }
 
     def __init__(self, connection: Any) -> None:
-        self._connections: Connections | Kept = Connections(Login.of(connection))
+        self._connections: engine.Connections | engine.Kept = engine.Connections(
+            engine.Login.of(connection)
+        )
 
     @classmethod
-    def _on(cls, connections: Connections | Kept) -> PostgreSQL:
+    def _on(cls, connections: engine.Connections | engine.Kept) -> PostgreSQL:
         made = cls.__new__(cls)
         made._connections = connections
         return made
@@ -100,7 +90,8 @@ class PostgreSQL(Engine):
         found = [row for row in rows if row[:2][-len(table) :] == table]
         if len(found) != 1:
             raise InvalidValueError(
-                f"table ({listed(table, '.')}) must be the name of one stored and committed table, "
+                f"table ({engine.listed(table, '.')}) must be the name of one stored and "
+                "committed table, "
                 "spelled as it is stored, with its schema if there are several; found "
                 f"{len(found)} tables. A view is refused: it may call functions that are not "
                 "deterministic, or read rows of other units. So are temporary and foreign tables"
@@ -108,8 +99,8 @@ class PostgreSQL(Engine):
         ((schema, name, secured, foreign),) = found
         if secured or foreign:
             raise InvalidValueError(
-                f"table ({listed(table, '.')}) must have no row security for this user and no "
-                "foreign parts: these may call functions that are not deterministic"
+                f"table ({engine.listed(table, '.')}) must have no row security for this user and "
+                "no foreign parts: these may call functions that are not deterministic"
             )
         return "table", schema, name
 
@@ -123,20 +114,20 @@ class PostgreSQL(Engine):
             )
         return _types(self.run(f"{_COLUMNS} ORDER BY a.attnum", reference[1:], None))
 
-    def beside(self, other: Engine) -> Engine | None:
+    def beside(self, other: engine.Engine) -> engine.Engine | None:
         """Return this engine if the other one has its login, and no connection of its own."""
-        if not isinstance(other, PostgreSQL) or isinstance(other._connections, Kept):
+        if not isinstance(other, PostgreSQL) or isinstance(other._connections, engine.Kept):
             return None
         login = self._connections.login
         return self if login == other._connections.login and not login.begin else None
 
-    def check(self, run: Run, of: Scans) -> None:
+    def check(self, run: engine.Run, of: engine.Scans) -> None:
         """Raise unless what was read is tables of types that are read, as :meth:`reference` is."""
         for one in of:
             self.check_columns(_types(run(_READ, one.reference[1:])), one.schema, dict(one.scales))
 
     def run(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans = ()
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: engine.Scans = ()
     ) -> list[Any]:
         """Run a statement on a connection of its own; the server cancels it when time is over."""
         with self._connections.one() as connection:
@@ -150,7 +141,7 @@ class PostgreSQL(Engine):
 
     def check_storing(self) -> None:
         """Raise if the login may not create temporary tables."""
-        ((read_only, allowed),) = opaque(lambda: self.run(_STORING, (), None))
+        ((read_only, allowed),) = engine.opaque(lambda: self.run(_STORING, (), None))
         if read_only or not allowed:
             why = "is read-only" if read_only else "may not create temporary tables"
             raise InvalidValueError(
@@ -159,17 +150,17 @@ class PostgreSQL(Engine):
             )
 
     def materialize(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans
-    ) -> Stored:
+        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: engine.Scans
+    ) -> engine.Stored:
         """Store rows in a temporary table: only its own connection sees it, and it dies with it.
 
         So statements on it run one after the other, and what is made from it is stored beside it.
         """
         name = f"oc_{uuid4().hex}"
         create, reference = f'CREATE TEMPORARY TABLE "{name}" AS {text}', ("table", "pg_temp", name)
-        if isinstance(self._connections, Kept):
+        if isinstance(self._connections, engine.Kept):
             self.run(create, parameters, timeout)
-            return Stored(self, reference, fixed=True)
+            return engine.Stored(self, reference, fixed=True)
         connection = self._connections.open()
         try:
             if of:
@@ -180,22 +171,24 @@ class PostgreSQL(Engine):
         except BaseException:
             connection.close()
             raise
-        return Stored(self._on(Kept(connection, self._connections.login)), reference, fixed=True)
+        return engine.Stored(
+            self._on(engine.Kept(connection, self._connections.login)), reference, fixed=True
+        )
 
-    def snapshot(self, scan: Scan, timeout: float | None) -> Stored:
+    def snapshot(self, scan: Scan, timeout: float | None) -> engine.Stored:
         """Export the state of the database now; each connection then imports it. No row is copied.
 
         The transaction that exports stays open until the table is freed, and the server keeps old
         rows for it. Its lock keeps away statements that rewrite or truncate the table, which a
         snapshot would not hide. A table with parts could get more of them, so it is copied.
         """
-        assert isinstance(self._connections, Connections)  # a table that is scanned
+        assert isinstance(self._connections, engine.Connections)  # a table that is scanned
         login = self._connections.login
         (_, *names), begin = scan.reference, "BEGIN ISOLATION LEVEL REPEATABLE READ"
         holder = self._connections.open()
         try:
             _run(holder, begin, (), timeout)  # its snapshot is that of the first query in it,
-            locked = quoted(*names)  # which is after the lock
+            locked = engine.quoted(*names)  # which is after the lock
             _run(holder, f"LOCK TABLE {locked} IN ACCESS SHARE MODE", (), timeout)
             self.check(partial(_interruptible, holder), (scan,))
             if _run(holder, _PARTS, tuple(names), timeout):
@@ -206,13 +199,13 @@ class PostgreSQL(Engine):
             holder.close()
             raise
         imports = f"SET TRANSACTION SNAPSHOT '{name}'"  # hexadecimal digits and hyphens
-        connections = Connections(replace(login, begin=(begin, imports)))
+        connections = engine.Connections(replace(login, begin=(begin, imports)))
 
         def close() -> None:
             connections.close()
             holder.close()
 
-        return Stored(self._on(connections), scan.reference, close, True, scan.scales)
+        return engine.Stored(self._on(connections), scan.reference, close, True, scan.scales)
 
 
 def _types(rows: list[Any]) -> dict[str, str]:
@@ -226,13 +219,15 @@ def _types(rows: list[Any]) -> dict[str, str]:
 
 
 def _run(
-    connection: Connected, text: str, parameters: tuple[Any, ...], timeout: float | None
+    connection: engine.Connected, text: str, parameters: tuple[Any, ...], timeout: float | None
 ) -> list[Any]:
     connection.limit(_milliseconds(timeout))
     return _interruptible(connection, text, parameters)
 
 
-def _interruptible(connection: Connected, text: str, parameters: tuple[Any, ...]) -> list[Any]:
+def _interruptible(
+    connection: engine.Connected, text: str, parameters: tuple[Any, ...]
+) -> list[Any]:
     """Run a statement, which may take long. psycopg cancels it at an interrupt."""
     rows: list[Any] = interruptible(connection.execute, text, parameters)
     return rows

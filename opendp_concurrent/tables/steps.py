@@ -16,22 +16,9 @@ from .. import _opendp as _native
 from ..composition import constructor
 from ..errors import InvalidTypeError, InvalidValueError
 from . import plan as nodes
+from . import schema as schemas
 from .domain import GroupBound, Tables, table_domain, tables_of, units, units_in
 from .expressions import Expression
-from .schema import (
-    KEYS,
-    KINDS,
-    Schema,
-    Type,
-    check_distinct,
-    column_name,
-    columns_of,
-    keys_of,
-    kind_of,
-    names_of,
-    row_of,
-    value_of,
-)
 from .table import Table
 from .typed import Node, checked, checked_value
 
@@ -142,7 +129,7 @@ def make_with_columns(
     tables = tables_of(input_domain, input_metric)
     schema, found = tables.schema, list[tuple[str, Node]]()
     for name, value in checks.mapping("names to expressions", columns=columns).items():
-        known = column_name(columns=name)
+        known = schemas.column_name(columns=name)
         found.append((known, checked_value(schema, value, f"columns[{known!r}]")))
     if not found:
         raise InvalidValueError("columns must have at least one column")
@@ -154,7 +141,7 @@ def make_with_columns(
                 "unit that are bounded; give the column another name"
             )
     after = nodes.with_columns(schema, tuple(found))
-    check_distinct("columns", after.names)
+    schemas.check_distinct("columns", after.names)
     return _step(tables, tables.on(after), lambda of: nodes.WithColumns(of, tuple(found)))
 
 
@@ -186,7 +173,7 @@ def make_table_select(
     Table("person": int, "b": int; unit "person")
     """
     tables = tables_of(input_domain, input_metric)
-    names = names_of("columns", tables.schema, columns, tuple(KINDS))
+    names = schemas.names_of("columns", tables.schema, columns, tuple(schemas.KINDS))
     schema = tables.schema.keep(names)
     return _step(tables, tables.on(schema), lambda of: nodes.Select(of, schema))
 
@@ -240,8 +227,8 @@ def make_truncate(
     >>> count(trips), count.map(2)
     (3, 6)
     """
-    tables, text = tables_of(input_domain, input_metric), str(value_of(str, key=key))
-    first = names_of("order_by", tables.schema, order_by, tuple(KINDS), none=True)
+    tables, text = tables_of(input_domain, input_metric), str(schemas.value_of(str, key=key))
+    first = schemas.names_of("order_by", tables.schema, order_by, tuple(schemas.KINDS), none=True)
     last = checks.flag(descending=descending)
     if last and not first:
         raise InvalidValueError("descending needs the columns of an order: pass order_by")
@@ -300,8 +287,8 @@ def make_group_truncate(
     >>> counts(calls), counts.map(1)
     ([1, 1, 1, 1, 0], 2.0)
     """
-    tables, text = tables_of(input_domain, input_metric), str(value_of(str, key=key))
-    names = names_of("by", tables.schema, by, KEYS)
+    tables, text = tables_of(input_domain, input_metric), str(schemas.value_of(str, key=key))
+    names = schemas.names_of("by", tables.schema, by, schemas.KEYS)
     bound = GroupBound(frozenset(names), groups, rows)
     return _step(
         tables,
@@ -359,12 +346,14 @@ def make_public_join(
             "rows must be public, found a table: pass a mapping from keys to values; for two "
             "private tables of the same units, use with_tables(...) and make_private_join"
         )
-    names = names_of("on", tables.schema, on, KEYS)
+    names = schemas.names_of("on", tables.schema, on, schemas.KEYS)
     types = _added(tables.schema, schema)
-    added = tuple((name, kind_of(one)) for name, one in types)
+    added = tuple((name, schemas.kind_of(one)) for name, one in types)
     given = checks.mapping("keys to values", rows=rows)
-    keys = keys_of([tables.schema.type_of(name) for name in names], rows=list(given))
-    values = [row_of([one for _, one in types], null=True, rows=row) for row in given.values()]
+    keys = schemas.keys_of([tables.schema.type_of(name) for name in names], rows=list(given))
+    values = [
+        schemas.row_of([one for _, one in types], null=True, rows=row) for row in given.values()
+    ]
     after = tables.schema.with_columns(dict(types))
     public = nodes.Values(keys), nodes.Values(values)
     return _step(tables, tables.on(after), lambda of: nodes.PublicJoin(of, names, added, *public))
@@ -432,7 +421,7 @@ def make_private_join(
     if not whole and columns is not None:
         raise InvalidTypeError(f"columns must be left out, since a join by {how!r} adds none")
     added = _renamed(other.schema, columns, both) if whole else ()
-    check_distinct("columns", (*schema.names, *(name for name, _ in added)))
+    schemas.check_distinct("columns", (*schema.names, *(name for name, _ in added)))
     after = nodes.with_added(schema, other.schema, added)
     # without a partner, a row stays one
     most = None if other.rows is None else max(1, other.contribution(frozenset(both)).linf)
@@ -444,9 +433,9 @@ def make_private_join(
     return _made(tables, output, lambda known: known.joined(name, node, output))
 
 
-def _common(schema: Schema, other: Schema, on: Any) -> tuple[str, ...]:
+def _common(schema: schemas.Schema, other: schemas.Schema, on: Any) -> tuple[str, ...]:
     """Return the names of columns of both tables, or raise."""
-    names = names_of("on", schema, on, KEYS, none=True)
+    names = schemas.names_of("on", schema, on, schemas.KEYS, none=True)
     for name in names:
         other.kind(name, "on")
         own, theirs = schema.spelled(name), other.spelled(name)
@@ -458,26 +447,32 @@ def _common(schema: Schema, other: Schema, on: Any) -> tuple[str, ...]:
     return names
 
 
-def _renamed(other: Schema, columns: Any, on: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def _renamed(
+    other: schemas.Schema, columns: Any, on: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
     """Return new names of columns of another table, and theirs; or raise."""
     if isinstance(columns, Mapping):
         pairs = checks.mapping("new names to names", columns=columns)
     elif columns is not None:
-        pairs = {name: name for name in names_of("columns", other, columns, tuple(KINDS))}
+        pairs = {
+            name: name for name in schemas.names_of("columns", other, columns, tuple(schemas.KINDS))
+        }
     else:
         pairs = {name: name for name in other.names if name not in (*other.unit, *on)}
-    found = tuple((column_name(columns=new), checks.text(columns=of)) for new, of in pairs.items())
+    found = tuple(
+        (schemas.column_name(columns=new), checks.text(columns=of)) for new, of in pairs.items()
+    )
     for _, of in found:
         other.kind(of, "columns")
     return found
 
 
-def _added(before: Schema, schema: Any) -> tuple[tuple[str, Type], ...]:
+def _added(before: schemas.Schema, schema: Any) -> tuple[tuple[str, schemas.Type], ...]:
     """Return the columns that a join adds, or raise."""
-    found = columns_of(schema)
+    found = schemas.columns_of(schema)
     if not found:
         raise InvalidValueError("schema must have at least one column to add; use make_where")
-    check_distinct("schema", (*before.names, *(name for name, _ in found)))
+    schemas.check_distinct("schema", (*before.names, *(name for name, _ in found)))
     return found
 
 

@@ -15,19 +15,8 @@ from typing import Any
 
 from .. import _checks as checks
 from ..errors import InvalidTypeError, InvalidValueError
+from . import schema as schemas
 from .expressions import MOST_VALUES, PARTS, Expression, Then
-from .schema import (
-    KINDS,
-    LARGEST,
-    Decimal,
-    Schema,
-    Type,
-    exact_of,
-    kind_of,
-    names_of,
-    spelled,
-    value_of,
-)
 
 Reach = tuple[int | float, int | float]
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
@@ -35,7 +24,7 @@ MOST_NODES = 1000
 MOST_DEPTH = 100  # engines parse by recursion
 DIGITS_OF_DECIMALS = 18  # after the point, of what 64 bits hold
 MOST_FLOAT, LEAST_FLOAT = 1e150, 1e-150  # whose products and quotients are normal doubles
-WHOLE: Reach = (-LARGEST - 1, LARGEST)
+WHOLE: Reach = (-schemas.LARGEST - 1, schemas.LARGEST)
 NEVER_NULL = (*COMPARISONS, "is_null", "is_in", "and", "or", "not", "holds")
 CASTS = {  # besides those from a type to itself
     (int, float),
@@ -82,19 +71,21 @@ class Node:
     scale: int = 0
 
     @property
-    def type(self) -> Type:
+    def type(self) -> schemas.Type:
         """The type of a column that has these values."""
-        return Decimal(self.scale) if self.scale else self.kind
+        return schemas.Decimal(self.scale) if self.scale else self.kind
 
 
 def checked(
-    schema: Schema, condition: object, name: str = "predicate", *, most: int = MOST_NODES
+    schema: schemas.Schema, condition: object, name: str = "predicate", *, most: int = MOST_NODES
 ) -> Node:
     """Return a condition that holds or does not, never NULL, or raise naming the argument."""
     return _holding(checked_value(schema, condition, name, most=most), name)
 
 
-def checked_value(schema: Schema, value: object, name: str, *, most: int = MOST_NODES) -> Node:
+def checked_value(
+    schema: schemas.Schema, value: object, name: str, *, most: int = MOST_NODES
+) -> Node:
     """Return an expression with types, whose constants are of Python's own classes, or raise."""
     if not isinstance(value, Expression):
         raise InvalidTypeError(
@@ -107,7 +98,7 @@ def checked_value(schema: Schema, value: object, name: str, *, most: int = MOST_
 class _Checker:
     """Checks one expression."""
 
-    def __init__(self, schema: Schema, name: str, most: int) -> None:
+    def __init__(self, schema: schemas.Schema, name: str, most: int) -> None:
         self._schema, self._name, self._most = schema, name, most
         self._budget: Iterator[int] = iter(range(most))
 
@@ -116,9 +107,12 @@ class _Checker:
         if type(one) not in (Expression, Then):
             raise self._no_expression(type(one).__name__)
         if one.operation == "column":
-            (name,) = names_of(self._name, self._schema, [one.given], tuple(KINDS))
+            (name,) = schemas.names_of(self._name, self._schema, [one.given], tuple(schemas.KINDS))
             known = self._schema.type_of(name)
-            kind, scale = kind_of(known), known.scale if isinstance(known, Decimal) else 0
+            kind, scale = (
+                schemas.kind_of(known),
+                known.scale if isinstance(known, schemas.Decimal) else 0,
+            )
             return Node("column", kind, (), name, _reach(kind), scale)
         if one.operation == "literal":
             return self._literal(one, self._type_of_constant(one.given))
@@ -135,13 +129,13 @@ class _Checker:
     def _no_expression(self, found: str) -> InvalidTypeError:
         return InvalidTypeError(f"{self._name} must be made of oc.tables.col(...), found {found}")
 
-    def _literal(self, one: Expression, kind: Type) -> Node:
-        value, own = value_of(kind, **{self._name: one.given}), kind_of(kind)
+    def _literal(self, one: Expression, kind: schemas.Type) -> Node:
+        value, own = schemas.value_of(kind, **{self._name: one.given}), schemas.kind_of(kind)
         reach = (value, value) if own in (int, float) else None
-        scale = kind.scale if isinstance(kind, Decimal) else 0
+        scale = kind.scale if isinstance(kind, schemas.Decimal) else 0
         return Node("literal", own, (), value, reach, scale)
 
-    def _type_of_constant(self, value: object, *, exact: bool = False) -> Type:
+    def _type_of_constant(self, value: object, *, exact: bool = False) -> schemas.Type:
         """Return the type that a constant has.
 
         :param exact: whether a float stands for a decimal
@@ -149,10 +143,10 @@ class _Checker:
         kinds = (bool, int, float, str, datetime, date)
         kind = next((kind for kind in kinds if isinstance(value, kind)), None)
         if kind is None or (kind is float and exact):
-            number = exact_of(**{self._name: value})
+            number = schemas.exact_of(**{self._name: value})
             for scale in range(DIGITS_OF_DECIMALS + 1):
                 if (number * 10**scale).denominator == 1:
-                    return Decimal(scale)
+                    return schemas.Decimal(scale)
             raise self._too_many_digits()
         return kind
 
@@ -181,7 +175,7 @@ class _Checker:
             self._type_of_constant(one.given, exact=exact) if one.operation == "literal" else None
             for one in operands
         ]
-        constants = {kind_of(one) for one in types if one is not None}
+        constants = {schemas.kind_of(one) for one in types if one is not None}
         if not kinds:
             kinds = constants
         if numbers:
@@ -190,7 +184,7 @@ class _Checker:
             if kinds | constants == {int, float}:
                 kinds = {float}
         if len(kinds) > 1 and not numbers:
-            names = ", ".join(sorted(KINDS[one] for one in kinds))
+            names = ", ".join(sorted(schemas.KINDS[one] for one in kinds))
             raise InvalidTypeError(
                 f"{self._name} has operands of {names}, which must be of one type; use cast"
             )
@@ -198,7 +192,9 @@ class _Checker:
         return [
             (one if one.kind is kind else as_kind(one, kind))
             if one is not None
-            else self._literal(given, own if own is not None and kind is kind_of(own) else kind)
+            else self._literal(
+                given, own if own is not None and kind is schemas.kind_of(own) else kind
+            )
             for one, given, own in zip(found, operands, types, strict=True)
         ]
 
@@ -316,8 +312,8 @@ class _Checker:
         kinds = (datetime,) if one.given in ("hour", "minute") else (date, datetime)
         if one.given not in PARTS or own.kind not in kinds:
             raise InvalidTypeError(
-                f"{self._name} has a {one.given} of a column of type {KINDS[own.kind]}: parts are "
-                "of dates and timestamps, those of a time of timestamps only"
+                f"{self._name} has a {one.given} of a column of type {schemas.KINDS[own.kind]}: "
+                "parts are of dates and timestamps, those of a time of timestamps only"
             )
         return Node("part", int, (own,), one.given, _REACH_OF_PART[str(one.given)])
 
@@ -325,26 +321,27 @@ class _Checker:
         """Return a value in another type."""
         given: object = one.given
         own = self.node(one.operands[0], depth)
-        if isinstance(given, Decimal) and own.kind is int and own.scale <= given.scale:
+        if isinstance(given, schemas.Decimal) and own.kind is int and own.scale <= given.scale:
             return rescaled(own, given.scale)
-        kind = next((one for one in KINDS if one is given), None)
+        kind = next((one for one in schemas.KINDS if one is given), None)
         known = kind is own.kind or (own.kind, kind) in CASTS
         if kind is None or not known or (kind is str and own.scale):
             raise InvalidTypeError(
-                f"{self._name} has a cast from {spelled(own.type)} to {checks.shown(given)}, which "
+                f"{self._name} has a cast from {schemas.spelled(own.type)} to "
+                f"{checks.shown(given)}, which "
                 "engines do differently; there are casts from int to float and str, from float, "
                 "bool and str to int, between str and date, between date and datetime, from "
                 "decimals to float and int, and from both to decimals with as many digits or more"
             )
         return as_kind(own, kind)
 
-    def _constants(self, kind: Type, values: object) -> tuple[Any, ...]:
+    def _constants(self, kind: schemas.Type, values: object) -> tuple[Any, ...]:
         found = checks.elements("values", **{self._name: values})
         if len(found) > MOST_VALUES + 1:
             raise InvalidValueError(
                 f"{self._name} must have at most {MOST_VALUES} values in a place"
             )
-        return tuple(value_of(kind, **{self._name: each}) for each in found)
+        return tuple(schemas.value_of(kind, **{self._name: each}) for each in found)
 
 
 # the number of operands, 0 for at least two; and the rule
@@ -408,7 +405,9 @@ def exact_reach(operation: str, left: Node, right: Node) -> Reach:
 
 def within(reach: Reach) -> Reach:
     """Return the part of an interval that has 64 bits."""
-    return min(max(reach[0], WHOLE[0]), LARGEST), max(min(reach[1], LARGEST), WHOLE[0])
+    return min(max(reach[0], WHOLE[0]), schemas.LARGEST), max(
+        min(reach[1], schemas.LARGEST), WHOLE[0]
+    )
 
 
 def _hull(nodes: list[Node]) -> Reach | None:
@@ -424,7 +423,7 @@ def _holding(one: Node, name: str) -> Node:
     """Return a condition that is false on NULL."""
     if one.kind is not bool:
         raise InvalidTypeError(
-            f"{name} must hold or not, found a value of type {KINDS[one.kind]}; compare it"
+            f"{name} must hold or not, found a value of type {schemas.KINDS[one.kind]}; compare it"
         )
     return one if one.operation in NEVER_NULL else Node("holds", bool, (one,))
 

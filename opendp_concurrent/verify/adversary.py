@@ -12,16 +12,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, Union
 import numpy as np
 
 from .. import _checks as checks
+from .. import errors
 from .._checks import Positive, at_most, checked, hashable, non_negative, sequence, with_method
-from ..errors import (
-    BudgetExceededError,
-    ConcurrentError,
-    InvalidTypeError,
-    InvalidValueError,
-    Loss,
-    State,
-    shown,
-)
 from .mechanism import FiniteMechanism, randomized_response
 
 Ratio = tuple[int, ...]
@@ -105,14 +97,14 @@ class Item(NamedTuple):
     """A mechanism to launch: its name, the loss that it declares, and its distributions."""
 
     name: str
-    d_mid: Loss
+    d_mid: errors.Loss
     mechanism: FiniteMechanism
 
 
 class Rule(Protocol):
     """A continuation rule, such as ``Within(d_out)``."""
 
-    def admits(self, accumulator: State, d_mid: Loss) -> Any:
+    def admits(self, accumulator: errors.State, d_mid: errors.Loss) -> Any:
         """Return the next accumulator, or a ``BudgetExceededError``."""
 
 
@@ -139,13 +131,13 @@ class Limited:
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
 
-    def admits(self, state: tuple[Any, int], d_mid: Loss) -> Any:
+    def admits(self, state: tuple[Any, int], d_mid: errors.Loss) -> Any:
         """Return the next state, or a refusal."""
         accumulator, left = state
         if left == 0:
-            return BudgetExceededError(accumulator, d_mid, None)
+            return errors.BudgetExceededError(accumulator, d_mid, None)
         after = self._rule.admits(accumulator, d_mid)
-        return after if isinstance(after, BudgetExceededError) else (after, left - 1)
+        return after if isinstance(after, errors.BudgetExceededError) else (after, left - 1)
 
 
 def _menu(**argument: Any) -> list[Item]:
@@ -153,7 +145,9 @@ def _menu(**argument: Any) -> list[Item]:
     items = list(sequence("Item(name, d_mid, mechanism)", **argument))
     for index, item in enumerate(items):
         if not isinstance(item, Item) or not isinstance(item.mechanism, FiniteMechanism):
-            raise InvalidTypeError(f"{name}[{index}] must be Item(name, d_mid, FiniteMechanism)")
+            raise errors.InvalidTypeError(
+                f"{name}[{index}] must be Item(name, d_mid, FiniteMechanism)"
+            )
     return items
 
 
@@ -165,23 +159,23 @@ on_a_menu = checked(
 )
 
 
-def next_state(rule: Rule, state: State, item: Item) -> Any:
+def next_state(rule: Rule, state: errors.State, item: Item) -> Any:
     """State after a launch; None if it is refused, or if it costs nothing and reveals nothing."""
     try:
         after = rule.admits(state, item.d_mid)
-    except ConcurrentError:
+    except errors.ConcurrentError:
         raise
     except Exception as error:
-        raise InvalidTypeError(
-            f"accumulator ({shown(state)}) must be a state of the rule, which fails on a launch of "
-            f"{shown(item.d_mid)}: {error}"
+        raise errors.InvalidTypeError(
+            f"accumulator ({errors.shown(state)}) must be a state of the rule, which fails on a "
+            f"launch of {errors.shown(item.d_mid)}: {error}"
         ) from error
-    if isinstance(after, BudgetExceededError):
+    if isinstance(after, errors.BudgetExceededError):
         return None
     if after == state:
         if item.mechanism.first == item.mechanism.second:
             return None
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"menu item {item.name!r} is admitted at no cost, so without limit: {item.d_mid} "
             "does not change the state of the rule; wrap the rule in Limited to count launches"
         )
@@ -191,7 +185,7 @@ def next_state(rule: Rule, state: State, item: Item) -> Any:
 def check_depth(depth: int, most: int) -> None:
     """Raise if an analyst launches more than ``most`` mechanisms."""
     if depth > most:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"most ({most}) launches are too few, since the filter admits more; pass a larger "
             "number, or a smaller bound"
         )
@@ -408,7 +402,7 @@ class _Solver:
         error = best.launches * self.lattice.error + 4 * ULP * (self._largest + abs(self._epsilon))
         return min(1.0, best.value * (1 + best.launches * terms * ULP) + error)
 
-    def best(self, state: State, ratio: Any, depth: int = 0) -> _Best:
+    def best(self, state: errors.State, ratio: Any, depth: int = 0) -> _Best:
         """The largest value over all futures of a situation; equal situations share one result."""
         if (state, ratio) in self._best:
             return self._best[state, ratio]

@@ -15,18 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .. import _checks as checks
-from .._checks import Count, Integer, checked, each, function, hashable, read, whole, with_method
-from .._checks import at_most as limited
-from ..errors import (
-    Answer,
-    InvalidTypeError,
-    InvalidValueError,
-    Item,
-    Query,
-    State,
-    StreamHaltedError,
-    shown,
-)
+from .. import errors
 from .mechanism import Leaf, excesses
 from .tape import Tape
 
@@ -47,10 +36,12 @@ class ContinualLaw(Protocol):
     def queries(self) -> Sequence[Any]:
         """All queries."""
 
-    def update(self, state: State, item: Item) -> Hashable:
+    def update(self, state: errors.State, item: errors.Item) -> Hashable:
         """The state after an update."""
 
-    def answers(self, state: State, query: Query) -> Iterable[tuple[Hashable, float, Hashable]]:
+    def answers(
+        self, state: errors.State, query: errors.Query
+    ) -> Iterable[tuple[Hashable, float, Hashable]]:
         """For each answer to a query: the answer, its probability, and the next state."""
 
 
@@ -74,10 +65,10 @@ class Replayed:
         queries: Sequence[Any] = (None,),
         ask: Callable[[Any, Any], Hashable] = lambda handle, query: handle(query),
     ) -> None:
-        function(make=make), function(noise=noise), function(ask=ask)
-        self.queries = each("queries", hashable)(queries=queries)
+        checks.function(make=make), checks.function(noise=noise), checks.function(ask=ask)
+        self.queries = checks.each("queries", checks.hashable)(queries=queries)
         if not len(self.queries) <= MOST_QUERIES:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"queries must have at most {MOST_QUERIES} elements, found "
                 f"{len(self.queries)}: each is asked after all others"
             )
@@ -85,11 +76,13 @@ class Replayed:
         self._tape = Tape()
         self._known: dict[Any, list[tuple[Hashable, float, Hashable]]] = {}
 
-    def update(self, state: State, item: Item) -> Hashable:
+    def update(self, state: errors.State, item: errors.Item) -> Hashable:
         """The next state: all messages so far, each with the outcomes of its noise."""
         return (*state, ("update", item, ()))
 
-    def answers(self, state: State, query: Query) -> Iterable[tuple[Hashable, float, Hashable]]:
+    def answers(
+        self, state: errors.State, query: errors.Query
+    ) -> Iterable[tuple[Hashable, float, Hashable]]:
         """Run the code for all outcomes. This draws the noise of earlier updates, too."""
         if (state, query) not in self._known:
             decided = tuple(outcome for message in state for outcome in message[2])
@@ -100,20 +93,20 @@ class Replayed:
             ]
         return self._known[state, query]
 
-    def _run(self, state: State, query: Query) -> Hashable:
+    def _run(self, state: errors.State, query: errors.Query) -> Hashable:
         def release(total: int, scale: float) -> int:
-            pairs = read("pairs", **{"what noise returns": self._noise(int(total), scale)})
+            pairs = checks.read("pairs", **{"what noise returns": self._noise(int(total), scale)})
             try:
                 outcomes, chances = zip(*pairs, strict=True)
             except (TypeError, ValueError) as error:
-                raise InvalidTypeError(
+                raise errors.InvalidTypeError(
                     "noise must return pairs of an outcome and its probability"
                 ) from error
             chosen: int = outcomes[self._tape.draw(chances)]
             return chosen
 
         handle = self._make(release)
-        with_method("update", "return a handle with update(item)")(make=handle)
+        checks.with_method("update", "return a handle with update(item)")(make=handle)
         for kind, content, _ in state:
             if kind == "update":
                 handle.update(content)
@@ -122,9 +115,9 @@ class Replayed:
         return self._ask(handle, query)
 
 
-@checked
+@checks.checked
 def clamped_noise(
-    low: Integer, high: Integer, *, gaussian: bool = False
+    low: checks.Integer, high: checks.Integer, *, gaussian: bool = False
 ) -> Callable[[int, float], Outcomes]:
     """Make discrete Laplace (or Gaussian) noise on integers, clamped to ``low``..``high``.
 
@@ -144,11 +137,13 @@ def clamped_noise(
     1 0.268941
     """
     if not low < high:
-        raise InvalidValueError(f"low ({shown(low)}) must be below high ({shown(high)})")
+        raise errors.InvalidValueError(
+            f"low ({errors.shown(low)}) must be below high ({errors.shown(high)})"
+        )
     if not max(abs(low), abs(high)) <= MOST_VALUES:
-        raise InvalidValueError(
-            f"low ({shown(low)}) and high ({shown(high)}) must be within {MOST_VALUES:,} of 0: "
-            "each value is listed"
+        raise errors.InvalidValueError(
+            f"low ({errors.shown(low)}) and high ({errors.shown(high)}) must be within "
+            f"{MOST_VALUES:,} of 0: each value is listed"
         )
 
     @cache
@@ -180,22 +175,22 @@ Stream = tuple[Any, ...]
 Neighbouring = Callable[[Sequence[Any], Sequence[Any]], bool]
 Weights = dict[Any, float]  # probabilities of hidden states
 
-_STEPS = limited(100, "all streams of this length are played")
-_on_streams = checked(
-    mechanisms=each(
+_STEPS = checks.at_most(100, "all streams of this length are played")
+_on_streams = checks.checked(
+    mechanisms=checks.each(
         "continual laws",
-        with_method("answers", "be a law with start, queries, update and answers"),
+        checks.with_method("answers", "be a law with start, queries, update and answers"),
         empty=False,
     ),
-    items=each("items", hashable),
-    neighbouring=function,
+    items=checks.each("items", checks.hashable),
+    neighbouring=checks.function,
     horizon=_STEPS,
     asks=_STEPS,
 )
 
 
-@checked
-def events_differ(at_most: Count, *, presence: bool = True) -> Neighbouring:
+@checks.checked
+def events_differ(at_most: checks.Count, *, presence: bool = True) -> Neighbouring:
     """Make the relation of streams that differ in at most ``at_most`` steps.
 
     The relation is reflexive, so it holds for all prefixes of neighbouring streams.
@@ -243,10 +238,10 @@ class Identifier:
     """
 
     def __init__(self, handle: Any, side: int, neighbouring: Neighbouring) -> None:
-        if whole(side=side) not in (0, 1):
-            raise InvalidValueError(f"side ({shown(side)}) must be 0 or 1")
+        if checks.whole(side=side) not in (0, 1):
+            raise errors.InvalidValueError(f"side ({errors.shown(side)}) must be 0 or 1")
         self._handle, self._side = handle, side
-        self._neighbouring: Neighbouring = function(neighbouring=neighbouring)
+        self._neighbouring: Neighbouring = checks.function(neighbouring=neighbouring)
         self._streams: tuple[list[Any], list[Any]] = ([], [])
         self._halted = False
 
@@ -259,22 +254,23 @@ class Identifier:
             related = bool(self._neighbouring(*self._streams))
         except Exception as error:
             self._halted = True
-            raise InvalidTypeError(
-                f"first ({shown(first)}) and second ({shown(second)}) cannot be compared: halted"
+            raise errors.InvalidTypeError(
+                f"first ({errors.shown(first)}) and second ({errors.shown(second)}) cannot be "
+                "compared: halted"
             ) from error
         if not related:
             self._halted = True
-            raise InvalidValueError("the streams are no longer neighbours: halted")
+            raise errors.InvalidValueError("the streams are no longer neighbours: halted")
         self._handle.update((first, second)[self._side])
 
-    def __call__(self, query: Query) -> Answer:
+    def __call__(self, query: errors.Query) -> errors.Answer:
         """Forward a query."""
         self._check()
         return self._handle(query)
 
     def _check(self) -> None:
         if self._halted:
-            raise StreamHaltedError
+            raise errors.StreamHaltedError
 
 
 @_on_streams
@@ -347,7 +343,7 @@ def continual_epsilon(
 
 
 @_on_streams
-@checked(order=limited(256, "powers of this order are doubles", checks.order))
+@checks.checked(order=checks.at_most(256, "powers of this order are doubles", checks.order))
 def continual_renyi(
     mechanisms: Sequence[ContinualLaw],
     items: Sequence[Any],
@@ -400,10 +396,10 @@ def _solve(
     def related(first: Stream, second: Stream) -> bool:
         one, other = bool(neighbouring(first, second)), bool(neighbouring(second, first))
         if one is not other:
-            raise InvalidValueError("neighbouring must be symmetric")
+            raise errors.InvalidValueError("neighbouring must be symmetric")
         return one
 
-    def split(weights: Weights, index: int, query: Query) -> dict[Hashable, Weights]:
+    def split(weights: Weights, index: int, query: errors.Query) -> dict[Hashable, Weights]:
         """Split the weights by the answer."""
         parts: dict[Hashable, Weights] = {}
         for state, weight in weights.items():
@@ -413,7 +409,7 @@ def _solve(
                 part[onward] = part.get(onward, 0.0) + weight * probability
         return parts
 
-    def updated(weights: Weights, item: Item) -> Weights:
+    def updated(weights: Weights, item: errors.Item) -> Weights:
         after: Weights = {}
         for state, weight in weights.items():
             onward = tuple(

@@ -12,17 +12,6 @@ from typing import TypeAlias, Union
 import numpy as np
 
 from .. import _checks as checks
-from .._checks import (
-    Count,
-    NonNegative,
-    Positive,
-    Probability,
-    Whole,
-    at_most,
-    checked,
-    non_negative,
-    probability,
-)
 from ..errors import InvalidTypeError, InvalidValueError
 
 Number: TypeAlias = Union[float, Fraction]  # noqa: UP007 (evaluated on Python 3.10)
@@ -74,7 +63,7 @@ class FiniteMechanism:
 
     def epsilon(self, delta: float = 0.0) -> float:
         """Smallest ε at ``delta``, for both orders of the datasets; infinite if there is none."""
-        delta = probability(delta=delta)
+        delta = checks.probability(delta=delta)
         impossible_on_other = max(
             fsum(p for p, q in zip(*pair, strict=True) if q == 0.0) for pair in self._orders
         )
@@ -98,7 +87,7 @@ class FiniteMechanism:
 
     def tradeoff(self, alpha: float) -> float:
         """Smallest type II error at type I error alpha, testing ``first`` against ``second``."""
-        alpha = probability(alpha=alpha)
+        alpha = checks.probability(alpha=alpha)
         best = 1.0
         for (x, y), (more, less) in pairwise(self.roc()):
             if more <= alpha:
@@ -172,7 +161,7 @@ def _distribution(name: str, values: Iterable[float]) -> tuple[float, ...]:
     if isinstance(values, (str, bytes)):
         raise InvalidTypeError(f"{name} must be a sequence of probabilities")
     given = checks.read("probabilities", **{name: values})
-    doubles = tuple(non_negative(**{f"{name}[{i}]": v}) for i, v in enumerate(given))
+    doubles = tuple(checks.non_negative(**{f"{name}[{i}]": v}) for i, v in enumerate(given))
     total = fsum(doubles)
     if not isfinite(total) or abs(total - 1.0) > TOLERANCE:
         raise InvalidValueError(f"{name} must add up to 1, found {total}")
@@ -192,7 +181,7 @@ def randomized_response(epsilon: float, delta: float = 0.0) -> FiniteMechanism:
     >>> oc.verify.randomized_response(1.0).delta(0.5)
     0.28764913664...
     """
-    epsilon, delta = non_negative(epsilon=epsilon), probability(delta=delta)
+    epsilon, delta = checks.non_negative(epsilon=epsilon), checks.probability(delta=delta)
     (truth, lie), kept = response(epsilon), 1 - delta
     if delta == 0.0:
         return FiniteMechanism((truth, lie), (lie, truth))
@@ -201,11 +190,11 @@ def randomized_response(epsilon: float, delta: float = 0.0) -> FiniteMechanism:
     )
 
 
-_ANSWERS = at_most(10**6, "each answer is listed")
+_ANSWERS = checks.at_most(10**6, "each answer is listed")
 
 
-@checked(categories=_ANSWERS)
-def k_ary_response(prob: Probability, categories: int) -> FiniteMechanism:
+@checks.checked(categories=_ANSWERS)
+def k_ary_response(prob: checks.Probability, categories: int) -> FiniteMechanism:
     """Randomized response over ``categories`` that answers the truth with probability ``prob``.
 
     :param prob: in [0, 1]
@@ -223,8 +212,8 @@ def k_ary_response(prob: Probability, categories: int) -> FiniteMechanism:
     return FiniteMechanism((prob, other, *rest), (other, prob, *rest))
 
 
-@checked(size=_ANSWERS)
-def truncated_geometric(scale: Positive, shift: Count, size: int) -> FiniteMechanism:
+@checks.checked(size=_ANSWERS)
+def truncated_geometric(scale: checks.Positive, shift: checks.Count, size: int) -> FiniteMechanism:
     """Discrete Laplace noise of ``scale`` on the counts 0 and ``shift``, clamped to [0, size).
 
     :param scale: finite, above 0
@@ -247,8 +236,10 @@ def truncated_geometric(scale: Positive, shift: Count, size: int) -> FiniteMecha
     return FiniteMechanism(clamped(0), clamped(shift))
 
 
-@checked(answers=_ANSWERS)
-def random_mechanism(seed: Whole, answers: int = 3, epsilon: NonNegative = inf) -> FiniteMechanism:
+@checks.checked(answers=_ANSWERS)
+def random_mechanism(
+    seed: checks.Whole, answers: int = 3, epsilon: checks.NonNegative = inf
+) -> FiniteMechanism:
     """Draw a mechanism at random, with losses of at most ``epsilon`` in absolute value.
 
     :param seed: of NumPy's generator

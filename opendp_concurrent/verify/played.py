@@ -15,14 +15,13 @@ from math import exp, fsum, inf, isinf, log
 from typing import Any
 
 from .. import _checks as checks
-from .._checks import Count, at_most, checked, function, instance
 from ..errors import InvalidTypeError, InvalidValueError
 from .mechanism import LARGEST_LOG, Leaf, Number, excesses
 from .tape import MOST_RUNS, Chosen, Tape
 
 History = tuple[tuple[str, Hashable], ...]  # the name of each move, and its answer
 Weights = dict[Chosen, Number]  # probabilities of the outcomes of the draws
-_ROUNDS = at_most(100, "all histories are listed")
+_ROUNDS = checks.at_most(100, "all histories are listed")
 
 
 def _exceptions(**argument: Any) -> tuple[type[Exception], ...]:
@@ -51,14 +50,14 @@ class Move:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", checks.text(name=self.name))
-        function(play=self.play)
-        checks.optional(function)(other=self.other)
+        checks.function(play=self.play)
+        checks.optional(checks.function)(other=self.other)
 
 
 def _of_moves(**argument: Any) -> tuple[Move, ...]:
     ((name, _),) = argument.items()
     found = checks.read("moves", **argument)
-    return tuple(instance(Move)(**{f"{name}[{i}]": one}) for i, one in enumerate(found))
+    return tuple(checks.instance(Move)(**{f"{name}[{i}]": one}) for i, one in enumerate(found))
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ class Played:
     [Fraction(3, 1), Fraction(9, 1)]
     """
 
-    @checked(tape=instance(Tape), begin=function, refusals=_exceptions)
+    @checks.checked(tape=checks.instance(Tape), begin=checks.function, refusals=_exceptions)
     def __init__(
         self,
         tape: Tape,
@@ -116,7 +115,7 @@ class Played:
         moves: Sequence[Move] | Callable[[History], Iterable[Move]],
         *,
         refusals: tuple[type[Exception], ...] = (),
-        most: Count = MOST_RUNS,
+        most: checks.Count = MOST_RUNS,
     ) -> None:
         if not callable(moves):
             listed = _of_moves(moves=checks.sequence("moves", moves=moves))

@@ -19,7 +19,6 @@ import numpy as np
 from scipy.stats import beta
 
 from .. import _checks as checks
-from .._checks import Count, Probability, Real, checked, counted, each, function, whole
 from ..errors import InvalidTypeError, InvalidValueError
 from .mechanism import TOLERANCE, Number
 
@@ -80,9 +79,9 @@ class Tape:
         self._drawn.append((table, chosen))
         return chosen
 
-    @checked(run=function, decided=each("numbers of outcomes", whole))
+    @checks.checked(run=checks.function, decided=checks.each("numbers of outcomes", checks.whole))
     def explore(
-        self, run: Callable[[], Hashable], decided: Chosen = (), *, most: Count = MOST_RUNS
+        self, run: Callable[[], Hashable], decided: Chosen = (), *, most: checks.Count = MOST_RUNS
     ) -> list[tuple[Hashable, Number, Chosen]]:
         """Run code for all outcomes of its draws.
 
@@ -151,13 +150,13 @@ class Audit:
     runs: int
     event: str
 
-    @checked
-    def violates(self, epsilon: Real) -> bool:
+    @checks.checked
+    def violates(self, epsilon: checks.Real) -> bool:
         """Whether the runs refute a promise of ``epsilon``."""
         return self.epsilon_lower > epsilon
 
 
-@checked(
+@checks.checked(
     measurement=checks.function,
     strategy=checks.function,
     n=checks.at_most(10**7, "each run is stored"),
@@ -169,8 +168,8 @@ def audit(
     strategy: Callable[[Any], float],
     n: int,
     *,
-    delta: Probability = 0.0,
-    confidence: Probability = 1 - 1e-9,
+    delta: checks.Probability = 0.0,
+    confidence: checks.Probability = 1 - 1e-9,
     progress: bool = False,
 ) -> Audit:
     """Run a scripted analyst on two neighbouring datasets, and bound ε from below.
@@ -205,7 +204,7 @@ def audit(
         raise InvalidValueError(f"confidence ({confidence}) must be below 1")
     runs = [
         [_score(strategy(measurement(data))) for data in (x, x_prime)]
-        for _ in counted(range(n), progress, n)
+        for _ in checks.counted(range(n), progress, n)
     ]
     scores = [np.array(column) for column in zip(*runs, strict=True)]
     if any(np.isnan(one).any() for one in scores):

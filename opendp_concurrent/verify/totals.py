@@ -14,7 +14,6 @@ from math import expm1, isinf, prod
 from typing import Any
 
 from .. import _checks as checks
-from .._checks import checked, optional
 from ..accounting import EpsilonDeltaSum
 from ..errors import BudgetExceededError, InvalidValueError, State
 from ..measures import largest_divergence
@@ -32,7 +31,7 @@ def _loss_of_item(**argument: Any) -> Number:
 
 
 @on_a_menu
-@checked(losses=optional(checks.each("losses", _loss_of_item)))
+@checks.checked(losses=checks.optional(checks.each("losses", _loss_of_item)))
 def worst_loss(
     menu: Sequence[Item],
     accumulator: Hashable,

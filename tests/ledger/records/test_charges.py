@@ -61,7 +61,7 @@ def test_common_charges_are_read_part_by_part(monkeypatch):
     whole = [decode_charge(text) for text in TEXTS]
     monkeypatch.undo()
     read = []
-    monkeypatch.setattr(charges, "decode", lambda text: read.append(text) or decode(text))
+    monkeypatch.setattr(charges.encoding, "decode", lambda text: read.append(text) or decode(text))
     assert [decode_charge(text) for text in TEXTS] == whole
     assert not {TEXTS[0], TEXTS[1]} & set(read)
 
