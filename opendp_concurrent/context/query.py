@@ -1,4 +1,4 @@
-"""Contexts by key: one for each part of the data, or for each analyst."""
+"""A query of a context, whose children are contexts of this package, and contexts by key."""
 
 from __future__ import annotations
 
@@ -64,8 +64,6 @@ class NamedContexts(SealedHandle):
     def __repr__(self) -> str:
         return f"NamedContexts({self._handle!r})"
 
-
-# A query of a context, whose children are contexts of this package.
 
 _ADVICE = {
     "Query is not yet a measurement": "add noise first, such as .laplace()",

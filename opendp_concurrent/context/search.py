@@ -1,8 +1,9 @@
-"""A search for the number at which a condition changes, in fewer than 100 trials.
+"""The smallest noise for a privacy loss, and the largest loss: found by a search.
 
-OpenDP's ``binary_search`` halves an interval that may reach down to 0. This takes more than 1,000
-trials if the condition raises at 0, as it does for many noise scales. The search here first finds
-two powers of 2 around the number, then halves the doubles between them. The result is the same.
+The search takes fewer than 100 trials. OpenDP's ``binary_search`` halves an interval that may reach
+down to 0. This takes more than 1,000 trials if the condition raises at 0, as it does for many noise
+scales. The search here first finds two powers of 2 around the number, then halves the doubles
+between them. The result is the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The keys with the most rows: by sorted noisy counts, or OpenDP's noisy top-k."""
+"""Queries on tables in an engine: steps on rows, aggregates, and noisy answers as frames."""
 
 from __future__ import annotations
 
@@ -82,8 +82,6 @@ def best_top(
         ways.append(Top(counts, measure, wanted, True))
     return min(ways, key=lambda one: one.noise((space[0], space[1]), d_in))
 
-
-# Queries on tables in an engine: steps on rows, aggregates, and noisy answers as frames.
 
 _NORMS = {
     "laplace": "l1",

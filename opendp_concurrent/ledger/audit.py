@@ -1,4 +1,4 @@
-"""The newest state of a budget that a ledger keeps, so that opening reads what came after.
+"""Audit the charges of a budget, from the first one or from a state that the ledger keeps.
 
 A process that has read ``EVERY`` charges since, all of which it has checked, writes the state after
 them. Whoever opens the ledger then begins there. A state is not believed, and all charges are read,

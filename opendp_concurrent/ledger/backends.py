@@ -1,8 +1,9 @@
-"""PostgreSQL connections with a time limit on each answer, whatever the server does.
+"""The two backends of a ledger, an SQLite file and a PostgreSQL server, and their errors.
 
-The server's own timeouts (of statements and locks) have no effect if the server is stopped, or if
-the network loses messages. So the client has a time limit as well. A connection that exceeds it is
-closed, because the state of its transaction is unknown.
+Connections to PostgreSQL have a time limit on each answer. The server's own timeouts (of statements
+and locks) have no effect if the server is stopped, or if the network loses messages. So the client
+has a time limit as well. A connection that exceeds it is closed, because the state of its
+transaction is unknown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Check the values that are read from a ledger, whoever wrote them.
+"""How values are written in a ledger, and checked when they are read, whoever wrote them.
 
 Other programs can write anything to a database: numbers in place of text, JSON that nests 10,000
 levels deep, a time of no year. Such a value raises ``LedgerDamagedError``, which names the row. It
@@ -155,7 +155,7 @@ def is_outside(tag: str) -> bool:
 # Encode distances and accumulators as text, and decode them exactly.
 #
 # Doubles are written in hexadecimal, and arrays of doubles as bytes, so that no bit is lost. Other
-# values are written with the names of ``wire.py``. The text is JSON without spaces and with sorted
+# values are written with their tags. The text is JSON without spaces and with sorted
 # keys. A decoded value encodes to the same text. Equal values encode to the same text, except for
 # the order of a product's factors.
 

@@ -1,4 +1,4 @@
-"""Convert charges to events of dp-accounting: the worst mechanism with each privacy loss.
+"""The ledger of a dataset, as users see it, and its charges as events of dp-accounting.
 
 A d_mid is a certificate, so the event of a mechanism that attains it is an upper bound for the
 mechanism that was launched. The measure knows the mechanism that attains it.
@@ -52,9 +52,6 @@ def events(terms: Terms | None, d_mids: list[Any]) -> Any:
     if measure is None:  # of another package, which is not registered here
         return dp_event.ComposedDpEvent([dp_event.UnsupportedDpEvent() for _ in d_mids])
     return dp_event.ComposedDpEvent([measure.event(dp_event, one) for one in d_mids])
-
-
-# The ledger of a dataset, as users see it.
 
 
 def path_of(**argument: Any) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Check a path or a URL of a ledger."""
+"""Create and open ledgers."""
 
 from __future__ import annotations
 
@@ -39,8 +39,6 @@ def path_or_url(**argument: Any) -> str | os.PathLike[str]:
         )
     return str.__str__(plain) if isinstance(value, str) else cast("os.PathLike[str]", value)
 
-
-# Create and open ledgers.
 
 _LONGEST = 1e6  # seconds to wait: databases count milliseconds in 32 bits
 

@@ -112,7 +112,7 @@ class Chain:
 
 # What a shared release launches for a finer level, and how it answers: two kinds of noise.
 #
-# Laplace noise is refined: the launch draws what is missing (:mod:`.chain`). Gaussian noise is
+# Laplace noise is refined: the launch draws what is missing (:class:`Chain`). Gaussian noise is
 # added up: the launch is a release of its own, and the answer is the mean of the releases so far,
 # weighted by the inverses of their variances, as precise as one release at the sum of their prices.
 

@@ -1,4 +1,4 @@
-"""The handle of a shared release: it takes a level, and returns the answer at this level."""
+"""Shared release: one query, answered at many levels of noise, which cost what the finest costs."""
 
 from __future__ import annotations
 
@@ -231,9 +231,6 @@ def _check_sums(account: Account) -> None:
                 "accounts that add losses up by basic(), not for others and not for the shares of "
                 "a compositor; pass ceiling, the finest level, which is paid once"
             )
-
-
-# Shared release: one query, answered at many levels of noise, which cost what the finest costs.
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ class Dialect:
     :ivar name: of the dialect in sqlglot
     :ivar collation: compares texts by their bytes
     :ivar parts: names of the parts of a date
-    :ivar search: how it finds a value among many edges, as in ``bins.py``
+    :ivar search: how it finds a value among many edges, as in ``clauses.py``
     :ivar underflows: whether a product of doubles that is too small for one is an error
     """
 

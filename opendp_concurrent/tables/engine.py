@@ -1,8 +1,8 @@
-"""The rendering of plans, which needs the extra, so the import of this package leaves it out.
+"""What an engine does for a table: it runs plans, stores rows, and checks what it reads.
 
-It is imported once, when a table is scanned. An interrupt during the import would leave modules of
-sqlglot behind that are imported in part, with which each launch of the process would fail after its
-charge. So the import is a section, and no launch imports anything.
+An error of an engine says nothing about the data: it is always the same, and the cause goes to the
+log. Connections to PostgreSQL are kept here, too. Rendering needs the extra, so it is imported when
+a table is scanned, once.
 """
 
 from __future__ import annotations
@@ -32,11 +32,13 @@ from .schema import KINDS, Scales, Schema
 @lru_cache(maxsize=1)
 @uninterruptible
 def rendering() -> Any:
-    """Return the module that renders plans."""
+    """Return the module that renders plans.
+
+    An interrupt during its import would leave modules of sqlglot behind that are imported in part,
+    with which each launch of the process would fail after its charge. So no launch imports it.
+    """
     return import_module("opendp_concurrent.tables.render")
 
-
-# What an engine does for a table.
 
 FEW, ROWS_OF_FEW = 50, 10  # units, and rows of each: scan asks whether these are units
 LOOKED_AT = 10_000  # rows, before all are counted
@@ -80,7 +82,7 @@ def listed(names: Sequence[str], between: str = ", ") -> str:
 class Engine(ABC):
     """Runs statements on one connection, from any thread.
 
-    :ivar dialect: name of the rendering in ``rendering/dialects.py``
+    :ivar dialect: name of the rendering in ``dialects.py``
     :ivar stored: for each type of a schema, the names of the engine's types that it reads: a cast
         of these cannot fail and does not round
     """

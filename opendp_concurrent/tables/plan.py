@@ -1,7 +1,7 @@
 """Plans: what is asked of an engine, as frozen relational nodes. They hold no data.
 
 A relation node is a table that is derived from a scan, row by row or within a unit. An aggregate
-maps a relation to integers. ``rendering/render.py`` makes a statement of both; the meaning of each
+maps a relation to integers. ``render.py`` makes a statement of both; the meaning of each
 node is its docstring, which the proofs refer to, and which the tests interpret in plain Python.
 """
 

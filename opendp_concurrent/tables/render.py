@@ -3,7 +3,7 @@
 Every value of the caller goes to the engine as a parameter, other than numbers and dates. The
 columns of a table are renamed to ``c0``, ``c1`` and so on where it is scanned, so that quoting,
 case and duplicates matter there only. The tree is made of few kinds of nodes, which are listed in
-``syntax.py``; nothing else is rendered.
+``clauses.py``; nothing else is rendered.
 """
 
 from __future__ import annotations

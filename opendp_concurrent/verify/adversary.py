@@ -1,4 +1,4 @@
-"""Likelihood ratios as integer numbers of steps, so that equal ratios are recognised."""
+"""The worst analyst against a filter: likelihood ratios, menus, strategies and the search."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def clamped_noise(
 # A strongly adaptive adversary sends pairs of updates, and queries. An :class:`Identifier` forwards
 # one side of each pair, as long as the two streams are neighbours [HSV25, Definitions 3.2 and 3.3].
 # How well can the adversary distinguish the sides? For mechanisms with finitely many answers
-# (``continual_law.py``) a dynamic programme computes it, over *all* adversaries.
+# (:class:`ContinualLaw`) a dynamic programme computes it, over *all* adversaries.
 #
 # The future depends on the past only through two measures, one for each side. A measure is, for
 # each hidden state, the probability that the answers so far were given and the mechanism is in this
