@@ -1,7 +1,7 @@
 """Guards: what is checked of an argument. The keyword of a call is the argument's name.
 
 A :class:`Guard` checks a value, has the words of the message, and knows values that it must refuse.
-:mod:`.checked` has the annotations that carry guards.
+Annotations carry guards, and the decorator :func:`checked` reads them.
 
 Each guard is written in the positive form, so that NaN fails it. A guard returns a value of
 Python's own, read once, so that a later change of the argument has no effect.

@@ -1,4 +1,4 @@
-"""Thread safety of native functions: their ``argtypes`` are set only where they change.
+"""Calls of native code: by several threads, with Python functions that it calls back.
 
 OpenDP sets ``argtypes`` before each call of a function that all threads share. ``ctypes`` frees the
 old converters, although another thread may be using them. Under OpenDP 0.16, eight threads that
@@ -80,7 +80,7 @@ def set_once() -> None:
 #
 # OpenDP's callbacks catch ``Exception`` only. If anything else leaves one, such as a
 # ``KeyboardInterrupt``, the process crashes. So each native call that may call Python is a critical
-# section, in which no interrupt arrives (:mod:`..interrupts`). A function that is given to OpenDP
+# section, in which no interrupt arrives (``interrupts.py``). A function that is given to OpenDP
 # after this package was imported is wrapped. If it is called below ``call_native``, whatever it
 # raises is remembered, while OpenDP gets an ``Exception``; and while a user's function runs,
 # interrupts are let in. Called in any other way, it is called as OpenDP calls it. The two functions

@@ -71,8 +71,7 @@ def odometer(name: str, value: Argument) -> ConcurrentOdometer:
         raise InvalidTypeError(
             f"{name} must be made by make_concurrent_odometer, found {type(value).__name__}"
         )
-    found: ConcurrentOdometer = value
-    return found
+    return value
 
 
 def check_odometer(value: Argument) -> ConcurrentOdometer:

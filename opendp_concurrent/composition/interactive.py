@@ -1,4 +1,4 @@
-"""The chain ``transformation >> odometer``."""
+"""Measurements with handles: how they are made, chained to transformations, and wrapped."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ def chain(
 # Wrap a measurement so that it answers other queries; the privacy map is unchanged.
 #
 # Only queries are wrapped. Updates of a stream are data: the wrapped measurement is launched on the
-# stream itself (:mod:`..queryables.stream`) and receives the updates from there.
+# stream itself and receives the updates from there.
 
 Ask = Callable[[Query], Answer]
 

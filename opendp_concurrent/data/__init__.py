@@ -3,16 +3,31 @@
 Everything that differs between kinds is asked of the kind: :class:`.Kind` in ``kind.py``. It
 converts, cuts, selects, joins and keeps, and nobody else converts.
 
-* ``kind.py`` has scalars and objects of one's own, ``columns.py`` columns and frames that are read
-  lazily, ``frames.py`` vectors and frames. Tables in an engine add their own kind.
+* ``kind.py`` has a user's own objects, scalars, vectors and frames, and columns of pandas, Polars,
+  NumPy and PyArrow in place of lists. Tables in an engine add their own kind.
 * ``partition.py`` says how data are cut into disjoint parts.
 """
 
 from __future__ import annotations
 
-from . import frames as _frames  # each kind is registered
-from .columns import Uncollected, as_lazyframe, collected, is_frame, readable, types_of, uncollected
-from .kind import Cut, Kind, Of, Owners, check_files, columns_in, kind_of, kind_of_data, register
+from .kind import (
+    Cut,
+    Kind,
+    Of,
+    Owners,
+    Uncollected,
+    as_lazyframe,
+    check_files,
+    collected,
+    columns_in,
+    is_frame,
+    kind_of,
+    kind_of_data,
+    readable,
+    register,
+    types_of,
+    uncollected,
+)
 from .partition import (
     ByRecord,
     BySplit,

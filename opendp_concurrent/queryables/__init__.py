@@ -1,7 +1,7 @@
 """What analysts hold: handles, and the session behind them.
 
 * ``session.py`` is the way of a launch: a handle sends to its session, the session prices, charges
-  and runs. ``root.py`` has the handles of odometers, filters and compositors; ``spawn.py`` makes
+  and runs. ``root.py`` has the handles of odometers, filters and compositors, and makes
   them; ``child.py`` has what a launch returns.
 * ``mechanism.py`` has the measurements and odometers of this package, ``named_queries.py`` what can
   be asked by name, ``data.py`` the sealed data, ``stream.py`` the handles of streams.

@@ -208,8 +208,7 @@ def _become_child(queryable: Queryable, lifecycle: Lifecycle, lock: Lock) -> Non
 # Handles of this package's interactive mechanisms: queryables around a state machine.
 #
 # The machine holds data and secret noise, so it is sealed like data. Queries take turns. A closed
-# parent closes the handle. A handle that is made within a native call contains a native queryable,
-# so that the wrappers of OpenDP's own compositors apply to it.
+# parent closes the handle.
 
 
 def forget_frames(error: BaseException) -> None:

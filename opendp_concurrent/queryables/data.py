@@ -190,13 +190,9 @@ class AsTransformation:
 
 # Turns, and launches in sequence.
 #
-# A turn is a lock that queryables inherit if they are made while it is held.
-#
 # OpenDP's queryables may be used by one thread at a time. A queryable that was made inside
-# another's call asks it for permission later. So a queryable that is made during a turn uses the
-# same lock.
-#
-# The inherited lock is set in a context that ends with the turn.
+# another's call asks it for permission later. So a turn is a lock that queryables inherit if they
+# are made while it is held. It is inherited in a context that ends with the turn.
 #
 # Launches in sequence close older children. Under a measure that is not known to compose
 # concurrently, an older child must not answer once a newer launch has begun, wherever its queryable
@@ -243,8 +239,6 @@ def attempt(function: Callable[..., Any], *arguments: Any) -> tuple[Any, BaseExc
     except BaseException as error:
         return None, error
 
-
-# --- launches in sequence -------------------------------------------------------------------------
 
 _SLOTS = 64  # launches per native compositor
 _SPARE = 64  # to close the last child: one, unless making the next compositor fails

@@ -137,7 +137,7 @@ class Session:
     :param runner: runs launches in sequence, for a measure that composes sequentially only
     :param postprocessors: functions that are applied to every answer
     :param path: labels of the limits from the outermost one to this one
-    :ivar shared: what the shared releases that were opened here have in common, by their room
+    :ivar shared: what the shared releases that were opened here have in common
     :ivar native: whether it was made within a native call
     :ivar lock: launches take turns on it; None if they need not
     """

@@ -351,10 +351,8 @@ def start_of(token: Sealed) -> Stream | None:
     return None
 
 
-# Which datasets are streams, what one stream may feed, and how many messages a session has.
-#
-# This is all that a mechanism on static data knows of streams. What passes updates on is in
-# ``stream.py``.
+# Which datasets are streams, what one stream may feed, and how many messages a session has: all
+# that a mechanism on static data knows of streams.
 
 NOT_CONTINUAL = (
     "must be a continual mechanism: on a stream, what is not one would run once, on the empty "

@@ -10,8 +10,7 @@ from opendp_concurrent.composition.parallel import (
     make_parallel_composition,
     then_parallel_composition,
 )
-from opendp_concurrent.data.frames import Frames
-from opendp_concurrent.data.kind import kind_of
+from opendp_concurrent.data.kind import Frames, kind_of
 from opendp_concurrent.data.partition import by_column, by_key, by_split, by_values
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
-from opendp_concurrent.data.columns import as_rows, atom_of, is_column
+from opendp_concurrent.data.kind import as_rows, atom_of, is_column
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
 pl = pytest.importorskip("polars")

@@ -4,9 +4,8 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.data import columns as frames
-from opendp_concurrent.data.columns import as_lazyframe, files_of
-from opendp_concurrent.data.kind import check_files
+from opendp_concurrent.data import kind as frames
+from opendp_concurrent.data.kind import as_lazyframe, check_files, files_of
 from opendp_concurrent.errors import DataSourceError, InvalidTypeError
 
 pl = pytest.importorskip("polars")

@@ -8,8 +8,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.data import kind as kinds
-from opendp_concurrent.data.frames import Frames, Vectors
-from opendp_concurrent.data.kind import Kind, kind_of, kind_of_data, register
+from opendp_concurrent.data.kind import Frames, Kind, Vectors, kind_of, kind_of_data, register
 from opendp_concurrent.errors import BlockExceededError, InvalidTypeError, InvalidValueError
 
 dp.enable_features("contrib", "honest-but-curious")

@@ -4,8 +4,7 @@ import numpy as np
 import opendp.prelude as dp
 import pytest
 
-from opendp_concurrent.data.frames import Vectors
-from opendp_concurrent.data.kind import Own, kind_of
+from opendp_concurrent.data.kind import Own, Vectors, kind_of
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.mechanisms.individual import check_people, values_of
 
