@@ -223,7 +223,7 @@ class Session:
             return function(*arguments)
 
     def _check_odometer(self, odometer: Odometer) -> None:
-        if not isinstance(odometer, ConcurrentOdometer) or not odometer:  # a null pointer
+        if not isinstance(odometer, ConcurrentOdometer) or not hasattr(odometer, "spawn"):
             raise InvalidTypeError(
                 f"{self._asked} is a native odometer without a privacy map, or null, so it "
                 "cannot say what its launches cost; pass one made by make_concurrent_odometer"
