@@ -197,7 +197,7 @@ def make_certified_laplace(
     * f-DP: the exact trade-off function of the noise on its grid;
     * other measures: the loss that ε-DP implies, by :func:`.cast`.
 
-    ``measures/conversion.py`` and ``laplace_to_tradeoff.py`` have formulas and proofs.
+    ``measures/conversion.py`` and ``measures/tradeoffs.py`` have formulas and proofs.
 
     Required features: `contrib`, `honest-but-curious`
 

@@ -441,7 +441,7 @@ def values_of(rows: NDArray[Any], per_row: Callable[[Any], Any]) -> Callable[[sl
 #   history, its release has a divergence of factor (|sum|/s)^power.
 # * A person who takes part is charged at least factor (|v|/s)^power; others are not in the sum. All
 #   charges of a person add up to at most d_out. So on every history the divergences of all queries
-#   add up to at most d_out for k = 1, and to at most k^power d_out for any k (``noise_loss.py``).
+#   add up to at most d_out for k = 1, and to at most k^power d_out for any k, as shown above.
 # * Let ℓ_t be the divergence of query t, a function of the history. The likelihood ratio to the
 #   power α times exp(-(α-1) Σ ℓ_t) is a supermartingale on x' of mean at most 1. On every history Σ
 #   ℓ_t is at most B. So the moment is at most exp((α-1) B), which is a divergence of at most B at
@@ -493,7 +493,7 @@ def make_individual_filter(
 
     Guarantee: a person loses at most ``d_out``. A group of k people loses at most k ``d_out`` for
     pure DP, and at most k² ``d_out`` for zCDP and Rényi DP [FZ21]. The proof is in
-    ``mechanisms/individual.py`` and ``noise_loss.py``. It assumes the promise about
+    ``mechanisms/individual.py``. It assumes the promise about
     ``per_row`` in :class:`.NoisySum`. Charges are exact, rounded up to 2^-52 of the budget.
 
     Required features: `contrib`, `honest-but-curious`

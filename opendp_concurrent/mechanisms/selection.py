@@ -242,7 +242,7 @@ def _divergence(
 # The privacy profile of a private selection, from the profile of one run.
 #
 # Let d(e) bound the δ of one run at e, in both directions, and let B >= 1 be such that B - 1 is at
-# least d(log B) (1-γ)/γ. In the words of ``loss.py``: 1-q and 1-q' are probabilities of one event,
+# least d(log B) (1-γ)/γ. As above, 1-q and 1-q' are probabilities of one event,
 # so 1-q' <= B (1-q) + d(log B), and p' <= B p. So g(q) <= B^(1+η) g(q'), also with a largest number
 # of runs, and g(q) <= E[K]. The δ of the selection at ε is at most E[K] d(ε - (1+η) log B), for
 # every real ε. After [KRW24]; the proof is in ``docs/proofs/private-selection.rst``.

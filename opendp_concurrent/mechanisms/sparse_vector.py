@@ -322,7 +322,7 @@ def make_sparse_vector(
     measures get the loss that ε-DP implies, per round with ``refresh`` (for zCDP often less in
     all); for monotone queries, zCDP gets at most r²/8 per round, r = D/scale + c 2D/query_scale.
     Rényi DP also gets the divergence of the threshold's noise plus the queries' ε [ZW20]. Numbers
-    released with ``answer_scale`` compose concurrently. ``sparse_vector_loss.py`` has proofs.
+    released with ``answer_scale`` compose concurrently. This file has the proofs.
 
     The noise of comparisons is one-sided: Laplace noise, given that it is not negative. It costs
     the same and has half the variance, since the proofs shift noise upward only. The threshold is

@@ -6,7 +6,7 @@ fact. So it also holds for data that arrive between queries and are chosen adapt
 
 If no item is negative, or none is positive, and one event is present or absent, then one of the two
 sums is at least the other at every step. Which one it is, answers may decide, but only until the
-event. That is cheaper (``sparse_vector_loss.py``), and d events cost what d such steps do: d times
+event. That is cheaper (``sparse_vector.py``), and d events cost what d such steps do: d times
 the ε, d² times the ρ.
 """
 

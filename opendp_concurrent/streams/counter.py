@@ -230,7 +230,7 @@ def of_factor(
     """Return the spread of a factorisation, of all sums or of those of a window.
 
     The encoder and the decoder are each off by less than 17/16 steps of the grid at each step,
-    which the decoder's row sums up: see ``factors/buffered.py``. The sum is rounded to an integer.
+    which the decoder's row sums up: see ``factors.py``. The sum is rounded to an integer.
     """
 
     def spread(answers: int) -> Spread:

@@ -17,7 +17,7 @@ dp.enable_features("contrib", "honest-but-curious")
 
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
-        if name.startswith(("sqlglot", "opendp_concurrent.tables.rendering")):
+        if name.startswith(("sqlglot", "opendp_concurrent.tables.render")):
             found.append(name)
             signal.raise_signal(signal.SIGINT)
 
