@@ -92,7 +92,13 @@ _NORMS = {
 }
 
 
-def _step(then: Callable[..., Any]) -> Callable[..., ConcurrentQuery]:
+def _named(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method with the name that errors and ``help`` show."""
+    method.__name__, method.__qualname__ = name, f"TableQuery.{name}"
+    return method
+
+
+def _step(name: str, then: Callable[..., Any]) -> Callable[..., ConcurrentQuery]:
     """Return the method that applies a transformation of tables."""
 
     @wraps(then)
@@ -101,7 +107,7 @@ def _step(then: Callable[..., Any]) -> Callable[..., ConcurrentQuery]:
 
     own = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
     vars(step)["__signature__"] = Signature([own, *signature(then).parameters.values()])
-    return step
+    return _named(name, step)
 
 
 def _statistic(statistic: Any) -> Callable[..., TableAnswerQuery]:
@@ -147,10 +153,10 @@ def _statistic(statistic: Any) -> Callable[..., TableAnswerQuery]:
             tables.Answer(statistic, *of),
         )
 
-    return ask
+    return _named(statistic, ask)
 
 
-def _quantile_at(alpha: float) -> Callable[..., Any]:
+def _quantile_at(name: str, alpha: float) -> Callable[..., Any]:
     """Return the method of one quantile."""
 
     def ask(
@@ -167,7 +173,7 @@ def _quantile_at(alpha: float) -> Callable[..., Any]:
         """
         return self.quantile(column, candidates, alpha, by, keys)
 
-    return ask
+    return _named(name, ask)
 
 
 class TableQuery(ConcurrentQuery):
@@ -179,7 +185,7 @@ class TableQuery(ConcurrentQuery):
 
     # --- steps -----------------------------------------------------------------------------------
 
-    where = _step(tables.then_where)
+    where = _step("where", tables.then_where)
 
     def with_columns(self, **columns: tables.Expression) -> ConcurrentQuery:
         """Add columns, whose values are expressions on the row; see :func:`.make_with_columns`."""
@@ -243,10 +249,10 @@ class TableQuery(ConcurrentQuery):
         labels.check(list(answers))
         return labels, specs
 
-    truncate = _step(tables.then_truncate)
-    group_truncate = _step(tables.then_group_truncate)
-    join = _step(tables.then_public_join)
-    join_private = _step(tables.then_private_join)
+    truncate = _step("truncate", tables.then_truncate)
+    group_truncate = _step("group_truncate", tables.then_group_truncate)
+    join = _step("join", tables.then_public_join)
+    join_private = _step("join_private", tables.then_private_join)
 
     # --- aggregates ------------------------------------------------------------------------------
 
@@ -417,7 +423,7 @@ class TableQuery(ConcurrentQuery):
             self.new_with(chain=chain, wrap_release=lambda place: public[place]), prefixes
         )
 
-    median, min, max = map(_quantile_at, (0.5, 0.01, 0.99))
+    median, min, max = map(_quantile_at, ("median", "min", "max"), (0.5, 0.01, 0.99))
 
     def bounds(
         self,
