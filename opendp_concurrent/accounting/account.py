@@ -21,19 +21,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import ClassVar, NamedTuple, Protocol
 
+from .. import errors
 from .._opendp import Lock
-from ..errors import (
-    AdvisoryError,
-    BudgetExceededError,
-    Distance,
-    InvalidTypeError,
-    InvalidValueError,
-    Key,
-    Loss,
-    PrivacyMapError,
-    RefusalError,
-    State,
-)
 from ..measures import AccumulatorState
 from .lifecycle import RUNNING, Event, Lifecycle, innermost_running, name_of_account
 from .price import MappedPrice, Price, StabilityMap, distance_key, own_distance
@@ -45,13 +34,15 @@ UNLIMITED = Unlimited()
 class Tracked(NamedTuple):
     """An accumulator, its d_in, and the same d_in in units of the queries' metric, with its key."""
 
-    d_in: Distance
-    query_d_in: Distance
-    query_key: Key
+    d_in: errors.Distance
+    query_d_in: errors.Distance
+    query_key: errors.Key
     accumulator: AccumulatorState
 
 
-Verdict = dict[Key, Tracked] | BudgetExceededError  # the state after a launch, or its refusal
+Verdict = (
+    dict[errors.Key, Tracked] | errors.BudgetExceededError
+)  # the state after a launch, or its refusal
 
 
 class Launch(NamedTuple):
@@ -63,7 +54,7 @@ class Launch(NamedTuple):
     """
 
     chain: tuple[Account, ...]
-    before: list[dict[Key, Tracked]]
+    before: list[dict[errors.Key, Tracked]]
     prices: list[Price]
     plans: list[Verdict]
 
@@ -86,7 +77,7 @@ class Launch(NamedTuple):
         :param others: plans that are being charged
         """
         for place, account in enumerate(self.chain):
-            state: State = others.get(account, account._state)
+            state: errors.State = others.get(account, account._state)
             if state is not self.before[place] and not account.store.recorded:
                 if state.keys() != self.before[place].keys():
                     return False
@@ -97,7 +88,7 @@ class Launch(NamedTuple):
     def refuse(self) -> None:
         """Raise the refusal of the first account that refuses, if one does."""
         for account, plan in zip(self.chain, self.plans, strict=True):
-            if isinstance(plan, BudgetExceededError):
+            if isinstance(plan, errors.BudgetExceededError):
                 if account._bound and account._bound.halt:
                     account.lifecycle.happen(Event.REFUSED_WITH_HALT)
                 raise plan
@@ -198,7 +189,7 @@ class Bound:
     :ivar accumulator: name of the accumulator, for refusals
     """
 
-    d_in: Distance
+    d_in: errors.Distance
     rule: ContinuationRule
     start: AccumulatorState
     halt: bool = False
@@ -255,7 +246,7 @@ class Account:
         self._current: Lifecycle | None = None  # newest child of a sequential tree, at its root
         self._lifted: dict[int, tuple[Price, MappedPrice]] = {}
         self._bound_key = distance_key(bound.d_in) if bound else None
-        self._state: dict[Key, Tracked] = {}
+        self._state: dict[errors.Key, Tracked] = {}
         if bound:
             query_d_in, query_key = bound.d_in, self._bound_key
             if inward:
@@ -299,7 +290,7 @@ class Account:
         for account in chain[:-1]:  # the price, in units of each ancestor
             prices.append(account._lift(prices[-1]))
         while True:
-            before, plans = list[dict[Key, Tracked]](), list[Verdict]()
+            before, plans = list[dict[errors.Key, Tracked]](), list[Verdict]()
             for account, one in zip(chain, prices, strict=True):  # the maps are read here
                 before.append(account._state)
                 plans.append(account._plan(before[-1], one))
@@ -317,9 +308,9 @@ class Account:
     def _read_at_1(self, price: Price) -> None:
         try:
             price.at(1)
-        except AdvisoryError:
+        except errors.AdvisoryError:
             raise
-        except PrivacyMapError:
+        except errors.PrivacyMapError:
             pass  # the loss may be read elsewhere
 
     def check_open(self) -> None:
@@ -336,39 +327,42 @@ class Account:
             return price
         return MappedPrice(price, self._inward, self._lifted)
 
-    def _plan(self, state: dict[Key, Tracked], price: Price) -> Verdict:
+    def _plan(self, state: dict[errors.Key, Tracked], price: Price) -> Verdict:
         """Return the state after the launch, or the refusal. This reads untrusted maps."""
         after = {}
         for key, tracked in state.items():
             bound = self._bound if key == self._bound_key else None
             try:
                 d_mid = price.at(tracked.query_d_in, tracked.query_key)
-            except PrivacyMapError:
+            except errors.PrivacyMapError:
                 if bound or not self._bound:
                     raise
                 continue  # not the bound's d_in: reading a loss must not make launches fail later
             try:
                 rule = bound.rule if bound else UNLIMITED
                 verdict = rule.admits(tracked.accumulator, d_mid)
-            except (InvalidTypeError, InvalidValueError) as error:  # of a curve, read just now
+            except (
+                errors.InvalidTypeError,
+                errors.InvalidValueError,
+            ) as error:  # of a curve, read just now
                 if self._bound and not bound:
                     continue
-                raise PrivacyMapError(tracked.query_d_in, str(error)) from error
-            if isinstance(verdict, BudgetExceededError):
+                raise errors.PrivacyMapError(tracked.query_d_in, str(error)) from error
+            if isinstance(verdict, errors.BudgetExceededError):
                 return self._refusal(verdict)
             after[key] = Tracked(tracked.d_in, tracked.query_d_in, tracked.query_key, verdict)
         return after
 
-    def counted(self, price: Price) -> Loss:
+    def counted(self, price: Price) -> errors.Loss:
         """Return the d_mid at the d_in of the bound, as it is counted."""
         tracked = self._tracked(self._state)
         try:
             return tracked.accumulator.read(price.at(tracked.query_d_in))
-        except (InvalidTypeError, InvalidValueError) as error:
-            raise PrivacyMapError(tracked.query_d_in, str(error)) from error
+        except (errors.InvalidTypeError, errors.InvalidValueError) as error:
+            raise errors.PrivacyMapError(tracked.query_d_in, str(error)) from error
 
     def plan_on(
-        self, accumulator: AccumulatorState, d_mid: Loss, launch: Launch, place: int
+        self, accumulator: AccumulatorState, d_mid: errors.Loss, launch: Launch, place: int
     ) -> Verdict:
         """Return the plan of a launch for another accumulator: its own if it was made for that."""
         assert self._bound is not None
@@ -376,7 +370,7 @@ class Account:
         if accumulator is tracked.accumulator:
             return launch.plans[place]
         verdict = self._bound.rule.admits(accumulator, d_mid)
-        if isinstance(verdict, BudgetExceededError):
+        if isinstance(verdict, errors.BudgetExceededError):
             return self._refusal(verdict)
         return {self._bound_key: tracked._replace(accumulator=verdict)}
 
@@ -390,11 +384,11 @@ class Account:
         if tracked.accumulator is not accumulator:
             self._state = {self._bound_key: tracked._replace(accumulator=accumulator)}
 
-    def _tracked(self, state: State) -> Tracked:
+    def _tracked(self, state: errors.State) -> Tracked:
         tracked: Tracked = state[self._bound_key]
         return tracked
 
-    def _refusal(self, verdict: BudgetExceededError) -> BudgetExceededError:
+    def _refusal(self, verdict: errors.BudgetExceededError) -> errors.BudgetExceededError:
         """Return the verdict of this account's bound, with the account's path."""
         assert self._bound is not None
         bound, path = self._bound, self.lifecycle.path
@@ -402,11 +396,11 @@ class Account:
 
     # --- readings --------------------------------------------------------------------------
 
-    def privacy_loss(self, d_in: Distance) -> Loss:
+    def privacy_loss(self, d_in: errors.Distance) -> errors.Loss:
         """Return the loss so far at ``d_in``, in O(1) for a d_in that was read before."""
         return self._accumulator(d_in).loss
 
-    def loss_after(self, d_in: Distance, prices: Iterable[Price]) -> Loss:
+    def loss_after(self, d_in: errors.Distance, prices: Iterable[Price]) -> errors.Loss:
         """Return the loss at ``d_in`` if ``prices`` were launched now. Nothing is charged.
 
         :raises BudgetExceededError: if a price exceeds its share, or no share is left
@@ -418,12 +412,12 @@ class Account:
             rule = self._bound.rule  # the rule for shares: a refused launch uses no share
         for price in prices:
             after = rule.admits(accumulator, price.at(query_d_in))
-            if isinstance(after, BudgetExceededError):
+            if isinstance(after, errors.BudgetExceededError):
                 raise self._refusal(after)
             accumulator = after
         return accumulator.loss
 
-    def refusal(self, price: Price) -> RefusalError | None:
+    def refusal(self, price: Price) -> errors.RefusalError | None:
         """Return why a launch would be refused now; None if it would be admitted.
 
         Nothing is charged, and ``halt`` closes nothing.
@@ -434,7 +428,7 @@ class Account:
         self._check_not_running()
         try:
             self.lifecycle.check()
-        except RefusalError as error:
+        except errors.RefusalError as error:
             return error.with_traceback(None)
         for account in chain[::-1]:
             account.store.refresh(account)
@@ -442,15 +436,15 @@ class Account:
             prices.append(account._lift(prices[-1]))
         for account, one in zip(chain, prices, strict=True):
             plan = account._plan(account._state, one)
-            if isinstance(plan, BudgetExceededError):
+            if isinstance(plan, errors.BudgetExceededError):
                 return plan
         return None
 
-    def price_at(self, d_in: Distance, price: Price) -> Loss:
+    def price_at(self, d_in: errors.Distance, price: Price) -> errors.Loss:
         """Return what ``price`` is at ``d_in``, a distance of this account."""
         return price.at(self._inward(d_in) if self._inward else d_in)
 
-    def remaining(self) -> Loss:
+    def remaining(self) -> errors.Loss:
         """Return what the bound still admits; None without a bound."""
         if self._bound is None:
             return None
@@ -458,24 +452,24 @@ class Account:
         return self._bound.rule.remaining(self._tracked(self._state).accumulator)
 
     @property
-    def known_loss(self) -> Loss:
+    def known_loss(self) -> errors.Loss:
         """Loss at the d_in of the bound, as this process knows it. The ledger is not read."""
         return self._tracked(self._state).accumulator.loss
 
-    def knows(self, d_in: Distance) -> bool:
+    def knows(self, d_in: errors.Distance) -> bool:
         """Whether the loss at ``d_in`` is tracked."""
         return distance_key(d_in) in self._state
 
-    def _accumulator(self, d_in: Distance) -> AccumulatorState:
+    def _accumulator(self, d_in: errors.Distance) -> AccumulatorState:
         self.store.refresh(self)
         tracked = self._state.get(distance_key(d_in))
         return tracked.accumulator if tracked else self._track(d_in)
 
-    def _track(self, d_in: Distance) -> AccumulatorState:
+    def _track(self, d_in: errors.Distance) -> AccumulatorState:
         """Add up the history for a d_in that was not read before, then track the loss there."""
         if self._start is None or self.store.prices is None:
             assert self._bound is not None
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"d_in ({d_in}) must be {self._bound.d_in}, the d_in of this "
                 f"{self.store.what}: its loss is known only there"
             )

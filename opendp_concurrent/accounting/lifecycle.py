@@ -24,16 +24,8 @@ from contextvars import ContextVar, Token
 from enum import Enum
 from typing import Any
 
+from .. import errors
 from .._checks import text
-from ..errors import (
-    ClosedChildError,
-    EndedRunError,
-    HaltedError,
-    InterruptedHandleError,
-    InvalidValueError,
-    ReentrantLaunchError,
-    shown,
-)
 
 
 class State(Enum):
@@ -166,17 +158,17 @@ class Lifecycle:
             if one.state is State.OPEN:
                 continue
             if one.state is State.HALTED:
-                raise HaltedError(one.path)
+                raise errors.HaltedError(one.path)
             if one.state is State.INTERRUPTED:
-                raise InterruptedHandleError
+                raise errors.InterruptedHandleError
             if one.state is State.ENDED:
-                raise EndedRunError
-            raise ClosedChildError(one._reason)
+                raise errors.EndedRunError
+            raise errors.ClosedChildError(one._reason)
 
     def check_not_running(self) -> None:
         """Raise if a mechanism that this lifecycle pays for is running in this context."""
         if self in RUNNING.get():
-            raise ReentrantLaunchError
+            raise errors.ReentrantLaunchError
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return ``function(*arguments)``, a mechanism, for which this and its ancestors pay.
@@ -210,8 +202,8 @@ def label_text(**argument: Any) -> str:
     ((name, _),) = argument.items()
     label: str = text(**argument)
     if "\0" in label or any("\ud800" <= one <= "\udfff" for one in label):
-        raise InvalidValueError(
-            f"{name} ({shown(label)}) must be text, without NUL and lone surrogates"
+        raise errors.InvalidValueError(
+            f"{name} ({errors.shown(label)}) must be text, without NUL and lone surrogates"
         )
     return label
 
@@ -276,8 +268,8 @@ def name_of_account(kind: str, parent: object, ledger: str = "") -> str:
     """
     label, (numbered, number) = current_label(), _CHILD.get()
     which = str(number) if number and numbered is parent else ""
-    which = shown(label) if label else which
-    where = f"of ledger {shown(ledger)}" if ledger else ""
+    which = errors.shown(label) if label else which
+    where = f"of ledger {errors.shown(ledger)}" if ledger else ""
     return " ".join(filter(None, (_KIND.get() or kind, which, where)))
 
 

@@ -9,21 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from .. import queryables
 from ..accounting import Account, Bound, Ledger, Limit, Terms, named
 from ..accounting import open_limit as open_limit_in_ledger
 from ..data import Partition, kind_of, partitioned
 from ..errors import Distance, InvalidTypeError, Loss, shown
 from ..measures import grid_curve
-from ..queryables import (
-    ConcurrentMeasurement,
-    ConcurrentOdometer,
-    Sealed,
-    SequentialRunner,
-    check_ledger,
-    open_book,
-    unseal,
-    validate_d_in,
-)
 from .block_keys import Keys, keys_of
 from .block_records import MOMENT, TRANSFORM_FIRST, BlockSteps, Records, check_keys, check_partition
 from .block_session import BlockFilterQueryable, BlockSession, Whole, WithinBlocks
@@ -33,7 +24,7 @@ from .interactive import make_measurement
 from .parallel import check_no_updates
 
 
-def check_no_transformation(odometer: ConcurrentOdometer) -> None:
+def check_no_transformation(odometer: queryables.ConcurrentOdometer) -> None:
     """Raise if the odometer has a transformation."""
     if odometer.transformation is not None:
         raise InvalidTypeError(
@@ -43,7 +34,7 @@ def check_no_transformation(odometer: ConcurrentOdometer) -> None:
 
 
 def open_limit(
-    parent: BlockSession, odometer: ConcurrentOdometer, limit: Limit
+    parent: BlockSession, odometer: queryables.ConcurrentOdometer, limit: Limit
 ) -> BlockFilterQueryable:
     """Return the handle of a limit on all blocks.
 
@@ -78,7 +69,7 @@ def open_limit(
 
 @constructor(blocks=partitioned)
 def make_block_filter(
-    odometer: ConcurrentOdometer,
+    odometer: queryables.ConcurrentOdometer,
     d_in: Distance,
     d_out: Loss,
     *,
@@ -88,7 +79,7 @@ def make_block_filter(
     halt: bool = False,
     ledger: Ledger | None = None,
     opaque_errors: bool = False,
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Give each block of the data its own budget.
 
     A block is the records with one public key, such as a week. The returned measurement spawns a
@@ -168,7 +159,7 @@ def make_block_filter(
     # a unit whose rows arrive over time is a path of blocks, since each may depend on answers
     static = not kind.bounds_over_time(input_domain, blocks.of)
     steps = BlockSteps(measure, factor, static)
-    d_in = validate_d_in(input_metric, d_in)
+    d_in = queryables.validate_d_in(input_metric, d_in)
     budget = measure.validate_budget("d_out", d_out)
     on_orders = check_orders(measure, orders)
     if on_orders is not None:
@@ -181,22 +172,22 @@ def make_block_filter(
     check_keys(blocks, input_domain, first)
     book, start = None, None
     if ledger is not None:
-        check_ledger(ledger, measure, halt=halt)
+        queryables.check_ledger(ledger, measure, halt=halt)
         if static:
             raise InvalidTypeError(
                 f"ledger cannot keep the budgets of these blocks, as the table may change before "
                 f"it is opened again: {MOMENT}"
             )
         terms = Terms(measure.name, OnEachBlock(accounting, share), str(metric), 1, share)
-        book, start = open_book(ledger, terms)
+        book, start = queryables.open_book(ledger, terms)
     reason = measure.sequential_reason
 
-    def spawn(token: Sealed) -> BlockFilterQueryable:
+    def spawn(token: queryables.Sealed) -> BlockFilterQueryable:
         own = Keys()
         own.add(first)
         totals: Any = start or Totals(own, accounting.start(measure), share)
         bound = Bound(1, rule, totals, halt, book, measure.name, repr(accounting))
-        unseal(token)
+        queryables.unseal(token)
         if book is not None and not kind.in_engine and not token.given:
             raise InvalidTypeError(
                 "ledger cannot keep the budgets of blocks of data that come from a transformation, "
@@ -209,7 +200,7 @@ def make_block_filter(
             space,
             measure,
             token,
-            None if reason is None else SequentialRunner(),
+            None if reason is None else queryables.SequentialRunner(),
             Records(own, blocks, input_domain, token),
             Whole(odometer.input_space, steps, open_limit),
             reason,
@@ -218,7 +209,7 @@ def make_block_filter(
         return BlockFilterQueryable(session, measure.name, share)
 
     def privacy_map(d: Any) -> Any:
-        return budget if d == d_in else steps.loss(validate_d_in(input_metric, d), share)
+        return budget if d == d_in else steps.loss(queryables.validate_d_in(input_metric, d), share)
 
     return make_measurement(
         odometer.input_space,

@@ -17,16 +17,9 @@ from opendp.mod import Domain
 
 from .. import _checks as checks
 from .. import _opendp as _native
+from .. import errors
 from .._opendp import Lock
 from ..data import Partition, kind_of
-from ..errors import (
-    Data,
-    Distance,
-    InvalidTypeError,
-    InvalidValueError,
-    Loss,
-    UnsupportedMeasureError,
-)
 from ..measures import CompositionMeasure
 from ..queryables import Sealed, seal_selected, seal_transformed, take_in, unseal
 from .block_keys import Keys, Places, Selections, keys_of
@@ -48,7 +41,7 @@ class Batch(NamedTuple):
     :ivar size: number of records; 0 if they are not in memory
     """
 
-    data: Data
+    data: errors.Data
     size: int
 
 
@@ -65,7 +58,7 @@ class Records:
         self._batches = [self._cut(token)]
         self._batch_of = np.zeros(len(keys), dtype=np.int32)
 
-    def add(self, keys: Any, data: Data) -> None:
+    def add(self, keys: Any, data: errors.Data) -> None:
         """Add new blocks, whose records are ``data``; or raise and add nothing.
 
         :param data: None if their records are in the data of the invocation
@@ -92,26 +85,26 @@ class Records:
                 self._batches = batches
                 raise
 
-    def _check_growth(self, data: Data) -> None:
+    def _check_growth(self, data: errors.Data) -> None:
         """Raise unless neighbours are no further apart if these data are added, or None."""
         if not self._kind.bounds_over_time(self._domain, self._partition.of):
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 f"keys cannot be added: {MOMENT}; or name all keys when you make the filter"
             )
         if data is None:
             if self._token.files:
-                raise InvalidTypeError(
+                raise errors.InvalidTypeError(
                     "data must be given: the files of the LazyFrame are read once, by the first "
                     "launch; pass the rows of the new blocks, or name all keys when you make the "
                     "filter"
                 )
         elif self._kind.in_engine:
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 "data must be left out for tables: the rows of a new block are in the table "
                 "already; add the block once they are all there"
             )
         elif not self._token.given:
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 "data cannot be added: the data of the invocation come from a transformation or "
                 f"from other blocks, whose bounds do not hold for what is added; {TRANSFORM_FIRST}"
             )
@@ -179,7 +172,7 @@ def check_keys(partition: Partition, domain: Domain, keys: Any) -> None:
         groups = set(known)
         for key in keys:
             if key not in groups:
-                raise InvalidValueError(
+                raise errors.InvalidValueError(
                     f"keys has {checks.shown(key)}, which is not a group of blocks ({partition})"
                 )
     elif not kind_of(domain).by_function:
@@ -206,7 +199,7 @@ def _check_exact(partition: Partition, domain: Domain, keys: Any) -> None:
         if any(
             one != value for one, value in zip(key if len(row) > 1 else (key,), row, strict=True)
         ):
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"keys has {checks.shown(key)}, which is {checks.shown(row)} in the types of the "
                 "columns, as another key may be; pass keys as the columns have them, not NaN"
             )
@@ -229,23 +222,25 @@ class BlockSteps:
     def __init__(self, measure: CompositionMeasure, factor: int, units: bool) -> None:
         self._measure, self._factor, self._units = measure, factor, units
         if units and factor > 1 and measure.sequential_reason:
-            raise UnsupportedMeasureError(
+            raise errors.UnsupportedMeasureError(
                 f"a unit has rows in up to {factor} blocks, whose filters are not known to compose "
                 f"under {measure.name}: {measure.reason}; truncate to one block, or take another "
                 "measure"
             )
 
-    def share(self, d_in: Distance, d_out: Loss) -> Loss:
+    def share(self, d_in: errors.Distance, d_out: errors.Loss) -> errors.Loss:
         """Return the budget of each block."""
         size = self._size(d_in)
         if size == 0:
-            raise InvalidValueError(f"d_in ({d_in}) must be at least 1, or d_out bounds nothing")
+            raise errors.InvalidValueError(
+                f"d_in ({d_in}) must be at least 1, or d_out bounds nothing"
+            )
         share = self._measure.member_loss(d_out, size)
         if not self._units or self._factor == 1:
             return share
         return self._measure.split(share, [Fraction(1)] * self._factor)[0]
 
-    def loss(self, d_in: Distance, share: Loss) -> Loss:
+    def loss(self, d_in: errors.Distance, share: errors.Loss) -> errors.Loss:
         """Return the loss at a distance, if each block has this budget."""
         size, measure = self._size(d_in), self._measure
         if size == 0:
@@ -255,13 +250,15 @@ class BlockSteps:
             share = accounting.start(measure).after(share, self._factor).loss
         return measure.validate("d_out", measure.group_loss(share, size))
 
-    def _size(self, d_in: Distance) -> int:
+    def _size(self, d_in: errors.Distance) -> int:
         """Return how many steps neighbours are apart."""
         if not isinstance(d_in, int):
-            raise InvalidTypeError(f"d_in ({d_in!r}) must be an integer, to be divided over blocks")
+            raise errors.InvalidTypeError(
+                f"d_in ({d_in!r}) must be an integer, to be divided over blocks"
+            )
         size = d_in if self._units else d_in * self._factor
         if size > self._measure.most_parallel:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"neighbours are {size} steps apart, which must be at most "
                 f"{self._measure.most_parallel} under {self._measure.name}; pass a smaller d_in"
             )

@@ -14,29 +14,9 @@ from opendp.mod import Domain, Measurement, Metric, Odometer, Queryable
 
 from .. import _checks as checks
 from .. import _opendp as _native
+from .. import errors, queryables
 from ..accounting import Account, Lifecycle, Limit, Price, named
-from ..errors import (
-    Answer,
-    BudgetExceededError,
-    Data,
-    Distance,
-    InvalidTypeError,
-    Key,
-    Loss,
-    Query,
-    uncharged,
-)
 from ..measures import AccumulatorState, CompositionMeasure
-from ..queryables import (
-    ConcurrentOdometer,
-    Description,
-    Handle,
-    Sealed,
-    SequentialRunner,
-    Session,
-    check_process,
-    check_space,
-)
 from .block_keys import Places
 from .block_records import BlockSteps, Records
 from .block_totals import OnBlocks, OnKeys, Totals
@@ -52,9 +32,11 @@ class WithinBlocks:
     """
 
     kind: ClassVar[str] = "filter"
-    d_out: Loss
+    d_out: errors.Loss
 
-    def admits(self, accumulator: Totals, d_mid: OnBlocks | OnKeys) -> Totals | BudgetExceededError:
+    def admits(
+        self, accumulator: Totals, d_mid: OnBlocks | OnKeys
+    ) -> Totals | errors.BudgetExceededError:
         """Admit when all named blocks do."""
         return accumulator.admitted(accumulator.read(d_mid))
 
@@ -80,7 +62,7 @@ class PriceOnBlocks:
         """Short description of the mechanism."""
         return self._price.mechanism
 
-    def at(self, d_in: Distance, key: Key = None) -> OnBlocks | OnKeys:
+    def at(self, d_in: errors.Distance, key: errors.Key = None) -> OnBlocks | OnKeys:
         """Return the blocks and the d_mid."""
         known, cost = self._known
         if cost is not None and known is d_in:  # one number for all accounts, which is read once
@@ -89,7 +71,7 @@ class PriceOnBlocks:
         self._known = d_in, new
         return new
 
-    def _cost(self, d_mid: Loss) -> OnBlocks | OnKeys:
+    def _cost(self, d_mid: errors.Loss) -> OnBlocks | OnKeys:
         if isinstance(self._on, tuple):
             return OnKeys(self._on, d_mid)
         return OnBlocks(self._on, d_mid)
@@ -146,10 +128,10 @@ class Whole(NamedTuple):
 
     space: tuple[Domain, Metric]
     steps: BlockSteps
-    open_limit: Callable[[BlockSession, ConcurrentOdometer, Limit], Any]
+    open_limit: Callable[[BlockSession, queryables.ConcurrentOdometer, Limit], Any]
 
 
-class SelectionSession(Session):
+class SelectionSession(queryables.Session):
     """The session of launches on some blocks."""
 
     _asked = "measurement"
@@ -158,10 +140,10 @@ class SelectionSession(Session):
     def _check_odometer(self, odometer: Odometer) -> None:
         super()._check_odometer(odometer)
         if getattr(odometer, "limit", None):
-            raise InvalidTypeError(f"measurement is a limit: {LIMITS}")
+            raise errors.InvalidTypeError(f"measurement is a limit: {LIMITS}")
 
 
-class BlockSession(Session):
+class BlockSession(queryables.Session):
     """The session of a block filter, whose queries are pairs of blocks and a measurement.
 
     :ivar records: the records of each block
@@ -176,8 +158,8 @@ class BlockSession(Session):
         account: Account,
         space: tuple[Domain, Metric],
         measure: CompositionMeasure,
-        token: Sealed,
-        runner: SequentialRunner | None,
+        token: queryables.Sealed,
+        runner: queryables.SequentialRunner | None,
         records: Records,
         whole: Whole,
         reason: str | None,
@@ -193,11 +175,11 @@ class BlockSession(Session):
         """The metric of the records of some blocks."""
         return self._space[1]
 
-    def launch_on_blocks(self, query: Query) -> Answer:
+    def launch_on_blocks(self, query: errors.Query) -> errors.Answer:
         """Launch a measurement on some blocks: charge each of them, or none. Or open a limit."""
-        if isinstance(query, ConcurrentOdometer):
-            return uncharged(self._open, query)
-        measurement, on, token = uncharged(self._named_in, query)
+        if isinstance(query, queryables.ConcurrentOdometer):
+            return errors.uncharged(self._open, query)
+        measurement, on, token = errors.uncharged(self._named_in, query)
         if isinstance(measurement, Odometer):
             return self._selection(on, token).launch(measurement)
         account = self.account
@@ -209,18 +191,22 @@ class BlockSession(Session):
 
         return self.launch(measurement, charge, token)
 
-    def _named_in(self, query: Query) -> tuple[Any, Any, Sealed]:
+    def _named_in(self, query: errors.Query) -> tuple[Any, Any, queryables.Sealed]:
         blocks, measurement = _pair(query)
         return measurement, *self._chosen(blocks)
 
     def _open(self, odometer: Odometer) -> Any:
         """Open a limit on all blocks, or return the one that was opened under its label."""
-        if type(odometer) is not ConcurrentOdometer or not vars(odometer) or not odometer.limit:
-            raise InvalidTypeError(
+        if (
+            type(odometer) is not queryables.ConcurrentOdometer
+            or not vars(odometer)
+            or not odometer.limit
+        ):
+            raise errors.InvalidTypeError(
                 "the query is an odometer without blocks; name its blocks, root(blocks, odometer), "
                 "or bound it, root(oc.c.make_limited(odometer, d_in, d_out, label=...))"
             )
-        check_space(self.whole.space, self.measure, odometer)
+        queryables.check_space(self.whole.space, self.measure, odometer)
         self.account.lifecycle.check_not_running()
         self.account.lifecycle.check()
         handle = self.open_once(odometer, partial(self.whole.open_limit, self, odometer))
@@ -238,20 +224,20 @@ class BlockSession(Session):
         session._postprocessors, session._children = postprocessors, count(1)
         return session
 
-    def on(self, blocks: Iterable[Key]) -> Session:
+    def on(self, blocks: Iterable[errors.Key]) -> queryables.Session:
         """Return the session of launches on some blocks, each of which is charged to all of them.
 
         :raises InvalidTypeError, InvalidValueError: if one of them is not a block
         """
         return self._selection(*self._chosen(blocks))
 
-    def _chosen(self, blocks: Iterable[Key]) -> tuple[Any, Sealed]:
+    def _chosen(self, blocks: Iterable[errors.Key]) -> tuple[Any, queryables.Sealed]:
         """Return what names some blocks in a charge, and the records of these blocks."""
         places = self.records.keys.places(blocks)
         token = self.records.of(places)
         return tuple(self.records.keys.at(places)) if self._by_key else places, token
 
-    def _selection(self, on: Any, token: Sealed) -> Session:
+    def _selection(self, on: Any, token: queryables.Sealed) -> queryables.Session:
         selection = Selection(self.account, on, self.reason)
         child = SelectionSession(
             selection,
@@ -271,17 +257,17 @@ class BlockSession(Session):
         """The distance at which losses are counted: one step."""
         return 1
 
-    def block(self, block: Key) -> AccumulatorState:
+    def block(self, block: errors.Key) -> AccumulatorState:
         """Return the accumulator of a block."""
         (key,) = self.records.keys.at(np.array([self.records.keys.place(block)]))
         found: AccumulatorState = self.account.privacy_loss(self.d_in).of(key)
         return found
 
 
-def _pair(query: Query) -> tuple[Any, Any]:
+def _pair(query: errors.Query) -> tuple[Any, Any]:
     parts = list(query) if isinstance(query, tuple) else []
     if len(parts) != 2:
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"the query must be blocks and a measurement, found {checks.shown(type(query))}; call "
             "for example root(['2026-W01'], measurement)"
         )
@@ -291,7 +277,7 @@ def _pair(query: Query) -> tuple[Any, Any]:
 # The handle of a block filter.
 
 
-class BlockFilterQueryable(Handle, Queryable):
+class BlockFilterQueryable(queryables.Handle, Queryable):
     """Handle of a block filter. A launch names its blocks, each of which has its own budget.
 
     A limit (:func:`.make_limited`) is opened without blocks: ``alice = root(limit)`` is such a
@@ -300,11 +286,13 @@ class BlockFilterQueryable(Handle, Queryable):
 
     query_type = "ExtrinsicObject"
 
-    def __init__(self, session: BlockSession, description: str, d_out: Loss) -> None:
+    def __init__(self, session: BlockSession, description: str, d_out: errors.Loss) -> None:
         super().__init__(session, session.launch_on_blocks)
         self._blocks, self._description, self._d_out = session, description, d_out
 
-    def __call__(self, blocks: Iterable[Key], measurement: Measurement | None = None) -> Answer:
+    def __call__(
+        self, blocks: Iterable[errors.Key], measurement: Measurement | None = None
+    ) -> errors.Answer:
         """Launch a measurement, interactive or not, on the records of some blocks; or open a limit.
 
         The launch is charged to every named block, or to none. A block that is named twice is
@@ -324,21 +312,25 @@ class BlockFilterQueryable(Handle, Queryable):
         """
         return super().__call__(blocks if measurement is None else (blocks, measurement))
 
-    def invoke(self, blocks: Iterable[Key], measurement: Measurement | None = None) -> Answer:
+    def invoke(
+        self, blocks: Iterable[errors.Key], measurement: Measurement | None = None
+    ) -> errors.Answer:
         """Launch; the same as calling the handle."""
         return self(blocks, measurement)
 
-    def admits(self, blocks: Iterable[Key], measurement: Measurement) -> bool:
+    def admits(self, blocks: Iterable[errors.Key], measurement: Measurement) -> bool:
         """Return whether a launch would be admitted now; charges nothing.
 
         :param blocks: as in a launch
         :param measurement: as in a launch
         """
-        check_process(self._blocks.token)
+        queryables.check_process(self._blocks.token)
         session = self._blocks.on(blocks)
         return _native.call_native(session.refusal, measurement) is None
 
-    def describe(self, blocks: Iterable[Key], measurement: Measurement) -> Description:
+    def describe(
+        self, blocks: Iterable[errors.Key], measurement: Measurement
+    ) -> queryables.Description:
         """Describe a launch before it happens: its answer, its loss, whether it is admitted.
 
         The mechanism does not run, and nothing is charged. The privacy map is read. Another thread
@@ -366,26 +358,28 @@ class BlockFilterQueryable(Handle, Queryable):
         >>> found.refusal.block
         1
         """
-        check_process(self._blocks.token)
+        queryables.check_process(self._blocks.token)
         session = self._blocks.on(blocks)
-        found: Description = _native.call_native(session.describe, measurement, self._blocks.d_in)
+        found: queryables.Description = _native.call_native(
+            session.describe, measurement, self._blocks.d_in
+        )
         return found
 
-    def privacy_loss(self, block: Key) -> Loss:
+    def privacy_loss(self, block: errors.Key) -> errors.Loss:
         """Return the privacy loss of the launches on a block so far; changes nothing.
 
         :param block: its key
         """
         return self._blocks.block(block).loss
 
-    def remaining(self, block: Key) -> Loss:
+    def remaining(self, block: errors.Key) -> errors.Loss:
         """Return the largest privacy loss that one more launch on a block may have.
 
         :param block: its key
         """
         return self._blocks.block(block).remaining(self._d_out)
 
-    def add_blocks(self, keys: Iterable[Key], data: Data = None) -> None:
+    def add_blocks(self, keys: Iterable[errors.Key], data: errors.Data = None) -> None:
         """Add blocks with a full budget. For the owner of the data.
 
         The keys must be new and public: that a block exists must not depend on the records. No
@@ -402,10 +396,10 @@ class BlockFilterQueryable(Handle, Queryable):
             LazyFrame, which are read once
         :raises ReentrantLaunchError: in a mechanism below the filter, which has seen the records
         """
-        check_process(self._blocks.token)
+        queryables.check_process(self._blocks.token)
         self._blocks.account.lifecycle.check_not_running()
         if self._blocks.path:
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 "keys must be added on the handle of the block filter: this is the handle of a "
                 "limit, which has the same blocks"
             )
@@ -414,7 +408,7 @@ class BlockFilterQueryable(Handle, Queryable):
     def __len__(self) -> int:
         return len(self._blocks.records.keys)
 
-    def __contains__(self, block: Key) -> bool:
+    def __contains__(self, block: errors.Key) -> bool:
         return block in self._blocks.records.keys
 
     __iter__ = None  # blocks may be many

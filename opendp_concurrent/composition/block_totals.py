@@ -16,19 +16,10 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from .. import errors
 from .._checks import tagged
 from .._opendp import Lock
 from ..accounting import Within
-from ..errors import (
-    BlockExceededError,
-    BudgetExceededError,
-    InvalidTypeError,
-    InvalidValueError,
-    Json,
-    Key,
-    Loss,
-    shown,
-)
 from ..measures import Accumulator, AccumulatorState, CompositionMeasure, times
 from .block_keys import Cells, Keys, Places, Rows
 
@@ -43,10 +34,10 @@ class Additive(AccumulatorState, Protocol):
     These numbers can be kept in an array for many accumulators at once.
     """
 
-    def amounts(self, d_mid: Loss) -> tuple[int | None, ...]:
+    def amounts(self, d_mid: errors.Loss) -> tuple[int | None, ...]:
         """Return what a launch adds to each sum; None for what is infinite."""
 
-    def limits(self, d_out: Loss) -> tuple[int, ...]:
+    def limits(self, d_out: errors.Loss) -> tuple[int, ...]:
         """Return what each sum must be at most, exactly if the loss is within ``d_out``."""
 
     def of_amounts(self, totals: Sequence[int]) -> AccumulatorState:
@@ -60,7 +51,7 @@ class Counters(Rows):
     :param d_out: the bound of each block
     """
 
-    def __init__(self, start: Additive, d_out: Loss) -> None:
+    def __init__(self, start: Additive, d_out: errors.Loss) -> None:
         self._start, self._d_out = start, d_out
         limits = start.limits(d_out)
         self._shifts = [max(0, one.bit_length() - BITS) for one in limits]
@@ -78,8 +69,8 @@ class Counters(Rows):
         return found
 
     def after(
-        self, cells: Cells, d_mid: Loss, count: int = 1
-    ) -> Cells | tuple[int, BudgetExceededError]:
+        self, cells: Cells, d_mid: errors.Loss, count: int = 1
+    ) -> Cells | tuple[int, errors.BudgetExceededError]:
         """Return the totals after ``count`` launches, or which one refuses and the refusal."""
         amounts = self._start.amounts(d_mid)
         added: list[int] = []
@@ -114,10 +105,10 @@ class Counters(Rows):
         ]
         return self._start.of_amounts(totals)
 
-    def _refusal(self, cells: Cells, d_mid: Loss) -> BudgetExceededError:
+    def _refusal(self, cells: Cells, d_mid: errors.Loss) -> errors.BudgetExceededError:
         now = self.accumulator(cells)
         left = now.remaining(self._d_out)
-        return BudgetExceededError(now.loss, d_mid, left, d_out=self._d_out)
+        return errors.BudgetExceededError(now.loss, d_mid, left, d_out=self._d_out)
 
 
 # Totals of blocks as numbers of accumulators, which blocks with equal totals share.
@@ -148,7 +139,7 @@ class Shared(Rows):
     :param d_out: the bound of each block
     """
 
-    def __init__(self, start: AccumulatorState, d_out: Loss) -> None:
+    def __init__(self, start: AccumulatorState, d_out: errors.Loss) -> None:
         super().__init__(1)
         self._rule = Within(d_out)
         self._known: list[AccumulatorState] = []
@@ -157,7 +148,7 @@ class Shared(Rows):
 
     def _number(self, accumulator: AccumulatorState) -> int:
         """Return the number of an accumulator, the same for equal ones."""
-        key: Key = accumulator
+        key: errors.Key = accumulator
         try:
             number = self._numbers.get(key)
         except TypeError:  # it has no hash
@@ -198,15 +189,15 @@ class Shared(Rows):
         super().write(places, cells)
 
     def after(
-        self, cells: Cells, d_mid: Loss, count: int = 1
-    ) -> Moved | tuple[int, BudgetExceededError]:
+        self, cells: Cells, d_mid: errors.Loss, count: int = 1
+    ) -> Moved | tuple[int, errors.BudgetExceededError]:
         """Return what follows ``count`` launches, or which block refuses and the refusal."""
         numbers = cells[:, 0]
         distinct, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
         moved: dict[int, AccumulatorState] = {}
         for at in np.argsort(first).tolist():  # in the order of blocks
             verdict = self._rule.admits(self._known[int(distinct[at])], d_mid, count)
-            if isinstance(verdict, BudgetExceededError):
+            if isinstance(verdict, errors.BudgetExceededError):
                 return int(first[at]), verdict
             moved[at] = verdict
         accumulators = tuple(moved[at] for at in range(len(distinct)))
@@ -236,7 +227,7 @@ class OnBlocks:
     """
 
     places: Places
-    d_mid: Loss
+    d_mid: errors.Loss
 
 
 @tagged("on-blocks", "keys", "d_mid")
@@ -248,7 +239,7 @@ class OnKeys:
     """
 
     keys: tuple[Any, ...]
-    d_mid: Loss
+    d_mid: errors.Loss
 
 
 class _Array:
@@ -278,7 +269,7 @@ class Totals:
     :param d_out: the bound of each block
     """
 
-    def __init__(self, keys: Keys, start: AccumulatorState, d_out: Loss) -> None:
+    def __init__(self, keys: Keys, start: AccumulatorState, d_out: errors.Loss) -> None:
         self._terms = keys, start, d_out
         self.launches = 0
         # the array; and unless it holds this value: another value, and at which places this one
@@ -291,7 +282,7 @@ class Totals:
         """The losses of all blocks, which is this value; see :meth:`of`."""
         return self
 
-    def of(self, key: Key) -> AccumulatorState:
+    def of(self, key: errors.Key) -> AccumulatorState:
         """Return the accumulator of the block with this key; that of no launch for a new key."""
         keys, start, _ = self._terms
         return self.at(keys.place(key)) if key in keys else start
@@ -299,7 +290,7 @@ class Totals:
     def __repr__(self) -> str:
         return f"BlockTotals({len(self._terms[0])} blocks)"
 
-    def read(self, d_mid: Loss) -> Any:
+    def read(self, d_mid: errors.Loss) -> Any:
         """Return a cost on blocks, or a d_mid alone, in the form that is added."""
         if isinstance(d_mid, OnKeys):
             return OnKeys(d_mid.keys, self._terms[1].read(d_mid.d_mid))
@@ -327,26 +318,30 @@ class Totals:
         array.cells.grow(place + 1)
         return array.cells.accumulator(array.cells.read([place])[0])
 
-    def admitted(self, d_mid: OnBlocks | OnKeys, count: int = 1) -> Totals | BudgetExceededError:
+    def admitted(
+        self, d_mid: OnBlocks | OnKeys, count: int = 1
+    ) -> Totals | errors.BudgetExceededError:
         """Return the totals after launches, or the refusal of the first block that refuses."""
         if isinstance(d_mid, OnKeys):
             d_mid = OnBlocks(self._terms[0].placed(d_mid.keys), d_mid.d_mid)
         if type(count) is not int or count != 1:
             count = times(count)
-        verdict: Totals | BudgetExceededError
+        verdict: Totals | errors.BudgetExceededError
         if self._where[0] is None:
             verdict = self._admitted(self._new_array(), d_mid, count)
         else:
             verdict = self._held(self._admitted, d_mid, count)
         return verdict
 
-    def _admitted(self, array: _Array, d_mid: OnBlocks, count: int) -> Totals | BudgetExceededError:
+    def _admitted(
+        self, array: _Array, d_mid: OnBlocks, count: int
+    ) -> Totals | errors.BudgetExceededError:
         array.cells.grow(int(d_mid.places[-1]) + 1)
         now = array.cells.read(d_mid.places)
         after: Any = array.cells.after(now, d_mid.d_mid, count)
         if isinstance(after, tuple):
             position, refusal = after
-            return BlockExceededError.of(refusal, self._key(d_mid.places[position]))
+            return errors.BlockExceededError.of(refusal, self._key(d_mid.places[position]))
         found = Totals(*self._terms)
         found.launches = self.launches + count
         if self._where[0] is None:
@@ -356,23 +351,25 @@ class Totals:
             found._where = array, (self, d_mid.places, after, now)
         return found
 
-    def after(self, d_mid: Loss, count: int = 1) -> Totals:
+    def after(self, d_mid: errors.Loss, count: int = 1) -> Totals:
         """Return the totals after ``count`` launches, which were charged and so fit.
 
         :raises InvalidTypeError, InvalidValueError: if they do not, or ``d_mid`` is no such cost
         """
         if not isinstance(d_mid, (OnBlocks, OnKeys)):
-            raise InvalidTypeError(f"d_mid must be a loss on blocks, found {shown(d_mid)}")
+            raise errors.InvalidTypeError(
+                f"d_mid must be a loss on blocks, found {errors.shown(d_mid)}"
+            )
         verdict = self.admitted(d_mid, count)
-        if isinstance(verdict, BudgetExceededError):
-            raise InvalidValueError(f"the launches do not fit: {verdict}")
+        if isinstance(verdict, errors.BudgetExceededError):
+            raise errors.InvalidValueError(f"the launches do not fit: {verdict}")
         return verdict
 
-    def within(self, d_out: Loss) -> bool:
+    def within(self, d_out: errors.Loss) -> bool:
         """Return True: only launches that fit are added."""
         return True
 
-    def remaining(self, d_out: Loss) -> Totals:
+    def remaining(self, d_out: errors.Loss) -> Totals:
         """Return this value; see :meth:`at`."""
         return self
 
@@ -429,7 +426,7 @@ class OnEachBlock:
     """
 
     accounting: Accumulator
-    d_out: Loss
+    d_out: errors.Loss
     made_for: ClassVar[str] = "the measures of its blocks"
     needs_measure: ClassVar[bool] = True
     follows_from_charges: ClassVar[bool] = True  # a record has not the totals
@@ -446,7 +443,7 @@ class OnEachBlock:
         """Return the totals of no launch."""
         return Totals(Keys(), self.accounting.start(measure), self.d_out)
 
-    def from_record(self, measure: CompositionMeasure | None, record: Json) -> Totals:
+    def from_record(self, measure: CompositionMeasure | None, record: errors.Json) -> Totals:
         """Return totals with the number of launches: what they are follows from the charges."""
         found = self.start(measure)
         found.launches = int(record["launches"])
@@ -454,4 +451,4 @@ class OnEachBlock:
 
     def __repr__(self) -> str:
         # the bound is said here, too: it tells two of them from each other where terms differ
-        return f"{self.accounting!r} on each block, at most {shown(self.d_out)}"
+        return f"{self.accounting!r} on each block, at most {errors.shown(self.d_out)}"

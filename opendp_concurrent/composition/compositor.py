@@ -10,19 +10,8 @@ from opendp.mod import Domain, Measure, Measurement, Metric, OpenDPException
 
 from .. import _checks as checks
 from .. import _opendp as _native
+from .. import errors, queryables
 from ..accounting import Bound, ContinuationRule, Shares
-from ..errors import (
-    Answer,
-    Argument,
-    Distance,
-    InvalidTypeError,
-    InvalidValueError,
-    Loss,
-    PrivacyMapError,
-    Query,
-    SpaceMismatchError,
-    UnsupportedMeasureError,
-)
 from ..measures import (
     AccumulatorState,
     CompositionMeasure,
@@ -31,14 +20,6 @@ from ..measures import (
     grid_curve,
 )
 from ..numerics import down
-from ..queryables import (
-    ConcurrentMeasurement,
-    feeds_many,
-    is_stream,
-    read_map,
-    spawn_composition,
-    validate_d_in,
-)
 from .guards import check_inside, check_measurement_on, check_orders, constructor
 from .interactive import Ask, as_answering, constant_map, make_measurement, wrap_queries
 
@@ -50,14 +31,14 @@ def make_concurrent_composition(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    d_in: Distance,
-    d_mids: Sequence[Loss],
+    d_in: errors.Distance,
+    d_mids: Sequence[errors.Loss],
     *,
     orders: Sequence[float] | None = None,
     order: str = "given",
     delta: float | None = None,
     opaque_errors: bool = False,
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Compose mechanisms, interactive or not, whose privacy losses are fixed up front.
 
     The arguments are those of :func:`~opendp.combinators.make_adaptive_composition`. The returned
@@ -106,7 +87,7 @@ def make_concurrent_composition(
     (0.25,)
     """
     measure = composition_measure(output_measure)
-    d_in = validate_d_in(input_metric, d_in)
+    d_in = queryables.validate_d_in(input_metric, d_in)
     shares, accounting = _shares(measure, d_mids, orders)
     start = whole = accounting.start(measure)
     for share in shares:
@@ -121,7 +102,7 @@ def make_concurrent_composition(
     return make_measurement(
         space,
         measure.opendp(),
-        lambda token: spawn_composition(space, measure, token, bound, opaque_errors),
+        lambda token: queryables.spawn_composition(space, measure, token, bound, opaque_errors),
         constant_map(input_metric, d_in, d_out),
         f"ConcurrentComposition({measure.name}, d_in={d_in}, {len(shares)} d_mids)",
         composes=True,
@@ -129,14 +110,14 @@ def make_concurrent_composition(
 
 
 def _shares(
-    measure: CompositionMeasure, d_mids: Argument, orders: Argument
-) -> tuple[tuple[Loss, ...], Loss]:
+    measure: CompositionMeasure, d_mids: errors.Argument, orders: errors.Argument
+) -> tuple[tuple[errors.Loss, ...], errors.Loss]:
     listed = d_mids.tolist() if type(d_mids) is np.ndarray else d_mids  # as OpenDP's Sequential has
     given = [down(one) for one in checks.elements("losses", d_mids=listed)]
     if not given:
-        raise InvalidValueError("d_mids must have at least one element; pass one per launch")
+        raise errors.InvalidValueError("d_mids must have at least one element; pass one per launch")
     if not len(given) <= MOST_LAUNCHES:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"d_mids must have at most {MOST_LAUNCHES:,} elements, found {len(given)}: all "
             "are kept in memory; a filter takes any number of launches"
         )
@@ -157,11 +138,11 @@ def make_indexed_composition(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    d_in: Distance,
+    d_in: errors.Distance,
     measurements: Sequence[Measurement],
     *,
     orders: Sequence[float] | None = None,
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Compose interactive mechanisms into one whose messages are pairs of an index and a query.
 
     This is Algorithm 1 of [HSTVVXZ23], ConComp. All mechanisms are launched at once, and the
@@ -196,33 +177,35 @@ def make_indexed_composition(
     >>> answers = queryable((0, count)), queryable((1, count)), queryable((0, count))
     """
     measure = composition_measure(output_measure)
-    d_in = validate_d_in(input_metric, d_in)
+    d_in = queryables.validate_d_in(input_metric, d_in)
     parts = []
     for index, one in enumerate(checks.elements("measurements", measurements=measurements)):
         name = f"measurements[{index}]"
         part = check_measurement_on(name, one, input_domain, input_metric)
         if part.output_measure != output_measure:
-            raise SpaceMismatchError(f"{name}.output_measure", output_measure, part.output_measure)
+            raise errors.SpaceMismatchError(
+                f"{name}.output_measure", output_measure, part.output_measure
+            )
         check_inside(name, part)
         parts.append(part)
     if not parts:
-        raise InvalidValueError("measurements must have at least one element")
+        raise errors.InvalidValueError("measurements must have at least one element")
     if len(parts) > 1:
-        if is_stream(input_domain) and not feeds_many(output_measure):
-            raise UnsupportedMeasureError(
+        if queryables.is_stream(input_domain) and not queryables.feeds_many(output_measure):
+            raise errors.UnsupportedMeasureError(
                 f"measurements must have only one element on a stream under {measure.name} "
                 "[HSV25, Def. 6.1]; launch them on make_concurrent_continual(..., max_messages=...)"
             )
         if measure.sequential_reason:
-            raise UnsupportedMeasureError(
+            raise errors.UnsupportedMeasureError(
                 f"{measure.name} composes one interactive mechanism at a time: {measure.reason}"
             )
     try:
-        d_mids = [read_map(one, d_in) for one in parts]
-    except PrivacyMapError:
+        d_mids = [queryables.read_map(one, d_in) for one in parts]
+    except errors.PrivacyMapError:
         raise
     except OpenDPException as error:
-        raise PrivacyMapError(d_in, str(error).strip()) from error
+        raise errors.PrivacyMapError(d_in, str(error).strip()) from error
     compositor = make_concurrent_composition(
         input_domain, input_metric, output_measure, d_in, d_mids, orders=orders
     )
@@ -230,7 +213,7 @@ def make_indexed_composition(
     def make_machine(launch: Ask) -> Ask:
         children = [as_answering(launch(one)) for one in parts]
 
-        def answer(message: Query) -> Answer:
+        def answer(message: errors.Query) -> errors.Answer:
             index, query = _pair(message, len(children))
             return children[index](query)
 
@@ -240,14 +223,16 @@ def make_indexed_composition(
     return wrap_queries(compositor, make_machine, "IndexedComposition", composes=False)
 
 
-def _pair(message: Query, count: int) -> tuple[int, Any]:
+def _pair(message: errors.Query, count: int) -> tuple[int, Any]:
     if not (isinstance(message, tuple) and len(message) == 2 and type(message[0]) is int):
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"the message must be a pair (index, query), found {type(message).__name__}"
         )
     index, query = message
     if not 0 <= index < count:
-        raise InvalidValueError(f"the index ({checks.shown(index)}) must be from 0 to {count - 1}")
+        raise errors.InvalidValueError(
+            f"the index ({checks.shown(index)}) must be from 0 to {count - 1}"
+        )
     return index, query
 
 

@@ -5,25 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from .. import queryables
 from ..accounting import Bound, Ledger, Limit, Within, label_text
 from ..errors import Distance, InvalidValueError, Loss
 from ..numerics import cap_and_shown
-from ..queryables import (
-    ConcurrentMeasurement,
-    ConcurrentOdometer,
-    check_ledger,
-    open_book,
-    replace,
-    spawn_filter,
-    spawn_limited,
-)
 from .guards import bounded, check_unbounded, constructor
 from .interactive import constant_map, make_measurement
 
 
 @constructor
 def make_concurrent_filter(
-    odometer: ConcurrentOdometer,
+    odometer: queryables.ConcurrentOdometer,
     d_in: Distance,
     d_out: Loss,
     *,
@@ -31,7 +23,7 @@ def make_concurrent_filter(
     halt: bool = False,
     ledger: Ledger | None = None,
     opaque_errors: bool = False,
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Bound the privacy loss of a concurrent odometer.
 
     The arguments are those of :func:`~opendp.combinators.make_privacy_filter`. The returned
@@ -86,8 +78,8 @@ def make_concurrent_filter(
     d_in, budget = terms.d_in, terms.d_out
     book, start = None, terms.accumulator.start(measure)
     if ledger is not None:
-        check_ledger(ledger, measure, halt=halt)
-        book, start = open_book(ledger, terms)
+        queryables.check_ledger(ledger, measure, halt=halt)
+        book, start = queryables.open_book(ledger, terms)
     exact = ledger is None and hasattr(type(start), "limits")  # of sums that compare fractions
     cap, budget = cap_and_shown(d_out, budget) if exact else (budget, budget)
     name, space = repr(terms.accumulator), odometer.input_space
@@ -97,10 +89,10 @@ def make_concurrent_filter(
     return make_measurement(
         space,
         odometer.output_measure,
-        partial(spawn_filter, odometer, bound),
+        partial(queryables.spawn_filter, odometer, bound),
         constant_map(space[1], d_in, budget, odometer.distance_type),
         f"ConcurrentFilter({terms.measure}, {name}, d_in={d_in}, d_out={budget})",
-        odometer if ledger is None else replace(odometer, record=(ledger, d_in)),
+        odometer if ledger is None else queryables.replace(odometer, record=(ledger, d_in)),
         composes=True,
     )
 
@@ -110,13 +102,13 @@ def make_concurrent_filter(
 
 @constructor
 def make_limited(
-    odometer: ConcurrentOdometer,
+    odometer: queryables.ConcurrentOdometer,
     d_in: Distance,
     d_out: Loss,
     *,
     label: str,
     orders: Sequence[float] | None = None,
-) -> ConcurrentOdometer:
+) -> queryables.ConcurrentOdometer:
     """Bound the privacy loss of what one analyst, team or project launches below a filter.
 
     Launch what is returned on the handle of a filter, odometer or compositor: ``alice =
@@ -182,4 +174,4 @@ def make_limited(
     if not label:
         raise InvalidValueError("label must not be empty; pass the name of an analyst or a team")
     limit = Limit(label, bounded(odometer, d_in, d_out, orders))
-    return replace(odometer, spawn=spawn_limited, limit=limit)
+    return queryables.replace(odometer, spawn=queryables.spawn_limited, limit=limit)

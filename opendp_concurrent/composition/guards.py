@@ -10,43 +10,25 @@ from opendp.mod import Domain, Measure, Measurement, Metric, Transformation, ass
 
 from .. import _checks as checks
 from .. import _opendp as _native
+from .. import errors, queryables
 from .._checks import GUARDS, Guard, find_guards, guard, recorded
 from .._opendp import refuse
 from ..accounting import Terms
-from ..errors import (
-    Argument,
-    Distance,
-    InvalidTypeError,
-    Loss,
-    SpaceMismatchError,
-    UnsupportedMeasureError,
-    shown,
-)
 from ..measures import Accumulator, Basic, CompositionMeasure, OnOrders, grid_curve
-from ..queryables import (
-    NOT_CONTINUAL,
-    ConcurrentMeasurement,
-    ConcurrentOdometer,
-    is_stream,
-    replace,
-    same_domain,
-    takes_stream,
-    validate_d_in,
-)
 
 
-def _native_kind(kind: type, word: str, example: str) -> Guard[Argument]:
+def _native_kind(kind: type, word: str, example: str) -> Guard[errors.Argument]:
     """Make the guard of one kind of OpenDP's objects, which refuses null pointers.
 
     An annotation with the class itself carries the guard.
     """
 
-    def check(name: str, value: Argument) -> Argument:
+    def check(name: str, value: errors.Argument) -> errors.Argument:
         if isinstance(value, _native.PARTIAL_CONSTRUCTOR):
-            raise InvalidTypeError(_native.unchained(name))
+            raise errors.InvalidTypeError(_native.unchained(name))
         if not isinstance(value, kind) or not value:
             found = "a null pointer" if isinstance(value, kind) else type(value).__name__
-            raise InvalidTypeError(f"{name} must be a {word}, found {found}; pass {example}")
+            raise errors.InvalidTypeError(f"{name} must be a {word}, found {found}; pass {example}")
         return value
 
     made = GUARDS[kind] = Guard(check, word, (None, 3, "text", kind))
@@ -65,27 +47,29 @@ transformation = _native_kind(
 
 
 @guard("odometer", None, 3, "text")
-def odometer(name: str, value: Argument) -> ConcurrentOdometer:
+def odometer(name: str, value: errors.Argument) -> queryables.ConcurrentOdometer:
     """Return the argument if it is an odometer of this package, or raise naming the argument."""
-    if not isinstance(value, ConcurrentOdometer):
-        raise InvalidTypeError(
+    if not isinstance(value, queryables.ConcurrentOdometer):
+        raise errors.InvalidTypeError(
             f"{name} must be made by make_concurrent_odometer, found {type(value).__name__}"
         )
     return value
 
 
-def check_odometer(value: Argument) -> ConcurrentOdometer:
+def check_odometer(value: errors.Argument) -> queryables.ConcurrentOdometer:
     """Return the odometer if it is one of this package without a limit of its own, or raise."""
     found = odometer.check("odometer", value)
     if found.limit is not None:
-        raise InvalidTypeError(
-            f"odometer has the limit {shown(found.limit.label)} already: pass the odometer that "
-            "was given to make_limited; to nest limits, launch one on the handle of the other"
+        raise errors.InvalidTypeError(
+            f"odometer has the limit {errors.shown(found.limit.label)} already: pass the odometer "
+            "that was given to make_limited; to nest limits, launch one on the handle of the other"
         )
     return found
 
 
-def check_unbounded(value: Argument, keeper: str, *, opaque: bool = False) -> ConcurrentOdometer:
+def check_unbounded(
+    value: errors.Argument, keeper: str, *, opaque: bool = False
+) -> queryables.ConcurrentOdometer:
     """Return an odometer that a bound is put on: without a limit, and with no ledger of its own.
 
     :param keeper: whom the ledger is passed to instead
@@ -93,22 +77,22 @@ def check_unbounded(value: Argument, keeper: str, *, opaque: bool = False) -> Co
     """
     found = check_odometer(value)
     if found.record is not None:
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"odometer must have no ledger of its own; pass the ledger to {keeper}"
         )
-    return replace(found, opaque=True) if opaque else found
+    return queryables.replace(found, opaque=True) if opaque else found
 
 
 def check_orders(known: CompositionMeasure, orders: Sequence[float] | None) -> OnOrders | None:
     """Return the sum on ``orders`` for Rényi curves, or None for a measure without curves."""
     if not known.needs_orders:
         if orders is not None:
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 f"orders must be left out under {known.name}; it is for Rényi curves"
             )
         return None
     if orders is None:
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             "orders must be given: Rényi curves (output_measure) can only be compared on a grid; "
             "pass for example orders=[1.5, 2, 4, 8, 16, 32, 64]"
         )
@@ -120,7 +104,9 @@ def check_orders(known: CompositionMeasure, orders: Sequence[float] | None) -> O
 _METHODS = ("supports", "start", "from_record")
 
 
-def accumulator_for(measure: CompositionMeasure, accumulator: Argument = None) -> Accumulator:
+def accumulator_for(
+    measure: CompositionMeasure, accumulator: errors.Argument = None
+) -> Accumulator:
     """Return ``accumulator`` if it supports ``measure``; if left out, the measure's own sum.
 
     :raises InvalidTypeError: if it is not an accumulator
@@ -129,24 +115,24 @@ def accumulator_for(measure: CompositionMeasure, accumulator: Argument = None) -
     if accumulator is None or isinstance(accumulator, Basic):
         return measure.sum()
     if not all(callable(getattr(type(accumulator), name, None)) for name in _METHODS):
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             "accumulator must be one of oc.accumulators, such as oc.accumulators.basic(), "
             f"or of your own, whose class has the methods {', '.join(_METHODS)}; found "
-            f"{shown(accumulator)}"
+            f"{errors.shown(accumulator)}"
         )
     found: Accumulator = accumulator
     if not found.supports(measure):
         measure.sum()  # may refuse with a better reason
         made_for = getattr(type(found), "made_for", "other measures")
-        raise UnsupportedMeasureError(
-            f"accumulator ({shown(found)}) supports {made_for}, but output_measure is "
+        raise errors.UnsupportedMeasureError(
+            f"accumulator ({errors.shown(found)}) supports {made_for}, but output_measure is "
             f"{measure.name}, whose distance is {measure.distance_form}; leave accumulator "
             "out, or cast the measurements to a supported measure"
         )
     return found
 
 
-def check_budget(accounting: Accumulator, d_out: Loss) -> None:
+def check_budget(accounting: Accumulator, d_out: errors.Loss) -> None:
     """Raise if the accumulator has ``check_budget`` and would admit no launch under ``d_out``."""
     check = getattr(type(accounting), "check_budget", None)
     if check is not None:
@@ -154,14 +140,17 @@ def check_budget(accounting: Accumulator, d_out: Loss) -> None:
 
 
 def bounded(
-    odometer: ConcurrentOdometer, d_in: Distance, d_out: Loss, orders: Sequence[float] | None
+    odometer: queryables.ConcurrentOdometer,
+    d_in: errors.Distance,
+    d_out: errors.Loss,
+    orders: Sequence[float] | None,
 ) -> Terms:
     """Return the terms under which an odometer is bounded.
 
     :raises InvalidTypeError, InvalidValueError: naming the argument
     """
     measure, accounting = odometer.measure, odometer.accumulator
-    d_in = validate_d_in(odometer.input_metric, d_in, odometer.distance_type)
+    d_in = queryables.validate_d_in(odometer.input_metric, d_in, odometer.distance_type)
     budget = measure.validate_budget("d_out", d_out)
     check_budget(accounting, budget)
     on_orders = check_orders(measure, orders)
@@ -206,7 +195,7 @@ def constructor(
 # What may stand inside of another measurement, and on which data.
 
 
-def check_measurement(name: str, value: Argument) -> Measurement:
+def check_measurement(name: str, value: errors.Argument) -> Measurement:
     """Return the measurement, or raise: also for a known fault of OpenDP."""
     found: Measurement = measurement.check(name, value)
     refuse(found)
@@ -215,8 +204,8 @@ def check_measurement(name: str, value: Argument) -> Measurement:
 
 def check_static(input_domain: Domain) -> None:
     """Raise for a stream: what comes later would never reach a mechanism on data as they are."""
-    if is_stream(input_domain):
-        raise InvalidTypeError(
+    if queryables.is_stream(input_domain):
+        raise errors.InvalidTypeError(
             f"input_domain ({input_domain}) is a stream, whose items come later and would never "
             "reach this mechanism; use a continual one, such as make_counter or make_alarm"
         )
@@ -229,12 +218,12 @@ def check_inside(name: str, measurement: Measurement) -> None:
     updates to the wrapper would not reach the children of a wrapped composition.
     """
     refuse(measurement)
-    if is_stream(measurement.input_domain) and not takes_stream(measurement):
-        raise InvalidTypeError(f"{name} {NOT_CONTINUAL}")
-    if not isinstance(measurement, ConcurrentMeasurement):
+    if queryables.is_stream(measurement.input_domain) and not queryables.takes_stream(measurement):
+        raise errors.InvalidTypeError(f"{name} {queryables.NOT_CONTINUAL}")
+    if not isinstance(measurement, queryables.ConcurrentMeasurement):
         return
-    if measurement.composes and is_stream(measurement.input_domain):
-        raise InvalidTypeError(
+    if measurement.composes and queryables.is_stream(measurement.input_domain):
+        raise errors.InvalidTypeError(
             f"{name} composes mechanisms on a stream ({measurement.input_domain}), whose "
             "updates would not reach them; wrap it in make_concurrent_continual first"
         )
@@ -245,10 +234,10 @@ def check_measurement_on(
 ) -> Measurement:
     """Return the measurement if it has this domain and metric, or raise."""
     one = check_measurement(name, measurement)
-    if not same_domain(one.input_domain, input_domain):
-        raise SpaceMismatchError(f"{name}.input_domain", input_domain, one.input_domain)
+    if not queryables.same_domain(one.input_domain, input_domain):
+        raise errors.SpaceMismatchError(f"{name}.input_domain", input_domain, one.input_domain)
     if one.input_metric != input_metric:
-        raise SpaceMismatchError(f"{name}.input_metric", input_metric, one.input_metric)
+        raise errors.SpaceMismatchError(f"{name}.input_metric", input_metric, one.input_metric)
     return one
 
 
@@ -256,31 +245,31 @@ def check_measurement_on(
 
 
 @guard("nothing hostile", None, 1.0, (None, 1.0), [])
-def privacy_loss(name: str, value: Argument) -> tuple[Measure, Any]:
+def privacy_loss(name: str, value: errors.Argument) -> tuple[Measure, Any]:
     """Return a measure and a loss, or raise."""
     first, loss = _two("a measure and a loss", "dp.loss_of(epsilon=1.0)", name, value)
     return measure.check(f"{name}[0]", first), loss
 
 
 @guard("nothing hostile", None, 1, (None, 1), [])
-def privacy_unit(name: str, value: Argument) -> tuple[Metric, Any]:
+def privacy_unit(name: str, value: errors.Argument) -> tuple[Metric, Any]:
     """Return a metric and a distance, or raise."""
     first, d_in = _two("a metric and a distance", "dp.unit_of(contributions=1)", name, value)
     return metric.check(f"{name}[0]", first), d_in
 
 
 @guard("nothing hostile", None, (None, None), [])
-def space(name: str, value: Argument) -> tuple[Domain, Metric]:
+def space(name: str, value: errors.Argument) -> tuple[Domain, Metric]:
     """Return a domain and a metric, or raise."""
     example = "dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()"
     first, second = _two("a domain and a metric", example, name, value)
     return domain.check(f"{name}[0]", first), metric.check(f"{name}[1]", second)
 
 
-def _two(what: str, example: str, name: str, value: Argument) -> tuple[Any, ...]:
+def _two(what: str, example: str, name: str, value: errors.Argument) -> tuple[Any, ...]:
     parts = checks.two(value)
     if not parts:
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"{name} must be {what}, found {checks.shown(value)}; pass for example {example}"
         )
     return parts

@@ -17,58 +17,16 @@ from opendp.mod import (
 )
 
 from .. import _opendp as _native
+from .. import errors, queryables
 from .._checks import Unrecorded, recorded
 from ..accounting import Lifecycle, innermost_running, same_distance
-from ..errors import (
-    Answer,
-    ConcurrentError,
-    Distance,
-    InvalidTypeError,
-    InvalidValueError,
-    Loss,
-    PrivacyMapError,
-    Query,
-    SpaceMismatchError,
-)
-from ..queryables import (
-    NONE,
-    READ,
-    Accuracy,
-    ConcurrentMeasurement,
-    ConcurrentOdometer,
-    Inside,
-    MachineQueryable,
-    Meter,
-    OwnStreamQueryable,
-    Queries,
-    QueryOnlyQueryable,
-    Sealed,
-    Spawn,
-    Stream,
-    adopt,
-    answering,
-    interactive,
-    is_stream,
-    known_accuracy,
-    may_feed_many,
-    queries_of,
-    query_side,
-    read_map,
-    replace,
-    run,
-    seal,
-    start_of,
-    takes_stream,
-    unseal,
-    validate_d_in,
-)
 from .guards import check_inside, check_measurement, check_odometer, constructor
 
 
 def check_no_stream(transformation: Transformation) -> None:
     """Raise if the transformation returns a stream: OpenDP's would not see later items."""
-    if is_stream(transformation.output_domain):
-        raise InvalidTypeError(
+    if queryables.is_stream(transformation.output_domain):
+        raise errors.InvalidTypeError(
             f"transformation returns a stream ({transformation.output_domain}), and would "
             "run only once, on the empty stream, before any item arrives; use "
             "make_stream_map, make_stream_filter, make_stream_clamp or "
@@ -78,8 +36,8 @@ def check_no_stream(transformation: Transformation) -> None:
 
 @constructor(features=("contrib",))
 def make_chain_ot(
-    odometer: ConcurrentOdometer, transformation: Transformation
-) -> ConcurrentOdometer:
+    odometer: queryables.ConcurrentOdometer, transformation: Transformation
+) -> queryables.ConcurrentOdometer:
     """Return ``transformation >> odometer``.
 
     Mechanisms run on the transformed data. ``privacy_loss(d_in)`` takes d_in in units of the
@@ -103,19 +61,23 @@ def make_chain_ot(
     """
     inner = check_odometer(odometer)
     if not isinstance(transformation, Transformation):
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"transformation must be a transformation, found {type(transformation).__name__}"
         )
     check_no_stream(transformation)
     if transformation.output_domain != inner.input_domain:
-        raise SpaceMismatchError("input_domain", inner.input_domain, transformation.output_domain)
+        raise errors.SpaceMismatchError(
+            "input_domain", inner.input_domain, transformation.output_domain
+        )
     if transformation.output_metric != inner.input_metric:
-        raise SpaceMismatchError("input_metric", inner.input_metric, transformation.output_metric)
+        raise errors.SpaceMismatchError(
+            "input_metric", inner.input_metric, transformation.output_metric
+        )
     _native.refuse(transformation, flows=True)  # an odometer may read no map before it runs
     head = (
         transformation if inner.transformation is None else transformation >> inner.transformation
     )
-    return replace(inner, transformation=head)
+    return queryables.replace(inner, transformation=head)
 
 
 # Builds a measurement that OpenDP accepts from a spawn function.
@@ -124,17 +86,17 @@ def make_chain_ot(
 def make_measurement(
     input_space: tuple[Domain, Metric],
     output_measure: Measure,
-    spawn: Spawn,
+    spawn: queryables.Spawn,
     privacy_map: Callable[[Any], Any],
     summary: str,
-    odometer: ConcurrentOdometer | None = None,
+    odometer: queryables.ConcurrentOdometer | None = None,
     *,
     around: Measurement | None = None,
     takes_updates: bool = False,
     composes: bool | None = None,
-    accuracy: Accuracy | None = None,
+    accuracy: queryables.Accuracy | None = None,
     releases: bool = False,
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Make a measurement that is invoked on sealed data.
 
     :param spawn: returns a handle, or a release
@@ -152,34 +114,36 @@ def make_measurement(
         carrier_type = str(input_space[0].carrier_type)
         distance_type = str(input_space[1].distance_type)
 
-    def checked_map(d_in: Distance) -> Any:
-        d_in = validate_d_in(input_space[1], d_in, distance_type)
+    def checked_map(d_in: errors.Distance) -> Any:
+        d_in = queryables.validate_d_in(input_space[1], d_in, distance_type)
         try:
             return privacy_map(d_in)
-        except ConcurrentError:
+        except errors.ConcurrentError:
             raise
         except OpenDPException as error:  # from a map inside
-            raise PrivacyMapError(d_in, str(error).strip()) from error
+            raise errors.PrivacyMapError(d_in, str(error).strip()) from error
 
-    def native_map(d_in: Distance) -> Any:
+    def native_map(d_in: errors.Distance) -> Any:
         return _native.curve_of(checked_map(d_in))
 
     measurement: Any = _native.make_user_measurement(
         *input_space,
         output_measure,
-        function=_native.carry(lambda data: spawn(seal(_native.to_pointer(data, carrier_type)))),
+        function=_native.carry(
+            lambda data: spawn(queryables.seal(_native.to_pointer(data, carrier_type)))
+        ),
         privacy_map=_native.carry(native_map),
         TO="ExtrinsicObject",
     )
     many = False
-    if isinstance(around, ConcurrentMeasurement):
+    if isinstance(around, queryables.ConcurrentMeasurement):
         other = around.inside
         takes_updates |= other.takes_updates
         composes = other.composes if composes is None else composes
-        many = may_feed_many(around)
-    elif around is not None and is_stream(input_space[0]):
-        takes_updates |= takes_stream(around)
-    what = Inside(
+        many = queryables.may_feed_many(around)
+    elif around is not None and queryables.is_stream(input_space[0]):
+        takes_updates |= queryables.takes_stream(around)
+    what = queryables.Inside(
         spawn,
         checked_map,
         odometer,
@@ -188,17 +152,19 @@ def make_measurement(
         bool(composes),
         many,
         accuracy,
-        interactive=not releases if around is None or not releases else interactive(around),
+        interactive=not releases
+        if around is None or not releases
+        else queryables.interactive(around),
     )
-    measurement.__class__ = ConcurrentMeasurement
+    measurement.__class__ = queryables.ConcurrentMeasurement
     measurement.__opendp_dict__ = Unrecorded()
     measurement.made_on, measurement.summary = (*input_space, output_measure), summary
     measurement.inside = what
-    return cast(ConcurrentMeasurement, measurement)
+    return cast(queryables.ConcurrentMeasurement, measurement)
 
 
 def constant_map(
-    input_metric: Metric, bound_d_in: Any, d_out: Loss, distance_type: str = ""
+    input_metric: Metric, bound_d_in: Any, d_out: errors.Loss, distance_type: str = ""
 ) -> Callable[[Any], Any]:
     """Return the privacy map that is ``d_out`` for every d_in up to ``bound_d_in``.
 
@@ -209,13 +175,13 @@ def constant_map(
     distance_type = distance_type or str(input_metric.distance_type)
     converted = distance_type != "ExtrinsicObject"
 
-    def privacy_map(d_in: Distance) -> Loss:
-        d_in = validate_d_in(input_metric, d_in, distance_type)
+    def privacy_map(d_in: errors.Distance) -> errors.Loss:
+        d_in = queryables.validate_d_in(input_metric, d_in, distance_type)
         kinds = {type(d_in), type(bound_d_in)}
         numbers = kinds <= {int, float} and (converted or len(kinds) == 1)
         if (d_in <= bound_d_in) if numbers else same_distance(d_in, bound_d_in):
             return d_out
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"d_in ({d_in}) must be at most {bound_d_in}, the d_in that this was built for; "
             "build the measurement for a larger one"
         )
@@ -225,8 +191,8 @@ def constant_map(
 
 @recorded
 def chain(
-    measurement: ConcurrentMeasurement, transformation: Transformation
-) -> ConcurrentMeasurement:
+    measurement: queryables.ConcurrentMeasurement, transformation: Transformation
+) -> queryables.ConcurrentMeasurement:
     """Return ``transformation >> measurement``; OpenDP checks that domains and metrics match.
 
     The chain has the measurement's other properties, such as its plan.
@@ -237,7 +203,7 @@ def chain(
     spawn, privacy_map, odometer = what.spawn, what.privacy_map, what.odometer
     check_no_stream(transformation)
     if odometer is not None and odometer.record is not None:
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             "a filter with a ledger cannot be chained: the d_in in its ledger would be "
             "measured on the transformed data; chain the odometer instead: "
             "make_concurrent_filter(transformation >> odometer, d_in, d_out, ledger=ledger)"
@@ -248,7 +214,9 @@ def chain(
     chained = make_measurement(
         (transformation.input_domain, transformation.input_metric),
         measurement.output_measure,
-        lambda token: spawn(seal(_native.transform(transformation, unseal(token)), token)),
+        lambda token: spawn(
+            queryables.seal(_native.transform(transformation, queryables.unseal(token)), token)
+        ),
         lambda d_in: privacy_map(_native.transformation_map(transformation, d_in)),
         f"{transformation} >> {measurement.summary}",
         None if odometer is None else make_chain_ot(odometer, transformation),
@@ -266,7 +234,7 @@ def chain(
 # Only queries are wrapped. Updates of a stream are data: the wrapped measurement is launched on the
 # stream itself and receives the updates from there.
 
-Ask = Callable[[Query], Answer]
+Ask = Callable[[errors.Query], errors.Answer]
 
 
 def unchanged(answer: Ask) -> Ask:
@@ -279,9 +247,9 @@ def wrap(
     make_machine: Callable[[Ask], Ask],
     name: str,
     *,
-    queries: Queries = NONE,
-    accuracy: Accuracy | None = None,
-) -> ConcurrentMeasurement:
+    queries: queryables.Queries = queryables.NONE,
+    accuracy: queryables.Accuracy | None = None,
+) -> queryables.ConcurrentMeasurement:
     """Return ``measurement`` with its queryable behind a machine; the privacy map is unchanged.
 
     The machine receives queries.
@@ -301,9 +269,9 @@ def wrap_queries(
     *,
     limit: int | None = None,
     composes: bool | None = None,
-    queries: Queries | None = NONE,
-    accuracy: Accuracy | None = None,
-) -> ConcurrentMeasurement:
+    queries: queryables.Queries | None = queryables.NONE,
+    accuracy: queryables.Accuracy | None = None,
+) -> queryables.ConcurrentMeasurement:
     """Wrap the queries of a measurement that was checked before.
 
     :param limit: the largest number of messages that are passed on in all
@@ -314,25 +282,32 @@ def wrap_queries(
         passed on unchanged
     """
     if queries is None:
-        accuracy = known_accuracy(measurement)
-    fed, many = is_stream(measurement.input_domain), may_feed_many(measurement)
+        accuracy = queryables.known_accuracy(measurement)
+    fed, many = (
+        queryables.is_stream(measurement.input_domain),
+        queryables.may_feed_many(measurement),
+    )
     carrier_type = measurement.input_domain.carrier_type
 
-    def spawn(token: Sealed) -> MachineQueryable:
-        meter = None if limit is None else Meter(limit)
-        outer = start_of(token) if fed else None
+    def spawn(token: queryables.Sealed) -> queryables.MachineQueryable:
+        meter = None if limit is None else queryables.Meter(limit)
+        outer = queryables.start_of(token) if fed else None
         inner = outer
         if fed and (outer is None or meter is not None):
-            inner = Stream(many=many, meter=meter, upstream=outer)
+            inner = queryables.Stream(many=many, meter=meter, upstream=outer)
             token = inner.token(carrier_type)
-        answer = adopt(run(measurement, token), Lifecycle(innermost_running()), None)
+        answer = queryables.adopt(
+            queryables.run(measurement, token), Lifecycle(innermost_running()), None
+        )
         machine = make_machine(_metered(as_answering(answer), meter))
         named = _queries_of(answer) if queries is None else queries
-        handle: MachineQueryable
+        handle: queryables.MachineQueryable
         if inner is not None and outer is None:
-            handle = answering(OwnStreamQueryable, named)(machine, name, inner)
+            handle = queryables.answering(queryables.OwnStreamQueryable, named)(
+                machine, name, inner
+            )
         else:
-            handle = answering(QueryOnlyQueryable, named)(machine, name)
+            handle = queryables.answering(queryables.QueryOnlyQueryable, named)(machine, name)
             handle.stream = inner  # the stream's subscribers hold it weakly
         handle.passes_on = True
         return handle
@@ -341,7 +316,7 @@ def wrap_queries(
         measurement.input_space,
         measurement.output_measure,
         spawn,
-        lambda d_in: read_map(measurement, d_in),
+        lambda d_in: queryables.read_map(measurement, d_in),
         f"{name}({measurement.output_measure})",
         around=measurement,
         takes_updates=fed,
@@ -350,32 +325,32 @@ def wrap_queries(
     )
 
 
-def _metered(answer: Ask, meter: Meter | None) -> Ask:
+def _metered(answer: Ask, meter: queryables.Meter | None) -> Ask:
     if meter is None:
         return answer
 
-    def counted(message: Query) -> Answer:
+    def counted(message: errors.Query) -> errors.Answer:
         meter.spend(1)
         return answer(message)
 
     return counted
 
 
-def _queries_of(answer: Answer) -> Queries:
+def _queries_of(answer: errors.Answer) -> queryables.Queries:
     """Return the named queries; a release has the query ``read``."""
     queryable = isinstance(answer, (Queryable, OdometerQueryable))
-    return queries_of(answer) if queryable else READ
+    return queryables.queries_of(answer) if queryable else queryables.READ
 
 
-def as_answering(answer: Answer) -> Ask:
+def as_answering(answer: errors.Answer) -> Ask:
     """Return a queryable as it is, or a function that returns the release at each query."""
     if isinstance(answer, (Queryable, OdometerQueryable)):
-        return query_side(answer)
+        return queryables.query_side(answer)
     return lambda _: answer
 
 
 @constructor
-def make_interactive(measurement: Measurement) -> ConcurrentMeasurement:
+def make_interactive(measurement: Measurement) -> queryables.ConcurrentMeasurement:
     """Return a measurement as an interactive mechanism.
 
     A noninteractive measurement is released once, when it is launched. ``read()`` returns this

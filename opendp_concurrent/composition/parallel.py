@@ -25,38 +25,11 @@ from typing import Any
 from opendp.mod import Domain, Measurement, Metric
 
 from .. import _opendp as _native
+from .. import errors, queryables
 from .._checks import check_key
 from ..accounting import Lifecycle, innermost_running
 from ..data import Partition, kind_of, partitioned
-from ..errors import (
-    Answer,
-    Distance,
-    InvalidTypeError,
-    InvalidValueError,
-    Key,
-    Loss,
-    PrivacyMapError,
-    RefusalError,
-    SpaceMismatchError,
-    UnsupportedMeasureError,
-    shown,
-)
 from ..measures import CompositionMeasure, composition_measure
-from ..queryables import (
-    PARTS,
-    ConcurrentMeasurement,
-    MachineQueryable,
-    MeasurementPrice,
-    Sealed,
-    adopt,
-    answering,
-    is_stream,
-    run,
-    seal_selected,
-    seal_transformed,
-    unseal,
-    validate_d_in,
-)
 from .guards import check_measurement, check_measurement_on, constructor
 from .interactive import make_measurement
 
@@ -78,7 +51,9 @@ class ParallelLoss:
             distinct.setdefault(id(one), (key, one))
         number = Counter(map(id, measurements.values()))
         self._parts = tuple(number[one] for one in distinct)
-        self._prices = [(key, MeasurementPrice(one, measure)) for key, one in distinct.values()]
+        self._prices = [
+            (key, queryables.MeasurementPrice(one, measure)) for key, one in distinct.values()
+        ]
         self._seen: dict[tuple[int, int], Any] = {}
         self._newest = {id(price.measurement): (price, 0) for _, price in self._prices}
 
@@ -111,7 +86,7 @@ class ParallelLoss:
             again = price.again()
             for d_in in range(1, most + 1):
                 if again.at(d_in) != price.at(d_in):
-                    raise InvalidValueError(
+                    raise errors.InvalidValueError(
                         f"the privacy map of the part's measurement has changed at d_in ({d_in}) "
                         "since the composition was launched, so its part cannot be opened; launch "
                         "another composition"
@@ -119,18 +94,20 @@ class ParallelLoss:
 
         return check
 
-    def _loss(self, total: int, most: int, prices: list[tuple[Any, MeasurementPrice]]) -> Loss:
+    def _loss(
+        self, total: int, most: int, prices: list[tuple[Any, queryables.MeasurementPrice]]
+    ) -> errors.Loss:
         measure, parts = self._measure, self._parts
         differ = min(total, sum(parts))
         if measure.sequential_reason and differ > 1:
-            raise UnsupportedMeasureError(
+            raise errors.UnsupportedMeasureError(
                 f"up to {differ} parts differ between neighbours, and concurrent "
                 f"queries to them are not known to compose under {measure.name}: "
                 f"{measure.reason}; at total distance 1 the loss is the maximum over the "
                 "parts"
             )
         if total > measure.most_parallel:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"the distances of the parts add up to {total}, which must be at most "
                 f"{measure.most_parallel} "
                 f"under {measure.name}; pass a smaller d_in"
@@ -140,11 +117,11 @@ class ParallelLoss:
         losses += [losses[-1]] * (total - most)
         return measure.validate("d_out", measure.join(losses, parts))
 
-    def _read(self, key: Key, price: MeasurementPrice, distance: int) -> Any:
+    def _read(self, key: errors.Key, price: queryables.MeasurementPrice, distance: int) -> Any:
         try:
             return price.at(distance)
-        except PrivacyMapError as error:
-            raise PrivacyMapError(
+        except errors.PrivacyMapError as error:
+            raise errors.PrivacyMapError(
                 distance, f"that of measurements[{key!r}] is needed there, and {error.reason}"
             ) from error
 
@@ -170,7 +147,7 @@ def make_parallel_composition(
     input_metric: Metric,
     partition: Partition,
     measurements: Mapping[Any, Measurement],
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Compose mechanisms, interactive or not, each on its own part of the data.
 
     The returned measurement spawns a queryable that takes a key, runs the measurement of this key
@@ -244,21 +221,23 @@ def make_parallel_composition(
     cut = partition.cutter(input_domain, tuple(by_key))
     loss = ParallelLoss(measure, by_key)
 
-    def spawn(token: Sealed) -> MachineQueryable:
-        parts = seal_transformed(
+    def spawn(token: queryables.Sealed) -> queryables.MachineQueryable:
+        parts = queryables.seal_transformed(
             token,
             lambda pointer: dict(
                 cut(kind.fixed(input_domain, partition.of, _native.to_python(pointer)))
             ),
         )
         machine = _Parts(by_key, parts, domain, loss)
-        queryable = answering(MachineQueryable, PARTS)
+        queryable = queryables.answering(queryables.MachineQueryable, queryables.PARTS)
         return queryable(machine, "ParallelComposition", interruptible=True)
 
-    def privacy_map(d_in: Distance) -> Any:
-        d_in = validate_d_in(input_metric, d_in)
+    def privacy_map(d_in: errors.Distance) -> Any:
+        d_in = queryables.validate_d_in(input_metric, d_in)
         if not isinstance(d_in, int):
-            raise InvalidTypeError(f"d_in ({d_in!r}) must be an integer, to be divided over parts")
+            raise errors.InvalidTypeError(
+                f"d_in ({d_in!r}) must be an integer, to be divided over parts"
+            )
         # a unit of a table has rows in several parts, which then differ by this unit only
         return loss.at(factor * d_in, d_in if kind.in_engine else None)
 
@@ -274,8 +253,10 @@ def make_parallel_composition(
 def check_no_updates(input_domain: Domain) -> None:
     """Raise for a stream or vectors of streams, for every partition."""
     elements = _native.element_domain(input_domain)
-    if is_stream(input_domain) or (elements is not None and is_stream(elements)):
-        raise InvalidTypeError(f"input_domain ({input_domain}) is a stream: {ADAPTIVE}")
+    if queryables.is_stream(input_domain) or (
+        elements is not None and queryables.is_stream(elements)
+    ):
+        raise errors.InvalidTypeError(f"input_domain ({input_domain}) is a stream: {ADAPTIVE}")
 
 
 class _Parts:
@@ -287,7 +268,7 @@ class _Parts:
     def __init__(
         self,
         measurements: Mapping[Any, Measurement],
-        parts: Sealed,
+        parts: queryables.Sealed,
         domain: Domain,
         loss: ParallelLoss,
     ) -> None:
@@ -295,47 +276,49 @@ class _Parts:
         self._check_price = loss.held()
         self._opened: dict[Any, Any] = {}
 
-    def check(self, key: Key) -> Measurement:
+    def check(self, key: errors.Key) -> Measurement:
         """Return the measurement of a key, or raise."""
         check_key("the query", key)
         measurement = self._measurements.get(key)
         if measurement is None:
-            raise InvalidValueError(
-                f"the query ({shown(key)}) must be a key of measurements; pass one of its "
+            raise errors.InvalidValueError(
+                f"the query ({errors.shown(key)}) must be a key of measurements; pass one of its "
                 f"{len(self._measurements)} keys"
             )
         return measurement
 
-    def __call__(self, key: Key) -> Answer:
+    def __call__(self, key: errors.Key) -> errors.Answer:
         measurement = self.check(key)
         if key not in self._opened:
             self._opened[key] = _FAILED  # until it answers: each part is charged once
             self._opened[key] = self._open(key, measurement)
         if self._opened[key] is _FAILED:
-            raise RefusalError(
+            raise errors.RefusalError(
                 f"the measurement of the key {key} has failed, and each measurement runs "
                 "only once; launch another composition"
             )
         return self._opened[key]
 
-    def _open(self, key: Key, measurement: Measurement) -> Any:
+    def _open(self, key: errors.Key, measurement: Measurement) -> Any:
         self._check_price(measurement)
-        part = Lifecycle(innermost_running(), static=True, name=f"part {shown(key)}")
-        answer = part.run(run, measurement, self._take(key))
-        if isinstance(answer, MachineQueryable) and answer.takes_updates:
-            raise InvalidTypeError(f"measurements[{shown(key)}] takes updates: {ADAPTIVE}")
-        return adopt(answer, part, None)
+        part = Lifecycle(innermost_running(), static=True, name=f"part {errors.shown(key)}")
+        answer = part.run(queryables.run, measurement, self._take(key))
+        if isinstance(answer, queryables.MachineQueryable) and answer.takes_updates:
+            raise errors.InvalidTypeError(
+                f"measurements[{errors.shown(key)}] takes updates: {ADAPTIVE}"
+            )
+        return queryables.adopt(answer, part, None)
 
-    def _take(self, key: Key) -> Sealed:
+    def _take(self, key: errors.Key) -> queryables.Sealed:
         """Return the part's data, converted; no other object holds them."""
-        token = seal_selected(
+        token = queryables.seal_selected(
             self._parts,
             self._domain,
-            lambda: unseal(self._parts).pop(key),
+            lambda: queryables.unseal(self._parts).pop(key),
             "partition failed to split the data; for each key it must return a "
             "part in the domain of the parts, whatever the data",
         )
-        unseal(token)  # a part is cut when it is opened, whatever is launched on it
+        queryables.unseal(token)  # a part is cut when it is opened, whatever is launched on it
         return token
 
 
@@ -344,18 +327,18 @@ _FAILED = object()
 
 def _by_key(measurements: Any) -> dict[Any, Measurement]:
     if not isinstance(measurements, Mapping):
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"measurements must be a mapping from keys to measurements, "
             f"found {type(measurements).__name__}"
         )
     if not measurements:
-        raise InvalidValueError("measurements must have at least one key")
+        raise errors.InvalidValueError("measurements must have at least one key")
     by_key: dict[Any, Measurement] = {}
     for key in measurements:
         check_key("measurements", key)
         if key in by_key:
-            raise InvalidValueError(f"measurements has the key {shown(key)} twice")
-        by_key[key] = check_measurement(f"measurements[{shown(key)}]", measurements[key])
+            raise errors.InvalidValueError(f"measurements has the key {errors.shown(key)} twice")
+        by_key[key] = check_measurement(f"measurements[{errors.shown(key)}]", measurements[key])
     return by_key
 
 
@@ -368,14 +351,14 @@ def _check_measurements(
     for key, one in measurements.items():
         if id(one) in checked:
             continue
-        name = f"measurements[{shown(key)}]"
+        name = f"measurements[{errors.shown(key)}]"
         check_measurement_on(name, one, domain, metric)
-        if isinstance(one, ConcurrentMeasurement) and one.takes_updates:
-            raise InvalidTypeError(f"{name} takes updates: {ADAPTIVE}")
+        if isinstance(one, queryables.ConcurrentMeasurement) and one.takes_updates:
+            raise errors.InvalidTypeError(f"{name} takes updates: {ADAPTIVE}")
         if measure is None:
             measure = one.output_measure
         elif one.output_measure != measure:
-            raise SpaceMismatchError(f"{name}.output_measure", measure, one.output_measure)
+            raise errors.SpaceMismatchError(f"{name}.output_measure", measure, one.output_measure)
         checked.add(id(one))
     return composition_measure(measure)
 

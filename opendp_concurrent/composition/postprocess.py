@@ -9,17 +9,9 @@ from typing import Any
 from opendp.mod import Measurement
 
 from .. import _checks as checks
+from .. import queryables
 from .._opendp import interruptible
 from ..errors import Answer, Argument, InvalidTypeError, PostprocessorError, Query, State
-from ..queryables import (
-    MESSAGES,
-    NONE,
-    Accuracy,
-    ConcurrentMeasurement,
-    ConcurrentOdometer,
-    Queries,
-    postprocess,
-)
 from . import guards
 from .guards import check_inside, constructor
 from .interactive import Ask, unchanged, wrap, wrap_queries
@@ -57,7 +49,7 @@ def make_interactive_postprocessing(
     *,
     initial_state: Any = None,
     max_asks: int = 1000,
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Put a postprocessor between the analyst and an interactive measurement.
 
     ``postprocessor(state, tag, message)`` returns the next state, a tag and a message. It is called
@@ -119,9 +111,9 @@ def postprocessing(
     postprocessor: Postprocessor,
     initial_state: Any,
     limit: int = 1000,
-    queries: Queries = NONE,
-    accuracy: Accuracy | None = None,
-) -> ConcurrentMeasurement:
+    queries: queryables.Queries = queryables.NONE,
+    accuracy: queryables.Accuracy | None = None,
+) -> queryables.ConcurrentMeasurement:
     """Put a postprocessor in the middle; its protocol may have named queries."""
 
     def make_machine(ask: Ask) -> Ask:
@@ -163,7 +155,9 @@ def _step(
 
 
 @constructor(features=("contrib",))
-def make_chain_po(postprocessor: Argument, odometer: ConcurrentOdometer) -> ConcurrentOdometer:
+def make_chain_po(
+    postprocessor: Argument, odometer: queryables.ConcurrentOdometer
+) -> queryables.ConcurrentOdometer:
     """Return ``odometer >> postprocessor``: every answer is postprocessed, losses are the same.
 
     Required features: `contrib`
@@ -182,14 +176,16 @@ def make_chain_po(postprocessor: Argument, odometer: ConcurrentOdometer) -> Conc
     >>> type(root(space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)))
     <class 'str'>
     """
-    return postprocess(guards.odometer(odometer=odometer), postprocessor)
+    return queryables.postprocess(guards.odometer(odometer=odometer), postprocessor)
 
 
 # A limit on the number of messages. Some theorems assume such a limit.
 
 
 @constructor
-def make_bounded_interactive(measurement: Measurement, max_messages: int) -> ConcurrentMeasurement:
+def make_bounded_interactive(
+    measurement: Measurement, max_messages: int
+) -> queryables.ConcurrentMeasurement:
     """Limit the number of messages that an interactive measurement answers.
 
     The theorems on concurrent composition for (ε, δ)-DP and f-DP [LW22], [VZ23] assume finite
@@ -223,7 +219,7 @@ def make_bounded_interactive(measurement: Measurement, max_messages: int) -> Con
     ...
     opendp_concurrent.errors.MessageLimitError: the mechanism has answered 1 of 1 messages; ...
     """
-    limit = MESSAGES(max_messages=max_messages)
+    limit = queryables.MESSAGES(max_messages=max_messages)
     check_inside("measurement", measurement)
     return wrap_queries(
         measurement,

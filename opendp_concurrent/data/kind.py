@@ -40,17 +40,9 @@ from opendp.mod import (
 )
 
 from .. import _opendp as _native
+from .. import errors
 from .._opendp import interruptible, native_frame
-from ..errors import (
-    Data,
-    DataSourceError,
-    Distance,
-    InvalidTypeError,
-    InvalidValueError,
-    log,
-    pass_interrupt,
-    shown,
-)
+from ..errors import shown
 
 Cut = Callable[[Any], Mapping[Any, Any]]
 Owners = Mapping[Any, Any]  # from a value to the key of its part
@@ -75,37 +67,39 @@ class Kind:
         """Return whether a domain is of this kind."""
         return True
 
-    def takes(self, data: Data) -> bool:
+    def takes(self, data: errors.Data) -> bool:
         """Return whether the domain of these data can be inferred here."""
         return True
 
     # --- arrival -----------------------------------------------------------------------------
 
-    def inferred(self, data: Data) -> tuple[Any, Domain]:
+    def inferred(self, data: errors.Data) -> tuple[Any, Domain]:
         """Return the data, and the domain of data like them. The error has no row of them."""
         try:
             return data, domain_of(data, infer=True)
         except Exception:  # what it says may depend on rows
             pass
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"data ({type(data).__name__}) must be a nonempty list, array or column of values of "
             "one type, one value, or a Polars LazyFrame; else pass domain. For a file, pass "
             "oc.tables.scan(path, schema, unit), or pl.scan_csv(path)"
         )
 
-    def unit(self, data: Data, metric: Metric, distance: Distance) -> tuple[Metric, Any]:
+    def unit(
+        self, data: errors.Data, metric: Metric, distance: errors.Distance
+    ) -> tuple[Metric, Any]:
         """Return a privacy unit in terms of the metric of these data, or raise."""
         return metric, distance
 
-    def accepted(self, data: Data, domain: Domain) -> Any:
+    def accepted(self, data: errors.Data, domain: Domain) -> Any:
         """Return data in a form that OpenDP converts, or raise; the message has no row of them."""
         return data
 
-    def sources(self, data: Data) -> tuple[str, ...]:
+    def sources(self, data: errors.Data) -> tuple[str, ...]:
         """Return the files that the data will be read from, as far as is known."""
         return ()
 
-    def rows(self, data: Data, domain: Domain) -> NDArray[Any]:
+    def rows(self, data: errors.Data, domain: Domain) -> NDArray[Any]:
         """Return data as a read-only array with a row for each record, or raise."""
         raise _not_cut(domain)
 
@@ -126,7 +120,7 @@ class Kind:
         """
         raise _not_cut(domain)
 
-    def fixed(self, domain: Domain, of: Of | None, data: Data) -> Any:
+    def fixed(self, domain: Domain, of: Of | None, data: errors.Data) -> Any:
         """Return the data, whose parts that differ between neighbours no longer change."""
         return data
 
@@ -140,7 +134,9 @@ class Kind:
 
     # --- blocks ------------------------------------------------------------------------------
 
-    def grouped(self, domain: Domain, of: Of | None, owners: Owners | None, data: Data) -> Any:
+    def grouped(
+        self, domain: Domain, of: Of | None, owners: Owners | None, data: errors.Data
+    ) -> Any:
         """Return the data in a form from which the parts of any keys are selected.
 
         :param owners: None if each value is the key of its part
@@ -165,13 +161,13 @@ class Kind:
         (records,) = parts
         return records
 
-    def size(self, data: Data) -> int:
+    def size(self, data: errors.Data) -> int:
         """Return how many records are in memory, of data or grouped data."""
         return 0
 
 
-def _not_cut(domain: Domain) -> InvalidTypeError:
-    return InvalidTypeError(
+def _not_cut(domain: Domain) -> errors.InvalidTypeError:
+    return errors.InvalidTypeError(
         f"input_domain ({domain}) cannot be split into parts; it must be made by "
         "dp.vector_domain, dp.lazyframe_domain or dp.user_domain"
     )
@@ -187,7 +183,7 @@ def metric_of_records(metric: Metric) -> tuple[Metric, int]:
     ):
         if metric == one:
             return parts, factor
-    raise InvalidValueError(
+    raise errors.InvalidValueError(
         f"input_metric ({metric}) does not add up over parts: it must be "
         "dp.symmetric_distance(), dp.insert_delete_distance(), dp.change_one_distance() or "
         "dp.hamming_distance(). Where the unit is an individual with many records, these may "
@@ -198,7 +194,7 @@ def metric_of_records(metric: Metric) -> tuple[Metric, int]:
 def check_files(files: tuple[str, ...]) -> None:
     """Raise unless all files exist."""
     if not all(Path(file).exists() for file in files):
-        raise DataSourceError
+        raise errors.DataSourceError
 
 
 def columns_in(of: Of | None) -> tuple[str, ...]:
@@ -227,7 +223,7 @@ def kind_of(domain: Domain) -> Kind:
     return _OTHER
 
 
-def kind_of_data(data: Data) -> Kind:
+def kind_of_data(data: errors.Data) -> Kind:
     """Return the kind that data without a domain are of."""
     return next((kind for kind in _KNOWN if kind.takes(data)), _OTHER)
 
@@ -246,19 +242,19 @@ class Own(Kind):
         """Return whether a domain is a user's."""
         return isinstance(domain, ExtrinsicDomain)
 
-    def takes(self, data: Data) -> bool:
+    def takes(self, data: errors.Data) -> bool:
         """Return False: the domain has to be given."""
         return False
 
-    def rows(self, data: Data, domain: Domain) -> NDArray[Any]:
+    def rows(self, data: errors.Data, domain: Domain) -> NDArray[Any]:
         """Return a NumPy array, which is not copied."""
         if not isinstance(data, np.ndarray) or data.ndim == 0:
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 "the data must be a NumPy array with a row for each person; "
                 "map input_domain to one first"
             )
         if isinstance(data, np.ma.MaskedArray):  # asarray would read what the mask hides
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 "the data must be an array without a mask, whose numbers would be counted; pass "
                 "data.filled(value), with a value that does not depend on the data"
             )
@@ -279,7 +275,7 @@ class Own(Kind):
 def check_small(numbers: int) -> None:
     """Raise if the data have more than 2^32 numbers."""
     if not numbers <= _MOST_NUMBERS:
-        raise InvalidValueError(f"the data must have at most 2**32 numbers, found {numbers}")
+        raise errors.InvalidValueError(f"the data must have at most 2**32 numbers, found {numbers}")
 
 
 register(Own(), last=True)  # tables are in a user's domain, too
@@ -304,7 +300,7 @@ class Scalars(Kind):
         atom = domain.element_domain if isinstance(domain, OptionDomain) else domain
         nan = getattr(atom, "nan", True)  # a user's domain does not tell
         if not nan and isinstance(data, float | np.floating) and np.isnan(data):
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 "data is NaN, which the domain excludes; replace it by a value that does not "
                 "depend on the data, or declare dp.atom_domain(T=float, nan=True)"
             )
@@ -357,7 +353,7 @@ _ELEMENTS = {
 }
 
 
-def is_column(data: Data) -> bool:
+def is_column(data: errors.Data) -> bool:
     """Whether the data are a column or an array: neither a list nor a table."""
     return not isinstance(data, _ROWS) and _method(data) is not None and _dimensions(data) == 1
 
@@ -369,14 +365,14 @@ def atom_of(column: Any) -> str:
         return "String"
     atom = _ATOMS.get(str(dtype).lower())
     if atom is None:
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"data ({_named(column)} of {dtype}) must have integers, floats, booleans or strings; "
             "convert it, and pass a list and domain=dp.vector_domain(...)"
         )
     return atom
 
 
-def as_rows(data: Data, atom: str, allows_nan: Callable[[], bool]) -> Any:
+def as_rows(data: errors.Data, atom: str, allows_nan: Callable[[], bool]) -> Any:
     """Return a column as a list of Python's values for vectors of ``atom``, or raise.
 
     An array whose type is the domain's is returned as it is, and anything else that is no column.
@@ -390,7 +386,7 @@ def as_rows(data: Data, atom: str, allows_nan: Callable[[], bool]) -> Any:
         return data
     dimensions = _dimensions(data)
     if dimensions != 1:
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"data must be one column, found {_named(data)} of {dimensions} dimensions; "
             "pass one column of it, such as data['age'].to_list(), or array[:, 0]"
         )
@@ -403,25 +399,25 @@ def as_rows(data: Data, atom: str, allows_nan: Callable[[], bool]) -> Any:
             _check_nan(data, allows_nan)
         return data
     if not len(data) <= _MOST:
-        raise InvalidValueError(f"data must have at most 2**36 rows, found {len(data)}")
+        raise errors.InvalidValueError(f"data must have at most 2**36 rows, found {len(data)}")
     rows = _in_memory(data, getattr(data, method))
     _check(data, rows, atom, kind, allows_nan)
     return rows
 
 
-def _in_memory(data: Data, read: Callable[[], Any]) -> Any:
+def _in_memory(data: errors.Data, read: Callable[[], Any]) -> Any:
     """Return ``read()``, or raise if there is no memory for it: an array may repeat one value."""
     try:
         return read()
     except MemoryError:
         pass  # raised out here, since the error and its frames hold data
-    raise InvalidValueError(
+    raise errors.InvalidValueError(
         f"data ({_named(data)}) must fit in memory, found {len(data)} rows; pass fewer"
     )
 
 
 def _check(
-    data: Data, rows: list[Any], atom: str, kind: _Elements, allows_nan: Callable[[], bool]
+    data: errors.Data, rows: list[Any], atom: str, kind: _Elements, allows_nan: Callable[[], bool]
 ) -> None:
     found = set(map(type, rows))
     if not found <= kind.classes:
@@ -429,19 +425,19 @@ def _check(
         if any(name in ("NoneType", "NAType", "NaTType") for name in others) or (
             float in found and _has_nan(rows)
         ):
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"data ({_named(data)}) has missing values, which vectors of {atom} do not have; "
                 "fill them with a value that does not depend on the data, such as "
                 "data.fill_null(0) in Polars or data.fillna(0) in pandas"
             )
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"data ({_named(data)}) must be {kind.words} for vectors of {atom}, found "
             f"{', '.join(others)}; convert the column, or declare another domain"
         )
     if kind is _INTEGERS and rows:
         limits = np.iinfo(_LIMITS[atom])
         if not limits.min <= min(rows) <= max(rows) <= limits.max:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"data ({_named(data)}) has integers outside of {atom}; declare a wider domain, "
                 'such as dp.vector_domain(dp.atom_domain(T="i64"))'
             )
@@ -449,9 +445,9 @@ def _check(
         _check_nan(data, allows_nan)
 
 
-def _check_nan(data: Data, allows_nan: Callable[[], bool]) -> None:
+def _check_nan(data: errors.Data, allows_nan: Callable[[], bool]) -> None:
     if not allows_nan():
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"data ({_named(data)}) has NaN, which the domain excludes; fill it with a value that "
             "does not depend on the data, or declare dp.atom_domain(T=float, nan=True)"
         )
@@ -467,13 +463,13 @@ def _atom_of_array(array: Any) -> str:
     return _EQUAL.get(str(array.dtype), "")
 
 
-def _method(data: Data) -> str | None:
+def _method(data: errors.Data) -> str | None:
     """Return the method of the data's class that makes a list."""
     kind = type(data)
     return next((name for name in _METHODS if callable(getattr(kind, name, None))), None)
 
 
-def _dimensions(data: Data) -> int:
+def _dimensions(data: errors.Data) -> int:
     kind = type(data)
     if any(hasattr(kind, name) for name in ("ndim", "shape")):
         shape = getattr(data, "shape", ())
@@ -481,7 +477,7 @@ def _dimensions(data: Data) -> int:
     return 2 if hasattr(kind, "column_names") else 1
 
 
-def _named(data: Data) -> str:
+def _named(data: errors.Data) -> str:
     kind = type(data)
     return f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
 
@@ -536,7 +532,9 @@ def uncollected(frame: Any) -> Uncollected:
     ... )
     """
     if pl is None or not isinstance(frame, pl.LazyFrame):
-        raise InvalidTypeError(f"frame must be a Polars LazyFrame, found {type(frame).__name__}")
+        raise errors.InvalidTypeError(
+            f"frame must be a Polars LazyFrame, found {type(frame).__name__}"
+        )
     return Uncollected(frame)
 
 
@@ -560,23 +558,23 @@ def types_of(frame: Any) -> Mapping[str, Any]:
     return types
 
 
-def readable(data: Data, function: Callable[[], Any]) -> Any:
+def readable(data: errors.Data, function: Callable[[], Any]) -> Any:
     """Return what a function reads of a LazyFrame, or of its rows; or raise without a row."""
     try:
         files_of(data)
         return interruptible(function)
-    except DataSourceError:
+    except errors.DataSourceError:
         raise
     except BaseException as error:  # its text, and the frames of its traceback, may have rows
-        pass_interrupt(error)
-        log(LOGGER, "a LazyFrame cannot be read", error)
-    raise InvalidValueError(
+        errors.pass_interrupt(error)
+        errors.log(LOGGER, "a LazyFrame cannot be read", error)
+    raise errors.InvalidValueError(
         "data (LazyFrame) must be readable: its plan has failed; the logger "
         "'opendp_concurrent.data' has the reason, which may contain rows"
     )
 
 
-def files_of(data: Data) -> tuple[str, ...]:
+def files_of(data: errors.Data) -> tuple[str, ...]:
     """Return the local files that a LazyFrame is scanned from, as far as its plan shows them.
 
     :raises DataSourceError: if one is missing already
@@ -587,7 +585,7 @@ def files_of(data: Data) -> tuple[str, ...]:
         shown = {path for path in _printed(data) if Path(path).exists()}  # it may be cut wrongly
         files = {path for path in _nodes(data) if "://" not in path} | shown
     except FileNotFoundError:
-        raise DataSourceError from None
+        raise errors.DataSourceError from None
     check_files(tuple(files))
     return tuple(sorted(files))
 
@@ -611,28 +609,28 @@ def _nodes(frame: Any) -> list[str]:
     return found
 
 
-def is_frame(data: Data) -> bool:
+def is_frame(data: errors.Data) -> bool:
     """Whether the data are a table of Polars, pandas or PyArrow, and not a column."""
     if pl is not None and isinstance(data, (pl.LazyFrame, pl.DataFrame, Uncollected)):
         return True
     return _package(data) in _REFUSED and not is_column(data)
 
 
-def as_lazyframe(data: Data, name: str = "data") -> Any:
+def as_lazyframe(data: errors.Data, name: str = "data") -> Any:
     """Return a LazyFrame for a Polars DataFrame, and other data unchanged; refuse other tables."""
     if pl is not None and isinstance(data, pl.DataFrame):
         return data.lazy()
     package = _package(data)
     if package in _REFUSED:
         convert = _REFUSED[package]
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"{name} ({type(data).__name__} of {package}) must be a Polars LazyFrame; "
             f"pass pl.{convert}(frame).lazy()"
         )
     return data
 
 
-def _package(data: Data) -> str:
+def _package(data: errors.Data) -> str:
     return type(data).__module__.partition(".")[0]
 
 
@@ -651,17 +649,17 @@ class Frames(Kind):
         """Return whether a domain is of LazyFrames."""
         return isinstance(domain, LazyFrameDomain)
 
-    def takes(self, data: Data) -> bool:
+    def takes(self, data: errors.Data) -> bool:
         """Return whether data are a frame, of Polars or of a library whose frames are refused."""
         return is_frame(data)
 
-    def inferred(self, data: Data) -> tuple[Any, Domain]:
+    def inferred(self, data: errors.Data) -> tuple[Any, Domain]:
         """Return a LazyFrame and its domain, or raise."""
         frame = as_lazyframe(plan_of(data))
         files_of(frame)  # raises if one is missing, as the types are read from it
         return data, super().inferred(frame)[1]
 
-    def accepted(self, data: Data, domain: Domain) -> Any:
+    def accepted(self, data: errors.Data, domain: Domain) -> Any:
         """Return a LazyFrame of rows in memory, or raise; a plan if the owner has asked for it."""
         plan = plan_of(data)
         if plan is not data:
@@ -673,7 +671,7 @@ class Frames(Kind):
         _check_values(rows, domain)
         return rows.lazy()
 
-    def sources(self, data: Data) -> tuple[str, ...]:
+    def sources(self, data: errors.Data) -> tuple[str, ...]:
         """Return the local files that the LazyFrame is scanned from, as far as its plan shows."""
         return files_of(data)
 
@@ -690,7 +688,7 @@ class Frames(Kind):
         names, columns = domain.columns, columns_in(of)
         for column in columns:
             if column not in names:
-                raise InvalidValueError(
+                raise errors.InvalidValueError(
                     f"partition names the column {column!r}, which input_domain does not have; "
                     f"its columns are: {', '.join(names)}"
                 )
@@ -713,7 +711,7 @@ class Frames(Kind):
 
         return cut
 
-    def fixed(self, domain: Domain, of: Of | None, data: Data) -> Any:
+    def fixed(self, domain: Domain, of: Of | None, data: errors.Data) -> Any:
         """Return the rows in memory: a plan may read files, and sample."""
         return data.collect().lazy()
 
@@ -726,7 +724,7 @@ class Frames(Kind):
         """Return one frame."""
         return pl.concat(parts, how="vertical")
 
-    def size(self, data: Data) -> int:
+    def size(self, data: errors.Data) -> int:
         """Return the number of rows."""
         rows: int = data.select(pl.len()).collect().item()
         return rows
@@ -737,13 +735,13 @@ def _check_values(rows: Any, domain: Domain) -> None:
     for name in set(domain.columns).intersection(rows.columns):
         column, series = rows.get_column(name), domain.get_series_domain(name)
         if not series.nullable and column.null_count():
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"data has missing values in the column {name!r}, which the domain excludes; fill "
                 "them with a value that does not depend on the data, or declare "
                 f"dp.series_domain({name!r}, dp.option_domain(...))"
             )
         if column.dtype.is_float() and not _column_may_have_nan(series) and column.is_nan().any():
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"data has NaN in the column {name!r}, which the domain excludes; fill it with a "
                 "value that does not depend on the data, or declare "
                 "dp.atom_domain(T=float, nan=True)"
@@ -763,7 +761,7 @@ def _public(columns: tuple[str, ...], empty: Any, values: list[Any]) -> Any:
     rows = values if len(columns) > 1 else [(value,) for value in values]
     for row in rows:
         if not isinstance(row, tuple) or len(row) != len(columns):
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 f"measurements has the key {shown(row)}, which must be a tuple of {len(columns)} "
                 f"values, one for each of {', '.join(columns)}"
             )
@@ -775,13 +773,13 @@ def _public(columns: tuple[str, ...], empty: Any, values: list[Any]) -> Any:
             series.append(pl.Series(column, cells, dtype=kind.dtype, strict=True))
         except Exception as error:
             reason = str(error).partition("\n")[0]
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 f"the public values must be of the type of the column {column!r}, {kind.dtype}: "
                 f"{reason}"
             ) from None
     table = pl.DataFrame(series)
     if table.is_duplicated().any():
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"the public values overlap: two of them are equal in the types of {', '.join(columns)}"
         )
     return table
@@ -802,19 +800,19 @@ class Vectors(Kind):
         """Return whether a domain is of vectors."""
         return str(domain.carrier_type).startswith("Vec<")
 
-    def takes(self, data: Data) -> bool:
+    def takes(self, data: errors.Data) -> bool:
         """Return whether data are a column, whose type tells the domain."""
         return is_column(data)
 
-    def inferred(self, data: Data) -> tuple[Any, Domain]:
+    def inferred(self, data: errors.Data) -> tuple[Any, Domain]:
         """Return a column, and the domain of columns like it."""
         return data, vector_domain(atom_domain(T=atom_of(data)))
 
-    def accepted(self, data: Data, domain: Domain) -> Any:
+    def accepted(self, data: errors.Data, domain: Domain) -> Any:
         """Return a list of Python's values, or raise."""
         return as_rows(data, str(domain.carrier_type)[4:-1], lambda: _allows_nan(domain))
 
-    def rows(self, data: Data, domain: Domain) -> NDArray[Any]:
+    def rows(self, data: errors.Data, domain: Domain) -> NDArray[Any]:
         """Return the elements as an array."""
         rows: NDArray[Any]
         dtype = DTYPES.get(str(domain.carrier_type)[4:-1])
@@ -839,7 +837,9 @@ class Vectors(Kind):
 
         return cut
 
-    def grouped(self, domain: Domain, of: Of | None, owners: Owners | None, data: Data) -> Any:
+    def grouped(
+        self, domain: Domain, of: Of | None, owners: Owners | None, data: errors.Data
+    ) -> Any:
         """Return the records of each key, with those of keys that nobody has named yet."""
         return interruptible(_parts, data, of, owners)
 
@@ -853,7 +853,7 @@ class Vectors(Kind):
         """Return one list."""
         return list(chain.from_iterable(parts))
 
-    def size(self, data: Data) -> int:
+    def size(self, data: errors.Data) -> int:
         """Return the number of records."""
         return sum(map(len, data.values())) if isinstance(data, dict) else len(data)
 
@@ -867,7 +867,7 @@ def _parts(records: Any, of: Any, owners: Owners | None) -> dict[Any, list[Any]]
             key = value if owners is None else owners.get(value, _NOWHERE)
             part = parts.get(key)
         except BaseException as error:  # it would reveal the record, which is in no part
-            pass_interrupt(error)
+            errors.pass_interrupt(error)
             continue
         if part is None:
             parts[key] = [record]

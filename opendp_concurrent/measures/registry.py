@@ -11,14 +11,7 @@ from functools import lru_cache
 from inspect import isabstract
 from typing import TypeVar
 
-from ..errors import (
-    Argument,
-    InvalidTypeError,
-    InvalidValueError,
-    Loss,
-    UnsupportedMeasureError,
-    shown,
-)
+from .. import errors
 from .approximate import ApproximateMaxDivergence, SmoothedMaxDivergence
 from .gaussian import GaussianTradeoff
 from .max_divergence import MaxDivergence
@@ -87,24 +80,24 @@ def register(measure: C) -> C:
     1.0
     """
     if not isinstance(measure, type) or not issubclass(measure, CompositionMeasure):
-        raise InvalidTypeError(
-            f"measure must be a subclass of CompositionMeasure, found {shown(measure)}"
+        raise errors.InvalidTypeError(
+            f"measure must be a subclass of CompositionMeasure, found {errors.shown(measure)}"
         )
     missing = [name for name in _NEEDED if not hasattr(measure, name)]
     if isabstract(measure) or missing:
         lacking = ", ".join([*missing, *sorted(measure.__abstractmethods__)])
-        raise InvalidTypeError(f"measure ({measure.__name__}) must define {lacking}")
+        raise errors.InvalidTypeError(f"measure ({measure.__name__}) must define {lacking}")
     kind, tag = measure.kind, measure.tag
     known = convertible_kinds().get(kind)
     names = (measure.__module__, measure.__qualname__)
     if known is not None and (known.__module__, known.__qualname__) != names:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"measure.kind ({kind!r}) is already the kind of "
             f"{known.__module__}.{known.__qualname__}; choose another"
         )
     for other in _KNOWN.values():
         if tag and other.tag == tag and other is not known:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"measure.tag ({tag!r}) is already the tag of {other.kind}; choose another"
             )
     _KNOWN[kind] = measure  # a class that was defined anew takes the older one's place
@@ -112,14 +105,14 @@ def register(measure: C) -> C:
     return measure
 
 
-def _search(output_measure: Argument) -> CompositionMeasure | None:
+def _search(output_measure: errors.Argument) -> CompositionMeasure | None:
     return next(filter(None, (one.find(output_measure) for one in _KNOWN.values())), None)
 
 
 _kept = lru_cache(maxsize=16)(_search)  # OpenDP compares measures of its own by all that they are
 
 
-def composition_measure(output_measure: Argument) -> CompositionMeasure:
+def composition_measure(output_measure: errors.Argument) -> CompositionMeasure:
     """Return the measure object, with everything that is known about OpenDP's.
 
     :param output_measure: OpenDP's
@@ -132,21 +125,21 @@ def composition_measure(output_measure: Argument) -> CompositionMeasure:
     'rho'
     """
     if not is_measure(output_measure):
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"output_measure must be a measure, found {type(output_measure).__name__}; "
             "pass for example dp.max_divergence()"
         )
     found = (_search if is_extrinsic(output_measure) else _kept)(output_measure)
     if found is not None:
         return found
-    raise UnsupportedMeasureError(
+    raise errors.UnsupportedMeasureError(
         f"output_measure ({output_measure}) has no composition rule here; known are: "
         f"{', '.join(sorted(_KNOWN))}; a measure of your own is registered by "
         "oc.measures.register"
     )
 
 
-def convertible_measure(measure: Argument) -> Convertible:
+def convertible_measure(measure: errors.Argument) -> Convertible:
     """Return the measure object, also for privacy profiles, which are not composed.
 
     :raises UnsupportedMeasureError: with the list of those that are composed
@@ -173,7 +166,7 @@ Under = CompositionMeasure | type[CompositionMeasure] | None
 
 
 def height(
-    loss: Loss, order: float | None = None, *, of: str = "losses", under: Under = None
+    loss: errors.Loss, order: float | None = None, *, of: str = "losses", under: Under = None
 ) -> float:
     """Return the number that is drawn for a loss, or raise.
 
@@ -185,17 +178,17 @@ def height(
     """
     measure = under or _measure_of(loss)
     if measure is None:
-        raise InvalidTypeError(f"{of} must be privacy losses, found {shown(loss)}")
+        raise errors.InvalidTypeError(f"{of} must be privacy losses, found {errors.shown(loss)}")
     return measure.height(loss, order, of)
 
 
-def name(loss: Loss, order: float | None = None, *, under: Under = None) -> str:
+def name(loss: errors.Loss, order: float | None = None, *, under: Under = None) -> str:
     """Return the name of the number that :func:`height` returns for a loss."""
     measure = under or _measure_of(loss)
     return "loss" if measure is None else measure.symbol(loss, order)
 
 
-def _measure_of(loss: Loss) -> type[CompositionMeasure] | None:
+def _measure_of(loss: errors.Loss) -> type[CompositionMeasure] | None:
     """Return a measure under which the value would be a loss; those of this package come first."""
     for one in registered():
         try:

@@ -36,16 +36,9 @@ from opendp.metrics import absolute_distance
 from opendp.mod import Domain, Measure, Measurement, Metric
 
 from .. import _opendp as _native
+from .. import errors
 from .._checks import Finite, Probability, elements, guard, integer, optional, pair
 from ..composition import constructor, conversion
-from ..errors import (
-    Argument,
-    InvalidTypeError,
-    InvalidValueError,
-    Loss,
-    UnsupportedMeasureError,
-    shown,
-)
 from ..fdp import TradeoffFunction
 from ..measures import (
     GAUSSIAN_TRADEOFF,
@@ -134,14 +127,14 @@ def make_certified_gaussian(
 
     def gaussian() -> Reading:
         if whole and many:
-            raise UnsupportedMeasureError(
+            raise errors.UnsupportedMeasureError(
                 "output_measure (GaussianTradeoff) is not offered for vectors of integers: "
                 "OpenDP's discrete Gaussian has no Gaussian DP certificate there; use zCDP, or "
                 "floats"
             )
         step = grid_step(input_domain, scale, k)
         if not step <= 2.0:
-            raise UnsupportedMeasureError(
+            raise errors.UnsupportedMeasureError(
                 f"scale ({scale}) must be at least half a step of the grid for Gaussian DP"
             )
         coordinates = MOST_COORDINATES if many else 1.0
@@ -251,7 +244,7 @@ then_certified_laplace = _native.to_then(make_certified_laplace)
 
 
 @guard("bounds", None, 1, (1,), (1, 2, 3), (1.0, 2.0), [1, 2])
-def _bounds(name: str, value: Argument) -> tuple[int, int]:
+def _bounds(name: str, value: errors.Argument) -> tuple[int, int]:
     """Return a pair of integers, or raise."""
     lower, upper = pair.check(name, value)
     return integer.check(f"{name}[0]", lower), integer.check(f"{name}[1]", upper)
@@ -308,7 +301,7 @@ then_certified_geometric = _native.to_then(make_certified_geometric)
 # Losses of a mechanism's parts, and their composition under one measure.
 
 
-def composed(measure: Measure, parts: Iterable[tuple[Any, int]]) -> Loss:
+def composed(measure: Measure, parts: Iterable[tuple[Any, int]]) -> errors.Loss:
     """Return the loss of parts that run concurrently. Each is a loss and its number of uses."""
     known = composition_measure(measure)
     total = known.fixed_sum().start(known)
@@ -317,12 +310,12 @@ def composed(measure: Measure, parts: Iterable[tuple[Any, int]]) -> Loss:
     return total.loss
 
 
-def from_pure(epsilon: float, measure: Measure) -> Loss:
+def from_pure(epsilon: float, measure: Measure) -> errors.Loss:
     """Return the loss under ``measure`` of an ε-DP mechanism."""
     return conversion(max_divergence(), measure)(epsilon)
 
 
-def laplace_loss(scale: float, shift: int, measure: Measure) -> Loss:
+def laplace_loss(scale: float, shift: int, measure: Measure) -> errors.Loss:
     """Return the loss of Laplace noise on the integers."""
     space = atom_domain(T=ATOM), absolute_distance(T=ATOM)
     return make_certified_laplace(*space, scale, measure).map(shift)
@@ -340,15 +333,19 @@ def total(parts: Iterable[tuple[float, int]]) -> float:
 
 
 @guard("sequence", None, "ab", [], ["a"], ["a", "a"], [[], []])
-def _categories(name: str, value: Argument) -> list[Any]:
+def _categories(name: str, value: errors.Argument) -> list[Any]:
     """Return distinct values that can be looked up, or raise."""
     found = list(elements("categories", **{name: value}))
     try:
         distinct = len(set(found)) == len(found) and all(one == one for one in found)
     except Exception:
-        raise InvalidTypeError(f"{name} ({shown(found)}) must have hashable values") from None
+        raise errors.InvalidTypeError(
+            f"{name} ({errors.shown(found)}) must have hashable values"
+        ) from None
     if not distinct or len(found) < 2:
-        raise InvalidValueError(f"{name} ({shown(found)}) must have at least two distinct values")
+        raise errors.InvalidValueError(
+            f"{name} ({errors.shown(found)}) must have at least two distinct values"
+        )
     return found
 
 

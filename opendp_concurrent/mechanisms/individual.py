@@ -37,25 +37,16 @@ from opendp.mod import (
 
 from .. import _checks as checks
 from .. import _opendp as _native
+from .. import errors
 from .._checks import Count, Finite, Positive, checked, plain
 from ..composition import constructor, make_measurement
 from ..data import kind_of
-from ..errors import (
-    Argument,
-    Distance,
-    InvalidTypeError,
-    InvalidValueError,
-    Loss,
-    Query,
-    ReentrantLaunchError,
-    UnsupportedMeasureError,
-)
 from ..measures import NoiseLoss, composition_measure
 from ..numerics import least_double
 from ..queryables import ConcurrentMeasurement, MachineQueryable, Sealed, in_python, validate_d_in
 
 
-def noise_loss(output_measure: Argument) -> NoiseLoss:
+def noise_loss(output_measure: errors.Argument) -> NoiseLoss:
     """Return the loss of the noise that belongs to a measure.
 
     :raises UnsupportedMeasureError: for measures whose losses are not such a power
@@ -63,7 +54,7 @@ def noise_loss(output_measure: Argument) -> NoiseLoss:
     measure = composition_measure(output_measure)
     if measure.noise_loss is not None:
         return measure.noise_loss
-    raise UnsupportedMeasureError(
+    raise errors.UnsupportedMeasureError(
         f"output_measure ({measure.name}) must be pure DP, for Laplace noise, or zero-concentrated "
         "DP or Rényi DP of a fixed order, for Gaussian noise; build for one of these, and use cast"
     )
@@ -113,7 +104,7 @@ class NoisySum:
 
     def __post_init__(self) -> None:
         if not callable(self.per_row) or isinstance(self.per_row, NOT_ON_ROWS):
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 "per_row must be a function of rows that returns one number for each, "
                 f"found {type(self.per_row).__name__}"
             )
@@ -122,7 +113,7 @@ class NoisySum:
         lowest, highest = scale_limits(bound=self.bound)
         scale = checks.number(scale=self.scale)
         if not lowest <= scale <= highest:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"scale ({self.scale}) must be from {lowest:.3g} to {highest:.3g} for "
                 f"bound ({self.bound})"
             )
@@ -133,7 +124,7 @@ def step_exponent(**argument: Any) -> int:
     ((name, bound),) = argument.items()
     real = checks.number(**argument)
     if not SMALLEST_BOUND <= real <= LARGEST_BOUND:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"{name} ({bound}) must be from {SMALLEST_BOUND} to {LARGEST_BOUND}"
         )
     return frexp(real)[1] - FINE
@@ -196,7 +187,7 @@ class Price:
         scale = ldexp(float(query.scale), -exponent)  # exact
         reach = whole_steps(bound, exponent)
         if not loss.of(Fraction(reach), scale) <= Fraction(d_out):
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"scale ({query.scale}) must be at least "
                 f"{least_scale(loss, d_out, bound, 1)} for bound ({query.bound}), so that "
                 f"one query cannot cost a person more than d_out ({d_out}); nothing was run"
@@ -233,7 +224,7 @@ def least_scale(loss: NoiseLoss, d_out: float, bound: float, launches: int) -> f
 
 @checked
 def individual_scale(
-    output_measure: Argument, d_out: Positive, bound: Finite, launches: Count = 1
+    output_measure: errors.Argument, d_out: Positive, bound: Finite, launches: Count = 1
 ) -> float:
     """Return the least noise scale at which nobody drops out before ``launches`` queries.
 
@@ -258,22 +249,22 @@ def individual_scale(
     """
     loss, budget = noise_loss(output_measure), individual_budget(output_measure, d_out)
     if not launches <= 2**40:
-        raise InvalidValueError(f"launches ({launches}) must be at most 2**40")
+        raise errors.InvalidValueError(f"launches ({launches}) must be at most 2**40")
     lowest, highest = scale_limits(bound=bound)
     scale = least_scale(loss, budget, float(bound), launches)
     if not scale <= highest:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"d_out ({d_out}) must be larger for {launches} launches with bound ({bound}): "
             f"the scale of the noise can be at most {highest}"
         )
     return max(scale, lowest)
 
 
-def individual_budget(output_measure: Argument, d_out: Loss) -> float:
+def individual_budget(output_measure: errors.Argument, d_out: errors.Loss) -> float:
     """Return ``d_out`` as a budget above 0, or raise."""
     budget: float = composition_measure(output_measure).validate_budget("d_out", d_out)
     if not budget > 0.0:
-        raise InvalidValueError(f"d_out ({d_out}) must be above 0")
+        raise errors.InvalidValueError(f"d_out ({d_out}) must be above 0")
     return budget
 
 
@@ -309,7 +300,7 @@ class Bank:
         :param values: returns one number per person in a slice; if it raises, nothing is charged
         """
         if self._spare is None:  # called from within ``values``
-            raise ReentrantLaunchError
+            raise errors.ReentrantLaunchError
         left, after, total = self._left, self._spare, 0
         try:
             self._spare = None
@@ -393,12 +384,12 @@ class IntegerNoise:
 def check_people(input_domain: Domain, input_metric: Metric) -> None:
     """Raise unless neighbours differ by added or removed rows, one row per person."""
     if not kind_of(input_domain).has_rows:
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"input_domain ({input_domain}) must be of vectors, or a user's own of NumPy arrays "
             "such as dp.numpy.array2_domain(T=float), with a row for each person"
         )
     if input_metric not in (symmetric_distance(), insert_delete_distance()):
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"input_metric ({input_metric}) must be the symmetric or the insert-delete distance, "
             "where people are added or removed: if one row may change into another, what a person "
             "loses depends on both, and no budget can be kept by looking at one"
@@ -422,7 +413,7 @@ def values_of(rows: NDArray[Any], per_row: Callable[[Any], Any]) -> Callable[[sl
             or numbers.dtype.kind not in "biuf"
             or numbers.shape != (part.stop - part.start,)
         ):
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 "per_row must return a NumPy array of one dimension and without a mask, with one "
                 "boolean, integer or float for each row that it is given; nothing was charged"
             )
@@ -458,14 +449,16 @@ class _IndividualFilter:
         self._rows, self._loss, self._d_out = rows, loss, d_out
         self._bank = Bank(len(rows))
 
-    def check(self, query: Query) -> tuple[NoisySum, Price]:
+    def check(self, query: errors.Query) -> tuple[NoisySum, Price]:
         """Return a copy of the query, checked again, and its price, or raise."""
         if not isinstance(query, NoisySum):
-            raise InvalidTypeError(f"the query must be a NoisySum, found {type(query).__name__}")
+            raise errors.InvalidTypeError(
+                f"the query must be a NoisySum, found {type(query).__name__}"
+            )
         query = NoisySum(query.per_row, query.bound, query.scale)
         return query, Price.of(query, self._loss, self._d_out)
 
-    def __call__(self, query: Query) -> float:
+    def __call__(self, query: errors.Query) -> float:
         query, price = self.check(query)
         noise = IntegerNoise(self._loss, price.scale)
         total = self._bank.charge(values_of(self._rows, query.per_row), price)
@@ -528,7 +521,7 @@ def make_individual_filter(
         rows = open_rows(token, input_domain)
         return MachineQueryable(_IndividualFilter(rows, loss, budget), "IndividualFilter")
 
-    def privacy_map(d_in: Distance) -> float:
+    def privacy_map(d_in: errors.Distance) -> float:
         return loss.of_group(validate_d_in(input_metric, d_in), budget)
 
     return make_measurement(

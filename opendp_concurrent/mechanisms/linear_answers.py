@@ -16,16 +16,9 @@ from opendp.mod import Domain, Measure, Metric
 from .. import _checks as checks
 from .. import _checks as owned
 from .. import _opendp as _native
+from .. import errors
 from .._checks import Count, each, positive
 from ..composition import Ask, constructor, make_concurrent_composition, wrap
-from ..errors import (
-    Distance,
-    InvalidTypeError,
-    InvalidValueError,
-    MessageLimitError,
-    Query,
-    UnsupportedMeasureError,
-)
 from ..measures import CompositionMeasure, Noise, composition_measure
 from ..numerics import upper
 from ..queryables import SYNTHESISE, SYNTHETIC, Accuracy, ConcurrentMeasurement, validate_d_in
@@ -92,7 +85,7 @@ def noisy_vector(
         if noisy.map(d_in) <= d_mid:
             return noisy, scale
         scale *= 1 + 2.0 ** (attempt - _ATTEMPTS)
-    raise InvalidValueError(
+    raise errors.InvalidValueError(
         f"d_mid ({d_mid}) must be larger: no scale of the noise is found for sensitivity "
         f"{sensitivity}"
     )
@@ -156,19 +149,19 @@ class Batch:
             try:
                 rows = owned.array(queries)
             except (TypeError, ValueError) as error:
-                raise InvalidTypeError(f"the batch {error}") from error
+                raise errors.InvalidTypeError(f"the batch {error}") from error
             queries = list(rows) if rows.ndim else None
         if isinstance(queries, str | bytes) or not isinstance(queries, Sequence):
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 "the batch must be a sequence of linear queries, each a value for each cell or a "
                 f"function of a cell's value, found {type(queries).__name__}"
             )
         # at most 10^6 of them, so that squares of columns, at most 2^40 each, add up in 64 bits
         queries = checks.read("linear queries", **{"the batch": queries})
         if len(queries) == 0:
-            raise InvalidValueError("the batch must have at least one query")
+            raise errors.InvalidValueError("the batch must have at least one query")
         if not len(queries) * universe.cells <= MOST_VALUES:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"the batch ({len(queries) * universe.cells:,} values) must have at most 2^25 "
                 "values; answer the queries from a noisy histogram"
             )
@@ -251,13 +244,13 @@ class _Projection:
         self._answers = np.zeros(0)
         self._histogram = np.full(universe.cells, (size or 0) / universe.cells)
 
-    def __call__(self, message: Query) -> Array | LinearAnswers:
+    def __call__(self, message: errors.Query) -> Array | LinearAnswers:
         if type(message) is str and message == SYNTHETIC:
             histogram: Array = self._histogram.copy()
             return histogram
         batch = Batch(message, self._universe)
         if self._asked == len(self._d_mids):
-            raise MessageLimitError(self._asked, "batches", "more d_mids")
+            raise errors.MessageLimitError(self._asked, "batches", "more d_mids")
         measurement, scale = self._release(batch, self._d_mids[self._asked])
         self._asked += 1
         noisy = np.asarray(self._launch(measurement))
@@ -273,7 +266,7 @@ def make_projected_queries(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    d_in: Distance,
+    d_in: errors.Distance,
     d_mids: Sequence[float],
     universe: Any,
     *,
@@ -336,7 +329,7 @@ def make_projected_queries(
     """
     measure = composition_measure(output_measure)
     if measure.gaussian_scale(1.0, 1.0) is None:
-        raise UnsupportedMeasureError(
+        raise errors.UnsupportedMeasureError(
             f"output_measure ({measure.name}) must be zero-concentrated or Gaussian DP, which "
             "Gaussian noise has; use cast afterwards"
         )

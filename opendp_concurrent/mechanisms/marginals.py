@@ -34,27 +34,12 @@ from opendp.mod import Domain, Measure, Metric
 from .. import _checks as checks
 from .. import _checks as owned
 from .. import _opendp as _native
+from .. import errors, queryables
 from .._checks import Positive
 from ..composition import cast, check_static, constructor, make_measurement
 from ..data import kind_of
-from ..errors import (
-    Data,
-    Distance,
-    InvalidTypeError,
-    InvalidValueError,
-    Loss,
-    UnsupportedMeasureError,
-)
 from ..measures import GAUSSIAN, composition_measure
 from ..numerics import SMALLEST, sqrt_up
-from ..queryables import (
-    Accuracy,
-    ConcurrentMeasurement,
-    known_accuracy,
-    read_map,
-    run,
-    validate_d_in,
-)
 from .linear_answers import has_laplace, noisy_vector
 
 Integers = NDArray[np.int64]
@@ -88,12 +73,12 @@ class _Columns:
         found: Integers = np.clip(values, self.low[columns], self.high[columns]).astype(np.int64)
         return found
 
-    def sums(self, data: Data) -> list[int]:
+    def sums(self, data: errors.Data) -> list[int]:
         """Return the sum of each column, and of the products of each pair."""
         found = self._of_sparse(data) if scipy.sparse.issparse(data) else self._of_rows(data)
         return np.clip(found, -MOST_SUM, MOST_SUM).tolist()  # type: ignore[no-any-return]
 
-    def _of_rows(self, data: Data) -> Integers:
+    def _of_rows(self, data: errors.Data) -> Integers:
         width = len(self.low)
         found = np.zeros(width + len(self.pairs), dtype=np.int64)
         one, other = self.pairs.T
@@ -124,7 +109,7 @@ class _Columns:
         return sum(s * n for s, n in both) + pairs, sum(s * s * n for s, n in both) + pairs
 
 
-def _blocks(data: Data, width: int, rows: int) -> Iterator[NDArray[Any]]:
+def _blocks(data: errors.Data, width: int, rows: int) -> Iterator[NDArray[Any]]:
     """Yield arrays of some rows of so many numbers."""
     given, array_like = isinstance(data, np.ndarray), hasattr(data, "__array__")
     try:
@@ -146,7 +131,7 @@ def _blocks(data: Data, width: int, rows: int) -> Iterator[NDArray[Any]]:
 def _check_numbers(table: Any, width: int) -> None:
     """Raise unless an array has numbers in so many columns; its type says nothing of a row."""
     if table.ndim != 2 or table.shape[1] != width or table.dtype.kind not in _NUMBERS:
-        raise InvalidTypeError(  # the number of rows, and the length of texts, are private
+        raise errors.InvalidTypeError(  # the number of rows, and the length of texts, are private
             f"the data must be numbers in {width} columns, with a row for each person, found rows "
             f"of shape {table.shape[1:]} of {table.dtype.type.__name__}"
         )
@@ -157,14 +142,14 @@ def _well_formed(table: Any) -> Any:
     try:
         getattr(table, "check_format", lambda: None)()
     except ValueError:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             "the data must be a well-formed sparse matrix, found an index outside of its shape; "
             "build it from a scipy.sparse.coo_array, which checks"
         ) from None
     return table
 
 
-def _as_numbers(row: Data, width: int) -> NDArray[np.float64]:
+def _as_numbers(row: errors.Data, width: int) -> NDArray[np.float64]:
     try:
         with np.errstate(all="ignore"):  # a warning, which may be an error, would depend on it
             numbers = np.atleast_1d(np.asarray(np.real(row), dtype=np.float64))
@@ -177,31 +162,37 @@ def _columns(columns: int, bounds: Any, pairs: Any, step: float) -> _Columns:
     try:
         ends = np.rint(owned.array(bounds, np.float64) / step)
     except (TypeError, ValueError) as error:
-        raise InvalidTypeError(f"bounds must be numbers: {error}") from error
+        raise errors.InvalidTypeError(f"bounds must be numbers: {error}") from error
     if ends.shape not in ((2,), (columns, 2)):
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"bounds must be two numbers, or two for each of the {columns} columns, found shape "
             f"{ends.shape}"
         )
     ends = np.broadcast_to(ends, (columns, 2))
     low, high = ends.T
     if not (low <= high).all():
-        raise InvalidValueError("bounds must have the lower bound first, and must not be NaN")
+        raise errors.InvalidValueError(
+            "bounds must have the lower bound first, and must not be NaN"
+        )
     if not np.abs(ends).max() < MOST_STEPS:
-        raise InvalidValueError("bounds must be below 2^31 steps; pass a larger step")
+        raise errors.InvalidValueError("bounds must be below 2^31 steps; pass a larger step")
     try:
         both = owned.array(pairs)
     except (TypeError, ValueError) as error:
-        raise InvalidTypeError(f"pairs must be pairs of whole numbers: {error}") from error
+        raise errors.InvalidTypeError(f"pairs must be pairs of whole numbers: {error}") from error
     if both.size == 0:
         both = np.zeros((0, 2), dtype=np.int64)
     if both.dtype.kind not in "iu" or both.shape[1:] != (2,):
-        raise InvalidTypeError("pairs must be pairs of whole numbers, the indices of columns")
+        raise errors.InvalidTypeError(
+            "pairs must be pairs of whole numbers, the indices of columns"
+        )
     inside = both.min(initial=0) >= 0 and both.max(initial=0) < columns
     if not inside or (both[:, 0] == both[:, 1]).any():
-        raise InvalidValueError(f"pairs must be of two of the {columns} columns, from 0")
+        raise errors.InvalidValueError(f"pairs must be of two of the {columns} columns, from 0")
     if low[both].any() or not (high[both] == 1).all():
-        raise InvalidValueError("pairs must be of binary columns, with the bounds (0, 1) in steps")
+        raise errors.InvalidValueError(
+            "pairs must be of binary columns, with the bounds (0, 1) in steps"
+        )
     return _Columns(low.astype(np.int64), high.astype(np.int64), both.astype(np.int64), step)
 
 
@@ -211,7 +202,7 @@ def _changes(metric: Metric) -> bool:
         return True
     if metric in (symmetric_distance(), insert_delete_distance()):
         return False
-    raise InvalidTypeError(
+    raise errors.InvalidTypeError(
         f"input_metric ({metric}) must be a distance of datasets: symmetric, insert-delete, "
         "change-one or Hamming"
     )
@@ -222,14 +213,14 @@ def make_marginals(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    d_in: Distance,
-    d_out: Loss,
+    d_in: errors.Distance,
+    d_out: errors.Loss,
     columns: int,
     bounds: Any = (0, 1),
     *,
     pairs: Any = (),
     step: Positive = 1.0,
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Release the sum of each of many columns, with noise: one-way marginals.
 
     The columns are binary, or have public bounds. ``pairs`` adds two-way marginals: for a pair of
@@ -273,11 +264,11 @@ def make_marginals(
     (0.5, 0.1)
     """
     measure = composition_measure(output_measure)
-    d_in = validate_d_in(input_metric, d_in)
+    d_in = queryables.validate_d_in(input_metric, d_in)
     changed = _changes(input_metric)
     check_static(input_domain)
     if not kind_of(input_domain).has_rows:
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"input_domain ({input_domain}) must be of arrays or lists of rows, made by "
             "dp.user_domain or dp.vector_domain"
         )
@@ -287,13 +278,13 @@ def make_marginals(
     )
     laplace = has_laplace(planned)
     if not (laplace or planned.gaussian_scale(1.0, 1.0) is not None):
-        raise UnsupportedMeasureError(
+        raise errors.UnsupportedMeasureError(
             f"output_measure ({measure.name}) must be pure, (epsilon, delta), zero-concentrated or "
             "Gaussian DP; use cast afterwards"
         )
     bound = checks.positive(d_out=bound)
     if not d_in > 0:
-        raise InvalidValueError(f"d_in ({d_in}) must be at least 1")
+        raise errors.InvalidValueError(f"d_in ({d_in}) must be at least 1")
     summed = _columns(columns, bounds, pairs, step)
     answers = MOST_ANSWERS(pairs=columns + len(summed.pairs))
     l1, l2_squared = summed.norms(changed)
@@ -304,10 +295,10 @@ def make_marginals(
         if not laplace:
             return sqrt_up(l2_squared * distance**2 << 2 * SMALLEST)
         if not l1 * distance < 2**63:
-            raise InvalidValueError(f"d_in ({distance}) must be smaller, or bounds closer")
+            raise errors.InvalidValueError(f"d_in ({distance}) must be smaller, or bounds closer")
         return l1 * distance
 
-    def function(data: Data) -> list[Any]:
+    def function(data: errors.Data) -> list[Any]:
         found = summed.sums(data)
         return found if atom == "i64" else [float(min(max(s, -(2**53)), 2**53)) for s in found]
 
@@ -321,17 +312,17 @@ def make_marginals(
         stability_map=stability_map,
     )
     noisy, scale = noisy_vector(transformation, d_in, planned, bound)
-    of_noise = known_accuracy(noisy)
+    of_noise = queryables.known_accuracy(noisy)
     assert of_noise is not None
-    accuracy = Accuracy(
+    accuracy = queryables.Accuracy(
         of_noise.noise, scale * step, lambda beta, many: step * of_noise.bound(beta, many), answers
     )
     unit = 1 if step == 1.0 and atom == "i64" else step
     made = make_measurement(
         (input_domain, input_metric),
         planned.opendp(),
-        lambda token: np.array(run(noisy, token)) * unit,
-        lambda distance: read_map(noisy, distance),
+        lambda token: np.array(queryables.run(noisy, token)) * unit,
+        lambda distance: queryables.read_map(noisy, distance),
         f"Marginals({planned.opendp()}, columns={columns}, scale={scale * step})",
         accuracy=accuracy,
         releases=True,

@@ -26,16 +26,9 @@ import scipy
 from opendp.mod import Domain, Measure, Metric
 
 from .. import _opendp as _native
+from .. import errors
 from .._checks import Probability, at_most, optional
 from ..composition import ANSWER, QUERY, Tag, cast, constructor, postprocessing
-from ..errors import (
-    AccuracyWarning,
-    Distance,
-    InvalidValueError,
-    Loss,
-    Query,
-    UnsupportedMeasureError,
-)
 from ..measures import CompositionMeasure, Noise, composition_measure
 from ..queryables import SYNTHESISE, SYNTHETIC, Accuracy, ConcurrentMeasurement, validate_d_in
 from .certified import composed, laplace_loss
@@ -81,7 +74,7 @@ class MultiplicativeWeightsPlan:
     answer_scale: float
     refresh: bool
 
-    def loss(self, sensitivity: float, measure: CompositionMeasure) -> Loss:
+    def loss(self, sensitivity: float, measure: CompositionMeasure) -> errors.Loss:
         """Return the privacy loss, for queries of this sensitivity."""
         steps, opendp = Steps.for_sensitivity(sensitivity), measure.opendp()
         noise = SparseVectorNoise(
@@ -99,7 +92,7 @@ class MultiplicativeWeightsPlan:
 def plan(
     measure: CompositionMeasure,
     sensitivity: float,
-    d_out: Loss,
+    d_out: errors.Loss,
     *,
     cells: int,
     size: int,
@@ -128,7 +121,7 @@ def plan(
             low, high = (low, middle) if fits(at(middle)) else (middle, high)
         best = at(high)
     if best is None:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"d_out ({d_out}) must be larger for {size} records, {cells} cells and "
             f"{queries} queries: no error below the number of records can be guaranteed"
         )
@@ -150,7 +143,7 @@ def _at(
     updates = max(1, min(queries, ceil(log(cells) / (2 * distance**2))))
     third = TAIL * beta / 3
     if not third > LEAST:
-        raise InvalidValueError(f"beta ({beta}) must be at least 1e-300")
+        raise errors.InvalidValueError(f"beta ({beta}) must be at least 1e-300")
     threshold_tail = log((updates if refresh else 1) / third)
     query_tail = log(max(2.0, queries / (2 * third)))
     ratio = sqrt(2 * (1 if refresh else updates) * threshold_tail / query_tail)
@@ -194,7 +187,7 @@ class _MultiplicativeWeights:
     def start(self) -> _State:
         return _state(np.full(self._universe.cells, -log(self._universe.cells)))
 
-    def __call__(self, state: _State, tag: Tag, message: Query) -> tuple[_State, Tag, Any]:
+    def __call__(self, state: _State, tag: Tag, message: errors.Query) -> tuple[_State, Tag, Any]:
         if tag is QUERY:
             if type(message) is str and message == SYNTHETIC:
                 return state, ANSWER, self._size * state.distribution
@@ -218,8 +211,8 @@ def make_private_multiplicative_weights(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    d_in: Distance,
-    d_out: Loss,
+    d_in: errors.Distance,
+    d_out: errors.Loss,
     universe: Any,
     queries: int,
     *,
@@ -289,7 +282,7 @@ def make_private_multiplicative_weights(
     """
     measure = composition_measure(output_measure)
     if not measure.is_planned:
-        raise UnsupportedMeasureError(
+        raise errors.UnsupportedMeasureError(
             f"output_measure ({measure.name}) is not supported; build the mechanism for "
             "zCDP, and use cast"
         )
@@ -299,7 +292,7 @@ def make_private_multiplicative_weights(
     known = Universe(universe)
     size = public_size(input_domain, input_metric, size)
     if not 0.0 < beta < 1.0:
-        raise InvalidValueError(f"beta ({beta}) must be above 0 and below 1")
+        raise errors.InvalidValueError(f"beta ({beta}) must be above 0 and below 1")
     histogram = make_histogram(input_domain, input_metric, known)
     distance = positive_distance(histogram, d_in)
     space = histogram.output_domain, histogram.output_metric
@@ -324,7 +317,7 @@ def weights(
     space: tuple[Domain, Metric],
     measure: CompositionMeasure,
     distance: float,
-    d_out: Loss,
+    d_out: errors.Loss,
     universe: Universe,
     *,
     queries: int,
@@ -358,7 +351,7 @@ def weights(
 
     def error(failing: float, answers: int) -> float:
         if not (beta <= failing and answers <= queries):
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"beta ({failing}) must be at least {beta}, and answers ({answers}) at most "
                 f"{queries}, which the mechanism was planned for; plan it for others"
             )
@@ -375,7 +368,7 @@ def _warn_if_worse(
     space: tuple[Domain, Metric],
     measure: CompositionMeasure,
     distance: float,
-    d_out: Loss,
+    d_out: errors.Loss,
     universe: Universe,
     queries: int,
     beta: float,
@@ -393,7 +386,7 @@ def _warn_if_worse(
             f"one noisy histogram promises an error of {promised:.4g} for {queries} linear "
             f"queries over {universe.cells} cells, private multiplicative weights {error:.4g}; "
             "add noise to the histogram",
-            AccuracyWarning,
+            errors.AccuracyWarning,
             stacklevel=5,
         )
 

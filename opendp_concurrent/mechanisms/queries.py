@@ -37,18 +37,9 @@ from opendp.mod import (
 from opendp.transformations import make_stable_lazyframe
 
 from .. import _opendp as _native
+from .. import errors
 from .._opendp import interruptible
 from ..composition import constructor
-from ..errors import (
-    Answer,
-    Argument,
-    Distance,
-    InvalidTypeError,
-    InvalidValueError,
-    PrivacyMapError,
-    Query,
-    SpaceMismatchError,
-)
 from ..queryables import AsTransformation, Sealed, hidden, unseal
 from .noise import Steps
 
@@ -94,7 +85,7 @@ def make_frame_count(input_domain: Domain, input_metric: Metric, lazyframe: Any)
     _native.refuse(stable)
     unit = stable.output_metric
     if all(unit != frame_distance(one()) for one in (symmetric_distance, insert_delete_distance)):
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"lazyframe must have a bound on the rows of one individual, and its rows are at "
             f"{unit}; truncate first, with query.truncate_per_group(k) of a context"
         )
@@ -114,12 +105,12 @@ def make_frame_count(input_domain: Domain, input_metric: Metric, lazyframe: Any)
 def stable_frame(input_domain: Domain, input_metric: Metric, lazyframe: Any) -> Transformation:
     """Return OpenDP's stable transformation of a plan, or raise with OpenDP's reason."""
     if not isinstance(input_domain, LazyFrameDomain) or pl is None:
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"input_domain ({input_domain}) must be a domain of LazyFrames; "
             "for vectors of records, use dp.t.then_count"
         )
     if not isinstance(lazyframe, pl.LazyFrame):
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"lazyframe must be a plan, a Polars LazyFrame, found {type(lazyframe).__name__}"
         )
     unit = input_metric.inner_metric if isinstance(input_metric, FrameDistance) else input_metric
@@ -135,7 +126,7 @@ def stable_frame(input_domain: Domain, input_metric: Metric, lazyframe: Any) -> 
         except OpenDPException as error:
             refusals.append(error)
     reason = str(refusals[-1]).strip()
-    raise InvalidValueError(
+    raise errors.InvalidValueError(
         "lazyframe must be a plan whose stability OpenDP certifies, of row-by-row steps such as "
         f"filter and with_columns: {reason}"
     ) from refusals[-1]
@@ -153,7 +144,7 @@ def rows_that_differ(bounds: Sequence[Any]) -> int:
         if bound.per_group is not None and (not bound.by or bound.num_groups is not None)
     ]
     if not known:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             "d_in must bound the number of rows: pass dp.polars.Bound(per_group=...), or bounds "
             "with both per_group and num_groups"
         )
@@ -185,7 +176,7 @@ def _remember(made: Transformation, domain: Domain, metric: Metric, plan: Any) -
     vars(made)["exact"] = exact
 
 
-def counted(query: Transformation, pointer: Any) -> Answer:
+def counted(query: Transformation, pointer: Any) -> errors.Answer:
     """Return the answer of a transformation; of a frame count, without converting the frame."""
     exact = vars(query).get("exact")
     if exact is None:
@@ -227,11 +218,11 @@ class Deviation:
     BELOW
     """
 
-    query: Query
+    query: errors.Query
     guess: float
 
 
-def sensitivity_at(d_in: Distance, sensitivity: Argument) -> Any:
+def sensitivity_at(d_in: errors.Distance, sensitivity: errors.Argument) -> Any:
     """Return the sensitivity of queries at distance ``d_in``. It is 1 if left out at d_in = 1.
 
     It must be given at another distance: only the author of a callable knows its sensitivity there.
@@ -240,7 +231,7 @@ def sensitivity_at(d_in: Distance, sensitivity: Argument) -> Any:
         return sensitivity
     if type(d_in) in (int, float) and d_in == 1:
         return 1
-    raise InvalidTypeError(
+    raise errors.InvalidTypeError(
         f"sensitivity must be given at d_in ({d_in}): the largest change of an answer "
         "between inputs at distance d_in; it is 1 by default only at d_in = 1. If one "
         "record more or less changes an answer by at most s, then d_in records change it "
@@ -263,7 +254,7 @@ class CheckedQueries:
     def __init__(
         self,
         space: tuple[Domain, Metric],
-        d_in: Distance,
+        d_in: errors.Distance,
         sensitivity: float,
         steps: Steps,
         token: Sealed,
@@ -275,11 +266,11 @@ class CheckedQueries:
         self._known: dict[int, Transformation] = {}
         self._python: list[Any] = []
 
-    def accept(self, query: Query) -> Callable[[], int]:
+    def accept(self, query: errors.Query) -> Callable[[], int]:
         """Return a function that computes the answer, or raise. Nothing is computed yet."""
         if isinstance(query, Deviation):
             if self._monotone:
-                raise InvalidValueError(
+                raise errors.InvalidValueError(
                     "the query is a deviation, which is not monotone, whatever query it has; "
                     "build with monotone=False"
                 )
@@ -292,7 +283,7 @@ class CheckedQueries:
             self._check_once(query)
             return lambda: self._read(counted(query, unseal(self._token)))
         if not callable(query) or isinstance(query, NOT_ASKED):
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 "the query must be a transformation, or a callable on the data, "
                 f"found {type(query).__name__}"
             )
@@ -305,11 +296,11 @@ class CheckedQueries:
                 self._known.clear()
             self._known[id(query)] = query  # held, so that its identity stays its own
 
-    def _read(self, answer: Answer) -> int:
+    def _read(self, answer: errors.Answer) -> int:
         with suppress(TypeError):  # an integer, of NumPy's too
             answer = index(answer)
         if self.steps.whole and not isinstance(answer, int):
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 f"the query must have an integer answer, found {type(answer).__name__}; for "
                 "floats pass sensitivity as a float: the largest change of an answer at "
                 "distance d_in"
@@ -330,12 +321,12 @@ class CheckedQueries:
             sensitivity, fixed = _native.native_only(
                 partial(_native.transformation_map, flows=False), query, self._d_in
             )  # an answer that is NaN raises
-        except PrivacyMapError:
+        except errors.PrivacyMapError:
             raise
         except (OpenDPException, TypeError, ValueError) as error:
-            raise PrivacyMapError(self._d_in, str(error).strip()) from error
+            raise errors.PrivacyMapError(self._d_in, str(error).strip()) from error
         if not sensitivity <= self._sensitivity:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"the sensitivity of the query ({sensitivity}) must be at most "
                 f"{self._sensitivity} at d_in ({self._d_in}); clamp more tightly, or build "
                 "with a larger sensitivity; the query was not run"
@@ -347,16 +338,18 @@ def check_query(query: Transformation, space: tuple[Domain, Metric], whole: bool
     """Raise unless a transformation maps ``space`` to a number."""
     domain, metric = space
     if query.input_domain != domain:
-        raise SpaceMismatchError("input_domain", domain, query.input_domain)
+        raise errors.SpaceMismatchError("input_domain", domain, query.input_domain)
     if query.input_metric != metric:
-        raise SpaceMismatchError("input_metric", metric, query.input_metric)
+        raise errors.SpaceMismatchError("input_metric", metric, query.input_metric)
     atom = str(query.output_domain.carrier_type)
     if atom not in NUMBERS:
-        raise InvalidTypeError(f"the query must have one number as its answer, found {atom}")
+        raise errors.InvalidTypeError(f"the query must have one number as its answer, found {atom}")
     if query.output_metric != absolute_distance(T=atom):
-        raise SpaceMismatchError("output_metric", absolute_distance(T=atom), query.output_metric)
+        raise errors.SpaceMismatchError(
+            "output_metric", absolute_distance(T=atom), query.output_metric
+        )
     if whole and atom not in INTEGERS:
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"the query must have an integer answer, found {atom}; for floats pass "
             "sensitivity as a float: the largest change of an answer at distance d_in"
         )

@@ -28,17 +28,10 @@ import numpy as np
 from opendp.measures import max_divergence, renyi_divergence
 from opendp.mod import Measure, Measurement, OdometerQueryable, Queryable
 
+from .. import errors
 from .._checks import Positive, Probability, at_most, function, number, optional
 from ..accounting import Event, Lifecycle, innermost_running
 from ..composition import check_inside, check_static, constructor, conversion, make_measurement
-from ..errors import (
-    Answer,
-    Argument,
-    InvalidTypeError,
-    InvalidValueError,
-    UnsupportedMeasureError,
-    shown,
-)
 from ..fdp import SELECTIONS, UNIT, Session, TradeoffFunction
 from ..measures import (
     APPROXIMATE,
@@ -194,7 +187,7 @@ class SelectionCurve:
     def __call__(self, alpha: float) -> float:
         """Return the divergence at the order ``alpha``, rounded up."""
         if not number(alpha=alpha) > 1.0:
-            raise InvalidValueError(f"alpha ({alpha}) must be above 1")
+            raise errors.InvalidValueError(f"alpha ({alpha}) must be above 1")
         at = self._known.get(alpha)
         orders = {alpha: float(self._curve(alpha)) if at is None else at}
         orders.update((one, loss) for one, loss in self._known.items() if one > alpha)
@@ -321,7 +314,7 @@ def _pure(measure: CompositionMeasure, runs: RandomRuns) -> tuple[Measure, Readi
     return max_divergence(), lambda loss: pure_selection(runs, loss)
 
 
-def _fixed(measure: Argument, runs: RandomRuns) -> tuple[Measure, Reading]:
+def _fixed(measure: errors.Argument, runs: RandomRuns) -> tuple[Measure, Reading]:
     return measure.opendp(), lambda loss: fixed_selection(runs, measure.alpha, loss)
 
 
@@ -357,11 +350,13 @@ LOSSES: Mapping[str, Callable[[Any, RandomRuns], tuple[Measure, Reading]]] = Map
 )
 
 
-def first(answer: Answer) -> Any:
+def first(answer: errors.Answer) -> Any:
     """Return a number, or the first element of a tuple or list."""
     if isinstance(answer, (tuple, list)):
         if not answer:
-            raise InvalidTypeError("the answer of a run has no elements; its first is its score")
+            raise errors.InvalidTypeError(
+                "the answer of a run has no elements; its first is its score"
+            )
         return answer[0]
     return answer
 
@@ -369,13 +364,15 @@ def first(answer: Answer) -> Any:
 def number_of(score: Any) -> float:
     """Return the score as a double, or raise."""
     if not isinstance(score, Number) or isinstance(score, bool):
-        raise InvalidTypeError(f"the score must be a number, found {type(score).__name__}")
+        raise errors.InvalidTypeError(f"the score must be a number, found {type(score).__name__}")
     try:
         value = float(cast("Any", score))
     except (TypeError, ArithmeticError, ValueError):
-        raise InvalidTypeError(f"the score ({shown(score)}) must be a double") from None
+        raise errors.InvalidTypeError(
+            f"the score ({errors.shown(score)}) must be a double"
+        ) from None
     if not value == value:
-        raise InvalidValueError("the score (nan) must be a number that can be compared")
+        raise errors.InvalidValueError("the score (nan) must be a number that can be compared")
     return value
 
 
@@ -447,7 +444,7 @@ def make_private_selection(
     check_static(measurement.input_domain)
     measure = composition_measure(measurement.output_measure)
     if measure.kind not in LOSSES:
-        raise UnsupportedMeasureError(_refusal(measure))
+        raise errors.UnsupportedMeasureError(_refusal(measure))
     runs = _runs(mean_runs, eta, max_runs)
     output_measure, reading = LOSSES[measure.kind](measure, runs)
     rate = first if score is None else score
@@ -481,7 +478,7 @@ def _try(measurement: Measurement, token: Sealed, interact: Callable[[Any], Any]
         if interact is not None:
             return adopt(interact(answer), lifecycle, None)
         if isinstance(answer, (Queryable, OdometerQueryable)):
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 "interact must be given for an interactive measurement: a function from the "
                 "queryable of a run to the answer of this run"
             )
@@ -495,15 +492,17 @@ def _try(measurement: Measurement, token: Sealed, interact: Callable[[Any], Any]
 
 def _runs(mean_runs: float, eta: float, max_runs: int | None) -> RandomRuns:
     if not 1.0 < mean_runs <= 1e6:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"mean_runs ({mean_runs:g}) must be above 1 and at most 10^6; a mean of 1 selects "
             "nothing: use the measurement itself"
         )
     if 0.0 < eta < SMALLEST_ETA:
-        raise InvalidValueError(f"eta ({eta:g}) must be 0 or at least {SMALLEST_ETA:g}; pass 0")
+        raise errors.InvalidValueError(
+            f"eta ({eta:g}) must be 0 or at least {SMALLEST_ETA:g}; pass 0"
+        )
     scale = scale_for(mean_runs, eta)
     if max_runs is not None and max_runs * MOST_DRAWS < scale:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"max_runs ({max_runs}) must be at least {ceil(scale / MOST_DRAWS)} for mean_runs "
             f"({mean_runs:g}), since a larger number of runs is drawn again; pass a smaller mean"
         )

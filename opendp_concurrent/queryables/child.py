@@ -18,18 +18,9 @@ from opendp.extras.polars import OnceFrame
 from opendp.mod import Measurement, OdometerQueryable, Queryable
 
 from .. import _opendp as _native
+from .. import errors
 from .._opendp import Lock
 from ..accounting import Event, Lifecycle, innermost_running
-from ..errors import (
-    Answer,
-    ConcurrentError,
-    Distance,
-    InvalidTypeError,
-    Loss,
-    Query,
-    ReentrantLaunchError,
-    shown,
-)
 from .data import (
     HELD,
     ReleasedFrame,
@@ -47,9 +38,9 @@ PLAIN = frozenset({int, float, bool, str, bytes, complex, type(None)})
 _OF_COMPOSITIONS = frozenset({OnceFrame, list})  # OpenDP's make_composition lists its answers
 
 
-def _require_measurement(query: Query) -> None:
+def _require_measurement(query: errors.Query) -> None:
     if not isinstance(query, Measurement) or not query:
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"the query must be a measurement, found {type(query).__name__}; "
             "this child composes measurements"
         )
@@ -62,16 +53,16 @@ class Child(SealedHandle):
     def __init__(self, queryable: Queryable, lifecycle: Lifecycle, lock: Lock) -> None:
         self._queryable, self._lifecycle, self._lock = seal(queryable), lifecycle, lock
 
-    def _ask(self, *asking: Any) -> Answer:
+    def _ask(self, *asking: Any) -> errors.Answer:
         queryable = unseal(self._queryable)  # before a lock, which a thread may have held at a fork
         answer = _native.call_native(self._take_turn, queryable, *asking)
         return adopt(answer, self._lifecycle, self._lock)
 
-    def _take_turn(self, *asking: Any) -> Answer:
+    def _take_turn(self, *asking: Any) -> errors.Answer:
         self._lifecycle.check()
         return in_turn(self._lock, self._evaluate, *asking)
 
-    def _evaluate(self, queryable: Queryable, evaluate: Any, query: Query) -> Answer:
+    def _evaluate(self, queryable: Queryable, evaluate: Any, query: errors.Query) -> errors.Answer:
         self._lifecycle.check()
         lifecycle = self._lifecycle
         return hide_errors(lifecycle, lifecycle.run, evaluate, queryable, query)
@@ -90,7 +81,7 @@ class ChildQueryable(Child, Queryable):
         super().__init__(queryable, lifecycle, lock)
         self.query_type = query_type
 
-    def __call__(self, query: Query) -> Answer:
+    def __call__(self, query: errors.Query) -> errors.Answer:
         """Query the child. Wait while another thread queries it."""
         if str(self.query_type) == "AnyMeasurement":
             _require_measurement(query)
@@ -103,32 +94,33 @@ class ChildQueryable(Child, Queryable):
 class ChildOdometerQueryable(Child, OdometerQueryable):
     """A native odometer queryable (of a native filter) launched as a child."""
 
-    def __call__(self, query: Query) -> Answer:
+    def __call__(self, query: errors.Query) -> errors.Answer:
         """Launch on the child. Wait while another thread queries it."""
         _require_measurement(query)
         return self._ask(_native.evaluate_odometer, query)
 
-    def invoke(self, query: Query) -> Answer:
+    def invoke(self, query: errors.Query) -> errors.Answer:
         """Launch on the child. Wait while another thread queries it."""
         return self(query)
 
-    def privacy_loss(self, d_in: Distance) -> Loss:
+    def privacy_loss(self, d_in: errors.Distance) -> errors.Loss:
         """Return the loss of the child's own launches, from OpenDP."""
         queryable = unseal(self._queryable)
         try:
             return in_turn(self._lock, OdometerQueryable(queryable).privacy_loss, d_in)
         except Exception as error:
-            if isinstance(error, ConcurrentError):
+            if isinstance(error, errors.ConcurrentError):
                 raise
-            raise InvalidTypeError(
-                f"d_in ({shown(d_in)}) cannot be used by the native child: {str(error).strip()}"
+            raise errors.InvalidTypeError(
+                f"d_in ({errors.shown(d_in)}) cannot be used by the native child: "
+                f"{str(error).strip()}"
             ) from error
 
     def __repr__(self) -> str:
         return f"ChildOdometerQueryable({self._lifecycle.state.value})"
 
 
-def adopt(answer: Answer, lifecycle: Lifecycle, lock: Lock | None) -> Any:
+def adopt(answer: errors.Answer, lifecycle: Lifecycle, lock: Lock | None) -> Any:
     """Return ``answer``. A native queryable is returned as a child.
 
     A handle that is made while a mechanism runs belongs to its launch. If the launch can be closed,
@@ -151,7 +143,7 @@ def adopt(answer: Answer, lifecycle: Lifecycle, lock: Lock | None) -> Any:
     return answer
 
 
-def _adopt_all(answer: Answer, lifecycle: Lifecycle, lock: Lock | None) -> None:
+def _adopt_all(answer: errors.Answer, lifecycle: Lifecycle, lock: Lock | None) -> None:
     seen, left = {}, [answer]
     while left:
         one = left.pop()
@@ -223,7 +215,9 @@ def forget_frames(error: BaseException) -> None:
             left += [one.__cause__, one.__context__]
 
 
-def without_frames(function: Callable[..., Answer], *arguments: Query) -> Answer:
+def without_frames(
+    function: Callable[..., errors.Answer], *arguments: errors.Query
+) -> errors.Answer:
     """Return ``function(*arguments)``. The frames of what it raises are removed: they have data."""
     try:
         return function(*arguments)
@@ -232,7 +226,7 @@ def without_frames(function: Callable[..., Answer], *arguments: Query) -> Answer
         raise error from error.__cause__
 
 
-def check_message(machine: Callable[[Query], Answer], message: Query) -> None:
+def check_message(machine: Callable[[errors.Query], errors.Answer], message: errors.Query) -> None:
     """Let a machine refuse a message for reasons that are public, before it uses the data.
 
     Such an error is not hidden: a machine has a method ``check`` if it refuses messages.
@@ -260,7 +254,11 @@ class MachineQueryable(SealedHandle, Queryable):
         return False
 
     def __init__(
-        self, machine: Callable[[Query], Answer], description: str, *, interruptible: bool = False
+        self,
+        machine: Callable[[errors.Query], errors.Answer],
+        description: str,
+        *,
+        interruptible: bool = False,
     ) -> None:
         self._machine, self._description = seal(machine), description
         self._lifecycle, self._running = Lifecycle(innermost_running()), False
@@ -272,12 +270,12 @@ class MachineQueryable(SealedHandle, Queryable):
         self._shared = native or inherited is not None
         self._lock: Lock = lock_for_turns() if self._shared else Lock()
 
-    def __call__(self, query: Query) -> Answer:
+    def __call__(self, query: errors.Query) -> errors.Answer:
         """Query the mechanism. Wait while another thread queries it."""
         check_process(self._machine)  # before a lock, which a thread may have held at a fork
         return without_frames(_native.call_native, self._take_turn, query)
 
-    def _take_turn(self, query: Query) -> Answer:
+    def _take_turn(self, query: errors.Query) -> errors.Answer:
         if self._shared:
             answer = in_turn(self._lock, self._enter, query)
         else:
@@ -285,10 +283,10 @@ class MachineQueryable(SealedHandle, Queryable):
                 answer = self._enter(query)
         return adopt(answer, self._lifecycle, self._lock if self._shared else None)
 
-    def _enter(self, query: Query) -> Answer:
+    def _enter(self, query: errors.Query) -> errors.Answer:
         self._lifecycle.check()
         if self._running:  # the machine queries itself, perhaps indirectly
-            raise ReentrantLaunchError
+            raise errors.ReentrantLaunchError
         self._running = True
         try:
             lifecycle = self._lifecycle
@@ -312,7 +310,7 @@ class MachineQueryable(SealedHandle, Queryable):
         if lock is not None and not self._shared:
             self._lock, self._shared = lock, True
 
-    def _answer(self, query: Query) -> Answer:
+    def _answer(self, query: errors.Query) -> errors.Answer:
         machine = unseal(self._machine)
         if self._transport is None:
             return machine(query)

@@ -23,22 +23,11 @@ from opendp.metrics import discrete_distance
 from opendp.mod import Domain, Measurement, Transformation
 
 from .. import _opendp as _native
+from .. import errors
 from .._checks import Unrecorded
 from .._opendp import Lock
 from ..accounting import Lifecycle
 from ..data import kind_of
-from ..errors import (
-    Answer,
-    CollectedError,
-    Data,
-    ForkedError,
-    InvalidValueError,
-    MechanismError,
-    TableError,
-    log,
-    pass_interrupt,
-    uncharged,
-)
 
 
 class Sealed:
@@ -107,7 +96,7 @@ def seal(pointer: Any, source: Sealed | None = None) -> Sealed:
     return Sealed(pointer, () if source is None else source.files)
 
 
-def take_in(data: Data, domain: Domain, carrier_type: Any) -> Sealed:
+def take_in(data: errors.Data, domain: Domain, carrier_type: Any) -> Sealed:
     """Convert data that are a member of ``domain``, store them, and return their token, or raise.
 
     A column of pandas, Polars, NumPy or PyArrow is taken for a list, a Polars DataFrame for a
@@ -140,12 +129,12 @@ def seal_selected(
     def selected() -> Any:
         try:
             return _native.to_pointer(select(), carrier_type)
-        except TableError:  # the same, whatever the data are
+        except errors.TableError:  # the same, whatever the data are
             raise
         except BaseException as error:
-            pass_interrupt(error)
+            errors.pass_interrupt(error)
         # raised outside the handler: the original error and its traceback's frames may hold data
-        raise InvalidValueError(failure)
+        raise errors.InvalidValueError(failure)
 
     return seal(_Pending(selected), source)
 
@@ -153,14 +142,14 @@ def seal_selected(
 def check_process(token: Sealed) -> None:
     """Raise :class:`ForkedError` if this process was forked from the one that sealed the data."""
     if token not in _CONTENTS:
-        raise ForkedError
+        raise errors.ForkedError
 
 
 def unseal(token: Sealed) -> Any:
     """Return the converted data, to run a mechanism after its charge."""
     content = _CONTENTS.get(token)
     if content is None:
-        raise ForkedError
+        raise errors.ForkedError
     return content.settle(token) if isinstance(content, _Pending) else content
 
 
@@ -217,7 +206,7 @@ def in_turn(lock: Lock, function: Callable[..., Any], *arguments: Any) -> Any:
 
 def launch_in_turn(lock: Lock, launch: Callable[..., Any], query: Any) -> Any:
     """Return ``launch(query)``, in a turn. What interrupts the wait for it has charged nothing."""
-    uncharged(lock.__enter__)
+    errors.uncharged(lock.__enter__)
     try:
         return copy_context().run(_holding, lock, launch, (query,))
     finally:
@@ -285,7 +274,7 @@ class SequentialRunner:
             outcomes.clear()
             del error  # its trace has this frame
 
-    def _ask(self, task: Callable[[], Any]) -> Answer:
+    def _ask(self, task: Callable[[], Any]) -> errors.Answer:
         _TASK.set(task)
         return self._compositor(self._visit)
 
@@ -346,12 +335,12 @@ def hidden(
     if error is None:
         return answer
     interrupted = isinstance(error, KeyboardInterrupt)
-    if not interrupted and type(error) is not MechanismError:
-        log(LOGGER, f"{what}; the reason was hidden from the analyst", error)
+    if not interrupted and type(error) is not errors.MechanismError:
+        errors.log(LOGGER, f"{what}; the reason was hidden from the analyst", error)
     del error  # a traceback keeps this frame
     if interrupted:
         raise KeyboardInterrupt
-    raise MechanismError  # raised outside the handler, so it has no context
+    raise errors.MechanismError  # raised outside the handler, so it has no context
 
 
 # Frames that a query on a LazyFrame releases, whose errors have no row of the data.
@@ -372,7 +361,7 @@ class ReleasedFrame(SealedHandle, OnceFrame):
     def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
         self._lock = lock or self._lock
 
-    def collect(self) -> Answer:
+    def collect(self) -> errors.Answer:
         """Return the DataFrame. This can be done once.
 
         :raises CollectedError: if it was collected before
@@ -383,7 +372,7 @@ class ReleasedFrame(SealedHandle, OnceFrame):
         check_process(self._frame)  # before a lock, which a thread may have held at a fork
         return in_turn(self._lock, self._once)
 
-    def lazy(self) -> Answer:
+    def lazy(self) -> errors.Answer:
         """Return the collected rows as a LazyFrame. This can be done once, as ``collect``.
 
         The LazyFrame has the answer, not the plan that draws it: whenever you collect it, you get
@@ -391,15 +380,15 @@ class ReleasedFrame(SealedHandle, OnceFrame):
         """
         return self.collect().lazy()
 
-    def _once(self) -> Answer:
+    def _once(self) -> errors.Answer:
         if self._collected:
-            raise CollectedError
+            raise errors.CollectedError
         self._collected = True
         try:
             frame = hidden(
                 unseal(self._frame).collect, what="a released frame could not be collected"
             )
-        except MechanismError as error:
+        except errors.MechanismError as error:
             error.charged = True  # when the frame was launched
             raise
         vars(frame).pop("__opendp_dict__", None)  # OpenDP keeps the plan there

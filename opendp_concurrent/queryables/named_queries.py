@@ -18,19 +18,8 @@ from typing import Any, Protocol, TypeVar
 
 from opendp.mod import Measurement
 
+from .. import errors
 from .._checks import at_most, count, probability
-from ..errors import (
-    Answer,
-    Argument,
-    Distance,
-    InvalidTypeError,
-    InvalidValueError,
-    Json,
-    Key,
-    Loss,
-    Query,
-    RefusalError,
-)
 from .child import MachineQueryable
 
 SYNTHETIC = "synthetic"  # the message that requests the histogram from which answers are computed
@@ -40,7 +29,7 @@ Handle = TypeVar("Handle", bound=MachineQueryable)
 class _Asked(Protocol):
     """A handle, which the classes below are mixed into."""
 
-    def __call__(self, query: Query) -> Answer: ...
+    def __call__(self, query: errors.Query) -> errors.Answer: ...
 
 
 class Readable:
@@ -64,7 +53,7 @@ class WithParts:
 
     __iter__ = None  # the handle does not list its keys
 
-    def __getitem__(self: _Asked, key: Key) -> Any:
+    def __getitem__(self: _Asked, key: errors.Key) -> Any:
         """Return the answer to ``handle(key)``: the handle, or the release, of one key."""
         return self(key)
 
@@ -94,7 +83,7 @@ def _mixed(kind: type[Any], queries: Queries) -> type[Any]:
     )
 
 
-def queries_of(answer: Answer) -> Queries:
+def queries_of(answer: errors.Answer) -> Queries:
     """Return the named queries of an answer; none if it is not a handle of this package."""
     return frozenset(one for one in KINDS if isinstance(answer, one))
 
@@ -125,11 +114,11 @@ class Accuracy:
         """Return the bound, for arguments that are checked."""
         failing = probability(beta=beta)
         if not LEAST <= failing < 1.0:
-            raise InvalidValueError(f"beta ({beta}) must be at least 1e-300 and below 1")
+            raise errors.InvalidValueError(f"beta ({beta}) must be at least 1e-300 and below 1")
         if answers is None:
             answers = self.answers
         if answers is None:
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 "answers must be given: the number of answers that are all within the error, such "
                 "as the number of queries, coordinates or steps"
             )
@@ -170,9 +159,9 @@ class Description:
 
     mechanism: str
     interactive: bool | None
-    d_in: Distance
-    loss: Loss
-    refusal: RefusalError | None
+    d_in: errors.Distance
+    loss: errors.Loss
+    refusal: errors.RefusalError | None
 
     @property
     def admitted(self) -> bool:
@@ -194,7 +183,7 @@ def describe(measurement: Measurement) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
-def _text(one: Argument) -> str:
+def _text(one: errors.Argument) -> str:
     made = getattr(one, "__opendp_dict__", None) or {}
     name, arguments = made.get("__function__"), made.get("__kwargs__", {})
     if not isinstance(name, str):
@@ -219,7 +208,7 @@ MOST = 2**62  # steps, contributions
 NOT_SAVED = "record must be what to_record returned"
 
 
-def canonical(record: Json) -> str:
+def canonical(record: errors.Json) -> str:
     """Return the JSON text of a record; there is one."""
     return json.dumps(record, sort_keys=True, separators=(",", ":"))
 
@@ -227,30 +216,30 @@ def canonical(record: Json) -> str:
 def require(holds: bool) -> None:
     """Raise unless a condition on a record holds."""
     if not holds:
-        raise InvalidValueError(NOT_SAVED)
+        raise errors.InvalidValueError(NOT_SAVED)
 
 
-def bounded_integer(value: Json, least: int = 0, most: int = MOST) -> int:
+def bounded_integer(value: errors.Json, least: int = 0, most: int = MOST) -> int:
     """Return an integer between two bounds, or raise."""
     require(type(value) is int and least <= value <= most)
     number: int = value
     return number
 
 
-def fields(record: Json, *names: str) -> list[Any]:
+def fields(record: errors.Json, *names: str) -> list[Any]:
     """Return the values of a record that has these names and no other, or raise."""
     require(type(record) is dict and record.keys() == set(names))
     return [record[name] for name in names]
 
 
-def rows(record: Json, least: int = 0, most: int = MOST) -> list[Any]:
+def rows(record: errors.Json, least: int = 0, most: int = MOST) -> list[Any]:
     """Return a list whose length is between two bounds, or raise."""
     require(type(record) is list and least <= len(record) <= most)
     found: list[Any] = record
     return found
 
 
-def restore_exactly(part: Any, record: Json) -> None:
+def restore_exactly(part: Any, record: errors.Json) -> None:
     """Restore a part of the state, or raise unless it then saves the same record.
 
     So a record has no value that is not used, lacks none, and has each in its own type: noise that

@@ -13,6 +13,7 @@ from typing import Any
 from opendp.mod import OdometerQueryable, OpenDPException, Queryable, Transformation
 
 from .. import _opendp as _native
+from .. import errors
 from ..accounting import (
     Account,
     Bound,
@@ -26,18 +27,6 @@ from ..accounting import (
     named,
     open_limit,
 )
-from ..errors import (
-    ConcurrentError,
-    Distance,
-    InvalidTypeError,
-    InvalidValueError,
-    Loss,
-    PrivacyMapError,
-    Query,
-    UnsupportedMeasureError,
-    rounded,
-    shown,
-)
 from ..measures import AccumulatorState, CompositionMeasure
 from .data import Sealed, SequentialRunner, check_process, seal_transformed, unseal
 from .mechanism import ConcurrentOdometer
@@ -48,7 +37,7 @@ from .session import Handle, Session, validate_d_in
 class _Handle(Handle):
     """What the three handles share: launching a query."""
 
-    def admits(self, query: Query) -> bool:
+    def admits(self, query: errors.Query) -> bool:
         """Whether a launch of a measurement would be admitted now; runs and charges nothing.
 
         This account and all of its ancestors are asked. Another thread or process may launch in
@@ -61,7 +50,7 @@ class _Handle(Handle):
         check_process(self._session.token)
         return _native.call_native(self._session.refusal, query) is None
 
-    def _describe(self, query: Query, d_in: Distance) -> Description:
+    def _describe(self, query: errors.Query, d_in: errors.Distance) -> Description:
         check_process(self._session.token)
         found: Description = _native.call_native(self._session.describe, query, d_in)
         return found
@@ -70,14 +59,14 @@ class _Handle(Handle):
 class ConcurrentOdometerQueryable(_Handle, OdometerQueryable):
     """Handle of an odometer. It launches without a limit and returns the loss so far."""
 
-    def privacy_loss(self, d_in: Distance) -> Loss:
+    def privacy_loss(self, d_in: errors.Distance) -> errors.Loss:
         """Return the privacy loss of the launches so far; changes nothing.
 
         :param d_in: distance between neighbouring inputs, in units of the odometer's input metric
         """
         return self._session.privacy_loss(d_in)
 
-    def describe(self, query: Query, d_in: Distance) -> Description:
+    def describe(self, query: errors.Query, d_in: errors.Distance) -> Description:
         """Describe a launch before it happens: its answer, its loss, whether it is admitted.
 
         The mechanism does not run, and nothing is charged. The privacy map is read. Another thread
@@ -92,7 +81,7 @@ class ConcurrentOdometerQueryable(_Handle, OdometerQueryable):
         """
         return self._describe(query, d_in)
 
-    def loss_after(self, queries: Iterable[Query], d_in: Distance) -> Loss:
+    def loss_after(self, queries: Iterable[errors.Query], d_in: errors.Distance) -> errors.Loss:
         """Return the privacy loss if all of ``queries`` were launched now; charges nothing.
 
         :param queries: measurements, a planned batch
@@ -107,18 +96,20 @@ class ConcurrentOdometerQueryable(_Handle, OdometerQueryable):
 class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
     """Handle of a filter. It admits a launch if the loss stays at or below d_out."""
 
-    def __init__(self, session: Session, description: str, d_in: Distance, d_out: Loss) -> None:
+    def __init__(
+        self, session: Session, description: str, d_in: errors.Distance, d_out: errors.Loss
+    ) -> None:
         super().__init__(session, session.launch, description)
         self._d_in, self._d_out = d_in, d_out
 
-    def privacy_loss(self, d_in: Distance = None) -> Loss:
+    def privacy_loss(self, d_in: errors.Distance = None) -> errors.Loss:
         """Return the privacy loss of the launches so far; changes nothing.
 
         :param d_in: distance between neighbouring inputs; the filter's own if left out
         """
         return self._session.privacy_loss(self._d_in if d_in is None else d_in)
 
-    def describe(self, query: Query, d_in: Distance = None) -> Description:
+    def describe(self, query: errors.Query, d_in: errors.Distance = None) -> Description:
         """Describe a launch before it happens: its answer, its loss, whether it is admitted.
 
         The mechanism does not run, and nothing is charged. The privacy map is read. Another thread
@@ -143,7 +134,9 @@ class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
         """
         return self._describe(query, self._d_in if d_in is None else d_in)
 
-    def loss_after(self, queries: Iterable[Query], d_in: Distance = None) -> Loss:
+    def loss_after(
+        self, queries: Iterable[errors.Query], d_in: errors.Distance = None
+    ) -> errors.Loss:
         """Return the privacy loss if all of ``queries`` were launched now; charges nothing.
 
         :param queries: measurements, a planned batch
@@ -151,15 +144,15 @@ class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
         """
         return self._session.loss_after(queries, self._d_in if d_in is None else d_in)
 
-    def remaining(self) -> Loss:
+    def remaining(self) -> errors.Loss:
         """Return the largest privacy loss that one more launch may have."""
         return self._session.account.remaining()
 
     def __repr__(self) -> str:
         return (
             f"ConcurrentFilterQueryable({self._description}, {self._launches()}, "
-            f"spent {rounded(self._session.account.known_loss)} of {rounded(self._d_out)} "
-            f"at d_in={self._d_in}, "
+            f"spent {errors.rounded(self._session.account.known_loss)} "
+            f"of {errors.rounded(self._d_out)} at d_in={self._d_in}, "
             f"{self._session.account.lifecycle.state.value})"
         )
 
@@ -169,18 +162,18 @@ class ConcurrentCompositionQueryable(_Handle, Queryable):
 
     query_type = "AnyMeasurement"
 
-    def __init__(self, session: Session, description: str, d_in: Distance) -> None:
+    def __init__(self, session: Session, description: str, d_in: errors.Distance) -> None:
         super().__init__(session, session.launch, description)
         self._d_in = d_in
 
-    def privacy_loss(self, d_in: Distance = None) -> Loss:
+    def privacy_loss(self, d_in: errors.Distance = None) -> errors.Loss:
         """Return the privacy loss of the d_mids consumed so far; changes nothing.
 
         :param d_in: the compositor's own, which may be left out
         """
         return self._session.privacy_loss(self._d_in if d_in is None else d_in)
 
-    def describe(self, query: Query, d_in: Distance = None) -> Description:
+    def describe(self, query: errors.Query, d_in: errors.Distance = None) -> Description:
         """Describe a launch before it happens: its answer, its loss, whether it is admitted.
 
         The mechanism does not run, and nothing is charged. The privacy map is read. Another thread
@@ -197,14 +190,14 @@ class ConcurrentCompositionQueryable(_Handle, Queryable):
             self.privacy_loss(d_in)  # raises at any other distance
         return self._describe(query, self._d_in)
 
-    def loss_after(self, queries: Iterable[Query]) -> Loss:
+    def loss_after(self, queries: Iterable[errors.Query]) -> errors.Loss:
         """Return the privacy loss if all of ``queries`` were launched now; charges nothing.
 
         :param queries: measurements, a planned batch; each would consume its whole share
         """
         return self._session.loss_after(queries, self._d_in)
 
-    def remaining(self) -> Loss:
+    def remaining(self) -> errors.Loss:
         """Return the d_mids that are left. The next one is first."""
         return self._session.account.remaining()
 
@@ -228,13 +221,19 @@ def head(odometer: ConcurrentOdometer, token: Sealed) -> tuple[Sealed, Stability
     return seal_transformed(token, partial(_native.transform, transformation)), inward
 
 
-def _stability(transformation: Transformation, d_in: Distance) -> Distance:
+def _stability(transformation: Transformation, d_in: errors.Distance) -> errors.Distance:
     try:
         return _native.transformation_map(transformation, d_in)
-    except PrivacyMapError:
+    except errors.PrivacyMapError:
         raise
-    except (OpenDPException, ConcurrentError, TypeError, ValueError, ArithmeticError) as error:
-        raise PrivacyMapError(d_in, str(error).strip()) from error
+    except (
+        OpenDPException,
+        errors.ConcurrentError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+    ) as error:
+        raise errors.PrivacyMapError(d_in, str(error).strip()) from error
 
 
 def _session(
@@ -259,7 +258,7 @@ def _session(
     )
 
 
-def _recorded(odometer: ConcurrentOdometer, ledger: Ledger, d_in: Distance) -> Bound:
+def _recorded(odometer: ConcurrentOdometer, ledger: Ledger, d_in: errors.Distance) -> Bound:
     d_in = validate_d_in(odometer.input_metric, d_in)
     metric = str(odometer.input_metric)
     store, start = open_book(
@@ -275,7 +274,7 @@ def spawn_odometer(
     measure, bound = odometer.measure, None
     if odometer.record is not None:
         if parent is not None:
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 "an odometer with a ledger cannot be launched as a child: its parent "
                 "charges for each of its launches; pass the ledger to the parent"
             )
@@ -291,7 +290,9 @@ def spawn_odometer(
     )
     if parent is None:
         if inward is not None:
-            with suppress(PrivacyMapError):  # what runs now and what is read later are of one time
+            with suppress(
+                errors.PrivacyMapError
+            ):  # what runs now and what is read later are of one time
                 inward(1)
         unseal(token)  # if a transformation fails, it raises here, to the owner of the data
     session = _session(odometer, account, token, parent, parent.path if parent else ())
@@ -313,7 +314,7 @@ def spawn_filter(
         opaque=odometer.opaque,
     )
     unseal(token)  # now that the account has read the stability map
-    d_out: Loss = getattr(bound.rule, "d_out", None)
+    d_out: errors.Loss = getattr(bound.rule, "d_out", None)
     session = _session(odometer, account, token)
     return ConcurrentFilterQueryable(session, bound.measure, bound.d_in, d_out)
 
@@ -323,7 +324,7 @@ def spawn_limited(
 ) -> ConcurrentFilterQueryable:
     """Return the handle of a limit below ``parent``; the same one if it was opened before."""
     if parent is None or odometer.limit is None:
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             "a limit has no data of its own: launch it on the handle of an odometer, filter or "
             "compositor; to bound all queries on the data, use make_concurrent_filter"
         )
@@ -352,7 +353,7 @@ def _open_limit(
             opaque=odometer.opaque,
         )
     session = _session(odometer, account, token, parent, path)
-    what = f"{measure.name}, limit {shown(limit.label)}"
+    what = f"{measure.name}, limit {errors.shown(limit.label)}"
     return ConcurrentFilterQueryable(session, what, terms.d_in, terms.d_out)
 
 
@@ -373,16 +374,16 @@ def spawn_composition(
 def check_ledger(ledger: Any, measure: CompositionMeasure, *, halt: bool = False) -> None:
     """Raise unless ``ledger`` is a ledger that can keep a budget under this measure."""
     if not callable(getattr(type(ledger), "book", None)):
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"ledger must be made by oc.ledger.open_ledger(...), found {type(ledger).__name__}"
         )
     if measure.sequential_reason:
-        raise UnsupportedMeasureError(
+        raise errors.UnsupportedMeasureError(
             f"ledger is not supported under {measure.name}: {measure.reason}, and a launch "
             "in one process cannot close the children in another; use another measure"
         )
     if halt:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             "halt must be False with a ledger: a refusal in one process cannot close "
             "the children in another"
         )

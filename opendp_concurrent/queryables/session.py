@@ -20,6 +20,7 @@ from opendp.mod import Domain, Measurement, Metric, Odometer, OpenDPException
 
 from .. import _checks as checks
 from .. import _opendp as _native
+from .. import errors
 from .._checks import plain
 from .._opendp import Lock, interruptible, uninterruptible
 from ..accounting import (
@@ -32,21 +33,6 @@ from ..accounting import (
     require_same_terms,
 )
 from ..data import check_files
-from ..errors import (
-    Answer,
-    ConcurrentError,
-    Distance,
-    InvalidTypeError,
-    InvalidValueError,
-    Key,
-    Loss,
-    PrivacyMapError,
-    Query,
-    RefusalError,
-    SpaceMismatchError,
-    tell_charged,
-    uncharged,
-)
 from ..errors import charged as known_charged
 from ..measures import CompositionMeasure
 from .child import PLAIN, MachineQueryable, adopt
@@ -80,12 +66,15 @@ class Handle(SealedHandle):
     """
 
     def __init__(
-        self, session: Session, launch: Callable[[Query], Answer], description: str = ""
+        self,
+        session: Session,
+        launch: Callable[[errors.Query], errors.Answer],
+        description: str = "",
     ) -> None:
         self._session, self._launch, self._description = session, launch, description
         self._transport = _native.python_queryable(launch) if session.native else None
 
-    def __call__(self, query: Query) -> Answer:
+    def __call__(self, query: errors.Query) -> errors.Answer:
         """Launch a measurement, interactive or not: charge it, then return its answer or a child.
 
         :param query: a measurement on the same domain, metric and measure; or an odometer of this
@@ -103,9 +92,11 @@ class Handle(SealedHandle):
         launch = self._launch if self._transport is None else self._by_transport
         return _native.call_native(launch_in_turn, session.lock, launch, query)
 
-    def _by_transport(self, query: Query) -> Answer:
+    def _by_transport(self, query: errors.Query) -> errors.Answer:
         lifecycle = self._session.account.lifecycle
-        uncharged(lifecycle.check_not_running)  # OpenDP's queryable cannot be queried in a query
+        errors.uncharged(
+            lifecycle.check_not_running
+        )  # OpenDP's queryable cannot be queried in a query
         lifecycle.check()
         answer = _native.evaluate(self._transport, query)
         _native.tell_launched(not isinstance(query, Odometer))
@@ -115,7 +106,7 @@ class Handle(SealedHandle):
         self._session.account.lifecycle.adopt_by(lifecycle)
         self._session.lock = self._session.lock or lock
 
-    def invoke(self, query: Query) -> Answer:
+    def invoke(self, query: errors.Query) -> errors.Answer:
         """Launch; the same as calling the handle."""
         return self(query)
 
@@ -173,10 +164,10 @@ class Session:
 
     def launch(
         self,
-        query: Query,
+        query: errors.Query,
         charge: Callable[[MeasurementPrice], Lifecycle] | None = None,
         token: Sealed | None = None,
-    ) -> Answer:
+    ) -> errors.Answer:
         """Launch a measurement, or open a child odometer, which is not charged yet.
 
         :param charge: charges the launch and returns the lifecycle of the child, if that is not
@@ -185,7 +176,7 @@ class Session:
         """
         if isinstance(query, Odometer):
             _native.tell_launched(False)
-            return uncharged(self._open, query)
+            return errors.uncharged(self._open, query)
         charged: bool | None = False  # None while it is being charged
         try:
             price = self.price(query)
@@ -212,7 +203,7 @@ class Session:
         except BaseException as error:
             if charged is None:  # what reads a price, or refuses, has told it
                 charged = known_charged(error)
-            tell_charged(error, charged)
+            errors.tell_charged(error, charged)
             raise
         finally:
             _native.tell_launched(charged)
@@ -224,29 +215,29 @@ class Session:
 
     def _check_odometer(self, odometer: Odometer) -> None:
         if not isinstance(odometer, ConcurrentOdometer) or not hasattr(odometer, "spawn"):
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 f"{self._asked} is a native odometer without a privacy map, or null, so it "
                 "cannot say what its launches cost; pass one made by make_concurrent_odometer"
             )
         check_space(self._space, self.measure, odometer)
 
-    def price(self, query: Query, name: str = "") -> MeasurementPrice:
+    def price(self, query: errors.Query, name: str = "") -> MeasurementPrice:
         """Return the price of a measurement, or raise if it does not belong here."""
         known = self._prices.get(id(query))
         if known is not None and known.measurement is query:
             return known if known.fixed else known.again()
         name = name or self._asked
         if isinstance(query, _native.PARTIAL_CONSTRUCTOR):
-            raise InvalidTypeError(_native.unchained(name))
+            raise errors.InvalidTypeError(_native.unchained(name))
         if not isinstance(query, Measurement) or not query:  # or a null pointer
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 f"{name} must be a measurement, found {type(query).__name__}; "
                 "pass a pipeline that ends with noise, or query.resolve() of a context's query"
             )
         price = MeasurementPrice(query, self.measure)
         check_space(self._space, self.measure, query)
         if is_stream(self._space[0]) and not takes_stream(query):
-            raise InvalidTypeError(f"{name} {NOT_CONTINUAL}")
+            raise errors.InvalidTypeError(f"{name} {NOT_CONTINUAL}")
         return price
 
     def _open(self, odometer: Odometer) -> Any:
@@ -276,33 +267,33 @@ class Session:
         require_same_terms((*self.path, limit.label), before.limit.terms, limit.terms)
         for name in ("transformation", "postprocessors", "opaque"):
             if getattr(before, name) != getattr(odometer, name):
-                raise InvalidValueError(
+                raise errors.InvalidValueError(
                     f"odometer has another {name} than the limit {checks.shown(limit.label)} had "
                     "when it was opened; keep the handle, or open a limit with another label"
                 )
         return handle
 
-    def _postprocess(self, answer: Answer) -> Any:
+    def _postprocess(self, answer: errors.Answer) -> Any:
         for postprocessor in self._postprocessors:
             answer = interruptible(postprocessor, answer)
         if self._static and isinstance(answer, MachineQueryable) and answer.takes_updates:
-            raise InvalidTypeError(self._static)
+            raise errors.InvalidTypeError(self._static)
         return answer
 
-    def privacy_loss(self, d_in: Distance) -> Loss:
+    def privacy_loss(self, d_in: errors.Distance) -> errors.Loss:
         """Return the loss so far at ``d_in``."""
         self._check_d_in(d_in)
         return self.account.privacy_loss(d_in)
 
     @uninterruptible
-    def loss_after(self, queries: Iterable[Any], d_in: Distance) -> Loss:
+    def loss_after(self, queries: Iterable[Any], d_in: errors.Distance) -> errors.Loss:
         """Return the loss at ``d_in`` if the measurements ``queries`` were launched now."""
         planned = checks.read("measurements", queries=queries)
         self._check_d_in(d_in)
         prices = [self.price(query, f"queries[{index}]") for index, query in enumerate(planned)]
         return self.account.loss_after(d_in, prices)
 
-    def describe(self, query: Query, d_in: Distance) -> Description:
+    def describe(self, query: errors.Query, d_in: errors.Distance) -> Description:
         """Describe a launch of ``query`` without charging or running it."""
         self._check_d_in(d_in)
         d_in = own_distance(d_in)
@@ -314,11 +305,11 @@ class Session:
         refusal = self.account.refusal(price)
         return Description(price.mechanism, interactive(price.measurement), d_in, loss, refusal)
 
-    def refusal(self, query: Query) -> RefusalError | None:
+    def refusal(self, query: errors.Query) -> errors.RefusalError | None:
         """Return why a launch of ``query`` would be refused now; None if it would be admitted."""
         return self.account.refusal(self.price(query))
 
-    def _check_d_in(self, d_in: Distance) -> None:
+    def _check_d_in(self, d_in: errors.Distance) -> None:
         # anything but a plain number is validated first: its key may be infinite
         if type(d_in) not in (int, float) or not self.account.knows(d_in):
             validate_d_in(self._metric, d_in)
@@ -335,17 +326,17 @@ def check_space(
         output_measure = query.output_measure
     domain, metric = space
     if not same_domain(input_domain, domain):
-        raise SpaceMismatchError("input_domain", domain, input_domain)
+        raise errors.SpaceMismatchError("input_domain", domain, input_domain)
     if input_metric != metric:
-        raise SpaceMismatchError("input_metric", metric, input_metric)
+        raise errors.SpaceMismatchError("input_metric", metric, input_metric)
     if output_measure != measure.opendp():
-        raise SpaceMismatchError("output_measure", measure.name, output_measure)
+        raise errors.SpaceMismatchError("output_measure", measure.name, output_measure)
 
 
 _PLAIN_DISTANCES: dict[str, type] = {"u32": int, "f64": float}
 
 
-def validate_d_in(metric: Metric, d_in: Distance, distance_type: str = "") -> Any:
+def validate_d_in(metric: Metric, d_in: errors.Distance, distance_type: str = "") -> Any:
     """Return a copy of ``d_in`` if it is a distance of ``metric``, or raise.
 
     :param distance_type: OpenDP's type of the distances, if it is known already
@@ -355,7 +346,7 @@ def validate_d_in(metric: Metric, d_in: Distance, distance_type: str = "") -> An
         return d_in + 0  # not -0.0, which is another distance
     d_in = plain(d_in)
     if isinstance(d_in, bool):
-        raise InvalidTypeError(f"d_in ({d_in}) must be a distance of {metric}, found bool")
+        raise errors.InvalidTypeError(f"d_in ({d_in}) must be a distance of {metric}, found bool")
     if isinstance(d_in, (int, float)):
         checks.non_negative(d_in=d_in)
         if d_in == 0:
@@ -364,7 +355,7 @@ def validate_d_in(metric: Metric, d_in: Distance, distance_type: str = "") -> An
     try:
         return own_distance(d_in)
     except (RecursionError, MemoryError) as error:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"d_in ({checks.shown(d_in)}) must be a distance that can be copied"
         ) from error
 
@@ -388,7 +379,7 @@ class MeasurementPrice:
 
     def __init__(self, measurement: Measurement, measure: CompositionMeasure) -> None:
         self.measurement, self._measure = measurement, measure
-        self._losses: dict[Key, Loss] = {}
+        self._losses: dict[errors.Key, errors.Loss] = {}
         self._mechanism: str | None = None
         self.fixed = not isinstance(measurement, ConcurrentMeasurement)
         self._before = self
@@ -418,7 +409,7 @@ class MeasurementPrice:
             before = self._before = self
         return before
 
-    def at(self, d_in: Distance, key: Key = None) -> Loss:
+    def at(self, d_in: errors.Distance, key: errors.Key = None) -> errors.Loss:
         """Return the validated d_mid at ``d_in``."""
         key = distance_key(d_in) if key is None else key
         loss = self._losses.get(key)
@@ -428,27 +419,33 @@ class MeasurementPrice:
             loss = self._losses.setdefault(key, loss)
         return loss
 
-    def _read(self, d_in: Distance) -> Loss:
+    def _read(self, d_in: errors.Distance) -> errors.Loss:
         try:
             return self._validated(d_in)
-        except PrivacyMapError as error:
+        except errors.PrivacyMapError as error:
             _native.remember(error)  # from a map that this map reads: raised unchanged, once
             raise
 
-    def _validated(self, d_in: Distance) -> Loss:
+    def _validated(self, d_in: errors.Distance) -> errors.Loss:
         try:
             # it is read before the charge
-            raw, native = uncharged(_native.call_native, self._ask, own_distance(d_in))
-        except PrivacyMapError:
+            raw, native = errors.uncharged(_native.call_native, self._ask, own_distance(d_in))
+        except errors.PrivacyMapError:
             raise
-        except (OpenDPException, ConcurrentError, TypeError, ValueError, ArithmeticError) as error:
-            raise PrivacyMapError(d_in, str(error).strip()) from error
+        except (
+            OpenDPException,
+            errors.ConcurrentError,
+            TypeError,
+            ValueError,
+            ArithmeticError,
+        ) as error:
+            raise errors.PrivacyMapError(d_in, str(error).strip()) from error
         if not native or callable(raw):  # a curve may ask Python later
             self.fixed = False
         try:
             return self._measure.validate("d_mid", raw)
-        except (InvalidTypeError, InvalidValueError) as error:
-            raise PrivacyMapError(d_in, str(error)) from error
+        except (errors.InvalidTypeError, errors.InvalidValueError) as error:
+            raise errors.PrivacyMapError(d_in, str(error)) from error
 
-    def _ask(self, d_in: Distance) -> tuple[Loss, bool]:
+    def _ask(self, d_in: errors.Distance) -> tuple[errors.Loss, bool]:
         return _native.native_only(read_map, self.measurement, d_in)  # d_in is the map's to change

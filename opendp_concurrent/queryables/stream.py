@@ -16,22 +16,10 @@ from opendp.mod import Domain, Measure
 
 from .. import _checks as owned
 from .. import _opendp as _native
+from .. import errors
 from .._checks import at_most, integer
 from .._opendp import Lock
 from ..accounting import innermost_running
-from ..errors import (
-    Answer,
-    Argument,
-    InvalidTypeError,
-    InvalidValueError,
-    Item,
-    ItemSequence,
-    MessageLimitError,
-    Query,
-    StreamError,
-    pass_interrupt,
-    shown,
-)
 from .child import MachineQueryable
 from .data import Sealed, check_process, seal, unseal
 
@@ -62,7 +50,7 @@ class Update(DataMessage):
     >>> queryable(oc.m.Update(1))  # as queryable.update(1)
     """
 
-    item: Item
+    item: errors.Item
     step: int | None = None
 
 
@@ -107,22 +95,22 @@ class Restore(DataMessage):
     record: Any
 
 
-def check_items(items: Argument) -> Any:
+def check_items(items: errors.Argument) -> Any:
     """Return a copy of ``items``, which nobody can change after the check; masked items are None.
 
     :raises InvalidTypeError: if they are not a sequence
     :raises InvalidValueError: if there are too many
     """
     if isinstance(items, (str, bytes)) or not isinstance(items, (Sequence, np.ndarray)):
-        raise InvalidTypeError(f"items must be a sequence, found {type(items).__name__}")
+        raise errors.InvalidTypeError(f"items must be a sequence, found {type(items).__name__}")
     if isinstance(items, np.ndarray) and not items.ndim:
-        raise InvalidTypeError("items must be a sequence, found an array of one number")
+        raise errors.InvalidTypeError("items must be a sequence, found an array of one number")
     try:
         few = len(items) <= MOST_ITEMS
     except Exception:  # the length cannot be determined
         few = False
     if not few:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"items must have at most {MOST_ITEMS:,} elements; send them in parts"
         )
     if isinstance(items, np.ma.MaskedArray):
@@ -136,8 +124,8 @@ def check_step(step: Any, steps: int) -> None:
         return
     step = integer(step=step)
     if step != steps + 1:
-        raise StreamError(
-            f"the update's step ({shown(step)}) must be {steps + 1}: "
+        raise errors.StreamError(
+            f"the update's step ({errors.shown(step)}) must be {steps + 1}: "
             + (
                 "the steps before it have not been sent"
                 if step > steps
@@ -202,9 +190,9 @@ class Meter:
     def room(self, messages: int) -> None:
         """Raise unless at least ``messages`` are left."""
         if self._left == 0 and messages:
-            raise MessageLimitError(self._limit)
+            raise errors.MessageLimitError(self._limit)
         if self._left < messages:
-            raise StreamError(
+            raise errors.StreamError(
                 f"{messages} updates would exceed the limit ({self._limit} messages), of "
                 f"which {self._left} are left; no update was taken; build it with a larger "
                 "max_messages"
@@ -272,7 +260,7 @@ class Stream:
                 self._feeds = [one for one in self._feeds if one() is not None]
                 self._feeds.append(ref(feed))
         if refused:
-            raise InvalidTypeError(ONE_ONLY)
+            raise errors.InvalidTypeError(ONE_ONLY)
         if first and self._upstream is not None:
             try:
                 self._upstream = self._upstream.subscribe(self)
@@ -301,7 +289,7 @@ class Stream:
                 check_step(message.step, self._steps)
                 message = Update(message.item)
             if not self.subscribed:
-                raise InvalidTypeError(NOBODY)
+                raise errors.InvalidTypeError(NOBODY)
             feeds = self.live
             if self._meter is not None:
                 self._meter.room(steps)
@@ -322,10 +310,10 @@ class Stream:
                 except BaseException as error:  # an interrupt of a user's machine, too
                     failures.append(error)  # raised below, after the others have received it
             if failures:
-                if len(feeds) == 1 and isinstance(failures[0], StreamError):
+                if len(feeds) == 1 and isinstance(failures[0], errors.StreamError):
                     self._steps -= steps  # the only subscriber has refused it
                 for failure in failures:
-                    pass_interrupt(failure)
+                    errors.pass_interrupt(failure)
                 raise failures[0]
 
     def check(self) -> None:
@@ -344,10 +332,12 @@ def start_of(token: Sealed) -> Stream | None:
         return data
     payer = innermost_running()
     if payer is not None and payer.static:
-        raise InvalidTypeError(NO_PART)
+        raise errors.InvalidTypeError(NO_PART)
     below = payer is not None or _native.inside_native_call()
     if not below and (not isinstance(data, Sized) or len(data)):
-        raise InvalidValueError("a stream starts empty: pass [], and send items with update_all")
+        raise errors.InvalidValueError(
+            "a stream starts empty: pass [], and send items with update_all"
+        )
     return None
 
 
@@ -399,10 +389,10 @@ class QueryOnlyQueryable(MachineQueryable):
     stream: Stream | None = None
     holders: tuple[MachineQueryable, ...] = ()
 
-    def __call__(self, query: Query) -> Answer:
+    def __call__(self, query: errors.Query) -> errors.Answer:
         """Query the mechanism. An update is refused."""
         if isinstance(query, DataMessage):
-            raise InvalidTypeError(UPDATE_REFUSED)
+            raise errors.InvalidTypeError(UPDATE_REFUSED)
         return super().__call__(query)
 
 
@@ -413,7 +403,7 @@ class FedQueryable(QueryOnlyQueryable):
         super().__init__(machine, description)
         self._stream = stream.subscribe(self)
 
-    def __call__(self, query: Query) -> Answer:
+    def __call__(self, query: errors.Query) -> errors.Answer:
         """Query the mechanism. An update is refused."""
         self._stream.check()
         answer = super().__call__(query)
@@ -431,7 +421,7 @@ class FedQueryable(QueryOnlyQueryable):
 class Updatable:
     """The methods of a handle with a stream of its own. It sends itself what is added."""
 
-    def update(self, item: Item, step: int | None = None) -> None:
+    def update(self, item: errors.Item, step: int | None = None) -> None:
         """Add one item, or none (None), to the stream.
 
         :param step: number of this step, from 1, so that late and repeated steps are refused
@@ -440,7 +430,7 @@ class Updatable:
         """
         self._send(Update(item, step))
 
-    def update_all(self, items: ItemSequence) -> None:
+    def update_all(self, items: errors.ItemSequence) -> None:
         """Add items to the stream, one per step.
 
         :param items: a sequence of items or None, or a NumPy array of integers
@@ -463,7 +453,7 @@ class OwnStreamQueryable(Updatable, QueryOnlyQueryable):
         """Whether a continual mechanism is inside."""
         return self._stream.subscribed
 
-    def __call__(self, query: Query) -> Answer:
+    def __call__(self, query: errors.Query) -> errors.Answer:
         """Query the mechanism, or add data, which go directly to the stream."""
         if isinstance(query, DataMessage):
             return self._send(query)
@@ -474,12 +464,12 @@ class OwnStreamQueryable(Updatable, QueryOnlyQueryable):
         self._stream.receive(message)
 
 
-def query_side(answer: Answer) -> Callable[[Any], Any]:
+def query_side(answer: errors.Answer) -> Callable[[Any], Any]:
     """Return a function that queries a queryable and refuses to send it data."""
 
-    def ask(message: Query) -> Answer:
+    def ask(message: errors.Query) -> errors.Answer:
         if isinstance(message, DataMessage):
-            raise InvalidTypeError(UPDATE_REFUSED)
+            raise errors.InvalidTypeError(UPDATE_REFUSED)
         return answer(message)
 
     return ask

@@ -15,47 +15,10 @@ from weakref import ref
 from opendp.mod import Domain, Measurement, Odometer, OdometerQueryable, Queryable
 
 from .. import _opendp as _native
+from .. import errors, queryables
 from .._checks import Count
 from ..composition import constructor, make_measurement
-from ..errors import (
-    Answer,
-    Data,
-    Distance,
-    InvalidTypeError,
-    Item,
-    ItemSequence,
-    Loss,
-    Query,
-    StreamError,
-    StreamHaltedError,
-    UnsupportedMeasureError,
-    pass_interrupt,
-)
 from ..measures import composition_measure
-from ..queryables import (
-    MESSAGES,
-    ConcurrentCompositionQueryable,
-    ConcurrentMeasurement,
-    ConcurrentOdometer,
-    DataMessage,
-    Description,
-    FedQueryable,
-    Feed,
-    MachineQueryable,
-    Meter,
-    QueryOnlyQueryable,
-    Sealed,
-    Stream,
-    Update,
-    Updates,
-    answering,
-    queries_of,
-    query_side,
-    run,
-    same_domain,
-    seal,
-    start_of,
-)
 from .mechanism import Checked, ContinualQueryable
 from .stream import items_of
 
@@ -75,7 +38,7 @@ MISSED = (
 )
 
 
-class Branch(Stream):
+class Branch(queryables.Stream):
     """The part of a stream for one launch; it ends if anything in it refuses an update.
 
     :param limit: largest number of updates and queries; unlimited if None
@@ -83,11 +46,11 @@ class Branch(Stream):
     """
 
     def __init__(self, limit: int | None) -> None:
-        self.meter = None if limit is None else Meter(limit)
+        self.meter = None if limit is None else queryables.Meter(limit)
         super().__init__(many=True, meter=self.meter)
         self.ended = False
 
-    def receive(self, message: DataMessage) -> None:
+    def receive(self, message: queryables.DataMessage) -> None:
         """Pass an update on. A branch that refuses it gets no more; the stream continues."""
         with self.lock:
             if self.ended:
@@ -96,38 +59,40 @@ class Branch(Stream):
                 super().receive(message)
             except BaseException as error:
                 self.ended = True
-                pass_interrupt(error)  # of a user's machine
+                errors.pass_interrupt(error)  # of a user's machine
 
     def check(self) -> None:
         """Raise if updates were missed."""
         if self.ended:
-            raise StreamError(MISSED)
+            raise errors.StreamError(MISSED)
 
-    def asking(self, answer: Answer) -> Any:
+    def asking(self, answer: errors.Answer) -> Any:
         """Return the answer with its handles wrapped, so that each query to them is counted."""
         if isinstance(answer, (list, tuple)):
             parts = map(self.asking, answer)
             return list(parts) if isinstance(answer, list) else tuple(parts)
         if not isinstance(answer, Queryable):
             if isinstance(answer, OdometerQueryable) and self.meter is not None:
-                raise InvalidTypeError(NESTED)
+                raise errors.InvalidTypeError(NESTED)
             return answer
-        ask: Callable[[Any], Any] = query_side(answer)
+        ask: Callable[[Any], Any] = queryables.query_side(answer)
 
-        def counted(query: Query) -> Answer:
+        def counted(query: errors.Query) -> errors.Answer:
             self.check()
             if self.meter is None:
                 return ask(query)
             self.meter.spend(1)
             return self.asking(ask(query))
 
-        handle = answering(QueryOnlyQueryable, queries_of(answer))(counted, "Subscriber")
+        handle = queryables.answering(queryables.QueryOnlyQueryable, queryables.queries_of(answer))(
+            counted, "Subscriber"
+        )
         handle.passes_on = True
         handle.stream = self  # the whole stream holds the branch weakly only
         return handle
 
 
-class Branches(Stream):
+class Branches(queryables.Stream):
     """A stream with branches: a subscriber joins the running launch's branch, or gets its own.
 
     :param many: whether a mechanism may subscribe after its launch
@@ -147,12 +112,12 @@ class Branches(Stream):
         finally:
             self._launching = None
 
-    def subscribe(self, feed: Feed) -> Stream:
+    def subscribe(self, feed: queryables.Feed) -> queryables.Stream:
         """Send all later updates to ``feed``."""
         branch = self._launching
         if branch is None:
             if not self._many:
-                raise InvalidTypeError(NESTED)
+                raise errors.InvalidTypeError(NESTED)
             branch = Branch(None)
         with self._listing:
             self._branches = [one for one in self._branches if one() is not None]
@@ -161,16 +126,18 @@ class Branches(Stream):
         return branch.subscribe(feed)
 
     @property
-    def live(self) -> list[Feed]:
+    def live(self) -> list[queryables.Feed]:
         """Branches that are still referenced and have not ended."""
         with self._listing:
             found = [branch() for branch in self._branches]
-            kept: list[Feed] = [one for one in found if one is not None and not one.ended]
+            kept: list[queryables.Feed] = [
+                one for one in found if one is not None and not one.ended
+            ]
             if len(kept) < len(found):
                 self._branches = [ref(one) for one in kept if isinstance(one, Branch)]
         return kept
 
-    def receive(self, message: DataMessage) -> None:
+    def receive(self, message: queryables.DataMessage) -> None:
         """Pass an update on to all branches."""
         with self.lock:
             stopped: list[BaseException] = []
@@ -193,33 +160,37 @@ class _Fit:
     def __init__(self, domain: Domain, limit: int | None) -> None:
         self._domain, self.limit = domain, limit
 
-    def check(self, query: Query) -> None:
+    def check(self, query: errors.Query) -> None:
         """Raise, before any charge, unless the children of ``query`` would be fed."""
         if isinstance(query, Odometer):
-            raise InvalidTypeError(OF_ODOMETER)
-        if isinstance(query, ConcurrentMeasurement) and query.composes:
-            raise InvalidTypeError(NESTED)
+            raise errors.InvalidTypeError(OF_ODOMETER)
+        if isinstance(query, queryables.ConcurrentMeasurement) and query.composes:
+            raise errors.InvalidTypeError(NESTED)
         self._rehearse(query)
 
-    def _rehearse(self, query: Query) -> None:
+    def _rehearse(self, query: errors.Query) -> None:
         """Raise if the measurement would launch others beyond the limit.
 
         For OpenDP's own measurements only the spawned queryable shows this, so the measurement is
         run. It is run on the empty stream, which has no data, so the run reveals nothing.
         """
-        if self.limit is None or isinstance(query, ConcurrentMeasurement):
+        if self.limit is None or isinstance(query, queryables.ConcurrentMeasurement):
             return
-        if not isinstance(query, Measurement) or not same_domain(query.input_domain, self._domain):
+        if not isinstance(query, Measurement) or not queryables.same_domain(
+            query.input_domain, self._domain
+        ):
             return  # the root refuses it
         branch = Branch(self.limit)
-        self.check_fed(run(query, branch.token(self._domain.carrier_type)), branch)
+        self.check_fed(queryables.run(query, branch.token(self._domain.carrier_type)), branch)
 
-    def check_fed(self, answer: Answer, branch: Branch) -> None:
+    def check_fed(self, answer: errors.Answer, branch: Branch) -> None:
         """Raise if a child would not be fed, or not be counted."""
-        composes = isinstance(answer, (OdometerQueryable, ConcurrentCompositionQueryable))
+        composes = isinstance(
+            answer, (OdometerQueryable, queryables.ConcurrentCompositionQueryable)
+        )
         later = isinstance(answer, Queryable) and not branch.subscribed
         if self.limit is not None and (composes or later):
-            raise InvalidTypeError(NESTED)
+            raise errors.InvalidTypeError(NESTED)
 
 
 _IS_OPEN = object()  # a message, which raises if the stream has halted
@@ -231,13 +202,13 @@ class _FanOut:
     def __init__(self, root: Any, stream: Branches, fit: _Fit) -> None:
         self._root, self._stream, self.fit = root, stream, fit
 
-    def update(self, item: Item) -> None:
-        self._stream.receive(Update(item))
+    def update(self, item: errors.Item) -> None:
+        self._stream.receive(queryables.Update(item))
 
-    def update_all(self, items: ItemSequence) -> None:
-        self._stream.receive(Updates(items))
+    def update_all(self, items: errors.ItemSequence) -> None:
+        self._stream.receive(queryables.Updates(items))
 
-    def ask(self, query: Query) -> Answer:
+    def ask(self, query: errors.Query) -> errors.Answer:
         if query is _IS_OPEN:
             return None
         self.fit.check(query)
@@ -248,7 +219,7 @@ class _FanOut:
         return branch.asking(answer) if branch.subscribed else answer
 
 
-class _Launches(MachineQueryable):
+class _Launches(queryables.MachineQueryable):
     """Handle of a stream with many children.
 
     :ivar root: handle of the odometer, filter or compositor that is charged
@@ -258,7 +229,7 @@ class _Launches(MachineQueryable):
     root: Any
     fit: _Fit
 
-    def admits(self, query: Query) -> bool:
+    def admits(self, query: errors.Query) -> bool:
         """Whether a launch of a measurement would be admitted now; runs and charges nothing.
 
         Another thread or process may launch in between. Only a launch decides.
@@ -271,7 +242,7 @@ class _Launches(MachineQueryable):
         admitted: bool = self.root.admits(query)
         return admitted and self._halted() is None
 
-    def describe(self, query: Query, d_in: Distance = None) -> Description:
+    def describe(self, query: errors.Query, d_in: errors.Distance = None) -> queryables.Description:
         """Describe a launch before it happens: its answer, its loss, whether it is admitted.
 
         The mechanism does not get the stream, and nothing is charged. The privacy map is read. With
@@ -298,22 +269,22 @@ class _Launches(MachineQueryable):
         """
         self.fit.check(query)
         described = self.root.describe
-        found: Description = described(query) if d_in is None else described(query, d_in)
+        found: queryables.Description = described(query) if d_in is None else described(query, d_in)
         return replace(found, refusal=self._halted() or found.refusal)
 
-    def _halted(self) -> StreamHaltedError | None:
+    def _halted(self) -> errors.StreamHaltedError | None:
         """Return why no launch is admitted, whatever it costs."""
         try:
             self(_IS_OPEN)
-        except StreamHaltedError as error:
+        except errors.StreamHaltedError as error:
             return error.with_traceback(None)
         return None
 
-    def privacy_loss(self, d_in: Distance = None) -> Loss:
+    def privacy_loss(self, d_in: errors.Distance = None) -> errors.Loss:
         """Return the loss so far; ``d_in`` may be left out where there is a bound."""
         return self.root.privacy_loss() if d_in is None else self.root.privacy_loss(d_in)
 
-    def remaining(self) -> Loss:
+    def remaining(self) -> errors.Loss:
         """Return the budget that remains below the bound."""
         return self.root.remaining()
 
@@ -329,17 +300,17 @@ class StreamQueryable(_Launches, ContinualQueryable):
         self.root, self.fit = root, fit
 
 
-class FedStreamQueryable(_Launches, FedQueryable):
+class FedStreamQueryable(_Launches, queryables.FedQueryable):
     """Handle of a stream inside another stream, which sends its updates; launches children."""
 
-    def __init__(self, root: Any, machine: Any, fit: _Fit, stream: Stream) -> None:
+    def __init__(self, root: Any, machine: Any, fit: _Fit, stream: queryables.Stream) -> None:
         super().__init__(machine, "Stream", stream)
         self.root, self.fit = root, fit
 
 
 def launching_handle(
-    root: Any, machine: Checked, fit: _Fit, stream: Stream | None
-) -> MachineQueryable:
+    root: Any, machine: Checked, fit: _Fit, stream: queryables.Stream | None
+) -> queryables.MachineQueryable:
     """Return a handle that launches on ``root``: fed by ``stream``, or with its own stream."""
     if stream is None:
         return StreamQueryable(root, machine, fit)
@@ -348,7 +319,7 @@ def launching_handle(
 
 @constructor
 def make_concurrent_continual(
-    composition: ConcurrentMeasurement | ConcurrentOdometer,
+    composition: queryables.ConcurrentMeasurement | queryables.ConcurrentOdometer,
     *,
     max_messages: Count | None = None,
 ) -> Any:
@@ -392,29 +363,33 @@ def make_concurrent_continual(
     >>> stream.privacy_loss()
     0.75
     """
-    if not isinstance(composition, ConcurrentOdometer) and not (
-        isinstance(composition, ConcurrentMeasurement) and composition.composes
+    if not isinstance(composition, queryables.ConcurrentOdometer) and not (
+        isinstance(composition, queryables.ConcurrentMeasurement) and composition.composes
     ):
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             "composition must be made by make_concurrent_composition, make_concurrent_filter or "
             f"make_concurrent_odometer, found {type(composition).__name__}"
         )
-    odometer = composition if isinstance(composition, ConcurrentOdometer) else composition.odometer
+    odometer = (
+        composition
+        if isinstance(composition, queryables.ConcurrentOdometer)
+        else composition.odometer
+    )
     if odometer is not None and odometer.transformation is not None:
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             "composition must not be chained: wrap it first and then chain it, so that its "
             "children receive the transformed items: transformation >> "
             "make_concurrent_continual(...)"
         )
     measure = composition_measure(composition.output_measure)
     if measure.sequential_reason:
-        raise UnsupportedMeasureError(
+        raise errors.UnsupportedMeasureError(
             f"output_measure ({measure.name}) is not supported: {measure.reason}"
         )
     if max_messages is not None:
-        max_messages = MESSAGES(max_messages=max_messages)
+        max_messages = queryables.MESSAGES(max_messages=max_messages)
     elif not measure.adaptive_updates:
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"max_messages must be given under {measure.name}, for which continual mechanisms are "
             "proven with bounded messages only [HSV25, Definition 6.1]"
         )
@@ -428,10 +403,10 @@ def make_concurrent_continual(
     def machine(root: Any, stream: Branches) -> Checked:
         return Checked(_FanOut(root, stream, fit), items)
 
-    if isinstance(composition, ConcurrentOdometer):
+    if isinstance(composition, queryables.ConcurrentOdometer):
 
-        def open_odometer(data: Data) -> StreamQueryable:
-            start_of(seal(_native.to_pointer(data, carrier_type)))
+        def open_odometer(data: errors.Data) -> StreamQueryable:
+            queryables.start_of(queryables.seal(_native.to_pointer(data, carrier_type)))
             stream = branches()
             root = composition(stream)
             return StreamQueryable(root, machine(root, stream), fit)
@@ -439,8 +414,8 @@ def make_concurrent_continual(
         return open_odometer
     spawn_root = composition.spawn
 
-    def spawn(token: Sealed) -> MachineQueryable:
-        outer, stream = start_of(token), branches()
+    def spawn(token: queryables.Sealed) -> queryables.MachineQueryable:
+        outer, stream = queryables.start_of(token), branches()
         root = spawn_root(stream.token(carrier_type))
         return launching_handle(root, machine(root, stream), fit, outer)
 

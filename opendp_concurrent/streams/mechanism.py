@@ -14,50 +14,11 @@ import numpy as np
 from opendp.mod import Domain, Measure, Metric
 
 from .. import _opendp as _native
+from .. import errors, queryables
 from .._checks import Count, Text, checked, function, recorded
 from .._opendp import interruptible
 from ..composition import make_measurement
-from ..errors import (
-    Answer,
-    InvalidTypeError,
-    InvalidValueError,
-    Item,
-    ItemSequence,
-    Json,
-    Key,
-    Query,
-    RefusalError,
-    StreamError,
-    StreamHaltedError,
-    UnsupportedMeasureError,
-    shown,
-)
 from ..measures import composition_measure
-from ..queryables import (
-    MOST,
-    NONE,
-    NOT_SAVED,
-    Accuracy,
-    ConcurrentMeasurement,
-    FedQueryable,
-    MachineQueryable,
-    Queries,
-    Restore,
-    Room,
-    Save,
-    Sealed,
-    Stream,
-    Updatable,
-    Update,
-    Updates,
-    answering,
-    bounded_integer,
-    check_items,
-    check_step,
-    fields,
-    require,
-    start_of,
-)
 from .stream import INVALID, Categories, Integers, items_of, valid_item
 
 CANNOT = (
@@ -70,16 +31,16 @@ CANNOT = (
 class ContinualMachine(Protocol):
     """State machine of a continual mechanism; it gets valid messages only."""
 
-    def update(self, item: Item) -> None:
+    def update(self, item: errors.Item) -> None:
         """Take the item of the next step, or None."""
 
-    def update_all(self, items: ItemSequence) -> None:
+    def update_all(self, items: errors.ItemSequence) -> None:
         """Take the items of the next steps: a list of Python's own items and None.
 
         A counter of this package gets an array of integers where there is no None.
         """
 
-    def ask(self, query: Query) -> Answer:
+    def ask(self, query: errors.Query) -> errors.Answer:
         """Answer a query, or raise and change nothing."""
 
 
@@ -87,10 +48,10 @@ class ContinualMachine(Protocol):
 class Resumable(Protocol):
     """A machine whose state can be saved and restored."""
 
-    def to_record(self) -> Json:
+    def to_record(self) -> errors.Json:
         """Return the state as a JSON value."""
 
-    def restore(self, record: Json) -> None:
+    def restore(self, record: errors.Json) -> None:
         """Restore the state from a record."""
 
 
@@ -100,7 +61,7 @@ class Checked:
     def __init__(
         self,
         machine: ContinualMachine,
-        items: ItemSequence,
+        items: errors.ItemSequence,
         horizon: int | None = None,
         name: str = "Continual",
         *,
@@ -111,47 +72,51 @@ class Checked:
         self._behind = getattr(machine, "room", None)  # of a transformation
         self._steps, self._halted, self._name = 0, False, name
 
-    def __call__(self, message: Query) -> Answer:
+    def __call__(self, message: errors.Query) -> errors.Answer:
         """Take an update, or answer a query."""
         if self._halted:
-            raise StreamHaltedError
-        if isinstance(message, Update):
+            raise errors.StreamHaltedError
+        if isinstance(message, queryables.Update):
             return self._update(message.item, message.step)
-        if isinstance(message, Updates):
+        if isinstance(message, queryables.Updates):
             return self._update_all(message.items)
-        if isinstance(message, Room):
+        if isinstance(message, queryables.Room):
             return self._room(message.steps)
-        if isinstance(message, Save):
+        if isinstance(message, queryables.Save):
             state = self._resumable().to_record()
             return {"mechanism": self._name, "steps": self._steps, "state": state}
-        if isinstance(message, Restore):
+        if isinstance(message, queryables.Restore):
             return self._restore(message.record)
         return self._call(self._machine.ask, message)
 
     def _resumable(self) -> Resumable:
         if not isinstance(self._machine, Resumable):
-            raise InvalidTypeError(f"the mechanism {CANNOT}")
+            raise errors.InvalidTypeError(f"the mechanism {CANNOT}")
         return self._machine
 
-    def _restore(self, record: Json) -> None:
+    def _restore(self, record: errors.Json) -> None:
         machine = self._resumable()
-        name, steps, state = fields(record, "mechanism", "steps", "state")
+        name, steps, state = queryables.fields(record, "mechanism", "steps", "state")
         if name != self._name:
-            raise InvalidValueError(f"record is of {shown(name)}, and cannot continue {self._name}")
-        self._steps = bounded_integer(steps, most=MOST if self._horizon is None else self._horizon)
+            raise errors.InvalidValueError(
+                f"record is of {errors.shown(name)}, and cannot continue {self._name}"
+            )
+        self._steps = queryables.bounded_integer(
+            steps, most=queryables.MOST if self._horizon is None else self._horizon
+        )
         machine.restore(state)
         counted = getattr(machine, "steps", None)  # of a counter
-        require(type(counted) is not int or counted == steps)
+        queryables.require(type(counted) is not int or counted == steps)
 
-    def _update(self, item: Item, step: Any) -> None:
+    def _update(self, item: errors.Item, step: Any) -> None:
         if step is not None:
-            check_step(step, self._steps)
+            queryables.check_step(step, self._steps)
         self._room(1)
         self._take(self._machine.update, self._valid(item))
         self._steps += 1
 
-    def _update_all(self, items: ItemSequence) -> None:
-        items = check_items(items)
+    def _update_all(self, items: errors.ItemSequence) -> None:
+        items = queryables.check_items(items)
         count = len(items)
         self._room(count)
         array = None if self._of_user else self._array(items)
@@ -165,16 +130,16 @@ class Checked:
         """Pass items to the machine, or halt: a half-taken step would shift the stream."""
         try:
             self._call(take, content)
-        except StreamHaltedError:  # a mechanism behind this one halted
+        except errors.StreamHaltedError:  # a mechanism behind this one halted
             self._halted = True
             raise
-        except RefusalError:
+        except errors.RefusalError:
             raise
         except BaseException:  # part of it may have been taken
             self._halted = True
             raise
 
-    def _valid(self, item: Item) -> Any:
+    def _valid(self, item: errors.Item) -> Any:
         """Return the item if it is valid, or halt."""
         kind = self._items
         if type(item) is int and type(kind) is Integers and kind.lower <= item <= kind.upper:
@@ -184,7 +149,7 @@ class Checked:
             self._halt()
         return found
 
-    def _array(self, items: ItemSequence) -> Any:
+    def _array(self, items: errors.ItemSequence) -> Any:
         """Return valid integers as an array; None if each item must be checked by itself."""
         if not isinstance(self._items, (Integers, Categories)):
             return None
@@ -206,7 +171,7 @@ class Checked:
 
     def _room(self, steps: int) -> None:
         if self._horizon is not None and self._steps + steps > self._horizon:
-            raise StreamError(
+            raise errors.StreamError(
                 f"{steps} more steps would exceed the horizon ({self._horizon} steps), of "
                 f"which {self._steps} were taken; no item was added; build with a larger "
                 "horizon, or without one"
@@ -216,7 +181,7 @@ class Checked:
 
     def _halt(self) -> None:
         self._halted = True
-        raise StreamHaltedError
+        raise errors.StreamHaltedError
 
 
 def _call(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -227,14 +192,14 @@ def _started(start: Callable[[], ContinualMachine]) -> ContinualMachine:
     machine = start()
     lacks = [name for name in ("update", "update_all", "ask") if not hasattr(machine, name)]
     if lacks:
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"start must return a machine with update, update_all and ask, found "
             f"{type(machine).__name__} without {' and '.join(lacks)}"
         )
     return machine
 
 
-class ContinualQueryable(Updatable, MachineQueryable):
+class ContinualQueryable(queryables.Updatable, queryables.MachineQueryable):
     """Handle of a continual mechanism with a stream of its own: takes updates and queries."""
 
     @property
@@ -242,7 +207,7 @@ class ContinualQueryable(Updatable, MachineQueryable):
         """True: this handle takes updates."""
         return True
 
-    def to_record(self) -> Json:
+    def to_record(self) -> errors.Json:
         """Return the state as JSON values, for :func:`.from_record`, which says how to keep it.
 
         It contains data and noise in the clear. Noise of nodes in use is drawn first, if they have
@@ -252,22 +217,22 @@ class ContinualQueryable(Updatable, MachineQueryable):
             contributions is of a type that cannot
         :raises StreamHaltedError: if the mechanism has halted
         """
-        return self(Save())
+        return self(queryables.Save())
 
 
 def hand_out(
     machine: Checked,
-    stream: Stream | None,
+    stream: queryables.Stream | None,
     description: str = "Continual",
-    queries: Queries = NONE,
-) -> MachineQueryable:
+    queries: queryables.Queries = queryables.NONE,
+) -> queryables.MachineQueryable:
     """Return a handle of a continual mechanism: fed by ``stream``, or with its own stream.
 
     :param queries: named queries that the machine answers
     """
     if stream is None:
-        return answering(ContinualQueryable, queries)(machine, description)
-    return answering(FedQueryable, queries)(machine, description, stream)
+        return queryables.answering(ContinualQueryable, queries)(machine, description)
+    return queryables.answering(queryables.FedQueryable, queries)(machine, description, stream)
 
 
 @recorded
@@ -281,7 +246,7 @@ def make_continual(
     *,
     horizon: Count | None = None,
     name: Text = "Continual",
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Make a continual mechanism from your own state machine and privacy map.
 
     The measurement spawns a :class:`.ContinualQueryable` on the empty stream. It checks updates
@@ -340,18 +305,18 @@ def continual(
     privacy_map: Callable[[Any], Any],
     horizon: int | None,
     name: str,
-    queries: Queries = NONE,
-    accuracy: Accuracy | None = None,
+    queries: queryables.Queries = queryables.NONE,
+    accuracy: queryables.Accuracy | None = None,
     *,
     of_user: bool = False,
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Make a continual mechanism whose machine may answer named queries, with its accuracy."""
     input_domain, input_metric = space
     items = items_of(input_domain)
     full_name = f"{name}({input_domain}, {input_metric}, {output_measure})"
 
-    def spawn(token: Sealed) -> MachineQueryable:
-        stream = start_of(token)
+    def spawn(token: queryables.Sealed) -> queryables.MachineQueryable:
+        stream = queryables.start_of(token)
         machine = Checked(_started(start), items, horizon, full_name, of_user=of_user)
         return hand_out(machine, stream, queries=queries)
 
@@ -370,7 +335,7 @@ def _validated(output_measure: Measure, privacy_map: Callable[[Any], Any]) -> Ca
     """Return the privacy map, with its losses validated where the measure is known."""
     try:
         validate = composition_measure(output_measure).validate
-    except UnsupportedMeasureError:  # the user's own measure
+    except errors.UnsupportedMeasureError:  # the user's own measure
         return privacy_map
     return lambda d_in: validate("what privacy_map returns", privacy_map(d_in))
 
@@ -383,7 +348,7 @@ then_continual = _native.to_then(make_continual)
 PLAIN = (type(None), bool, int, float, str)
 
 
-def to_json(user: Key) -> Json:
+def to_json(user: errors.Key) -> errors.Json:
     """Return a user as a JSON value: a number, string, bytes, None, or a tuple of these.
 
     :raises InvalidTypeError: for another type, when the data holder saves
@@ -399,13 +364,13 @@ def to_json(user: Key) -> Json:
         return {"bytes": user.hex()}
     if type(user) is tuple:
         return {"tuple": [to_json(one) for one in user]}
-    raise InvalidTypeError(
+    raise errors.InvalidTypeError(
         f"a user has the type {type(user).__name__}, which a record cannot have; send "
         "users as numbers, strings, bytes, or tuples of these"
     )
 
 
-def from_json(record: Json) -> Any:
+def from_json(record: errors.Json) -> Any:
     """Return the user of a JSON value: the inverse of :func:`to_json`."""
     if type(record) in PLAIN:
         return record
@@ -422,7 +387,9 @@ def from_json(record: Json) -> Any:
 # Continue a continual mechanism from a record of its state.
 
 
-def from_record(measurement: ConcurrentMeasurement, record: Json) -> ContinualQueryable:
+def from_record(
+    measurement: queryables.ConcurrentMeasurement, record: errors.Json
+) -> ContinualQueryable:
     """Return a handle that continues from what ``to_record`` of another one returned.
 
     The record keeps the noise that was drawn: answers after a restart equal those before it. It
@@ -461,18 +428,21 @@ def from_record(measurement: ConcurrentMeasurement, record: Json) -> ContinualQu
     >>> after.read() == count
     True
     """
-    if not isinstance(measurement, ConcurrentMeasurement) or not measurement.takes_updates:
-        raise InvalidTypeError(
+    if (
+        not isinstance(measurement, queryables.ConcurrentMeasurement)
+        or not measurement.takes_updates
+    ):
+        raise errors.InvalidTypeError(
             f"measurement must be a continual mechanism, found {type(measurement).__name__}"
         )
     handle = measurement([])
     if not isinstance(handle, ContinualQueryable):
-        raise InvalidTypeError(f"measurement {CANNOT}")
+        raise errors.InvalidTypeError(f"measurement {CANNOT}")
     handle.to_record()  # raises if it cannot be written
     try:
-        handle(Restore(record))
-    except InvalidValueError:
+        handle(queryables.Restore(record))
+    except errors.InvalidValueError:
         raise
     except Exception:  # whatever a machine says of a state that is none
-        raise InvalidValueError(NOT_SAVED) from None
+        raise errors.InvalidValueError(queryables.NOT_SAVED) from None
     return handle

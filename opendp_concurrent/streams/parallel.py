@@ -15,6 +15,7 @@ import numpy as np
 from opendp.mod import Domain, Measurement, Metric
 
 from .. import _opendp as _native
+from .. import errors, queryables
 from .._checks import function
 from ..accounting import Lifecycle, innermost_running
 from ..composition import (
@@ -25,29 +26,7 @@ from ..composition import (
     constructor,
     make_measurement,
 )
-from ..errors import (
-    Answer,
-    InvalidTypeError,
-    InvalidValueError,
-    Item,
-    ItemSequence,
-    Query,
-    UnsupportedMeasureError,
-    pass_interrupt,
-)
 from ..measures import composition_measure
-from ..queryables import (
-    NOT_CONTINUAL,
-    PARTS,
-    ConcurrentMeasurement,
-    MachineQueryable,
-    Sealed,
-    Update,
-    Updates,
-    adopt,
-    run,
-    start_of,
-)
 from .concurrent import Branch
 from .mechanism import Checked, hand_out
 from .stream import items_of, require_events, whole_distance
@@ -64,27 +43,27 @@ class _Parts:
     ) -> None:
         self._key, self._branches, self._answers = key, branches, answers
 
-    def _part(self, item: Item) -> Branch | None:
+    def _part(self, item: errors.Item) -> Branch | None:
         """Return the part of an item; None if it has no part, or if its key raises."""
         if item is None:
             return None
         try:
             return self._branches.get(self._key(item))
         except BaseException as error:  # it would reveal this item; so it is in no part
-            pass_interrupt(error)
+            errors.pass_interrupt(error)
             return None
 
-    def update(self, item: Item) -> None:
+    def update(self, item: errors.Item) -> None:
         part = self._part(item)
         for branch in self._branches.values():
-            branch.receive(Update(item if branch is part else None))
+            branch.receive(queryables.Update(item if branch is part else None))
 
-    def update_all(self, items: ItemSequence) -> None:
+    def update_all(self, items: errors.ItemSequence) -> None:
         plain = items.tolist() if isinstance(items, np.ndarray) else items
         parts = list(map(self._part, plain))
         for branch in self._branches.values():
             branch.receive(
-                Updates(
+                queryables.Updates(
                     [
                         item if part is branch else None
                         for item, part in zip(plain, parts, strict=True)
@@ -92,11 +71,11 @@ class _Parts:
                 )
             )
 
-    def ask(self, query: Query) -> Answer:
+    def ask(self, query: errors.Query) -> errors.Answer:
         try:
             return self._branches[query].asking(self._answers[query])
         except Exception:  # no such part, or not hashable
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"the part must be one of {', '.join(map(repr, self._answers))}"
             ) from None
 
@@ -107,7 +86,7 @@ def make_parallel_continual(
     input_metric: Metric,
     key: Callable[[Any], Hashable],
     measurements: Mapping[Hashable, Measurement],
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Split a stream into parts with one continual mechanism each; for pure DP only.
 
     ``queryable[part]``, or ``queryable(part)``, returns the handle of a part, which takes queries.
@@ -148,7 +127,9 @@ def make_parallel_continual(
     items = items_of(input_domain)
     factor = 2 if require_events(input_metric) else 1
     if not isinstance(measurements, Mapping) or not measurements:
-        raise InvalidTypeError("measurements must be a nonempty mapping from a part's key to one")
+        raise errors.InvalidTypeError(
+            "measurements must be a nonempty mapping from a part's key to one"
+        )
     parts = {
         part: check_measurement(f"measurements[{part!r}]", one)
         for part, one in dict(measurements).items()
@@ -158,7 +139,7 @@ def make_parallel_continual(
         check_inside(name, check_measurement_on(name, one, input_domain, input_metric))
         known = composition_measure(one.output_measure)
         if not known.adaptive_updates:
-            raise UnsupportedMeasureError(
+            raise errors.UnsupportedMeasureError(
                 f"{name} is under {known.name}: with adaptive updates the loss of "
                 "parts is the maximum for pure DP only [HSV25, version 4]; compose them instead"
             )
@@ -166,16 +147,16 @@ def make_parallel_continual(
     measure = composition_measure(next(iter(parts.values())).output_measure)
     loss = ParallelLoss(measure, parts)
 
-    def spawn(token: Sealed) -> MachineQueryable:
-        stream, branches, answers = start_of(token), {}, {}
+    def spawn(token: queryables.Sealed) -> queryables.MachineQueryable:
+        stream, branches, answers = queryables.start_of(token), {}, {}
         for part, one in parts.items():
             branches[part] = Branch(None)
-            answer = run(one, branches[part].token(carrier_type))
+            answer = queryables.run(one, branches[part].token(carrier_type))
             if not branches[part].subscribed:
-                raise InvalidTypeError(f"measurements[{part!r}] {NOT_CONTINUAL}")
-            answers[part] = adopt(answer, Lifecycle(innermost_running()), None)
+                raise errors.InvalidTypeError(f"measurements[{part!r}] {queryables.NOT_CONTINUAL}")
+            answers[part] = queryables.adopt(answer, Lifecycle(innermost_running()), None)
         machine = Checked(_Parts(key, branches, answers), items)
-        return hand_out(machine, stream, "Parallel", PARTS)
+        return hand_out(machine, stream, "Parallel", queryables.PARTS)
 
     return make_measurement(
         (input_domain, input_metric),

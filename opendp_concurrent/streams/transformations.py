@@ -10,49 +10,11 @@ import numpy as np
 from opendp.mod import Domain, Measurement, Metric, Odometer, Transformation
 
 from .. import _opendp as _native
+from .. import errors, queryables
 from .._checks import Unrecorded, at_most, recorded
 from .._checks import function as callable_
 from ..accounting import Lifecycle, innermost_running
 from ..composition import check_inside, constructor, make_measurement
-from ..errors import (
-    Answer,
-    Data,
-    Distance,
-    InvalidTypeError,
-    InvalidValueError,
-    Item,
-    ItemSequence,
-    Json,
-    Query,
-    SpaceMismatchError,
-    pass_interrupt,
-)
-from ..queryables import (
-    ConcurrentMeasurement,
-    DataMessage,
-    FedQueryable,
-    MachineQueryable,
-    Restore,
-    Room,
-    Save,
-    Sealed,
-    Stream,
-    Update,
-    Updates,
-    adopt,
-    bounded_integer,
-    canonical,
-    fields,
-    may_feed_many,
-    queries_of,
-    query_side,
-    read_map,
-    require,
-    rows,
-    run,
-    same_domain,
-    start_of,
-)
 from .concurrent import FedStreamQueryable, StreamQueryable, launching_handle
 from .mechanism import CANNOT, Checked, from_json, hand_out, to_json
 from .stream import (
@@ -93,9 +55,9 @@ class StreamTransformation(Transformation):
                 super().__rshift__(other), lambda: _Both(first(), second()), f"{told} >> {also}"
             )
         if isinstance(other, Odometer):
-            raise InvalidTypeError(NOT_CHAINED)
-        if isinstance(other, ConcurrentMeasurement) and other.composes:
-            raise InvalidTypeError(NOT_CHAINED)
+            raise errors.InvalidTypeError(NOT_CHAINED)
+        if isinstance(other, queryables.ConcurrentMeasurement) and other.composes:
+            raise errors.InvalidTypeError(NOT_CHAINED)
         if isinstance(other, Measurement):
             return chain_stream(other, self)
         return super().__rshift__(other)
@@ -106,7 +68,7 @@ Inside = tuple[Callable[[], PerItem], str]
 
 def _of(transformation: Transformation) -> Inside:
     if not isinstance(transformation, StreamTransformation):
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             "transformation must be a stream transformation made by opendp_concurrent, such as "
             "oc.t.make_stream_clamp returns"
         )
@@ -116,8 +78,8 @@ def _of(transformation: Transformation) -> Inside:
 def _check_fits(first: Transformation, second: Any) -> None:
     """Raise if the items of two streams differ, even if their names are equal."""
     output, expected = first.output_domain, second.input_domain
-    if output == expected and not same_domain(output, expected):
-        raise SpaceMismatchError("input_domain", expected, output)
+    if output == expected and not queryables.same_domain(output, expected):
+        raise errors.SpaceMismatchError("input_domain", expected, output)
 
 
 class _Both:
@@ -126,7 +88,7 @@ class _Both:
     def __init__(self, one: PerItem, two: PerItem) -> None:
         self._one, self._two = one, two
 
-    def __call__(self, item: Item) -> Answer:
+    def __call__(self, item: errors.Item) -> errors.Answer:
         between = self._one(item)
         return None if between is None else self._two(between)
 
@@ -135,13 +97,13 @@ class _Both:
         """Both functions."""
         return self._one, self._two
 
-    def to_record(self) -> Json:
+    def to_record(self) -> errors.Json:
         """Return the state of both functions."""
         return [_memory(one) for one in self.parts]
 
-    def restore(self, record: Json) -> None:
+    def restore(self, record: errors.Json) -> None:
         """Restore the state of both functions."""
-        for one, memory in zip(self.parts, rows(record), strict=True):
+        for one, memory in zip(self.parts, queryables.rows(record), strict=True):
             _remember(one, memory)
 
 
@@ -154,7 +116,7 @@ def _remember(of: PerItem, record: Any) -> None:
     if isinstance(of, (_Both, Contributions)):
         of.restore(record)
     else:
-        require(record is None)
+        queryables.require(record is None)
 
 
 def _transformation(
@@ -168,32 +130,36 @@ def _transformation(
 
 
 @recorded
-def chain_stream(measurement: Measurement, transformation: Transformation) -> ConcurrentMeasurement:
+def chain_stream(
+    measurement: Measurement, transformation: Transformation
+) -> queryables.ConcurrentMeasurement:
     """Chain ``transformation >> measurement``: updates are transformed, queries are not."""
     of, told = _of(transformation)
     _check_fits(transformation, measurement)
     _native.make_chain_mt(measurement, transformation)  # OpenDP checks that they fit
     check_inside("measurement", measurement)
-    items, many = items_of(transformation.input_domain), may_feed_many(measurement)
+    items, many = items_of(transformation.input_domain), queryables.may_feed_many(measurement)
     carrier_type = transformation.output_domain.carrier_type
 
-    def spawn(token: Sealed) -> MachineQueryable:
-        stream, behind = start_of(token), Stream(many=many)
-        answer = run(measurement, behind.token(carrier_type))
+    def spawn(token: queryables.Sealed) -> queryables.MachineQueryable:
+        stream, behind = queryables.start_of(token), queryables.Stream(many=many)
+        answer = queryables.run(measurement, behind.token(carrier_type))
         if not behind.subscribed:
-            raise InvalidTypeError(NOT_CHAINED)
-        inner = adopt(answer, Lifecycle(innermost_running()), None)
+            raise errors.InvalidTypeError(NOT_CHAINED)
+        inner = queryables.adopt(answer, Lifecycle(innermost_running()), None)
         transformed = _Transformed(of(), behind, inner)
         machine = Checked(transformed, items, name=told)
         if isinstance(inner, (StreamQueryable, FedStreamQueryable)):
             return launching_handle(inner.root, machine, inner.fit, stream)
-        return hand_out(machine, stream, queries=queries_of(inner))
+        return hand_out(machine, stream, queries=queryables.queries_of(inner))
 
     return make_measurement(
         (transformation.input_domain, transformation.input_metric),
         measurement.output_measure,
         spawn,
-        lambda d_in: read_map(measurement, _native.transformation_map(transformation, d_in)),
+        lambda d_in: queryables.read_map(
+            measurement, _native.transformation_map(transformation, d_in)
+        ),
         f"{told} >> {measurement}",
         around=measurement,
         takes_updates=True,
@@ -203,59 +169,64 @@ def chain_stream(measurement: Measurement, transformation: Transformation) -> Co
 class _Transformed:
     """State machine of a chain: a transformation before a continual mechanism."""
 
-    def __init__(self, of: PerItem, behind: Stream, inner: Any) -> None:
-        self._of, self._behind, self._inner, self._ask = of, behind, inner, query_side(inner)
+    def __init__(self, of: PerItem, behind: queryables.Stream, inner: Any) -> None:
+        self._of, self._behind, self._inner, self._ask = (
+            of,
+            behind,
+            inner,
+            queryables.query_side(inner),
+        )
 
     def room(self, steps: int) -> None:
         """Refuse steps before the transformation's state counts items that are then refused."""
-        self._behind.receive(Room(steps))
+        self._behind.receive(queryables.Room(steps))
 
-    def update(self, item: Item) -> None:
-        self._behind.receive(Update(None if item is None else self._of(item)))
+    def update(self, item: errors.Item) -> None:
+        self._behind.receive(queryables.Update(None if item is None else self._of(item)))
 
-    def update_all(self, items: ItemSequence) -> None:
+    def update_all(self, items: errors.ItemSequence) -> None:
         plain = items.tolist() if isinstance(items, np.ndarray) else items
         found = [None if item is None else self._of(item) for item in plain]
-        self._behind.receive(Updates(found))
+        self._behind.receive(queryables.Updates(found))
 
-    def ask(self, query: Query) -> Answer:
+    def ask(self, query: errors.Query) -> errors.Answer:
         return self._ask(query)
 
-    def _tell(self, message: DataMessage) -> Any:
-        if not isinstance(self._inner, FedQueryable):
-            raise InvalidTypeError(f"the mechanism behind a transformation {CANNOT}")
+    def _tell(self, message: queryables.DataMessage) -> Any:
+        if not isinstance(self._inner, queryables.FedQueryable):
+            raise errors.InvalidTypeError(f"the mechanism behind a transformation {CANNOT}")
         return self._inner.receive(message)
 
-    def to_record(self) -> Json:
-        return {"transformation": _memory(self._of), "behind": self._tell(Save())}
+    def to_record(self) -> errors.Json:
+        return {"transformation": _memory(self._of), "behind": self._tell(queryables.Save())}
 
-    def restore(self, record: Json) -> None:
-        memory, behind = fields(record, "transformation", "behind")
+    def restore(self, record: errors.Json) -> None:
+        memory, behind = queryables.fields(record, "transformation", "behind")
         _remember(self._of, memory)
-        self._tell(Restore(behind))
+        self._tell(queryables.Restore(behind))
         self.steps = behind["steps"]  # is compared with the number of steps before
 
 
-def _promised(function: PerItem, items: ItemSequence) -> PerItem:
+def _promised(function: PerItem, items: errors.ItemSequence) -> PerItem:
     """Return the function with None for items on which it raises or returns an invalid item.
 
     An error or a halt would reveal that item. None in its place is still a function of the item.
     """
 
-    def of(item: Item) -> Any:
+    def of(item: errors.Item) -> Any:
         try:
             found = valid_item(items, function(item))
         except BaseException as error:
-            pass_interrupt(error)
+            errors.pass_interrupt(error)
             return None
         return None if found is INVALID else found
 
     return of
 
 
-def _only_in_chains(data: Data) -> Any:
+def _only_in_chains(data: errors.Data) -> Any:
     """Refuse to run in OpenDP's own chains, which do not see updates."""
-    raise InvalidTypeError(NOT_CHAINED)
+    raise errors.InvalidTypeError(NOT_CHAINED)
 
 
 def _make(
@@ -349,11 +320,11 @@ def make_stream_filter(
     items_of(input_domain)
     require_events(input_metric)
 
-    def of(item: Item) -> Any:
+    def of(item: errors.Item) -> Any:
         try:
             return item if predicate(item) else None
         except BaseException as error:  # it would reveal this item
-            pass_interrupt(error)
+            errors.pass_interrupt(error)
             return None
 
     return _make(
@@ -403,7 +374,7 @@ class Contributions:
         self._limit, self._items = limit, items
         self._seen: dict[Any, int] = {}  # the number of items
 
-    def __call__(self, pair: Any) -> Answer:
+    def __call__(self, pair: Any) -> errors.Answer:
         """Return the item of a pair if it is kept, or None."""
         try:
             user, item = pair
@@ -413,7 +384,7 @@ class Contributions:
             if count < self._limit:
                 self._seen[user] = count + 1
         except BaseException as error:  # it would reveal this item; so it counts for no user
-            pass_interrupt(error)
+            errors.pass_interrupt(error)
             return None
         if count >= self._limit:
             LOGGER.info("an item was dropped: its user has %d items already", self._limit)
@@ -421,19 +392,22 @@ class Contributions:
         found = valid_item(self._items, item)
         return None if found is INVALID else found
 
-    def to_record(self) -> Json:
+    def to_record(self) -> errors.Json:
         """Return the users seen, and the number of items of each."""
         seen = [[to_json(user), count] for user, count in self._seen.items()]
         return {"limit": self._limit, "seen": seen}
 
-    def restore(self, record: Json) -> None:
+    def restore(self, record: errors.Json) -> None:
         """Restore the state from a record."""
-        limit, seen = fields(record, "limit", "seen")
-        bounded_integer(limit, self._limit, self._limit)
+        limit, seen = queryables.fields(record, "limit", "seen")
+        queryables.bounded_integer(limit, self._limit, self._limit)
         self._seen = {
-            from_json(user): bounded_integer(count, 1, limit) for user, count in rows(seen)
+            from_json(user): queryables.bounded_integer(count, 1, limit)
+            for user, count in queryables.rows(seen)
         }
-        require(canonical(self.to_record()) == canonical(record))  # each user as it is written
+        queryables.require(
+            queryables.canonical(self.to_record()) == queryables.canonical(record)
+        )  # each user as it is written
 
 
 @constructor(max_contributions=at_most(2**62, "no stream has more steps"))
@@ -476,11 +450,11 @@ def make_bounded_contributions(
     items_of(input_domain)
     items = items_of(output_domain, "output_domain")
     if input_metric != user_presence():
-        raise InvalidTypeError(f"input_metric ({input_metric}) must be oc.user_presence()")
+        raise errors.InvalidTypeError(f"input_metric ({input_metric}) must be oc.user_presence()")
 
-    def stability_map(d_in: Distance) -> Any:
+    def stability_map(d_in: errors.Distance) -> Any:
         if not isinstance(d_in, int) or isinstance(d_in, bool) or d_in < 0:
-            raise InvalidValueError(f"d_in ({d_in!r}) must be a whole number of users")
+            raise errors.InvalidValueError(f"d_in ({d_in!r}) must be a whole number of users")
         return d_in * max_contributions
 
     return _make(

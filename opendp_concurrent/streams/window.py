@@ -20,17 +20,11 @@ from opendp.mod import Domain, Measure, Metric
 
 from .. import _checks as checks
 from .. import _opendp as _native
+from .. import queryables
 from .._checks import Count, Finite, at_most, checked
 from ..composition import constructor
 from ..errors import Answer, InvalidTypeError, Item, ItemSequence, Json, Query
-from ..queryables import (
-    ConcurrentMeasurement,
-    bounded_integer,
-    fields,
-    require,
-    restore_exactly,
-    rows,
-)
+from ..queryables import rows
 from .counter import (
     ENDLESS_STEPS,
     Counter,
@@ -113,18 +107,23 @@ class DigitsWindow:
 
     def restore(self, record: Json) -> None:
         """Restore the state from a record."""
-        items, steps, now, before = fields(record, "items", "steps", "now", "before")
+        items, steps, now, before = queryables.fields(record, "items", "steps", "now", "before")
         for item in rows(items, most=self._window):
-            require(type(item) is int)
-        self._items, self._steps = deque(items), bounded_integer(steps, most=self._window)
-        require(len(items) == (steps if before is None else self._window))
+            queryables.require(type(item) is int)
+        self._items, self._steps = (
+            deque(items),
+            queryables.bounded_integer(steps, most=self._window),
+        )
+        queryables.require(len(items) == (steps if before is None else self._window))
         self._sum = sum(self._items)
         self._now.restore(now)
         self._before = None
         if before is not None:
             self._before = self._table()
             self._before.restore(before)
-        require(self._now.shapes | (self._before.shapes if self._before else set()) <= {()})
+        queryables.require(
+            self._now.shapes | (self._before.shapes if self._before else set()) <= {()}
+        )
 
 
 # Sliding-window counters: the noisy sum of the last W steps.
@@ -140,7 +139,7 @@ class _Window(Counter):
 
     def restore(self, record: Json) -> None:
         """Restore the state from a record."""
-        restore_exactly(self._state, record)
+        queryables.restore_exactly(self._state, record)
 
 
 MOST_STEPS = at_most(2**62, "no stream has more steps")
@@ -173,7 +172,7 @@ def make_window_counter(
     output_measure: Measure,
     scale: Finite,
     window: int,
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Make a measurement that returns the noisy count, or sum, of the last ``window`` steps.
 
     ``queryable.read()``, or ``queryable(None)``, returns the noisy sum at any time, and there is no
@@ -253,8 +252,8 @@ class _Histogram(Counter):
         return [(one if names is None else names[one], counts[one]) for one in order]
 
     def restore(self, record: Json) -> None:
-        restore_exactly(self._state, record)
-        require(self._state.shapes <= {(), (self._categories.count,)})
+        queryables.restore_exactly(self._state, record)
+        queryables.require(self._state.shapes <= {(), (self._categories.count,)})
 
     def _top(self, query: Query) -> int | None:
         if query is None:
@@ -275,7 +274,7 @@ def make_histogram_counter(
     scale: Finite,
     *,
     horizon: Count | None = None,
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Make a measurement that returns the noisy count of each category so far, at any time.
 
     Each category has its own :func:`.make_counter`. All of them cost as much as one: an event is in
