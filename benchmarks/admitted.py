@@ -94,7 +94,7 @@ def made(rule, epsilon0: float, target: tuple[float, float]) -> int:
 
 def charge_cost(rule, epsilon0: float, charges: int) -> float:
     """Microseconds to account for one launch: next accumulator and verdict."""
-    measure = oc.measures.composition_measure(dp.approximate(dp.max_divergence()))
+    measure = oc.extend.composition_measure(dp.approximate(dp.max_divergence()))
     target, state = (1e6, 0.5), rule.start(measure)
     d_mid = (epsilon0, 0.0)
     best = float("inf")

@@ -7,6 +7,7 @@ Constructors stand in groups, as OpenDP's do:
 * ``oc.fdp`` has trade-off functions, ``oc.measures`` calculators for privacy measures;
 * ``oc.tables`` has tables that stay in a database engine;
 * ``oc.handles`` has the classes of what is queried, for annotations;
+* ``oc.extend`` is for those who write measures, accumulators, mechanisms, kinds of data;
 * ``oc.ledger``, ``oc.plot`` and ``oc.verify`` are imported when they are first used.
 """
 
@@ -38,7 +39,7 @@ from .measures import (
     truncated_concentrated_divergence,
 )
 from .queryables import Description
-from .serving import deserialize, handles, serialize
+from .serving import deserialize, extend, handles, serialize
 from .streams import (
     category_stream,
     event_change,
@@ -63,6 +64,7 @@ __all__ = [
     "deserialize",
     "event_change",
     "event_presence",
+    "extend",
     "fdp",
     "fixed_renyi_divergence",
     "gaussian_tradeoff",

@@ -640,11 +640,11 @@ class UnregisteredError(LedgerError):
 
     charged = False
 
-    def __init__(self, tag: str, register: str = "opendp_concurrent.ledger.register") -> None:
+    def __init__(self, tag: str) -> None:
         super().__init__(
             f"the ledger has a value with the tag {tag!r}, and no class is registered for this tag "
-            f"in this process: import the package that defines it, or call {register}, before you "
-            "open the ledger"
+            f"in this process: import the package that defines it, or call "
+            "opendp_concurrent.extend.register, before you open the ledger"
         )
         self.tag = tag
 

@@ -41,8 +41,8 @@ from example import expected_loss
 space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 count = space >> dp.t.then_count() >> dp.m.then_laplace(2.0)
 child = oc.c.cast(count, expected_loss())
-assert child.map(1) < 0.5**2 / 2
-root = oc.make_concurrent_composition(*space, expected_loss(), 1, [0.25, 0.25])([1, 2, 3])
+assert child.map(1) == 0.5
+root = oc.make_concurrent_composition(*space, expected_loss(), 1, [0.5, 0.5])([1, 2, 3])
 first, second = (root(oc.c.make_interactive(child)) for _ in range(2))
 assert all(type(one(None)) is int for one in (second, first))
 assert oc.loss_of(kappa=0.25) == (expected_loss(), 0.25)

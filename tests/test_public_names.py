@@ -15,7 +15,8 @@ from .over import over
 
 ROOT = Path(__file__).parent.parent
 EXTRAS = [
-    f"opendp_concurrent.{name}" for name in ("handles", "ledger", "plot", "serving", "verify")
+    f"opendp_concurrent.{name}"
+    for name in ("extend", "handles", "ledger", "plot", "serving", "verify")
 ]
 GROUPS = [
     "opendp_concurrent.c",

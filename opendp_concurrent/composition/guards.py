@@ -181,6 +181,16 @@ def constructor(
 
     :param features: those of OpenDP that the user must have enabled
     :param given: guards that no annotation carries
+
+    :example:
+
+    >>> @oc.extend.constructor
+    ... def make_halved_laplace(scale: oc.extend.checks.Positive) -> dp.Measurement:
+    ...     return dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), scale / 2)
+    >>> make_halved_laplace(scale=-1.0)
+    Traceback (most recent call last):
+    ...
+    opendp_concurrent.errors.InvalidValueError: scale (-1.0) must be positive and finite
     """
 
     def decorate(make: F) -> F:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from . import extra as _extra  # says what to install
 from .audit import LimitSummary, Summary
-from .encoding import Entry, register
+from .encoding import Entry, register_tag
 from .ledger import SqlLedger
 from .opening import create_ledger, datasets, open_ledger
 from .report import Line, has_blocks, height_of, in_words, spending
@@ -28,5 +28,4 @@ __all__ = [
     "create_ledger",
     "datasets",
     "open_ledger",
-    "register",
 ]

@@ -169,7 +169,7 @@ def _accumulator_terms(shape: Any) -> Terms:
     values = {name: encoding.from_shape(shape[name]) for name in _KEYS}
     measure = encoding.read(shape["measure"])
     if by_tag(measure) is None and getattr(type(values["accumulator"]), "needs_measure", False):
-        raise errors.UnregisteredError(measure, "opendp_concurrent.measures.register")
+        raise errors.UnregisteredError(measure)
     return Terms(measure=measure, metric=shape["metric"], **values)
 
 

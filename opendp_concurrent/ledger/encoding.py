@@ -128,7 +128,7 @@ def kind_of(value: errors.Json) -> Kind:
     if kind is None:
         raise errors.InvalidTypeError(
             f"{type(value).__name__} has no exact record; to keep values of your own class, "
-            "register the class with opendp_concurrent.ledger.register"
+            "register the class with opendp_concurrent.extend.register"
         )
     return kind
 
@@ -306,7 +306,7 @@ def read(shape: Any) -> str:
     cls = next((one for one in registered() if one.tag == tag), None)  # those of ours come first
     if cls is None:
         if is_outside(tag):
-            raise errors.UnregisteredError(tag, "opendp_concurrent.measures.register")
+            raise errors.UnregisteredError(tag)
         raise LookupError(tag)
     known = cls.of_parameters(
         **{key: float.fromhex(one["double"]) for key, one in parameters.items()}
@@ -404,41 +404,12 @@ _LOCK = Lock()
 
 
 @checked
-def register(
+def register_tag(
     tag: Text, cls: type, fields: Mapping[str, str], *, make: Callable[..., Any] | None = None
 ) -> None:
-    """Let ledgers keep the values of a class of your own: accumulators and distances.
+    """Let ledgers keep the values of a class of another package, see ``oc.extend.register``.
 
-    A value is written as the tag and, for each key, the value of one attribute: a number, a string,
-    None, a tuple, a distance, or a value of another registered class. Never change a tag or a key:
-    ledgers contain them. You may rename the class, its module and its attributes, because ledgers
-    do not contain these names. To write values in another way, register another class under another
-    tag. Keep the old class and tag registered, so that old ledgers can be read.
-
-    Every process that opens the ledger must register the class first, even a process that only
-    reads it. Call this function where the class is defined. Values must be immutable. A value that
-    is read from a ledger must be equal to the value that was written. For an accumulator, the
-    ledger also keeps the running total: ``to_record`` returns it as JSON, and ``from_record`` reads
-    it. If two machines may compute different totals for the same launches, the accumulator needs
-    the method ``merged``.
-
-    :param tag: the name of your package, a colon and a name, in lower case: ``"acme:pair"``
-    :param cls: the class; a ledger refuses values of its subclasses
     :param fields: attribute for each key; for a dataclass, all of its fields
-    :param make: function that makes a value from keyword arguments named like the keys; by default
-        the class is called with keyword arguments named like the attributes
-    :raises InvalidTypeError, InvalidValueError: naming the argument; also if the tag belongs to
-        another class, or the class to another tag
-
-    :example:
-
-    >>> from dataclasses import dataclass
-    >>> from opendp_concurrent.ledger import register
-    >>> @dataclass(frozen=True)
-    ... class Pair:
-    ...     first: float
-    ...     second: float
-    >>> register("acme:pair", Pair, {"first": "first", "second": "second"})
     """
     if not isinstance(cls, type) or any(cls is one for one in _WRITTEN):
         raise errors.InvalidTypeError(f"cls must be a class of your own, found {errors.shown(cls)}")

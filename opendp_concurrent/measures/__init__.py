@@ -9,7 +9,7 @@ adds losses up, the conversions that lead out, and by which theorem children com
 * ``shapes.py`` has what those have in common whose distance is a number or a pair, ``sums.py`` and
   ``slots.py`` the sums, ``conversion.py`` the conversions that need no measure.
 * ``opendp.py`` knows OpenDP's measures. ``registry.py`` finds the object of a measure; to add one,
-  write its class in one file, and add a line there. Others add theirs by :func:`.register`.
+  write its class in one file, and add a line there. Others add theirs by ``oc.extend.register``.
 """
 
 from __future__ import annotations
@@ -78,12 +78,6 @@ from .truncated import (
 from .zero_concentrated import ZERO_CONCENTRATED_DIVERGENCE
 
 __all__ = [
-    "Composability",
-    "CompositionMeasure",
-    "Conversion",
-    "NumberMeasure",
-    "composition_measure",
     "group_tcdp",
-    "register",
     "subsampled_tcdp",
 ]

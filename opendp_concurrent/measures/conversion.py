@@ -67,7 +67,7 @@ class Conversion:
 
     :example:
 
-    >>> doubled = oc.measures.Conversion(lambda epsilon, ends: 2 * epsilon)
+    >>> doubled = oc.extend.Conversion(lambda epsilon, ends: 2 * epsilon)
     >>> doubled.convert(0.5, None)
     1.0
     """

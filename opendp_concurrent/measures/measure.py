@@ -118,7 +118,7 @@ class Accumulator(Protocol):
       a budget under a measure that is not registered;
     * ``why_no_events``: why its launches are no list of events of dp-accounting, if that is so.
 
-    To use it with a ledger, register its class: ``oc.ledger.register``.
+    To use it with a ledger, register its class: ``oc.extend.register``.
     """
 
     def supports(self, measure: CompositionMeasure) -> bool:
@@ -191,7 +191,7 @@ def _checked(measure: CompositionMeasure | None) -> Any:
         raise InvalidTypeError(
             f"measure must be a composition measure, found {shown(measure)}, because each measure "
             "has a sum of its own; pass for example "
-            "oc.measures.composition_measure(dp.max_divergence())"
+            "oc.extend.composition_measure(dp.max_divergence())"
         )
     return measure
 
@@ -200,7 +200,7 @@ def _checked(measure: CompositionMeasure | None) -> Any:
 #
 # A measure is one class. To add one, derive from :class:`CompositionMeasure`, or from
 # :class:`.NumberMeasure` if its distance is one number and losses add up, and register the class:
-# :func:`opendp_concurrent.measures.register`.
+# ``oc.extend.register``.
 
 M = TypeVar("M", bound="Convertible")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -211,7 +211,7 @@ class Composability(Enum):
 
     :example:
 
-    >>> oc.measures.Composability.SEQUENTIAL.value
+    >>> oc.extend.Composability.SEQUENTIAL.value
     'sequential'
     """
 

@@ -47,38 +47,7 @@ def registered() -> tuple[type[CompositionMeasure], ...]:
 
 
 def register(measure: C) -> C:
-    """Register your own measure; also works as a decorator of the class.
-
-    The class derives from :class:`CompositionMeasure`, or from :class:`NumberMeasure` if its
-    distance is one number and losses add up. Its methods are trusted: the author has a proof that
-    the sum of adaptively chosen losses bounds the loss of the children, queried as
-    ``composability`` says, and that conversions hold. Every process that opens a ledger under the
-    measure must register it before. A class with parameters also defines ``find``, which knows
-    OpenDP's objects by their descriptor, and ``from_tag``, which knows their names.
-
-    :param measure: the class
-    :return: the class
-    :raises InvalidTypeError: if it is no subclass of :class:`CompositionMeasure`, or lacks a part
-    :raises InvalidValueError: if its kind or its tag is known already
-
-    :example:
-
-    >>> from opendp_concurrent import measures
-    >>> @measures.register
-    ... class Doubled(measures.NumberMeasure):
-    ...     kind = "acme.Doubled"
-    ...     reason = "twice the loss of pure DP, which adds up"
-    ...     distance_form = "twice epsilon"
-    ...     conversions_from = {
-    ...         "MaxDivergence": measures.Conversion(lambda epsilon, ends: 2 * epsilon)
-    ...     }
-    ...     def opendp(self):
-    ...         return dp.user_divergence("acme.Doubled", "acme.Doubled")
-    >>> space = dp.atom_domain(T=int), dp.absolute_distance(T=int)
-    >>> doubled = dp.user_divergence("acme.Doubled", "acme.Doubled")
-    >>> oc.m.make_certified_laplace(*space, 2.0, doubled).map(1)
-    1.0
-    """
+    """Register a measure, see ``oc.extend.register``."""
     if not isinstance(measure, type) or not issubclass(measure, CompositionMeasure):
         raise errors.InvalidTypeError(
             f"measure must be a subclass of CompositionMeasure, found {errors.shown(measure)}"
@@ -120,8 +89,7 @@ def composition_measure(output_measure: errors.Argument) -> CompositionMeasure:
 
     :example:
 
-    >>> from opendp_concurrent.measures import composition_measure
-    >>> composition_measure(dp.zero_concentrated_divergence()).distance_form
+    >>> oc.extend.composition_measure(dp.zero_concentrated_divergence()).distance_form
     'rho'
     """
     if not is_measure(output_measure):
@@ -135,7 +103,7 @@ def composition_measure(output_measure: errors.Argument) -> CompositionMeasure:
     raise errors.UnsupportedMeasureError(
         f"output_measure ({output_measure}) has no composition rule here; known are: "
         f"{', '.join(sorted(_KNOWN))}; a measure of your own is registered by "
-        "oc.measures.register"
+        "oc.extend.register"
     )
 
 

@@ -119,8 +119,7 @@ class NumberMeasure(CompositionMeasure):
 
     :example:
 
-    >>> from opendp_concurrent.measures import NumberMeasure, composition_measure
-    >>> isinstance(composition_measure(dp.max_divergence()), NumberMeasure)
+    >>> isinstance(oc.extend.composition_measure(dp.max_divergence()), oc.extend.NumberMeasure)
     True
     """
 

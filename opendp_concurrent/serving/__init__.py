@@ -3,7 +3,8 @@
 * ``serialization.py`` reads and writes messages; ``kinds.py`` bounds their size and depth,
   ``values.py`` lists what may be in one.
 * ``answers.py`` keeps answers by key, ``stores.py`` handles by name. ``docs/examples/server.py``
-  uses all of it. ``handles.py`` lists the classes of handles, for annotations.
+  uses all of it. ``handles.py`` lists the classes of handles, for annotations;
+  ``extend.py`` what those need who write classes of their own.
 * ``shared_release.py`` gives several analysts versions of one answer, at the noise of
   ``levels.py``.
 """

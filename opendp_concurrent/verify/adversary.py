@@ -342,7 +342,7 @@ def worst_analyst(
     :example:
 
     >>> menu = oc.verify.response_menu(0.5, 1.0)  # randomized responses that declare (ε, 0)
-    >>> measure = oc.measures.composition_measure(dp.approximate(dp.max_divergence()))
+    >>> measure = oc.extend.composition_measure(dp.approximate(dp.max_divergence()))
     >>> start = oc.accumulators.basic().start(measure)
     >>> worst = oc.verify.worst_analyst(menu, start, oc.verify.Within((1.5, 0.0)), epsilon=1.0)
     >>> worst.delta

@@ -53,7 +53,7 @@ def worst_loss(
 
     >>> from fractions import Fraction
     >>> menu = [oc.verify.Item("response", 0.1, oc.verify.randomized_response(0.1))]
-    >>> measure = oc.measures.composition_measure(dp.max_divergence())
+    >>> measure = oc.extend.composition_measure(dp.max_divergence())
     >>> start = oc.accumulators.basic().start(measure)
     >>> worst = oc.verify.worst_loss(menu, start, oc.verify.Within(0.3), losses=[Fraction(0.1)])
     >>> worst == 2 * Fraction(0.1)  # three times the double 0.1 is more than the double 0.3
@@ -82,7 +82,7 @@ def worst_mean_loss(
     :example:
 
     >>> menu = [oc.verify.Item("response", 0.5, oc.verify.randomized_response(0.5))]
-    >>> measure = oc.measures.composition_measure(dp.max_divergence())
+    >>> measure = oc.extend.composition_measure(dp.max_divergence())
     >>> start = oc.accumulators.basic().start(measure)
     >>> oc.verify.worst_mean_loss(menu, start, oc.verify.Within(1.0))  # 2 * 0.5 * tanh(0.25)
     0.24491...
@@ -104,7 +104,7 @@ def worst_renyi(
     :example:
 
     >>> menu = [oc.verify.Item("response", 0.5, oc.verify.randomized_response(0.5))]
-    >>> measure = oc.measures.composition_measure(dp.max_divergence())
+    >>> measure = oc.extend.composition_measure(dp.max_divergence())
     >>> start = oc.accumulators.basic().start(measure)
     >>> oc.verify.worst_renyi(menu, start, oc.verify.Within(1.0), order=2.0)
     0.45467...

@@ -20,7 +20,7 @@ from opendp_concurrent.errors import BudgetExceededError, HaltedError
 from .test_account import Book, Linear
 
 PURE = dp.max_divergence()
-ZERO = basic().start(oc.measures.composition_measure(PURE))
+ZERO = basic().start(oc.extend.composition_measure(PURE))
 
 
 def limit(d_out, d_in=1, **arguments):

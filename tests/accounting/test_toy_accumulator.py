@@ -17,7 +17,7 @@ from opendp_concurrent import verify
 from opendp_concurrent.accounting.epsilon_delta import EpsilonDeltaAccumulator
 from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, UnsupportedMeasureError
-from opendp_concurrent.ledger import create_ledger, open_ledger, register
+from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.measures import composition_measure
 from opendp_concurrent.numerics.bracket import from_units_up, to_units
 from opendp_concurrent.plot import plot_ledger
@@ -56,6 +56,7 @@ class EighthsSpent:
         return self.eighths
 
 
+@oc.extend.register("toy:eighths")
 @dataclass(frozen=True)
 class Eighths:
     """Adds up losses in eighths."""
@@ -97,9 +98,6 @@ class Twice(EpsilonDeltaAccumulator):
 
     def parts(self):
         return (SpentTwice(),)
-
-
-register("toy:eighths", Eighths, {})
 
 
 # --- it works everywhere ---------------------------------------------------------------------

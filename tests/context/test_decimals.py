@@ -184,4 +184,4 @@ def test_loss_of_keeps_what_was_typed():
 def test_a_map_is_no_typed_number():
     """A map that returns a Fraction is refused: rounding a loss down would be too small."""
     with pytest.raises(TypeError):
-        oc.measures.composition_measure(dp.max_divergence()).validate("d_mid", Fraction(1, 3))
+        oc.extend.composition_measure(dp.max_divergence()).validate("d_mid", Fraction(1, 3))

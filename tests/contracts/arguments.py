@@ -13,7 +13,7 @@ import inspect
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -36,7 +36,6 @@ from opendp_concurrent._checks import Guard, guards_of
 from opendp_concurrent._opendp.advisories import ACCEPTED
 from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.data.partition import Partition
-from opendp_concurrent.ledger import encoding as outside
 from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 
@@ -226,6 +225,7 @@ MODULES = {
     "ledger": vars(ledger),
     "plot": vars(plot),
     "serving": vars(serving),
+    "extend": vars(oc.extend),
     "verify": vars(verify),
     "tables": vars(oc.tables),
 }
@@ -1414,11 +1414,6 @@ class Theirs:
     first = 0
 
 
-KINDS["own class"] = lambda value: (
-    is_kind(value, type)
-    and not any(value is one for one in (*outside._WRITTEN, *written.BY_CLASS))
-    and not is_dataclass(value)
-)
 KINDS["attributes"] = lambda value: (
     issubclass(type(value), Mapping)
     and all(type(one) is str and one.isidentifier() for pair in value.items() for one in pair)
@@ -1430,7 +1425,7 @@ def registered(**given: Any) -> None:
     tables: list[Any] = [written.KINDS, written.BY_CLASS]
     before = [dict(one) for one in tables]
     try:
-        ledger.register(**given)
+        oc.extend.register(**given)(Theirs)
     finally:
         for table, one in zip(tables, before, strict=True):
             table.clear()
@@ -1438,10 +1433,9 @@ def registered(**given: Any) -> None:
 
 
 case(
-    "ledger.register",
+    "extend.register",
     registered,
     tag=("acme:theirs", "nothing hostile"),
-    cls=(Theirs, "own class"),
     fields=({"first": "first"}, "attributes"),
     make=(None, "None or callable"),
 )
@@ -2176,30 +2170,18 @@ on_handle(
 
 # --- what is public --------------------------------------------------------------------------
 
-
-class Doubled(oc.measures.NumberMeasure):
-    """Twice the loss of pure DP."""
-
-    kind = "tests.Doubled"
-    reason = "twice the loss of pure DP, which adds up"
-    distance_form = "twice epsilon"
-
-    def opendp(self) -> Any:
-        return dp.user_divergence(self.kind, self.kind)
-
-
-KINDS["measure class"] = lambda value: (
-    inspect.isclass(value) and issubclass(value, oc.measures.CompositionMeasure)
-)
-case("composition_measure")
-case("register", measure=(Doubled, "measure class"))
+case("extend.composition_measure")
 
 # Researchers write these; the package calls them, with what it has checked. The toys test them.
 PROTOCOLS = (
-    oc.measures.Composability,
-    oc.measures.CompositionMeasure,
-    oc.measures.Conversion,
-    oc.measures.NumberMeasure,
+    oc.extend.Accumulator,
+    oc.extend.AccumulatorState,
+    oc.extend.Kind,
+    oc.extend.constructor,
+    oc.extend.Composability,
+    oc.extend.CompositionMeasure,
+    oc.extend.Conversion,
+    oc.extend.NumberMeasure,
 )
 
 
@@ -2213,6 +2195,7 @@ def public_callables() -> set[str]:
         serving: "serving.",
         verify: "verify.",
         oc.tables: "tables.",
+        oc.extend: "extend.",
     }
     for module, prefix in (groups | extras).items():
         for name in module.__all__:

@@ -1348,9 +1348,6 @@ PLAIN: dict[str, str] = {
     **dict.fromkeys(("LinearAnswers", "Outcome", "SparseVectorAnswer"), "answer"),
     "Description": "answer",
     **dict.fromkeys(("deserialize", "serialize"), "message"),
-    **dict.fromkeys(
-        ("Composability", "CompositionMeasure", "Conversion", "NumberMeasure"), "protocol"
-    ),
     **dict.fromkeys(("Session", "TradeoffFunction", "TruncatedConcentrated"), "distance"),
     "Accountant": "accountant",
     **dict.fromkeys(
@@ -1383,7 +1380,6 @@ PLAIN: dict[str, str] = {
     **dict.fromkeys(
         (
             "accept_advisories",
-            "composition_measure",
             "counter_rmse",
             "from_dp_event",
             "from_record",
@@ -1394,7 +1390,6 @@ PLAIN: dict[str, str] = {
             "launches_admitted",
             "loss_of",
             "optimal_composition",
-            "register",
             "smallest_scale",
             "smallest_sigma",
             "sparse_vector_accuracy",

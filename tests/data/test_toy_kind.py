@@ -8,7 +8,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.data import kind as kinds
-from opendp_concurrent.data.kind import Frames, Kind, Vectors, kind_of, kind_of_data, register
+from opendp_concurrent.data.kind import Frames, Kind, Vectors, kind_of, kind_of_data
 from opendp_concurrent.errors import BlockExceededError, InvalidTypeError, InvalidValueError
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -70,7 +70,7 @@ converted = []
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch):
     monkeypatch.setattr(kinds, "_KNOWN", list(kinds._KNOWN))
-    register(Bags())
+    oc.extend.register()(Bags)
     converted.clear()
 
 

@@ -188,7 +188,7 @@ def test_an_accumulator_that_needs_a_measure_says_so():
                 rule.start()
         else:
             assert rule.start() is not None
-    measure = oc.measures.composition_measure(dp.max_divergence())
+    measure = oc.extend.composition_measure(dp.max_divergence())
     assert a.basic().start(measure).after(0.5).loss == 0.5
 
 

@@ -34,7 +34,6 @@ from opendp_concurrent.measures import (
     Conversion,
     NumberMeasure,
     composition_measure,
-    register,
 )
 from opendp_concurrent.measures.conversion import pure_to_zcdp
 from opendp_concurrent.plot import plot_ledger, plot_session
@@ -51,7 +50,7 @@ def expected_loss():
     return dp.user_divergence(NAME, NAME)
 
 
-@register
+@oc.extend.register()
 class ExpectedLoss(NumberMeasure):
     """The Kullback-Leibler divergence, in nats."""
 
@@ -188,18 +187,20 @@ def test_no_analyst_exceeds_the_filter(limit):
 
 
 def test_a_kind_or_a_measure_that_is_known_is_refused():
-    with pytest.raises(InvalidTypeError, match="must be a subclass of"):
-        register(ExpectedLoss())
+    with pytest.raises(InvalidTypeError, match="a class can be registered"):
+        oc.extend.register()(ExpectedLoss())
     with pytest.raises(InvalidTypeError, match=r"must define .*distance_form.*opendp"):
-        register(type("Nothing", (NumberMeasure,), {"kind": "toy.Nothing", "reason": "none"}))
+        oc.extend.register()(
+            type("Nothing", (NumberMeasure,), {"kind": "toy.Nothing", "reason": "none"})
+        )
     with pytest.raises(InvalidValueError, match="is already the kind of opendp_concurrent"):
-        register(type("Pure", (ExpectedLoss,), {"kind": "MaxDivergence"}))
+        oc.extend.register()(type("Pure", (ExpectedLoss,), {"kind": "MaxDivergence"}))
     with pytest.raises(InvalidValueError, match="is already the tag of"):
-        register(type("Other", (ExpectedLoss,), {"kind": "toy.Other", "tag": "pure"}))
+        oc.extend.register()(type("Other", (ExpectedLoss,), {"kind": "toy.Other", "tag": "pure"}))
 
 
 def test_without_registering_it_is_unknown():
-    with pytest.raises(UnsupportedMeasureError, match=r"oc\.measures\.register"):
+    with pytest.raises(UnsupportedMeasureError, match=r"oc\.extend\.register"):
         composition_measure(dp.user_divergence("toy.Unknown", "toy.Unknown"))
 
 

@@ -25,7 +25,7 @@ from opendp_concurrent.errors import (
     LedgerMismatchError,
     UnregisteredError,
 )
-from opendp_concurrent.ledger import register
+from opendp_concurrent.ledger import register_tag
 from opendp_concurrent.ledger.command import main
 from opendp_concurrent.ledger.encoding import decode, encode
 
@@ -34,9 +34,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from opendp_concurrent.ledger import register
+import opendp_concurrent as oc
 
 
+@oc.extend.register("acme:cost", fields={"amount": "amount", "of": "unit"})
 @dataclass(frozen=True)
 class Cost:
     """A distance: so many of one unit."""
@@ -75,6 +76,7 @@ class Spent:
         return [self.total.numerator, self.total.denominator]
 
 
+@oc.extend.register("acme:weighted", fields={"of": "unit", "inner": "inner"})
 @dataclass(frozen=True)
 class Weighted:
     """An accounting: adds up costs of one unit."""
@@ -87,10 +89,6 @@ class Weighted:
 
     def from_record(self, zero, record):
         return Spent(self, Fraction(*record))
-
-
-register("acme:cost", Cost, {"amount": "amount", "of": "unit"})
-register("acme:weighted", Weighted, {"of": "unit", "inner": "inner"})
 '''
 
 
@@ -193,14 +191,14 @@ def test_every_reader_names_the_tag_that_is_missing(store, toys, forgotten):
     BY_CLASS.pop(kind.cls)
     decode.cache_clear()
     for read in (store.open, ledger.summary, ledger.entries, ledger.to_dp_events):
-        with pytest.raises(UnregisteredError, match=f"tag '{forgotten}'.*ledger.register") as told:
+        with pytest.raises(UnregisteredError, match=f"tag '{forgotten}'.*extend.register") as told:
             read()
         assert told.value.tag == forgotten
         assert isinstance(told.value, LedgerError)
         assert not isinstance(told.value, LedgerDamagedError)
-    with pytest.raises(InvalidTypeError, match="register the class with opendp_concurrent.ledger"):
+    with pytest.raises(InvalidTypeError, match="register the class with opendp_concurrent.extend"):
         ledger.book(terms(toys))
-    register(forgotten, kind.cls, {key: {"of": "unit"}.get(key, key) for key in kind.keys})
+    register_tag(forgotten, kind.cls, {key: {"of": "unit"}.get(key, key) for key in kind.keys})
     assert store.open().summary().launches == 1
 
 
@@ -267,7 +265,7 @@ class Sums:
 
 def test_totals_of_another_machine_are_merged_by_the_accumulator_or_refused(store, registry):
     """Nothing in the ledger knows these classes."""
-    register("acme:sums", Sums, {"of": "of"})
+    register_tag("acme:sums", Sums, {"of": "of"})
     for of, factor, spent in (
         ("near", 1.0, 0.5),
         ("near", 1.5, None),
@@ -307,7 +305,7 @@ class Sub(Plain):
 
 
 def test_values_of_other_classes_are_refused_before_anything_is_written(store, registry):
-    register("acme:plain", Plain, FIELDS)
+    register_tag("acme:plain", Plain, FIELDS)
     assert decode(encode("x", Plain(1.0, (1, "a", None)))) == Plain(1.0, (1, "a", None))
     for value in (Sub(1.0), Plain(1.0, Sub(1.0)), Plain(1.0, [1]), Plain(1.0, object())):
         with pytest.raises(InvalidTypeError, match="x .* cannot be kept in a ledger"):
@@ -333,7 +331,7 @@ class Odd:
 
 
 def test_what_does_not_come_back_is_refused(registry):
-    register("acme:odd", Odd, {"value": "parts"}, make=lambda value: Odd(value))
+    register_tag("acme:odd", Odd, {"value": "parts"}, make=lambda value: Odd(value))
     assert encode("x", Odd(0)) == '{"acme:odd":{"value":0}}'
     for value, said in (
         (Odd(1), "do not make an equal value"),
@@ -348,7 +346,7 @@ def test_what_is_written_and_cannot_be_made_is_no_record(registry):
     def make(value):
         raise RuntimeError("whatever it raises")
 
-    register("acme:odd", Odd, {"value": "value"}, make=make)
+    register_tag("acme:odd", Odd, {"value": "value"}, make=make)
     with pytest.raises(InvalidValueError, match="not an exact record"):
         decode('{"acme:odd":{"value":1}}')
     for text in ('{"acme:odd":{}}', '{"acme:odd":{"parts":1}}', '{"acme:odd":1}'):
@@ -384,24 +382,24 @@ def test_what_is_written_and_cannot_be_made_is_no_record(registry):
 def test_what_cannot_be_registered_is_named(registry, tag, cls, fields, said):
     before = dict(KINDS), dict(BY_CLASS)
     with pytest.raises((InvalidTypeError, InvalidValueError), match=said):
-        register(tag, cls, fields)
+        register_tag(tag, cls, fields)
     assert (KINDS, BY_CLASS) == before
 
 
 def test_make_must_be_a_function(registry):
     with pytest.raises(InvalidTypeError, match="make must be a function, found 1"):
-        register("acme:plain", Plain, FIELDS, make=1)
+        register_tag("acme:plain", Plain, FIELDS, make=1)
 
 
 def test_a_tag_and_a_class_are_registered_once(registry):
-    register("acme:plain", Plain, FIELDS)
-    register("acme:plain", Plain, dict(reversed(FIELDS.items())))  # again, as modules do
+    register_tag("acme:plain", Plain, FIELDS)
+    register_tag("acme:plain", Plain, dict(reversed(FIELDS.items())))  # again, as modules do
     with pytest.raises(InvalidValueError, match="cls .* has the tag 'acme:plain'"):
-        register("acme:other", Plain, FIELDS)
+        register_tag("acme:other", Plain, FIELDS)
     with pytest.raises(InvalidValueError, match="tag .* belongs to .*Plain.*use another tag"):
-        register("acme:plain", Odd, {"value": "value"})
+        register_tag("acme:plain", Odd, {"value": "value"})
     with pytest.raises(InvalidValueError, match="tag .* belongs to"):
-        register("acme:plain", Plain, {"first": "first", "other": "second"})
+        register_tag("acme:plain", Plain, {"first": "first", "other": "second"})
     assert encode("x", Plain(1.0)) == (
         '{"acme:plain":{"first":{"double":"0x1.0000000000000p+0"},"second":null}}'
     )
@@ -418,10 +416,10 @@ def test_a_class_that_is_defined_anew_takes_the_place_of_the_older(registry):
         return Cell
 
     older, newer = define(), define()
-    register("acme:cell", older, {"value": "value"})
+    register_tag("acme:cell", older, {"value": "value"})
     text = encode("x", older(1))
     assert decode(text) == older(1)
-    register("acme:cell", newer, {"value": "value"})
+    register_tag("acme:cell", newer, {"value": "value"})
     assert type(decode(text)) is newer
     with pytest.raises(InvalidTypeError, match="Cell has no exact record"):
         encode("x", older(1))
@@ -453,7 +451,7 @@ class Forgetful:
 def test_an_accumulator_whose_record_is_no_json_is_refused_before_it_is_settled(
     store, registry, record
 ):
-    register("acme:forgetful", Forgetful, {}, make=lambda: Forgetful(0))
+    register_tag("acme:forgetful", Forgetful, {}, make=lambda: Forgetful(0))
     ledger = store.create()
     with pytest.raises(InvalidTypeError, match="accumulator .* its record cannot be"):
         ledger.book(Terms("Theirs", Forgetful(record), "", 1, None))
@@ -461,7 +459,7 @@ def test_an_accumulator_whose_record_is_no_json_is_refused_before_it_is_settled(
 
 
 def test_an_accumulator_whose_record_is_read_as_another_is_refused(store, registry):
-    register("acme:forgetful", Forgetful, {}, make=lambda: Forgetful(0))
+    register_tag("acme:forgetful", Forgetful, {}, make=lambda: Forgetful(0))
     forgetful = Forgetful([3])
     forgetful.from_record = lambda zero, record: Forgetful([4])
     ledger = store.create()
@@ -470,6 +468,6 @@ def test_an_accumulator_whose_record_is_read_as_another_is_refused(store, regist
 
 
 def test_doubles_of_toys_survive_bit_for_bit(registry):
-    register("acme:plain", Plain, FIELDS)
+    register_tag("acme:plain", Plain, FIELDS)
     for number in (5e-324, nextafter(1.0, 2.0), inf, float(Fraction(1, 3))):
         assert decode(encode("x", Plain(number))).first.hex() == number.hex()

@@ -34,7 +34,6 @@ from opendp_concurrent.errors import (
 from opendp_concurrent.ledger import encoding as wire
 from opendp_concurrent.ledger.charges import LimitedCharge, Opened, read_terms, write_terms
 from opendp_concurrent.ledger.encoding import decode, encode
-from opendp_concurrent.measures import register
 from opendp_concurrent.measures.renyi import GridCurve, OnOrders
 from opendp_concurrent.measures.shapes import PairMeasure
 from opendp_concurrent.measures.slots import Products
@@ -299,7 +298,7 @@ def theirs():
     """The name of a measure that another package registered."""
     dp.enable_features("contrib", "honest-but-curious")
 
-    @register
+    @opendp_concurrent.extend.register()
     class Theirs(PairMeasure):
         kind = "toy.Theirs"
         reason = "it is never launched under"
@@ -317,7 +316,7 @@ def test_a_measure_of_another_package_is_written_by_its_name(theirs):
     assert shape["measure"] == theirs
     assert read_terms(write_terms(outside)) == outside
     unknown = json.dumps(shape | {"measure": "toy.Unknown"})
-    with pytest.raises(UnregisteredError, match=r"toy\.Unknown.*measures\.register"):
+    with pytest.raises(UnregisteredError, match=r"toy\.Unknown.*extend\.register"):
         read_terms(unknown)
 
 

@@ -15,7 +15,7 @@ from .promised_approximate import (
     theorem_epsilon,
 )
 
-MEASURE = oc.measures.composition_measure(dp.approximate(dp.max_divergence()))
+MEASURE = oc.extend.composition_measure(dp.approximate(dp.max_divergence()))
 MECHANISMS, COUNTS = [verify.randomized_response(0.25)], [40]
 
 
