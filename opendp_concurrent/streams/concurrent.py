@@ -295,26 +295,22 @@ class StreamQueryable(_Launches, ContinualQueryable):
     :ivar root: handle of the odometer, filter or compositor that is charged
     """
 
-    def __init__(self, root: Any, machine: Any, fit: _Fit) -> None:
-        super().__init__(machine, "Stream")
-        self.root, self.fit = root, fit
-
 
 class FedStreamQueryable(_Launches, queryables.FedQueryable):
     """Handle of a stream inside another stream, which sends its updates; launches children."""
 
-    def __init__(self, root: Any, machine: Any, fit: _Fit, stream: queryables.Stream) -> None:
-        super().__init__(machine, "Stream", stream)
-        self.root, self.fit = root, fit
-
 
 def launching_handle(
     root: Any, machine: Checked, fit: _Fit, stream: queryables.Stream | None
-) -> queryables.MachineQueryable:
+) -> StreamQueryable | FedStreamQueryable:
     """Return a handle that launches on ``root``: fed by ``stream``, or with its own stream."""
+    handle: StreamQueryable | FedStreamQueryable
     if stream is None:
-        return StreamQueryable(root, machine, fit)
-    return FedStreamQueryable(root, machine, fit, stream)
+        handle = StreamQueryable(machine, "Stream")
+    else:
+        handle = FedStreamQueryable(machine, "Stream", stream)
+    handle.root, handle.fit = root, fit
+    return handle
 
 
 @constructor
@@ -405,11 +401,11 @@ def make_concurrent_continual(
 
     if isinstance(composition, queryables.ConcurrentOdometer):
 
-        def open_odometer(data: errors.Data) -> StreamQueryable:
+        def open_odometer(data: errors.Data) -> queryables.MachineQueryable:
             queryables.start_of(queryables.seal(_native.to_pointer(data, carrier_type)))
             stream = branches()
             root = composition(stream)
-            return StreamQueryable(root, machine(root, stream), fit)
+            return launching_handle(root, machine(root, stream), fit, None)
 
         return open_odometer
     spawn_root = composition.spawn

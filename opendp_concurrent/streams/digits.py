@@ -195,15 +195,20 @@ def absolute_digits(horizon: int, unit: int, base: int) -> int:
     return unit * (periods * cycle + first(places)) + rest * digit
 
 
-@lru_cache(maxsize=64)
-def best_digits(horizon: int) -> Digits:
-    """Return the digits with the smallest error over the steps 1 to T: least h² mean nodes."""
+@lru_cache(maxsize=128)
+def best_digits(horizon: int, *, window: bool = False) -> Digits:
+    """Return the digits with the smallest error over the steps 1 to T: least h² mean nodes.
+
+    :param window: for a window of T steps; nodes that cancel are counted
+    """
     fitting = []
     for height in range(1, MOST_HEIGHT):
-        base = least_base(horizon, height)
-        digits = Digits(base, height)
-        fitting.append((height * height * digits.total_nodes(horizon), height, digits))
-        if base == 3:
+        digits = Digits(least_base(horizon, height), height)
+        nodes = digits.total_nodes(horizon)
+        if window:
+            nodes = 2 * nodes + horizon * digits.nodes(horizon)
+        fitting.append((height * height * nodes, height, digits))
+        if digits.base == 3:
             break
     return min(fitting, key=lambda one: one[:2])[2]
 

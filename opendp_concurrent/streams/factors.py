@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import frexp, isqrt, sqrt
@@ -348,7 +348,18 @@ def mean_error(factor: BufferedFactor, steps: int) -> float:
 MORE = 96  # bits of sums, besides those of the grid: an item is off by less than 2^-96 of itself
 
 
-class FactorPrefix:
+class ByItem:
+    """A state that takes items one by one."""
+
+    update: Callable[[Item], None]
+
+    def update_all(self, items: ItemSequence) -> None:
+        """Take the items of the next steps."""
+        for item in items.tolist() if items.ndim == 1 else items:
+            self.update(item)
+
+
+class FactorPrefix(ByItem):
     """A prefix by a factor. Noise is drawn at each step.
 
     :param bits: of the grid
@@ -395,11 +406,6 @@ class FactorPrefix:
             return np.array([self._noise.release(one) for one in exact.tolist()], dtype=object)
         return self._noise.release(exact)
 
-    def update_all(self, items: ItemSequence) -> None:
-        """Take the items of the next steps."""
-        for item in items.tolist() if items.ndim == 1 else items:
-            self.update(item)
-
     def total(self) -> Loss:
         """Return the noisy sum so far, rounded to integers."""
         return self.nearest(self.fine_total)
@@ -440,7 +446,7 @@ class FactorPrefix:
 # sums.
 
 
-class FactorWindow:
+class FactorWindow(ByItem):
     """The window by a factorisation."""
 
     def __init__(self, window: int, prefix: FactorPrefix) -> None:
@@ -471,3 +477,8 @@ class FactorWindow:
         require(len(totals) == min(self._prefix.steps + 1, most))
         self._totals = deque(totals, most)
         require(bool(totals[-1] == self._prefix.fine_total))
+
+    @property
+    def shapes(self) -> set[tuple[int, ...]]:
+        """The shapes of all that its prefix keeps."""
+        return self._prefix.shapes

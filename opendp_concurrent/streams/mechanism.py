@@ -141,10 +141,7 @@ class Checked:
 
     def _valid(self, item: errors.Item) -> Any:
         """Return the item if it is valid, or halt."""
-        kind = self._items
-        if type(item) is int and type(kind) is Integers and kind.lower <= item <= kind.upper:
-            return item
-        found = valid_item(kind, item)
+        found = valid_item(self._items, item)
         if found is INVALID:
             self._halt()
         return found

@@ -54,9 +54,7 @@ class _Parts:
             return None
 
     def update(self, item: errors.Item) -> None:
-        part = self._part(item)
-        for branch in self._branches.values():
-            branch.receive(queryables.Update(item if branch is part else None))
+        self.update_all([item])
 
     def update_all(self, items: errors.ItemSequence) -> None:
         plain = items.tolist() if isinstance(items, np.ndarray) else items

@@ -91,11 +91,7 @@ class Records(StreamItems):
 Items = Integers | Categories | Records
 
 
-class _Invalid:
-    """Returned by :func:`valid_item` for a value that is not an item."""
-
-
-INVALID = _Invalid()
+INVALID = object()  # returned by valid_item for a value that is not an item
 
 
 def valid_item(items: Items, item: Item) -> Any:

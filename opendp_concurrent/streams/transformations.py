@@ -40,8 +40,8 @@ NOT_CHAINED = (
 class StreamTransformation(Transformation):
     """A transformation of streams, item by item; chain it with ``>>``.
 
-    :ivar inside: a function that starts a stream's function from an item to an item or None, which
-        never raises; and its description
+    :ivar inside: what starts the functions that are applied to each item of a stream, first to
+        last, and return an item or None and never raise; and their description
     """
 
     _type_ = _native.TRANSFORMATION
@@ -51,9 +51,7 @@ class StreamTransformation(Transformation):
         if isinstance(other, StreamTransformation):
             (first, told), (second, also) = _of(self), _of(other)
             _check_fits(self, other)
-            return _transformation(
-                super().__rshift__(other), lambda: _Both(first(), second()), f"{told} >> {also}"
-            )
+            return _transformation(super().__rshift__(other), first + second, f"{told} >> {also}")
         if isinstance(other, Odometer):
             raise errors.InvalidTypeError(NOT_CHAINED)
         if isinstance(other, queryables.ConcurrentMeasurement) and other.composes:
@@ -63,7 +61,8 @@ class StreamTransformation(Transformation):
         return super().__rshift__(other)
 
 
-Inside = tuple[Callable[[], PerItem], str]
+Starts = tuple[Callable[[], PerItem], ...]
+Inside = tuple[Starts, str]
 
 
 def _of(transformation: Transformation) -> Inside:
@@ -82,49 +81,10 @@ def _check_fits(first: Transformation, second: Any) -> None:
         raise errors.SpaceMismatchError("input_domain", expected, output)
 
 
-class _Both:
-    """Two functions of an item, applied one after the other."""
-
-    def __init__(self, one: PerItem, two: PerItem) -> None:
-        self._one, self._two = one, two
-
-    def __call__(self, item: errors.Item) -> errors.Answer:
-        between = self._one(item)
-        return None if between is None else self._two(between)
-
-    @property
-    def parts(self) -> tuple[PerItem, PerItem]:
-        """Both functions."""
-        return self._one, self._two
-
-    def to_record(self) -> errors.Json:
-        """Return the state of both functions."""
-        return [_memory(one) for one in self.parts]
-
-    def restore(self, record: errors.Json) -> None:
-        """Restore the state of both functions."""
-        for one, memory in zip(self.parts, queryables.rows(record), strict=True):
-            _remember(one, memory)
-
-
-def _memory(of: PerItem) -> Any:
-    """Return the state of a function of items as a JSON value; None if it has no state."""
-    return of.to_record() if isinstance(of, (_Both, Contributions)) else None
-
-
-def _remember(of: PerItem, record: Any) -> None:
-    if isinstance(of, (_Both, Contributions)):
-        of.restore(record)
-    else:
-        queryables.require(record is None)
-
-
-def _transformation(
-    transformation: Any, start: Callable[[], PerItem], told: str
-) -> StreamTransformation:
+def _transformation(transformation: Any, starts: Starts, told: str) -> StreamTransformation:
     transformation.__class__ = StreamTransformation
     transformation.__opendp_dict__ = Unrecorded()
-    transformation.inside = start, told
+    transformation.inside = starts, told
     stream: StreamTransformation = transformation
     return stream
 
@@ -134,7 +94,7 @@ def chain_stream(
     measurement: Measurement, transformation: Transformation
 ) -> queryables.ConcurrentMeasurement:
     """Chain ``transformation >> measurement``: updates are transformed, queries are not."""
-    of, told = _of(transformation)
+    starts, told = _of(transformation)
     _check_fits(transformation, measurement)
     _native.make_chain_mt(measurement, transformation)  # OpenDP checks that they fit
     check_inside("measurement", measurement)
@@ -147,7 +107,7 @@ def chain_stream(
         if not behind.subscribed:
             raise errors.InvalidTypeError(NOT_CHAINED)
         inner = queryables.adopt(answer, Lifecycle(innermost_running()), None)
-        transformed = _Transformed(of(), behind, inner)
+        transformed = _Transformed([start() for start in starts], behind, inner)
         machine = Checked(transformed, items, name=told)
         if isinstance(inner, (StreamQueryable, FedStreamQueryable)):
             return launching_handle(inner.root, machine, inner.fit, stream)
@@ -167,61 +127,47 @@ def chain_stream(
 
 
 class _Transformed:
-    """State machine of a chain: a transformation before a continual mechanism."""
+    """State machine of a chain: transformations before a continual mechanism."""
 
-    def __init__(self, of: PerItem, behind: queryables.Stream, inner: Any) -> None:
-        self._of, self._behind, self._inner, self._ask = (
-            of,
-            behind,
-            inner,
-            queryables.query_side(inner),
-        )
+    def __init__(self, of: list[PerItem], behind: queryables.Stream, inner: Any) -> None:
+        self._of, self._behind, self._inner = of, behind, inner
+        self.ask = queryables.query_side(inner)
+
+    def _item(self, item: errors.Item) -> Any:
+        for function in self._of:
+            item = None if item is None else function(item)
+        return item
 
     def room(self, steps: int) -> None:
         """Refuse steps before the transformation's state counts items that are then refused."""
         self._behind.receive(queryables.Room(steps))
 
     def update(self, item: errors.Item) -> None:
-        self._behind.receive(queryables.Update(None if item is None else self._of(item)))
+        self._behind.receive(queryables.Update(self._item(item)))
 
     def update_all(self, items: errors.ItemSequence) -> None:
         plain = items.tolist() if isinstance(items, np.ndarray) else items
-        found = [None if item is None else self._of(item) for item in plain]
-        self._behind.receive(queryables.Updates(found))
-
-    def ask(self, query: errors.Query) -> errors.Answer:
-        return self._ask(query)
+        self._behind.receive(queryables.Updates(list(map(self._item, plain))))
 
     def _tell(self, message: queryables.DataMessage) -> Any:
         if not isinstance(self._inner, queryables.FedQueryable):
             raise errors.InvalidTypeError(f"the mechanism behind a transformation {CANNOT}")
         return self._inner.receive(message)
 
+    @property
+    def _counting(self) -> list[Contributions]:
+        return [one for one in self._of if isinstance(one, Contributions)]
+
     def to_record(self) -> errors.Json:
-        return {"transformation": _memory(self._of), "behind": self._tell(queryables.Save())}
+        seen = [one.to_record() for one in self._counting]
+        return {"contributions": seen, "behind": self._tell(queryables.Save())}
 
     def restore(self, record: errors.Json) -> None:
-        memory, behind = queryables.fields(record, "transformation", "behind")
-        _remember(self._of, memory)
+        seen, behind = queryables.fields(record, "contributions", "behind")
+        for one, contributions in zip(self._counting, queryables.rows(seen), strict=True):
+            one.restore(contributions)
         self._tell(queryables.Restore(behind))
         self.steps = behind["steps"]  # is compared with the number of steps before
-
-
-def _promised(function: PerItem, items: errors.ItemSequence) -> PerItem:
-    """Return the function with None for items on which it raises or returns an invalid item.
-
-    An error or a halt would reveal that item. None in its place is still a function of the item.
-    """
-
-    def of(item: errors.Item) -> Any:
-        try:
-            found = valid_item(items, function(item))
-        except BaseException as error:
-            errors.pass_interrupt(error)
-            return None
-        return None if found is INVALID else found
-
-    return of
 
 
 def _only_in_chains(data: errors.Data) -> Any:
@@ -247,7 +193,29 @@ def _make(
         stability_map=stability_map,
     )
     space = f"{input_domain}, {input_metric} -> {output_domain}, {output_metric}"
-    return _transformation(transformation, start, f"{told}({space})")
+    return _transformation(transformation, (start,), f"{told}({space})")
+
+
+def _by_item(
+    input_domain: Domain, input_metric: Metric, output_domain: Domain, function: PerItem, told: str
+) -> StreamTransformation:
+    """Apply a function of items, or None if it raises or returns an invalid item.
+
+    An error or a halt would reveal that item. None in its place is still a function of the item.
+    """
+    items_of(input_domain)
+    items = items_of(output_domain, "output_domain")
+    require_events(input_metric)
+
+    def of(item: errors.Item) -> Any:
+        try:
+            found = valid_item(items, function(item))
+        except BaseException as error:
+            errors.pass_interrupt(error)
+            return None
+        return None if found is INVALID else found
+
+    return _make(input_domain, input_metric, output_domain, input_metric, lambda: of, told)
 
 
 @constructor(function=callable_)
@@ -286,11 +254,7 @@ def make_stream_map(
     >>> queryable = total([])
     >>> queryable.update({"minutes": 12})
     """
-    items_of(input_domain)
-    items = items_of(output_domain, "output_domain")
-    require_events(input_metric)
-    of = _promised(function, items)
-    return _make(input_domain, input_metric, output_domain, input_metric, lambda: of, "stream_map")
+    return _by_item(input_domain, input_metric, output_domain, function, "stream_map")
 
 
 @constructor(predicate=callable_)
@@ -317,19 +281,11 @@ def make_stream_filter(
     >>> (odd >> oc.m.then_counter(dp.max_divergence(), scale=9.0)).map(1)
     1.0
     """
-    items_of(input_domain)
-    require_events(input_metric)
 
-    def of(item: errors.Item) -> Any:
-        try:
-            return item if predicate(item) else None
-        except BaseException as error:  # it would reveal this item
-            errors.pass_interrupt(error)
-            return None
+    def kept(item: errors.Item) -> Any:
+        return item if predicate(item) else None
 
-    return _make(
-        input_domain, input_metric, input_domain, input_metric, lambda: of, "stream_filter"
-    )
+    return _by_item(input_domain, input_metric, input_domain, kept, "stream_filter")
 
 
 @constructor
@@ -357,14 +313,11 @@ def make_stream_clamp(
     integers_of(input_domain)
     bounds = integers_of(output_domain, "output_domain")
     low, high = bounds.lower, bounds.upper
-    return _make(
-        input_domain,
-        input_metric,
-        output_domain,
-        input_metric,
-        lambda: lambda item: min(max(item, low), high),
-        "stream_clamp",
-    )
+
+    def clamped(item: errors.Item) -> int:
+        return min(max(item, low), high)
+
+    return _by_item(input_domain, input_metric, output_domain, clamped, "stream_clamp")
 
 
 class Contributions:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from math import sqrt
 from typing import Any
 
@@ -38,30 +37,14 @@ from .counter import (
     of_epochs,
     of_window_digits,
     plan,
-    whole_numbers,
 )
-from .digits import DigitNoise, Digits, NodeNoise, best_digits, is_laplace, least_base
-from .factors import FactorWindow, buffered, mean_error, window_variance, windowed
+from .digits import DigitNoise, Digits, NodeNoise, best_digits, is_laplace
+from .factors import ByItem, FactorWindow, buffered, mean_error, window_variance, windowed
 from .factors import endless as endless_factor
 from .stream import Categories, integers_of, items_of, require_events
 
-MOST_HEIGHT = 64
 
-
-@lru_cache(maxsize=64)
-def best_window_digits(window: int) -> Digits:
-    """Return the digits with the smallest error, except for nodes that cancel."""
-    fitting = []
-    for height in range(1, MOST_HEIGHT):
-        digits = Digits(least_base(window, height), height)
-        nodes = 2 * digits.total_nodes(window) + window * digits.nodes(window)
-        fitting.append((height * height * nodes, height, digits))
-        if digits.base == 3:
-            break
-    return min(fitting, key=lambda one: one[:2])[2]
-
-
-class DigitsWindow:
+class DigitsWindow(ByItem):
     """The window by a tree for each block."""
 
     def __init__(self, window: int, digits: Digits, noise: NodeNoise) -> None:
@@ -121,33 +104,21 @@ class DigitsWindow:
         if before is not None:
             self._before = self._table()
             self._before.restore(before)
-        queryables.require(
-            self._now.shapes | (self._before.shapes if self._before else set()) <= {()}
-        )
+
+    @property
+    def shapes(self) -> set[tuple[int, ...]]:
+        """The shapes of all noise that it keeps."""
+        return self._now.shapes | (set() if self._before is None else self._before.shapes)
 
 
 # Sliding-window counters: the noisy sum of the last W steps.
-
-
-class _Window(Counter):
-    """State machine of a window."""
-
-    def update_all(self, items: ItemSequence) -> None:
-        """Take the items of the next steps."""
-        for item in whole_numbers(items).tolist():
-            self.update(item)
-
-    def restore(self, record: Json) -> None:
-        """Restore the state from a record."""
-        queryables.restore_exactly(self._state, record)
-
 
 MOST_STEPS = at_most(2**62, "no stream has more steps")
 
 
 def _plan(window: int, scale: float, measure: Measure, shift: int, largest: int) -> Plan:
     if is_laplace(measure):
-        digits = best_window_digits(window)
+        digits = best_digits(window, window=True)
         return Plan(
             lambda: DigitsWindow(window, digits, NodeNoise(scale, laplace=True)),
             nodes_loss(shift, digits.height, scale, measure),
@@ -212,7 +183,7 @@ def make_window_counter(
     scale = check_scale(scale, largest, window=window)
     made = _plan(window, scale, output_measure, shift, largest)
     name = f"WindowCounter[scale={scale}, window={window}]"
-    return made.measurement((input_domain, input_metric), output_measure, _Window, scale, name)
+    return made.measurement((input_domain, input_metric), output_measure, Counter, scale, name)
 
 
 then_window_counter = _native.to_then(make_window_counter)
@@ -402,6 +373,6 @@ def window_rmse(window: int, output_measure: Measure | None = None) -> float:
     if not is_laplace(measure):
         return sqrt(window_variance(windowed(window, max(window, ENDLESS_STEPS)), window))
     steps = at_most(2**16, "each step is computed; pass a smaller one")(window=window)
-    digits = best_window_digits(steps)
+    digits = best_digits(steps, window=True)
     twice = 2 * steps  # of two blocks, as if each had one before
     return _mean_error(of_window_digits(1.0, digits, steps)(twice), digits.height)

@@ -23,7 +23,6 @@ from opendp_concurrent.streams.digits import (
     best_digits,
     least_base,
 )
-from opendp_concurrent.streams.window import best_window_digits
 
 LOWEST, HIGHEST = EDGES
 
@@ -241,7 +240,7 @@ def test_a_window_has_the_variance_of_its_nodes(bits, monkeypatch, size):
 
     monkeypatch.setattr(window, "NodeNoise", Powers)
     handle = oc.m.make_window_counter(*bits, PURE, 1.0, size)([])
-    shape = best_window_digits(size)
+    shape = best_digits(size, window=True)
     for step in range(1, 3 * size + 1):
         handle.update(0)
         rest, squares = handle(None), 0
@@ -265,7 +264,7 @@ def test_losses_are_those_of_one_node_of_each_level():
             counter = oc.m.make_counter(*space, PURE, 20.0, horizon=1000)
             assert counter.map(d_in) == pytest.approx(3 * d_in * shift / 20)
             sliding = oc.m.make_window_counter(*space, PURE, 20.0, 1000)
-            height = best_window_digits(1000).height
+            height = best_digits(1000, window=True).height
             assert sliding.map(d_in) == pytest.approx(height * d_in * shift / 20)
 
 

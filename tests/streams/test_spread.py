@@ -12,7 +12,7 @@ import opendp_concurrent as oc
 from opendp_concurrent.streams.counter import Spread, accuracy_of_steps, of_factor, plan
 from opendp_concurrent.streams.digits import best_digits, epochs
 from opendp_concurrent.streams.factors import buffered, errors, window_variance, windowed
-from opendp_concurrent.streams.window import _plan, best_window_digits
+from opendp_concurrent.streams.window import _plan
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 SCALE, STEPS = 8.0, 100
@@ -63,7 +63,7 @@ def epochs_rows(steps):
 
 
 def window_rows(steps, window):
-    digits, found = best_window_digits(window), []
+    digits, found = best_digits(window, window=True), []
     for step in range(steps):
         block, place = divmod(step, window)
         row = prefix(digits, place + 1, block)

@@ -6,8 +6,8 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, StreamHaltedError
+from opendp_concurrent.streams.digits import best_digits
 from opendp_concurrent.streams.factors import MORE, FactorPrefix, FactorWindow, windowed
-from opendp_concurrent.streams.window import best_window_digits
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 TINY = 1e-3
@@ -72,7 +72,7 @@ def test_noise_is_forgotten_with_its_block(bits):
 def test_losses_are_those_of_nodes_and_of_one_release(d_in, size):
     for metric, shift in ((oc.event_presence, 5), (oc.event_change, 8)):
         space = oc.integer_stream(-3, 5), metric()
-        nodes = best_window_digits(size).height
+        nodes = best_digits(size, window=True).height
         pure = oc.m.make_window_counter(*space, PURE, 20.0, size)
         assert pure.map(d_in) == pytest.approx(d_in * nodes * shift / 20)
         zcdp = oc.m.make_window_counter(*space, ZCDP, 20.0, size).map(d_in)
