@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from math import ceil, exp, expm1, floor, inf, log, log1p, nextafter, sqrt
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from .bounds import (
     waves,
     waves_error,
 )
-from .gaussian import Theta
 
 _DIRECT = 2**27  # outcomes times nodes up to which sums are taken: about a second
 _NO_BOUND = 1e3  # an error with which inversion.py gives up
@@ -52,7 +51,6 @@ class Finite(Lasting):
     :ivar back: the swapped pair, where it does not follow from these masses
     :ivar stands_for: what the pair bounds from above only; empty if it is known from both sides
     :ivar unit: "removed" or "added" if the pair bounds that direction of neighbours only, or empty
-    :cvar form: the same pair by formulas, where there are some; see :meth:`with_form`
     """
 
     losses: Array
@@ -69,18 +67,11 @@ class Finite(Lasting):
     stands_for: str = ""
     unit: str = ""
 
-    form: ClassVar[Theta | None] = None
-
     def __post_init__(self) -> None:
         if self.stands_for:
             object.__setattr__(self, "slack", UPPER_ONLY)
         if self.back is not None:
             self._link(self.back)
-
-    def with_form(self, form: Theta) -> Finite:
-        """Return the pair itself, computed by formulas from now on, which are not compared."""
-        self.__dict__["form"] = form
-        return self
 
     def one_way(self, unit: str) -> Finite:
         """The pair as a bound of one direction of neighbours; a symmetric pair bounds both."""
@@ -156,8 +147,6 @@ class Finite(Lasting):
 
     def log_mgf(self, tau: Array) -> Array:
         """Logarithm of a sum of exponentials, scaled by the largest."""
-        if self.form is not None:
-            return self.form.log_mgf(tau)
         if not self.losses.size:
             return np.full(np.shape(tau), -inf)
         tau = np.asarray(tau, dtype=float)
@@ -174,15 +163,11 @@ class Finite(Lasting):
 
     def mgf_error(self, tau: Numbers) -> Any:
         """Errors of the masses, of the losses, and of the sum."""
-        if self.form is not None:
-            return self.form.mgf_error(tau)
         rounding = 3 * ELEMENTARY + 4 * UNIT * tau * self.largest_absolute
         return rounding + UNIT * len(self.losses) + self.mass_error + tau * self.loss_error
 
     def transform(self, tau: float, step: float, nodes: int) -> Transform:
-        """By formulas, or term by term; inversion gives up if there are too many terms."""
-        if self.form is not None:
-            return self.form.transform(tau, step, nodes)
+        """Term by term; inversion gives up if there are too many terms."""
         exponents = tau * self.losses
         weights = self.masses * np.exp(exponents - np.max(exponents))
         weights = weights / float(np.sum(weights))

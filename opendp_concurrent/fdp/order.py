@@ -21,11 +21,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache, partial
-from math import exp, inf, sqrt, tanh
+from math import inf
 from statistics import NormalDist
 
 import numpy as np
-import scipy
 
 from ..numerics import sqrt_down, sqrt_up, to_units, twice_quantile
 from .bounds import UNIT, Array, Bounds, halved
@@ -354,7 +353,6 @@ def _exact(unit: Product, other: Product, *, up: bool) -> int | None:
 _RESIDUE_POINTS, _RESIDUE_DEPTH = 400, 4
 _RESIDUE_OUTCOMES = 96  # of the finite pair that stands for a child
 _RELATIVE = 1e-9  # accuracy of the residual, downward
-_LEAST = 1e-290  # smaller losses are not halved
 
 
 def residual(budget: float, child: Product) -> float | None:
@@ -387,35 +385,12 @@ def _residual(budget: float, child: Product) -> float | None:
         )
 
     # the residual by the sum of squares: a loss of at most ε is μ-GDP with μ = 2 Φ⁻¹(e^ε/(1+e^ε))
-    low, mu = 0.0, _pure_to_gaussian(bound)
+    low, mu = 0.0, twice_quantile(bound)
     if mu < budget:
         low = sqrt_down(to_units(budget) ** 2 - to_units(mu) ** 2)
     elif not fits(0.0):
         return None
     return halved(low, budget, lambda s: not fits(s), lambda _: _RELATIVE * budget)[0]
-
-
-def _pure_to_gaussian(bound: float) -> float:
-    """2 Φ⁻¹(e^ε/(1+e^ε)), rounded up.
-
-    The value in doubles has a margin for SciPy's errors. Ledgers record what follows from it, so it
-    stays the result wherever it is an upper bound; the exact bound says whether it is.
-    """
-    if bound <= 700.0:
-        return max(_in_doubles(bound), twice_quantile(bound))
-    return _in_doubles(bound)
-
-
-def _in_doubles(bound: float) -> float:
-    if bound < _LEAST:
-        return 1.26 * bound + _LEAST * (bound > 0.0)  # at least sqrt(π/2) times ε
-    if bound < 1.0:
-        half = sqrt(2) * float(scipy.special.erfinv(tanh(bound / 2)))
-    elif not bound <= 700.0:  # e^-ε leaves the doubles; Φ(-x) <= e^(-x²/2) / 2 <= 1 / (1 + e^ε)
-        half = sqrt(2 * bound)
-    else:  # from the tail, which keeps relative accuracy
-        half = -float(scipy.special.ndtri(exp(-bound) / (1 + exp(-bound))))
-    return 2 * half * (1 + 1e-12)
 
 
 @lru_cache(maxsize=65536)
@@ -428,7 +403,7 @@ def gaussian_bound(child: Product) -> float:
     both = (rest, rest.swapped())
     if any(one.infinite.upper > 0.0 or not one.largest_loss < inf for one in both):
         return inf
-    most = _pure_to_gaussian(max(one.largest_loss for one in both))
+    most = twice_quantile(max(one.largest_loss for one in both))
     _, high = halved(
         0.0,
         most,

@@ -24,7 +24,6 @@ import numpy as np
 from ..errors import InvalidValueError
 from .bounds import ELEMENTARY, TINY, UNIT, rounded_up
 from .finite import Finite, response, without_tiny_masses, worst
-from .gaussian import LEAST_SCALE, Theta
 
 _DIGITS, _SPARE = 60, 30  # least number of digits; digits beyond those of the smallest term
 
@@ -162,7 +161,7 @@ def discrete_gaussian(scale: float, sensitivity: int) -> Finite:
     losses = (sensitivity - 2 * x) * (sensitivity / (2 * scale * scale))
     # proven in mechanisms/certified.py for scales of at least 1/2
     within = rounded_up(Fraction(sensitivity + 1) / Fraction(scale)) if scale >= 0.5 else inf
-    pair = Finite(
+    return Finite(
         losses[keep],
         masses[keep],
         infinite=TINY,
@@ -173,5 +172,3 @@ def discrete_gaussian(scale: float, sensitivity: int) -> Finite:
         slack=TINY,
         gaussian=within,
     )
-    known = scale >= LEAST_SCALE and sensitivity > 0
-    return pair.with_form(Theta(scale, sensitivity)) if known else pair
