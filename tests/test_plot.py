@@ -82,18 +82,6 @@ def test_a_picture_of_no_ledger_needs_no_database():
     assert (done.stdout.strip(), done.stderr) == ("False", "")
 
 
-def test_misuse_of_functions_names_the_argument():
-    for functions in ([], None, "f", [1.0], {GAUSSIAN}):
-        with pytest.raises(InvalidTypeError, match="functions"):
-            plot.plot_tradeoff(functions)
-    with pytest.raises(InvalidTypeError, match="labels"):
-        plot.plot_tradeoff(GAUSSIAN, labels="g")
-    with pytest.raises(InvalidValueError, match=r"labels .1. must have one name"):
-        plot.plot_tradeoff([GAUSSIAN, LAPLACE], labels=["g"])
-    with pytest.raises(InvalidValueError, match="points"):
-        plot.plot_tradeoff(GAUSSIAN, points=0)
-
-
 def test_a_session_is_what_the_filter_said(space):
     odometer = oc.make_concurrent_odometer(*space, PURE)
     root = oc.make_concurrent_filter(odometer, 1, 1.0)([1, 2, 3])
@@ -191,12 +179,6 @@ def test_each_accumulator_has_a_line():
 def test_a_mechanism_whose_error_is_not_known_is_refused(count):
     with pytest.raises((InvalidTypeError, AttributeError)):
         plot.accuracy_of_plan(count, 1, (1.0, DELTA), [1])
-
-
-def gaussian_beta(mu, alphas):
-    from scipy.stats import norm
-
-    return norm.cdf(norm.ppf(1 - alphas) - mu)
 
 
 def test_a_trade_off_curve_is_the_lower_bound():
@@ -432,11 +414,6 @@ def test_given_axes_are_drawn_on(ledger):
 
     ax = Figure().subplots()
     assert plot.plot_ledger(ledger, ax=ax) is ax
-
-
-def test_misuse_of_a_ledger_names_the_argument(ledger):
-    with pytest.raises(InvalidValueError, match="against"):
-        plot.plot_ledger(ledger, against="money")
 
 
 def test_what_does_not_fit_together_is_not_drawn(space, ledger):

@@ -15,7 +15,6 @@ from opendp_concurrent.composition.block_records import BlockSteps
 from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidTypeError,
-    InvalidValueError,
     UnsupportedMeasureError,
 )
 from opendp_concurrent.measures import composition_measure
@@ -179,36 +178,6 @@ def test_units_in_several_blocks_of_a_table_compose_and_groups_of_units_are_a_pa
     with pytest.raises(UnsupportedMeasureError, match="truncate to one block"):
         BlockSteps(composition_measure(dp.approximate(ZCDP)), 2, True)
     assert BlockSteps(composition_measure(dp.approximate(ZCDP)), 1, True).share(1, (1.0, 0.0))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ({"d_in": 0}, InvalidValueError, "d_in (0) must be at least 1"),
-        ({"d_in": 257}, InvalidValueError, "at most 256"),
-        ({"d_in": 1.0}, InvalidTypeError, "d_in"),
-        ({"d_out": -1.0}, InvalidValueError, "d_out"),
-        ({"d_out": math.inf}, InvalidValueError, "d_out"),
-        ({"blocks": "week"}, InvalidTypeError, "blocks must be made by"),
-        ({"keys": ["a", "a"]}, InvalidValueError, "twice"),
-        ({"keys": "ab"}, InvalidTypeError, "keys"),
-        ({"keys": 7}, InvalidTypeError, "keys"),
-        ({"orders": [2.0]}, InvalidTypeError, "orders"),
-        ({"halt": 1}, InvalidTypeError, "halt"),
-        ({"odometer": None}, InvalidTypeError, "odometer"),
-    ],
-)
-def test_bad_arguments_are_refused_by_the_constructor(arguments, error, words):
-    good = {
-        "odometer": oc.make_concurrent_odometer(*VECTOR, PURE),
-        "d_in": 1,
-        "d_out": 1.0,
-        "blocks": weeks(),
-        "keys": [0],
-    }
-    with pytest.raises(error) as refused:
-        make_block_filter(**{**good, **arguments})
-    assert words in str(refused.value)
 
 
 def test_an_odometer_with_a_transformation_is_refused():

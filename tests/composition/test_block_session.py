@@ -4,8 +4,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.composition.block_session import STREAMS
-from opendp_concurrent.errors import BlockExceededError, InvalidTypeError
+from opendp_concurrent.errors import BlockExceededError
 
 dp.enable_features("contrib", "honest-but-curious")
 VECTOR = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
@@ -26,17 +25,3 @@ def test_a_compositor_is_charged_to_each_named_block_and_runs_on_these_blocks():
     assert [child(costing(0.25)) for child in (one, other, one, other)] == [3, 2, 3, 2]
     with pytest.raises(BlockExceededError):
         root([2, 1], pair)
-
-
-def test_a_child_that_takes_updates_is_refused():
-    stream = oc.integer_stream(0, 1), oc.event_presence()
-    space = dp.user_domain("weeks", lambda data: True), dp.user_distance("people")
-    before = oc.m.make_counter(*stream, PURE, 1.0)([])
-    hidden = dp.m.make_user_measurement(
-        *space, PURE, lambda data: before, lambda d_in: 0.5, TO="ExtrinsicObject"
-    )
-    odometer = oc.make_concurrent_odometer(*space, PURE)
-    root = oc.c.make_block_filter(odometer, 1, 1.0, blocks=oc.c.by_entry(), keys=[1])({})
-    with pytest.raises(InvalidTypeError, match=STREAMS[:30]):
-        root([1], hidden)
-    assert root.privacy_loss(1) == 0.5

@@ -221,19 +221,6 @@ def test_odd_ends_are_refused(under):
         oc.c.cast(under(APPROXIMATE, (0.5, 1e-9)), APPROXIMATE, delta=1e-10).map(1)
 
 
-def test_bad_orders_and_omegas():
-    for alpha in (1.0, 0.5, math.inf, math.nan):
-        with pytest.raises(InvalidValueError, match="^alpha"):
-            oc.fixed_renyi_divergence(alpha)
-    with pytest.raises(InvalidTypeError, match="^alpha"):
-        oc.fixed_renyi_divergence("2")
-    for omega in (1.0, -1.0, math.nan):
-        with pytest.raises(InvalidValueError, match="^omega"):
-            oc.truncated_concentrated_divergence(omega)
-    with pytest.raises(InvalidTypeError, match="^omega"):
-        oc.truncated_concentrated_divergence(None)
-
-
 def test_losses_in_words():
     assert loss_of(epsilon=1.0) == (PURE, 1.0)
     assert loss_of(epsilon=1.0, delta=1e-9) == (APPROXIMATE, (1.0, 1e-9))

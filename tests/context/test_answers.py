@@ -59,12 +59,6 @@ def test_a_key_with_the_name_of_a_column_that_is_added(name):
         Labels(((name, int),), [(1,)]).check()
 
 
-@pytest.mark.parametrize("name", ["numpy", "os", "", 3, None, ["polars"]])
-def test_other_libraries_are_refused(name):
-    with pytest.raises(InvalidValueError, match="^frame .* must be 'polars' or 'pandas'"):
-        library_of(frame=name)
-
-
 def test_accuracies_are_tails_of_the_noise():
     """Discrete Laplace noise: P(|Z| >= a) = 2 p^a / (1 + p) with p = exp(-1/scale)."""
     for scale in (1.0, 7.5):

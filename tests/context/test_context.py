@@ -183,13 +183,6 @@ def test_bad_splits(arguments, error, match):
         oc.concurrent_context(DATA, UNIT, dp.loss_of(epsilon=1.0), **arguments)
 
 
-@pytest.mark.parametrize("epsilon", [-1.0, float("nan")])
-@pytest.mark.parametrize("split", [None, 3])
-def test_bad_budgets(epsilon, split):
-    with pytest.raises(InvalidValueError, match=r"^privacy_loss\[1\] \("):
-        oc.concurrent_context(DATA, UNIT, (dp.max_divergence(), epsilon), split_evenly_over=split)
-
-
 def test_an_accounting_rule_in_a_context():
     rule = oc.accumulators.best_rule((1.0, 1e-3), [(0.03, 0.0)])
     context = oc.concurrent_context(

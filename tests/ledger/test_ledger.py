@@ -411,12 +411,6 @@ def test_ledger_and_d_in_go_together(store):
         oc.make_concurrent_odometer(*SPACE, CURVES, ledger=ledger, d_in=1)
 
 
-@pytest.mark.parametrize("ledger", ["budget.db", 1, object()])
-def test_what_is_no_ledger_is_named(ledger):
-    with pytest.raises(InvalidTypeError, match=r"ledger must be made by oc.ledger.open_ledger"):
-        oc.make_concurrent_filter(odometer(), 1, 1.0, ledger=ledger)
-
-
 def test_the_odometer_of_a_recorded_filter_is_kept_under_its_terms(store):
     """A filter's bound is settled: its odometer cannot go on without one."""
     limit = oc.make_concurrent_filter(odometer(), 1, 1.0, ledger=store.create())
@@ -490,13 +484,3 @@ def test_a_label_is_looked_up_by_who_may_not_make_an_index(postgresql, tools):
         assert [ledger.charged(one) for one in "aba"] == [True, False, True]
     postgresql.close()
     postgresql.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
-
-
-def test_a_bad_label_is_named(sqlite):
-    with sqlite.create() as ledger:
-        with pytest.raises(InvalidTypeError, match="label"):
-            ledger.charged(7)
-        with pytest.raises(InvalidValueError, match="label"):
-            ledger.charged("a\0")
-    with pytest.raises(LedgerError, match="closed"):
-        ledger.charged("a")

@@ -11,7 +11,6 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError
 from opendp_concurrent.ledger import book, command
 
 DAY = 86_400 * 10**9
@@ -241,10 +240,3 @@ def test_a_ledger_that_cannot_be_read_has_no_report(sqlite, tools, run, trouble,
     assert said in error
     if trouble == "locked":
         holder.close()
-
-
-def test_what_a_report_takes_is_checked(sqlite, tools):
-    ledger = sqlite.create()
-    for refused in (3, {"ann": -1}, {"ann": "x"}, {3: 1}):
-        with pytest.raises((InvalidTypeError, ValueError), match="refused"):
-            ledger.report(refused)

@@ -4,7 +4,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.accounting.rule import Within
-from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
+from opendp_concurrent.errors import BudgetExceededError, InvalidValueError
 
 T = oc.TradeoffFunction
 
@@ -54,8 +54,3 @@ def test_units_that_are_spent_are_those_of_the_record():
 def test_a_unit_without_loss_or_without_privacy_is_refused(unit):
     with pytest.raises(InvalidValueError, match="unit"):
         oc.accumulators.ladder(unit)
-
-
-def test_a_unit_must_be_a_function():
-    with pytest.raises(InvalidTypeError, match="unit must be a TradeoffFunction, found float"):
-        oc.accumulators.ladder(0.1)

@@ -55,18 +55,6 @@ def test_binary_search_finds_the_scale_of_a_trade_off_function():
     assert not count(scale * 0.999).map(1) <= T.gaussian(1.0)
 
 
-@pytest.mark.parametrize("bad", [1.0, (1.0, 0.0), None, "pure"])
-def test_a_distance_must_be_a_function(bad):
-    with pytest.raises(InvalidTypeError, match=r"d_mids\[1\] must be a TradeoffFunction"):
-        compositor([T.pure(0.1), bad])
-
-
-def test_empty_slots_are_refused():
-    for order in ("given", "any"):
-        with pytest.raises(InvalidValueError, match="d_mids must have at least one element"):
-            compositor([], order=order)
-
-
 def test_a_map_that_returns_no_function_is_refused_and_charges_nothing():
     domain, metric = SPACE
     liar = dp.m.make_user_measurement(

@@ -425,42 +425,6 @@ def test_the_scale_of_a_release():
         assert binom.isf(1 - ODDS, runs, 2 * p) <= beyond <= binom.isf(ODDS, runs, 2 * p)
 
 
-def test_a_bad_message_changes_nothing():
-    queryable = make(max_hits=1)([1, 2, 3])
-    narrow = dp.vector_domain(dp.atom_domain(bounds=(0, 9))), dp.symmetric_distance()
-
-    def fails(rows):
-        raise ZeroDivisionError("the query's own")
-
-    bad = [
-        (len, InvalidTypeError, "must be a pair of a query and a guess"),
-        ((len,), InvalidTypeError, "must be a pair"),
-        ((len, 1, 2), InvalidTypeError, "must be a pair"),
-        ([len, 1], InvalidTypeError, "must be a pair"),
-        (None, InvalidTypeError, "must be a pair"),
-        ((len, "3"), InvalidTypeError, "^guess must be"),
-        ((len, None), InvalidTypeError, "^guess must be"),
-        ((len, math.nan), InvalidValueError, "^guess"),
-        ((len, math.inf), InvalidValueError, "^guess"),
-        ((3, 99), InvalidTypeError, "^the query must be a transformation"),
-        (("count", 99), InvalidTypeError, "^the query must be a transformation"),
-        ((narrow >> dp.t.then_count(), 99), Exception, "(?i)input_domain"),
-        ((lambda rows: 0.5, 99), InvalidTypeError, "integer answer"),
-        ((lambda rows: "3", 99), InvalidTypeError, "integer answer"),
-        ((fails, 99), ZeroDivisionError, "own"),
-    ]
-    for message, error, match in bad:
-        with pytest.raises(error, match=match):
-            queryable(message)
-    assert queryable((len, 4)) == oc.m.SparseVectorAnswer(BELOW, 4.0)
-    assert queryable((len, 99)) == oc.m.SparseVectorAnswer(ABOVE, 3)
-    for message, error, match in bad[:13]:
-        if message in ((len, math.nan), (len, math.inf)) or not isinstance(message, tuple):
-            with pytest.raises(error, match=match):
-                queryable(message)
-    assert queryable((len, 99)).outcome is EXHAUSTED
-
-
 def test_a_query_that_fails_when_it_is_released_has_used_a_hit():
     """It was told that the guess was bad: that was paid for."""
     asked = []

@@ -301,9 +301,3 @@ def test_the_audit_passes_the_selection(space):
     assert 2 * math.log(3) < best.map(1) < 3 * math.log(3)
     found = verify.audit(best, [1], [], lambda answer: 1.0 - answer, n=400)
     assert not found.violates(best.map(1))
-
-
-@pytest.mark.parametrize("mean_runs", [1.0, 1e7])
-def test_a_mean_out_of_range_is_named(space, mean_runs):
-    with pytest.raises(InvalidValueError, match="^mean_runs"):
-        oc.c.make_private_selection(release(space, Answers(1)), mean_runs)

@@ -4,7 +4,6 @@ import time
 
 import pytest
 
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.serving import HandleStore
 
 
@@ -73,20 +72,3 @@ def test_what_expires_is_freed_after_the_lock(monkeypatch, call):
     getattr(handles, call)(*["alice", names[1]][: 1 if call == "has_room" else 2])
     assert free == [True, True]
     assert names[1] not in handles._kept
-
-
-@pytest.mark.parametrize(
-    "given", [{"seconds": 0.0}, {"seconds": -1}, {"seconds": float("nan")}, {"most": 0}]
-)
-def test_bad_terms(given):
-    with pytest.raises(InvalidValueError, match=next(iter(given))):
-        HandleStore(**given)
-
-
-def test_bad_names():
-    handles = HandleStore()
-    for call in (handles.has_room, lambda owner: handles.keep(owner, 1)):
-        with pytest.raises(InvalidTypeError, match="owner"):
-            call(None)
-    with pytest.raises(InvalidTypeError, match="name"):
-        handles.find("alice", None)

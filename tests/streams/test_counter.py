@@ -151,15 +151,6 @@ def test_items_at_the_ends(options):
     assert counter(None) == 59 * 2**31
 
 
-def test_another_query_is_refused(bits, options):
-    counter = oc.m.make_counter(*bits, PURE, TINY, **options)([])
-    counter.update(1)
-    for query in ("count", 0, [], ("top", 1)):
-        with pytest.raises(InvalidTypeError, match="^the query must be None"):
-            counter(query)
-    assert counter(None) == 1
-
-
 # --- the noise -------------------------------------------------------------------------------
 
 RUNS = 2000

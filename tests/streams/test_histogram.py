@@ -5,7 +5,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, StreamHaltedError
+from opendp_concurrent.errors import InvalidTypeError, StreamHaltedError
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 TINY = 1e-3
@@ -94,24 +94,6 @@ def test_what_is_no_category_halts(options):
             handle.update(bad)
         with pytest.raises(StreamHaltedError):
             handle(None)
-
-
-@pytest.mark.parametrize(
-    ("query", "error"),
-    [
-        ("top", InvalidTypeError),
-        (("top", 0), InvalidValueError),
-        (("top", 1.5), InvalidTypeError),
-        (("bottom", 1), InvalidTypeError),
-        (1, InvalidTypeError),
-    ],
-)
-def test_other_queries_are_refused(query, error):
-    handle = histogram()([])
-    handle.update(1)
-    with pytest.raises(error):
-        handle(query)
-    assert handle(None) == [0, 1, 0, 0]
 
 
 def test_what_is_no_stream_of_categories():

@@ -189,31 +189,6 @@ def test_it_starts_with_the_empty_stream():
     assert oc.integer_stream(0, 1) == oc.integer_stream(0, 1) != oc.integer_stream(0, 2)
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "match"),
-    [
-        (lambda: oc.integer_stream(0.0, 1), InvalidTypeError, "^lower"),
-        (lambda: oc.integer_stream(0, True), InvalidTypeError, "^upper"),
-        (lambda: oc.integer_stream(0, 2**31 + 1), InvalidValueError, "^upper"),
-        (lambda: oc.integer_stream(2, 1), InvalidValueError, "^lower"),
-        (lambda: oc.integer_stream(0, 0), InvalidValueError, "^lower"),
-        (lambda: oc.category_stream(0), InvalidValueError, "^categories"),
-        (lambda: oc.record_stream(1, bool), InvalidTypeError, "^name"),
-        (lambda: oc.record_stream("r", 1), InvalidTypeError, "^member"),
-    ],
-)
-def test_bad_streams(make, error, match):
-    with pytest.raises(error, match=match):
-        make()
-
-
-def test_bad_arguments_of_ones_own_mechanism(bits):
-    with pytest.raises(InvalidTypeError, match="^start"):
-        oc.m.make_continual(*bits, PURE, 7, lambda d_in: 0.0)
-    with pytest.raises(InvalidValueError, match="^horizon"):
-        oc.m.make_continual(*bits, PURE, list, lambda d_in: 0.0, horizon=0)
-
-
 # --- an identifier ---------------------------------------------------------------------------
 
 

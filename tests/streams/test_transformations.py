@@ -9,7 +9,7 @@ import pytest
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, StreamError, StreamHaltedError
+from opendp_concurrent.errors import StreamError, StreamHaltedError
 
 PURE = dp.max_divergence()
 TINY = 1e-3
@@ -242,26 +242,6 @@ def test_a_refused_update_uses_up_no_contribution():
         handle.update_all([("a", 1)] * 4)
     handle.update_all([("a", 1)] * 2)
     assert handle(None) == 2
-
-
-@pytest.mark.parametrize(
-    ("make", "match"),
-    [
-        (lambda s: oc.t.make_stream_map(*s, s[0], 7), "^function"),
-        (lambda s: oc.t.make_stream_filter(*s, None), "^predicate"),
-        (lambda s: oc.t.make_stream_clamp(*s, oc.category_stream(2)), "^output_domain"),
-        (lambda s: oc.t.make_stream_clamp(anything(), s[1], s[0]), "^input_domain"),
-        (lambda s: oc.t.make_stream_map(s[0], dp.symmetric_distance(), s[0], abs), "^input_metric"),
-        (lambda s: oc.t.make_bounded_contributions(anything(), s[1], s[0], 2), "^input_metric"),
-        (
-            lambda s: oc.t.make_bounded_contributions(anything(), oc.user_presence(), s[0], 1.5),
-            "^max_contributions",
-        ),
-    ],
-)
-def test_bad_arguments(make, match):
-    with pytest.raises(InvalidTypeError, match=match):
-        make((oc.integer_stream(0, 1), oc.event_presence()))
 
 
 def test_what_does_not_fit():

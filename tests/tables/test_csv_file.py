@@ -128,30 +128,6 @@ def test_a_damaged_archive_is_refused_by_name(tmp_path):
             oc.tables.scan(path, {"p": int, "t": str}, "p")
 
 
-@pytest.mark.parametrize(
-    ("wrong", "name"),
-    [
-        ({"separator": ""}, "separator"),
-        ({"separator": ",,"}, "separator"),
-        ({"separator": '"'}, "separator"),
-        ({"separator": "\n"}, "separator"),
-        ({"separator": "é"}, "separator"),
-        ({"separator": 1}, "separator"),
-        ({"decimal": "'"}, "decimal"),
-        ({"header": True}, "header"),
-        ({"header": []}, "header"),
-        ({"header": "abc"}, "header"),
-        ({"header": ["a", ""]}, "header"),
-        ({"nulls": "NA"}, "nulls"),
-        ({"nulls": [None]}, "nulls"),
-        ({"encoding": "cp1252"}, "encoding"),
-    ],
-)
-def test_a_wrong_argument_is_named(wrong, name):
-    with pytest.raises((InvalidTypeError, InvalidValueError), match=name):
-        Csv(**wrong)
-
-
 def test_a_text_in_a_statement_is_a_text(tmp_path):
     """A quotation mark in a path or among the nulls ended the text of SQL."""
     path = tmp_path / "it's.csv"

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from opendp_concurrent.errors import InvalidTypeError, TableError
+from opendp_concurrent.errors import TableError
 from opendp_concurrent.tables import plan as nodes
 from opendp_concurrent.tables.engine import integers
 from opendp_concurrent.tables.engines import engine_of
@@ -38,9 +38,3 @@ def test_any_failure_is_one_constant_error(engine, monkeypatch, answer):
     assert caught.value.args == TableError().args
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None
-
-
-@pytest.mark.parametrize("connection", [None, 3, "survey.db", object()])
-def test_other_connections_are_refused(connection):
-    with pytest.raises(InvalidTypeError, match="connection must be"):
-        engine_of(connection)

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.errors import InvalidValueError
 from opendp_concurrent.tables.aggregates import ROWS
 
 from .pipelines import Data
@@ -77,14 +77,6 @@ def test_nothing_is_first_or_last_without_an_order(engine):
     assert counted(table, last)[7] == 1
     with pytest.raises(InvalidValueError, match="order_by"):
         oc.t.make_truncate(*table.space, 1, descending=True)
-
-
-@pytest.mark.parametrize("key", [1, None, True, b"key", "nul\0"])
-def test_other_keys_are_refused(on_duckdb, key):
-    table = on_duckdb.load(Data(SCHEMA, "person", []))
-    for make, given in ((oc.t.make_truncate, [1]), (oc.t.make_group_truncate, ["zone", 1])):
-        with pytest.raises((InvalidTypeError, InvalidValueError), match="key"):
-            make(*table.space, *given, key=key)
 
 
 def test_units_are_counted_by_their_rows(engine):

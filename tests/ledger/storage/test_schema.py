@@ -6,7 +6,6 @@ from contextlib import closing
 import pytest
 
 from opendp_concurrent.errors import (
-    InvalidTypeError,
     InvalidValueError,
     LedgerError,
     LedgerMismatchError,
@@ -136,28 +135,6 @@ def test_names_with_any_character_are_files(tmp_path):
         create_ledger(tmp_path / name, "a").close()
         assert (tmp_path / name).exists()
         open_ledger(str(tmp_path / name), "a").close()
-
-
-def test_misuse_names_the_argument(tmp_path):
-    path = tmp_path / "budget.db"
-    for make in (create_ledger, open_ledger):
-        with pytest.raises(InvalidTypeError, match="dataset must be a str"):
-            make(path, 1)
-        for dataset in ("", "a\nb", "\ud800", "a\0"):
-            with pytest.raises(InvalidValueError, match="dataset"):
-                make(path, dataset)
-        for wait in (-1.0, float("nan"), float("inf"), 1e9):
-            with pytest.raises(InvalidValueError, match="wait"):
-                make(path, "a", wait=wait)
-        with pytest.raises(InvalidTypeError, match="wait"):
-            make(path, "a", wait="1")
-        with pytest.raises(InvalidTypeError, match="path_or_url"):
-            make(b"budget.db", "a")
-        with pytest.raises(InvalidValueError, match="path_or_url is for mysql"):
-            make("mysql://localhost/a", "a")
-        with pytest.raises(InvalidValueError, match="path_or_url is not a URL"):
-            make("://", "a")
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_password_is_in_no_message(server):

@@ -263,33 +263,6 @@ def test_bad_queries(query, error, match):
         Universe(2).vector(query)
 
 
-@pytest.mark.parametrize(
-    ("universe", "error", "match"),
-    [
-        (0, InvalidValueError, "^universe"),
-        (-3, InvalidValueError, "^universe"),
-        (True, InvalidTypeError, "^universe"),
-        (2.0, InvalidTypeError, "^universe must be a number of categories"),
-        (None, InvalidTypeError, "^universe must be a number of categories"),
-        ("abc", InvalidTypeError, "^universe must be a number of categories"),
-        (b"abc", InvalidTypeError, "^universe must be a number of categories"),
-        ({"a", "b"}, InvalidTypeError, "^universe must be a number of categories"),
-        ((x for x in "ab"), InvalidTypeError, "^universe must be a number of categories"),
-        ([], InvalidValueError, "^universe"),
-        ([1, 1], InvalidValueError, "^universe must have distinct"),
-        ([1, True], InvalidValueError, "^universe must have distinct"),
-        ([0.0, -0.0], InvalidValueError, "^universe must have distinct"),
-        ([[1], [2]], InvalidTypeError, "^universe must have hashable"),
-    ],
-)
-def test_bad_universes(universe, error, match):
-    with pytest.raises(error, match=match):
-        Universe(universe)
-    space = dp.vector_domain(WHOLE), dp.symmetric_distance()
-    with pytest.raises(error, match=match):
-        oc.m.make_projected_queries(*space, ZCDP, 1, [0.5], universe, size=10)
-
-
 def test_bad_spaces():
     symmetric_distance = dp.symmetric_distance()
     strings = dp.vector_domain(dp.atom_domain(T=str))
@@ -309,20 +282,6 @@ def test_the_universe_is_kept_as_it_was_handed_in():
     universe = Universe(values)
     values[0] = "z"
     assert universe.count(["a", "z"]).tolist() == [1.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    ("size", "error", "match"),
-    [
-        (0, InvalidValueError, "^size"),
-        (10.0, InvalidTypeError, "^size"),
-        (2**32, InvalidValueError, r"^size .* must be below 2\*\*32"),
-    ],
-)
-def test_the_number_of_records_must_be_known(size, error, match):
-    space = dp.vector_domain(WHOLE), dp.symmetric_distance()
-    with pytest.raises(error, match=match):
-        oc.m.make_projected_queries(*space, ZCDP, 1, [0.5], 4, size=size)
 
 
 def test_weights_must_know_the_number_of_records_and_projection_need_not():

@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import chi2
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, MessageLimitError
+from opendp_concurrent.errors import InvalidValueError, MessageLimitError
 from opendp_concurrent.mechanisms.histogram import Nearest, Universe
 from opendp_concurrent.mechanisms.linear_answers import Batch
 
@@ -231,39 +231,6 @@ def test_queries_as_functions():
     mechanism = oc.m.make_projected_queries(*strings, ZCDP, 1, [QUIET], ["x", "yy"], size=10)
     answers = mechanism(["x"] * 3 + ["yy"] * 7 + ["z"])([lambda value: len(value) > 1, [1, 0]])
     assert answers.values == pytest.approx([7.0, 3.0], abs=0.05)
-
-
-@pytest.mark.parametrize(
-    ("batch", "error", "match"),
-    [
-        (3, InvalidTypeError, "^the batch must be a sequence of linear queries"),
-        (None, InvalidTypeError, "^the batch must be a sequence of linear queries"),
-        ("synthetics", InvalidTypeError, "^the batch must be a sequence of linear queries"),
-        (b"synthetic", InvalidTypeError, "^the batch must be a sequence of linear queries"),
-        (lambda value: 1.0, InvalidTypeError, "^the batch must be a sequence of linear queries"),
-        ([], InvalidValueError, "at least one query"),
-        (np.zeros((0, 4)), InvalidValueError, "at least one query"),
-        ([1, 0, 0, 0], InvalidValueError, "found shape"),
-        ([[1, 0, 0]], InvalidValueError, "must have 4 values"),
-        ([[1, 0, 0, 0], [1, 0, 0]], InvalidValueError, "must have 4 values"),
-        ([[1, 0, 0, 1.5]], InvalidValueError, r"\[0, 1\]"),
-        ([[1, 0, 0, math.nan]], InvalidValueError, r"\[0, 1\]"),
-        ([[1, 0, 0, -0.5]], InvalidValueError, r"\[0, 1\]"),
-        ([["a", "b", "c", "d"]], InvalidTypeError, "a value for each cell"),
-        ([lambda value: 1 / 0], ZeroDivisionError, "division"),
-    ],
-)
-def test_a_bad_batch_changes_nothing(batch, error, match):
-    queryable = make(d_mids=[QUIET])([0, 0, 1, 2, 3, 3, 3, 3, 3, 3])
-    with pytest.raises(error, match=match):
-        queryable(batch)
-    assert queryable("synthetic").tolist() == [2.5] * 4
-    assert queryable([[0, 0, 0, 1]])[0] == pytest.approx(6.0, abs=0.01)
-
-
-def test_an_array_without_dimensions_is_a_bad_batch():
-    with pytest.raises(InvalidTypeError, match="^the batch must be"):
-        make()([0, 1])(np.array(0.5))
 
 
 class Endless:
