@@ -224,22 +224,6 @@ def test_a_curve_found_by_inversion_agrees_with_its_profile():
     assert np.all(np.abs(betas - exact) <= 1e-3)
 
 
-def test_the_extremes_are_drawn():
-    drawn = lines(plot.plot_tradeoff([F.identity(), F.worst()], labels=["none", "all"]))
-    np.testing.assert_allclose(drawn["none"].sum(axis=0), 1.0, atol=1e-12)
-    assert np.all(drawn["all"][1] == 0.0)
-
-
-def test_answers_are_drawn_at_their_steps_and_alarms_as_vertical_lines():
-    answers = {"tree": [0.0, 2.0, 2.5], "doubling": [1.0, 1.0, 3.0]}
-    ax = plot.plot_stream([1, 4, 9], answers, alarms=[4], ylabel="visits")
-    drawn = {line.get_label(): line.get_xydata().T.tolist() for line in ax.get_lines()[:2]}
-    assert drawn == {name: [[1, 4, 9], values] for name, values in answers.items()}
-    assert list(ax.get_lines()[2].get_xdata()) == [4, 4]
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("step", "visits")
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["tree", "doubling"]
-
-
 @pytest.mark.parametrize(
     ("steps", "answers", "error", "name"),
     [
@@ -339,12 +323,6 @@ def test_losses_that_are_no_number_are_drawn_as_one(
     assert ax.get_ylabel() == f"privacy loss ({name})"
 
 
-def test_a_fresh_ledger_is_drawn_empty(ledger):
-    ax = plot.plot_ledger(ledger)
-    assert lines(ax)["spent"].size == 0
-    assert ax.get_ylabel() == "privacy loss"
-
-
 def test_an_infinite_loss_leaves_a_gap(space, ledger):
     launch(space, ledger, PURE, [0.25, float("inf")])
     ax = plot.plot_ledger(ledger, against="launches")
@@ -380,33 +358,6 @@ def test_each_block_of_a_block_filter_has_a_line(space, ledger):
     assert ax.get_ylabel() == "privacy loss (ε, pure DP)"
     assert ax.get_legend().get_title().get_text() == ""
     ax.figure.canvas.draw()
-
-
-def test_of_many_blocks_those_with_the_largest_losses_are_drawn(space, ledger):
-    root = block_filter(space, ledger, 100.0)
-    for block in range(12):
-        on_blocks(root, [block], 1.0 + block)
-    ax = plot.plot_ledger(ledger)
-    assert set(lines(ax)) == {f"block {block}" for block in range(2, 12)} | {"bound"}
-    title = ax.get_legend().get_title().get_text()
-    assert title == "10 of 12 blocks,\nthe largest losses"
-
-
-def test_limits_and_labels_have_lines_over_whole_days(space, ledger):
-    odometer = oc.make_concurrent_odometer(*space, PURE)
-    root = oc.make_concurrent_filter(odometer, 1, 1.0, ledger=ledger)([1, 2, 3])
-    ann = root(oc.c.make_limited(odometer, 1, 0.5, label="$ann"))
-    with oc.labelled("a"):
-        ann(dp.m.make_user_measurement(*space, PURE, len, lambda d_in: 0.25))
-    ax = plot.plot_ledger(ledger, by="limit")
-    assert lines(ax)[r"\$ann"][1].tolist() == [0.25]
-    start, end = ax.get_xlim()
-    assert (start % 1, end - start) == (0, 1)
-    assert list(lines(plot.plot_ledger(ledger, by="label", against="launches"))) == ["a", "bound"]
-    with pytest.raises(
-        InvalidValueError, match=r"by \('block'\) must be something that the ledger"
-    ):
-        plot.plot_ledger(ledger, by="block")
 
 
 def test_given_axes_are_drawn_on(ledger):

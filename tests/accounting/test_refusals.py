@@ -2,9 +2,7 @@
 
 import copy
 import pickle
-import threading
 
-import numpy as np
 import opendp.prelude as dp
 import pytest
 
@@ -12,7 +10,6 @@ import opendp_concurrent as oc
 from opendp_concurrent.accounting.account import Account, Bound
 from opendp_concurrent.accounting.epsilon_delta import basic
 from opendp_concurrent.accounting.lifecycle import labelled
-from opendp_concurrent.accounting.price import StabilityMap
 from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.accounting.store import InLedger
 from opendp_concurrent.errors import BudgetExceededError, HaltedError
@@ -143,40 +140,6 @@ def test_a_refusal_can_be_sent_to_another_process(again):
 # --- whose bound -------------------------------------------------------------------------------
 
 
-def two_limits(outer, inner):
-    """An odometer below a limit below a limit, each with distances of its own."""
-    root = limit(outer, d_in=2)
-    middle = limit(inner, parent=root, inward=StabilityMap(lambda d_in: 3 * d_in))
-    return root, Account(ZERO, parent=middle)
-
-
-def test_of_two_limits_the_outer_one_refuses():
-    root, leaf = two_limits(outer=0.75, inner=100.0)
-    leaf.launch(Linear(0.0625))  # 6 * 0.0625 = 0.375 at the root
-    error = refused(leaf.launch, Linear(0.125))
-    assert (error.account, error.d_in) == (("filter",), 2)
-    assert (error.spent, error.asked, error.remaining) == (0.375, 0.75, 0.375)
-    assert str(error).startswith("the filter refuses: spent 0.375 of 0.75, asked 0.75, remaining ")
-    assert root.privacy_loss(2) == 0.375
-
-
-def test_of_two_limits_the_inner_one_refuses():
-    root, leaf = two_limits(outer=100.0, inner=0.75)
-    leaf.launch(Linear(0.125))  # 3 * 0.125 = 0.375 at the inner limit
-    error = refused(leaf.launch, Linear(0.25))
-    assert (error.account, error.d_in) == (("filter", "filter"), 1)
-    assert (error.spent, error.asked, error.remaining) == (0.375, 0.75, 0.375)
-    assert str(error).startswith("the filter of the filter refuses: spent 0.375 of 0.75, asked")
-    assert root.privacy_loss(2) == 0.75
-
-
-def test_a_leaf_is_told_of_the_bound_far_above():
-    root = filter_(1.0)([1, 2, 3])
-    leaf = root(odometer())(odometer())
-    error = refused(leaf, count(2.0))
-    assert error.account == ("filter",)
-
-
 def test_a_label_names_the_account_that_was_launched_under_it():
     root = odometer()([1, 2, 3])
     with oc.labelled("team"):
@@ -208,16 +171,6 @@ def test_without_a_label_accounts_are_numbered_among_their_siblings():
         "odometer 3",
         "filter 1",
     )
-
-
-def test_children_are_numbered_below_a_sequential_measure():
-    measure = dp.approximate(dp.zero_concentrated_divergence())
-    root = odometer(measure)([1, 2, 3])
-    shares = oc.make_concurrent_composition(*root_space(), measure, 1, [(0.25, 0.0)])
-    root(shares)
-    zcdp = oc.c.cast(count(2.0), dp.zero_concentrated_divergence())
-    error = refused(root(shares), dp.c.make_approximate(zcdp))
-    assert error.account == ("odometer", "compositor 2")
 
 
 def test_how_many_a_mechanism_makes_is_not_told():
@@ -267,25 +220,12 @@ def test_a_compositor_without_shares_left_says_so():
     assert str(error).endswith("nothing was charged; build it with more d_mids")
 
 
-def test_a_compositor_of_many_shares_does_not_list_them():
-    root = oc.make_concurrent_composition(*root_space(), PURE, 1, [0.25] * 10_000)([1, 2, 3])
-    error = refused(root, count(0.5))
-    assert len(error.remaining) == 10_000
-    assert len(str(error)) < 250
-
-
 def test_shares_in_any_order_do_not_cover_it():
     measure, shares = oc.tradeoff(), list(map(oc.TradeoffFunction.pure, (0.125, 0.25)))
     root = oc.make_concurrent_composition(*root_space(), measure, 1, shares, order="any")([1, 2])
     error = refused(root, oc.c.cast(count(0.5), measure))
     assert error.remaining == tuple(shares)
     assert "not covered by the 2 of 2 shares left (Tradeoff, " in str(error)
-
-
-def test_a_planned_batch_is_refused_by_the_same_account():
-    root = oc.make_concurrent_composition(*root_space(), PURE, 1, [0.5])([1, 2, 3])
-    error = refused(root.loss_after, [count(0.5), count(0.25)])
-    assert (error.account, error.spent, error.remaining) == (("compositor",), 0.5, ())
 
 
 # --- everything that has a bound ---------------------------------------------------------------
@@ -311,43 +251,6 @@ def test_a_budget_in_a_ledger_is_named_by_its_dataset():
     )
 
 
-def test_a_ledger_on_disk_refuses_by_name(tmp_path):
-    pytest.importorskip("sqlalchemy")
-    from opendp_concurrent.ledger import create_ledger
-
-    with create_ledger(tmp_path / "budget.db", "survey 2026") as ledger:
-        root = filter_(1.0, ledger=ledger)([1, 2, 3])
-        root(count(0.5))
-        error = refused(root(odometer()), count(1.0))
-    assert error.account == ("filter of ledger 'survey 2026'",)
-    assert str(error).startswith(
-        "the filter of ledger 'survey 2026' refuses: spent 0.5 of 1, asked 1, remaining 0.5 ("
-    )
-
-
-def test_a_context_refuses_as_its_filter_does():
-    context = oc.concurrent_context(
-        data=[1, 2, 3],
-        privacy_unit=dp.unit_of(contributions=2),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        accumulator=oc.accumulators.basic(),
-    )
-    error = refused(context.query().count().laplace(scale=1.0).release)
-    assert (error.account, error.d_in, error.asked) == (("filter",), 2, 2.0)
-    assert (error.measure, error.accumulator) == ("MaxDivergence", "basic()")
-
-
-def test_a_context_of_shares_says_the_next_one():
-    context = oc.concurrent_context(
-        data=[1, 2, 3],
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=4,
-    )
-    error = refused(context.query().count().laplace(scale=1.0).release)
-    assert "the compositor refuses: spent 0, asked 1, next share 0.25, 4 of 4 left" in str(error)
-
-
 def test_a_part_is_named_by_its_key():
     by = oc.c.by_values({"young": range(0, 30), 65: range(30, 120)})
     parts = oc.c.make_parallel_composition(
@@ -363,25 +266,6 @@ def test_a_part_is_named_by_its_key():
     assert str(error).startswith("the filter of part 'young' of the odometer refuses: ")
 
 
-def test_an_individual_filter_is_refused_by_what_it_is_launched_on():
-    space = dp.numpy.array2_domain(T=float, num_columns=1), dp.symmetric_distance()
-    zcdp = dp.zero_concentrated_divergence()
-    people = oc.m.make_individual_filter(*space, zcdp, d_out=0.5)
-    bound = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, zcdp), 2, 1.0)
-    error = refused(bound(np.zeros((3, 1))), people)
-    assert (error.account, error.d_in, error.asked) == (("filter",), 2, 2.0)
-    assert error.measure == "ZeroConcentratedDivergence"
-
-
-def test_a_stream_of_many_children_refuses_as_its_root_does():
-    space = oc.integer_stream(0, 1), oc.event_presence()
-    root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, PURE), 1, 0.25)
-    with oc.labelled("live"):
-        stream = oc.c.make_concurrent_continual(root)([])
-    error = refused(stream, oc.m.make_counter(*space, PURE, scale=1.0))
-    assert error.account == ("filter 'live'",)
-
-
 def test_a_filter_that_has_halted_says_which_one():
     root = odometer()([1, 2, 3])
     with oc.labelled("strict"):
@@ -392,29 +276,3 @@ def test_a_filter_that_has_halted_says_which_one():
         child(count(0.125))
     assert error.value.account == ("odometer", "filter 'strict'")
     assert str(HaltedError()).startswith("the filter has halted: ")
-
-
-def test_a_refusal_inside_a_native_compositor_has_all_fields():
-    outer = dp.c.make_adaptive_composition(*root_space(), PURE, 1, [0.25])([1, 2, 3])
-    with oc.labelled("inside"):
-        child = outer(filter_(0.25))
-    error = refused(child, count(0.5))
-    assert (error.account, error.d_in, error.remaining) == (("filter 'inside'",), 1, 0.25)
-
-
-def test_what_is_made_in_a_thread_of_a_mechanism_is_below_what_adopts_it():
-    space, found = root_space(), []
-
-    def spawn(data):
-        thread = threading.Thread(target=lambda: found.append(filter_(0.25)(data)))
-        thread.start()
-        thread.join()
-        return found.pop()
-
-    root = filter_(1.0, halt=True)([1, 2, 3])
-    opener = dp.m.make_user_measurement(
-        *space, PURE, spawn, lambda d_in: 0.25, TO="ExtrinsicObject"
-    )
-    error = refused(root(opener), count(0.5))
-    assert error.account == ("filter", "filter")
-    assert str(error).startswith("the filter of the filter refuses: ")

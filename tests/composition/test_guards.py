@@ -17,7 +17,6 @@ from opendp_concurrent.errors import (
 )
 
 PURE = dp.max_divergence()
-FLOAT_SPACE = dp.vector_domain(dp.atom_domain(T=float)), dp.symmetric_distance()
 
 
 def laplace(space, epsilon=0.25):
@@ -69,19 +68,6 @@ def refused(handle, query, error, match):
     return caught.value
 
 
-def test_an_odometer_on_another_space_or_measure(handle, space):
-    refused(handle, odometer(FLOAT_SPACE), SpaceMismatchError, "^input_domain")
-    zcdp = odometer(space, dp.zero_concentrated_divergence())
-    refused(handle, zcdp, SpaceMismatchError, "^output_measure")
-
-
-def test_a_map_that_raises(handle, space):
-    def privacy_map(d_in):
-        raise ValueError("no map at this distance")
-
-    refused(handle, user(space, privacy_map), PrivacyMapError, "no map at this distance")
-
-
 def test_an_untracked_odometer_says_at_the_query_which_it_cannot_answer(space):
     root = odometer(space)([1, 2])
     root(user(space, lambda d_in: -5.0))
@@ -118,25 +104,6 @@ def test_a_launch_beyond_its_share_consumes_nothing(space):
     root(laplace(space, 0.125))
     root(laplace(space, 0.5))
     refused(root, laplace(space, 0.125), BudgetExceededError, "no share left of 2")
-
-
-def test_bad_odometers_and_options(space):
-    native = dp.c.make_fully_adaptive_composition(*space, PURE)
-    for bad in (native, "odometer", None):
-        with pytest.raises(InvalidTypeError, match="^odometer must be made by"):
-            oc.make_concurrent_filter(bad, 1, 1.0)
-        with pytest.raises(InvalidTypeError, match="^odometer must be made by"):
-            oc.c.make_chain_po(len, bad)
-    with pytest.raises(InvalidTypeError, match="^halt must be"):
-        oc.make_concurrent_filter(odometer(space), 1, 1.0, halt=1)
-    with pytest.raises(InvalidTypeError, match="^ledger must be made by"):
-        oc.make_concurrent_filter(odometer(space), 1, 1.0, ledger="file")
-    with pytest.raises(InvalidTypeError, match="^accumulator must be"):
-        oc.make_concurrent_odometer(*space, PURE, accumulator="basic")
-    with pytest.raises(InvalidTypeError, match="^orders must be left out"):
-        oc.make_concurrent_filter(odometer(space), 1, 1.0, orders=[2])
-    with pytest.raises(InvalidTypeError, match="^orders must be left out"):
-        oc.make_concurrent_composition(*space, PURE, 1, [1.0], orders=[2])
 
 
 def test_chains_that_do_not_fit(space):

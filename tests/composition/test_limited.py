@@ -208,24 +208,6 @@ def test_a_chained_limit_takes_d_in_in_units_of_its_head():
         alice(costing(2.0**-20))
 
 
-def test_a_limit_below_a_child_odometer_is_charged_with_it():
-    root = capped()
-    child = root(odometer())
-    alice = child(limit())
-    alice(costing(0.25))
-    assert (alice.privacy_loss(), child.privacy_loss(1), root.privacy_loss()) == (0.25,) * 3
-    assert root(limit()) is not alice  # another handle, another limit
-
-
-def test_interactive_children_of_a_limit_are_charged_once():
-    root = capped()
-    alice, bob = root(limit()), root(limit(label="bob"))
-    pair = oc.make_concurrent_composition(*SPACE, PURE, 1, [0.25, 0.25])
-    hers, his = alice(pair), bob(pair)
-    assert [hers(costing(0.25)), his(costing(0.25)), hers(costing(0.25))] == [3, 3, 3]
-    assert (alice.remaining(), bob.remaining(), root.remaining()) == (0.0, 0.0, 0.0)
-
-
 def test_a_limit_keeps_its_postprocessor_and_its_opaque_errors():
     root = capped()
     made = make_limited(odometer() >> str, 1, 0.5, label="alice")
@@ -276,21 +258,6 @@ def test_limits_are_exact_when_threads_compete():
     spent = [one.privacy_loss() for one in limits]
     assert sum(spent) == 1.0
     assert max(spent) <= 0.5
-
-
-def test_a_price_that_cannot_be_read_charges_no_account():
-    root = capped()
-    alice = root(limit(d_in=2))
-
-    def privacy_map(d_in):
-        if d_in == 2:
-            return -1.0
-        return 0.25 * d_in
-
-    hostile = dp.m.make_user_measurement(*SPACE, PURE, len, privacy_map, TO="ExtrinsicObject")
-    with pytest.raises(oc.errors.PrivacyMapError):
-        alice(hostile)
-    assert (alice.privacy_loss(), root.privacy_loss()) == (0.0, 0.0)
 
 
 def test_what_is_no_limit():

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
     BudgetExceededError,
-    InvalidValueError,
     PrivacyMapError,
     SpaceMismatchError,
     UnsupportedMeasureError,
@@ -58,18 +57,6 @@ def measurement(space, measure, loss):
 
 
 @every
-def test_in_an_odometer(space, case):
-    root = oc.make_concurrent_odometer(*space, case.measure())([1, 2, 3])
-    for loss in case.losses:
-        assert root(measurement(space, case.measure(), loss)) == 3
-    assert root.privacy_loss(1) == case.total
-    one, two = (measurement(space, case.measure(), loss) for loss in case.losses)
-    assert oc.make_concurrent_odometer(*space, case.measure())([1]).loss_after([one, two], 1) == (
-        case.total
-    )
-
-
-@every
 def test_in_a_filter(space, case):
     odometer = oc.make_concurrent_odometer(*space, case.measure())
     filter_ = oc.make_concurrent_filter(odometer, 1, case.total)
@@ -85,37 +72,6 @@ def test_in_a_filter(space, case):
     zero = T(0.0, 8.0) if case.more == T(0.125, 8.0) else 0.0
     assert root.remaining() == zero
     root(measurement(space, case.measure(), zero))
-
-
-@every
-def test_in_a_compositor(space, case):
-    compositor = oc.make_concurrent_composition(*space, case.measure(), 1, list(case.losses))
-    assert compositor.map(1) == case.total
-    root = compositor([1, 2, 3])
-    first, second = (measurement(space, case.measure(), loss) for loss in case.losses)
-    with pytest.raises(BudgetExceededError):
-        root(second)
-    assert [root(first), root(second)] == [3, 3]
-    assert root.privacy_loss() == case.total
-
-
-@every
-def test_children_are_interleaved_at_the_cost_of_one_after_the_other(space, case):
-    budget = case.total
-    root = oc.make_concurrent_filter(
-        oc.make_concurrent_odometer(*space, case.measure()), 1, budget
-    )([1, 2, 3])
-    children = [
-        root(oc.make_concurrent_composition(*space, case.measure(), 1, [loss, case.more]))
-        if index == 5
-        else root(oc.make_concurrent_composition(*space, case.measure(), 1, [loss]))
-        for index, loss in enumerate(case.losses)
-    ]
-    spent = root.privacy_loss()
-    assert spent == case.total
-    for child, loss in zip(reversed(children), reversed(case.losses), strict=True):
-        assert child(measurement(space, case.measure(), loss)) == 3
-    assert root.privacy_loss() == spent
 
 
 KEEPS_NONE = "identifier" not in signature(dp.user_divergence).parameters
@@ -139,13 +95,6 @@ def test_another_measure_is_refused_by_name(space):
         root(measurement(space, oc.fixed_renyi_divergence(9.0), 1.0))
     with pytest.raises(UnsupportedMeasureError, match="GaussianTradeoff"):
         oc.make_concurrent_odometer(*space, dp.user_divergence("mine", 8.0))
-
-
-@every
-def test_an_infinite_bound_is_refused(space, case):
-    odometer = oc.make_concurrent_odometer(*space, case.measure())
-    with pytest.raises(InvalidValueError, match="must be finite"):
-        oc.make_concurrent_filter(odometer, 1, math.inf)
 
 
 def test_a_launch_with_too_small_an_omega_is_refused(space):

@@ -266,22 +266,6 @@ def test_parts_of_measurements_are_as_the_constructor_makes_them():
     assert open_.current_privacy_loss() == 0.5
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "match"),
-    [
-        ({}, InvalidTypeError, "^keys must be the public keys"),
-        ({"keys": []}, InvalidValueError, "^keys must have at least one"),
-        ({"keys": [1], "measurements": {}}, InvalidTypeError, "^keys and measurements exclude"),
-        ({"keys": ["a"]}, InvalidTypeError, "the public values must be of the type"),
-        ({"keys": 3}, InvalidTypeError, "^keys must be"),
-    ],
-)
-def test_bad_keys(arguments, error, match):
-    query = context("frame").query(epsilon=1.0)
-    with pytest.raises(error, match=match):
-        query.parallel_composition(oc.c.by_column("n"), **arguments)
-
-
 def test_what_has_no_loss_or_no_data_is_refused():
     open_ = context("vector")
     for make in (

@@ -105,16 +105,6 @@ def test_the_loss_is_the_one_of_the_measurement_made_by_hand(visits, units):
     assert open_.current_privacy_loss() == by_hand.map(units) == units / 2
 
 
-def test_a_unit_of_opendp_is_the_tables(visits):
-    pytest.importorskip("polars")
-    open_ = context(visits, unit=dp.unit_of(contributions=3, identifier="person"))
-    open_.query().distinct_units().laplace(scale=6.0).release()
-    assert open_.d_in == 3
-    assert open_.current_privacy_loss() == 0.5
-    with pytest.raises(InvalidTypeError, match="^privacy_unit .* own column 'person'"):
-        context(visits, unit=dp.unit_of(contributions=3))
-
-
 def test_margins_are_for_frames(visits):
     pytest.importorskip("polars")
     with pytest.raises(InvalidTypeError, match="^margins"):

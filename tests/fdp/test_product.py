@@ -62,13 +62,6 @@ def test_gaussians_merge_exactly(mus):
 
 @given(functions(), functions())
 @settings(max_examples=40)
-def test_more_mechanisms_lose_more(f, g):
-    one, both = f.delta_bounds(EPSILONS), f.compose(g).delta_bounds(EPSILONS)
-    assert np.all(one.lower <= both.upper)
-
-
-@given(functions(), functions())
-@settings(max_examples=40)
 def test_profiles_are_convex_falling_and_above_the_identity(f, g):
     made = f.compose(g)
     at = np.linspace(-1.0, 3.0, 9)

@@ -212,67 +212,6 @@ def test_a_chain_is_charged_in_units_of_its_head(store, tools):
     assert tools.launch_until_refused(limit(["a"]), laplace(8.0)) == 3
 
 
-def test_a_chained_odometer_is_charged_in_units_of_its_head(store):
-    doubled = dp.t.make_user_transformation(
-        *SPACE, *SPACE, lambda rows: rows, lambda d_in: 2 * d_in
-    )
-    root = (doubled >> odometer(store.create(), 1))([1, 2])
-    root(laplace(8.0))
-    assert root.privacy_loss(1) == 0.25
-    assert store.open().summary().spent == 0.25
-
-
-def test_launches_of_child_odometers_are_charged_one_by_one(store, tools):
-    ledger = store.create()
-    root = tools.limit(ledger)
-    child = root(odometer())
-    grandchild = child(odometer())
-    assert ledger.summary().launches == 0
-    child(laplace(8.0))
-    grandchild(laplace(4.0))
-    assert [entry.d_mid for entry in ledger.entries()] == [0.125, 0.25]
-    assert (root.privacy_loss(), child.privacy_loss(1), grandchild.privacy_loss(1)) == (
-        0.375,
-        0.375,
-        0.25,
-    )
-    with pytest.raises(BudgetExceededError):
-        grandchild(laplace(1.0))
-    assert ledger.summary().launches == 2
-    assert grandchild.privacy_loss(1) == 0.25
-
-
-def test_a_filter_below_is_charged_once_and_whole(store, tools):
-    ledger = store.create()
-    root = tools.limit(ledger)
-    child = root(oc.make_concurrent_filter(odometer(), 1, 0.5))
-    for _ in range(4):
-        child(laplace(8.0))
-    assert [entry.d_mid for entry in ledger.entries()] == [0.5]
-    assert ledger.entries()[0].mechanism.startswith("ConcurrentFilter")
-    assert root.remaining() == 0.5
-
-
-def test_interactive_children_go_on_without_further_charges(store, tools):
-    ledger = store.create()
-    root = tools.limit(ledger)
-    one = root(oc.make_concurrent_composition(*SPACE, PURE, 1, [0.125, 0.125]))
-    other = root(oc.make_concurrent_composition(*SPACE, PURE, 1, [0.25]))
-    for child in (one, other, one):
-        child(laplace(8.0))
-    assert [entry.d_mid for entry in ledger.entries()] == [0.25, 0.25]
-
-
-def test_mechanisms_are_cast_before_they_are_charged(store, tools):
-    ledger = store.create()
-    root = tools.limit(ledger, 1.0, measure=ZCDP)
-    cast = oc.c.cast(laplace(1.0), ZCDP)
-    root(cast)
-    root(gaussian(1.0))
-    assert [entry.d_mid for entry in ledger.entries()] == [cast.map(1), 0.5]
-    assert ledger.summary().spent == root.privacy_loss() < 1.0
-
-
 def test_a_context_keeps_a_ledger(store):
     def context(ledger, **keywords):
         return oc.concurrent_context(
@@ -323,17 +262,6 @@ def test_a_refusal_changes_nothing_that_is_written(store, tools):
     assert store.content() == before
     root(laplace(2.0))
     assert root.remaining() == 0.0
-
-
-def test_a_mechanism_that_fails_stays_charged(store, tools):
-    def fail(data):
-        raise ValueError("the data say so")
-
-    ledger = store.create()
-    root = tools.limit(ledger)
-    with pytest.raises(Exception, match="the data say so"):
-        root(dp.m.make_user_measurement(*SPACE, PURE, fail, lambda d_in: 0.25 * d_in))
-    assert ledger.summary().spent == root.privacy_loss() == 0.25
 
 
 def test_a_launch_of_no_loss_is_written_and_of_infinite_loss_refused(store, tools):

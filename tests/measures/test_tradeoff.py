@@ -88,19 +88,6 @@ def test_two_half_slots_do_not_fit_where_one_product_does_not():
     assert not T.pure(0.1) <= T.pure(0.05).power(2)
 
 
-def test_slots_in_any_order_take_the_cheapest():
-    root = compositor([T.pure(0.5), T.pure(0.1), T.pure(0.2)], order="any")(DATA)
-    root(count(5.0))
-    assert root.remaining() == (T.pure(0.1), T.pure(0.5))
-    root(count(2.0))
-    assert root.remaining() == (T.pure(0.1),)
-    assert root.privacy_loss(1) == T.identity().compose(T.pure(0.5), T.pure(0.1), T.pure(0.2))
-    with pytest.raises(BudgetExceededError) as refusal:
-        root(count(5.0))
-    assert refusal.value.remaining == (T.pure(0.1),)
-    assert root.remaining() == (T.pure(0.1),)
-
-
 def test_any_order_is_for_trade_off_functions():
     with pytest.raises(UnsupportedMeasureError, match="make_concurrent_filter"):
         oc.make_concurrent_composition(*SPACE, dp.max_divergence(), 1, [0.5], order="any")
@@ -142,44 +129,6 @@ def test_an_odometer_needs_a_rule_that_is_valid(accumulator):
 def test_rules_for_functions_are_for_no_other_measure(accumulator):
     with pytest.raises(UnsupportedMeasureError, match="supports Tradeoff, but output_measure is"):
         oc.make_concurrent_odometer(*SPACE, dp.max_divergence(), accumulator=accumulator)
-
-
-def test_a_filter_by_ladder_admits_the_optimum():
-    rule = oc.accumulators.ladder(T.pure(0.01))
-    odometer = oc.make_concurrent_odometer(*SPACE, oc.tradeoff(), accumulator=rule)
-    root = oc.make_concurrent_filter(odometer, 1, T.approximate(1.0, 1e-6))(DATA)
-    launch = count(100.0)
-    for _ in range(562):
-        root(launch)
-    assert root.privacy_loss() == T.pure(0.01).power(562)
-    with pytest.raises(BudgetExceededError) as refusal:
-        root(launch)
-    assert refusal.value.remaining == T.identity()
-
-
-def test_an_odometer_by_ladder_says_its_loss():
-    rule = oc.accumulators.ladder(T.gaussian(0.1))
-    odometer = oc.make_concurrent_odometer(*SPACE, oc.tradeoff(), accumulator=rule)
-    root = odometer(DATA)
-    root(count(100.0))
-    assert root.privacy_loss(1) == T.gaussian(0.1)
-    assert root.privacy_loss(2) == T.gaussian(0.1)  # one unit is enough for two records as well
-
-
-def test_a_filter_by_residue_leaves_more_than_the_squares():
-    odometer = oc.make_concurrent_odometer(
-        *SPACE, oc.tradeoff(), accumulator=oc.accumulators.residue(1.0)
-    )
-    root = oc.make_concurrent_filter(odometer, 1, T.gaussian(1.0))(DATA)
-    child = root(compositor([T.pure(0.25), T.pure(0.25)]))
-    root(count(2.0))
-    child(count(4.0))
-    left = root.remaining().mu
-    assert left > math.sqrt(1 - 2 * T.pure(0.5).gaussian_bound ** 2)
-    before = root.privacy_loss()
-    with pytest.raises(BudgetExceededError):
-        root(count(0.5))
-    assert root.privacy_loss() == before
 
 
 # --- casts ---------------------------------------------------------------------------------

@@ -3,8 +3,7 @@
 import opendp.context
 import opendp.prelude as dp
 import pytest
-from opendp.context import Query, domain_of
-from opendp.domains import vector_domain, with_margin
+from opendp.context import Query
 
 PURE = dp.max_divergence()
 
@@ -55,32 +54,6 @@ def test_a_context_takes_any_accountant_and_odometer_queryable(context):
     assert context.remaining_privacy_loss() == 0.75
 
 
-def test_a_context_subtracts_pairs_component_by_component(context):
-    context = context(dp.approximate(PURE), (0.25, 0.125), (1.0, 0.5))
-    assert context.remaining_privacy_loss() == (0.75, 0.375)
-
-
-def test_a_context_cannot_subtract_curves(context):
-    context = context(dp.renyi_divergence(), lambda alpha: alpha, lambda alpha: 5 * alpha)
-    with pytest.raises(TypeError, match="unsupported operand"):
-        context.remaining_privacy_loss()
-
-
-def test_a_context_without_a_bound_has_no_remaining_loss(context):
-    with pytest.raises(ValueError, match="unbounded"):
-        context(d_out=None).remaining_privacy_loss()
-
-
-def test_a_context_counts_down_its_d_mids(space):
-    context = dp.Context(Accountant(space, PURE), lambda query: 1, d_in=1, d_mids=[0.25, 0.5])
-    context.query().count().laplace().release()
-    assert context.current_privacy_loss() == [0.25]
-    assert context.remaining_privacy_loss() == [0.5]
-    context.query().count().laplace().release()
-    with pytest.raises(ValueError, match="exhausted"):
-        context.query()
-
-
 def test_a_context_releases_a_child_that_its_queryable_gave(space):
     accountant = dp.c.make_fully_adaptive_composition(*space, PURE)
     context = dp.Context(accountant, accountant([1, 2]), d_in=1, d_out=1.0)
@@ -99,16 +72,6 @@ def test_a_query_has_these_parts(context, space):
     assert query._context is context
     copy = Query(*parts, query._context, lambda answer: [answer])
     assert copy.count().laplace().release() == ["answered"]
-
-
-def test_a_domain_is_inferred_from_data(space):
-    assert domain_of([1, 2], infer=True) == space[0] == vector_domain(dp.atom_domain(T=int))
-
-
-def test_a_margin_is_added_to_a_domain_of_frames():
-    pl = pytest.importorskip("polars")
-    domain = domain_of(pl.LazyFrame({"a": [1]}), infer=True)
-    assert with_margin(domain, dp.polars.Margin(by=[], max_length=10)) != domain
 
 
 # --- registration -----------------------------------------------------------------------------

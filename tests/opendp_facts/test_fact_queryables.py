@@ -8,7 +8,6 @@ from opendp.mod import OpenDPException
 
 PURE = dp.max_divergence()
 ZCDP = dp.zero_concentrated_divergence()
-RENYI = dp.renyi_divergence()
 APPROXIMATE_ZCDP = dp.approximate(ZCDP)
 LOSS = (1.0, 1e-6)
 FREE = (0.0, 0.0)
@@ -28,18 +27,6 @@ def query(user):
 
 
 # --- sequentiality ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("measure", "loss"),
-    [(PURE, 0.5), (ZCDP, 0.5), (dp.approximate(PURE), (0.5, 0.1))],
-    ids=["pure", "zCDP", "approximate"],
-)
-def test_native_children_are_concurrent(space, user, measure, loss):
-    root = dp.c.make_adaptive_composition(*space, measure, 1, [loss] * 2)([1])
-    child = dp.c.make_adaptive_composition(*space, measure, 1, [loss])
-    older, newer = root(child), root(child)
-    assert newer(user(len, loss, measure)) == older(user(len, loss, measure)) == 1
 
 
 def test_native_children_of_approximate_zcdp_are_sequential(sequential, query):
@@ -63,13 +50,6 @@ def test_a_python_queryable_is_closed_by_a_newer_launch(sequential, query, user,
     root(query)
     with pytest.raises(OpenDPException, match="sequentiality"):
         queryable("asked")
-
-
-def test_a_plain_python_object_is_not_closed_by_a_newer_launch(sequential, query, user):
-    root = sequential()([1])
-    plain = root(user(lambda rows: lambda query: query, FREE, APPROXIMATE_ZCDP))
-    root(query)
-    assert plain("asked") == "asked"
 
 
 def test_a_python_queryable_is_not_closed_by_a_launch_that_is_refused(sequential, query, user):
@@ -99,34 +79,6 @@ def test_what_is_launched_inside_a_trivial_compositor_is_closed_by_its_next_laun
     assert root(visit) is None
     with pytest.raises(OpenDPException, match="out of queries"):
         root(visit)
-
-
-def test_a_measurement_may_query_its_own_child_while_it_is_launched(sequential, query):
-    """opendp#2421 is mended."""
-    own = sequential(1) >> (lambda child: child(query))
-    assert sequential()([1])(own) == 1
-
-
-@pytest.mark.parametrize("filtered", [False, True], ids=["odometer", "filter"])
-def test_a_native_odometer_of_approximate_zcdp_hosts_no_interactive_child(
-    space, sequential, query, filtered
-):
-    mechanism = dp.c.make_fully_adaptive_composition(*space, APPROXIMATE_ZCDP)
-    if filtered:
-        mechanism = dp.c.make_privacy_filter(mechanism, 1, LOSS)
-    root = mechanism([1])
-    child = root(sequential(1))
-    with pytest.raises(OpenDPException, match="FailedCast"):
-        child(query)
-
-
-def test_a_native_odometer_of_renyi_curves_hosts_a_python_queryable(space):
-    root = dp.c.make_fully_adaptive_composition(*space, RENYI)([1])
-    launch = dp.m.make_user_measurement(
-        *space, RENYI, lambda rows: dp.new_queryable(len).value, lambda d_in: lambda alpha: alpha
-    )
-    older, newer = root(launch), root(launch)
-    assert newer("asked") == older("asked") == 5
 
 
 # --- made in Python ---------------------------------------------------------------------------

@@ -8,57 +8,6 @@ from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 PURE = dp.max_divergence()
 
 
-def trials(refused_at_zero, **bounds):
-    """How many numbers OpenDP tries until it finds 0.7."""
-    tried = []
-
-    def passes(number):
-        tried.append(number)
-        if number <= 0.0 and refused_at_zero:
-            raise ValueError("not 0")
-        return number >= 0.7
-
-    assert dp.binary_search(passes, **bounds) == 0.7
-    return len(tried)
-
-
-def test_a_search_makes_a_thousand_trials_where_zero_is_refused():
-    assert trials(refused_at_zero=True) > 1000
-    assert trials(refused_at_zero=False) < 100
-    assert trials(refused_at_zero=True, bounds=(0.5, 1.0)) < 60
-
-
-def test_a_search_does_not_end_at_nan():
-    tried = []
-
-    def passes(number):
-        tried.append(number)
-        if len(tried) > 3000:
-            raise ValueError("endless")
-        return number >= 2.5
-
-    with pytest.raises(ValueError, match="endless"):
-        dp.binary_search(passes, bounds=(3.0, float("nan")))
-
-
-@pytest.mark.parametrize("bounds", [None, (1.0, 2.0)])
-@pytest.mark.parametrize("passes", [True, False])
-def test_a_search_without_an_answer_is_a_value_error(bounds, passes):
-    with pytest.raises(ValueError, match="predicate|unable to infer bounds"):
-        dp.binary_search(lambda number: passes, bounds=bounds)
-
-
-def test_what_a_predicate_raises_is_raised():
-    error = ArithmeticError("always")
-
-    def passes(number):
-        raise error
-
-    with pytest.raises(ArithmeticError) as raised:
-        dp.binary_search(passes)
-    assert raised.value is error
-
-
 @pytest.fixture
 def query(space):
     def query(data=(1, 2), loss=(PURE, 0.5), **keywords):

@@ -11,7 +11,6 @@ from opendp.mod import OpenDPException
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
     BudgetExceededError,
-    HaltedError,
     InvalidTypeError,
     ReentrantLaunchError,
 )
@@ -80,21 +79,6 @@ def test_grandchildren_are_interleaved_with_children(space):
     assert isinstance(outer(laplace(space, 0.5)), int)
 
 
-@pytest.mark.parametrize("query", ["text", 7, None, b"x", 1.5])
-@pytest.mark.parametrize("make", [native_compositor, native_filter], ids=["compositor", "filter"])
-def test_a_wrong_query_to_a_native_child_is_a_type_error(space, make, query):
-    child = filter_(space)([1])(make(space))
-    with pytest.raises(InvalidTypeError, match="must be a measurement"):
-        child(query)
-
-
-def test_a_native_filter_child_tells_its_own_loss(space):
-    child = filter_(space)([1])(native_filter(space))
-    child.invoke(laplace(space, 0.25))
-    assert child.privacy_loss(1) == 0.25
-    assert "open" in repr(child)
-
-
 # --- nesting --------------------------------------------------------------------------------
 
 
@@ -153,54 +137,6 @@ def test_ours_under_native_compositors_and_filters(space):
         for child in (one, other):
             with pytest.raises(BudgetExceededError):
                 child(laplace(space, 0.25))
-
-
-def test_casts_of_ours_work_as_any_measurement(space):
-    zcdp = dp.c.make_pureDP_to_zCDP(filter_(space, 1.0))
-    root = filter_(space, 1.0, dp.zero_concentrated_divergence())([1] * 5)
-    child = root(zcdp)
-    assert isinstance(child(laplace(space, 0.5)), int)
-    assert root.privacy_loss() == zcdp.map(1)
-    with pytest.raises(BudgetExceededError) as refused:
-        child(laplace(space, 0.75))
-    assert refused.value.remaining == 0.5
-
-
-def test_a_cast_of_ours_halts_with_the_filter_that_launched_it(space):
-    zcdp = dp.zero_concentrated_divergence()
-    root = filter_(space, 1.0, zcdp, halt=True)([1] * 5)
-    child = root(dp.c.make_pureDP_to_zCDP(filter_(space, 1.0)))
-    assert isinstance(child(laplace(space, 0.25)), int)
-    with pytest.raises(BudgetExceededError):
-        root(space >> dp.t.then_count() >> dp.m.then_gaussian(scale=0.1))
-    with pytest.raises(HaltedError):
-        child(laplace(space, 0.25))
-
-
-def test_a_mechanism_below_a_cast_cannot_launch_on_what_paid_for_the_cast(space):
-    zcdp = dp.zero_concentrated_divergence()
-    root = filter_(space, 5.0, zcdp)([1] * 5)
-    child = root(dp.c.make_pureDP_to_zCDP(filter_(space, 1.0)))
-    gauss = space >> dp.t.then_count() >> dp.m.then_gaussian(scale=10.0)
-    bad = dp.m.make_user_measurement(*space, PURE, lambda rows: root(gauss), lambda d_in: 0.25)
-    spent = root.privacy_loss()
-    with pytest.raises(ReentrantLaunchError):
-        child(bad)
-    assert root.privacy_loss() == spent
-
-
-def test_a_handle_that_a_mechanism_makes_belongs_to_what_paid_for_it(space):
-    inner = filter_(space, 0.5)
-    making = dp.m.make_user_measurement(
-        *space, PURE, lambda rows: [inner(rows)], lambda d_in: 0.5, TO="ExtrinsicObject"
-    )
-    root = filter_(space, 1.0, halt=True)([1] * 5)
-    (made,) = root(making)
-    assert isinstance(made(laplace(space, 0.25)), int)
-    with pytest.raises(BudgetExceededError):
-        root(laplace(space, 5.0))
-    with pytest.raises(HaltedError):
-        made(laplace(space, 0.25))
 
 
 SMALL = (0.001, 1e-9)

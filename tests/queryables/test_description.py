@@ -1,7 +1,6 @@
 """What a handle says of a launch before it happens, without charging or running it."""
 
 import re
-import threading
 
 import opendp.prelude as dp
 import pytest
@@ -9,15 +8,10 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
     BudgetExceededError,
-    HaltedError,
     InvalidTypeError,
-    PrivacyMapError,
-    ReentrantLaunchError,
-    SpaceMismatchError,
 )
 from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.queryables.mechanism import interactive
-from opendp_concurrent.queryables.named_queries import Description
 
 dp.enable_features("contrib", "honest-but-curious")
 
@@ -46,23 +40,6 @@ def odometer():
 
 def bounded(d_out=1.0, **options):
     return oc.make_concurrent_filter(odometer(), 1, d_out, **options)(DATA)
-
-
-def test_it_has_the_kind_the_loss_and_the_verdict():
-    root = bounded()
-    found = root.describe(count())
-    assert found == Description("count >> laplace(scale=4.0)", False, 1, 0.25, None)
-    assert found.admitted
-    assert root.admits(count())
-    refused = root.describe(count(0.5))
-    assert (refused.loss, refused.admitted) == (2.0, False)
-    assert (refused.refusal.asked, refused.refusal.remaining) == (2.0, 1.0)
-    assert not root.admits(count(0.5))
-
-
-def test_another_d_in_has_another_loss_and_the_same_verdict():
-    found = bounded().describe(count(), d_in=8)
-    assert (found.d_in, found.loss, found.admitted) == (8, 2.0, True)
 
 
 @pytest.mark.parametrize("halt", [False, True])
@@ -124,76 +101,6 @@ def test_a_chain_is_described_in_units_of_its_head():
     assert root.admits(count(2.0))
 
 
-def test_an_odometer_admits_everything_and_a_compositor_its_next_share():
-    root = odometer()(DATA)
-    assert root.describe(count(), 2).loss == 0.5
-    assert root.admits(user(float("inf")))
-    root = oc.make_concurrent_composition(*SPACE, PURE, 1, [0.5, 0.1])(DATA)
-    assert root.describe(count(2.0)).admitted
-    root(count(2.0))
-    assert not root.describe(count(2.0)).admitted
-    assert root.admits(count(10.0))
-
-
-def test_an_odometer_as_a_query_costs_nothing():
-    found = bounded().describe(odometer())
-    assert found == Description("odometer", True, 1, None, None)
-    other = oc.make_concurrent_odometer(*SPACE, ZCDP)
-    with pytest.raises(SpaceMismatchError):
-        bounded().describe(other)
-
-
-def test_a_halted_filter_says_that_it_is_halted():
-    root = bounded(halt=True)
-    with pytest.raises(BudgetExceededError):
-        root(count(0.5))
-    assert isinstance(root.describe(count()).refusal, HaltedError)
-    assert not root.admits(count())
-
-
-@pytest.mark.parametrize(
-    ("query", "error"),
-    [
-        (None, InvalidTypeError),
-        (lambda: dp.m.then_laplace(1.0), InvalidTypeError),
-        (count().map, InvalidTypeError),
-        (oc.c.cast(count(), ZCDP), SpaceMismatchError),
-        (user(lambda d_in: float("nan")), PrivacyMapError),
-        (user(lambda d_in: 1 / 0), PrivacyMapError),
-    ],
-)
-def test_what_does_not_fit_is_refused_as_a_launch_is(query, error):
-    root = bounded()
-    for ask in (root.admits, root.describe, root):
-        with pytest.raises(error):
-            ask(query)
-    assert root.privacy_loss() == 0.0
-
-
-def test_a_d_in_that_is_none_is_refused():
-    for d_in in (-1, float("nan"), "1", True):
-        with pytest.raises((InvalidTypeError, ValueError)):
-            bounded().describe(count(), d_in=d_in)
-
-
-def test_a_map_that_changes_is_charged_what_it_returns_at_the_launch():
-    losses = iter([0.1, 0.2, 0.7])
-    root, changing = bounded(), user(lambda d_in: next(losses))
-    assert root.describe(changing).loss == 0.1
-    assert root.describe(changing).loss == 0.2
-    root(changing)
-    assert root.privacy_loss() == 0.7
-
-
-def test_a_running_mechanism_cannot_ask():
-    def function(rows):
-        return root.admits(count())
-
-    root = bounded()
-    with pytest.raises(ReentrantLaunchError):
-        root(user(0.1, function=function))
-
-
 def test_others_on_the_ledger_count(tmp_path):
     create_ledger(tmp_path / "a.db", "survey").close()
     with (
@@ -209,25 +116,6 @@ def test_others_on_the_ledger_count(tmp_path):
         assert not other.describe(count(2.0)).admitted
         assert other.admits(count(4.0))
         assert len(a.entries()) == 1
-
-
-def test_asking_in_threads_neither_blocks_nor_charges():
-    root, answers = bounded(), []
-
-    def ask():
-        for _ in range(50):
-            answers.append(root.admits(count(8.0)))
-
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for _ in range(8):
-        root(count(8.0))
-    for thread in threads:
-        thread.join()
-    assert len(answers) == 200
-    assert not root.admits(count(8.0))
-    assert root.privacy_loss() == 1.0
 
 
 def test_what_is_handed_out_is_known():

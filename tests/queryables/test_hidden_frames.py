@@ -46,14 +46,6 @@ def told(error):
     return " ".join(found)
 
 
-@pytest.mark.parametrize("failing", [ValueError, KeyboardInterrupt, SystemExit])
-def test_no_frame_of_this_package_has_the_row(failing):
-    error = launched(failing)
-    wanted = KeyboardInterrupt if failing is KeyboardInterrupt else MechanismError
-    assert type(error) is wanted
-    assert str(ROW) not in told(error)
-
-
 class Exiting(logging.Handler):
     def emit(self, record):
         raise SystemExit(f"row {ROW}")

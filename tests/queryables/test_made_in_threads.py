@@ -96,19 +96,6 @@ def test_a_handle_that_was_made_in_a_thread_is_closed_by_the_next_launch(hiding,
     second(QUERY)
 
 
-def test_so_is_what_it_launches():
-    sneaky = user(lambda rows: in_a_thread(odometer, rows), (0.2, 0.0))
-    root = oc.make_concurrent_odometer(*SPACE, MEASURE)([1, 2, 3])
-    handle = root(sneaky)
-    grandchild = handle(oc.make_concurrent_composition(*SPACE, MEASURE, 1, [SMALL] * 5))
-    below = handle(oc.make_concurrent_odometer(*SPACE, MEASURE))
-    below(QUERY)
-    root(QUERY)
-    for one in (grandchild, below, handle):
-        with pytest.raises(ClosedChildError):
-            one(QUERY)
-
-
 def test_a_handle_that_a_child_hands_out_later_belongs_to_the_same_launch():
     pair = oc.make_concurrent_composition(*SPACE, MEASURE, 1, [SMALL] * 5)
 
@@ -121,24 +108,6 @@ def test_a_handle_that_a_child_hands_out_later_belongs_to_the_same_launch():
     root(QUERY)
     with pytest.raises(ClosedChildError):
         late(QUERY)
-
-
-def test_a_filter_that_halts_closes_them_too():
-    pure = dp.max_divergence()
-    count = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=10.0)
-    limit = oc.make_concurrent_filter(oc.make_concurrent_odometer(*SPACE, pure), 1, 1.0, halt=True)(
-        [1, 2]
-    )
-    pair = oc.make_concurrent_composition(*SPACE, pure, 1, [0.1] * 5)
-    sneaky = dp.m.make_user_measurement(
-        *SPACE, pure, lambda rows: in_a_thread(pair, rows), lambda d_in: 0.5
-    )
-    handle = limit(sneaky)
-    handle(count)
-    with pytest.raises(oc.errors.BudgetExceededError):
-        limit(dp.m.make_user_measurement(*SPACE, pure, len, lambda d_in: 0.75))
-    with pytest.raises(oc.errors.HaltedError):
-        handle(count)
 
 
 def test_concurrent_measures_close_nothing():

@@ -1,12 +1,10 @@
 """``read()``, ``synthetic()`` and ``[key]`` are the queries that their messages are."""
 
-import numpy as np
 import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
-    InvalidValueError,
     MessageLimitError,
     ReentrantLaunchError,
     StreamHaltedError,
@@ -111,23 +109,6 @@ def test_a_method_takes_its_turn_and_is_closed_as_the_message_is():
 # --- the mechanisms ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", COUNTERS)
-def test_a_counter_is_read(name):
-    queryable = COUNTERS[name]([])
-    for _ in range(20):
-        queryable.update(1)
-        assert queryable.read() == queryable(None)
-    assert has(queryable) == {"read"}
-
-
-def test_weights_and_projected_queries_show_what_they_answer_from(space):
-    for make in (weights, projected):
-        queryable = make(space)([0, 1, 2, 3] * 250)
-        assert np.array_equal(queryable.synthetic(), queryable("synthetic"))
-        assert queryable.synthetic().shape == (4,)
-        assert has(queryable) == {"synthetic"}
-
-
 def test_the_synthetic_histogram_is_free(space):
     queryable = projected(space)([0, 1, 2, 3] * 250)
     for _ in range(9):
@@ -136,60 +117,6 @@ def test_the_synthetic_histogram_is_free(space):
     assert len(queryable(batch)) == 1  # the only one that d_mids have
     with pytest.raises(MessageLimitError):
         queryable(batch)
-
-
-def test_a_part_is_opened_by_its_key(space):
-    measure = oc.c.by_values({"young": range(0, 30), "old": range(30, 120)})
-    shares = oc.make_concurrent_composition(*space, PURE, 1, [0.25])
-    parts = oc.c.make_parallel_composition(*space, measure, {"young": count(space), "old": shares})
-    handle = parts([20, 40])
-    assert handle["young"] == handle("young")
-    assert handle["old"] is handle("old")
-    assert has(handle) == {"__getitem__"}
-    with pytest.raises(InvalidValueError, match="must be a key of measurements"):
-        handle["middle"]
-
-
-def test_a_part_of_a_stream_is_opened_by_its_key():
-    parity = oc.c.make_parallel_continual(
-        *BITS, lambda item: item, {0: COUNTERS["counter"], 1: COUNTERS["window"]}
-    )
-    queryable = parity([])
-    queryable.update_all([0, 1, 1])
-    for part in (0, 1):
-        assert queryable[part].read() == queryable(part)(None)
-        assert has(queryable[part]) == {"read"}
-    assert has(queryable) == {"__getitem__"}
-
-
-def test_a_release_that_is_given_again_can_be_read(space):
-    queryable = oc.c.make_interactive(count(space))([1, 2])
-    assert queryable.read() == queryable("again")
-
-
-def test_other_handles_have_none(space):
-    odometer = oc.make_concurrent_odometer(*space, PURE)
-    sparse = oc.m.make_sparse_vector(*space, PURE, 1, 2.0, 10, 3)
-    for made in (odometer, oc.make_concurrent_filter(odometer, 1, 1.0), sparse):
-        handle = made([1, 2])
-        assert has(handle) == set()
-        with pytest.raises(AttributeError, match="read"):
-            handle.read()
-    clock = oc.m.make_continual(*BITS, PURE, Clock, lambda d_in: 0.0)
-    assert has(clock([])) == set()
-
-
-class Clock:
-    """A machine of one's own."""
-
-    def update(self, item):
-        """Nothing."""
-
-    def update_all(self, items):
-        """Nothing."""
-
-    def ask(self, query):
-        return query
 
 
 # --- what is around them -----------------------------------------------------------------------
@@ -213,65 +140,3 @@ def test_a_limit_counts_methods_as_messages(space):
     handle["low"]
     with pytest.raises(MessageLimitError):
         handle["low"]
-
-
-def test_what_is_behind_a_stream_transformation_or_a_cast_is_read():
-    clamp = oc.t.make_stream_clamp(oc.integer_stream(-5, 5), oc.event_presence(), BITS[0])
-    for made in (clamp >> COUNTERS["counter"], oc.c.cast(clamp >> COUNTERS["counter"], ZCDP)):
-        queryable = made([])
-        queryable.update_all([5, -5])
-        assert queryable.read() == queryable(None)
-
-
-def test_a_child_of_a_stream_counts_methods_as_messages():
-    odometer = oc.make_concurrent_odometer(*BITS, ZCDP)
-    stream = oc.c.make_concurrent_continual(odometer, max_messages=3)([])
-    child = stream(oc.m.make_counter(*BITS, ZCDP, scale=50.0))
-    stream.update(1)
-    assert child.read() == child(None)
-    with pytest.raises(MessageLimitError):
-        child.read()
-
-
-def test_a_protocol_of_its_own_has_no_methods(space):
-    """The postprocessor, and an index, would be sent a message that is none of theirs."""
-    inner = oc.c.make_interactive(count(space))
-
-    def identity(state, tag, message):
-        return state, tag, message
-
-    for made in (
-        oc.c.make_interactive_postprocessing(inner, identity),
-        oc.c.make_indexed_composition(*space, PURE, 1, [inner, inner]),
-    ):
-        assert has(made([1, 2])) == set()
-        # nor what passes its messages on
-        assert has(oc.c.make_bounded_interactive(made, 9)([1, 2])) == set()
-
-
-def test_a_native_queryable_has_no_methods(space):
-    def spawn(data):
-        inner = COUNTERS["counter"]([])
-        return dp.new_queryable(inner, Q="ExtrinsicObject", A="ExtrinsicObject")
-
-    native = dp.m.make_user_measurement(
-        *space, PURE, spawn, lambda d_in: 0.25, TO="ExtrinsicObject"
-    )
-    odometer = oc.make_concurrent_odometer(*space, PURE)
-    for handle in (native([1]), odometer([1])(native), oc.c.make_interactive(native)([1])):
-        assert has(handle) == set()
-        assert isinstance(handle(None), int)
-
-
-def test_a_handle_inside_native_code_has_its_methods():
-    outer = dp.c.make_adaptive_composition(*BITS, PURE, 1, [1.0])([])
-    child = outer(COUNTERS["counter"])
-    child.update(1)
-    assert child.read() == child(None)
-
-
-def test_a_counter_from_a_record_is_read():
-    before = COUNTERS["counter"]([])
-    before.update_all([1, 0])
-    after = oc.c.from_record(COUNTERS["counter"], before.to_record())
-    assert after.read() == before.read()

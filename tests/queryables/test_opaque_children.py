@@ -173,25 +173,8 @@ def test_refusals_before_a_mechanism_runs_stay_as_they_are():
     assert root.privacy_loss() == 0.0
 
 
-def test_an_interrupt_is_no_error():
-    def interrupt(rows):
-        raise KeyboardInterrupt
-
-    root = filter_(PURE, opaque_errors=True)
-    with pytest.raises(KeyboardInterrupt):
-        root(user(interrupt))
-    assert root.privacy_loss() == 0.25
-
-
 def test_a_chain_keeps_it(caplog):
     made = oc.make_concurrent_odometer(*SPACE, PURE, opaque_errors=True)
     same = dp.t.make_user_transformation(*SPACE, *SPACE, lambda rows: rows, lambda d_in: d_in)
     for one in (same >> made, made >> str, oc.make_concurrent_filter(made, 1, 1.0)):
         check(told(partial(one(ROWS), user(telling))), caplog)
-
-
-@pytest.mark.parametrize("value", [1, "text", None])
-def test_it_is_a_flag(value):
-    for make in MAKERS:
-        with pytest.raises(InvalidTypeError, match="^opaque_errors"):
-            make(PURE, opaque_errors=value)

@@ -23,11 +23,6 @@ def made_on(space):
     }
 
 
-def test_each_spawns_a_handle_of_its_own_kind(space):
-    for kind, made in made_on(space).items():
-        assert type(made([1, 2, 3])) is kind
-
-
 def test_two_invocations_share_no_budget(space):
     filter_ = made_on(space)[ConcurrentFilterQueryable]
     whole = dp.m.make_user_measurement(*space, PURE, len, lambda d_in: 1.0, TO=int)

@@ -7,14 +7,12 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
-    BudgetExceededError,
     InvalidTypeError,
     InvalidValueError,
     MessageLimitError,
     PrivacyMapError,
     RefusalError,
     StreamError,
-    StreamHaltedError,
     UnsupportedMeasureError,
 )
 
@@ -87,30 +85,6 @@ def test_a_child_refuses_updates_of_its_own(bits, make_stream):
     assert child(None) == 0
 
 
-def test_an_invalid_update_halts_the_stream_for_all(bits, make_stream):
-    stream = make_stream(bits)([])
-    child = stream(exact(bits))
-    stream.update(1)
-    for send in (
-        lambda: stream.update(2),
-        lambda: stream.update(1),
-        lambda: stream(exact(bits)),
-    ):
-        with pytest.raises(StreamHaltedError):
-            send()
-    assert child(None) == 1  # of what came before
-
-
-def test_a_stream_in_a_stream(bits, make_stream):
-    outer = make_stream(bits)([])
-    inner = outer(
-        oc.c.make_concurrent_continual(oc.make_concurrent_composition(*bits, PURE, 1, [1e5]))
-    )
-    child = inner(exact(bits))
-    outer.update_all([1, 1])
-    assert child(None) == 2
-
-
 def test_a_bounded_child_ends_at_its_bound(bits, make_stream):
     stream = make_stream(bits)([])
     child = stream(oc.c.make_bounded_interactive(exact(bits), 2))
@@ -150,71 +124,6 @@ def test_a_child_that_halts_does_not_stop_the_others(make_stream):
 
 
 # --- charges ---------------------------------------------------------------------------------
-
-
-def test_launches_are_charged_and_queries_are_not(bits, make_stream):
-    stream = make_stream(bits, 1.0)([])
-    assert stream.privacy_loss() == stream.privacy_loss(1) == 0.0
-    child = stream(of_loss(bits, 0.25))
-    stream.update_all([1] * 10)
-    for _ in range(5):
-        child(None)
-    assert stream.privacy_loss() == 0.25
-    assert stream.remaining() == 0.75
-    stream(of_loss(bits, 0.25))
-    assert stream.privacy_loss() == 0.5
-
-
-def test_a_refusal_leaves_the_stream_as_it_was(bits, make_stream):
-    stream = make_stream(bits, 1.0)([])
-    child = stream(of_loss(bits, 0.75))
-    stream.update(1)
-    with pytest.raises(BudgetExceededError) as refused:
-        stream(of_loss(bits, 0.5))
-    assert refused.value.spent == pytest.approx(0.75)
-    assert refused.value.remaining == pytest.approx(0.25)
-    stream.update(1)
-    assert isinstance(child(None), int)
-    assert isinstance(stream(of_loss(bits, 0.125))(None), int)
-    with pytest.raises(BudgetExceededError):
-        stream(of_loss(bits, 0.5))
-
-
-def test_an_odometer(bits):
-    odometer = oc.make_concurrent_odometer(*bits, PURE)
-    stream = oc.c.make_concurrent_continual(odometer)([])
-    assert stream.privacy_loss(1) == 0.0
-    child = stream(of_loss(bits, 0.5))
-    stream.update(1)
-    child(None)
-    assert [stream.privacy_loss(d_in) for d_in in (1, 2, 3)] == [0.5, 1.0, 1.5]
-    with pytest.raises(TypeError):
-        stream.privacy_loss()
-
-
-@pytest.mark.parametrize("chained", [False, True])
-def test_a_launch_is_described_and_neither_charged_nor_run(bits, make_stream, chained):
-    made = make_stream(bits, 1.0)
-    stream = (oc.t.make_stream_clamp(*bits, bits[0]) >> made if chained else made)([])
-    stream.update(1)
-    found = stream.describe(of_loss(bits, 0.75))
-    assert (found.interactive, found.d_in, found.admitted) == (True, 1, True)
-    assert found.loss == pytest.approx(0.75)
-    assert found.mechanism.startswith("Counter[")
-    stream(of_loss(bits, 0.5))
-    found = stream.describe(of_loss(bits, 0.75), 1)
-    assert isinstance(found.refusal, BudgetExceededError)
-    assert [stream.admits(of_loss(bits, loss)) for loss in (0.75, 0.5)] == [False, True]
-    for ask in (stream, stream.describe, stream.admits):
-        with pytest.raises(InvalidTypeError, match="would not receive the updates"):
-            ask(oc.make_concurrent_odometer(*bits, PURE))
-        with pytest.raises(InvalidTypeError, match="must be a measurement"):
-            ask("measurement")
-    assert stream.privacy_loss() == 0.5
-    with pytest.raises(StreamHaltedError):
-        stream.update(2.5)
-    assert isinstance(stream.describe(of_loss(bits, 0.25)).refusal, StreamHaltedError)
-    assert not stream.admits(of_loss(bits, 0.25))
 
 
 def test_a_launch_on_an_odometer_is_described_at_a_distance(bits):
@@ -369,24 +278,6 @@ def test_approximate_zcdp_is_refused(bits):
 
 
 # --- streams of their own --------------------------------------------------------------------
-
-
-def test_without_a_common_stream_each_child_has_its_own(bits):
-    odometer = oc.make_concurrent_odometer(*bits, PURE)
-    root = oc.make_concurrent_filter(odometer, 1, 1e9)([])
-    one, two = root(exact(bits)), root(exact(bits, horizon=3))
-    one.update_all([1] * 5)
-    two.update(1)
-    one.update(1)
-    assert (one(None), two(None)) == (6, 1)
-
-
-def test_a_stream_under_opendps_own_compositor(bits, make_stream):
-    root = dp.c.make_adaptive_composition(*bits, PURE, 1, [1e9])([])
-    stream = root(make_stream(bits))
-    child = stream(exact(bits))
-    stream(oc.m.Updates([1, 1]))
-    assert child(None) == 2
 
 
 def test_what_is_no_composition(bits, space):

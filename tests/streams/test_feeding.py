@@ -36,36 +36,6 @@ def native(measure=PURE):
     return dp.c.make_adaptive_composition(*bits(), measure, 1, [1e7, 1e7])
 
 
-def clamped(measurement):
-    return oc.t.make_stream_clamp(*bits(), bits()[0]) >> measurement
-
-
-# --- what is fed -----------------------------------------------------------------------------
-
-
-def test_children_of_a_native_compositor_are_fed_from_their_launch_on():
-    stream = shared()
-    root = stream(native())
-    early = root(counter())
-    stream.update(1)
-    late = root(counter())
-    stream.update_all([1, 1])
-    assert (early(None), late(None)) == (3, 2)
-
-
-def test_in_a_wrapper_with_a_stream_of_its_own():
-    handle = oc.c.make_interactive(oc.c.make_concurrent_continual(compositor()))([])
-    child = handle(counter())
-    handle.update_all([1, 1])
-    assert child(None) == 2
-    with pytest.raises(InvalidTypeError, match="an update is data"):
-        child(oc.m.Update(1))
-    native_inside = oc.c.make_interactive(native())([])
-    child = native_inside(counter())
-    native_inside.update_all([1, 1])
-    assert child(None) == 2
-
-
 # --- what is refused, before anything is charged ---------------------------------------------
 
 
@@ -141,12 +111,3 @@ def test_only_compositions_are_made_concurrent():
     for other in (counter(), oc.c.make_interactive(counter())):
         with pytest.raises(InvalidTypeError, match="^composition must be made by"):
             oc.c.make_concurrent_continual(other)
-
-
-@pytest.mark.parametrize("wrap", [lambda one: one, oc.c.make_interactive, clamped])
-def test_a_cast_of_what_feeds_many_feeds_many_in_every_wrapper(wrap):
-    """The composition is pure DP; that the whole is told in another measure changes nothing."""
-    indexed = oc.c.make_indexed_composition(*bits(), PURE, 1, [counter(), counter()])
-    handle = wrap(oc.c.make_pureDP_to_GDP(indexed))([])
-    handle.update_all([1, 1, 0])
-    assert [handle((one, None)) for one in (0, 1)] == [2, 2]

@@ -207,22 +207,6 @@ def test_an_identifier_stands_before_real_handles(options):
         assert handle(None) == 2 + side
 
 
-# --- secrets ---------------------------------------------------------------------------------
-
-
-def test_an_error_tells_no_data():
-    handle = counter(0, 10)
-    handle.update(7)
-    with pytest.raises(StreamHaltedError) as halted:
-        handle.update(SECRET)
-    assert str(SECRET) not in str(halted.value) + repr(halted.value)
-    handle = counter(0, 2**30, horizon=1)
-    handle.update(5)
-    with pytest.raises(StreamError) as refused:
-        handle.update(SECRET)
-    assert str(SECRET) not in str(refused.value)
-
-
 # --- threads ---------------------------------------------------------------------------------
 
 

@@ -157,58 +157,6 @@ def test_distances_that_are_no_number_of_users(d_in):
         bounded.map(d_in)
 
 
-def test_chains_to_all_continual_mechanisms():
-    wide = oc.integer_stream(-1000, 1000), oc.event_presence()
-    narrow = oc.integer_stream(0, 4)
-    clamp = oc.t.make_stream_clamp(*wide, narrow)
-    space = narrow, oc.event_presence()
-    odd = oc.t.make_stream_filter(*space, lambda item: item % 2 == 1)
-    stream = [-5, 3, None, 1000, 1, 2]
-    for counter, expected in (
-        (oc.m.make_counter(*space, PURE, TINY, horizon=10), 4),
-        (oc.m.make_counter(*space, PURE, TINY), 4),
-        (oc.m.make_window_counter(*space, PURE, TINY, 3), 1),
-    ):
-        for chained in (clamp >> odd >> counter, clamp >> (odd >> counter)):
-            assert chained.map(1) == counter.map(1)
-            assert chained.input_domain == wide[0]
-            handle = chained([])
-            handle.update_all(stream)
-            assert handle(None) == expected
-
-
-def test_to_categories():
-    space = oc.integer_stream(0, 99), oc.event_change()
-    tens = oc.t.make_stream_map(*space, oc.category_stream(10), lambda item: item // 10)
-    histogram = tens >> oc.m.then_histogram_counter(PURE, TINY)
-    handle = histogram([])
-    handle.update_all(np.array([5, 7, 99, 50]))
-    handle.update(np.int8(55))
-    assert handle(("top", 2)) == [(0, 2), (5, 2)]
-    assert histogram.map(1) == oc.m.make_histogram_counter(
-        oc.category_stream(10), oc.event_change(), PURE, TINY
-    ).map(1)
-
-
-def test_the_units_are_those_of_the_head():
-    bounded = oc.t.make_bounded_contributions(
-        anything(), oc.user_presence(), oc.integer_stream(0, 1), 3
-    )
-    counter = bounded >> oc.m.then_counter(PURE, 30.0, horizon=1)
-    assert counter.input_metric == oc.user_presence()
-    assert [counter.map(d_in) for d_in in (0, 1, 2)] == [0.0, 0.1, 0.2]
-
-
-def test_what_a_function_returns_that_is_no_item_is_nothing():
-    space = oc.integer_stream(0, 9), oc.event_presence()
-    wrong = oc.t.make_stream_map(*space, oc.integer_stream(0, 1), lambda item: item)
-    handle = (wrong >> oc.m.then_counter(PURE, TINY))([])
-    handle.update(1)
-    handle.update(7)
-    handle.update_all([8, 1])
-    assert handle(None) == 2
-
-
 def test_what_comes_in_is_checked_before_it_is_transformed():
     space = oc.integer_stream(0, 9), oc.event_presence()
     seen = []
