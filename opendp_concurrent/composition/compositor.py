@@ -142,6 +142,7 @@ def make_indexed_composition(
     measurements: Sequence[Measurement],
     *,
     orders: Sequence[float] | None = None,
+    delta: float | None = None,
 ) -> queryables.ConcurrentMeasurement:
     """Compose interactive mechanisms into one whose messages are pairs of an index and a query.
 
@@ -149,7 +150,8 @@ def make_indexed_composition(
     message ``(j, query)`` goes to the mechanism at index ``j``, from 0. On a stream each update
     reaches every mechanism, because all of them run on the same dataset.
 
-    Guarantee: that of :func:`.make_concurrent_composition` with d_mids their losses at ``d_in``.
+    Guarantee: that of :func:`.make_concurrent_composition` with d_mids their losses at ``d_in``,
+    and with ``delta``.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -159,6 +161,7 @@ def make_indexed_composition(
     :param d_in: distance between neighbouring inputs
     :param measurements: interactive or not, on this space and measure
     :param orders: for Rényi curves only, as in :func:`.make_concurrent_composition`
+    :param delta: for (ε, δ)-DP: the δ of the optimal composition; the plain sum if left out
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument, or if a message is not a pair
     :raises SpaceMismatchError: if a measurement is not on this space and measure
@@ -207,7 +210,7 @@ def make_indexed_composition(
     except OpenDPException as error:
         raise errors.PrivacyMapError(d_in, str(error).strip()) from error
     compositor = make_concurrent_composition(
-        input_domain, input_metric, output_measure, d_in, d_mids, orders=orders
+        input_domain, input_metric, output_measure, d_in, d_mids, orders=orders, delta=delta
     )
 
     def make_machine(launch: Ask) -> Ask:

@@ -233,8 +233,10 @@ def _cells(given: _GIVEN) -> int:
         if type(one := given.get(name)) is int:  # no constructor makes more at once
             found += min(max(one, 0), MOST_CELLS // 2)
     losses, orders, domain = (given.get(one) for one in ("d_mids", "orders", "input_domain"))
-    if given.get("delta") is not None and isinstance(losses, list | tuple):
-        found += _LOSS * len({one for one in losses if _is_pair(one)})
+    if given.get("delta") is not None:  # of an optimal composition
+        many = {one for one in losses if _is_pair(one)} if isinstance(losses, list | tuple) else ()
+        parts = 2 if "max_hits" in given else _length(given.get("measurements"))
+        found += _LOSS * (len(many) or parts)
     # a Rényi curve is read at each order, of each measurement
     found += 256 * _length(orders) * max(1, _length(given.get("measurements")))
     found += 16 * _length(given.get("cuts")) ** 2  # sums of cells are compared

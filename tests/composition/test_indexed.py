@@ -48,6 +48,16 @@ def indexed(*measurements, measure=PURE, **keywords):
 # --- losses ----------------------------------------------------------------------------------
 
 
+def test_at_a_delta_it_is_the_optimal_composition():
+    measure = dp.approximate(PURE)
+    rounds = [numbered(measure=measure, d_mid=(0.02, 0.0))] * 200
+    assert indexed(*rounds, measure=measure).map(1) == (pytest.approx(4.0), 0.0)
+    fixed = oc.make_concurrent_composition(*SPACE, measure, 1, [(0.02, 0.0)] * 200, delta=1e-6)
+    found = indexed(*rounds, measure=measure, delta=1e-6).map(1)
+    assert found == fixed.map(1)
+    assert found == (pytest.approx(1.2013, abs=1e-2), 1e-6)
+
+
 def test_renyi_curves_need_orders():
     measure = dp.renyi_divergence()
     measurements = [

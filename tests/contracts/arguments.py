@@ -1006,7 +1006,14 @@ case(
     groups=({0: range(5), 1: range(5, 9)}, "mapping"),
     of=(None, "None or callable or text"),
 )
-maker("indexed_composition", VECTOR)
+maker("indexed_composition", VECTOR, delta=(None,))
+case(
+    "make_indexed_composition, approximate",
+    lambda **given: oc.c.make_indexed_composition(
+        *VECTOR, APPROXIMATE, 1, [oc.c.cast(COUNT, APPROXIMATE)] * 2, **given
+    ).map(1),
+    delta=(1e-6, "None or probability"),
+)
 case(
     "make_interactive",
     lambda **given: used(oc.c.make_interactive(**given)),
@@ -1106,7 +1113,12 @@ SPARSE = {
 QUERY = VECTOR >> dp.t.then_count()
 maker("above_threshold", VECTOR, query_scale=(4.0, "None or positive"), **SPARSE)
 maker("sparse_vector", VECTOR, **SPARSE)
-maker("guess_and_check", VECTOR, tolerance=(5.0, "finite real"))
+maker("guess_and_check", VECTOR, tolerance=(5.0, "finite real"), delta=(None,))
+case(
+    "make_guess_and_check, approximate",
+    lambda **given: oc.m.make_guess_and_check(*VECTOR, APPROXIMATE, 1, 2.0, 5.0, 2, **given).map(1),
+    delta=(1e-6, "None or probability"),
+)
 maker("private_multiplicative_weights", VECTOR, d_out=(50.0, "positive or typed"), size=(10_000,))
 maker("projected_queries", VECTOR, output_measure=(ZCDP,), d_mids=([0.25, 0.25],))
 maker(

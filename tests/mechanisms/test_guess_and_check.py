@@ -18,6 +18,7 @@ from scipy.stats import binom, norm
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.verify.totals import optimal_delta
 
 dp.enable_features("contrib", "honest-but-curious")  # measures of ours are parameters of tests
 PURE, ZCDP, RENYI = dp.max_divergence(), dp.zero_concentrated_divergence(), dp.renyi_divergence()
@@ -162,6 +163,23 @@ def test_under_f_dp_it_is_the_optimal_composition_of_its_parts(eps1, c, e2, delt
     exact = optimal_epsilon(eps1, c, e2, delta)
     assert exact - 1e-14 <= found <= exact + 1e-6
     assert found <= make(max_hits=c, **scales_of(eps1, c, e2)).map(1) + 1e-12
+
+
+@pytest.mark.parametrize(("refresh", "value"), [(False, 1.2066053), (True, 1.2005498)])
+def test_at_a_delta_it_is_the_optimal_composition_of_its_rounds(refresh, value):
+    """The sum of 200 rounds is 4.02; with ``refresh`` each round has a sparse vector of one hit."""
+    scales = {"scale": 2e4 if refresh else 100.0, "query_scale": 4e4, "answer_scale": 50.0}
+    found = make(APPROXIMATE, max_hits=200, refresh=refresh, delta=1e-6, **scales)
+    epsilon, delta = found.map(1)
+    assert (epsilon, delta) == (pytest.approx(value, abs=1e-6), 1e-6)
+    losses = ((1e-4,) * 200 if refresh else (0.02,)) + (0.02,) * 200
+    assert optimal_delta(losses, epsilon) <= 1e-6 < optimal_delta(losses, epsilon - 1e-6)
+    assert [found([1] * 9)((SPACE >> dp.t.then_count(), 10**6)).outcome] == [ABOVE]
+
+
+def test_a_delta_is_for_approximate_dp():
+    with pytest.raises(InvalidTypeError, match="^delta is for"):
+        make(delta=1e-6)
 
 
 @pytest.mark.parametrize("d_in", [2, 3])
