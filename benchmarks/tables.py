@@ -112,7 +112,7 @@ def on_duckdb(path: str, rounds: int) -> tuple[dict[str, float], list[list[objec
     stored = truncate(visits)
     figures["materialize_s"] = time.perf_counter() - begun
     on_stored = (space >> oc.then_concurrent_odometer(dp.max_divergence()))(stored)
-    some = oc.t.make_where(*space, oc.tables.column("hours") >= 1.0)
+    some = oc.t.make_where(*space, oc.tables.col("hours") >= 1.0)
     subjects = {
         # DuckDB answers a bare count from its statistics, in less than a millisecond
         "bare_count": (on_stored, asked(space, oc.t.then_table_count()), stored, COUNT),
@@ -124,11 +124,11 @@ def on_duckdb(path: str, rounds: int) -> tuple[dict[str, float], list[list[objec
         ),
         "groups": (
             on_stored,
-            asked(space, oc.t.then_table_counts("region", REGIONS)),
+            asked(space, oc.t.then_table_count("region", REGIONS)),
             stored,
             plan.Sums(COUNT.of, ("region",), plan.Values((one,) for one in REGIONS)),
         ),
-        "units": (whole, persons, visits, plan.DistinctUnits()),
+        "units": (whole, persons, visits, plan.DistinctValues(("person",))),
     }
     for name, (queryable, launch, table, aggregate) in subjects.items():
         found = statement("duckdb", table.relation, aggregate)
@@ -256,7 +256,7 @@ def speedup(connection, space, stored, rounds: int) -> float:
     one: the connection's threads are its callers.
     """
     connection.execute("SET threads = 1")
-    half = asked(space, oc.t.then_table_counts("region", REGIONS))
+    half = asked(space, oc.t.then_table_count("region", REGIONS))
     child = oc.make_concurrent_composition(*space, dp.max_divergence(), 1, [1e6] * 100)
     root = (space >> oc.then_concurrent_odometer(dp.max_divergence()))(stored)
     handles = [root(child) for _ in range(2)]
@@ -308,7 +308,7 @@ def launches(path: str, limit: str) -> None:
     for aggregate in (
         oc.t.then_table_count(),
         oc.t.then_distinct_units(),
-        oc.t.then_table_counts("region", REGIONS),
+        oc.t.then_table_count("region", REGIONS),
     ):
         root(asked(bounded.output_space, aggregate))
 
@@ -337,7 +337,7 @@ def on_spark(rows: int, rounds: int) -> float:
         visits = oc.tables.scan(session, "oc_visits", {"person": int, "week": int}, "person")
         root = (visits.space >> oc.then_concurrent_odometer(dp.max_divergence()))(visits)
         persons = asked(visits.space, oc.t.then_distinct_units())
-        found = statement("spark", visits.relation, plan.DistinctUnits())
+        found = statement("spark", visits.relation, plan.DistinctValues(("person",)))
         engine = visits._engine
         _, ratio = in_turn(
             {

@@ -19,13 +19,11 @@ from .tables import make_quantile_scores as make_quantile_scores
 from .tables import make_rows_per_unit as make_rows_per_unit
 from .tables import make_table_answers as make_table_answers
 from .tables import make_table_count as make_table_count
-from .tables import make_table_counts as make_table_counts
 from .tables import make_table_histogram as make_table_histogram
 from .tables import make_table_moments as make_table_moments
 from .tables import make_table_prefixes as make_table_prefixes
 from .tables import make_table_select as make_table_select
 from .tables import make_table_sum as make_table_sum
-from .tables import make_table_sums as make_table_sums
 from .tables import make_truncate as make_truncate
 from .tables import make_where as make_where
 from .tables import make_with_columns as make_with_columns
@@ -38,13 +36,11 @@ from .tables import then_quantile_scores as then_quantile_scores
 from .tables import then_rows_per_unit as then_rows_per_unit
 from .tables import then_table_answers as then_table_answers
 from .tables import then_table_count as then_table_count
-from .tables import then_table_counts as then_table_counts
 from .tables import then_table_histogram as then_table_histogram
 from .tables import then_table_moments as then_table_moments
 from .tables import then_table_prefixes as then_table_prefixes
 from .tables import then_table_select as then_table_select
 from .tables import then_table_sum as then_table_sum
-from .tables import then_table_sums as then_table_sums
 from .tables import then_truncate as then_truncate
 from .tables import then_where as then_where
 from .tables import then_with_columns as then_with_columns

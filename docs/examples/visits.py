@@ -29,7 +29,7 @@ WEEKS = range(52)
 SLOTS = 2**13  # more persons than have their first visit in one week in the east
 SCHEMA = {"person": int, "region": str, "week": int, "diseases": int}
 ZCDP = dp.zero_concentrated_divergence()
-column = oc.tables.column
+col = oc.tables.col
 
 
 def write_visits(path: Path, rows: int = ROWS) -> None:
@@ -59,9 +59,9 @@ def counter_of_weeks(visits: oc.tables.Table, scale: float) -> Measurement:
     """
     stream = oc.integer_stream(0, 1), oc.event_change()
     counter = oc.m.make_counter(*stream, ZCDP, scale=scale, horizon=SLOTS * len(WEEKS))
-    east = visits.space >> oc.t.then_where(column("region") == "east")
+    east = visits.space >> oc.t.then_where(col("region") == "east")
     first = east >> oc.t.then_truncate(1, order_by=["week"])
-    weekly = first >> oc.t.then_table_counts("week", WEEKS)
+    weekly = first >> oc.t.then_table_count("week", WEEKS)
 
     def function(table):
         arrivals, handle = iter(weekly(table)), counter([])
@@ -100,9 +100,9 @@ def analyse(folder: Path, frame: str = "polars") -> dict:
         return released
 
     few = context.query(rho=0.05).truncate(5)
-    counts = spent(few.counts("region", REGIONS).gaussian().release(frame=frame))
+    counts = spent(few.count("region", REGIONS).gaussian().release(frame=frame))
     once = context.query(rho=0.05).truncate(1)
-    sums = once.sums("region", REGIONS, "diseases", bounds=(0, 40)).gaussian()
+    sums = once.sum("diseases", (0, 40), by="region", keys=REGIONS).gaussian()
     diseases = spent(sums.release(frame=frame))
 
     search = spent(
@@ -114,7 +114,7 @@ def analyse(folder: Path, frame: str = "polars") -> dict:
     seen, busy = [], []
     for week in WEEKS:  # both children are queried in turn, and cost nothing more
         seen.append(spent(counter(None)))
-        in_week = context.query().where(column("week") == week).where(column("region") == "east")
+        in_week = context.query().where(col("week") == week).where(col("region") == "east")
         if search(in_week.truncate(1).count()):
             busy.append(week)
         spent(None)

@@ -120,7 +120,7 @@ def _statistic(statistic: Any) -> Callable[..., TableAnswerQuery]:
         bounds: tuple[float, float],
         quantum: float | None = None,
         by: str | Sequence[str] | None = None,
-        keys: Sequence[Any] | None = None,
+        keys: tables.Keys = None,
         *,
         norm: str | None = None,
     ) -> TableAnswerQuery:
@@ -135,7 +135,7 @@ def _statistic(statistic: Any) -> Callable[..., TableAnswerQuery]:
         :param norm: if left out, that of the noise that follows
         """
         schema, of = self._schema(), (column, bounds, quantum)
-        names, public, labels = self._keyed_or_one(by, keys)
+        names, public, labels = self._keyed(by, keys)
 
         def read(chosen: str) -> Labels:
             moments = tables.moments_of(schema, *of, order, chosen)[1]
@@ -164,7 +164,7 @@ def _quantile_at(name: str, alpha: float) -> Callable[..., Any]:
         column: str,
         candidates: Sequence[float],
         by: str | Sequence[str] | None = None,
-        keys: Sequence[Any] | None = None,
+        keys: tables.Keys = None,
     ) -> Any:
         """Return the median of a column, or a number beyond which few values are.
 
@@ -256,10 +256,25 @@ class TableQuery(ConcurrentQuery):
 
     # --- aggregates ------------------------------------------------------------------------------
 
-    def count(self) -> TableAnswerQuery:
-        """Count the rows; see :func:`.make_table_count`."""
+    def count(
+        self,
+        by: str | Sequence[str] | None = None,
+        keys: tables.Keys = None,
+        *,
+        norm: str | None = None,
+    ) -> TableAnswerQuery:
+        """Count the rows, or those of each public key; see :func:`.make_table_count`.
+
+        :param keys: values of these columns; they must be public. With ``by`` alone, they must be
+            given, too
+        :param norm: if left out, that of the noise that follows
+        """
+        names, public, labels = self._keyed(by, keys)
         return self._answer(
-            lambda _: tables.then_table_count(), Labels(), spec=tables.Answer("count")
+            lambda chosen: tables.then_table_count(names, public, norm=chosen),
+            labels,
+            norm,
+            tables.Answer("count"),
         )
 
     def distinct_units(self) -> TableAnswerQuery:
@@ -283,58 +298,33 @@ class TableQuery(ConcurrentQuery):
         """Count the different values of columns; see :func:`.make_distinct_values`."""
         return self._answer(lambda _: tables.then_distinct_values(by), Labels())
 
-    def counts(
-        self,
-        by: str | Sequence[str],
-        keys: Sequence[Any] | None = None,
-        *,
-        norm: str | None = None,
-    ) -> TableAnswerQuery:
-        """Count the rows for each public key; see :func:`.make_table_counts`.
-
-        :param keys: distinct values of these columns. They must be given
-        :param norm: if left out, that of the noise that follows
-        """
-        names, public, labels = self._keyed(by, keys)
-        return self._answer(
-            lambda chosen: tables.then_table_counts(names, public, norm=chosen),
-            labels,
-            norm,
-            tables.Answer("count"),
-        )
-
     def sum(
-        self, column: str, bounds: tuple[float, float], quantum: float | None = None
-    ) -> TableAnswerQuery:
-        """Sum a column; see :func:`.make_table_sum`. The answer is in the unit of the column."""
-        return self._answer(
-            lambda _: tables.then_table_sum(column, bounds, quantum),
-            self._of_sum(Labels(), column, quantum),
-            spec=tables.Answer("sum", column, bounds, quantum),
-        )
-
-    def sums(
         self,
-        by: str | Sequence[str],
-        keys: Sequence[Any],
         column: str,
         bounds: tuple[float, float],
         quantum: float | None = None,
+        by: str | Sequence[str] | None = None,
+        keys: tables.Keys = None,
         *,
         norm: str | None = None,
     ) -> TableAnswerQuery:
-        """Sum a column for each public key; see :func:`.make_table_sums` and :meth:`sum`.
+        """Sum a column, for each public key if there are keys; see :func:`.make_table_sum`.
+
+        The answer is in the unit of the column.
 
         :param norm: if left out, that of the noise that follows
         """
         names, public, labels = self._keyed(by, keys)
+        kind = self._schema().type_of(
+            tables.name_of("column", self._schema(), column, (int, float))
+        )
+        size = None if quantum is None else checks.positive(quantum=quantum)
+        of = column, bounds, quantum
         return self._answer(
-            lambda chosen: tables.then_table_sums(
-                names, public, column, bounds, quantum, norm=chosen
-            ),
-            self._of_sum(labels, column, quantum),
+            lambda chosen: tables.then_table_sum(*of, names, public, norm=chosen),
+            replace(labels, value=kind, unit=tables.unit_of_sum(kind, size)),
             norm,
-            tables.Answer("sum", column, bounds, quantum),
+            tables.Answer("sum", *of),
         )
 
     mean, variance, stdev = map(_statistic, ("mean", "variance", "stdev"))
@@ -344,7 +334,7 @@ class TableQuery(ConcurrentQuery):
         column: str,
         edges: Sequence[float],
         by: str | Sequence[str] | None = None,
-        keys: Sequence[Any] | None = None,
+        keys: tables.Keys = None,
         *,
         norm: str | None = None,
     ) -> TableAnswerQuery:
@@ -353,7 +343,7 @@ class TableQuery(ConcurrentQuery):
         :param norm: if left out, that of the noise that follows
         """
         name, kind, public = self._numbers(column, edges=edges)
-        names, plain, keyed = self._keyed_or_one(by, keys)
+        names, plain, keyed = self._keyed(by, keys)
         columns = (*keyed.columns, ("from", kind), ("below", kind))
         labels = Labels(columns, [(*key, *ends) for key in keyed.keys for ends in pairwise(public)])
         return self._answer(
@@ -378,7 +368,7 @@ class TableQuery(ConcurrentQuery):
         candidates: Sequence[float],
         alpha: float = 0.5,
         by: str | Sequence[str] | None = None,
-        keys: Sequence[Any] | None = None,
+        keys: tables.Keys = None,
         *,
         scale: float | None = None,
         norm: str | None = None,
@@ -473,7 +463,7 @@ class TableQuery(ConcurrentQuery):
         found._read = read
         return found
 
-    def top(self, count: int, by: str | Sequence[str], keys: Sequence[Any]) -> ConcurrentQuery:
+    def top(self, count: int, by: str | Sequence[str], keys: tables.Keys) -> ConcurrentQuery:
         """Return the public keys with the most rows, the largest first.
 
         Either noisy counts of all keys are sorted, or OpenDP's noisy top-k selects the keys:
@@ -483,10 +473,10 @@ class TableQuery(ConcurrentQuery):
         :param count: number of keys
         """
         names, public, _ = self._keyed(by, keys)
-        wanted = checks.count(count=count)
+        public, wanted = public or [], checks.count(count=count)
         if wanted > len(public):
             raise InvalidValueError(f"count ({wanted}) must be at most {len(public)}, one per key")
-        counts = partial(tables.then_table_counts, names, public)
+        counts = partial(tables.then_table_count, names, public)
         way = best_top(self._unit(), counts, self._measure_of_noise(), wanted)
         return self.new_with(
             chain=PartialChain(partial(way.measurement, self._chain)),
@@ -520,7 +510,7 @@ class TableQuery(ConcurrentQuery):
     ) -> TableAnswerQuery:
         cuts = checks.sequence("numbers", candidates=candidates)
         share = checks.probability(alpha=alpha)
-        names, plain, labels = self._keyed_or_one(by, keys)
+        names, plain, labels = self._keyed(by, keys)
 
         def read(chosen: str) -> Labels:
             def estimates(values: Any, noise: Noise) -> dict[str, list[tables.Estimate]]:
@@ -586,35 +576,16 @@ class TableQuery(ConcurrentQuery):
             [tables.in_unit(kind, tables.value_of(kind, **{place: one})) for one in numbers],
         )
 
-    def _of_sum(self, labels: Labels, column: Any, quantum: Any) -> Labels:
-        """Return the labels of a sum, whose answers are in the unit of the column."""
-        kind = self._schema().type_of(
-            tables.name_of("column", self._schema(), column, (int, float))
-        )
-        size = None if quantum is None else checks.positive(quantum=quantum)
-        return replace(labels, value=kind, unit=tables.unit_of_sum(kind, size))
-
-    def _keyed(self, by: Any, keys: Any) -> tuple[tuple[str, ...], list[Any], Labels]:
-        columns = self._columns(by)
-        names = tuple(name for name, _ in columns)
-        if keys is None:
-            raise InvalidTypeError(
-                "keys must be given: a list of public values of the columns by, not from the data; "
-                "a query of keys(by) finds those of the data under (ε, δ)"
-            )
-        types = [kind for _, kind in columns]
-        public = [
-            tuple(map(tables.in_unit, types, key)) for key in tables.keys_of(types, keys=keys)
-        ]
+    def _keyed(self, by: Any, keys: Any) -> tuple[tuple[str, ...] | None, list[Any] | None, Labels]:
+        """Return names of columns, public keys, and the labels of both; neither without keys."""
+        schema = self._schema()
+        names, found = tables.groups_of(schema, by, keys)
+        if not names:
+            return None, None, Labels()
+        types = list(map(schema.type_of, names))
+        public = [tuple(map(tables.in_unit, types, key)) for key in found]
         plain = [key[0] if len(names) == 1 else key for key in public]
-        return names, plain, Labels(columns, public)
-
-    def _keyed_or_one(
-        self, by: Any, keys: Any
-    ) -> tuple[tuple[str, ...] | None, list[Any] | None, Labels]:
-        if (by is None) != (keys is None):
-            raise InvalidTypeError("by and keys must be given together, or left out")
-        return (None, None, Labels()) if by is None else self._keyed(by, keys)
+        return names, plain, Labels(tuple(zip(names, types, strict=True)), public)
 
     def _answer(
         self,

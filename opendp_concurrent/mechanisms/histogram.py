@@ -176,7 +176,7 @@ def make_histogram(
     if not is_vector(input_domain):
         raise InvalidTypeError(
             f"input_domain ({input_domain}) must be of vectors; chain a table in an engine with "
-            "oc.t.then_table_counts, whose keys are the universe"
+            "oc.t.then_table_count, whose keys are the universe"
         )
     if input_metric == l1_distance(T=COUNTS):
         return _from_counts(input_domain, input_metric, universe)

@@ -299,7 +299,7 @@ def make_projected_queries(
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: vectors of records; or of counts, one for each value of the universe, such
-        as :func:`.make_table_counts` returns
+        as :func:`.make_table_count` returns
     :param input_metric: symmetric, insert-delete, change-one or Hamming distance; of counts,
         ``dp.l1_distance(T="i64")``
     :param output_measure: zero-concentrated or Gaussian DP

@@ -248,7 +248,7 @@ def make_private_multiplicative_weights(
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: vectors of records; or of counts, one for each value of the universe, such
-        as :func:`.make_table_counts` returns
+        as :func:`.make_table_count` returns
     :param input_metric: symmetric, insert-delete, change-one or Hamming distance; of counts,
         ``dp.l1_distance(T="i64")``
     :param output_measure: pure, (ε, δ), zero-concentrated, Gaussian DP, or one Rényi order

@@ -22,27 +22,23 @@ from .aggregates import (
     make_quantile_scores,
     make_rows_per_unit,
     make_table_count,
-    make_table_counts,
     make_table_histogram,
     make_table_moments,
     make_table_sum,
-    make_table_sums,
     moments_of,
     then_distinct_units,
     then_distinct_values,
     then_quantile_scores,
     then_rows_per_unit,
     then_table_count,
-    then_table_counts,
     then_table_histogram,
     then_table_moments,
     then_table_sum,
-    then_table_sums,
     unit_of_sum,
 )
 from .csv_file import Csv
 from .domain import Tables, domain_of_record, table_domain, tables_of, units
-from .expressions import Expression, Then, col, column, expression, lit, when
+from .expressions import Expression, Then, col, expression, lit, when
 from .joint import (
     Answer,
     Joint,
@@ -61,10 +57,11 @@ from .schema import (
     LARGEST,
     ROW,
     Decimal,
+    Keys,
     Schema,
     Type,
+    groups_of,
     in_unit,
-    keys_of,
     name_of,
     names_of,
     value_of,
@@ -88,20 +85,16 @@ from .steps import (
 from .table import Table, unit_of
 from .typed import COMPARISONS
 
-Column = Predicate = Expression  # an expression may be a column, a condition, or both
 __all__ = [
     "ROW",
     "Answer",
-    "Column",
     "Csv",
     "Decimal",
     "Estimate",
     "Expression",
-    "Predicate",
     "Table",
     "Then",
     "col",
-    "column",
     "describe_schema",
     "lit",
     "scan",

@@ -26,6 +26,7 @@ from .engine import Rows
 from .moments import MOST_STEPS as MOST_SQUARED
 from .moments import Moments
 from .numbers import make_answer, make_sums, norm_of, one_integer, placed, saturated, scalar, vector
+from .schema import Keys
 
 MOST_STEPS = 2**52  # of a quantised value, so that doubles hold it
 MOST_EDGES = 10_000  # which a statement sends
@@ -33,18 +34,39 @@ ROWS = (*(first * 10**power for power in range(6) for first in (1, 2, 3, 5)), 10
 SHARES = 10_000  # largest denominator of a quantile
 
 
-@constructor
-def make_table_count(input_domain: Domain, input_metric: Metric) -> Transformation:
-    """Count the rows of a table.
+@constructor(norm=norm_of)
+def make_table_count(
+    input_domain: Domain,
+    input_metric: Metric,
+    by: str | Sequence[str] | None = None,
+    keys: Keys = None,
+    *,
+    norm: str = "l1",
+) -> Transformation:
+    """Count the rows of a table, or those of each public key.
 
-    Guarantee: the count changes by at most d_in times the rows of a unit, which a truncation
-    bounds.
+    Keys come from you, never from the data; for a key that has no rows the count is 0. Rows with
+    other values are not counted. A missing value, NULL, is counted for the key None only.
+
+    Guarantee: let a unit have at most R rows, in at most g groups, at most r in each. A count
+    of all rows changes by at most d_in R. Counts by key change by at most d_in times min(R, g r) in
+    L1 and r in L∞; in L2, by d_in times the largest norm of such counts, which is the root of g
+    times r if R is g r.
 
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: of truncated tables
     :param input_metric: units added or removed
-    :return: a transformation to an integer, under absolute distance
+    :param by: names of columns of integers, texts, Booleans, dates or timestamps; all rows if left
+        out
+    :param keys: distinct values of the column, or tuples of values of the columns, as a list, a
+        Series or an array; or a frame that has the columns; or a mapping from names of columns to
+        values, for all of their combinations. A frame or a mapping has the names, if ``by`` is left
+        out
+    :param norm: metric of the counts by key: ``"l1"`` for Laplace noise, ``"l2"`` for Gaussian
+        noise, ``"linf"`` for a noisy maximum
+    :return: a transformation to an integer, under absolute distance; with keys, to a vector of
+        integers, in the order of the keys
     :raises InvalidTypeError, InvalidValueError: naming the argument; if nothing bounds the rows of
         a unit
 
@@ -52,17 +74,20 @@ def make_table_count(input_domain: Domain, input_metric: Metric) -> Transformati
 
     >>> import duckdb
     >>> connection = duckdb.connect().execute(
-    ...     "CREATE TABLE buys AS "
-    ...     "SELECT range % 3 AS person FROM range(8)"
+    ...     "CREATE TABLE votes AS "
+    ...     "SELECT range AS person, range % 2 AS for FROM range(9)"
     ... )
-    >>> buys = oc.tables.scan(connection, "buys", {"person": int}, "person")
-    >>> bounded = oc.t.make_truncate(*buys.space, per_unit=2)
+    >>> votes = oc.tables.scan(connection, "votes", {"person": int, "for": int}, "person")
+    >>> bounded = oc.t.make_truncate(*votes.space, per_unit=1)
     >>> count = bounded >> oc.t.then_table_count()
-    >>> count(buys), count.map(1)
-    (6, 2)
+    >>> count(votes), count.map(1)
+    (9, 1)
+    >>> counts = bounded >> oc.t.then_table_count("for", [0, 1, 2])
+    >>> counts(votes), counts.map(1)
+    ([5, 4, 0], 1)
     """
     tables = tables_of(input_domain, input_metric)
-    return make_answer(tables, nodes.Sums((nodes.ROW,)), scalar(tables.bounded_rows()), one_integer)
+    return _sums(tables, nodes.ROW, 1, by, keys, norm)
 
 
 @constructor
@@ -91,7 +116,7 @@ def make_distinct_units(input_domain: Domain, input_metric: Metric) -> Transform
     (3, 1)
     """
     tables = tables_of(input_domain, input_metric)
-    return make_answer(tables, nodes.DistinctUnits(), scalar(1), one_integer)
+    return make_answer(tables, nodes.DistinctValues(tables.schema.unit), scalar(1), one_integer)
 
 
 @constructor(norm=norm_of)
@@ -179,81 +204,41 @@ def make_distinct_values(
     return make_answer(tables, nodes.DistinctValues(names), output, one_integer)
 
 
-@constructor(norm=norm_of)
-def make_table_counts(
-    input_domain: Domain,
-    input_metric: Metric,
-    by: str | Sequence[str],
-    keys: Sequence[Any],
-    *,
-    norm: str = "l1",
-) -> Transformation:
-    """Count the rows of a table for each public key.
-
-    Rows with other values, or with NULL in a column of ``by``, are not counted. Keys come from you,
-    never from the data; for a key that has no rows the count is 0.
-
-    Guarantee: let a unit have at most R rows, in at most g of the groups, at most r in each. The
-    counts then change by at most d_in times min(R, g r) in L1 and r in L∞; in L2, by d_in times the
-    largest norm of such counts, which is the root of g times r if R is g r.
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param input_domain: of truncated tables
-    :param input_metric: units added or removed
-    :param by: names of columns of integers, texts, Booleans or dates
-    :param keys: distinct values of the column, or tuples of values of the columns
-    :param norm: metric of the counts: ``"l1"`` for Laplace noise, ``"l2"`` for Gaussian noise,
-        ``"linf"`` for a noisy maximum
-    :return: a transformation to a vector of integers, in the order of the keys
-    :raises InvalidTypeError, InvalidValueError: naming the argument
-
-    :example:
-
-    >>> import duckdb
-    >>> connection = duckdb.connect().execute(
-    ...     "CREATE TABLE votes AS "
-    ...     "SELECT range AS person, range % 2 AS for FROM range(9)"
-    ... )
-    >>> votes = oc.tables.scan(connection, "votes", {"person": int, "for": int}, "person")
-    >>> bounded = oc.t.make_truncate(*votes.space, per_unit=1)
-    >>> counts = bounded >> oc.t.then_table_counts("for", [0, 1, 2])
-    >>> counts(votes), counts.map(1)
-    ([5, 4, 0], 1)
-    """
-    tables = tables_of(input_domain, input_metric)
-    names, public, contribution = _groups(tables, by, keys)
-    sums = nodes.Sums((nodes.ROW,), names, public)
-    return make_sums(tables, sums, norm, contribution, [1])
-
-
 Groups: TypeAlias = tuple[tuple[str, ...], nodes.Values, Norms]
-
-
-def _groups(tables: Tables, by: Any, keys: Any) -> Groups:
-    names = schemas.names_of("by", tables.schema, by, schemas.KEYS)
-    public = nodes.Values(schemas.keys_of(tuple(map(tables.schema.type_of, names)), keys=keys))
-    return names, public, tables.contribution(frozenset(names), len(public))
 
 
 def groups_or_one(tables: Tables, by: Any, keys: Any) -> Groups:
     """Return public groups and what a unit contributes to them; one group without keys."""
-    if (by is None) != (keys is None):
-        raise InvalidTypeError("by and keys must be given together, or left out")
-    if by is not None:
-        return _groups(tables, by, keys)
-    return (), nodes.Values(((),)), _anywhere(tables)
+    names, public = schemas.groups_of(tables.schema, by, keys)
+    if not names:
+        return names, nodes.Values(public), _anywhere(tables)
+    return names, nodes.Values(public), tables.contribution(frozenset(names), len(public))
 
 
-@constructor
+def _sums(
+    tables: Tables, term: nodes.Term, largest: int, by: Any, keys: Any, norm: str
+) -> Transformation:
+    """Make a transformation that adds up an integer of each row, which is at most ``largest``."""
+    names, public, contribution = groups_or_one(tables, by, keys)
+    sums = nodes.Sums((term,), names, public)
+    if not names:
+        return make_answer(tables, sums, scalar(contribution.l1 * largest), one_integer)
+    return make_sums(tables, sums, norm, contribution, [largest])
+
+
+@constructor(norm=norm_of)
 def make_table_sum(
     input_domain: Domain,
     input_metric: Metric,
     column: str,
     bounds: tuple[float, float],
     quantum: Positive | None = None,
+    by: str | Sequence[str] | None = None,
+    keys: Keys = None,
+    *,
+    norm: str = "l1",
 ) -> Transformation:
-    """Sum a column of a table, clamped to bounds and in whole quanta.
+    """Sum a column of a table, clamped to bounds and in whole quanta; for each public key, if any.
 
     Of a column of floats, the answer is the number of quanta: each value is clamped and rounded to
     a whole number of quanta first, so that the sum does not depend on the order of the rows.
@@ -261,8 +246,8 @@ def make_table_sum(
     clamped. The engine adds in at least 126 bits, which fewer than 2^63 rows cannot overflow. The
     sum is then clamped to 64 bits.
 
-    Guarantee: the sum changes by at most d_in times the rows of a unit, times the larger absolute
-    bound in quanta.
+    Guarantee: the sum changes by at most the bound of :func:`.make_table_count`, times the larger
+    absolute bound in quanta.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -272,7 +257,11 @@ def make_table_sum(
     :param bounds: lower and upper bound: integers for integers, at most 2^62 in absolute value
     :param quantum: for floats only: the unit of the answer, such as 0.01. The bounds must be at
         most 2^52 quanta
-    :return: a transformation to an integer, under absolute distance
+    :param by: names of columns, as in :func:`.make_table_count`; all rows if left out
+    :param keys: values of these columns, as there
+    :param norm: metric of the sums by key: ``"l1"``, ``"l2"`` or ``"linf"``
+    :return: a transformation to an integer, under absolute distance; with keys, to a vector of
+        integers, in the order of the keys
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
@@ -280,71 +269,21 @@ def make_table_sum(
     >>> import duckdb
     >>> connection = duckdb.connect().execute(
     ...     "CREATE TABLE pay AS "
-    ...     "SELECT range AS person, range * 2.5e0 AS eur FROM range(5)"
+    ...     "SELECT range AS person, range % 2 AS zone, range * 2.5e0 AS eur FROM range(5)"
     ... )
-    >>> pay = oc.tables.scan(connection, "pay", {"person": int, "eur": float}, "person")
+    >>> schema = {"person": int, "zone": int, "eur": float}
+    >>> pay = oc.tables.scan(connection, "pay", schema, "person")
     >>> bounded = oc.t.make_truncate(*pay.space, per_unit=1)
     >>> total = bounded >> oc.t.then_table_sum("eur", bounds=(0.0, 8.0), quantum=0.5)
     >>> total(pay), total.map(1)
     (46, 16)
+    >>> totals = bounded >> oc.t.then_table_sum("eur", (0.0, 8.0), 0.5, by="zone", keys=[0, 1])
+    >>> totals(pay), totals.map(1)
+    ([26, 20], 16)
     """
     tables = tables_of(input_domain, input_metric)
     value, largest = quantised(tables.schema, column, bounds, quantum)
-    output = scalar(tables.bounded_rows() * largest)
-    return make_answer(tables, nodes.Sums((nodes.Term(value),)), output, one_integer)
-
-
-@constructor(norm=norm_of)
-def make_table_sums(
-    input_domain: Domain,
-    input_metric: Metric,
-    by: str | Sequence[str],
-    keys: Sequence[Any],
-    column: str,
-    bounds: tuple[float, float],
-    quantum: Positive | None = None,
-    *,
-    norm: str = "l1",
-) -> Transformation:
-    """Sum a column of a table for each public key.
-
-    Keys are as in :func:`.make_table_counts`, bounds and quanta as in :func:`.make_table_sum`.
-
-    Guarantee: the sums change by at most the bound of :func:`.make_table_counts`, times the larger
-    absolute bound in quanta.
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param input_domain: of truncated tables
-    :param input_metric: units added or removed
-    :param by: names of columns of integers, texts, Booleans or dates
-    :param keys: distinct values of the column, or tuples of values of the columns
-    :param column: name of a column of integers or floats
-    :param bounds: lower and upper bound
-    :param quantum: for floats only: the unit of the answer
-    :param norm: metric of the sums: ``"l1"``, ``"l2"`` or ``"linf"``
-    :return: a transformation to a vector of integers, in the order of the keys
-    :raises InvalidTypeError, InvalidValueError: naming the argument
-
-    :example:
-
-    >>> import duckdb
-    >>> connection = duckdb.connect().execute(
-    ...     "CREATE TABLE fares AS "
-    ...     "SELECT range AS person, range % 2 AS zone, range AS eur FROM range(6)"
-    ... )
-    >>> schema = {"person": int, "zone": int, "eur": int}
-    >>> fares = oc.tables.scan(connection, "fares", schema, "person")
-    >>> bounded = oc.t.make_truncate(*fares.space, per_unit=1)
-    >>> totals = bounded >> oc.t.then_table_sums("zone", [0, 1], "eur", bounds=(0, 4))
-    >>> totals(fares), totals.map(1)
-    ([6, 8], 4)
-    """
-    tables = tables_of(input_domain, input_metric)
-    names, public, contribution = _groups(tables, by, keys)
-    value, largest = quantised(tables.schema, column, bounds, quantum)
-    sums = nodes.Sums((nodes.Term(value),), names, public)
-    return make_sums(tables, sums, norm, contribution, [largest])
+    return _sums(tables, nodes.Term(value), largest, by, keys, norm)
 
 
 _ORDER = checks.count.narrowed(lambda order: order <= 2, "be 1 for means, or 2 for variances", 3)
@@ -359,7 +298,7 @@ def make_table_moments(
     quantum: Positive | None = None,
     order: int = 1,
     by: str | Sequence[str] | None = None,
-    keys: Sequence[Any] | None = None,
+    keys: Keys = None,
     *,
     norm: str = "l1",
 ) -> Transformation:
@@ -372,7 +311,7 @@ def make_table_moments(
     ``context.query().truncate(1).mean("age", (0, 120)).laplace().release()``.
 
     Guarantee: let a row of a unit add at most p_i to the integers of its group. The answer then
-    changes by at most the bound of :func:`.make_table_counts` times the sum of the p_i in L1, the
+    changes by at most the bound of :func:`.make_table_count` times the sum of the p_i in L1, the
     root of the sum of their squares in L2, and the largest in L∞.
 
     Required features: `contrib`, `honest-but-curious`
@@ -384,8 +323,8 @@ def make_table_moments(
     :param quantum: for floats only: values are rounded to multiples of it; about a millionth of the
         larger bound if left out
     :param order: 1 for means, 2 for variances
-    :param by: names of columns, as in :func:`.make_table_counts`; one group if left out
-    :param keys: distinct values of these columns
+    :param by: names of columns, as in :func:`.make_table_count`; one group if left out
+    :param keys: values of these columns, as there
     :param norm: metric of the answer: ``"l1"``, ``"l2"`` or ``"linf"``
     :return: a transformation to a vector of integers, group by group in the order of the keys
     :raises InvalidTypeError, InvalidValueError: naming the argument
@@ -500,7 +439,7 @@ def make_table_histogram(
     column: str,
     edges: Sequence[float],
     by: str | Sequence[str] | None = None,
-    keys: Sequence[Any] | None = None,
+    keys: Keys = None,
     *,
     norm: str = "l1",
 ) -> Transformation:
@@ -510,7 +449,7 @@ def make_table_histogram(
     and missing ones, are not counted.
 
     Guarantee: the counts change by at most d_in times the rows of a unit, in each norm, since all
-    rows of a unit may be in one bin; with keys, by at most the bound of :func:`.make_table_counts`.
+    rows of a unit may be in one bin; with keys, by at most the bound of :func:`.make_table_count`.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -518,8 +457,8 @@ def make_table_histogram(
     :param input_metric: units added or removed
     :param column: name of a column of integers or floats
     :param edges: at least two increasing numbers of the column's type, at most 10,000
-    :param by: names of columns, as in :func:`.make_table_counts`; one group if left out
-    :param keys: distinct values of these columns
+    :param by: names of columns, as in :func:`.make_table_count`; one group if left out
+    :param keys: values of these columns, as there
     :param norm: metric of the counts: ``"l1"``, ``"l2"`` or ``"linf"``
     :return: a transformation to a vector of integers, key by key, each one fewer than edges
     :raises InvalidTypeError, InvalidValueError: naming the argument
@@ -669,9 +608,7 @@ then_table_count = _native.to_then(make_table_count)
 then_distinct_units = _native.to_then(make_distinct_units)
 then_rows_per_unit = _native.to_then(make_rows_per_unit)
 then_distinct_values = _native.to_then(make_distinct_values)
-then_table_counts = _native.to_then(make_table_counts)
 then_table_sum = _native.to_then(make_table_sum)
-then_table_sums = _native.to_then(make_table_sums)
 then_table_moments = _native.to_then(make_table_moments)
 then_table_histogram = _native.to_then(make_table_histogram)
 then_quantile_scores = _native.to_then(make_quantile_scores)

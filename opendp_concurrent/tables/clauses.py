@@ -22,7 +22,7 @@ _NAMES = """
     Select From Where Group Join Subquery Table TableAlias Alias Aliases Column Identifier
     Literal Boolean Null Parameter Placeholder Cast TryCast DataType DataTypeParam Collate
     Array Unnest Inline ArraysZip VarMap
-    And Or Not Paren EQ NEQ LT LTE GT GTE In Is Case If Coalesce Nullif RegexpLike
+    And Or Not Paren EQ NullSafeEQ NEQ LT LTE GT GTE In Is Case If Coalesce Nullif RegexpLike
     Neg Add Sub Mul Div IntDiv Floor Greatest Least Extract Var DPipe MD5
     Count Distinct Star Sum Window RowNumber DenseRank Order Ordered
     ReadParquet WidthBucket Offset

@@ -392,11 +392,14 @@ def disjunction(left: Any, right: Any) -> Any:
     return binary(exp.Or, paren(left), paren(right))
 
 
-def equal(names: list[str], keys: list[str]) -> Any:
-    """Return whether columns of ``t`` are equal to columns of ``k``."""
-    pairs = zip(names, keys, strict=True)
+def equal(names: list[str], keys: list[str], *, null: bool = False) -> Any:
+    """Return whether columns of ``t`` are equal to columns of ``k``.
+
+    :param null: whether NULL equals NULL
+    """
+    sign, pairs = exp.NullSafeEQ if null else exp.EQ, zip(names, keys, strict=True)
     return conjunction(
-        *(compare(exp.column(one, "t"), "==", exp.column(key, "k")) for one, key in pairs)
+        *(sign(this=exp.column(one, "t"), expression=exp.column(key, "k")) for one, key in pairs)
     )
 
 

@@ -244,9 +244,6 @@ def col(name: str) -> Expression:
     return Expression("column", (), column_name(name=name))
 
 
-column = col
-
-
 def lit(value: Any) -> Expression:
     """Return a public constant as an expression: a number, a text, a Boolean, a date or timestamp.
 

@@ -20,7 +20,7 @@ from .engine import Rows
 from .moments import MOST_CELLS, Estimate, Moments, strategy_for
 from .moments import Statistic as OfMoments
 from .numbers import combined, make_answer, make_sums, norm_of, saturated
-from .schema import Schema
+from .schema import Keys, Schema
 
 Statistic: TypeAlias = Literal["count", "sum", "mean", "variance", "stdev"]
 STATISTICS: tuple[Statistic, ...] = ("count", "sum", "mean", "variance", "stdev")
@@ -160,7 +160,7 @@ def make_table_answers(
     input_metric: Metric,
     answers: Sequence[Answer],
     by: str | Sequence[str] | None = None,
-    keys: Sequence[Any] | None = None,
+    keys: Keys = None,
     *,
     norm: str = "l1",
 ) -> Transformation:
@@ -171,7 +171,7 @@ def make_table_answers(
     context reads them: ``few.select(n=few.count(), age=few.mean("age", (0, 120)))``.
 
     Guarantee: let a row of a unit add at most p_i to the integers of its group. The answer then
-    changes by at most the bound of :func:`.make_table_counts` times the sum of the p_i in L1, the
+    changes by at most the bound of :func:`.make_table_count` times the sum of the p_i in L1, the
     root of the sum of their squares in L2, and the largest in L∞.
 
     Required features: `contrib`, `honest-but-curious`
@@ -179,8 +179,8 @@ def make_table_answers(
     :param input_domain: of truncated tables
     :param input_metric: units added or removed
     :param answers: each an :class:`.Answer`
-    :param by: names of columns, as in :func:`.make_table_counts`; one group if left out
-    :param keys: distinct values of these columns
+    :param by: names of columns, as in :func:`.make_table_count`; one group if left out
+    :param keys: values of these columns, as there
     :param norm: metric of the answer: ``"l1"``, ``"l2"`` or ``"linf"``
     :return: a transformation to a vector of integers, group by group, answer by answer
     :raises InvalidTypeError, InvalidValueError: naming the argument
@@ -214,7 +214,7 @@ def make_table_prefixes(
     column: str,
     cuts: Sequence[float],
     by: str | Sequence[str] | None = None,
-    keys: Sequence[Any] | None = None,
+    keys: Keys = None,
     *,
     norm: str = "l1",
 ) -> Transformation:
@@ -226,7 +226,7 @@ def make_table_prefixes(
     1%, if there are at most 255 cuts.
 
     Guarantee: let A be the public matrix from counts to the answer, a_j its columns. The answer
-    changes by at most the bound of :func:`.make_table_counts` times the largest norm of an a_j.
+    changes by at most the bound of :func:`.make_table_count` times the largest norm of an a_j.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -234,8 +234,8 @@ def make_table_prefixes(
     :param input_metric: units added or removed
     :param column: name of a column of integers or floats
     :param cuts: increasing numbers of the column's type, at most 1000
-    :param by: names of columns, as in :func:`.make_table_counts`; one group if left out
-    :param keys: distinct values of these columns
+    :param by: names of columns, as in :func:`.make_table_count`; one group if left out
+    :param keys: values of these columns, as there
     :param norm: metric of the answer: ``"l1"``, ``"l2"`` or ``"linf"``
     :return: a transformation to a vector of integers, group by group
     :raises InvalidTypeError, InvalidValueError: naming the argument

@@ -33,7 +33,7 @@ def make_table_keys(
     """Release those values of columns that enough units have, under (ε, δ).
 
     The answer maps each key to a noisy number of its units, or to None where only keys can be
-    released. Its keys are public: ``list(answer)`` is what :func:`.make_table_counts` takes.
+    released. Its keys are public: ``list(answer)`` is what :func:`.make_table_count` takes.
 
     If units have one key each, the noise is geometric and truncated, and no (ε, δ)-DP mechanism
     releases a key with a larger probability [DVGM22]. If they have several, it is either that noise

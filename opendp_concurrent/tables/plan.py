@@ -199,11 +199,6 @@ class Quantised:
 
 
 @dataclass(frozen=True, slots=True)
-class DistinctUnits:
-    """The number of units that have a row."""
-
-
-@dataclass(frozen=True, slots=True)
 class RowsPerUnit:
     """The number of units in each bin between edges, by their numbers of rows; see :class:`Bins`.
 
@@ -215,7 +210,10 @@ class RowsPerUnit:
 
 @dataclass(frozen=True, slots=True)
 class DistinctValues:
-    """The number of different values of columns, over the rows without NULL in them."""
+    """The number of different values of columns, over the rows without NULL in them.
+
+    Of no columns, the number of rows: if the unit has no columns, each row is one.
+    """
 
     by: tuple[str, ...]
 
@@ -239,7 +237,7 @@ ROW = Term()
 class Sums:
     """The sums of terms over all rows; or for each public key, over its rows.
 
-    A row whose value in a column of ``by`` is NULL, or no part of a key, is in no group.
+    A row whose values in ``by`` are no key is in no group. None in a key is NULL.
 
     :ivar by: columns of the keys; empty for all rows
     """
@@ -277,4 +275,4 @@ class Bins:
     keys: Values = Values(((),))  # noqa: RUF009
 
 
-Aggregate: TypeAlias = DistinctUnits | RowsPerUnit | DistinctValues | Sums | FoundKeys | Bins
+Aggregate: TypeAlias = RowsPerUnit | DistinctValues | Sums | FoundKeys | Bins

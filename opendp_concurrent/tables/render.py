@@ -259,8 +259,6 @@ class Renderer:
     # --- aggregates --------------------------------------------------------------------------
 
     def _aggregate(self, one: nodes.Aggregate, rows: Query) -> Any:
-        if isinstance(one, nodes.DistinctUnits):
-            return self._distinct(rows.tree, rows.unit)
         if isinstance(one, nodes.RowsPerUnit):
             unit = list(map(sql.column, rows.unit))
             number = exp.alias_(exp.Count(this=exp.Star()), "n")
@@ -328,7 +326,9 @@ class Renderer:
         public = sql.subquery(self._public(placed, [*keys, "i"], [*rows.kinds(one.by), int]), "k")
         columns = [exp.column("i", "k"), *(exp.column(name, "t") for name in (*within, *short))]
         joined = exp.select(*columns, copy=False).from_(sql.subquery(grouped, "t"), copy=False)
-        return joined.join(public, on=sql.equal(by, keys), join_type="inner", copy=False)
+        null = any(None in key for key in one.keys)
+        on = sql.equal(by, keys, null=null)
+        return joined.join(public, on=on, join_type="inner", copy=False)
 
     def _found_keys(self, one: nodes.FoundKeys, rows: Query) -> Any:
         """Count distinct pairs of a unit and a key, apart by the number of keys of the unit."""

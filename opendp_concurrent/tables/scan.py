@@ -98,7 +98,7 @@ def scan(
     >>> _ = connection.execute("INSERT INTO visits VALUES (1, 'north'), (1, 'south'), (2, 'south')")
     >>> visits = oc.tables.scan(connection, "visits", {"person": int, "region": str}, "person")
     >>> once = visits.space >> oc.t.then_truncate(1)
-    >>> counts = once >> oc.t.then_table_counts("region", ["north", "south", "west"])
+    >>> counts = once >> oc.t.then_table_count("region", ["north", "south", "west"])
     >>> noisy = counts >> dp.m.then_laplace(scale=2.0)
     >>> noisy.map(1)
     0.5

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal as Exact
 from fractions import Fraction
+from itertools import islice, product
 from math import isfinite
 from typing import Any, TypeAlias, cast
 
@@ -232,7 +233,8 @@ def value_of(kind: Type, **argument: Any) -> Any:
     No rounding, and no conversion that differs between engines: integers of 64 bits, doubles other
     than NaN, texts in Unicode without NUL, Booleans, dates, timestamps without a zone or in UTC.
     """
-    ((name, value),) = argument.items()
+    ((name, given),) = argument.items()
+    value = checks.own_number(given)
     if isinstance(kind, Decimal):
         steps = exact_of(**argument) * 10**kind.scale
         if steps.denominator != 1:
@@ -244,7 +246,7 @@ def value_of(kind: Type, **argument: Any) -> Any:
     if kind is float:
         return checks.real(**argument)
     if kind is int:
-        whole = checks.integer(**argument)
+        whole = checks.integer(**{name: value})
         if not -LARGEST <= whole <= LARGEST:
             raise InvalidValueError(f"{name} ({whole}) must be within 64 bits")
         return whole
@@ -288,13 +290,64 @@ def row_of(kinds: Sequence[Type], *, null: bool = False, **argument: Any) -> tup
     )
 
 
-def keys_of(kinds: Sequence[Type], **argument: Any) -> tuple[tuple[Any, ...], ...]:
-    """Return distinct public keys as tuples with a value for each column, or raise."""
+def keys_of(
+    kinds: Sequence[Type], *, null: bool = False, **argument: Any
+) -> tuple[tuple[Any, ...], ...]:
+    """Return distinct public keys as tuples with a value for each column, or raise.
+
+    :param null: whether None stands for a missing value
+    """
     ((name, _),) = argument.items()
-    found = tuple(row_of(kinds, **{name: one}) for one in checks.sequence("keys", **argument))
+    given = checks.sequence("keys", **argument)
+    found = tuple(row_of(kinds, null=null, **{name: one}) for one in given)
     if len(set(found)) != len(found):
         raise InvalidValueError(f"{name} must have distinct keys")
     return found
+
+
+Keys: TypeAlias = Iterable[object] | None  # a list, an array, a Series, a frame, or a mapping
+
+
+def groups_of(
+    schema: Schema, by: Any, keys: Any
+) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
+    """Return names of columns and their public keys; without them, no name and one empty key."""
+    if by is None and keys is None:
+        return (), ((),)
+    columns: Any = None
+    if isinstance(keys, Mapping):
+        columns = checks.mapping("names of columns to values", keys=keys)
+    elif hasattr(keys, "columns"):  # a frame of pandas or Polars
+        columns = {name: keys[name] for name in keys.columns}
+    if by is None and columns is None:
+        raise InvalidTypeError("by must be given together with keys: the columns that they are of")
+    names = names_of("by", schema, list(columns or ()) if by is None else by, KEYS)
+    if keys is None:
+        raise InvalidTypeError(
+            "keys must be given together with by: public values of its columns, not from the data; "
+            "a query of keys(by) finds those of the data under (ε, δ)"
+        )
+    found = _listed(keys)
+    if columns is not None:
+        if not set(names) <= set(columns) or len(columns) > len(names):
+            raise InvalidValueError(
+                f"keys must have the columns of by ({', '.join(names)}), found "
+                f"{', '.join(map(str, columns))}; pass list(keys) for keys that a query has found"
+            )
+        lists = [_listed(columns[name]) for name in names]
+        rows = product(*lists) if isinstance(keys, Mapping) else zip(*lists, strict=True)
+        some = islice(rows, checks.MOST_ELEMENTS + 1)
+        found = [row if len(names) > 1 else row[0] for row in some]
+    return names, keys_of(tuple(map(schema.type_of, names)), null=True, keys=found)
+
+
+def _listed(values: Any) -> Any:
+    """Return the values of an array or a Series as a list, None for NaN; others as they are."""
+    read = getattr(values, "tolist", getattr(values, "to_list", None))
+    found = None if read is None else read()
+    if not isinstance(found, list):
+        return values
+    return [None if (one != one) is True else one for one in found]
 
 
 def names_of(

@@ -86,7 +86,7 @@ def make_where(input_domain: Domain, input_metric: Metric, predicate: Expression
     >>> import duckdb
     >>> connection = duckdb.connect().execute("CREATE TABLE ages AS SELECT 1 AS person, 20 AS age")
     >>> ages = oc.tables.scan(connection, "ages", {"person": int, "age": int}, "person")
-    >>> adults = oc.t.make_where(*ages.space, oc.tables.column("age") >= 18)
+    >>> adults = oc.t.make_where(*ages.space, oc.tables.col("age") >= 18)
     >>> count = adults >> oc.t.then_truncate(1) >> oc.t.then_table_count()
     >>> count(ages), count.map(1)
     (1, 1)
@@ -283,7 +283,7 @@ def make_group_truncate(
     ... )
     >>> calls = oc.tables.scan(connection, "calls", {"person": int, "day": int}, "person")
     >>> bounded = oc.t.make_group_truncate(*calls.space, by="day", groups=4)
-    >>> counts = bounded >> oc.t.then_table_counts("day", range(5), norm="l2")
+    >>> counts = bounded >> oc.t.then_table_count("day", range(5), norm="l2")
     >>> counts(calls), counts.map(1)
     ([1, 1, 1, 1, 0], 2.0)
     """
@@ -336,7 +336,7 @@ def make_public_join(
     >>> homes = oc.tables.scan(connection, "homes", {"person": int, "city": str}, "person")
     >>> zones = {"Bern": "west", "Graz": "east"}
     >>> zoned = oc.t.make_public_join(*homes.space, "city", {"zone": str}, zones)
-    >>> counts = zoned >> oc.t.then_truncate(1) >> oc.t.then_table_counts("zone", ["east", "west"])
+    >>> counts = zoned >> oc.t.then_truncate(1) >> oc.t.then_table_count("zone", ["east", "west"])
     >>> counts(homes)
     [0, 1]
     """

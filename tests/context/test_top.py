@@ -12,7 +12,7 @@ import opendp_concurrent as oc
 from opendp_concurrent.context.answers import ACCURACIES
 from opendp_concurrent.context.table_query import Top, best_top
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, TooFewRowsError
-from opendp_concurrent.tables.aggregates import then_table_counts
+from opendp_concurrent.tables.aggregates import then_table_count
 from opendp_concurrent.tables.moments import bounds_of
 
 pytest.importorskip("sqlglot", reason="!!! TABLES ARE NOT TESTED: no sqlglot !!!")
@@ -58,7 +58,7 @@ def test_the_way_with_less_noise_is_taken(table, name, capsys):
     for groups in (1, 4, 10):
         few = table.space >> oc.t.then_group_truncate("zone", groups)
         unit = *few.output_space, 1
-        counts = partial(then_table_counts, "zone", list(range(10)))
+        counts = partial(then_table_count, "zone", list(range(10)))
         for wanted in (1, 5):
             ways = [Top(counts, measure, wanted, selects) for selects in (False, True)]
             best = best_top(unit, counts, measure, wanted)

@@ -180,7 +180,7 @@ KINDS["guess"] = lambda value: (
     KINDS["finite real"](value) or is_kind(value, bool, Fraction, Decimal)
 )
 KINDS["constant"] = of_class(int, float, str, date, np.integer, np.floating)
-KINDS["predicate"] = of_class(oc.tables.Predicate)
+KINDS["predicate"] = of_class(oc.tables.Expression)
 KINDS["bounds"] = lambda value: is_kind(value, tuple) and each("finite real", 2)(value)
 KINDS["pair"] = lambda value: (
     is_kind(value, tuple)
@@ -1210,7 +1210,7 @@ def asked_table(made: Any, d_in: Any) -> Any:
     return used(made, d_in)
 
 
-maker("where", BOUNDED, 1, asked_table, predicate=(oc.tables.column("zone") == "a", "predicate"))
+maker("where", BOUNDED, 1, asked_table, predicate=(oc.tables.col("zone") == "a", "predicate"))
 maker(
     "with_columns",
     BOUNDED,
@@ -1249,7 +1249,6 @@ maker(
     on=([], COLUMNS + " or sequence"),
     how=("semi", "nothing hostile"),
 )
-maker("table_count", BOUNDED, 1, asked_table)
 maker("distinct_units", BOUNDED, 1, asked_table)
 maker(
     "rows_per_unit",
@@ -1267,9 +1266,8 @@ VALUE = {
     "quantum": (0.5, "positive"),
 }
 NORM = {"norm": ("l1", "nothing hostile")}
-maker("table_counts", BOUNDED, 1, asked_table, **GROUPS, **NORM)
-maker("table_sum", BOUNDED, 1, asked_table, **VALUE)
-maker("table_sums", BOUNDED, 1, asked_table, **GROUPS, **VALUE, **NORM)
+maker("table_count", BOUNDED, 1, asked_table, **GROUPS, **NORM)
+maker("table_sum", BOUNDED, 1, asked_table, **GROUPS, **VALUE, **NORM)
 maker(
     "table_moments",
     BOUNDED,
@@ -1324,7 +1322,7 @@ case(
     others=(tables.people(),),
 )
 case("tables.unit_of", units=(1, "whole"))
-HOURS = oc.tables.column("hours")
+HOURS = oc.tables.col("hours")
 case(
     "tables.Expression.is_in",
     lambda **given: HOURS.is_in(**given),
@@ -1336,14 +1334,13 @@ case(
     lower=(0.0, "constant"),
     upper=(1.0, "constant"),
 )
-case("tables.column", name=("zone", "text"))
 case("tables.col", name=("zone", "text"))
 case("tables.lit", value=(1.0, "constant"))
-case("tables.when", condition=(oc.tables.column("zone") == "a", "predicate"))
+case("tables.when", condition=(oc.tables.col("zone") == "a", "predicate"))
 case(
     "tables.Then.when",
     lambda **given: oc.tables.when(HOURS > 1.0).then(1.0).when(**given),
-    condition=(oc.tables.column("zone") == "a", "predicate"),
+    condition=(oc.tables.col("zone") == "a", "predicate"),
 )
 case("tables.Decimal", scale=(2, "whole"))
 case(
@@ -2236,7 +2233,7 @@ NO_ARGUMENTS = {
     "tables.Table.joined",
     "tables.Table.fixed",
     "tables.Table.materialized", "tables.Table.frozen", "tables.Table.engine",
-    "tables.Predicate", "tables.Column", "tables.Expression", "tables.Then",
+    "tables.Expression", "tables.Then",
     "tables.Expression.is_null",
     # checked where they are used, with the types of the columns: see tables/test_typed.py
     "tables.Expression.clip", "tables.Expression.cut", "tables.Expression.fill_null",

@@ -1242,7 +1242,7 @@ WRAPPERS: tuple[Wrapper, ...] = (
         "where",
         Role.TRANSFORMATION,
         _both("where"),
-        _engine_step("where", tables.data, oc.tables.column("zone") == "a"),
+        _engine_step("where", tables.data, oc.tables.col("zone") == "a"),
         same_map=True,
     ),
     Wrapper(

@@ -17,13 +17,11 @@ BY = {"by": "zone", "groups": 2, "rows": 2}
 BOUNDED = 4  # rows of a unit
 KEYS = ["a", "b", "c"]
 AGGREGATES: dict[str, dict[str, Any]] = {
-    "table_count": {},
     "distinct_units": {},
     "rows_per_unit": {"edges": [1, 2, 3, 5]},
     "distinct_values": {"by": "zone"},
-    "table_counts": {"by": "zone", "keys": KEYS},
-    "table_sum": {"column": "hours", "bounds": (0.0, 2.0), "quantum": 0.5},
-    "table_sums": {
+    "table_count": {"by": "zone", "keys": KEYS},
+    "table_sum": {
         "by": "zone",
         "keys": KEYS,
         "column": "hours",

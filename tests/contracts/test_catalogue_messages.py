@@ -312,7 +312,7 @@ CASES = {
         predicate=call("is_in", column="age", values=list(range(100_000))),
     ),
     "keys of groups": lambda: call(
-        "make_table_counts", **on_tables(1), by="age", keys=list(range(100_000))
+        "make_table_count", **on_tables(1), by="age", keys=list(range(100_000))
     ),
     "texts": lambda: call(
         "make_certified_randomized_response",

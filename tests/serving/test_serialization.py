@@ -182,10 +182,10 @@ MADE = {
     "table sums": lambda: (
         table()
         >> oc.t.then_where(
-            ((oc.tables.column("age") >= 18) & ~oc.tables.column("zone").is_null())
-            | oc.tables.column("zone").is_in(["a", "b"])
-            | (oc.tables.column("day") < date(2024, 2, 29))
-            | (oc.tables.column("age") != oc.tables.column("person"))
+            ((oc.tables.col("age") >= 18) & ~oc.tables.col("zone").is_null())
+            | oc.tables.col("zone").is_in(["a", "b"])
+            | (oc.tables.col("day") < date(2024, 2, 29))
+            | (oc.tables.col("age") != oc.tables.col("person"))
         )
         >> oc.t.then_with_columns(
             {
@@ -200,12 +200,10 @@ MADE = {
         >> oc.t.then_public_join("zone", {"town": str, "price": float}, {"a": ("b", None)})
         >> oc.t.then_group_truncate("zone", 2, 2)
         >> oc.t.then_truncate(3, ["age"], materialize=True)
-        >> oc.t.then_table_sums("zone", ["a", "b"], "hours", (0.0, 9.0), 0.5)
+        >> oc.t.then_table_sum("hours", (0.0, 9.0), 0.5, "zone", ["a", "b"])
         >> dp.m.then_laplace(40.0)
     ),
-    "table counts": lambda: (
-        cut() >> oc.t.then_table_counts("zone", ["a"]) >> dp.m.then_laplace(1.0)
-    ),
+    "table counts": lambda: cut() >> oc.t.then_table_count("zone", ["a"]) >> dp.m.then_laplace(1.0),
     "private join": lambda: (
         linked()
         >> oc.t.then_private_join("homes", {"town": "zone"}, "age", "left")
@@ -410,8 +408,8 @@ def test_a_block_filter_of_a_message_runs():
 
 def test_a_query_of_a_message_runs_in_an_engine():
     people = tables.data()
-    sums = people.space >> oc.t.then_where(oc.tables.column("zone") == "a")
-    sums = sums >> oc.t.then_table_counts("zone", ["a", "b"]) >> dp.m.then_laplace(0.0)
+    sums = people.space >> oc.t.then_where(oc.tables.col("zone") == "a")
+    sums = sums >> oc.t.then_table_count("zone", ["a", "b"]) >> dp.m.then_laplace(0.0)
     again = oc.deserialize(oc.serialize(sums))
     assert again(people) == sums(people)
 

@@ -201,9 +201,10 @@ def keyed(schema):
 
 
 @st.composite
-def some_keys(draw, schema, by, most=5):
+def some_keys(draw, schema, by, most=5, null=True):
     kinds = [schema[name] for name in by]
-    one = public(kinds[0]) if len(by) == 1 else st.tuples(*map(public, kinds))
+    value = public if not null else lambda kind: st.one_of(st.none(), public(kind))
+    one = value(kinds[0]) if len(by) == 1 else st.tuples(*map(value, kinds))
     return draw(st.lists(one, min_size=1, max_size=most, unique=True))
 
 
@@ -244,7 +245,7 @@ def steps(draw, schema, unit):
     fresh = [one for one in NAMES if one.casefold() not in {name.casefold() for name in schema}]
     kinds = st.sampled_from(list(VALUES))
     added = {one: draw(kinds) for one in draw(columns_of(fresh, 2))}
-    keys = draw(some_keys(schema, by))
+    keys = draw(some_keys(schema, by, null=False))
     partner = [st.one_of(st.none(), public(kind)) for kind in added.values()]
     value = partner[0] if len(partner) == 1 else st.tuples(*partner)
     partners = {key: draw(value) for key in keys}
@@ -272,12 +273,12 @@ def answers(draw, schema, numbers):
 @st.composite
 def aggregates(draw, schema):
     numbers = [name for name, kind in schema.items() if kind in (int, float)]
-    names = ["table_count", "distinct_units", "table_counts", "distinct_values", "rows_per_unit"]
+    names = ["table_count", "distinct_units", "table_count", "distinct_values", "rows_per_unit"]
     if numbers:
-        names += ["table_sum", "table_sums", "table_histogram", "quantile_scores"] * 2
+        names += ["table_sum", "table_sum", "table_histogram", "quantile_scores"] * 2
         names += ["table_moments", "table_prefixes", "table_answers"] * 2
     name = draw(st.sampled_from(names))
-    if name in ("table_count", "distinct_units"):
+    if name == "distinct_units":
         return name, {}
     if name == "rows_per_unit":
         sizes = st.lists(st.integers(-1, 5), min_size=2, max_size=6, unique=True)
@@ -285,17 +286,17 @@ def aggregates(draw, schema):
     if name == "distinct_values":
         return name, {"by": draw(columns_of(keyed(schema), 2))}
     arguments: dict[str, Any] = {}
-    if name in ("table_counts", "table_sums"):
+    if name in ("table_count", "table_sum") and draw(st.booleans()):
         by = draw(columns_of(keyed(schema), 2))
         arguments = {"by": by, "keys": draw(some_keys(schema, by))}
         arguments["norm"] = draw(NORMS)
-    if name == "table_counts":
+    if name == "table_count":
         return name, arguments
     if name == "table_answers":
         return name, draw(answers(schema, numbers))
     column = draw(st.sampled_from(numbers))
     arguments["column"] = column
-    if name in ("table_sum", "table_sums"):
+    if name == "table_sum":
         if schema[column] is int:
             ends = st.integers(-(2**62), 2**62) | st.integers(-3, 3)
             arguments["bounds"] = tuple(sorted([draw(ends), draw(ends)]))

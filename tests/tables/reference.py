@@ -237,10 +237,6 @@ def public_join(rows, unit, on, schema, partners):
     return joined
 
 
-def table_count(rows, unit):
-    return len(rows)
-
-
 def distinct_units(rows, unit):
     return len(by_unit(rows, unit))
 
@@ -255,8 +251,12 @@ def matching(rows, by, key):
     return [row for row in rows if all(row[b] == k for b, k in zip(by, key, strict=True))]
 
 
-def table_counts(rows, unit, by, keys):
-    return [len(matching(rows, by, key)) for key in keys]
+def by_key(rows, by, keys, count):
+    return count(rows) if by is None else [count(matching(rows, by, key)) for key in keys]
+
+
+def table_count(rows, unit, by=None, keys=None):
+    return by_key(rows, by, keys, len)
 
 
 def steps(value, bounds, quantum):
@@ -271,12 +271,9 @@ def clamp64(value):
     return min(max(value, -(2**63 - 1)), 2**63 - 1)
 
 
-def table_sum(rows, unit, column, bounds, quantum=None):
-    return clamp64(sum(steps(row[column], bounds, quantum) for row in rows))
-
-
-def table_sums(rows, unit, by, keys, column, bounds, quantum=None):
-    return [table_sum(matching(rows, by, key), unit, column, bounds, quantum) for key in keys]
+def table_sum(rows, unit, column, bounds, quantum=None, by=None, keys=None):
+    total = lambda own: clamp64(sum(steps(row[column], bounds, quantum) for row in own))  # noqa: E731
+    return by_key(rows, by, keys, total)
 
 
 def table_moments(rows, unit, column, bounds, quantum=None, order=1, by=None, keys=None, norm="l1"):

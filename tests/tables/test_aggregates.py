@@ -4,12 +4,14 @@ import math
 from fractions import Fraction
 
 import duckdb
+import numpy as np
 import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
+pandas, polars = map(pytest.importorskip, ("pandas", "polars"))
 SCHEMA = {"person": int, "zone": str, "day": int, "eur": float}
 
 
@@ -32,15 +34,15 @@ EUR = {"column": "eur", "bounds": (-1.0, 5.0), "quantum": 0.5}
 ANSWERS = {  # aggregate, answer, map at 1, map at 2
     "count": (oc.t.then_table_count(), 4, 3, 6),
     "units": (oc.t.then_distinct_units(), 3, 1, 2),
-    "counts": (oc.t.then_table_counts(**ZONES), [2, 1, 0], 3, 6),
-    "counts in L2": (oc.t.then_table_counts(**ZONES, norm="l2"), [2, 1, 0], 3.0, 6.0),
-    "counts in L∞": (oc.t.then_table_counts(**ZONES, norm="linf"), [2, 1, 0], 3, 6),
-    "two columns": (oc.t.then_table_counts(["zone", "day"], [("a", 1), ("b", 1)]), [1, 0], 3, 6),
+    "counts": (oc.t.then_table_count(**ZONES), [2, 1, 0], 3, 6),
+    "counts in L2": (oc.t.then_table_count(**ZONES, norm="l2"), [2, 1, 0], 3.0, 6.0),
+    "counts in L∞": (oc.t.then_table_count(**ZONES, norm="linf"), [2, 1, 0], 3, 6),
+    "two columns": (oc.t.then_table_count(["zone", "day"], [("a", 1), ("b", 1)]), [1, 0], 3, 6),
     # 2.0 is 4 steps; 3.26 is 7 of 6.52; missing is 0; -4.0 is clamped to -1.0
     "sum": (oc.t.then_table_sum(**EUR), 4 + 7 - 2, 30, 60),
     "sum of integers": (oc.t.then_table_sum("day", (0, 4)), 1 + 2 + 1 + 4, 12, 24),
     "sum of one value": (oc.t.then_table_sum("day", (-7, -7)), -28, 21, 42),
-    "sums": (oc.t.then_table_sums(**ZONES, **EUR), [4 - 2, 7, 0], 30, 60),
+    "sums": (oc.t.then_table_sum(**ZONES, **EUR), [4 - 2, 7, 0], 30, 60),
     # day - 5 is -4, -3, -4, 4; a row adds at most 5 to the sum, and 3 as a count: round(.693 * 5)
     "moments": (oc.t.then_table_moments("day", (0, 10)), [-7, 12], 24, 48),
     # squares: less 12 each; at most 13, 4 * 5 and 13 a row
@@ -73,14 +75,14 @@ def test_answers_and_maps_by_hand(table, bounded, name):
 
 
 def test_noise_of_opendp_follows_directly(table, bounded):
-    counts = bounded >> oc.t.then_table_counts(**ZONES)
+    counts = bounded >> oc.t.then_table_count(**ZONES)
     laplace = counts >> dp.m.then_laplace(scale=6.0)
     assert laplace.map(1) == 0.5
     assert len(laplace(table)) == 3
-    gaussian = bounded >> oc.t.then_table_counts(**ZONES, norm="l2") >> dp.m.then_gaussian(3.0)
+    gaussian = bounded >> oc.t.then_table_count(**ZONES, norm="l2") >> dp.m.then_gaussian(3.0)
     assert gaussian.map(1) == 0.5
     assert len(gaussian(table)) == 3
-    best = bounded >> oc.t.then_table_counts(**ZONES, norm="linf")
+    best = bounded >> oc.t.then_table_count(**ZONES, norm="linf")
     best = best >> dp.m.then_noisy_max(dp.max_divergence(), scale=1e-6)
     assert best(table) == 0
     assert best.map(1) == pytest.approx(2 * 3 / 1e-6)
@@ -93,7 +95,7 @@ def test_noise_of_opendp_follows_directly(table, bounded):
 
 def test_the_l2_map_is_rounded_up(table):
     grouped = table.space >> oc.t.then_group_truncate("zone", 3, 1)
-    asked = grouped >> oc.t.then_table_counts("zone", list("abc"), norm="l2")
+    asked = grouped >> oc.t.then_table_count("zone", list("abc"), norm="l2")
     for d_in in (1, 2, 3, 7, 1000):
         assert Fraction(asked.map(d_in)) ** 2 >= 3 * d_in**2
         assert asked.map(d_in) == pytest.approx(d_in * math.sqrt(3), rel=1e-15)
@@ -117,13 +119,12 @@ def test_an_answer_needs_a_bound_on_the_rows_of_a_unit(table, name):
 
 
 REFUSED = {
-    "keys twice": (oc.t.then_table_counts("zone", ["a", "a"]), "distinct"),
-    "no keys": (oc.t.then_table_counts("zone", []), "nonempty"),
-    "a missing key": (oc.t.then_table_counts("zone", [None]), "column's type"),
-    "a key of another type": (oc.t.then_table_counts("day", ["1"]), "integer"),
-    "by a float": (oc.t.then_table_counts("eur", [1.0]), "found float"),
-    "a short key": (oc.t.then_table_counts(["zone", "day"], [("a",)]), "2 values"),
-    "another norm": (oc.t.then_table_counts("zone", ["a"], norm="l3"), "'l1', 'l2', 'linf'"),
+    "keys twice": (oc.t.then_table_count("zone", ["a", "a"]), "distinct"),
+    "no keys": (oc.t.then_table_count("zone", []), "nonempty"),
+    "a key of another type": (oc.t.then_table_count("day", ["1"]), "integer"),
+    "by a float": (oc.t.then_table_count("eur", [1.0]), "found float"),
+    "a short key": (oc.t.then_table_count(["zone", "day"], [("a",)]), "2 values"),
+    "another norm": (oc.t.then_table_count("zone", ["a"], norm="l3"), "'l1', 'l2', 'linf'"),
     "no quantum": (oc.t.then_table_sum("eur", (0.0, 1.0)), "depend on the order"),
     "quantum of integers": (oc.t.then_table_sum("day", (0, 1), 0.5), "leave it out"),
     "a small quantum": (oc.t.then_table_sum("eur", (0.0, 1.0), 1e-17), "2\\^52 quantum"),
@@ -151,3 +152,22 @@ def test_bad_arguments_are_refused(bounded, name):
     aggregate, reason = REFUSED[name]
     with pytest.raises((InvalidTypeError, InvalidValueError), match=reason):
         bounded >> aggregate
+
+
+FRAME = {"day": [1, 1], "zone": ["a", None]}
+KEYS = {
+    "a mapping": ({"keys": {"zone": ["a", None], "day": [1, 3]}}, [1, 0, 1, 0]),
+    "a frame": ({"keys": polars.DataFrame(FRAME)}, [1, 1]),
+    "a frame of pandas": ({"by": ["zone", "day"], "keys": pandas.DataFrame(FRAME)}, [1, 1]),
+    "a Series": ({"by": "day", "keys": pandas.Series([1, 2])}, [2, 1]),
+    "an array": ({"by": "day", "keys": np.array([9, 1])}, [1, 2]),
+    "numbers of NumPy": ({"by": "day", "keys": [np.int64(9), np.int8(1)]}, [1, 2]),
+    "NULL": ({"by": "zone", "keys": [None, "a"]}, [1, 2]),
+    "an array of keys": ({"by": ["day", "person"], "keys": np.array([[1, 1], [9, 3]])}, [1, 1]),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_keys_are_lists_arrays_frames_or_products(table, bounded, name):
+    given, answer = KEYS[name]
+    assert (bounded >> oc.t.then_table_count(**given))(table) == answer

@@ -53,12 +53,12 @@ def test_a_text_is_the_value_that_it_spells_or_null(tmp_path, kind):
     path.write_text("person,x\n" + "".join(lines), encoding="utf-8", newline="")
     table = oc.tables.scan(duckdb.connect(), str(path), {"person": int, "x": kind}, "person")
     once = table.space >> oc.t.then_truncate(1)
-    column, counted = oc.tables.column("x"), oc.t.then_table_count()
+    column, counted = oc.tables.col("x"), oc.t.then_table_count()
     for place, (text, value) in enumerate(values.items()):
-        own = once >> oc.t.then_where((oc.tables.column("person") == place) & column.is_null())
+        own = once >> oc.t.then_where((oc.tables.col("person") == place) & column.is_null())
         assert (own >> counted)(table) == 0, text
         if value != -LARGE:  # which no constant may be
-            same = (oc.tables.column("person") == place) & (column == value)
+            same = (oc.tables.col("person") == place) & (column == value)
             assert (once >> oc.t.then_where(same) >> counted)(table) == 1, text
     missing = once >> oc.t.then_where(column.is_null()) >> counted
     assert missing(table) == len(nothing)

@@ -11,7 +11,7 @@ from .pipelines import Data
 ZONES = ["a", "b", "c"]
 SCHEMA = {"person": int, "zone": str, "week": int}
 ONE = oc.tables.unit_of(units=1)
-column = oc.tables.column
+col = oc.tables.col
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_children_on_a_stored_truncation(visits):
         dp.max_divergence(), 1, threshold=35, max_hits=2, sensitivity=3
     )
     child = search.release()
-    late = lambda week: bounded.query().where(column("week") >= week).count()  # noqa: E731
+    late = lambda week: bounded.query().where(col("week") >= week).count()  # noqa: E731
     assert [bool(child(late(week))) for week in (0, 2)] == [True, False]
     assert bounded.query(epsilon=1e9).count().laplace().release() == 60  # interleaved
     assert bool(child(late(1)))

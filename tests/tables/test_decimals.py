@@ -131,13 +131,13 @@ def test_floats_are_those_next_to_decimals(table):
 def test_answers_are_in_the_unit_of_the_column(table):
     query = few(table)
     assert str(query.sum("eur", (-1, 12.5)).laplace().release()) == "24.25"
-    sums = query.sums("n", [-1, 0], "eur", (0, Decimal("12.5"))).laplace().release()
+    sums = query.sum("eur", (0, Decimal("12.5")), by="n", keys=[-1, 0]).laplace().release()
     assert [str(one) for one in sums] == ["1.25", "12.50"]
     assert query.mean("eur", (-4, 12.5)).laplace().release().value == pytest.approx(2.3125)
     both = query.select(total=query.sum("eur", (-1, 12.5)), n=query.count()).laplace().release()
     assert both["total"].value == pytest.approx(24.25)
     keys = [Decimal("1.25"), 12.5, 7]
-    assert query.counts("eur", keys).laplace().release() == [1, 1, 0]
+    assert query.count("eur", keys).laplace().release() == [1, 1, 0]
     assert query.histogram("eur", [-0.01, 0, 1.25, 12.51]).laplace().release() == [1, 2, 2]
     assert query.quantile("eur", [-0.01, 0, 0.01, 1.25], 0.5).release() in map(
         Decimal, ("0", "0.01")
@@ -154,9 +154,9 @@ def test_frames_are_in_the_unit_of_the_column(table):
     found = query.sum("eur", (-1, 12.5)).laplace().release(frame="polars")
     assert found.schema["value"] == polars.Decimal(38, 2)
     assert found["value"].to_list() == [Decimal("24.25")]
-    counts = query.counts("eur", [1.25, 7]).laplace().release(frame="polars")
+    counts = query.count("eur", [1.25, 7]).laplace().release(frame="polars")
     assert counts["eur"].to_list() == [Decimal("1.25"), Decimal("7.00")]
-    panda = query.sums("eur", [1.25, 7], "eur", (0, 9)).laplace().release(frame="pandas")
+    panda = query.sum("eur", (0, 9), by="eur", keys=[1.25, 7]).laplace().release(frame="pandas")
     assert panda["value"].tolist() == [Decimal("1.25"), Decimal("0.00")]
     assert panda["eur"].tolist() == [Decimal("1.25"), Decimal("7.00")]
 
@@ -196,7 +196,7 @@ def test_a_measurement_on_decimals_is_sent():
     made = (
         space
         >> oc.t.then_where((col("eur") > Decimal("1.25")) & (col("n").cast(TWO) > 0.5))
-        >> oc.t.then_table_counts("eur", [Decimal("1.25"), 0.5])
+        >> oc.t.then_table_count("eur", [Decimal("1.25"), 0.5])
         >> dp.m.then_laplace(1.0)
     )
     again = oc.deserialize(oc.serialize(made))
@@ -220,8 +220,8 @@ def test_scales_are_in_the_order_of_the_columns():
         (lambda query: query.sum("eur", (0, True)), "bounds"),
         (lambda query: query.sum("eur", (0, 1), 0.5), "quantum"),
         (lambda query: query.sum("eur", (0, 1e18)), "64 bits"),
-        (lambda query: query.counts("eur", ["1.25"]), "keys"),
-        (lambda query: query.counts("eur", [1.25, Decimal("1.250")]), "distinct"),
+        (lambda query: query.count("eur", ["1.25"]), "keys"),
+        (lambda query: query.count("eur", [1.25, Decimal("1.250")]), "distinct"),
         (lambda query: query.where(col("eur") > "1"), "integer"),
         (lambda query: query.where(col("eur") > date(2024, 1, 1)), "integer"),
         (lambda query: query.where(col("eur").is_in([0.005])), "at most 2 digits"),

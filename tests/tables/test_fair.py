@@ -20,7 +20,7 @@ def load(engine, rows):
 
 
 def counted(table, step):
-    counts = table.space >> step >> oc.t.then_table_counts("amount", range(21))
+    counts = table.space >> step >> oc.t.then_table_count("amount", range(21))
     return counts(table)
 
 

@@ -30,7 +30,7 @@ def test_a_folder_that_names_a_column_is_refused(tmp_path, suffix, folder):
 def test_a_folder_is_no_column(tmp_path, suffix):
     path = written(tmp_path / "region=1" / f"t.{suffix}")
     table = oc.tables.scan(duckdb.connect(), path, SCHEMA, "person")
-    seven = table.space >> oc.t.then_where(oc.tables.column("person") == 7)
+    seven = table.space >> oc.t.then_where(oc.tables.col("person") == 7)
     assert (seven >> oc.t.then_distinct_units())(table) == 1
     with pytest.raises(InvalidValueError, match=re.escape("'region'")):
         oc.tables.scan(duckdb.connect(), path, {**SCHEMA, "region": int}, "person")

@@ -73,7 +73,7 @@ def test_a_launch_is_that_of_other_tables_and_rows_are_copied_once():
         privacy_loss=dp.loss_of(epsilon=1e6),
     )
     query = context.query(epsilon=1e5).truncate(1)
-    old = query.where(col("age") >= 10).counts("zone", ["n", "s"]).laplace()
+    old = query.where(col("age") >= 10).count("zone", ["n", "s"]).laplace()
     assert old.release() == [15, 15]
     assert query.join_private("homes", how="semi").count().laplace().release() == 2
     assert context.current_privacy_loss() == pytest.approx(2e5)
@@ -143,7 +143,7 @@ def test_a_name_that_polars_reads_as_a_pattern_is_that_of_a_column():
     counts = (
         people.space
         >> oc.t.then_truncate(1)
-        >> oc.t.then_table_counts(["k"], ["a"])
+        >> oc.t.then_table_count(["k"], ["a"])
         >> dp.m.then_laplace(scale=1.0)
     )
     assert abs(counts(people)[0] - 1) < 40  # all rows are of the unit 7, and 100 would be counted

@@ -55,9 +55,9 @@ def test_several_answers_by_group_are_one_frame(visits, noise):
     few = asked(visits, LOSSES[noise]).query().truncate(1)
     by = {"by": "zone", "keys": ["b", "a", "nobody"]}
     query = few.select(
-        n=few.counts(**by),
+        n=few.count(**by),
         age=few.mean("age", (0, 89), **by),
-        s=few.sums(**by, column="age", bounds=(0, 89)),
+        s=few.sum(**by, column="age", bounds=(0, 89)),
     )
     frame = getattr(query, noise)().release(frame="polars")
     assert frame.columns == [
@@ -131,7 +131,7 @@ def test_what_does_not_fit_together_is_refused_before_the_charge(visits):
         "q must be a count": lambda: few.select(q=few.quantile("age", range(9), **by)),
         "o must be a count": lambda: few.select(o=context.query().truncate(1).count()),
         "x must be a count": lambda: few.select(x="age"),
-        "must have the by": lambda: few.select(a=few.count(), b=few.counts(**by)),
+        "must have the by": lambda: few.select(a=few.count(), b=few.count(**by)),
         "given together": lambda: few.quantile("age", range(9), by="zone"),
         "increasing": lambda: few.quantile("age", [2, 1], **by),
         "at most 1000": lambda: few.quantile("age", range(1001), **by),

@@ -94,7 +94,7 @@ def test_timestamps_are_found(engine):
     assert all(abs(number - 200) <= 14 for number in found.values())
     both = bounded >> oc.m.then_table_keys(["zone", "at"], d_out=(1.0, 1e-6))
     assert list(both(table)) == [("n", one) for one in MOMENTS[:-1]]
-    counts = bounded >> oc.t.then_table_counts("at", list(found))
+    counts = bounded >> oc.t.then_table_count("at", list(found))
     assert counts(table) == [200] * 5
 
 
@@ -189,7 +189,7 @@ def test_a_context_finds_keys_and_then_counts_by_them(on_duckdb):
     assert frame["zone"].to_list() == ["north", "south"]
     epsilon, delta = asked.current_privacy_loss()
     assert (epsilon, delta) == (1.0, few.keys("zone")._chain.map(1)[1])
-    counts = asked.query(epsilon=1.0, delta=0.0).truncate(1).counts("zone", frame["zone"].to_list())
+    counts = asked.query(epsilon=1.0, delta=0.0).truncate(1).count("zone", frame["zone"].to_list())
     assert len(counts.laplace().release()) == 2
 
 

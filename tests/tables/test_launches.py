@@ -44,7 +44,7 @@ def noisy(space, aggregate, scale=EXACT):
 
 
 def weekly(space, week):
-    only = space >> oc.t.then_where(oc.tables.column("week") == week)
+    only = space >> oc.t.then_where(oc.tables.col("week") == week)
     return only >> oc.t.then_table_count()
 
 
@@ -78,7 +78,7 @@ def test_guess_and_check_on_counts_of_a_table(visits, bounded):
 def test_linear_queries_on_counts_of_a_table(visits, bounded):
     """Marginals: keys of several columns are the universe."""
     keys = list(itertools.product(ZONES, range(3)))
-    counts = bounded >> oc.t.then_table_counts(["zone", "week"], keys)
+    counts = bounded >> oc.t.then_table_count(["zone", "week"], keys)
     zcdp = dp.zero_concentrated_divergence()
     assert counts.map(1) == 3
     projected = counts >> oc.m.then_projected_queries(

@@ -19,8 +19,8 @@ pytest.importorskip("pandas")
 dp.enable_features("contrib", "honest-but-curious")
 NAMES = ("SEX", "AGE", "ILOSTAT", "HWUSUAL", "QUARTER", "YEAR", "PIDENT")
 SCHEMA = dict.fromkeys(NAMES, int)
-column = oc.tables.column
-WORKS = column("HWUSUAL") != 99
+col = oc.tables.col
+WORKS = col("HWUSUAL") != 99
 
 
 def row(person, quarter):
@@ -60,9 +60,9 @@ def released(query, frame="pandas"):
 def test_essential_statistics_count(context):
     everyone = context.query().truncate(36)
     assert released(everyone.count()) == [len(ROWS)]
-    rows_with_hours = context.query().truncate(36).where(~column("HWUSUAL").is_null())
+    rows_with_hours = context.query().truncate(36).where(~col("HWUSUAL").is_null())
     assert released(rows_with_hours.count()) == [sum(one[3] is not None for one in ROWS)]
-    nulls = context.query().truncate(36).where(column("HWUSUAL").is_null())
+    nulls = context.query().truncate(36).where(col("HWUSUAL").is_null())
     assert released(nulls.count()) == [sum(one[3] is None for one in ROWS)]
     assert released(context.query().distinct_units()) == [300]
 
@@ -75,7 +75,7 @@ def test_essential_statistics_sum(context):
 
 def test_essential_statistics_mean(context):
     """Of the sum and the count, on one truncated table, as the guide does where rows are added."""
-    work = context.query().where(WORKS & ~column("HWUSUAL").is_null()).truncate(36)
+    work = context.query().where(WORKS & ~col("HWUSUAL").is_null()).truncate(36)
     both = work.compositor(split_evenly_over=2).release()
     (total,) = released(both.query().sum("HWUSUAL", bounds=(0, 80)))
     (count,) = released(both.query().count())
@@ -100,7 +100,7 @@ def test_essential_statistics_median_and_quantiles(context):
 
 def test_grouping_explicit_keys(context):
     keys = [(age, status) for age in range(15, 75) for status in (1, 2, 3, 9)]
-    query = context.query().truncate(36).counts(["AGE", "ILOSTAT"], keys)
+    query = context.query().truncate(36).count(["AGE", "ILOSTAT"], keys)
     frame = query.laplace().release(frame="pandas")
     assert list(frame.columns) == ["AGE", "ILOSTAT", "value", "accuracy"]
     exact = [sum((one[1], one[2]) == key for one in ROWS) for key in keys]
@@ -109,7 +109,7 @@ def test_grouping_explicit_keys(context):
 
 def test_grouping_invariant_keys_are_public_keys(context):
     keys = [(2008, quarter) for quarter in range(1, 5)]
-    query = context.query().truncate(36).counts(["YEAR", "QUARTER"], keys)
+    query = context.query().truncate(36).count(["YEAR", "QUARTER"], keys)
     assert released(query) == [300] * 4
 
 
@@ -129,7 +129,7 @@ def test_identifier_truncation_of_groups(context):
     by = ["QUARTER", "YEAR"]
     quarterly = context.query().where(WORKS).group_truncate(by, groups=10, rows=1)
     both = quarterly.compositor(split_evenly_over=2).release()
-    lengths = both.query().counts(by, keys)
+    lengths = both.query().count(by, keys)
     assert lengths.laplace().resolve().map(1) <= 1e9 / 10
     assert lengths.laplace().param() == pytest.approx(4 / (1e9 / 10))  # there are four keys
     exact = [
@@ -137,7 +137,7 @@ def test_identifier_truncation_of_groups(context):
         for quarter, _ in keys
     ]
     assert released(lengths) == [len(one) for one in exact]
-    sums = both.query().sums(by, keys, "HWUSUAL", bounds=(0, 80))
+    sums = both.query().sum("HWUSUAL", (0, 80), by=by, keys=keys)
     assert released(sums) == [sum(min(one, 80) for one in hours(group)) for group in exact]
 
 

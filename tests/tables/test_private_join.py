@@ -226,8 +226,8 @@ def test_the_bound_on_a_unit_is_multiplied_and_attained(on_duckdb):
     by = {"by": "zone", "keys": ["a"], "norm": "linf"}
     for on, each in ((), 10), ("zone", 2):
         space = cut >> oc.t.then_private_join("planes", ["seats"], on)
-        assert (space >> oc.t.then_table_counts(**by)).map(1) == 4 * each
-    assert (space >> oc.t.then_table_counts(**by))(both) == [8]
+        assert (space >> oc.t.then_table_count(**by)).map(1) == 4 * each
+    assert (space >> oc.t.then_table_count(**by))(both) == [8]
     semi = cut >> oc.t.then_private_join("planes", how="semi") >> oc.t.then_table_count()
     assert (semi.map(1), semi(both)) == (4, 4)
     left = Tables(main.tables.schema, 2, others=(("none", Tables(other.tables.schema, 0)),))
@@ -247,7 +247,7 @@ def test_a_join_without_a_bound_must_be_truncated(on_duckdb):
     joined = both.space >> oc.t.then_group_truncate("zone", 1)
     joined = joined >> oc.t.then_private_join("planes", ["seats"])
     with pytest.raises(InvalidValueError, match="does not bound"):
-        joined >> oc.t.then_table_counts("zone", ["a"])
+        joined >> oc.t.then_table_count("zone", ["a"])
     assert (joined >> oc.t.then_truncate(2) >> oc.t.then_table_count()).map(1) == 2
 
 

@@ -152,7 +152,7 @@ def test_nan_of_a_parquet_file_is_a_missing_value_and_no_error(tmp_path):
     table = scan(path, {"person": int, "hours": float})
     once = table.space >> oc.t.then_truncate(1)
     assert (once >> oc.t.then_table_sum("hours", (0.0, 2.0), 0.5))(table) == 3
-    missing = once >> oc.t.then_where(oc.tables.column("hours").is_null())
+    missing = once >> oc.t.then_where(oc.tables.col("hours").is_null())
     assert (missing >> oc.t.then_table_count())(table) == 1
 
 

@@ -160,7 +160,7 @@ def test_a_materialized_table_is_dropped_when_it_is_freed(connection):
     truncate = table.space >> oc.t.then_truncate(1, materialize=True)
     truncated = truncate(table)
     assert databases(connection) == before + 1
-    asked = truncate.output_space >> oc.t.then_where(oc.tables.column("note").is_null())
+    asked = truncate.output_space >> oc.t.then_where(oc.tables.col("note").is_null())
     asked = asked >> oc.t.then_table_count()
     derived = asked(truncated)
     assert derived == 1
@@ -206,7 +206,7 @@ def test_files_are_scanned_by_their_paths(connection, tmp_path, suffix, write):
     connection.execute(write.format(str(path).replace("'", "''")))
     table = oc.tables.scan(duckdb.connect(), str(path), SCHEMA, "person")
     assert count_of(table)(table) == 3
-    secret = oc.t.make_where(*table.space, oc.tables.column("note") == SECRET)
+    secret = oc.t.make_where(*table.space, oc.tables.col("note") == SECRET)
     assert (secret >> oc.t.then_distinct_units())(table) == 1
 
 
@@ -215,12 +215,12 @@ def test_a_text_of_a_csv_file_that_is_no_value_is_null(tmp_path):
     path.write_text('person,when,ok,"x, y"\n1,2024-01-01,true,1.5\n2,soon,maybe,nan\nann,,,inf\n')
     schema = {"person": int, "when": date, "ok": bool, "x, y": float}
     table = oc.tables.scan(duckdb.connect(), str(path), schema, "person")
-    column = oc.tables.column
+    col = oc.tables.col
     for predicate, expected in [
-        (~column("when").is_null(), 1),
-        (column("ok").is_null(), 1),
-        (column("x, y") > 1.0, 1),
-        (column("person") >= 0, 2),
+        (~col("when").is_null(), 1),
+        (col("ok").is_null(), 1),
+        (col("x, y") > 1.0, 1),
+        (col("person") >= 0, 2),
     ]:
         asked = table.space >> oc.t.then_where(predicate) >> oc.t.then_distinct_units()
         assert asked(table) == expected
@@ -348,8 +348,8 @@ def test_texts_of_a_column_with_a_collation_are_compared_by_their_bytes(connecti
     table = oc.tables.scan(connection, "c", {"person": str, "x": str}, "person")
     assert (table.space >> oc.t.then_distinct_units())(table) == 2
     once = table.space >> oc.t.then_truncate(1)
-    assert (once >> oc.t.then_table_counts("x", ["x", "X"]))(table) == [0, 2]
-    large = table.space >> oc.t.then_where(oc.tables.column("x") == "X")
+    assert (once >> oc.t.then_table_count("x", ["x", "X"]))(table) == [0, 2]
+    large = table.space >> oc.t.then_where(oc.tables.col("x") == "X")
     assert (large >> oc.t.then_distinct_units())(table) == 2
 
 

@@ -8,7 +8,7 @@ from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.tables.domain import GroupBound, Norms, Tables
 from opendp_concurrent.tables.schema import schema_of
 
-column = oc.tables.column
+col = oc.tables.col
 SCHEMA = {"person": int, "zone": str, "day": int, "eur": float}
 
 
@@ -23,8 +23,8 @@ def table():
 
 
 STEPS = {
-    "with columns": oc.t.then_with_columns({"late": column("day") > 1, "eur": column("eur") * 2}),
-    "where": oc.t.then_where(column("day") == 1),
+    "with columns": oc.t.then_with_columns({"late": col("day") > 1, "eur": col("eur") * 2}),
+    "where": oc.t.then_where(col("day") == 1),
     "select": oc.t.then_table_select(["zone"]),
     "truncate": oc.t.then_truncate(2),
     "group truncate": oc.t.then_group_truncate("zone", 2, 3),
@@ -101,20 +101,20 @@ def test_a_bound_goes_with_its_columns(table):
 REFUSED = {
     "a text": (oc.t.then_where, ["age > 3"], "oc.tables.col"),
     "a function": (oc.t.then_where, [lambda row: True], "deterministic and total"),
-    "no column": (oc.t.then_where, [column("nowhere") == 1], "must be a column"),
-    "a float for an integer": (oc.t.then_where, [column("day") == 1.5], "integer"),
-    "a Boolean for an integer": (oc.t.then_where, [column("day") == True], "integer"),  # noqa: E712
-    "NaN": (oc.t.then_where, [column("eur") == float("nan")], "NaN"),
-    "too large": (oc.t.then_where, [column("day") == 2**63], "64 bits"),
-    "NUL": (oc.t.then_where, [column("zone") == "a\0"], "NUL"),
-    "a surrogate": (oc.t.then_where, [column("zone") == "\ud800"], "Unicode"),
-    "two types": (oc.t.then_where, [column("zone") == column("day")], "one type"),
-    "no condition": (oc.t.then_where, [column("day")], "must hold or not"),
-    "a truth value of arithmetic": (oc.t.then_where, [column("day") + 1], "must hold or not"),
+    "no column": (oc.t.then_where, [col("nowhere") == 1], "must be a column"),
+    "a float for an integer": (oc.t.then_where, [col("day") == 1.5], "integer"),
+    "a Boolean for an integer": (oc.t.then_where, [col("day") == True], "integer"),  # noqa: E712
+    "NaN": (oc.t.then_where, [col("eur") == float("nan")], "NaN"),
+    "too large": (oc.t.then_where, [col("day") == 2**63], "64 bits"),
+    "NUL": (oc.t.then_where, [col("zone") == "a\0"], "NUL"),
+    "a surrogate": (oc.t.then_where, [col("zone") == "\ud800"], "Unicode"),
+    "two types": (oc.t.then_where, [col("zone") == col("day")], "one type"),
+    "no condition": (oc.t.then_where, [col("day")], "must hold or not"),
+    "a truth value of arithmetic": (oc.t.then_where, [col("day") + 1], "must hold or not"),
     "no new columns": (oc.t.then_with_columns, [{}], "at least one"),
     "columns of texts": (oc.t.then_with_columns, [{"x": "day + 1"}], "oc.tables.col"),
-    "the unit again": (oc.t.then_with_columns, [{"person": column("day")}], "redefine 'person'"),
-    "a name in another case": (oc.t.then_with_columns, [{"Day": column("day")}], "case"),
+    "the unit again": (oc.t.then_with_columns, [{"person": col("day")}], "redefine 'person'"),
+    "a name in another case": (oc.t.then_with_columns, [{"Day": col("day")}], "case"),
     "no such selected": (oc.t.then_table_select, [["x"]], "must be a column"),
     "selected twice": (oc.t.then_table_select, [["day", "day"]], "once"),
     "no rows": (oc.t.then_truncate, [0], "at least 1"),
@@ -147,20 +147,20 @@ def test_a_join_with_a_private_table_is_refused(table):
 
 def test_a_predicate_has_no_truth_value():
     with pytest.raises(InvalidTypeError, match="parentheses"):
-        bool(column("a") == 1)
+        bool(col("a") == 1)
     with pytest.raises(InvalidTypeError, match="parentheses"):
-        _ = 1 < column("a") < 3
+        _ = 1 < col("a") < 3
     with pytest.raises(InvalidTypeError, match="is_null"):
-        _ = column("a") == None  # noqa: E711
+        _ = col("a") == None  # noqa: E711
     with pytest.raises(InvalidTypeError, match="bind more tightly"):
-        _ = (column("a") == 1) & True
+        _ = (col("a") == 1) & True
 
 
 def test_other_domains_and_metrics_are_refused(table, space):
     domain, metric = table.space
     with pytest.raises(InvalidTypeError, match="must be of tables"):
-        oc.t.make_where(*space, column("day") == 1)
+        oc.t.make_where(*space, col("day") == 1)
     with pytest.raises(InvalidTypeError, match="units added or removed"):
-        oc.t.make_where(domain, space[1], column("day") == 1)
+        oc.t.make_where(domain, space[1], col("day") == 1)
     with pytest.raises(InvalidTypeError, match="must be of tables"):
-        oc.t.make_where(space[0], metric, column("day") == 1)
+        oc.t.make_where(space[0], metric, col("day") == 1)

@@ -76,7 +76,7 @@ ROWS = SimpleNamespace(
 ASKED = {
     "count": (oc.t.then_table_count(), 1),
     "distinct units": (oc.t.then_distinct_units(), 1),
-    "counts": (oc.t.then_table_counts("zone", ["a", "b", "c"]), 1),
+    "counts": (oc.t.then_table_count("zone", ["a", "b", "c"]), 1),
     "sum": (oc.t.then_table_sum("hours", (0, 5)), 5),
     "zones": (oc.t.then_distinct_values("zone"), 1),
     "histogram": (oc.t.then_table_histogram("hours", [0, 2, 4, 9]), 1),

@@ -369,7 +369,7 @@ def test_a_distance_that_no_double_is_equal_to_is_rounded_up():
 def test_counts_of_another_number_of_cells_are_refused():
     with pytest.raises(InvalidValueError, match="as many cells"):
         make_histogram(*counts_of(3), Universe(2))
-    with pytest.raises(InvalidTypeError, match="then_table_counts"):
+    with pytest.raises(InvalidTypeError, match="then_table_count"):
         make_histogram(dp.user_domain("x", lambda x: True), dp.user_distance("y"), Universe(2))
 
 

@@ -44,23 +44,21 @@ def queries(table):
     }
     columns["week"] = day.cast(datetime).dt.week() + day.dt.weekday() + day.cast(str).cut(["2"])
     derived = cut >> oc.t.then_with_columns(columns)
-    either = (oc.tables.column("age") >= 18) | ~oc.tables.column("zone").is_in(["b", "x"])
+    either = (oc.tables.col("age") >= 18) | ~oc.tables.col("zone").is_in(["b", "x"])
     return [
         cut >> oc.t.then_table_count(),
         kept >> oc.t.then_table_count(),
         cut >> oc.t.then_table_sum("hours", (-1.0, 5.0), 0.5),
         kept >> oc.t.then_table_sum("age", (-1, 35)),
         derived >> oc.t.then_table_sum("number", (-(10**6), 10**6)),
-        derived >> oc.t.then_table_counts("week", range(20)),
-        cut >> oc.t.then_table_counts("zone", ["a", "b", "z"]),
-        groups >> oc.t.then_table_sums("zone", ["a", "b", "c"], "hours", (0.0, 5.0), 0.5),
-        joined >> oc.t.then_table_counts("town", ["east", "west", "NULL"]),
+        derived >> oc.t.then_table_count("week", range(20)),
+        cut >> oc.t.then_table_count("zone", ["a", "b", "z"]),
+        groups >> oc.t.then_table_sum("hours", (0.0, 5.0), 0.5, "zone", ["a", "b", "c"]),
+        joined >> oc.t.then_table_count("town", ["east", "west", "NULL"]),
         joined >> oc.t.then_table_sum("price", (0.0, 9.0), 0.5),
         cut >> oc.t.then_table_histogram("age", [0, 18, 35]),
         table.space >> oc.t.then_where(either) >> oc.t.then_distinct_units(),
-        table.space
-        >> oc.t.then_where(oc.tables.column("zone") == "a")
-        >> oc.t.then_distinct_units(),
+        table.space >> oc.t.then_where(oc.tables.col("zone") == "a") >> oc.t.then_distinct_units(),
         cut >> oc.t.then_quantile_scores("age", [0, 30, 60], 0.5),
     ]
 

@@ -43,7 +43,7 @@ root = oc.make_concurrent_filter(
     oc.make_concurrent_odometer(*table.space, dp.max_divergence()), 1, 1e6
 )(table)
 root(pipeline >> oc.t.then_table_count() >> dp.m.then_laplace(scale=6.0))
-root(pipeline >> oc.t.then_table_counts("week", [1, 2]) >> dp.m.then_laplace(scale=6.0))
+root(pipeline >> oc.t.then_table_count("week", [1, 2]) >> dp.m.then_laplace(scale=6.0))
 print("then", found)
 """
 

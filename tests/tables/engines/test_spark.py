@@ -136,7 +136,7 @@ def test_settings_of_the_caller_do_not_change_a_statement(spark, tmp_path):
         table = oc.tables.scan(spark, path, schema, "person")
         once = table.space >> oc.t.then_truncate(1)
         assert (once >> oc.t.then_table_sum("a.*", (0, 99)))(table) == 7
-        day = oc.t.then_where(oc.tables.column("day") == date(1066, 10, 14))
+        day = oc.t.then_where(oc.tables.col("day") == date(1066, 10, 14))
         assert (once >> day >> oc.t.then_table_count())(table) == 1
         own = table._engine._session
         assert own.conf.get("spark.sql.ansi.enabled") == "true"
@@ -208,7 +208,7 @@ def test_a_filter_on_spark_is_the_script_of_another_engine(session):
     bounded = table.space >> oc.t.then_truncate(per_unit=3, materialize=True)
     odometer = bounded >> oc.then_concurrent_odometer(dp.max_divergence())
     root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)(table)
-    counts = bounded.output_space >> oc.t.then_table_counts("note", ["b", "z"])
+    counts = bounded.output_space >> oc.t.then_table_count("note", ["b", "z"])
     assert len(root(counts >> dp.m.then_laplace(scale=3.0))) == 2
     assert root.privacy_loss() == 1.0
     with pytest.raises(BudgetExceededError):
