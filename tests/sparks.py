@@ -8,6 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 import pytest
 
+# what is alike on each engine; differences between engines are tested on each of them
+BY_HAND = pytest.param("spark", marks=pytest.mark.slow)
 NO_SPARK = "tables were NOT tested on it (.ci/run installs the extra spark and Java for a step)"
 SETTINGS = {
     "spark.ui.enabled": "false",

@@ -227,7 +227,7 @@ def test_a_unit_moves_no_answer_further_than_the_map_says(place, rows):
 HOSTILE = [(unit, zone, hours) for unit in UNITS for zone in ZONES for hours in HOURS]
 
 
-@pytest.mark.parametrize("turn", [0, 7])
+@pytest.mark.parametrize("turn", [0, pytest.param(7, marks=pytest.mark.slow)])
 def test_neighbours_on_spark(request, tmp_path, turn):
     with source("spark", request, tmp_path) as place:
         neighbours_agree_at(place, HOSTILE[turn::11])

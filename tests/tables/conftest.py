@@ -8,6 +8,7 @@ import pytest
 
 import opendp_concurrent as oc
 
+from ..sparks import BY_HAND
 from .pipelines import STORED, quoted
 
 pytest.importorskip("sqlglot", reason="!!! TABLES ARE NOT TESTED: no sqlglot !!!")
@@ -139,7 +140,7 @@ def on_spark(spark, tmp_path_factory):
         yield found
 
 
-@pytest.fixture(scope="module", params=["duckdb", "postgres", "spark"])
+@pytest.fixture(scope="module", params=["duckdb", "postgres", BY_HAND])
 def engine(request):
     """Each engine that is there."""
     return request.getfixturevalue(f"on_{request.param}")

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 import opendp.prelude as dp
 import pytest
 
+from ..sparks import BY_HAND
 from .everyday import Flights, off, tables, tasks
 
 pytest.importorskip("polars")
@@ -39,7 +40,7 @@ FLIGHTS = Flights(ROWS, PLANES, RAINY)
 TRUTH = FLIGHTS.truth()
 
 
-@pytest.fixture(scope="module", params=["files", "postgres", "spark"])
+@pytest.fixture(scope="module", params=["files", "postgres", BY_HAND])
 def data(request, tmp_path_factory):
     return tables(request, tmp_path_factory.mktemp("flights"), FLIGHTS)
 

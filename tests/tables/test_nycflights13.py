@@ -16,6 +16,7 @@ from zlib import crc32
 import opendp.prelude as dp
 import pytest
 
+from ..sparks import BY_HAND
 from .everyday import Flights, off, tables, tasks
 
 pytest.importorskip("polars")
@@ -71,7 +72,7 @@ def truth(flights):
     return flights.truth()
 
 
-@pytest.fixture(scope="module", params=["files", "postgres", "spark"])
+@pytest.fixture(scope="module", params=["files", "postgres", BY_HAND])
 def data(request, tmp_path_factory, flights):
     return tables(request, tmp_path_factory.mktemp("flights"), flights)
 

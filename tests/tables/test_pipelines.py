@@ -37,5 +37,6 @@ def test_a_thousand_pipelines_give_the_integers_of_plain_python(on_duckdb, on_po
     check([on_duckdb, on_postgres], 1000)
 
 
-def test_spark_gives_the_integers_of_plain_python(on_spark):
-    check([on_spark], 100)
+@pytest.mark.parametrize("examples", [20, pytest.param(100, marks=pytest.mark.slow)])
+def test_spark_gives_the_integers_of_plain_python(on_spark, examples):
+    check([on_spark], examples)

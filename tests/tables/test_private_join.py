@@ -153,7 +153,7 @@ def test_postgres_joins_as_plain_python(on_postgres):
 
 
 def test_spark_joins_as_plain_python(on_spark):
-    check(15, agrees, on_spark)
+    check(6, agrees, on_spark)
 
 
 def test_removing_units_from_both_tables_stays_within_the_stability_map(on_duckdb):

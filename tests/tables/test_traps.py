@@ -20,6 +20,11 @@ DIALECT = pytest.mark.parametrize("dialect", DIALECTS)
 ROWS = (nodes.ROW,)
 
 
+@pytest.fixture(scope="module", params=["duckdb", "postgres", "spark"])
+def engine(request):
+    return request.getfixturevalue(f"on_{request.param}")
+
+
 def table_of(engine, schema, rows):
     values = [dict(zip(schema, row, strict=True)) for row in rows]
     return engine.load(Data(schema, "person", values))

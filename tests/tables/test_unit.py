@@ -15,6 +15,8 @@ from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, ScanWa
 from opendp_concurrent.tables.domain import units
 from opendp_concurrent.tables.table import unit_on
 
+from ..sparks import BY_HAND
+
 pl = pytest.importorskip("polars")
 dp.enable_features("contrib", "honest-but-curious")
 
@@ -89,9 +91,9 @@ def answers(space, table, *steps):
     return {name: (space >> asked)(table) for name, (asked, _) in ASKED.items()}
 
 
-@pytest.fixture(params=["on_duckdb", "on_files", "on_postgres", "on_spark"])
+@pytest.fixture(params=["duckdb", "files", "postgres", BY_HAND])
 def engine(request):
-    return request.getfixturevalue(request.param)
+    return request.getfixturevalue(f"on_{request.param}")
 
 
 def test_each_row_is_a_unit_on_each_engine(engine):
