@@ -7,7 +7,7 @@ import pytest
 
 from opendp_concurrent.composition.block_totals import BITS, Counters
 from opendp_concurrent.errors import InvalidValueError
-from opendp_concurrent.measures.sums import PairSum, ScalarSum, SquareSum
+from opendp_concurrent.measures.sums import ScalarSum, SquareSum
 
 RNG = np.random.default_rng(5)
 
@@ -48,17 +48,6 @@ def test_totals_are_those_of_the_accumulator(start, d_out):
             )
 
 
-def test_pairs_are_refused_by_either_component():
-    counters = Counters(PairSum(), (1.0, 2.0**-20))
-    assert not isinstance(launched(counters, [0], (0.75, 0.0)), tuple)
-    assert not isinstance(launched(counters, [1], (0.0, 0.75 * 2.0**-20)), tuple)
-    assert launched(counters, [0, 1], (0.5, 0.0))[0] == 0
-    assert launched(counters, [0, 1], (0.0, 0.5 * 2.0**-20))[0] == 1
-    assert not isinstance(launched(counters, [0, 1], (0.25, 0.25 * 2.0**-20)), tuple)
-    assert launched(counters, [0], (0.0, 0.0)) is not None
-    assert counters.accumulator(counters.read([0])[0]).loss == (1.0, 0.25 * 2.0**-20)
-
-
 def test_losses_are_exact_from_2_to_the_minus_68_and_rounded_up_below():
     counters = Counters(ScalarSum(), 1.0)
     launched(counters, [0], 2.0**-68 * (1 + 2.0**-52))
@@ -81,22 +70,6 @@ def test_carries_cross_the_limbs():
         launched(counters, [0], step)
         exact = exact.after(step)
     assert counters.accumulator(counters.read([0])[0]) == exact
-
-
-@pytest.mark.parametrize("d_out", [1.0, 0.7])
-def test_a_full_budget_admits_not_even_a_tiny_loss(d_out):
-    counters = Counters(ScalarSum(), d_out)
-    launched(counters, [0], d_out)
-    for tiny in (2.0**-70, 5e-324):
-        assert isinstance(launched(counters, [0], tiny), tuple)
-    assert not isinstance(launched(counters, [0], 0.0), tuple)
-
-
-@pytest.mark.parametrize("d_mid", [float("inf"), 1.5, 1e308])
-def test_a_loss_above_the_bound_is_refused_by_the_first(d_mid):
-    counters = Counters(ScalarSum(), 1.0)
-    position, refusal = launched(counters, [2, 5], d_mid)
-    assert (position, refusal.asked, refusal.remaining) == (0, d_mid, 1.0)
 
 
 def test_what_is_no_loss_raises():

@@ -22,18 +22,6 @@ def known(*batches):
 MIXED = ["a", "b"], range(10, 20), [("x", 1), None], range(100, 80, -2)
 
 
-@pytest.mark.parametrize(
-    "run", [range(4), range(0, 8, 2), range(3, -1, -1), range(5, 9), list("abcd")]
-)
-def test_the_first_keys_are_found_at_their_places(run):
-    keys = Keys()
-    places = keys.add(run)
-    assert keys.at(places) == list(run)
-    assert keys.at(places[1:3]) == list(run)[1:3]
-    assert keys.at(keys.add(["x"])) == ["x"]
-    assert keys.at(keys.places([*run, "x"])) == [*run, "x"]
-
-
 def test_each_key_has_one_place_and_each_place_its_key():
     keys = known(*MIXED)
     listed = [key for batch in MIXED for key in batch]
@@ -73,11 +61,6 @@ def test_a_known_key_or_one_twice_is_refused_and_nothing_is_added(again):
     assert len(keys) == before
     assert "new" not in keys
     assert "c" not in keys
-
-
-def test_a_range_over_listed_keys_is_refused():
-    with pytest.raises(InvalidValueError, match="5, which is a block"):
-        known([5]).add(range(10))
 
 
 @pytest.mark.parametrize(
@@ -147,19 +130,6 @@ def test_nan_in_a_tuple_is_refused_too(key):
     with pytest.raises(InvalidValueError, match="does not equal itself"):
         keys.places([key])
     assert len(keys) == 1
-
-
-def test_ranges_that_follow_each_other_are_one_range():
-    keys = Keys()
-    for start in range(10**6, 4 * 10**6, 10**6):
-        assert keys.add(range(start, start + 10**6)).tolist()[0] == start - 10**6
-    for week in range(3000):
-        assert keys.add([f"w{week}"]).tolist() == [3 * 10**6 + week]
-    where = keys.places([2 * 10**6, "w7", 10**6])
-    assert keys.at(where) == [10**6, 2 * 10**6, "w7"]
-    for known in (["w9"], range(2_999_999, 3_000_001), range(4 * 10**6 - 1, 4 * 10**6 + 9)):
-        with pytest.raises(InvalidValueError, match="is a block of this filter already"):
-            keys.add(known)
 
 
 @settings(deadline=None, max_examples=50)

@@ -8,7 +8,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import BlockExceededError, BudgetExceededError
+from opendp_concurrent.errors import BlockExceededError
 
 VECTOR = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 PURE = dp.max_divergence()
@@ -62,15 +62,6 @@ def test_a_mechanism_that_raises_stays_charged():
     assert losses(root) == [0.5, 0, 0, 0, 0]
 
 
-def test_interactive_children_are_interleaved():
-    root = spawn()
-    pair = oc.make_concurrent_composition(*VECTOR, PURE, 1, [0.25, 0.25])
-    one, other = root([0, 1], pair), root([1, 2], pair)
-    answers = [child(costing(0.25)) for child in (one, other, one, other)]
-    assert answers == [3, 3, 3, 3]
-    assert losses(root) == [0.5, 1.0, 0.5, 0, 0]
-
-
 def test_an_odometer_below_charges_its_blocks_at_each_launch():
     root = spawn()
     child = root([0, 3], oc.make_concurrent_odometer(*VECTOR, PURE))
@@ -82,31 +73,6 @@ def test_an_odometer_below_charges_its_blocks_at_each_launch():
         child(costing(0.5))
     assert child.privacy_loss(1) == 0.5
     assert losses(root) == [0.5, 0, 0, 0.75, 0]
-
-
-def test_a_limit_below_is_charged_to_its_blocks():
-    root = spawn()
-    odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
-    limit = oc.c.make_limited(odometer, 1, 0.5, label="alice")
-    first, other = root([0, 1], odometer), root([1, 2], odometer)
-    alice = first(limit)
-    alice(costing(0.5))
-    assert first(limit) is alice
-    with pytest.raises(BudgetExceededError, match="alice"):
-        alice(costing(0.25))
-    other(limit)(costing(0.5))  # the limit of another handle
-    assert losses(root) == [0.5, 1.0, 0.5, 0, 0]
-
-
-def test_a_halting_filter_closes_everything():
-    root = spawn(halt=True)
-    pair = oc.make_concurrent_composition(*VECTOR, PURE, 1, [0.25, 0.25])
-    child = root([1], pair)
-    with pytest.raises(BlockExceededError):
-        root([0, 1], costing(0.75))
-    for ask in (lambda: child(costing(0.25)), lambda: root([4], costing(0.25))):
-        with pytest.raises(oc.errors.HaltedError):
-            ask()
 
 
 def test_threads_never_exceed_a_budget_together():

@@ -14,7 +14,6 @@ import opendp_concurrent as oc
 from opendp_concurrent.composition.block_totals import OnKeys
 from opendp_concurrent.errors import (
     BlockExceededError,
-    BudgetExceededError,
     HaltedError,
     InvalidTypeError,
     InvalidValueError,
@@ -54,20 +53,6 @@ def losses(root):
     return [root.privacy_loss(key) for key in KEYS]
 
 
-def test_a_launch_is_charged_to_its_blocks_in_the_limit_and_in_the_filter():
-    root = spawn()
-    ann, bob = limit(root, "ann"), limit(root, "bob", 0.75)
-    assert (
-        repr(ann) == "BlockFilterQueryable(MaxDivergence, limit 'ann', 4 blocks, 0 launches, open)"
-    )
-    assert ann([1, 2], costing(0.25)) == bob([2, 1], costing(0.25)) == 3
-    root([1], costing(0.125))
-    assert losses(ann) == losses(bob) == [0, 0.25, 0.25, 0]
-    assert losses(root) == [0, 0.625, 0.5, 0]
-    assert [one.remaining(1) for one in (ann, bob, root)] == [0.25, 0.5, 0.375]
-    assert [len(ann), 3 in ann, 7 in ann] == [4, True, False]
-
-
 def test_whoever_refuses_is_named_and_nobody_is_charged():
     root, ran = spawn(), []
     ann, bob = limit(root, "ann"), limit(root, "bob", 3.0)
@@ -85,19 +70,6 @@ def test_whoever_refuses_is_named_and_nobody_is_charged():
     assert [one.admits([2], costing(0.25)) for one in (root, ann, bob)] == [True, False, True]
     assert ann.describe([1], costing(0.75)).refusal.account[1] == "limit 'ann'"
     assert ([losses(one) for one in (root, ann, bob)], ran) == (before, [])
-
-
-def test_limits_nest_and_may_add_up_to_more_than_the_filter():
-    root = spawn()
-    team = limit(root, "team", 0.75)
-    ann, tom = limit(team, "ann"), limit(team, "tom")
-    ann([0, 1], costing(0.5))
-    with pytest.raises(BlockExceededError, match="^block 1 of limit 'team' of the filter"):
-        tom([1, 2], costing(0.5))
-    tom([2, 3], costing(0.5))
-    limit(tom, "survey")([0], costing(0.25))
-    assert [losses(one) for one in (root, team)] == [[0.75, 0.5, 0.5, 0.5]] * 2
-    assert losses(tom) == [0.25, 0, 0.5, 0.5]
 
 
 def test_a_label_is_one_limit_with_one_bound():
@@ -350,13 +322,3 @@ def test_processes_never_exceed_a_limit_together(tmp_path):
         assert losses(root) == [(counts[0, key] + counts[1, key]) / 64 for key in KEYS]
     assert max(counts[0, key] for key in KEYS) == 32  # to the last share
     assert max(counts[0, key] + counts[1, key] for key in KEYS) == 64
-
-
-def test_a_limit_of_a_filter_and_of_a_child_is_not_that_of_the_blocks():
-    root = spawn()
-    child = root([1, 2], oc.make_concurrent_odometer(*VECTOR, PURE))
-    ann = limit(child, "ann")
-    ann(costing(0.25))
-    with pytest.raises(BudgetExceededError, match="^limit 'ann' of odometer 1 of the blocks of"):
-        ann(costing(0.375))
-    assert limit(root, "ann").remaining(1) == 0.5

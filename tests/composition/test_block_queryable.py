@@ -5,7 +5,6 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
-    BudgetExceededError,
     InvalidTypeError,
     InvalidValueError,
     ReentrantLaunchError,
@@ -47,19 +46,6 @@ def test_a_query_is_also_a_pair(root):
     assert root.privacy_loss(1) == 0.75
 
 
-def test_a_limit_is_opened_without_blocks_or_on_a_child_odometer(root):
-    odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
-    limit = oc.c.make_limited(odometer, 1, 0.25, label="ann")
-    for made in (limit, limit >> (lambda answer: answer)):
-        with pytest.raises(InvalidTypeError, match="^measurement is a limit: .*without blocks"):
-            root([1, 2], made)
-    ann = root([1, 2], odometer)(limit)
-    assert ann(costing(0.25)) == 3
-    with pytest.raises(BudgetExceededError, match="^limit 'ann' of odometer 1 of the blocks of"):
-        ann(costing(0.125))
-    assert [root.privacy_loss(block) for block in ("a", 1, 2)] == [0, 0.25, 0.25]
-
-
 STREAM = oc.integer_stream(0, 1), oc.event_presence()
 
 
@@ -99,13 +85,6 @@ def test_unknown_blocks_have_no_loss(root):
             ask("z")
         with pytest.raises(InvalidTypeError, match="hashable"):
             ask([])
-
-
-def test_equal_keys_name_one_block(root):
-    root([True], costing(0.25))
-    assert [root.privacy_loss(key) for key in (1, 1.0, True, 2)] == [0.25, 0.25, 0.25, 0.0]
-    with pytest.raises(InvalidValueError, match="^keys has True, which is a block"):
-        root.add_blocks([True], [1])
 
 
 def test_no_mechanism_adds_a_block(root):

@@ -93,19 +93,6 @@ def test_a_key_that_no_process_could_read_again_is_refused(path):
         assert (root.privacy_loss(most), root.privacy_loss(more)) == (0.5, 0.0)
 
 
-def test_filters_and_ledgers_share_the_budgets(path):
-    with create_ledger(path, "visits") as kept, open_ledger(path, "visits") as other:
-        first, second, third = spawn(kept), spawn(kept), spawn(other)
-        for turn in range(4):
-            for root in (first, second, third):
-                root([KEYS[turn % 2], 4], costing(0.0625))
-        assert losses(first) == losses(second) == losses(third) == [0.375, 0.375, 0.0, 0.75]
-        for root in (second, first, third):
-            with pytest.raises(BlockExceededError, match="block 4"):
-                root(KEYS, costing(0.5))
-        assert losses(first) == [0.375, 0.375, 0.0, 0.75]
-
-
 def test_a_launch_that_cannot_be_written_is_charged_to_no_block(path):
     with create_ledger(path, "visits") as kept:
         root, ran = spawn(kept), []

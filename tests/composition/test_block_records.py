@@ -180,18 +180,6 @@ def test_keys_that_are_equal_in_their_column_are_not_two_blocks(dtype, kind, one
             spawn(space, rows, groups, ["one"])
 
 
-def test_a_range_of_keys_is_exact_in_its_column():
-    space = (
-        dp.lazyframe_domain([dp.series_domain("a", dp.atom_domain(T="f32"))]),
-        dp.symmetric_distance(),
-    )
-    rows = pl.LazyFrame({"a": [2.0]}, schema={"a": pl.Float32})
-    with pytest.raises(InvalidValueError, match="keys has 16777217, which is"):
-        spawn(space, rows, oc.c.by_column("a"), range(2**24 - 1, 2**24 + 2, 2))
-    root = spawn(space, rows, oc.c.by_column("a"), range(3))
-    assert root(range(3), seen(space)).collect().rows() == [(2.0,)]
-
-
 @pytest.fixture(scope="module")
 def visits():
     connection = duckdb.connect()
@@ -221,18 +209,6 @@ def test_a_table_has_ranges_of_dates_as_blocks(visits):
     with pytest.raises(oc.errors.BlockExceededError, match="block 0 of the filter refuses"):
         root([0, 2], count)
     assert root.privacy_loss(2) == pytest.approx(1e9)
-
-
-def test_a_unit_in_several_blocks_divides_the_budget_and_costs_every_block(visits):
-    thrice = visits.space >> oc.t.then_truncate(3)
-    odometer = oc.make_concurrent_odometer(*thrice.output_space, PURE)
-    first = datetime.date(2026, 1, 1)
-    made = oc.c.make_block_filter(
-        odometer, 1, 0.75, blocks=oc.c.by_column("day"), keys=[first, days(1)[0]]
-    )
-    assert [made.map(d_in) for d_in in (0, 1, 2)] == [0.0, 0.75, 1.5]
-    root = (thrice >> made)(visits)
-    assert root.remaining(first) == 0.25
 
 
 def test_the_rows_of_a_new_block_are_in_the_table_already():

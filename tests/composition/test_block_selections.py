@@ -8,7 +8,6 @@ from threading import Barrier, Thread
 
 import numpy as np
 import opendp.prelude as dp
-import polars as pl
 import pytest
 
 import opendp_concurrent as oc
@@ -20,10 +19,6 @@ from opendp_concurrent.queryables.data import _CONTENTS, seal, unseal
 dp.enable_features("contrib", "honest-but-curious")
 PURE = dp.max_divergence()
 VECTOR = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-FRAME = (
-    dp.lazyframe_domain([dp.series_domain(name, dp.atom_domain(T="i64")) for name in ("day", "n")]),
-    dp.symmetric_distance(),
-)
 
 
 def costing(function, loss=0.125, space=VECTOR):
@@ -72,44 +67,6 @@ def test_launches_on_the_same_blocks_convert_the_records_once(converted):
     assert root.privacy_loss(1) == 7.5 * 0.125 + 0.0625 + 0.125  # every launch is charged
 
 
-def test_a_frame_and_a_table_are_selected_once(monkeypatch):
-    rows = pl.LazyFrame(
-        {"day": [1, 2, 1], "n": [10, 20, 11]}, schema={"day": pl.Int64, "n": pl.Int64}
-    )
-    root = spawn(rows, keys=[1, 2], space=FRAME, blocks=oc.c.by_column("day"))
-    reads = []
-    count = costing(lambda frame: reads.append(frame) or frame.collect().height, space=FRAME)
-    assert [root([1], count), root([1, 2], count), root([1], count)] == [2, 3, 2]
-    kept = root._blocks.records._selections
-    assert sorted(size for _, size in kept._kept.values()) == [1 + 2, 2 + 3]
-
-
-def test_what_a_mechanism_does_with_its_records_is_not_seen_by_the_next():
-    root = spawn()
-    assert root([1], costing(lambda records: (records.clear(), len(records))[1])) == 0
-    assert root([1], costing(sorted)) == [11, 12]
-
-
-def test_new_blocks_have_their_own_records():
-    root = spawn(keys=[0, 1])
-    assert root([0, 1], costing(sum)) == 24
-    root.add_blocks([2])
-    root.add_blocks([3, 4], [31, 41, 12])
-    assert root([1], costing(sorted)) == [11, 12]
-    assert root([2, 3, 4], costing(sorted)) == [21, 31, 41]
-    assert root([0, 1], costing(sum)) == 24
-
-
-def test_a_mapping_is_read_at_each_launch():
-    own = dp.user_domain("weeks", lambda data: isinstance(data, dict)), dp.user_distance("people")
-    weeks = {"a": [1]}
-    odometer = oc.make_concurrent_odometer(*own, PURE)
-    root = oc.c.make_block_filter(odometer, 1, 1.0, blocks=oc.c.by_entry(), keys=["a", "b"])(weeks)
-    assert root(["b"], costing(dict, space=own)) == {}
-    weeks["b"] = [2]
-    assert root(["b"], costing(dict, space=own)) == {"b": [2]}
-
-
 def test_a_selection_that_failed_is_tried_again(monkeypatch):
     root = spawn()
     to_pointer = native.to_pointer
@@ -125,16 +82,6 @@ def test_a_selection_that_failed_is_tried_again(monkeypatch):
             root([1], costing(sum))
     assert root([1], costing(sum)) == 23
     assert root.privacy_loss(1) == 0.25
-
-
-def test_a_refused_launch_selects_nothing(converted):
-    root = spawn(d_out=0.1)
-    before = len(converted)
-    for _ in range(3):
-        with pytest.raises(BlockExceededError):
-            root([1], costing(sum))
-        assert not root.admits([1], costing(sum))
-    assert len(converted) == before
 
 
 def test_threads_share_a_selection(converted):
@@ -168,13 +115,6 @@ def test_what_is_kept_is_bounded_by_the_data():
             assert len(kept._kept) <= MOST
     assert root([11, 10], costing(len)) == 200
     assert list(kept._kept)[-1] == np.array([10, 11]).tobytes()  # the latest stay
-
-
-def test_many_selections_without_records_are_bounded(monkeypatch):
-    root = spawn([], keys=range(100), d_out=1e4)
-    for one in range(100):
-        root([one], costing(len))
-    assert len(root._blocks.records._selections._kept) <= MOST
 
 
 def test_nothing_is_kept_when_the_handle_is_gone():

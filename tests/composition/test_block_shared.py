@@ -45,14 +45,6 @@ def test_each_block_has_the_accumulator_of_its_own_launches(name):
     assert refusals > 5
 
 
-def test_blocks_with_equal_totals_share_one_accumulator():
-    shared = Shared(STARTS["advanced"], (1.0, 1e-6))
-    shared.grow(4)
-    for places in ([0], [1], [2], [3]):
-        shared.write(places, shared.after(shared.read(places), (0.1, 0.0)))
-    assert len(set(map(int, shared.read(range(4))[:, 0]))) == 1
-
-
 @pytest.mark.parametrize("name", STARTS)
 def test_a_copy_keeps_only_the_accumulators_of_its_blocks(name):
     shared = Shared(STARTS[name], (1.0, 1e-6))
@@ -69,13 +61,3 @@ def test_a_copy_keeps_only_the_accumulators_of_its_blocks(name):
     (last,) = after.accumulators
     assert copy.accumulator(copy.read([1])[0]).to_record() == last.to_record()
     assert shared.read([1])[0] == cells[1]  # it has no effect on the original
-
-
-def test_what_is_only_asked_is_not_kept():
-    shared = Shared(STARTS["advanced"], (1.0, 1e-6))
-    shared.grow(2)
-    for number in range(100):
-        after = shared.after(shared.read([0, 1]), (0.001 * number + 0.001, 0.0))
-    assert shared.kept == 1
-    shared.write([0, 1], after)
-    assert shared.kept == 2

@@ -62,16 +62,6 @@ def test_a_refusal_names_the_first_block_and_changes_nothing():
         totals.after(OnBlocks(np.array([3]), d_mid))
 
 
-def test_n_launches_equal_n_times_one():
-    totals, d_mid = start("counted")
-    places = np.array([0, 2])
-    several = totals.after(OnBlocks(places, d_mid), 3)
-    one_by_one = totals
-    for _ in range(3):
-        one_by_one = one_by_one.after(OnBlocks(places, d_mid))
-    assert state(several) == state(one_by_one)
-
-
 def test_versions_may_be_read_from_many_threads():
     totals, d_mid = start("counted")
     versions = [totals.after(OnBlocks(np.array([0]), d_mid))]

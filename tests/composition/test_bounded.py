@@ -13,8 +13,6 @@ from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
-    BudgetExceededError,
-    InvalidTypeError,
     MessageLimitError,
     RefusalError,
 )
@@ -45,14 +43,6 @@ def asking(reached=None, d_mid=0.25):
     )
 
 
-def laplace(epsilon=0.25):
-    return SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / epsilon)
-
-
-def filter_(d_out=1.0):
-    return oc.make_concurrent_filter(oc.make_concurrent_odometer(*SPACE, PURE), 1, d_out)
-
-
 @given(limit=st.integers(1, 20), more=st.integers(1, 5))
 def test_exactly_as_many_are_answered(limit, more):
     reached = []
@@ -63,13 +53,6 @@ def test_exactly_as_many_are_answered(limit, more):
             queryable("one more")
         assert refused.value.limit == limit
     assert reached == list(range(limit))
-
-
-def test_the_message_says_what_to_do():
-    queryable = oc.c.make_bounded_interactive(asking(), 1)(DATA)
-    queryable("q")
-    with pytest.raises(MessageLimitError, match="answered 1 of 1 messages; build it with a larger"):
-        queryable("q")
 
 
 def test_it_is_a_refusal_that_a_user_of_opendp_catches():
@@ -86,56 +69,6 @@ def test_a_message_that_the_mechanism_refuses_counts():
     with pytest.raises(MessageLimitError):
         queryable("q")
     assert reached == ["bad", "q"]
-
-
-def test_a_launch_that_a_filter_refuses_counts():
-    queryable = oc.c.make_bounded_interactive(filter_(1.0), 3)(DATA)
-    for query, error in ((laplace(5.0), BudgetExceededError), ("text", InvalidTypeError)):
-        with pytest.raises(error):
-            queryable(query)
-    assert isinstance(queryable(laplace()), int)
-    with pytest.raises(MessageLimitError):
-        queryable(laplace())
-
-
-def test_messages_to_children_of_what_is_bounded_are_not_counted():
-    queryable = oc.c.make_bounded_interactive(filter_(1.0), 1)(DATA)
-    child = queryable(asking())
-    assert [child("q") for _ in range(50)] == list(range(1, 51))
-
-
-def test_a_bounded_child_of_a_bounded_filter():
-    queryable = oc.c.make_bounded_interactive(filter_(1.0), 2)(DATA)
-    children = [queryable(oc.c.make_bounded_interactive(asking(), 3)) for _ in range(2)]
-    for child in children:
-        assert [child("q") for _ in range(3)] == [1, 2, 3]
-        with pytest.raises(MessageLimitError, match="3 of 3"):
-            child("q")
-    with pytest.raises(MessageLimitError, match="2 of 2"):
-        queryable(asking())
-
-
-def test_invocations_count_apart():
-    measurement = oc.c.make_bounded_interactive(asking(), 1)
-    assert [measurement(DATA)("q") for _ in range(5)] == [1] * 5
-
-
-def test_the_tightest_of_nested_limits_holds():
-    for outer, inner in ((2, 5), (5, 2)):
-        measurement = oc.c.make_bounded_interactive(
-            oc.c.make_bounded_interactive(asking(), inner), outer
-        )
-        queryable = measurement(DATA)
-        assert [queryable("q"), queryable("q")] == [1, 2]
-        with pytest.raises(MessageLimitError, match="2 of 2"):
-            queryable("q")
-
-
-def test_a_release_is_read_a_limited_number_of_times():
-    queryable = oc.c.make_bounded_interactive(laplace(), 2)(DATA)
-    assert queryable("q") == queryable("q")
-    with pytest.raises(MessageLimitError):
-        queryable("q")
 
 
 def test_a_postprocessor_in_front_pays_a_message_for_each_of_its_own():
@@ -192,7 +125,3 @@ def test_eight_threads_get_exactly_a_hundred_answers(native):
     assert sum(outcomes, Counter()) == {"answered": 100, "refused": 300}
     assert sorted(answers) == list(range(1, 101))
     assert len(reached) == 100
-
-
-def test_a_limit_may_be_huge():
-    assert oc.c.make_bounded_interactive(asking(), 2**63 - 1)(DATA)("q") == 1

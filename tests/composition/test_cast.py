@@ -1,8 +1,6 @@
 """Casts: what exists is tight, what does not is refused by name, and functions stay the same."""
 
 import itertools
-import math
-import threading
 
 import opendp.prelude as dp
 import pytest
@@ -167,34 +165,6 @@ def test_a_cast_agrees_with_itself_in_native_and_in_python(under, space):
     assert chained.map(1) == measurement.map(1)
     assert chained([1, 2]) == 2
     assert (measurement >> (lambda count: count + 1))([1, 2]) == 3
-
-
-def test_a_cast_of_something_interactive_is_interactive(space):
-    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
-    ours = oc.make_concurrent_composition(*space, PURE, 1, [0.5, 0.5])
-    native = dp.c.make_adaptive_composition(*space, PURE, 1, [0.5, 0.5])
-    odometer = oc.make_concurrent_odometer(*space, ZCDP)
-    root = oc.make_concurrent_filter(odometer, 1, 5.0)([1, 2, 3])
-    first, second = root(oc.c.cast(ours, ZCDP)), root(oc.c.cast(native, ZCDP))
-    for child in (first, second, first, second):
-        assert isinstance(child(count), int)
-    assert root.privacy_loss() == pytest.approx(2 * math.tanh(0.5))
-
-
-def test_a_cast_of_something_native_may_be_asked_from_many_threads(space):
-    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=200.0)
-    native = dp.c.make_adaptive_composition(*space, PURE, 1, [0.005] * 200)
-    child, answers = oc.c.cast(native, ZCDP)([1, 2, 3]), []
-
-    def work():
-        answers.extend(child(count) for _ in range(50))
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(answers) == 200
 
 
 def test_odd_ends_are_refused(under):

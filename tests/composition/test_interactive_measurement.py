@@ -6,7 +6,6 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.composition.interactive import constant_map
 from opendp_concurrent.errors import InvalidValueError, PrivacyMapError
-from opendp_concurrent.queryables.mechanism import ConcurrentMeasurement
 
 PURE = dp.max_divergence()
 
@@ -25,18 +24,6 @@ def test_a_distance_that_is_no_number_must_be_the_one_that_it_was_built_for():
     assert loss([dp.polars.Bound(by=[], per_group=2)]) == 0.5
     with pytest.raises(InvalidValueError, match="must be at most"):
         loss([dp.polars.Bound(by=[], per_group=1)])
-
-
-def test_a_chain_tells_what_the_measurement_tells(space):
-    clamp = dp.t.make_clamp(*space, (0, 9))
-    odometer = oc.make_concurrent_odometer(*clamp.output_space, PURE)
-    filter_ = oc.make_concurrent_filter(odometer, 1, 1.0)
-    filter_.plan = "told by the filter"
-    chained = clamp >> filter_
-    assert isinstance(chained, ConcurrentMeasurement)
-    assert chained.plan == "told by the filter"
-    assert chained.map(1) == filter_.map(1) == 1.0
-    assert chained.summary.endswith(filter_.summary)
 
 
 def test_an_error_of_a_map_inside_says_at_which_distance(space):

@@ -283,13 +283,3 @@ def test_what_is_no_limit():
     with pytest.raises(SpaceMismatchError, match="output_measure"):
         capped()(limit(measure=ZCDP))
     assert "limit          = 'alice', 0.5 at d_in=1" in repr(limit())
-
-
-def test_a_limit_says_beforehand_who_would_refuse():
-    root = capped()
-    alice, bob = root(limit()), root(limit(0.75, "bob"))
-    assert not alice.admits(costing(0.625))
-    bob(costing(0.75))
-    assert alice.admits(costing(0.25))
-    assert not alice.admits(costing(0.375))  # the cap
-    assert (alice.remaining(), alice.privacy_loss()) == (0.5, 0.0)

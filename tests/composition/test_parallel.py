@@ -12,7 +12,6 @@ from opendp_concurrent.composition.parallel import make_parallel_composition
 from opendp_concurrent.data.partition import by_column, by_key
 from opendp_concurrent.errors import (
     ClosedChildError,
-    HaltedError,
     InvalidTypeError,
     InvalidValueError,
     ReentrantLaunchError,
@@ -50,26 +49,6 @@ FRAME = dp.lazyframe_domain(
 
 
 # --- children --------------------------------------------------------------------------------
-
-
-def test_children_of_parts_and_of_the_parent_are_interleaved(space):
-    root = filter_(space, 1.0)([1] * 8 + [2] * 8)
-    pair = oc.make_concurrent_composition(*space, PURE, 1, [0.125] * 4)
-    parts = root(parallel(space, {1: pair, 2: filter_(space, 0.5), 3: laplace(space, 0.5)}))
-    other = root(pair)
-    assert root.privacy_loss() == 1.0
-    children = [parts(1), other, parts(2)]
-    for _ in range(4):
-        for child in children:
-            assert isinstance(child(laplace(space, 0.125)), int)
-        assert isinstance(parts(3), int)
-    assert root.privacy_loss() == 1.0
-
-
-def test_asking_twice_gives_the_same(space):
-    parts = parallel(space, {1: laplace(space, 1e-6), 2: filter_(space)})([1, 2])
-    assert len({parts(1) for _ in range(20)}) == 1
-    assert parts(2) is parts(2)
 
 
 def test_a_measurement_that_fails_is_not_run_again(space):
@@ -136,17 +115,6 @@ def test_many_threads_open_and_ask(space):
     assert errors == []
     assert len(answers) == 80
     assert len(runs) == 5
-
-
-def test_a_halted_parent_closes_the_parts(space):
-    root = filter_(space, 1.0, halt=True)([1])
-    parts = root(parallel(space, {1: filter_(space, 0.5), 2: queryable(space)}))
-    children = parts(1), parts(2)
-    with pytest.raises(OpenDPException):
-        root(laplace(space, 5.0))
-    for closed in (lambda: children[0](laplace(space)), lambda: children[1](1), lambda: parts(2)):
-        with pytest.raises(HaltedError):
-            closed()
 
 
 @pytest.mark.parametrize("kind", ["ours", "native"])

@@ -167,11 +167,6 @@ def test_numbers_add_up(space, measure, losses, parts):
     assert made.map(1) == losses[0]
 
 
-def test_the_maximum_over_unequal_parts_at_distance_one(space):
-    measurements = [user(space, lambda d_in, e=e: e * d_in) for e in (0.25, 0.75, 0.5)]
-    assert [parallel(space, measurements).map(k) for k in (1, 2, 3)] == [0.75, 1.5, 2.25]
-
-
 def test_each_part_has_one_loss(space):
     """Filters of 10 and 0.1 for a distance of 2, under change-one distance: 10.1, and not 20."""
     filters = {

@@ -77,14 +77,6 @@ def test_such_a_child_is_refused_in_a_wrapper_too():
         parts(0)
 
 
-def test_a_child_that_was_made_elsewhere_gets_no_updates_through_a_wrapper():
-    wrapped = oc.c.make_interactive(made_before())
-    parts = oc.c.make_parallel_composition(*own(), PARTITIONS["split"](), {0: wrapped})({})
-    child = parts(0)
-    with pytest.raises(InvalidTypeError, match="an update is data"):
-        child(oc.m.Update(1))
-
-
 def made_before():
     """Hands out a counter that it did not spawn itself."""
     counter = oc.m.make_counter(*stream(), PURE, 1.0)([])
@@ -97,41 +89,3 @@ def test_a_child_that_was_made_elsewhere_is_refused_when_it_is_opened():
     parts = oc.c.make_parallel_composition(*own(), PARTITIONS["split"](), {0: made_before()})({})
     with pytest.raises(InvalidTypeError, match=r"measurements\[0\] takes updates.*HSV25"):
         parts(0)
-
-
-def to_stream():
-    return dp.t.make_user_transformation(*own(), *stream(), lambda data: [], lambda d_in: int(d_in))
-
-
-def native_compositor():
-    return dp.c.make_adaptive_composition(*stream(), PURE, 1, [1.0, 1.0])
-
-
-def in_a_dictionary():
-    return dp.m.make_user_measurement(
-        *own(),
-        PURE,
-        lambda data: {"child": native_compositor()([])},
-        lambda d_in: 2.0,
-        TO="ExtrinsicObject",
-    )
-
-
-@pytest.mark.parametrize("below", [False, True])
-@pytest.mark.parametrize(
-    ("make", "read"),
-    [
-        (lambda: to_stream() >> native_compositor(), lambda answer: answer),
-        (in_a_dictionary, lambda answer: answer["child"]),
-    ],
-)
-def test_no_continual_mechanism_is_launched_below_a_part(make, read, below):
-    """Not on OpenDP's compositor either, which asks nobody whether it may launch."""
-    parallel = oc.c.make_parallel_composition(*own(), PARTITIONS["split"](), {0: make()})
-    if below:
-        parts = oc.make_concurrent_odometer(*own(), PURE)({0: {}})(parallel)
-    else:
-        parts = parallel({0: {}})
-    child = read(parts(0))
-    with pytest.raises(InvalidTypeError, match=r"takes updates.*HSV25"):
-        child(oc.m.make_counter(*stream(), PURE, 1.0))

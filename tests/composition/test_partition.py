@@ -8,7 +8,6 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.composition.parallel import (
     make_parallel_composition,
-    then_parallel_composition,
 )
 from opendp_concurrent.data.kind import Frames, kind_of
 from opendp_concurrent.data.partition import by_column, by_key, by_split, by_values
@@ -56,18 +55,6 @@ def test_groups_of_values(space):
     assert (parts("young"), parts("old")) == ([12, 29], [40])
 
 
-def test_records_of_any_kind():
-    records = dp.vector_domain(dp.user_domain("records", lambda _: True))
-    sized = dp.vector_domain(dp.user_domain("records", lambda _: True), size=3)
-    space = records, dp.symmetric_distance()
-    made = parallel(space, dict.fromkeys("ab", rows_of(space)), by_key(lambda row: row["who"]))
-    data = [{"who": "a", "age": 3}, {"who": "b"}, {"age": 9}, {"who": "a", "age": 4}]
-    parts = made(data)
-    assert parts("a") == [data[0], data[3]]
-    assert parts("b") == [data[1]]
-    assert "size" not in str(domain_of_parts(sized))
-
-
 def test_a_users_own_data(space):
     domain = dp.user_domain("tables", lambda _: True)
     split = by_split(lambda tables, keys: {key: tables.get(key, ()) for key in keys})
@@ -83,16 +70,6 @@ def test_a_users_own_data(space):
         parallel(space, [laplace(space)], by_split(lambda rows, keys: {0: rows[:1]}))([1, 2])(0),
         int,
     )
-
-
-def test_in_a_chain(space):
-    chained = dp.t.make_clamp(*space, (0, 1)) >> then_parallel_composition(
-        by_key(abs),
-        dict.fromkeys((0, 1), rows_of((dp.vector_domain(dp.atom_domain(bounds=(0, 1))), space[1]))),
-    )
-    parts = chained([-5, 3, 1])
-    assert (parts(0), parts(1)) == ([0], [1, 1])
-    assert chained.map(2) == 2.0
 
 
 # --- LazyFrames ------------------------------------------------------------------------------
@@ -137,11 +114,6 @@ def test_a_frame_is_cut_by_columns():
     assert cut_frame(by_column("age"), [30, None]) == [[30, 30], [None]]
     assert cut_frame(by_column("region", "age"), [("n", 30), ("s", None)]) == [[30], [None]]
     assert cut_frame(by_column("weight"), [0.0]) == [[30, None]]  # with -0.0
-
-
-def test_a_frame_is_cut_by_groups_of_values():
-    groups = by_values({"cold": ["n"], "warm": ["s", "e"], "far": ["x"]}, of="region")
-    assert cut_frame(groups, ["cold", "warm"]) == [[30, 31], [None, 30, 0]]
 
 
 def test_a_frame_of_categories_is_cut():

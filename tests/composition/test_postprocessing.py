@@ -220,25 +220,6 @@ def test_the_query_comes_first():
     assert seen == [(QUERY, "q", []), (ANSWER, (1, "q"), ["q"])]
 
 
-def test_its_state_is_kept_between_messages_and_starts_anew_with_an_invocation():
-    def count(state, tag, message):
-        return (state + 1, QUERY, message) if tag is QUERY else (state, ANSWER, (state, message))
-
-    measurement = middle(count, initial_state=10)
-    for _ in range(2):
-        queryable = measurement(DATA)
-        assert [queryable("q"), queryable("r")] == [(11, (1, "q")), (12, (2, "r"))]
-
-
-def test_a_release_is_what_it_asks():
-    def postprocessor(state, tag, message):
-        return state, tag, message if tag is QUERY else ("rounded", message // 10)
-
-    size = dp.m.make_user_measurement(*SPACE, PURE, lambda rows: 42, lambda d_in: 0.5, TO=int)
-    queryable = middle(postprocessor, size)(DATA)
-    assert [queryable("q"), queryable("r")] == [("rounded", 4)] * 2
-
-
 # --- what it may not -------------------------------------------------------------------------
 
 

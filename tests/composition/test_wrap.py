@@ -1,17 +1,14 @@
 """What every wrapper keeps: the privacy map, the parents it may have, and the secrets."""
 
 import itertools
-import threading
 
 import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import BudgetExceededError, HaltedError
+from opendp_concurrent.errors import BudgetExceededError
 
 PURE = dp.max_divergence()
-APPROXIMATE_ZCDP = dp.approximate(dp.zero_concentrated_divergence())
-SMALL = (0.001, 1e-9)
 SECRET = 314159265
 DATA = [SECRET, 1, 2]
 
@@ -72,22 +69,9 @@ def test_a_release_is_made_once_and_given_again(space):
     assert runs == [1]
 
 
-def test_a_random_release_is_the_same_each_time(space):
-    queryable = oc.c.make_interactive(laplace(space, 1e-3))(DATA)
-    assert len({queryable(number) for number in range(50)}) == 1
-    assert len({oc.c.make_interactive(laplace(space, 1e-3))(DATA)(0) for _ in range(50)}) > 1
-
-
 def test_an_interactive_measurement_answers_as_before(space):
     queryable = oc.c.make_interactive(asking(space))(DATA)
     assert [queryable(query) for query in "ab"] == [(1, "a"), (2, "b")]
-
-
-def test_none_is_a_release(space):
-    measurement = dp.m.make_user_measurement(
-        *space, PURE, lambda rows: None, lambda d_in: 0.0, TO="ExtrinsicObject"
-    )
-    assert oc.c.make_interactive(measurement)(DATA)("q") is None
 
 
 # --- what is wrapped -------------------------------------------------------------------------
@@ -100,80 +84,3 @@ def test_a_refusal_keeps_its_type_and_values(space, wrap):
         queryable(laplace(space, 0.75))
     assert (refused.value.spent, refused.value.remaining) == (0.5, 0.5)
     assert isinstance(queryable(laplace(space, 0.5)), int)
-
-
-def test_children_of_a_wrapped_filter_run_side_by_side(space):
-    """One child waits for an event that the other sets."""
-    queryable = oc.c.make_interactive(filter_(space))(DATA)
-    begun, done = threading.Event(), threading.Event()
-
-    def transition(query):
-        if query == "wait":
-            begun.set()
-            return done.wait(timeout=30)
-        assert begun.wait(timeout=30)
-        done.set()
-        return True
-
-    child = dp.m.make_user_measurement(
-        *space,
-        PURE,
-        lambda rows: dp.new_queryable(transition),
-        lambda d_in: 0.25,
-        TO="ExtrinsicObject",
-    )
-    children = [queryable(child) for _ in range(2)]
-    answers = [None, None]
-
-    def work(number):
-        answers[number] = children[number](["wait", "set"][number])
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=30)
-    assert answers == [True, True]
-
-
-# --- parents ---------------------------------------------------------------------------------
-
-
-def test_it_halts_with_the_filter_that_launched_it(space, wrap):
-    root = filter_(space, 1.0, halt=True)(DATA)
-    child = root(wrap(asking(space)))
-    with pytest.raises(BudgetExceededError):
-        root(laplace(space, 5.0))
-    with pytest.raises(HaltedError):
-        child("q")
-
-
-# --- sequential ------------------------------------------------------------------------------
-
-
-def test_a_native_sequential_compositor_closes_it(space, wrap):
-    root = dp.c.make_adaptive_composition(*space, APPROXIMATE_ZCDP, 1, [SMALL] * 2)(DATA)
-    older = root(wrap(asking(space, APPROXIMATE_ZCDP, SMALL)))
-    assert older("q") == (1, "q")
-    newer = root(wrap(asking(space, APPROXIMATE_ZCDP, SMALL)))
-    assert newer("q") == (1, "q")
-    with pytest.raises(Exception, match="sequentiality"):
-        older("q")
-
-
-# --- threads and secrets ---------------------------------------------------------------------
-
-
-def test_one_queryable_answers_from_many_threads(space, wrap):
-    queryable, seen = wrap(asking(space))(DATA), []
-
-    def work():
-        for number in range(100):
-            seen.append(queryable(number)[0])
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(seen) == list(range(1, 401))

@@ -7,7 +7,6 @@ from fractions import Fraction
 import pytest
 
 from opendp_concurrent.context.answers import ACCURACIES, Labels, Noise, library_of
-from opendp_concurrent.errors import InvalidValueError
 
 pytest.importorskip("polars")
 pytest.importorskip("pandas")
@@ -51,12 +50,6 @@ def test_types_of_polars_do_not_depend_on_the_values():
         *(pl.Int64, pl.Float64),
     ]
     assert Labels(value=float).frame(pl, 10, NOISE).dtypes == [pl.Float64, pl.Float64]
-
-
-@pytest.mark.parametrize("name", ["value", "accuracy"])
-def test_a_key_with_the_name_of_a_column_that_is_added(name):
-    with pytest.raises(InvalidValueError, match=f"^by \\('{name}'\\)"):
-        Labels(((name, int),), [(1,)]).check()
 
 
 def test_accuracies_are_tails_of_the_noise():

@@ -136,38 +136,6 @@ def test_what_is_no_ledger_is_reported(tmp_path, run):
     assert not list(tmp_path.iterdir())
 
 
-def test_losses_of_any_kind_are_printed(sqlite, run):
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    ledger = sqlite.create("functions")
-    odometer = oc.make_concurrent_odometer(
-        *space,
-        oc.tradeoff(),
-        accumulator=oc.accumulators.ladder(oc.TradeoffFunction.pure(0.25)),
-        ledger=ledger,
-        d_in=1,
-    )
-    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0)
-    odometer([1, 2])(oc.c.make_pureDP_to_fDP(count))
-    pairs = oc.make_concurrent_odometer(
-        *space, dp.approximate(dp.max_divergence()), ledger=sqlite.create("pairs"), d_in=1
-    )([1, 2])
-    pairs(dp.c.make_approximate(count))
-    pairs(
-        dp.m.make_user_measurement(
-            *space, dp.approximate(dp.max_divergence()), len, lambda d_in: (float("inf"), 1.0)
-        )
-    )
-    sqlite.close()
-    _, out, _ = run("show", sqlite.address, "--dataset", "functions", "--json")
-    assert "pure(epsilon=0.25)" in json.loads(out)["spent"]
-    _, out, _ = run("show", sqlite.address, "--dataset", "pairs", "--json")
-    assert json.loads(out)["charges"][0]["d_mid"] == [0.25, 0.0]
-    assert json.loads(out)["spent"] == ["inf", 1.0]
-    _, out, _ = run("show", sqlite.address, "--dataset", "pairs")
-    assert "(0.25, 0)" in out
-    assert "(inf, 1)" in out
-
-
 def test_plot_draws_a_file(sqlite, tools, run, tmp_path):
     pytest.importorskip("matplotlib")
     tools.limit(sqlite.create())(tools.count())

@@ -136,22 +136,6 @@ def test_charges_below_a_limit_or_with_a_label_are_read(store, tools):
                 ledger.entries(**hostile)
 
 
-def test_limits_below_an_odometer_with_a_ledger(store, tools):
-    def opened(ledger):
-        pure = dp.max_divergence()
-        odometer = oc.make_concurrent_odometer(*tools.space(), pure, ledger=ledger, d_in=1)
-        return odometer([1, 2, 3])
-
-    with store.create() as ledger:
-        limited(opened(ledger), tools)(tools.count(0.25))
-    with store.open() as ledger:
-        root = opened(ledger)
-        alice = limited(root, tools)
-        assert (alice.remaining(), root.privacy_loss(1)) == (0.25, 0.25)
-        with pytest.raises(BudgetExceededError, match="^limit 'alice' of the odometer of ledger"):
-            alice(tools.count(0.5))
-
-
 def test_a_limit_has_its_own_accumulator_and_d_in(store, tools):
     measure, loss = oc.loss_of(epsilon=1.0, delta=1e-6)
     slack = oc.accumulators.zcdp(1e-7)
@@ -207,18 +191,6 @@ def test_a_child_odometer_has_no_name_for_limits_on_a_ledger(store, tools):
     below = limited(root, tools)(oc.make_concurrent_odometer(*tools.space(), dp.max_divergence()))
     below(tools.count(0.25))  # a child odometer below a limit is charged as any launch
     assert [one.path for one in store.open().summary().limits] == [("alice",)]
-
-
-def test_interactive_launches_and_labels_are_recorded_once(store, tools):
-    root = tools.limit(store.create())
-    alice = limited(root, tools)
-    pair = oc.make_concurrent_composition(*tools.space(), dp.max_divergence(), 1, [0.125, 0.125])
-    with oc.labelled("mean age"):
-        child = alice(pair)
-    child(tools.count(0.125))
-    child(tools.count(0.125))
-    (entry,) = store.open().entries()
-    assert (entry.d_mid, entry.label, entry.limit) == (0.25, "mean age", ("alice",))
 
 
 def test_an_edited_limit_is_found(store, tools):

@@ -100,16 +100,6 @@ def test_the_map_composes_a_sparse_vector_and_the_releases(measure, sum_of, c, r
     assert exact * (1 - 1e-15) <= found <= exact * (1 + 1e-14)
 
 
-def test_truncated_concentrated_loss_adds_up():
-    measure = oc.truncated_concentrated_divergence(8.0)
-    checker = oc.m.make_sparse_vector(*SPACE, measure, 1, 3.0, 10, 2, query_scale=9.0).map(1)
-    whole = dp.atom_domain(T=int), dp.absolute_distance(T=int)
-    release = oc.m.make_certified_laplace(*whole, 6.0, measure).map(1)
-    found = make(measure, 3.0, max_hits=2, query_scale=9.0, answer_scale=6.0).map(1)
-    assert found.omega == 8.0
-    assert found.rho == pytest.approx(checker.rho + 2 * release.rho, rel=1e-14)
-
-
 def test_renyi_curves_are_compared_at_orders():
     scales = {"scale": 3.0, "query_scale": 9.0, "answer_scale": 6.0}
     with pytest.raises(InvalidTypeError, match="^orders must be given"):
@@ -468,22 +458,3 @@ def test_a_transformation_that_is_too_sensitive_is_refused():
         queryable((total, 99))
     wide = oc.m.make_guess_and_check(*bounded, PURE, 1, SURE, 3, 1, sensitivity=9)([1, 2, 3])
     assert wide((total, 99)) == oc.m.SparseVectorAnswer(ABOVE, 6)
-
-
-# --- beside others ------------------------------------------------------------------------------
-
-
-def test_a_limit_on_messages_and_postprocessing_hold_for_it():
-    bounded = oc.c.make_bounded_interactive(make(tolerance=3), 2)([1, 2, 3])
-    assert bounded((len, 4)).outcome is BELOW
-    assert bounded((len, 99)).outcome is ABOVE
-    with pytest.raises(Exception, match="2 of 2 messages"):
-        bounded((len, 4))
-
-
-def test_two_runs_do_not_share_hits():
-    mechanism = make(max_hits=1)
-    one, other = mechanism([1, 2, 3]), mechanism([1, 2, 3, 4])
-    assert one((len, 99)).value == 3
-    assert other((len, 99)).value == 4
-    assert one((len, 99)).outcome is other((len, 99)).outcome is EXHAUSTED

@@ -127,18 +127,6 @@ def test_even_shares_are_spent_to_the_last():
         assert left(bank)[0] == 0
 
 
-def test_the_planned_number_of_launches_fits_whatever_it_is():
-    for measure in MEASURES:
-        for launches in (11, 37, 101):
-            for d_out in (0.1, 1 / 3):
-                price = price_of(
-                    measure, d_out, 0.1, individual_scale(measure, d_out, 0.1, launches)
-                )
-                bank = Bank(1)
-                totals = [bank.charge(of([0.1]), price) for _ in range(launches + 1)]
-                assert totals == [price.reach] * launches + [0]
-
-
 def test_who_was_left_out_may_come_back_for_less():
     bank = Bank(1)
     full, half = price_of(PURE, 1.0, 1.0, 1.0), price_of(PURE, 1.0, 1.0, 2.0)
@@ -216,17 +204,6 @@ def test_others_do_not_matter():
     assert left(backwards) == left(together)[::-1]
 
 
-def test_nobody_is_asked_too():
-    asked = []
-
-    def values(part):
-        asked.append(part)
-        return np.zeros(0)
-
-    assert Bank(0).charge(values, price_of(PURE, 1.0, 1.0, 1.0)) == 0
-    assert len(asked) == 1
-
-
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, MemoryError])
 def test_a_failure_on_the_way_changes_nothing(monkeypatch, error):
     monkeypatch.setattr(module, "CHUNK", 10)
@@ -287,17 +264,3 @@ def test_nothing_is_skipped_for_those_who_have_nothing_left(monkeypatch):
             seen.append(list(calls))
     assert seen[0]
     assert all(one == seen[0] for one in seen)
-
-
-def test_a_query_that_found_no_memory_leaves_the_bank_usable(monkeypatch):
-    money = Bank(3)
-    price = Price.in_steps(4, 8.0, noise_loss(dp.max_divergence()), 1.0)
-
-    def fail(size):
-        raise MemoryError
-
-    with monkeypatch.context() as patched:
-        patched.setattr(module, "_Buffers", fail)
-        with pytest.raises(MemoryError):
-            money.charge(lambda part: np.ones(3)[part], price)
-    assert money.charge(lambda part: np.ones(3)[part], price) == 3

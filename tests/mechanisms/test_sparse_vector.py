@@ -275,17 +275,6 @@ def test_answers_are_values():
     assert {outcome.value for outcome in oc.m.Outcome} == {"above", "below", "exhausted"}
 
 
-def test_invocations_are_apart(space):
-    made = sparse(space, 2)
-    first, second = made([1, 2]), made([1])
-    count = space >> dp.t.then_count()
-    assert first(count)
-    assert first(count)
-    assert first(count).outcome is EXHAUSTED
-    assert second(count).outcome is BELOW
-    assert made([1, 2])(count).outcome is ABOVE
-
-
 def test_thresholds_of_their_own(space):
     queryable = sparse(space, 500, max_hits=100)([1] * 500)
     count = space >> dp.t.then_count()
@@ -365,32 +354,3 @@ def test_above_threshold_is_a_sparse_vector_of_one_hit(space):
     queryable = oc.m.make_above_threshold(*space, PURE, 1, SURE, 5, query_scale=SURE)([1] * 5)
     assert queryable(len).outcome is ABOVE
     assert queryable(len).outcome is EXHAUSTED
-
-
-# --- inside of others -------------------------------------------------------------------------
-
-
-def test_chained_after_a_transformation(space):
-    """Queries are on the clamped rows; d_in is measured after the clamp."""
-    clamp = dp.t.make_clamp(*space, (0, 5))
-    clamped = clamp.output_space
-    chained = (
-        space
-        >> dp.t.then_clamp((0, 5))
-        >> oc.m.then_sparse_vector(PURE, 1, SURE, 10, 2, query_scale=SURE, sensitivity=5)
-    )
-    other = clamp >> sparse(clamped, 10, sensitivity=5)
-    total = clamped >> dp.t.then_sum()
-    for made in (chained, other):
-        assert made.map(1) == sparse(clamped, 10, sensitivity=5).map(1)
-        queryable = made([100, 100, 100])
-        assert queryable(total)
-        assert not queryable((total, 16))
-        seen = []
-        assert queryable(lambda rows, seen=seen: seen.append(rows) or sum(rows))
-        assert seen == [[5, 5, 5]]
-        assert queryable(total).outcome is EXHAUSTED
-    with pytest.raises(InvalidValueError, match="^input_domain does not match"):
-        chained([1])(space >> dp.t.then_count())
-    root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, PURE), 1, 1e9)([7, 7, 7])
-    assert root(chained)(total)

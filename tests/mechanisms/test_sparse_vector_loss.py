@@ -658,27 +658,6 @@ def test_a_shift_of_several_steps_costs_more_than_the_laplace_formula():
     assert formula < exact <= found <= exact + 2 * 2 / 1e4 + CRUMB
 
 
-def test_gaussian_noise_would_be_four_times_as_wide():
-    """[ZW20] for one hit: α/(2 s²) + 4α/(2 s'²) + log(k)/(α-1), at ε = 1 and δ = 1e-6."""
-    alphas = np.linspace(1.02, 80.0, 4000)
-
-    def epsilon(s, ratio):
-        renyi = alphas / (2 * s**2) * (1 + 4 / ratio**2) + math.log(1000) / (alphas - 1)
-        slack = np.log1p(-1 / alphas) - (math.log(1e-6) + np.log(alphas)) / (alphas - 1)
-        return float(np.min(renyi + slack))
-
-    wide = min(
-        s * math.hypot(1, ratio)
-        for ratio in (1.0, 1.2, 1.4, 1.6, 2.0)
-        for s in np.linspace(5.0, 15.0, 400)
-        if epsilon(s, ratio) <= 1.0
-    )
-    assert wide == pytest.approx(17.3, abs=0.1)
-    scale = 1 + 2 / 2 ** (1 / 3)
-    assert Noise(scale, scale * 2 ** (1 / 3)).map(PURE) == pytest.approx(1.0, abs=1e-12)
-    assert scale * math.hypot(1, 2 ** (1 / 3)) == pytest.approx(4.2, abs=0.05)
-
-
 # --- accuracy ---------------------------------------------------------------------------------
 
 
@@ -748,40 +727,6 @@ def test_accuracy_for_refreshed_thresholds():
         edge = math.ceil(alpha)
         each = failure(Noise(2.0, 3.0, sides="one one"), [-edge] * 3 + [edge], alpha)
         assert 1 - (1 - each) ** m <= 0.05
-
-
-def test_one_sided_noise_is_nearer():
-    for scale, query, count in ((2.0, 4.0, 1000), (8.0, 8.0, 100), (5.6, 12.2, 50)):
-        one, renyi, two = (
-            oc.m.sparse_vector_accuracy(scale, query, count, 0.05, **kind)
-            for kind in ({}, {"renyi": True}, {"one_sided": False})
-        )
-        assert one < 0.9 * two
-        assert one < renyi < two
-    assert oc.m.sparse_vector_accuracy(8.0, 1.0, 1, 0.05) == pytest.approx(
-        8 * math.log(40) - 8 + 0.5 + 1 / (math.e - 1) + 1, abs=0.02
-    )
-
-
-def test_accuracy_moves_as_it_should():
-    def at(scale=2.0, query=4.0, queries=100, beta=0.05, thresholds=1):
-        return oc.m.sparse_vector_accuracy(
-            scale, query, queries, beta, thresholds=thresholds, one_sided=False
-        )
-
-    for name, values in (
-        ("scale", (0.01, 1.0, 2.0, 1e6)),
-        ("query", (0.01, 1.0, 2.0, 1e6)),
-        ("queries", (1, 2, 10**6)),
-        ("thresholds", (1, 2, 10)),
-    ):
-        found = [at(**{name: value}) for value in values]
-        assert found == sorted(found)
-        assert len(set(found)) == len(found)
-    found = [at(beta=beta) for beta in (1e-300, 1e-9, 0.1, 1.0)]
-    assert found == sorted(found, reverse=True)
-    assert 2.0 * math.log(2 / 0.05) < at() - 4.0 * math.log(100 / 0.05) < 2.0 * math.log(4 / 0.05)
-    assert math.isfinite(at(scale=5e-324))
 
 
 def test_rises_and_falls_that_are_rounded_down_cost_one_step_more():

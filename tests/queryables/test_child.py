@@ -25,13 +25,6 @@ def native_filter(space):
     return dp.c.make_privacy_filter(dp.c.make_fully_adaptive_composition(*space, PURE), 1, 0.75)
 
 
-def alp(space):
-    counts = dp.t.make_count_by(
-        dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance(), TV="u32"
-    )
-    return counts >> dp.m.then_alp_queryable(scale=1.0, total_limit=24, value_limit=24)
-
-
 CHILDREN = {
     "native compositor": (native_compositor, laplace),
     "native filter": (native_filter, laplace),
@@ -57,26 +50,6 @@ def test_children_of_any_two_kinds_are_interleaved_at_no_cost(space, first, seco
         assert other(query_other(space, 0.25)) is not None
         root(laplace(space, 1e-9))
     assert root.privacy_loss() == pytest.approx(spent, abs=1e-8)
-
-
-def test_alp_queryables_are_interleaved():
-    data = ["a"] * 10 + ["b"] * 20
-    measurement = alp(None)
-    odometer = oc.make_concurrent_odometer(*measurement.input_space, PURE)
-    root = oc.make_concurrent_filter(odometer, 1, 10.0)(data)
-    one, other = root(measurement), root(measurement)
-    answers = [child(word) for word in "abab" for child in (one, other)]
-    assert all(isinstance(answer, float) for answer in answers)
-    assert root.privacy_loss() == 2 * measurement.map(1)
-
-
-def test_grandchildren_are_interleaved_with_children(space):
-    root = filter_(space)([1] * 20)
-    outer = root(native_compositor(space, d_mid=1.0))
-    inner, sibling = outer(native_compositor(space)), outer(native_compositor(space))
-    for child in (inner, sibling, inner, sibling):
-        assert isinstance(child(laplace(space, 0.25)), int)
-    assert isinstance(outer(laplace(space, 0.5)), int)
 
 
 # --- nesting --------------------------------------------------------------------------------

@@ -32,33 +32,6 @@ def in_a_fork(*queries):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_no_handle_answers_in_a_forked_process(space):
-    count = space >> dp.t.then_count() >> dp.m.then_laplace(2.0)
-    odometer = oc.make_concurrent_odometer(*space, PURE)
-    root = oc.make_concurrent_filter(odometer, 1, 5.0)([1] * 1000)
-    native = dp.c.make_fully_adaptive_composition(*space, PURE)
-    children = [
-        root(dp.c.make_adaptive_composition(*space, PURE, 1, [0.5])),
-        root(dp.c.make_privacy_filter(native, 1, 0.5)),
-        root(oc.make_concurrent_composition(*space, PURE, 1, [0.5])),
-        root(oc.make_concurrent_filter(odometer, 1, 0.5)),
-        root(odometer),
-        root(
-            oc.m.make_above_threshold(*space, PURE, 1, scale=2.0, query_scale=4.0, threshold=10.0)
-        ),
-    ]
-    asked = [lambda child=child: child(count) for child in children[:-1]]
-    asked += [
-        lambda: children[-1](lambda data: len(data)),
-        lambda: children[1].privacy_loss(1),
-        lambda: root(count),
-    ]
-    assert in_a_fork(*asked) == ["ForkedError"] * len(asked)
-    assert all(isinstance(child(count), int) for child in children[:-1])
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_process_does_not_wait_for_threads_that_it_has_not(space):
     """A thread that asks holds a lock at the fork; in the forked process nobody lets it go."""
     started, go_on = threading.Event(), threading.Event()

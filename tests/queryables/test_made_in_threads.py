@@ -108,15 +108,3 @@ def test_a_handle_that_a_child_hands_out_later_belongs_to_the_same_launch():
     root(QUERY)
     with pytest.raises(ClosedChildError):
         late(QUERY)
-
-
-def test_concurrent_measures_close_nothing():
-    pure = dp.max_divergence()
-    count = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=10.0)
-    pair = oc.make_concurrent_composition(*SPACE, pure, 1, [0.1] * 5)
-    sneaky = dp.m.make_user_measurement(
-        *SPACE, pure, lambda rows: in_a_thread(pair, rows), lambda d_in: 0.5
-    )
-    root = oc.make_concurrent_odometer(*SPACE, pure)([1, 2])
-    one, other = root(sneaky), root(sneaky)
-    assert [type(handle(count)) for handle in (one, other, one)] == [int] * 3

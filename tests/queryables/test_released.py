@@ -130,26 +130,6 @@ def test_a_lazy_frame_has_the_collected_answer():
             again()
 
 
-def test_nothing_of_a_released_frame_leads_to_its_plan():
-    frame = noisy_frame()
-    for method in (OnceFrame.lazy, OnceFrame.collect):
-        with pytest.raises(AttributeError):
-            method(frame)  # OpenDP's own methods find no queryable
-    assert "queryable" not in vars(frame)
-    assert not hasattr(frame.collect(), "__opendp_dict__")  # where OpenDP keeps the queryable
-
-
-def test_lists_in_lists_are_released_too():
-    data = pl.LazyFrame({"a": [1, 2]})
-    space = dp.domain_of(data, infer=True), dp.symmetric_distance()
-    plan = pl.LazyFrame(schema={"a": pl.Int64}).select(dp.len(signed=True))
-    count = dp.m.make_private_lazyframe(*space, dp.max_divergence(), plan, global_scale=1.0)
-    own = dp.m.make_user_measurement(*space, dp.max_divergence(), lambda frame: 7, lambda d_in: 0.0)
-    made = dp.c.make_composition([own, count, dp.c.make_composition([own, count])])
-    number, one, (_, other) = oc.make_concurrent_odometer(*space, dp.max_divergence())(data)(made)
-    assert (number, type(one), type(other)) == (7, ReleasedFrame, ReleasedFrame)
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_collects_no_second_answer():
     frame = noisy_frame()

@@ -2,7 +2,6 @@
 
 import gc
 import signal
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -381,21 +380,6 @@ def test_a_release_that_nobody_holds_is_forgotten_unless_it_was_paid(space):
     assert len(opened.by_making) == len(opened.paid) == 1
     assert root(shared(space))(0.5) == answer
     assert root.privacy_loss() == 0.5
-
-
-def test_a_postprocessor_sees_no_levels_in_the_frames_that_called_it(space):
-    def look(answer):
-        frame = sys._getframe()
-        while frame is not None:
-            values = frame.f_locals.values()
-            seen.extend(one for one in values if isinstance(one, queryable.LaplaceLevels))
-            frame = frame.f_back
-        return answer
-
-    seen = []
-    release = filtered(space)(shared(space) >> look)
-    release(0.25)
-    assert seen == []
 
 
 def test_a_draw_that_fails_at_a_free_level_is_hidden_if_errors_are(space, monkeypatch):

@@ -17,9 +17,8 @@ import pytest
 from opendp.mod import Measurement, Odometer
 
 import opendp_concurrent as oc
-from opendp_concurrent._checks import CONSTRUCTORS, MODULE, Record
+from opendp_concurrent._checks import CONSTRUCTORS, MODULE
 from opendp_concurrent.errors import ConcurrentError, InvalidTypeError, InvalidValueError
-from opendp_concurrent.serving import values
 from opendp_concurrent.serving import values as calls
 from opendp_concurrent.serving.kinds import BY_ANNOTATION, BY_NAME, OF_OPENDP
 from opendp_concurrent.serving.kinds import MESSAGE_KINDS as KINDS
@@ -392,13 +391,6 @@ def test_the_space_of_a_step_is_written_as_it_is(make):
         assert str(again) == str(space)
 
 
-def test_a_space_that_is_not_equal_is_written_as_opendp_does(monkeypatch):
-    made = SPACE >> dp.t.then_clamp((0, 9))
-    monkeypatch.setattr(values, "atom_domain", lambda **given: dp.atom_domain(T="i32"))
-    assert called(json.loads(oc.serialize(made.output_domain))) >= {"transformation_output_domain"}
-    assert oc.deserialize(oc.serialize(made.output_domain)) == made.output_domain
-
-
 def test_a_block_filter_of_a_message_runs():
     made = oc.deserialize(oc.serialize(MADE["blocks"]()))
     root = made([1, 2, 3])
@@ -556,22 +548,6 @@ def test_a_ledger_is_not_written(tmp_path):
         made = oc.make_concurrent_filter(odometer(), 1, 1.0, ledger=kept)
         with pytest.raises(InvalidTypeError, match="its argument ledger is a SqlLedger"):
             dp.serialize(made)
-
-
-def test_a_record_keeps_no_function_alive_and_does_not_change_with_its_arguments():
-    import weakref
-
-    def score(answer):
-        return answer
-
-    d_mids = [0.5]
-    seen = weakref.ref(score)
-    record = Record("make", {"score": score, "d_mids": d_mids})
-    d_mids[0] = 9.0
-    del score
-    assert seen() is None
-    assert record._arguments["d_mids"] == [0.5]
-    assert record == {}
 
 
 # --- what is not called --------------------------------------------------------------------------

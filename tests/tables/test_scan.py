@@ -94,18 +94,6 @@ def test_a_table_keeps_its_connection_until_it_is_freed(connection):
     assert freed() is None
 
 
-def test_data_cannot_be_reached_from_a_handle(connection):
-    table = notes(connection)
-    root = (table.space >> oc.then_concurrent_odometer(dp.max_divergence()))(table)
-    seen, left = set(), [root]
-    while left:
-        one = left.pop()
-        assert one is not table
-        if id(one) not in seen and type(one).__module__.startswith("opendp_concurrent"):
-            seen.add(id(one))
-            left += gc.get_referents(one)
-
-
 def test_an_error_of_the_engine_is_constant_and_logged(connection, caplog):
     table = notes(connection)
     asked = count_of(table)
@@ -184,14 +172,6 @@ def test_a_materialized_truncation_runs_once_for_all_launches(connection):
     del root
     gc.collect()
     assert databases(connection) == before
-
-
-def test_a_dropped_table_whose_connection_is_closed_is_quiet(connection):
-    table = notes(connection)
-    truncated = (table.space >> oc.t.then_truncate(1, materialize=True))(table)
-    connection.close()
-    del truncated
-    gc.collect()
 
 
 @pytest.mark.parametrize(

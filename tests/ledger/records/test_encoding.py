@@ -197,21 +197,6 @@ def test_the_texts_are_near_to_those_that_are_read():
     assert decode(f'{{"tcdp":{one}}}') == oc.TruncatedConcentrated(1.0)
 
 
-def test_a_tampered_function_is_refused_or_another_one():
-    """The hash says that it was edited; reading it alone must not fail in any other way."""
-    text = encode("d_mid", FUNCTIONS["product"])
-    known = decode(text)
-    for place in range(0, len(text), 3):
-        for other in ("0", "}", '"', "a"):
-            changed = text[:place] + other + text[place + 1 :]
-            if changed == text:
-                continue
-            try:
-                assert decode(changed) != known
-            except InvalidValueError:
-                continue
-
-
 def test_canonical_text_is_json_without_spaces_in_order():
     assert canonical({"b": [1, "é"], "a": None}) == '{"a":null,"b":[1,"\\u00e9"]}'
     with pytest.raises(ValueError, match="not JSON compliant"):

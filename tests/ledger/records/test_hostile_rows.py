@@ -376,16 +376,6 @@ def test_a_hostile_charge_is_refused_by_a_process_that_has_the_ledger_open(sqlit
     assert len(ran) == 3
 
 
-def test_text_that_is_none_is_named(sqlite, tools):
-    launched(tools.limit(sqlite.create()), 2, tools.count(0.125))
-    sqlite.close()
-    sqlite.execute(f"UPDATE {CHARGES} SET label = CAST(x'ff41' AS TEXT) WHERE sequence = 2")
-    with closing(sqlite3.connect(sqlite.address)) as connection, connection:
-        make_hashes(connection, tools.DATASET, with_head=True)
-    with pytest.raises(LedgerDamagedError, match="charge 2 is unreadable: its label is not text"):
-        sqlite.open()
-
-
 @pytest.mark.parametrize("field", ["measure", "accumulator", "metric", "d_out"])
 def test_hostile_terms_are_refused(sqlite, field):
     fill(sqlite, "pure", launches=0)
@@ -401,18 +391,6 @@ def test_hostile_terms_are_refused(sqlite, field):
             make_hashes(connection, "pure", with_head=True)
         with pytest.raises(LedgerDamagedError, match="terms are unreadable|running total"):
             open_ledger(sqlite.address, "pure")
-
-
-@pytest.mark.parametrize("d_in", [10**400, -1, float("nan")], ids=["huge", "negative", "nan"])
-def test_a_distance_that_is_none_is_refused(sqlite, d_in):
-    fill(sqlite, "pure", launches=0)
-    ((text,),) = sqlite.execute(f"SELECT terms FROM {BUDGETS}")
-    changed = with_field(json.loads(text), "d_in", encode("d_in", d_in))
-    with closing(sqlite3.connect(sqlite.address)) as connection, connection:
-        connection.execute(f"UPDATE {BUDGETS} SET terms = ?", [changed])
-        make_hashes(connection, "pure", with_head=True)
-    with pytest.raises(LedgerDamagedError, match="terms are unreadable"):
-        open_ledger(sqlite.address, "pure")
 
 
 def test_a_power_of_10_to_the_15_is_one_event(sqlite):

@@ -6,7 +6,6 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, LedgerMismatchError
 
-FLOATS = dp.vector_domain(dp.atom_domain(T=float)), dp.symmetric_distance()
 PURE, APPROXIMATE = dp.max_divergence(), dp.approximate(dp.max_divergence())
 
 
@@ -109,18 +108,6 @@ def test_other_orders_are_refused(store, tools):
         oc.make_concurrent_filter(odometer(tools, renyi), **bound, orders=[2.0, 5.0])
 
 
-def test_another_metric_is_refused(store, tools):
-    settle(store, tools)
-    domain = dp.vector_domain(dp.atom_domain(T=int), size=3)
-    changed = odometer(tools, space=(domain, dp.change_one_distance()))
-    refused(
-        lambda: oc.make_concurrent_filter(changed, 1, 1.0, ledger=store.open()),
-        "input_metric",
-        "SymmetricDistance()",
-        "ChangeOneDistance()",
-    )
-
-
 def test_an_odometer_and_a_filter_are_not_the_same(store, tools):
     settle(store, tools)
     ledger = store.open()
@@ -141,19 +128,6 @@ def test_a_filter_cannot_bound_what_an_odometer_has_recorded(store, tools):
         "no bound (an odometer)",
         "1.0",
     )
-
-
-def test_the_head_of_a_chain_is_what_counts(store, tools):
-    """Its d_in is in units of the head."""
-    ledger = store.create()
-    chained = tools.space() >> dp.t.then_cast_default(TOA=float) >> odometer(tools, space=FLOATS)
-    oc.make_concurrent_filter(chained, 1, 1.0, ledger=ledger)
-    oc.make_concurrent_filter(odometer(tools), 1, 1.0, ledger=ledger)
-
-
-def test_another_dataset_is_refused(store, tools):
-    store.create("survey 2025").close()
-    refused(lambda: store.open("survey 2026"), "dataset", "'survey 2025'", "'survey 2026'")
 
 
 def test_what_has_no_exact_form_settles_nothing(store, tools):

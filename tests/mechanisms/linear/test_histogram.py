@@ -183,21 +183,6 @@ def test_records_are_counted_by_cell_and_others_in_none():
     assert Universe(2).count([]).tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    ("domain", "universe", "data", "counts"),
-    [
-        (dp.atom_domain(T=int), 3, [0, 2, 2, 7, -1], [1, 0, 2]),
-        (dp.atom_domain(T="i64"), 3, [0, 2, 2, 7], [1, 0, 2]),
-        (dp.atom_domain(T=str), ["x", "y"], ["y", "z", "y"], [0, 2]),
-        (dp.atom_domain(T=bool), [False, True], [True, False, True], [1, 2]),
-        (dp.atom_domain(T=float, nan=False), [0.5, 1.5], [0.5, 1.0], [1, 0]),
-    ],
-)
-def test_through_opendp(domain, universe, data, counts):
-    made = make_histogram(dp.vector_domain(domain), dp.symmetric_distance(), Universe(universe))
-    assert made(data).tolist() == counts
-
-
 def test_answers_are_exact_in_doubles():
     generator = np.random.default_rng(1)
     universe = Universe(50)

@@ -246,22 +246,6 @@ def test_noise_has_the_scale_that_is_stated():
 # --- below others, and refusals ------------------------------------------------------------------
 
 
-def test_in_a_filter_a_chain_a_context_and_a_message():
-    made = oc.m.make_marginals(*ROWS, PURE, 1, 0.25, 3)
-    root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*ROWS, PURE), 1, 0.5)(TABLE)
-    assert root(made).shape == (3,)
-    assert root.privacy_loss() == made.map(1)
-    whole = dp.vector_domain(dp.atom_domain(T=int)), dp.change_one_distance()
-    chain = whole >> oc.m.then_marginals(PURE, 1, 1e12, 1, (0, 9))
-    assert chain([5, 70, -3]).tolist() == [14]
-    sent = oc.serialize(oc.m.make_marginals(*whole, PURE, 1, 0.5, 1, (0, 9)))
-    assert oc.deserialize(sent).map(1) <= 0.5
-    loss = dp.loss_of(epsilon=1.0)
-    context = oc.concurrent_context(TABLE, dp.unit_of(contributions=1), loss, domain=ROWS[0])
-    assert context.query(epsilon=0.5).marginals(PURE, 1, 0.5, 3).release().shape == (3,)
-    assert context.current_privacy_loss() == pytest.approx(0.5)
-
-
 def test_arguments_are_copied():
     bounds, pairs = np.array([[0.0, 1.0]] * 2), np.array([[0, 1]])
     made = oc.m.make_marginals(*ROWS, PURE, 1, QUIET[PURE], 2, bounds, pairs=pairs)

@@ -226,13 +226,6 @@ def test_the_synthetic_histogram_is_a_copy_that_answers_agree_with():
     assert queryable("synthetic").sum() == pytest.approx(10.0)
 
 
-def test_queries_as_functions():
-    strings = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
-    mechanism = oc.m.make_projected_queries(*strings, ZCDP, 1, [QUIET], ["x", "yy"], size=10)
-    answers = mechanism(["x"] * 3 + ["yy"] * 7 + ["z"])([lambda value: len(value) > 1, [1, 0]])
-    assert answers.values == pytest.approx([7.0, 3.0], abs=0.05)
-
-
 class Endless:
     """A sequence that says it is long; whose queries are all the same."""
 
@@ -261,12 +254,6 @@ def test_squares_of_long_batches_are_exact():
 
 
 # --- beside others -----------------------------------------------------------------------------
-
-
-def test_casts_and_postprocessing():
-    cast = oc.c.cast(make(d_mids=[0.25, 0.25]), dp.approximate(dp.max_divergence()), delta=1e-6)
-    assert cast.map(1)[1] == 1e-6
-    assert cast([0, 1])([[1, 0, 0, 0]]).values.shape == (1,)
 
 
 def test_privacy_does_not_depend_on_the_size_promised():
