@@ -27,12 +27,12 @@ def in_threads(count, work):
         thread.join()
 
 
-def test_eight_threads_spend_exactly_a_budget_for_six_thousand(space):
+def test_eight_threads_spend_exactly_a_budget_for_1_500(space):
     unit = dp.m.make_user_measurement(
         *space, dp.max_divergence(), lambda rows: 1, lambda d_in: 0.25 * d_in, TO="i32"
     )
     odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
-    root = oc.make_concurrent_filter(odometer, 1, 1_500.0)([1, 2, 3])
+    root = oc.make_concurrent_filter(odometer, 1, 375.0)([1, 2, 3])
     compositor = dp.c.make_adaptive_composition(*space, dp.max_divergence(), 1, [0.0] * 8 * 50)
     free = dp.m.make_user_measurement(
         *space, dp.max_divergence(), lambda rows: 2, lambda d_in: 0.0, TO="i32"
@@ -42,7 +42,7 @@ def test_eight_threads_spend_exactly_a_budget_for_six_thousand(space):
 
     def work(number):
         last = 0.0
-        for turn in range(1_000):
+        for turn in range(250):
             try:
                 assert root(unit) == 1
                 outcomes[number]["answered"] += 1
@@ -58,8 +58,8 @@ def test_eight_threads_spend_exactly_a_budget_for_six_thousand(space):
 
     in_threads(8, work)
     total = sum(outcomes, Counter())
-    assert total == {"answered": 6_000, "refused": 2_000, "child": 80}
-    assert root.privacy_loss() == 1_500.0
+    assert total == {"answered": 1_500, "refused": 500, "child": 24}
+    assert root.privacy_loss() == 375.0
     assert root.remaining() == 0.0
 
 
