@@ -105,24 +105,6 @@ def test_a_list_that_is_changed_later_makes_no_other_query_equal(space):
     assert [release(30.0) for release in asked] == [1, 2, 3]
 
 
-def test_a_record_that_was_set_by_hand_gives_others_no_false_answer(space):
-    root, count = filtered(space, 999.0), space >> dp.t.then_count()
-    number = dp.atom_domain(T=int), dp.absolute_distance(T=int)
-    false = dp.t.make_user_transformation(*space, *number, lambda rows: -77, lambda d_in: d_in)
-    false.__opendp_dict__ = count.__opendp_dict__
-    mine = root(false >> oc.m.then_shared_release(PURE))
-    assert mine is root(shared(space))
-    assert mine(30.0) == 3
-    false = dp.t.make_user_transformation(*space, *number, lambda rows: -77, lambda d_in: d_in)
-    for record in (  # of another space, of another kind, and no record
-        (number >> dp.m.then_laplace(1.0)).__opendp_dict__,
-        (space >> dp.t.then_clamp((0, 1))).__opendp_dict__,
-        {"__function__": "make_count", "__kwargs__": {"input_domain": 3}},
-    ):
-        false.__opendp_dict__ = record
-        assert root(false >> oc.m.then_shared_release(PURE))(30.0) == -77
-
-
 def test_histograms_of_equal_categories_are_equal(space):
     def cells(categories):
         counts = space >> dp.t.then_count_by_categories(categories)
