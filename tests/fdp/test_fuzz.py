@@ -981,7 +981,9 @@ def test_hostile_functions_answer_in_few_steps(value, monkeypatch):
         assert asked(lambda one: one.gaussian_bound, f) >= 0.0
 
 
-@pytest.mark.parametrize("value", [5e-324, 1e-17, 40.0])
+@pytest.mark.parametrize(
+    "value", [1e-17, *(pytest.param(one, marks=pytest.mark.slow) for one in (5e-324, 40.0))]
+)
 def test_hostile_curves_answer_in_few_steps(value, monkeypatch):
     monkeypatch.setattr(contour, "MOST_NODES", 2**12)  # for speed
     asked = Steps(monkeypatch)
