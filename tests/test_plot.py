@@ -13,7 +13,6 @@ from opendp_concurrent import plot
 from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidTypeError,
-    InvalidValueError,
     LedgerDamagedError,
 )
 from opendp_concurrent.plot import MissingMatplotlibError
@@ -115,31 +114,6 @@ def test_accounts_have_a_line_each_and_crosses_of_their_color():
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b", "c", "refused"]
 
 
-def test_sessions_are_checked():
-    for losses in ({}, "0.5", 0.5, {"a": 0.5}):
-        with pytest.raises(InvalidTypeError, match="losses"):
-            plot.plot_session(losses)
-    for losses in ([None], ["a"]):
-        with pytest.raises(InvalidTypeError, match="losses"):
-            plot.plot_session(losses)
-    for losses in ([-1.0], [float("nan")]):
-        with pytest.raises(InvalidValueError, match="losses"):
-            plot.plot_session(losses)
-    with pytest.raises(InvalidTypeError, match="order"):
-        plot.plot_session([lambda alpha: alpha])
-    with pytest.raises(InvalidTypeError, match="refused"):
-        plot.plot_session([0.5], refused={"spent": [1]})
-    with pytest.raises(InvalidTypeError, match="refused"):
-        plot.plot_session({"a": [0.5]}, refused=[1])
-    with pytest.raises(InvalidTypeError, match="refused"):
-        plot.plot_session([0.5], refused=1)
-    for refused in ([2], [0]):
-        with pytest.raises(InvalidValueError, match="refused"):
-            plot.plot_session([0.5], refused=refused)
-    with pytest.raises(InvalidValueError, match=r"refused\['b'\]"):
-        plot.plot_session({"a": [0.5]}, refused={"b": [1]})
-
-
 @pytest.fixture
 def count(space):
     counted = space >> dp.t.then_count()
@@ -222,21 +196,6 @@ def test_a_curve_found_by_inversion_agrees_with_its_profile():
     support = 1.0 - np.asarray(known.lower) - np.multiply.outer(alphas, np.exp(epsilons))
     exact = np.maximum(0.0, np.max(support, axis=1))
     assert np.all(np.abs(betas - exact) <= 1e-3)
-
-
-@pytest.mark.parametrize(
-    ("steps", "answers", "error", "name"),
-    [
-        ([1, 2], {}, InvalidTypeError, "answers"),
-        ([1, 2], [0.0, 1.0], InvalidTypeError, "answers"),
-        ([1, 2], {"a": "01"}, InvalidTypeError, r"answers\['a'\]"),
-        ([1, 2], {"a": [0.0]}, InvalidValueError, r"answers\['a'\].* for each of the 2 steps"),
-        ([1, 0.5], {"a": [0.0, 1.0]}, InvalidTypeError, "steps"),
-    ],
-)
-def test_what_cannot_be_drawn_is_named(steps, answers, error, name):
-    with pytest.raises(error, match=name):
-        plot.plot_stream(steps, answers)
 
 
 @pytest.fixture

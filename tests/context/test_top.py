@@ -9,7 +9,6 @@ import pytest
 from opendp import measurements
 
 import opendp_concurrent as oc
-from opendp_concurrent.context.answers import ACCURACIES
 from opendp_concurrent.context.table_query import Top, best_top
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, TooFewRowsError
 from opendp_concurrent.tables.aggregates import then_table_count
@@ -130,17 +129,6 @@ def test_bounds_of_few_rows_are_next_to_the_values(rows, epsilon):
         for loss in ({"epsilon": epsilon}, {"rho": epsilon**2 / 2}):
             found = query(known, loss).truncate(1).bounds(column, alpha=1e-12).release()
             assert found == (16, 64)
-
-
-def test_the_threshold_fails_as_seldom_as_it_says():
-    """The largest of 100 noisy counts of no rows is above it in at most a share alpha of runs."""
-    for name, accuracy in (("laplace", 4.0), ("gaussian", 4.0)):
-        most = ACCURACIES[name](accuracy, 2 * 0.1 / 100)
-        noise = {"laplace": dp.m.make_laplace, "gaussian": dp.m.make_gaussian}[name]
-        metric = {"laplace": dp.l1_distance(T="i64"), "gaussian": dp.l2_distance(T=float)}[name]
-        add = noise(dp.vector_domain(dp.atom_domain(T="i64")), metric, 4.0)
-        above = sum(max(add([0] * 100)) > most for _ in range(1000))
-        assert above < 180  # of 1,000; more than 100 + 8 deviations
 
 
 def test_rows_in_two_cells_are_bounded_by_the_share():

@@ -275,23 +275,6 @@ def test_one_exception_that_is_raised_twice_is_told_each_time():
         sessions.Session.price = original
 
 
-class Sly(Exception):
-    """It refuses every field, and says what is not so."""
-
-    __slots__ = ()
-    charged = property(lambda self: False)
-
-    def __setattr__(self, name, value):
-        raise TypeError("no fields")
-
-
-def test_an_exception_that_refuses_fields_is_told_as_well():
-    chained = oc.make_concurrent_filter(odometer() >> fails(Sly()), 1, 1.0)(ROWS)
-    with pytest.raises(Sly) as found:
-        chained(count())
-    assert charged(found.value) is True
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_error_says_what_it_knows_wherever_it_comes_from(kind):
     known = dict.fromkeys(NEVER, False) | dict.fromkeys(ALWAYS, True)

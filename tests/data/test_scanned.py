@@ -106,18 +106,6 @@ def test_children_are_refused_likewise(opened, child):
     assert nested.remaining_privacy_loss() == 0.5
 
 
-def test_an_odometer_below_a_transformation_is_refused_likewise(opened):
-    path, context = opened
-    odometer = context.query().filter(pl.col("age") > 1).concurrent_odometer(dp.max_divergence())
-    leaf = odometer.release()
-    space = odometer.resolve().query_space
-    count = space >> oc.t.then_frame_count(pl.LazyFrame(schema=ROWS.schema))
-    path.unlink()
-    with pytest.raises(DataSourceError):
-        leaf(count >> dp.m.then_laplace(scale=4.0))
-    assert context.current_privacy_loss() == 0.0
-
-
 def test_files_are_looked_for_one_by_one(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("a")

@@ -8,9 +8,7 @@ from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidTypeError,
     InvalidValueError,
-    LedgerError,
     LedgerMismatchError,
-    PrivacyMapError,
     UnsupportedMeasureError,
 )
 from opendp_concurrent.ledger import open_ledger
@@ -190,13 +188,6 @@ def test_an_odometer_goes_on_where_it_was_left(store, tools):
         refused([1, 2, 3])
 
 
-def test_a_loss_at_another_distance_is_not_known(store, tools):
-    root = tools.limit(store.create())
-    assert root.privacy_loss(1) == 0.0
-    with pytest.raises(InvalidValueError, match="its loss is known only there"):
-        root.privacy_loss(2)
-
-
 def test_a_chain_is_charged_in_units_of_its_head(store, tools):
     texts = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
     doubled = dp.t.make_user_transformation(
@@ -231,37 +222,7 @@ def test_a_context_keeps_a_ledger(store):
         context(store.open(), split_evenly_over=2)
 
 
-def test_a_context_without_a_bound_keeps_one_too(store):
-    keywords = {
-        "data": [1, 2, 3],
-        "privacy_unit": dp.unit_of(contributions=2),
-        "privacy_loss": (PURE, float("inf")),
-        "domain": dp.vector_domain(dp.atom_domain(T=int)),
-    }
-    context = oc.concurrent_context(**keywords, ledger=store.create())
-    context.query(epsilon=0.5).count().laplace().release()
-    assert store.open().summary().spent == 0.5
-
-
 # --- what is charged -----------------------------------------------------------------------
-
-
-def test_a_refusal_changes_nothing_that_is_written(store, tools):
-    root = tools.limit(store.create())
-    root(laplace(2.0))
-    before = store.content()
-    wrong = dp.m.make_user_measurement(*SPACE, PURE, len, lambda d_in: float("nan"))
-    for query, error in (
-        (laplace(1.0), BudgetExceededError),
-        (wrong, PrivacyMapError),
-        (gaussian(1.0), InvalidValueError),
-        (1, InvalidTypeError),
-    ):
-        with pytest.raises(error):
-            root(query)
-    assert store.content() == before
-    root(laplace(2.0))
-    assert root.remaining() == 0.0
 
 
 def test_a_launch_of_no_loss_is_written_and_of_infinite_loss_refused(store, tools):
@@ -344,11 +305,6 @@ def test_the_odometer_of_a_recorded_filter_is_kept_under_its_terms(store):
     limit = oc.make_concurrent_filter(odometer(), 1, 1.0, ledger=store.create())
     with pytest.raises(LedgerMismatchError, match="d_out"):
         oc.c.make_filter_to_odometer(limit)([1, 2, 3])
-
-
-def test_errors_of_the_ledger_are_of_one_kind(store):
-    with pytest.raises(LedgerError):
-        store.open()
 
 
 # --- labels --------------------------------------------------------------------------------

@@ -186,11 +186,6 @@ def test_a_bounded_function_is_read_as_gaussian():
     assert 1.0 < mu < oc.c.cast(dp.m.make_laplace(*REAL, 1.0), oc.gaussian_tradeoff()).map(1.0)
 
 
-def test_a_function_does_not_become_pure():
-    with pytest.raises(UnsupportedMeasureError, match="from Tradeoff to MaxDivergence"):
-        oc.c.cast(oc.m.make_certified_laplace(*REAL, 1.0, oc.tradeoff()), dp.max_divergence())
-
-
 # --- context -------------------------------------------------------------------------------
 
 

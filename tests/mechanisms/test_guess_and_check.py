@@ -16,7 +16,6 @@ from mpmath import mpf
 from scipy.stats import binom, norm
 
 import opendp_concurrent as oc
-from opendp_concurrent import verify
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.verify.totals import optimal_delta
 
@@ -349,24 +348,6 @@ def test_rounds_of_a_refreshed_tolerance_have_the_law_of_the_oracle():
     for told, p in expected.items():
         low, high = binom.isf(1 - ODDS, runs, p), binom.isf(ODDS, runs, p)
         assert low - 1 <= found[told] <= high + 1, (told, found[told], runs * p)
-
-
-def test_an_audit_of_real_runs():
-    """Odds 1e-9; and the same runs refute ε = 1/2, which fails with a probability of 1e-14.
-
-    A score of many values would fail more often: the audit may choose a rare event.
-    """
-    scales = {"scale": 1.0, "query_scale": 2.0, "answer_scale": 0.25}
-    mechanism = make(PURE, tolerance=1, max_hits=1, **scales)
-    assert mechanism.map(1) == pytest.approx(1.0 + 1.0 + 4.0)
-
-    def analyst(queryable):
-        said = queryable((len, 5))  # 3 or 2 records
-        return bool(said) and said.value >= 3  # 81 % of the runs, and 2 %
-
-    found = verify.audit(mechanism, [1, 2, 3], [1, 2], analyst, n=400)
-    assert not found.violates(6.0)
-    assert found.violates(0.5)
 
 
 # --- what it says ------------------------------------------------------------------------------

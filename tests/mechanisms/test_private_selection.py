@@ -9,7 +9,6 @@ import pytest
 from scipy.stats import binom
 
 import opendp_concurrent as oc
-from opendp_concurrent import verify
 from opendp_concurrent.errors import (
     ConcurrentError,
     EndedRunError,
@@ -278,26 +277,3 @@ def test_streams_are_refused(bits):
     counter = oc.m.make_counter(*bits, PURE, horizon=8, scale=1.0)
     with pytest.raises(InvalidTypeError, match="is a stream"):
         oc.c.make_private_selection(counter, 5, interact=lambda queryable: queryable())
-
-
-# --- the audit --------------------------------------------------------------------------------
-
-
-def test_the_audit_catches_a_fixed_number_of_runs():
-    """Randomized response; the best of 6 is 0 on one dataset 729 times as often as on the other."""
-    generator, claimed = np.random.default_rng(0), 3 * math.log(3)
-
-    def best(rows):
-        return int(np.any(generator.random(6) < (0.75 if rows else 0.25)))
-
-    found = verify.audit(best, [1], [], lambda answer: 1.0 - answer, n=40_000)
-    assert found.violates(claimed)
-
-
-def test_the_audit_passes_the_selection(space):
-    coin = dp.m.make_randomized_response_bool(0.75)
-    one = release(space, lambda rows: int(coin(len(rows) > 0)), loss=math.log(3))
-    best = oc.c.make_private_selection(one, 6)
-    assert 2 * math.log(3) < best.map(1) < 3 * math.log(3)
-    found = verify.audit(best, [1], [], lambda answer: 1.0 - answer, n=400)
-    assert not found.violates(best.map(1))

@@ -5,9 +5,6 @@ import math
 import mpmath as mp
 import opendp.prelude as dp
 import pytest
-from dp_accounting import GaussianDpEvent
-from dp_accounting.dp_event import RepeatAndSelectDpEvent
-from dp_accounting.rdp import RdpAccountant
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -153,26 +150,6 @@ def test_the_curve_agrees_with_the_formula(mean, eta, rho):
             )
             assert curve(alpha) == pytest.approx(float(best), rel=1e-12)
             assert curve(alpha) >= float(best) * (1 - 1e-16)
-
-
-@pytest.mark.parametrize("mean", [10.0, 100.0])
-def test_the_curve_is_at_most_that_of_another_package(mean):
-    """dp-accounting 0.6, for Gaussian noise; its orders are the same, so is its theorem."""
-    sigma = 5.0
-    accountant = RdpAccountant(orders=list(READ))
-    accountant.compose(RepeatAndSelectDpEvent(GaussianDpEvent(sigma), mean, 1))
-    theirs, _ = accountant.get_epsilon_and_optimal_order(1e-6)
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    noisy = dp.m.make_user_measurement(
-        *space, dp.zero_concentrated_divergence(), len, lambda d: d * d / (2 * sigma**2)
-    )
-    ours = oc.c.cast(
-        oc.c.make_private_selection(noisy, mean),
-        dp.approximate(dp.max_divergence()),
-        delta=1e-6,
-        orders=READ,
-    ).map(1)
-    assert ours[0] == pytest.approx(theirs, rel=1e-3)
 
 
 def test_values_of_the_theory():

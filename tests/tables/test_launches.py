@@ -65,16 +65,6 @@ def test_sparse_vector_on_counts_of_a_table(visits, bounded):
         child(weekly(loose, 0))
 
 
-def test_guess_and_check_on_counts_of_a_table(visits, bounded):
-    space = bounded.output_space
-    checker = space >> oc.m.then_guess_and_check(
-        PURE, 1, scale=EXACT, tolerance=5, max_hits=1, sensitivity=3
-    )
-    child = (bounded >> checker)(visits)
-    assert not child((weekly(space, 0), 20))
-    assert child((weekly(space, 1), 0)).value == 20
-
-
 def test_linear_queries_on_counts_of_a_table(visits, bounded):
     """Marginals: keys of several columns are the universe."""
     keys = list(itertools.product(ZONES, range(3)))

@@ -281,39 +281,11 @@ def test_a_schema_picks_one_of_two_tables(connection):
     assert count_of(table)(table) == 0
 
 
-@pytest.mark.parametrize(
-    ("schema", "unit", "reason"),
-    [
-        ({}, "person", "unit"),
-        ({"person": int, "PERSON": int}, "person", "more than case"),
-        ({"person": float}, "person", "integers or texts"),
-        ({"person": complex}, "person", "must be int, float"),
-        ({"person": int}, "nobody", "must be a column"),
-        ({"person": int, "": int}, "person", "nonempty"),
-        ({"person": int, "a\0": int}, "person", "without NUL"),
-        ({"person": int, 3: int}, "person", "texts as names"),
-        ([("person", int)], "person", "mapping"),
-    ],
-)
-def test_schemas_are_checked(connection, schema, unit, reason):
-    with pytest.raises((InvalidTypeError, InvalidValueError), match=reason):
-        oc.tables.scan(connection, "notes", schema, unit)
-
-
 @pytest.mark.parametrize("unit", [{}, {"unit": "person"}])
 def test_a_missing_schema_is_named_and_where_to_get_one(unit):
     for connection in ("notes.csv", duckdb.connect()):
         with pytest.raises(InvalidTypeError, match=r"schema must be given; .*describe_schema"):
             oc.tables.scan(connection, **unit)
-
-
-def test_a_connection_of_another_kind_is_refused():
-    with pytest.raises(InvalidTypeError, match="connection must be"):
-        oc.tables.scan("survey.db", "notes", SCHEMA, "person")
-    with pytest.raises(InvalidValueError, match="must be the path of a .parquet or .csv file"):
-        oc.tables.scan("survey.xlsx", SCHEMA, unit="person")
-    with pytest.raises(InvalidTypeError, match="^unit must be given"):
-        oc.tables.scan("survey.csv", SCHEMA)
 
 
 def test_a_collation_that_is_not_binary_is_refused(connection):
@@ -364,13 +336,6 @@ def test_threads_run_their_statements_side_by_side():
 
 def count_child(table):
     return oc.make_concurrent_composition(*table.space, dp.max_divergence(), 1, [1e9])
-
-
-def test_a_forked_process_cannot_ask(connection):
-    table = notes(connection)
-    table._process = -1
-    with pytest.raises(ForkedError):
-        table.ask(None)
 
 
 def test_a_stored_copy_is_not_scanned_by_its_name(connection):
