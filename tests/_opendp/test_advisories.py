@@ -382,16 +382,6 @@ def test_a_list_that_is_changed_later_changes_no_price():
     assert root.privacy_loss() == made.map(1) == 1000.0
 
 
-def test_a_loop_that_refills_its_list_is_charged_in_full():
-    parts, root, made = [], filtered(d_out=99.0)([1]), []
-    for scale in (0.1, 0.5, 10.0):
-        parts[:] = [noisy(scale)]
-        made.append(dp.c.make_composition(parts))
-    for one in made:
-        root(one)
-    assert root.privacy_loss() == pytest.approx(12.1)
-
-
 def test_faults_are_looked_for_in_what_runs():
     """Whatever is in the caller's list by now."""
     bits = dp.m.make_randomized_response_bitvec(*BITS, f=0.5)

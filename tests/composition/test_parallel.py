@@ -198,12 +198,6 @@ def test_wrong_queries(space):
         parts([])
 
 
-def test_reprs(space):
-    made = parallel(space, [laplace(space)] * 3)
-    assert repr(made) == "ParallelComposition(MaxDivergence, by_key(...), 3 keys)"
-    assert repr(made([1])) == "ParallelComposition(open)"
-
-
 def test_measurements_are_one_for_each_key_under_one_measure(space):
     with pytest.raises(InvalidTypeError, match="^measurements must be a mapping"):
         make_parallel_composition(*space, by_key(abs), [laplace(space)])

@@ -70,13 +70,6 @@ def test_a_child_that_takes_updates_is_refused_when_it_is_opened(wrap):
         parts(0)
 
 
-def test_such_a_child_is_refused_in_a_wrapper_too():
-    wrapped = oc.c.make_interactive(hidden())
-    parts = oc.c.make_parallel_composition(*own(), PARTITIONS["split"](), {0: wrapped})({})
-    with pytest.raises(InvalidTypeError, match=r"takes updates.*HSV25"):
-        parts(0)
-
-
 def made_before():
     """Hands out a counter that it did not spawn itself."""
     counter = oc.m.make_counter(*stream(), PURE, 1.0)([])

@@ -144,19 +144,6 @@ def test_margins_but_the_greatest_length_are_left_out():
     assert domain_of_parts(lengths) == dp.with_margin(FRAME, margin(by=[], max_length=9))
 
 
-def test_opendps_own_mechanisms_on_frames():
-    plan = pl.LazyFrame(schema=frame().collect_schema()).select(dp.len(signed=True))
-    count = dp.m.make_private_lazyframe(*frame_space(), PURE, plan, global_scale=0.01)
-    made = make_parallel_composition(
-        *frame_space(), by_column("region"), dict.fromkeys("ns", count)
-    )
-    assert made.map(1) == count.map(1)
-    parts = made(frame())
-    north = parts("n")
-    assert parts("n") is north
-    assert abs(north.collect().item() - 2) <= 1
-
-
 @pytest.mark.parametrize(
     "split",
     [

@@ -4,7 +4,6 @@ from decimal import Decimal
 from fractions import Fraction
 
 import opendp.prelude as dp
-import polars as pl
 import pytest
 
 import opendp_concurrent as oc
@@ -52,31 +51,10 @@ def test_decimals_that_add_up_to_the_bound_fit(cap, shares, word, noise):
     assert exact <= Fraction(cap) * (1 + Fraction(1, 2**52))
 
 
-def test_both_parts_of_a_pair_are_decimals():
-    made = context(epsilon=1.0, delta=1e-6)
-    for _ in range(10):
-        spend(made, "gaussian", epsilon=0.1, delta=1e-7)
-    deltas = context(epsilon=1.0, delta=7e-6)  # 7 doubles of 1e-6, too, but not 10 of 1e-5 in 1e-4
-    wide = context(epsilon=1.0, delta=1e-4)
-    for made, share in [(deltas, 1e-6)] * 7 + [(wide, 1e-5)] * 10:
-        spend(made, "gaussian", epsilon=0.1, delta=share)
-
-
 def test_squares_of_decimals_fit():
     made = context(oc.loss_of, mu=1.0)
     spend(made, "gaussian", mu=0.6)
     spend(made, "gaussian", mu="0.8")
-
-
-def test_frames_and_children_spend_decimals_too():
-    rows = context(data=pl.LazyFrame({"a": [1, 2, 3]}), epsilon=1.0)
-    for _ in range(10):
-        rows.query(epsilon=0.1).select(dp.len(signed=True)).release()
-    made = context(epsilon=1.0)
-    for _ in range(10):
-        child = made.query(epsilon=0.1).compositor(split_evenly_over=2).release()
-        child.query().count().laplace().release()
-        child.query().count().laplace().release()
 
 
 def test_a_given_scale_costs_what_its_map_says():

@@ -10,7 +10,7 @@ import pytest
 from mpmath import mpf
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import ConcurrentError, InvalidTypeError, InvalidValueError
+from opendp_concurrent.errors import InvalidValueError
 
 dp_accounting = pytest.importorskip("dp_accounting")
 
@@ -23,7 +23,6 @@ from opendp_concurrent.fdp.reading import (
     NeighboringRelation,
     UnsupportedEventError,
     amplified,
-    relation,
     truth_up,
 )
 from opendp_concurrent.mechanisms.selection import (
@@ -443,55 +442,6 @@ def test_a_class_of_the_same_name_or_below_is_not_the_mechanism():
 def test_a_relation_that_an_event_does_not_know_is_refused(event, neighbours, what):
     with pytest.raises(UnsupportedEventError, match=f"pass neighboring_relation {what}|{what}"):
         read(event, neighbours)
-
-
-@pytest.mark.parametrize(
-    ("event", "neighbours", "named"),
-    [
-        (e.GaussianDpEvent(-1.0), ADD, "GaussianDpEvent.noise_multiplier"),
-        (e.GaussianDpEvent(float("nan")), ADD, "GaussianDpEvent.noise_multiplier"),
-        (e.LaplaceDpEvent("1"), ADD, "LaplaceDpEvent.noise_multiplier"),
-        (e.DiscreteLaplaceDpEvent(-0.1, 1), ADD, "noise_parameter"),
-        (e.DiscreteLaplaceDpEvent(0.1, 0), ADD, "DiscreteLaplaceDpEvent.sensitivity"),
-        (e.DiscreteLaplaceDpEvent(0.1, 1.5), ADD, "DiscreteLaplaceDpEvent.sensitivity"),
-        (poisson(1.1, e.GaussianDpEvent(1.0)), ADD, "sampling_probability"),
-        (poisson(-0.1, e.GaussianDpEvent(1.0)), ADD, "sampling_probability"),
-        (e.SelfComposedDpEvent(e.GaussianDpEvent(1.0), 0), ADD, "SelfComposedDpEvent.count"),
-        (best_of(GAUSS, 0.5), ADD, "RepeatAndSelectDpEvent.mean"),
-        (best_of(GAUSS, 1e7), ADD, "RepeatAndSelectDpEvent.mean"),
-        (best_of(GAUSS, 2.0, -1.0), ADD, "RepeatAndSelectDpEvent.shape"),
-        (e.SelfComposedDpEvent(e.GaussianDpEvent(1.0), 2.0), ADD, "SelfComposedDpEvent.count"),
-        (e.ComposedDpEvent(e.GaussianDpEvent(1.0)), ADD, "ComposedDpEvent.events"),
-        (e.ZCDpEvent(-1.0), ADD, "ZCDpEvent.rho"),
-        (e.ZCDpEvent(1.0, -1.0), ADD, "ZCDpEvent.xi"),
-        (e.RandomizedResponseDpEvent(1.5, 3), ONE, "noise_parameter"),
-        (e.RandomizedResponseDpEvent(0.5, 0), ONE, "num_buckets"),
-        (e.SingleEpochTreeAggregationDpEvent(1.0, [3, -1]), SPECIAL, "step_counts"),
-        (e.SingleEpochTreeAggregationDpEvent(1.0, []), SPECIAL, "step_counts"),
-    ],
-    ids=str,
-)
-def test_an_invalid_parameter_is_refused_by_its_name(event, neighbours, named):
-    with pytest.raises((InvalidValueError, InvalidTypeError), match=named):
-        read(event, neighbours)
-    with pytest.raises(ConcurrentError, match=named):
-        read(e.ComposedDpEvent([event]), neighbours)
-
-
-def test_what_is_no_event_or_no_relation_is_refused():
-    for event in (None, "GaussianDpEvent", e.GaussianDpEvent, 1.0):
-        with pytest.raises(InvalidTypeError, match="event must be"):
-            read(event)
-    for composed in (e.ComposedDpEvent([None]), e.ComposedDpEvent((1.0,))):
-        with pytest.raises(InvalidTypeError, match="ComposedDpEvent.events must be events"):
-            read(composed)
-    for inner in (e.SelfComposedDpEvent(None, 2), poisson(0.1, None)):
-        with pytest.raises(UnsupportedEventError, match="NoneType"):
-            read(inner)
-    for one in ("add", 1, None, b"REPLACE_ONE"):
-        with pytest.raises(InvalidValueError, match=r"neighboring_relation .*REPLACE_SPECIAL"):
-            relation(one)
-    assert relation(ONE) is relation(NeighboringRelation.REPLACE_ONE)
 
 
 # --- events of later versions ------------------------------------------------------------------

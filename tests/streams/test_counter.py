@@ -7,7 +7,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, UnsupportedMeasureError
+from opendp_concurrent.errors import UnsupportedMeasureError
 from opendp_concurrent.streams.digits import best_digits
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
@@ -176,14 +176,3 @@ def test_laplace_noise_has_its_scale(counters, options, widths):
     histogram = oc.m.make_histogram_counter(*counters, PURE, 50.0, **options)
     mean = np.abs(noise_at(histogram, [1])).mean() / 50.0
     assert abs(mean / widths - 1) < 0.16  # RUNS (x - log(1 + x)) > 22
-
-
-def test_what_is_no_stream_of_integers(space):
-    for domain, metric in (
-        (space[0], oc.event_presence()),
-        (oc.category_stream(2), oc.event_presence()),
-        (oc.integer_stream(0, 1), dp.symmetric_distance()),
-        (oc.integer_stream(0, 1), oc.user_presence()),
-    ):
-        with pytest.raises(InvalidTypeError):
-            oc.m.make_counter(domain, metric, PURE, 1.0)

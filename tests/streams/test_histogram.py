@@ -5,7 +5,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, StreamHaltedError
+from opendp_concurrent.errors import StreamHaltedError
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 TINY = 1e-3
@@ -94,8 +94,3 @@ def test_what_is_no_category_halts(options):
             handle.update(bad)
         with pytest.raises(StreamHaltedError):
             handle(None)
-
-
-def test_what_is_no_stream_of_categories():
-    with pytest.raises(InvalidTypeError, match="^input_domain"):
-        oc.m.make_histogram_counter(oc.integer_stream(0, 3), oc.event_presence(), PURE, 1.0)

@@ -8,7 +8,6 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import (
     InvalidTypeError,
     InvalidValueError,
-    SpaceMismatchError,
     StreamHaltedError,
     UnsupportedMeasureError,
 )
@@ -108,22 +107,6 @@ def test_other_measures_are_refused_with_a_citation(measure):
     space = space_of()
     one = oc.m.make_counter(*space, measure(), 10.0)
     with pytest.raises(UnsupportedMeasureError, match=r"HSV25.*compose them instead"):
-        oc.c.make_parallel_continual(*space, parity, {0: one})
-
-
-def test_bad_arguments(space):
-    good = space_of()
-    one = oc.m.make_counter(*good, PURE, 1.0)
-    with pytest.raises(InvalidTypeError, match="^key"):
-        oc.c.make_parallel_continual(*good, 7, {0: one})
-    for bad in ({}, [one], None):
-        with pytest.raises(InvalidTypeError, match="^measurements must be a nonempty mapping"):
-            oc.c.make_parallel_continual(*good, parity, bad)
-    with pytest.raises(InvalidTypeError, match=r"^measurements\[0\]"):
-        oc.c.make_parallel_continual(*good, parity, {0: None})
-    with pytest.raises(SpaceMismatchError):
-        oc.c.make_parallel_continual(*space_of(oc.event_change), parity, {0: one})
-    with pytest.raises(InvalidTypeError, match="stream"):
         oc.c.make_parallel_continual(*space, parity, {0: one})
 
 

@@ -5,7 +5,6 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, StreamHaltedError
 from opendp_concurrent.streams.digits import best_digits
 from opendp_concurrent.streams.factors import MORE, FactorPrefix, FactorWindow, windowed
 
@@ -98,17 +97,3 @@ def test_the_error_late_in_a_stream_is_the_formula(size):
         state.update(0)
         squares.append(((state._totals[-1] - state._totals[0]) / 2.0 ** (bits + MORE)) ** 2)
     assert sum(squares) ** 0.5 == pytest.approx(oc.m.window_rmse(size), rel=1e-4)
-
-
-def test_bad_messages(bits):
-    handle = oc.m.make_window_counter(*bits, PURE, TINY, 3)([])
-    handle.update(1)
-    with pytest.raises(InvalidTypeError, match="^the query must be None"):
-        handle("sum")
-    assert handle(None) == 1
-    with pytest.raises(StreamHaltedError):
-        handle.update_all([1, 2])
-    with pytest.raises(StreamHaltedError):
-        handle(None)
-    with pytest.raises(InvalidTypeError, match="^input_domain"):
-        oc.m.make_window_counter(oc.category_stream(2), oc.event_presence(), PURE, 1.0, 3)

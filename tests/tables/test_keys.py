@@ -148,26 +148,6 @@ def test_the_loss_of_groups_of_units(on_duckdb):
         assert made.map(d_in + 1) > made.map(d_in)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"by": "nowhere"}, "by"),
-        ({"by": []}, "by"),
-        ({"by": "zone", "d_out": (1.0, 0.0)}, "delta of 0"),
-        ({"by": "zone", "d_out": (0.0, 1e-6)}, "epsilon from"),
-        ({"by": "zone", "d_out": (1.0, 1.0)}, "d_out"),
-        ({"by": "zone", "d_out": 1.0}, "d_out"),
-        ({"by": "zone", "d_out": (1e-300, 1e-6)}, "d_out"),
-        ({"by": "zone", "d_in": 0}, "d_in"),
-    ],
-)
-def test_what_cannot_be_is_refused(on_duckdb, arguments, message):
-    space = visits(on_duckdb).space
-    bounded = space >> oc.t.then_truncate(1)
-    with pytest.raises((InvalidTypeError, InvalidValueError), match=message):
-        oc.m.make_table_keys(*bounded.output_space, **{"d_out": (1.0, 1e-6)} | arguments)
-
-
 def test_units_must_have_few_keys(on_duckdb):
     space = visits(on_duckdb).space
     with pytest.raises(InvalidValueError, match="does not bound the rows"):
