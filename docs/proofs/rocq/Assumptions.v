@@ -1,6 +1,6 @@
 (* Assumptions.v: prints, for each theorem of the page, the axioms that its proof uses. *)
 From mathcomp Require Import ssreflect.
-Require Import Accounting Filter View Pure Hidden Renyi Approximate RandomizedResponse Ledger ModelLedger Crash Traces.
+Require Import Accounting Filter View Pure Hidden Renyi Approximate RandomizedResponse Streams Ledger ModelLedger Crash Traces.
 Goal True. idtac "Accounting.replay_ok". Abort. Print Assumptions replay_ok.
 Goal True. idtac "Filter.filter_good". Abort. Print Assumptions filter_good.
 Goal True. idtac "Filter.limit_good". Abort. Print Assumptions limit_good.
@@ -20,6 +20,8 @@ Goal True. idtac "Approximate.mixture_filter". Abort. Print Assumptions mixture_
 Goal True. idtac "Approximate.approx_filter". Abort. Print Assumptions approx_filter.
 Goal True. idtac "RandomizedResponse.rr_view". Abort. Print Assumptions rr_view.
 Goal True. idtac "RandomizedResponse.leaky_filter". Abort. Print Assumptions leaky_filter.
+Goal True. idtac "Streams.continual_view". Abort. Print Assumptions continual_view.
+Goal True. idtac "Streams.counter_view". Abort. Print Assumptions counter_view.
 Goal True. idtac "ModelLedger.model_ledger". Abort. Print Assumptions model_ledger.
 Goal True. idtac "Ledger.ledger_replay_ok". Abort. Print Assumptions ledger_replay_ok.
 Goal True. idtac "Crash.charge_before_run". Abort. Print Assumptions charge_before_run.
