@@ -397,19 +397,28 @@ def _with_article(name: str) -> str:
 
 
 class HaltedError(RefusalError):
-    """The filter was built with ``halt=True`` and has refused a launch before.
+    """The filter was built with ``halt=True`` and has refused a message before.
 
     :ivar account: the names of the accounts from the root to the filter
+    :ivar reason: the text of the first refusal
+    :ivar spent: privacy loss when a launch was refused; None if the message was no launch
+    :ivar asked: privacy loss of that launch; None if the message was no launch
     """
 
     charged = False
 
-    def __init__(self, account: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        account: tuple[str, ...] = (),
+        reason: str = "a launch was refused",
+        spent: Loss = None,
+        asked: Loss = None,
+    ) -> None:
         super().__init__(
-            f"{phrase(account or ('filter',))} has halted: a launch was refused earlier and it was "
-            "built with halt=True; build it with halt=False to go on with smaller queries"
+            f"{phrase(account or ('filter',))} has halted: it was built with halt=True, and has "
+            f"refused a message ({reason}); build it with halt=False to go on after a refusal"
         )
-        self.account = account
+        self.account, self.reason, self.spent, self.asked = account, reason, spent, asked
 
 
 class ClosedChildError(RefusalError):

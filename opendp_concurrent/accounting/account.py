@@ -7,7 +7,8 @@ commit. A launch charges the account and all of its ancestors, or none of them.
   lock, a launch only compares the states with those that the plans were made for, and replaces
   them. If another thread has changed a state, the launch is planned again.
 * The lock is held for a critical section: an interrupt waits until the whole tree is charged.
-* A refused launch changes nothing, except that ``halt`` closes the account.
+* A refused launch changes nothing, except that ``halt`` closes the account, as does any other
+  message that is no launch.
 * Reading a loss changes no loss. An odometer without a bound tracks the loss at each d_in that was
   read. From then on it refuses a launch whose loss at that d_in is not known.
 * The store of the root decides last: :class:`InMemory`, or that of a ledger (``store.py``), which
@@ -89,8 +90,7 @@ class Launch(NamedTuple):
         """Raise the refusal of the first account that refuses, if one does."""
         for account, plan in zip(self.chain, self.plans, strict=True):
             if isinstance(plan, errors.BudgetExceededError):
-                if account._bound and account._bound.halt:
-                    account.lifecycle.happen(Event.REFUSED_WITH_HALT)
+                account.refused(plan)
                 raise plan
 
     def commit(self) -> Lifecycle:
@@ -300,6 +300,14 @@ class Account:
             begun = self.root_store.charge(Launch(chain, before, prices, plans))
             if begun is not None:
                 return begun
+
+    def refused(self, error: errors.ConcurrentError) -> None:
+        """Close the account after a refusal, if its bound halts.
+
+        A refusal to a mechanism that runs could depend on the data, so it closes nothing.
+        """
+        if self._bound and self._bound.halt and self.lifecycle not in RUNNING.get():
+            self.lifecycle.halt(error)
 
     def _check_not_running(self) -> None:
         for account in self._chain:

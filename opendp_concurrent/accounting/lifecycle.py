@@ -41,7 +41,7 @@ class State(Enum):
 class Event(Enum):
     """Events that change a lifecycle."""
 
-    REFUSED_WITH_HALT = "a launch was refused and the filter was built with halt=True"
+    REFUSED_WITH_HALT = "a message was refused and the filter was built with halt=True"
     INTERRUPTED = "its mechanism was interrupted in the middle of an answer or an update"
     SUPERSEDED = "a newer launch under a measure that composes sequentially"
     ENDED = "it was one run of a private selection, and this run is over"
@@ -75,7 +75,16 @@ class Lifecycle:
     :param name: its name; empty if it has none
     """
 
-    __slots__ = ("_name", "_of_note", "_opaque", "_parents", "_reason", "_static", "state")
+    __slots__ = (
+        "_name",
+        "_of_note",
+        "_opaque",
+        "_parents",
+        "_reason",
+        "_refused",
+        "_static",
+        "state",
+    )
 
     def __init__(
         self,
@@ -90,6 +99,7 @@ class Lifecycle:
         self.state = State.OPEN
         self._reason, self._opaque, self._static = reason, opaque, static
         self._name = name
+        self._refused: tuple[Any, ...] = ()
         self._of_note = bool(reason) or halts or opaque or static
         self._parents: tuple[Lifecycle, ...] = () if parent is None else (parent,)
 
@@ -152,13 +162,22 @@ class Lifecycle:
         """Change the state as in ``TRANSITIONS``."""
         self.state = TRANSITIONS[self.state, event]
 
+    def halt(self, refused: errors.ConcurrentError) -> None:
+        """Close it for good after a refusal, whose text and values later errors have.
+
+        :raises HaltedError, ClosedChildError: if it was closed before
+        """
+        self.check()
+        self._refused = str(refused), *(getattr(refused, one, None) for one in ("spent", "asked"))
+        self.happen(Event.REFUSED_WITH_HALT)
+
     def check(self) -> None:
         """Raise unless this lifecycle and all of its ancestors are open."""
         for one in self.lineage if self._parents else (self,):
             if one.state is State.OPEN:
                 continue
             if one.state is State.HALTED:
-                raise errors.HaltedError(one.path)
+                raise errors.HaltedError(one.path, *one._refused)
             if one.state is State.INTERRUPTED:
                 raise errors.InterruptedHandleError
             if one.state is State.ENDED:

@@ -116,7 +116,8 @@ def make_block_filter(
         A ``range`` is not listed, for millions of blocks. Keys that are equal, such as 1, 1.0 and
         True, name one block
     :param orders: for Rényi curves only: the orders at which ``d_out`` is enforced
-    :param halt: close the whole interaction, children too, at the first refusal
+    :param halt: close the whole interaction, children too, at the first message that is no admitted
+        launch
     :param ledger: made by ``opendp_concurrent.ledger``; stores every charge, with the keys of its
         blocks, durably before its mechanism runs. Keys are then text, integers, or tuples of these.
         All processes that have the ledger open share the budgets, and a later process continues

@@ -45,8 +45,9 @@ def make_concurrent_filter(
         ``Fraction`` or a text such as ``"0.7"`` is compared exactly, and shown rounded up. With a
         ledger, or an accumulator that is no plain sum, it is rounded down to a double
     :param orders: for Rényi curves only: the orders at which ``d_out`` is enforced
-    :param halt: close the whole interaction, children too, at the first refusal, as Algorithm 3 of
-        [HSTVVXZ23] does
+    :param halt: close the whole interaction, children too, at the first message to the handle that
+        is no admitted launch, as Algorithm 3 of [HSTVVXZ23] does. Later errors have the reason
+        (:class:`.HaltedError`). Methods such as ``privacy_loss`` and ``admits`` close nothing
     :param ledger: made by ``opendp_concurrent.ledger``; stores every charge durably before its
         mechanism runs. All processes that have the ledger open share the budget, and a later
         process continues from the stored charges

@@ -195,7 +195,7 @@ class ConcurrentQuery(AsTransformation, Query):
         :param blocks: such as ``oc.c.by_column("week")``
         :param keys: public keys of the first blocks
         :param orders: for Rényi curves only: the orders at which ``d_out`` is enforced
-        :param halt: close the whole interaction at the first refusal
+        :param halt: close the whole interaction at the first message that is no admitted launch
         :param accumulator: how the losses of a block's queries add up
         """
         domain, metric, d_in = self._unit()

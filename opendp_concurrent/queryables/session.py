@@ -58,6 +58,9 @@ from .mechanism import (
 from .named_queries import Description, describe
 from .stream import NOT_CONTINUAL, is_stream, same_domain
 
+# a message that is no launch
+_NO_LAUNCH = errors.InvalidTypeError, errors.InvalidValueError, errors.PrivacyMapError
+
 
 class Handle(SealedHandle):
     """A handle that launches queries.
@@ -86,11 +89,16 @@ class Handle(SealedHandle):
         """
         session = self._session
         check_process(session.token)  # before a lock, which a thread may have held at a fork
-        if session.lock is None:
-            return _native.call_native(self._launch, query)
-        # launches run in the order in which they are charged
-        launch = self._launch if self._transport is None else self._by_transport
-        return _native.call_native(launch_in_turn, session.lock, launch, query)
+        try:
+            if session.lock is None:
+                return _native.call_native(self._launch, query)
+            # launches run in the order in which they are charged
+            launch = self._launch if self._transport is None else self._by_transport
+            return _native.call_native(launch_in_turn, session.lock, launch, query)
+        except _NO_LAUNCH as error:
+            if error.charged is False:
+                session.account.refused(error)
+            raise
 
     def _by_transport(self, query: errors.Query) -> errors.Answer:
         lifecycle = self._session.account.lifecycle

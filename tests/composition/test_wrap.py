@@ -6,7 +6,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import BudgetExceededError
+from opendp_concurrent.errors import BudgetExceededError, HaltedError
 
 PURE = dp.max_divergence()
 SECRET = 314159265
@@ -84,3 +84,56 @@ def test_a_refusal_keeps_its_type_and_values(space, wrap):
         queryable(laplace(space, 0.75))
     assert (refused.value.spent, refused.value.remaining) == (0.5, 0.5)
     assert isinstance(queryable(laplace(space, 0.5)), int)
+
+
+def raising(space):
+    return dp.m.make_user_measurement(*space, PURE, lambda rows: 1, lambda d_in: -1.0, TO="i32")
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        (lambda space: laplace(space, 5.0), "asked 5"),
+        (lambda space: "nonsense", "must be a measurement"),
+        (lambda space: raising(space), "privacy map"),
+        (
+            lambda space: laplace((dp.vector_domain(dp.atom_domain(T=str)), space[1])),
+            "input_domain",
+        ),
+        (lambda space: oc.make_concurrent_odometer(*space, dp.approximate(PURE)), "output_measure"),
+    ],
+    ids=["too much", "no query", "no loss", "another space", "another odometer"],
+)
+def test_a_message_that_is_no_launch_halts(space, message, told):
+    """Algorithm 3 halts at anything else than an admitted launch, or a message to a child."""
+    root, patient = filter_(space, 1.0, halt=True)(DATA), filter_(space, 1.0)(DATA)
+    for one in (root, patient):
+        child = one(asking(space))
+        assert not one.admits(laplace(space, 5.0))
+        with pytest.raises(Exception, match="d_in"):
+            one.privacy_loss("no distance")
+        assert child("open") == (1, "open")  # a question closes nothing
+        with pytest.raises(Exception, match=told):
+            one(message(space))
+    assert child("still") == (2, "still")
+    for query in (laplace(space), "other nonsense"):
+        with pytest.raises(HaltedError, match=told) as halted:
+            root(query)
+        over = told == "asked 5"
+        assert (halted.value.spent, halted.value.asked) == ((0.25, 5.0) if over else (None, None))
+    assert root.privacy_loss() == 0.25
+
+
+def test_a_refusal_to_a_mechanism_that_runs_halts_nothing(space):
+    """What a mechanism sends while it runs depends on the data, and so would the halt."""
+    root, seen = filter_(space, 1.0, halt=True)(DATA), []
+
+    def function(rows):
+        with pytest.raises(Exception, match="query") as refused:
+            root("nonsense")
+        seen.append(refused)
+        return 1
+
+    root(dp.m.make_user_measurement(*space, PURE, function, lambda d_in: 0.5, TO="i32"))
+    assert len(seen) == 1
+    assert isinstance(root(laplace(space)), int)
