@@ -13,6 +13,7 @@ from .streams import then_stream_map as then_stream_map
 from .tables import make_distinct_units as make_distinct_units
 from .tables import make_distinct_values as make_distinct_values
 from .tables import make_group_truncate as make_group_truncate
+from .tables import make_per_unit as make_per_unit
 from .tables import make_private_join as make_private_join
 from .tables import make_public_join as make_public_join
 from .tables import make_quantile_scores as make_quantile_scores
@@ -30,6 +31,7 @@ from .tables import make_with_columns as make_with_columns
 from .tables import then_distinct_units as then_distinct_units
 from .tables import then_distinct_values as then_distinct_values
 from .tables import then_group_truncate as then_group_truncate
+from .tables import then_per_unit as then_per_unit
 from .tables import then_private_join as then_private_join
 from .tables import then_public_join as then_public_join
 from .tables import then_quantile_scores as then_quantile_scores

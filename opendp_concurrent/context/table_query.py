@@ -249,6 +249,13 @@ class TableQuery(ConcurrentQuery):
         labels.check(list(answers))
         return labels, specs
 
+    def per_unit(self, **columns: tables.Answer) -> ConcurrentQuery:
+        """Go on with one row for each unit; see :func:`.make_per_unit`.
+
+        ``query.per_unit(visits=oc.tables.count(), last=oc.tables.max("day"))``
+        """
+        return self.new_with(chain=self._chain >> tables.then_per_unit(columns))
+
     truncate = _step("truncate", tables.then_truncate)
     group_truncate = _step("group_truncate", tables.then_group_truncate)
     join = _step("join", tables.then_public_join)

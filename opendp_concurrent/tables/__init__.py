@@ -6,8 +6,9 @@ are in ``oc.t``.
 * ``scan.py`` reads a table or a file once, before its owner; ``schema.py``, ``table.py``,
   ``domain.py`` and ``kind.py`` say what it is.
 * ``expressions.py`` and ``typed.py`` have columns and conditions, ``steps.py`` selections and
-  joins, ``aggregates.py``, ``joint.py``, ``moments.py``, ``numbers.py`` and ``keys.py`` the
-  statistics; each has the proof of its stability. ``plan.py`` is what they build.
+  joins, ``per_unit.py`` tables of persons, ``aggregates.py``, ``joint.py``, ``moments.py``,
+  ``numbers.py`` and ``keys.py`` the statistics; each has the proof of its stability. ``plan.py``
+  is what they build.
 * ``engine.py`` runs a plan, in ``duckdb.py``, ``postgres.py`` or ``spark.py``; ``render.py``,
   ``clauses.py`` and ``dialects.py`` write its statement. They need sqlglot, so ``engine.py``
   imports them when the first table is scanned.
@@ -40,7 +41,6 @@ from .csv_file import Csv
 from .domain import Tables, domain_of_record, table_domain, tables_of, units
 from .expressions import Expression, Then, col, expression, lit, when
 from .joint import (
-    Answer,
     Joint,
     make_table_answers,
     make_table_prefixes,
@@ -50,6 +50,16 @@ from .joint import (
 from .keys import make_table_keys, then_table_keys
 from .kind import TABLES
 from .moments import Estimate, bounds_of, powers_of_two, spaced, strategy_for
+from .numbers import Answer
+from .per_unit import (
+    count,
+    count_distinct,
+    make_per_unit,
+    max,  # noqa: A004
+    min,  # noqa: A004
+    sum,  # noqa: A004
+    then_per_unit,
+)
 from .scan import describe_schema, scan
 from .schema import (
     KEYS,
@@ -95,9 +105,14 @@ __all__ = [
     "Table",
     "Then",
     "col",
+    "count",
+    "count_distinct",
     "describe_schema",
     "lit",
+    "max",
+    "min",
     "scan",
+    "sum",
     "unit_of",
     "when",
 ]

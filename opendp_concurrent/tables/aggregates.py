@@ -18,17 +18,29 @@ from .. import _checks as checks
 from .. import _opendp as _native
 from .._checks import Positive, Probability
 from ..composition import constructor
-from ..errors import InvalidTypeError, InvalidValueError
+from ..errors import InvalidValueError
 from . import plan as nodes
 from . import schema as schemas
 from .domain import Norms, Tables, tables_of
 from .engine import Rows
 from .moments import MOST_STEPS as MOST_SQUARED
 from .moments import Moments
-from .numbers import make_answer, make_sums, norm_of, one_integer, placed, saturated, scalar, vector
+from .numbers import (
+    Answer,
+    check_bounds,
+    make_answer,
+    make_sums,
+    norm_of,
+    one_integer,
+    placed,
+    quantised,
+    saturated,
+    scalar,
+    vector,
+)
+from .per_unit import make_per_unit
 from .schema import Keys
 
-MOST_STEPS = 2**52  # of a quantised value, so that doubles hold it
 MOST_EDGES = 10_000  # which a statement sends
 ROWS = (*(first * 10**power for power in range(6) for first in (1, 2, 3, 5)), 10**6)
 SHARES = 10_000  # largest denominator of a quantile
@@ -157,14 +169,10 @@ def make_rows_per_unit(
     >>> sizes(taps), sizes.map(1)
     ([0, 2, 2], 1)
     """
-    tables, public = tables_of(input_domain, input_metric), increasing(int, edges=edges)
-    if not tables.schema.unit:
-        raise InvalidValueError(
-            "input_domain must have units of several rows: here each is one row"
-        )
-    every = placed(len(public) + 1)
-    output = vector(len(public) - 1, norm, Norms(1, 1, 1))
-    return make_answer(tables, nodes.RowsPerUnit(public), output, lambda rows: every(rows)[1:-1])
+    unit = tables_of(input_domain, input_metric).schema.unit
+    rows = "n" * (1 + max(map(len, unit), default=0))  # no column of the unit has this name
+    counted = make_per_unit(input_domain, input_metric, {rows: Answer("count")})
+    return counted >> make_table_histogram(*counted.output_space, rows, edges, norm=norm)
 
 
 @constructor
@@ -376,7 +384,7 @@ def moments_of(
         first, last = int(value.lower), int(value.upper)
     else:
         first, last = (floor(one * value.factor + 0.5) for one in (value.lower, value.upper))
-    _check_bounds(first < last, order == 1 or largest <= MOST_SQUARED, bounds, _LIMITS[order])
+    check_bounds(first < last, order == 1 or largest <= MOST_SQUARED, bounds, _LIMITS[order])
     return value, Moments(first, last, float(unit_of_sum(own, quantum)), whole, order, norm)
 
 
@@ -391,45 +399,6 @@ _LIMITS = {
     1: "which differ by at least a quantum",
     2: "which differ by at least a quantum, and are at most 2^31 quanta",
 }
-
-
-def quantised(
-    schema: schemas.Schema, column: Any, bounds: Any, quantum: float | None
-) -> tuple[nodes.Quantised, int]:
-    """Return what a row adds to a sum, and its largest absolute value."""
-    name = schemas.name_of("column", schema, column, (int, float))
-    lower, upper = checks.pair(bounds=bounds)
-    if schema.kind(name) is int:
-        if quantum is not None:
-            raise InvalidTypeError("quantum is for columns of floats; leave it out")
-        own = schema.type_of(name)
-        first, last = schemas.value_of(own, bounds=lower), schemas.value_of(own, bounds=upper)
-        largest = max(abs(first), abs(last))
-        most = "of at most 2^62 in absolute value, or as many times the last digit of a decimal"
-        _check_bounds(first <= last, largest <= 2**62, bounds, most)
-        return nodes.Quantised(name, first, last), largest
-    if quantum is None:
-        raise InvalidTypeError(
-            "quantum must be given for a column of floats, for example 0.01: sums of floats depend "
-            "on the order in which the engine adds them"
-        )
-    if not 2.0**-500 <= quantum <= 2.0**500:
-        raise InvalidValueError(f"quantum ({quantum}) must be from 2^-500 to 2^500")
-    low, high = checks.real(bounds=lower), checks.real(bounds=upper)
-    factor = 1.0 / quantum
-    steps = max(abs(low), abs(high)) * factor
-    _check_bounds(low <= high, steps <= MOST_STEPS, bounds, f"of at most 2^52 quantum ({quantum})")
-    # as the engine computes them, and both operations are monotone
-    largest = max(abs(floor(one * factor + 0.5)) for one in (low, high))
-    return nodes.Quantised(name, low, high, factor), largest
-
-
-def _check_bounds(ordered: bool, small: bool, bounds: Any, most: str) -> None:
-    if not (ordered and small):
-        raise InvalidValueError(
-            f"bounds ({checks.shown(bounds)}) must be a lower and an upper bound, in this order, "
-            f"{most}"
-        )
 
 
 @constructor(norm=norm_of)

@@ -24,7 +24,7 @@ _NAMES = """
     Array Unnest Inline ArraysZip VarMap
     And Or Not Paren EQ NullSafeEQ NEQ LT LTE GT GTE In Is Case If Coalesce Nullif RegexpLike
     Neg Add Sub Mul Div IntDiv Floor Greatest Least Extract Var DPipe MD5
-    Count Distinct Star Sum Window RowNumber DenseRank Order Ordered
+    Count Distinct Star Sum Min Max Window RowNumber DenseRank Order Ordered
     ReadParquet WidthBucket Offset
 """  # the last ones: of DuckDB, of PostgreSQL, and of 0 rows, which PostgreSQL does not merge
 ALLOWED = frozenset(getattr(exp, name) for name in _NAMES.split())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from opendp.mod import Domain, Metric, Transformation
 
@@ -14,37 +14,17 @@ from .. import _opendp as _native
 from ..composition import constructor
 from ..errors import InvalidTypeError, InvalidValueError
 from . import plan as nodes
-from .aggregates import binned, edges_of, groups_or_one, moments_of, powers, quantised, unit_of_sum
+from .aggregates import binned, edges_of, groups_or_one, moments_of, powers, unit_of_sum
 from .domain import tables_of
 from .engine import Rows
 from .moments import MOST_CELLS, Estimate, Moments, strategy_for
 from .moments import Statistic as OfMoments
-from .numbers import combined, make_answer, make_sums, norm_of, saturated
+from .numbers import Answer, combined, make_answer, make_sums, norm_of, quantised, saturated
 from .schema import Keys, Schema
 
-Statistic: TypeAlias = Literal["count", "sum", "mean", "variance", "stdev"]
-STATISTICS: tuple[Statistic, ...] = ("count", "sum", "mean", "variance", "stdev")
+STATISTICS = ("count", "sum", "mean", "variance", "stdev")
 FINE = 16  # shares of the budget are multiples of about 1/16 of the smallest one
 LARGEST = 2**56  # of what a row adds, if shares are to be fine
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A statistic that is asked together with others, by :func:`.make_table_answers`.
-
-    :ivar statistic: ``"count"`` of rows, or ``"sum"``, ``"mean"``, ``"variance"`` or ``"stdev"``
-    :ivar column: of integers or floats; None for a count
-    :ivar bounds: lower and upper bound, as for :func:`.make_table_sum`
-    :ivar quantum: for floats only, as for :func:`.make_table_moments`
-    """
-
-    statistic: Statistic
-    column: str | None = None
-    bounds: tuple[float, float] | None = None
-    quantum: float | None = None
-
-
-checks.sent(Answer, "table_answer")(Answer)  # what it is made of is checked where it is asked
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import floor
+from typing import Any, Literal, TypeAlias
 
 from opendp.domains import atom_domain, vector_domain
 from opendp.metrics import absolute_distance, l1_distance, l2_distance, linf_distance
 from opendp.mod import Domain, Metric, Transformation
 
+from .. import _checks as checks
 from .. import _opendp as _native
 from .._checks import one_of
-from ..errors import InvalidValueError
+from ..errors import InvalidTypeError, InvalidValueError
+from . import plan as nodes
+from . import schema as schemas
 from .domain import Norms, Tables, root_above, table_domain, units, units_in
 from .engine import Rows
-from .plan import Aggregate, Sums
-from .schema import LARGEST
 from .steps import table_given
 
 INTEGER = "i64"
+MOST_STEPS = 2**52  # of a quantised value, so that doubles hold it
 norm_of = one_of("l1", "l2", "linf")
 Decode = Callable[[Rows], Any]
 
@@ -41,7 +44,7 @@ class Output:
         if self.squared:
             return root_above(self.per_unit * d_in**2)
         found = d_in * self.per_unit
-        if found > LARGEST:
+        if found > schemas.LARGEST:
             raise InvalidValueError(f"d_in ({d_in}) times {self.per_unit} must be within 64 bits")
         return found
 
@@ -73,7 +76,7 @@ def combined(size: int, norm: str, of: Norms, per_row: Norms) -> Output:
 
 
 def make_answer(
-    tables: Tables, aggregate: Aggregate, output: Output, decode: Decode
+    tables: Tables, aggregate: nodes.Aggregate, output: Output, decode: Decode
 ) -> Transformation:
     """Make a transformation that asks the engine for an aggregate."""
 
@@ -90,9 +93,75 @@ def make_answer(
     )
 
 
+Statistic: TypeAlias = Literal[
+    "count", "sum", "mean", "variance", "stdev", "count_distinct", "min", "max"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A statistic that is asked together with others.
+
+    :ivar statistic: ``"count"`` of rows or ``"sum"``; for :func:`.make_table_answers` also
+        ``"mean"``, ``"variance"`` or ``"stdev"``; for :func:`.make_per_unit` also
+        ``"count_distinct"``, ``"min"`` or ``"max"``
+    :ivar column: of integers or floats; None for a count
+    :ivar bounds: lower and upper bound, as for :func:`.make_table_sum`
+    :ivar quantum: for floats only, as for :func:`.make_table_moments`
+    """
+
+    statistic: Statistic
+    column: str | None = None
+    bounds: tuple[float, float] | None = None
+    quantum: float | None = None
+
+
+checks.sent(Answer, "table_answer")(Answer)  # what it is made of is checked where it is asked
+
+
+def quantised(
+    schema: schemas.Schema, column: Any, bounds: Any, quantum: float | None
+) -> tuple[nodes.Quantised, int]:
+    """Return what a row adds to a sum, and its largest absolute value."""
+    name = schemas.name_of("column", schema, column, (int, float))
+    lower, upper = checks.pair(bounds=bounds)
+    if schema.kind(name) is int:
+        if quantum is not None:
+            raise InvalidTypeError("quantum is for columns of floats; leave it out")
+        own = schema.type_of(name)
+        first, last = schemas.value_of(own, bounds=lower), schemas.value_of(own, bounds=upper)
+        largest = max(abs(first), abs(last))
+        most = "of at most 2^62 in absolute value, or as many times the last digit of a decimal"
+        check_bounds(first <= last, largest <= 2**62, bounds, most)
+        return nodes.Quantised(name, first, last), largest
+    if quantum is None:
+        raise InvalidTypeError(
+            "quantum must be given for a column of floats, for example 0.01: sums of floats depend "
+            "on the order in which the engine adds them"
+        )
+    if not 2.0**-500 <= quantum <= 2.0**500:
+        raise InvalidValueError(f"quantum ({quantum}) must be from 2^-500 to 2^500")
+    low, high = checks.real(bounds=lower), checks.real(bounds=upper)
+    factor = 1.0 / quantum
+    steps = max(abs(low), abs(high)) * factor
+    check_bounds(low <= high, steps <= MOST_STEPS, bounds, f"of at most 2^52 quantum ({quantum})")
+    # as the engine computes them, and both operations are monotone
+    largest = max(abs(floor(one * factor + 0.5)) for one in (low, high))
+    return nodes.Quantised(name, low, high, factor), largest
+
+
+def check_bounds(ordered: bool, small: bool, bounds: Any, most: str) -> None:
+    """Raise unless bounds are in order, and not too large."""
+    if not (ordered and small):
+        raise InvalidValueError(
+            f"bounds ({checks.shown(bounds)}) must be a lower and an upper bound, in this order, "
+            f"{most}"
+        )
+
+
 def saturated(value: int) -> int:
     """Return an integer within 64 bits. Clamping never increases distances."""
-    return min(max(value, -LARGEST), LARGEST)
+    return min(max(value, -schemas.LARGEST), schemas.LARGEST)
 
 
 def one_integer(rows: Rows) -> int:
@@ -115,7 +184,7 @@ def placed(size: int) -> Decode:
 
 def make_sums(
     tables: Tables,
-    sums: Sums,
+    sums: nodes.Sums,
     norm: str,
     of: Norms,
     per_row: Sequence[int],

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from .schema import Schema
+from .schema import Schema, Type
 from .typed import Node
 
 KEY = "fair"  # of hashes, unless another one is given; any text that is not from the data will do
@@ -145,14 +145,51 @@ class PrivateJoin:
     how: str
 
 
+@dataclass(frozen=True, slots=True)
+class OfUnit:
+    """What the rows of one unit are made into.
+
+    The number of rows, or of different values; the smallest or the largest value, NULL if there is
+    none; or the sum of values, clamped to the bounds. NULL is no value. Of floats, each value is
+    quantised as by :class:`Quantised`, clamped to 2^51 quanta, and the sum in quanta, which the
+    bounds are in, is multiplied by the quantum.
+
+    :ivar statistic: ``"count"``, ``"count_distinct"``, ``"sum"``, ``"min"`` or ``"max"``
+    :ivar kind: its type
+    """
+
+    statistic: str
+    kind: Type
+    column: str = ""
+    bounds: tuple[int, int] = (0, 0)
+    quantum: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PerUnit:
+    """One row for each unit that has a row: the unit's columns, and what its rows are made into."""
+
+    of: Relation
+    columns: tuple[tuple[str, OfUnit], ...]
+    schema: Schema
+
+
 Relation: TypeAlias = (
-    Scan | Where | WithColumns | Select | Truncate | GroupTruncate | PublicJoin | PrivateJoin
+    Scan
+    | Where
+    | WithColumns
+    | Select
+    | Truncate
+    | GroupTruncate
+    | PublicJoin
+    | PrivateJoin
+    | PerUnit
 )
 
 
 def schema_after(relation: Relation) -> Schema:
     """Return the schema of a relation."""
-    if isinstance(relation, (Scan, Select)):
+    if isinstance(relation, (Scan, Select, PerUnit)):
         return relation.schema
     schema = schema_after(relation.of)
     if isinstance(relation, PublicJoin):
@@ -196,16 +233,6 @@ class Quantised:
     lower: int | float
     upper: int | float
     factor: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RowsPerUnit:
-    """The number of units in each bin between edges, by their numbers of rows; see :class:`Bins`.
-
-    :ivar edges: increasing
-    """
-
-    edges: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,4 +302,4 @@ class Bins:
     keys: Values = Values(((),))  # noqa: RUF009
 
 
-Aggregate: TypeAlias = RowsPerUnit | DistinctValues | Sums | FoundKeys | Bins
+Aggregate: TypeAlias = DistinctValues | Sums | FoundKeys | Bins

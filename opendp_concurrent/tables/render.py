@@ -134,6 +134,8 @@ class Renderer:
             tree, names = self._group_truncate(relation, of), of.names
         elif isinstance(relation, nodes.PrivateJoin):
             tree, names = self._private_join(relation, of)
+        elif isinstance(relation, nodes.PerUnit):
+            tree, names = self._per_unit(relation, of)
         else:
             tree, names = self._join(relation, of)
         return Query(tree, names, schema)
@@ -231,6 +233,32 @@ class Renderer:
             joined = joined.where(sql.is_null(exp.column(keys[0], "k")), copy=False)
         return joined, together
 
+    def _per_unit(self, relation: nodes.PerUnit, of: Query) -> tuple[Any, dict[str, str]]:
+        unit = list(map(sql.column, of.unit))
+        fresh = {name: f"c{at}" for at, (name, _) in enumerate(relation.columns, of.free)}
+        values = [exp.alias_(self._of_unit(one, of), fresh[name]) for name, one in relation.columns]
+        made = sql.select([*unit, *values], of.tree).group_by(*unit, copy=False)
+        return made, {**{name: of.names[name] for name in of.schema.unit}, **fresh}
+
+    def _of_unit(self, one: nodes.OfUnit, of: Query) -> Any:
+        """Return an aggregate of the rows of a unit. A clamped sum fits 64 bits."""
+        if one.statistic == "count":
+            return exp.Count(this=exp.Star())
+        own, quantum = sql.column(of.names[one.column]), one.quantum
+        if one.statistic == "count_distinct":
+            return exp.Count(this=exp.Distinct(expressions=[own]))
+        if one.statistic in ("min", "max"):
+            return (exp.Min if one.statistic == "min" else exp.Max)(this=own)
+        if quantum is not None:
+            most = 2.0**51 * quantum
+            own = self._quantised(nodes.Quantised(one.column, -most, most, 1.0 / quantum), own)
+        total = sql.or_else(exp.Sum(this=self._dialect.wide(own)), sql.number(0))
+        ends = (self._dialect.constant(end, int) for end in one.bounds)
+        clamped = cast(sql.clamped(total, *ends), int)
+        if quantum is None:
+            return clamped
+        return sql.binary(exp.Mul, cast(clamped, float), self._dialect.constant(quantum, float))
+
     @staticmethod
     def _paired(
         of: Query, other: Any, added: dict[str, str], matches: Any, kind: str = "inner"
@@ -259,11 +287,6 @@ class Renderer:
     # --- aggregates --------------------------------------------------------------------------
 
     def _aggregate(self, one: nodes.Aggregate, rows: Query) -> Any:
-        if isinstance(one, nodes.RowsPerUnit):
-            unit = list(map(sql.column, rows.unit))
-            number = exp.alias_(exp.Count(this=exp.Star()), "n")
-            sizes = sql.select([*unit, number], rows.tree).group_by(*unit, copy=False)
-            return Search(self._dialect, self._array, sizes, [], "n", int, one.edges).counted()
         if isinstance(one, nodes.DistinctValues):
             return self._distinct(rows.tree, rows.short(one.by))
         if isinstance(one, nodes.FoundKeys):

@@ -33,14 +33,14 @@ def table_given(tables: Tables, table: Any) -> Table:
     return table
 
 
-def _step(
+def step(
     before: Tables,
     after: Tables,
     node: Callable[[nodes.Relation], nodes.Relation],
     *,
     materialize: bool = False,
 ) -> Transformation:
-    """Make a transformation that appends a node; a unit more or less stays one."""
+    """Make a unit-wise transformation, which appends a node to the plan."""
 
     def then(known: Table) -> Table:
         derived = known.derived(node(known.relation), after)
@@ -93,7 +93,7 @@ def make_where(input_domain: Domain, input_metric: Metric, predicate: Expression
     """
     tables = tables_of(input_domain, input_metric)
     known = checked(tables.schema, predicate)
-    return _step(tables, tables, lambda of: nodes.Where(of, known))
+    return step(tables, tables, lambda of: nodes.Where(of, known))
 
 
 @constructor
@@ -142,7 +142,7 @@ def make_with_columns(
             )
     after = nodes.with_columns(schema, tuple(found))
     schemas.check_distinct("columns", after.names)
-    return _step(tables, tables.on(after), lambda of: nodes.WithColumns(of, tuple(found)))
+    return step(tables, tables.on(after), lambda of: nodes.WithColumns(of, tuple(found)))
 
 
 @constructor
@@ -175,7 +175,7 @@ def make_table_select(
     tables = tables_of(input_domain, input_metric)
     names = schemas.names_of("columns", tables.schema, columns, tuple(schemas.KINDS))
     schema = tables.schema.keep(names)
-    return _step(tables, tables.on(schema), lambda of: nodes.Select(of, schema))
+    return step(tables, tables.on(schema), lambda of: nodes.Select(of, schema))
 
 
 @constructor(per_unit=MOST_ROWS)
@@ -232,7 +232,7 @@ def make_truncate(
     last = checks.flag(descending=descending)
     if last and not first:
         raise InvalidValueError("descending needs the columns of an order: pass order_by")
-    return _step(
+    return step(
         tables,
         tables.at_most(per_unit),
         # if each row is a unit, no unit has more than one
@@ -290,7 +290,7 @@ def make_group_truncate(
     tables, text = tables_of(input_domain, input_metric), str(schemas.value_of(str, key=key))
     names = schemas.names_of("by", tables.schema, by, schemas.KEYS)
     bound = GroupBound(frozenset(names), groups, rows)
-    return _step(
+    return step(
         tables,
         tables.at_most(groups * rows, bound),
         # if each row is a unit, no unit has more than one
@@ -356,7 +356,7 @@ def make_public_join(
     ]
     after = tables.schema.with_columns(dict(types))
     public = nodes.Values(keys), nodes.Values(values)
-    return _step(tables, tables.on(after), lambda of: nodes.PublicJoin(of, names, added, *public))
+    return step(tables, tables.on(after), lambda of: nodes.PublicJoin(of, names, added, *public))
 
 
 @constructor(how=checks.one_of("inner", "left", "semi", "anti"))

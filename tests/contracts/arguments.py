@@ -1230,6 +1230,7 @@ maker(
     **HASHED,
 )
 maker("group_truncate", BOUNDED, 1, asked_table, **HASHED)
+maker("per_unit", BOUNDED, 1, asked_table, columns=({"n": oc.tables.count()}, "mapping"))
 maker(
     "public_join",
     BOUNDED,
@@ -2227,6 +2228,7 @@ def public_callables() -> set[str]:
 NO_ARGUMENTS = {
     "Description", "tables.Estimate", "install", "swapped_in", "uninstall",  # answers; nothing
     "tables.Answer", "tables.ROW",  # checked where they are used
+    *(f"tables.{name}" for name in ("count", "count_distinct", "sum", "min", "max")),
     "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
       # values of these are made by other public names, or they take nothing
     "tables.Table", "tables.Table.ask", "tables.Table.ask_keys", "tables.Table.derived",

@@ -986,14 +986,18 @@ def _engine_step(name: str, start: Callable[[], Any], *rest: Any, **named: Any) 
     return make
 
 
-def _private_join(case: Case) -> Case:
-    """A join, and then the same rows without another table beside them."""
-    table = tables.linked()
-    joined = Built("private_join", table.space)("others", how="semi")
-    alone = dp.t.make_user_transformation(
-        *joined.output_space, *tables.space(), tables.alone, lambda d_in: d_in
-    )
-    return after(case, joined >> alone >> case.what, table, lambda item: item)
+def _alone(start: Callable[[], Any], name: str, *rest: Any, **named: Any) -> Any:
+    """A transformation, and then the same rows in the case's space."""
+
+    def make(case: Case) -> Case:
+        table = start()
+        made = Built(name, table.space)(*rest, **named)
+        alone = dp.t.make_user_transformation(
+            *made.output_space, *tables.space(), tables.alone, lambda d_in: d_in
+        )
+        return after(case, made >> alone >> case.what, table, lambda item: item)
+
+    return make
 
 
 def _to_stream(case: Case) -> Case:
@@ -1284,7 +1288,14 @@ WRAPPERS: tuple[Wrapper, ...] = (
         "private join",
         Role.TRANSFORMATION,
         _both("private_join"),
-        _private_join,
+        _alone(tables.linked, "private_join", "others", how="semi"),
+        same_map=True,
+    ),
+    Wrapper(
+        "per unit",
+        Role.TRANSFORMATION,
+        _both("per_unit"),
+        _alone(tables.people, "per_unit", tables.PERSONS),
         same_map=True,
     ),
     Wrapper("table to stream", Role.TRANSFORMATION, (), _to_stream, same_map=True),

@@ -16,6 +16,7 @@ SCHEMA = {"person": int, "zone": str, "hours": float}
 BY = {"by": "zone", "groups": 2, "rows": 2}
 BOUNDED = 4  # rows of a unit
 KEYS = ["a", "b", "c"]
+PERSONS = {"zone": oc.tables.max("zone"), "hours": oc.tables.sum("hours", (0.0, 9.0), 0.5)}
 AGGREGATES: dict[str, dict[str, Any]] = {
     "distinct_units": {},
     "rows_per_unit": {"edges": [1, 2, 3, 5]},
@@ -83,7 +84,7 @@ def linked() -> Any:
 
 
 def alone(table: Any) -> Any:
-    """The same table without others beside it."""
+    """The same rows in the space of truncated tables, without others beside them."""
     return oc.tables.Table(table.engine(), table.relation, data().tables, table.timeout)
 
 

@@ -238,6 +238,12 @@ MADE = {
         >> oc.t.then_quantile_scores("age", [0, 9], 0.5)
         >> dp.m.then_noisy_max(PURE, 4.0, negate=True)
     ),
+    "per unit": lambda: (
+        table()
+        >> oc.t.then_per_unit({"n": oc.tables.count(), "age": oc.tables.sum("age", (0, 9))})
+        >> oc.t.then_table_sum("n", (0, 9))
+        >> dp.m.then_laplace(9.0)
+    ),
     "rows per unit": lambda: (
         table() >> oc.t.then_rows_per_unit([1, 2, 9]) >> dp.m.then_laplace(1.0)
     ),

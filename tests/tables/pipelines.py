@@ -112,6 +112,13 @@ class Pipeline:
                 added = {fresh: one(value, schema) for fresh, value in plain["columns"].items()}
             if name in ("where", "with_columns"):
                 plain["schema"] = schema
+            if name == "per_unit":
+                before = schema
+                after = {
+                    fresh: int if one.statistic.startswith("count") else before[one.column]
+                    for fresh, one in plain["columns"].items()
+                }
+                schema = {unit: schema[unit], **after}
             found = getattr(reference, name)(found, unit, **plain)
             schema |= added if name in ("public_join", "with_columns") else {}
         return found
@@ -214,13 +221,32 @@ columns_of = lambda names, most: st.lists(  # noqa: E731
 
 
 @st.composite
+def of_units(draw, schema):
+    """What the rows of a unit are made into."""
+    make = draw(st.sampled_from(["count", "count_distinct", "sum", "min", "max"]))
+    fits = {"sum": (int, float), "min": (int, float, str, date, datetime)}
+    kinds = fits.get("min" if make == "max" else make, (int, str, bool, date, datetime))
+    columns = [name for name, kind in schema.items() if kind in kinds]
+    if make == "count" or not columns:
+        return oc.tables.count()
+    column = draw(st.sampled_from(columns))
+    low, wide = draw(st.integers(-100, 2**60)), draw(st.integers(0, 2**60))
+    given = (
+        {int: [(low, low + wide)], float: [(-7.0, float(wide % 999)), 0.25]}[schema[column]]
+        if (make == "sum")
+        else []
+    )
+    return vars(oc.tables)[make](column, *given)
+
+
+STEPS = ["where", "with_columns", "table_select", "truncate", "group_truncate", "public_join"]
+STEPS.append("per_unit")
+
+
+@st.composite
 def steps(draw, schema, unit):
     """A step, and the schema after it."""
-    name = draw(
-        st.sampled_from(
-            ["where", "with_columns", "table_select", "truncate", "group_truncate", "public_join"]
-        )
-    )
+    name = draw(st.sampled_from(STEPS))
     if name == "where":
         return (name, {"predicate": draw(predicates(schema))}), schema
     if name == "with_columns":
@@ -237,6 +263,15 @@ def steps(draw, schema, unit):
         rows = {"per_unit": draw(st.integers(1, 3)), "order_by": order}
         rows["descending"] = bool(order) and draw(st.booleans())
         return (name, {**rows, "key": draw(TEXTS_OF_HASHES)}), schema
+    if name == "per_unit":
+        columns = draw(st.dictionaries(st.sampled_from(NAMES), of_units(schema), min_size=1))
+        columns.pop(unit, None)
+        columns = columns or {"xx": oc.tables.count()}
+        kinds = {
+            one: schema[of.column] if of.statistic in ("sum", "min", "max") else int
+            for one, of in columns.items()
+        }
+        return (name, {"columns": columns}), {unit: schema[unit], **kinds}
     by = draw(columns_of(keyed(schema), 2))
     if name == "group_truncate":
         count = st.integers(1, 3)
@@ -342,7 +377,7 @@ def pipelines(draw, schema, unit, most=4):
         part, schema = draw(steps(schema, unit))
         parts.append(part)
     aggregate = draw(aggregates(schema))
-    bounded = any(name in ("truncate", "group_truncate") for name, _ in parts)
+    bounded = any(name in ("truncate", "group_truncate", "per_unit") for name, _ in parts)
     if not bounded and aggregate[0] not in ("distinct_units", "rows_per_unit"):
         parts.append(("truncate", {"per_unit": draw(st.integers(1, 4))}))
     return Pipeline([*parts, aggregate])

@@ -220,6 +220,29 @@ def group_truncate(rows, unit, by, groups, rows_each, key="fair"):
     return kept
 
 
+def per_unit(rows, unit, columns):
+    return [
+        {unit: value, **{name: of_unit(one, own) for name, one in columns.items()}}
+        for value, own in by_unit(rows, unit).items()
+    ]
+
+
+def of_unit(one, rows):
+    if one.statistic == "count":
+        return len(rows)
+    values = [row[one.column] for row in rows if row[one.column] is not None]
+    if one.statistic == "count_distinct":
+        return len(set(values))
+    if one.statistic in ("min", "max"):
+        order = {"min": min, "max": max}[one.statistic]
+        return order(values, key=sortable, default=None)
+    most = (-(2.0**51) * one.quantum, 2.0**51 * one.quantum) if one.quantum else None
+    total = sum(value if most is None else steps(value, most, one.quantum) for value in values)
+    low, high = (steps(end, one.bounds, one.quantum) for end in one.bounds)
+    clamped = min(max(total, low), high)
+    return clamped if one.quantum is None else clamped * one.quantum
+
+
 def rows_per_unit(rows, unit, edges):
     sizes = [len(own) for own in by_unit(rows, unit).values()]
     return [sum(low <= one < high for one in sizes) for low, high in pairwise(edges)]

@@ -27,6 +27,7 @@ STEPS = {
     "where": oc.t.then_where(col("day") == 1),
     "select": oc.t.then_table_select(["zone"]),
     "truncate": oc.t.then_truncate(2),
+    "per unit": oc.t.then_per_unit({"n": oc.tables.count(), "late": oc.tables.max("day")}),
     "group truncate": oc.t.then_group_truncate("zone", 2, 3),
     "public join": oc.t.then_public_join("zone", {"big": bool}, {"a": True, "b": None}),
 }
@@ -116,6 +117,12 @@ REFUSED = {
     "the unit again": (oc.t.then_with_columns, [{"person": col("day")}], "redefine 'person'"),
     "a name in another case": (oc.t.then_with_columns, [{"Day": col("day")}], "case"),
     "no such selected": (oc.t.then_table_select, [["x"]], "must be a column"),
+    "no count": (oc.t.then_per_unit, [{"n": col("day")}], "oc.tables.count"),
+    "a mean": (oc.t.then_per_unit, [{"n": oc.tables.Answer("mean", "day", (0, 1))}], "count"),
+    "the largest Boolean": (oc.t.then_per_unit, [{"n": oc.tables.max("x")}], "must be a column"),
+    "a sum without bounds": (oc.t.then_per_unit, [{"n": oc.tables.sum("day", None)}], "bounds"),
+    "the unit anew": (oc.t.then_per_unit, [{"Person": oc.tables.count()}], "more than case"),
+    "nothing of a unit": (oc.t.then_per_unit, [{}], "at least one"),
     "selected twice": (oc.t.then_table_select, [["day", "day"]], "once"),
     "no rows": (oc.t.then_truncate, [0], "at least 1"),
     "part of a row": (oc.t.then_truncate, [1.5], "integer"),
@@ -164,3 +171,27 @@ def test_other_domains_and_metrics_are_refused(table, space):
         oc.t.make_where(domain, space[1], col("day") == 1)
     with pytest.raises(InvalidTypeError, match="must be of tables"):
         oc.t.make_where(space[0], metric, col("day") == 1)
+
+
+def test_persons_from_visits(table):
+    """Of rows (1, a, 1, 2.0), (1, b, 2, 3.0), (2, NULL, 1, NULL): sums are clamped, not rows."""
+    columns = {
+        "n": oc.tables.count(),
+        "zones": oc.tables.count_distinct("zone"),
+        "eur": oc.tables.sum("eur", (0.0, 4.0), 0.5),
+        "zone": oc.tables.max("zone"),
+    }
+    persons = table.space >> oc.t.then_per_unit(columns)
+    assert persons.output_domain.descriptor.rows == 1
+    asked = {
+        "n": (oc.t.then_table_histogram("n", [1, 2, 3]), [1, 1], 1),
+        "zones": (oc.t.then_table_sum("zones", (0, 9)), 2, 9),
+        "eur": (oc.t.then_table_sum("eur", (0.0, 9.0), 1.0), 4, 9),
+        "zone": (oc.t.then_table_count("zone", ["a", "b", None]), [0, 1, 1], 1),
+    }
+    for then, answer, distance in asked.values():
+        assert (persons >> then)(table) == answer
+        assert (persons >> then).map(1) == distance
+    rows = oc.tables.scan(table._engine._connection, "t", SCHEMA, oc.tables.ROW)
+    with pytest.raises(InvalidValueError, match="with_columns"):
+        oc.t.make_per_unit(*rows.space, columns)
