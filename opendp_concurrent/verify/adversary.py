@@ -167,8 +167,8 @@ def next_state(rule: Rule, state: errors.State, item: Item) -> Any:
         raise
     except Exception as error:
         raise errors.InvalidTypeError(
-            f"accumulator ({errors.shown(state)}) must be a state of the rule, which fails on a "
-            f"launch of {errors.shown(item.d_mid)}: {error}"
+            f"accumulator ({errors.shown(state)}) must be a state of the rule, such as "
+            f"accumulator.start(measure); launch of {errors.shown(item.d_mid)} failed: {error}"
         ) from error
     if isinstance(after, errors.BudgetExceededError):
         return None
