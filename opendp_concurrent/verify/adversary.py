@@ -177,7 +177,7 @@ def next_state(rule: Rule, state: errors.State, item: Item) -> Any:
             return None
         raise errors.InvalidValueError(
             f"menu item {item.name!r} is admitted at no cost, so without limit: {item.d_mid} "
-            "does not change the state of the rule; wrap the rule in Limited to count launches"
+            "does not change the state of the rule; pass Limited(rule) and (state, launches)"
         )
     return after
 
