@@ -536,6 +536,16 @@ case(
     lambda rule: oc.accumulators.from_rule(rule).start(0.0).after(0.25).loss,
     rule=(SumRule(),),
 )
+case(
+    "from_rule, along",
+    lambda along: (
+        oc.accumulators.from_rule(SumRule(), along=along)
+        .start(oc.extend.composition_measure(PURE))
+        .after(0.25)
+        .loss
+    ),
+    along=(lambda number: number, "callable"),
+)
 case("best_rule", d_out=((1.0, 1e-6), "pair"), typical=([(0.01, 0.0)], "list of pair"))
 case(
     "launches_admitted",
