@@ -17,6 +17,7 @@ from ..errors import ConcurrentError, InvalidTypeError, Loss
 from ..mechanisms import make_frame_count, stable_frame
 from ..queryables import AsTransformation
 from .accountant import is_native, native_loss, native_measures
+from .advice import FRAMES
 from .query import ConcurrentQuery
 from .search import nearest_passing, neither_loss_nor_scale
 
@@ -44,6 +45,8 @@ class ConcurrentLazyFrameQuery(AsTransformation, LazyFrameQuery):
         try:
             found = super().__getattribute__(name)
         except AttributeError:
+            if name in FRAMES:
+                raise AttributeError(FRAMES[name]) from None
             if name not in _CHILDREN and name not in constructors:
                 raise
             return getattr(_on_rows(self), name)

@@ -7,10 +7,11 @@ from difflib import get_close_matches
 from fractions import Fraction
 from functools import partial
 from inspect import signature
-from typing import Any
+from itertools import takewhile
+from typing import Any, ClassVar
 
 from opendp.context import Context, PartialChain, Query, constructors
-from opendp.measures import approximate, zero_concentrated_divergence
+from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
 from opendp.mod import (
     ApproximateDivergence,
     Measure,
@@ -30,6 +31,7 @@ from ..errors import Answer, Distance, InvalidTypeError, InvalidValueError, Key,
 from ..measures import Accumulator, composition_measure, is_extrinsic
 from ..numerics import to_spend
 from ..queryables import AsTransformation, SealedHandle, read_map
+from . import advice
 from .accountant import ByOpenDP, Spending, accountant_of, loss_under
 from .answers import Summary, summarize
 from .search import fitted
@@ -74,6 +76,8 @@ _ADVICE = {
 class ConcurrentQuery(AsTransformation, Query):
     """A query whose children are contexts of this package."""
 
+    _advice: ClassVar[dict[str, str]] = advice.LISTS  # in place of names that are not here
+
     @uninterruptible
     def new_with(self, *, chain: Any, wrap_release: Any = None) -> ConcurrentQuery:
         """Return the query with another chain."""
@@ -81,6 +85,8 @@ class ConcurrentQuery(AsTransformation, Query):
 
     def __getattr__(self, name: str) -> Any:
         """Add a constructor; under this package's measures, noise is certified for the measure."""
+        if name in self._advice and name not in dir(type(self)):
+            raise AttributeError(self._advice[name])
         measure = self.__dict__.get("_output_measure")
         if name in ("laplace", "gaussian") and is_extrinsic(measure):
             return partial(super().__getattr__(f"certified_{name}"), output_measure=measure)
@@ -91,7 +97,14 @@ class ConcurrentQuery(AsTransformation, Query):
             if name.startswith("_") or not near:
                 raise
             raise AttributeError(f"{error} Or did you mean .{near[0]}(...)?") from None
+        if name in ("private_quantile", "noisy_max", "noisy_top_k"):
+            add = partial(_under, name, self._measure_of_noise(), add)
         return partial(_added, name, add) if name in constructors else add
+
+    def _measure_of_noise(self) -> Measure:
+        """Return zCDP if the loss of the query is one, else pure DP."""
+        zcdp = zero_concentrated_divergence()
+        return zcdp if self._output_measure in (zcdp, approximate(zcdp)) else max_divergence()
 
     def as_transformation(self) -> Transformation:
         """Return the transformation that the query is so far, or raise."""
@@ -348,6 +361,12 @@ def _added(name: str, add: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
     try:
         return add(*args, **kwargs)
     except ValueError as error:
+        if str(error).startswith(f"{name} has ") and str(error).endswith("too many."):
+            known = ", ".join(str(one) for one in signature(constructors[name][0]).parameters)
+            raise InvalidValueError(
+                f"{name} has too many parameters, and takes ({known}); write bounds before it, "
+                f"such as clamp((0.0, 10.0)).{name}()"
+            ) from error
         if not str(error).startswith(f"{name} is missing"):
             raise
     missing: list[str] = []
@@ -362,6 +381,17 @@ def _added(name: str, add: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
         "query has noise already. At most one parameter of a query can be left out, which is then "
         "found from its privacy loss"
     )
+
+
+def _under(name: str, measure: Measure, add: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Add a constructor whose first argument is a measure, which may be left out."""
+    names = list(signature(constructors[name][0]).parameters)
+    if args and not isinstance(args[0], Measure):
+        args = measure, *args
+    values = {"output_measure": measure, **dict(zip(names, args, strict=False)), **kwargs}
+    # by position as far as they go: OpenDP puts the one that is left out behind these
+    first = [values.pop(one) for one in takewhile(lambda one: one in values, names)]
+    return add(*first, **values)
 
 
 def concurrent_query(query: Query) -> ConcurrentQuery:

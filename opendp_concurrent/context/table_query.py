@@ -13,7 +13,7 @@ from typing import Any
 from opendp import measurements
 from opendp.context import PartialChain
 from opendp.measurements import then_gaussian, then_laplace, then_noisy_max
-from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
+from opendp.measures import approximate, max_divergence
 from opendp.mod import Domain, Measure, Metric, Transformation
 
 from .. import _checks as checks
@@ -21,6 +21,7 @@ from .. import tables
 from .._opendp import query_parts
 from ..composition import cast
 from ..errors import Data, Distance, InvalidTypeError, InvalidValueError, TooFewRowsError
+from . import advice
 from .answers import ACCURACIES, Labels, Noise, Summary, library_of
 from .query import ConcurrentQuery
 
@@ -178,6 +179,8 @@ def _quantile_at(name: str, alpha: float) -> Callable[..., Any]:
 
 class TableQuery(ConcurrentQuery):
     """A query on a table. Each method has the arguments of its transformation in ``oc.t``."""
+
+    _advice = advice.TABLES
 
     def new_with(self, *, chain: Any, wrap_release: Any = None) -> ConcurrentQuery:
         """Return the query with another chain."""
@@ -489,11 +492,6 @@ class TableQuery(ConcurrentQuery):
             chain=PartialChain(partial(way.measurement, self._chain)),
             wrap_release=lambda found: [public[place] for place in way.places(found)],
         )
-
-    def _measure_of_noise(self) -> Measure:
-        """Return zCDP if the loss of the query is one, else pure DP."""
-        zcdp = zero_concentrated_divergence()
-        return zcdp if self._output_measure in (zcdp, approximate(zcdp)) else max_divergence()
 
     def _with_noise(self, answer: TableAnswerQuery) -> TableAnswerQuery:
         """Return an answer with noise: Gaussian if the loss of the query is of zCDP, or Laplace."""

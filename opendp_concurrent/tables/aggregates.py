@@ -172,7 +172,7 @@ def make_rows_per_unit(
     unit = tables_of(input_domain, input_metric).schema.unit
     rows = "n" * (1 + max(map(len, unit), default=0))  # no column of the unit has this name
     counted = make_per_unit(input_domain, input_metric, {rows: Answer("count")})
-    return counted >> make_table_histogram(*counted.output_space, rows, edges, norm=norm)
+    return counted >> then_table_histogram(rows, edges, norm=norm)
 
 
 @constructor

@@ -68,7 +68,8 @@ def _part(schema: Schema, answer: Any, norm: str) -> _Part:
         return _Part((nodes.Term(value),), (largest,), float(unit))
     order = 1 if statistic == "mean" else 2
     value, known = moments_of(schema, *given, order, norm)
-    return _Part(powers(value, order), known.per_row, known.step, (known, statistic))
+    asked: Any = statistic  # one of the others by now
+    return _Part(powers(value, order), known.per_row, known.step, (known, asked))
 
 
 @dataclass(frozen=True, slots=True)

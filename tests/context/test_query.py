@@ -8,7 +8,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.context import accountant as by_opendp
-from opendp_concurrent.context import search
+from opendp_concurrent.context import advice, search
 from opendp_concurrent.context.context import ConcurrentContext
 from opendp_concurrent.context.query import ConcurrentQuery
 from opendp_concurrent.errors import (
@@ -318,3 +318,54 @@ def test_missing_parameters_are_named():
     with pytest.raises(ValueError, match="too many"):
         ask().laplace(1.0, 2, 3, 4)
     assert isinstance(ask().count().laplace().release(), int)
+
+
+def on_list():
+    return dp.unit_of(contributions=1), [1.0, 2.0, 4.0] * 20
+
+
+def on_table():
+    duckdb = pytest.importorskip("duckdb")
+    stored = duckdb.connect().execute(
+        "CREATE TABLE t AS SELECT range AS person, 20 + range AS age, 'north' AS region "
+        "FROM range(60)"
+    )
+    schema = {"person": int, "age": int, "region": str}
+    return oc.tables.unit_of(units=1), oc.tables.scan(stored, "t", schema, "person")
+
+
+def on_frame():
+    return dp.unit_of(contributions=1), pl.LazyFrame({"age": [20, 30] * 30})
+
+
+ADVICE = {"list": (on_list, advice.LISTS), "table": (on_table, advice.TABLES)}
+ADVICE["frame"] = on_frame, advice.FRAMES
+CODE = {
+    "list": ["len", "average", "quantile", "median"],
+    "table": ["filter", "groupby", "agg", "std", "var", "avg", "len", "n_unique", "assign", "drop"],
+    "frame": ["where", "len", "avg"],
+}
+
+
+@pytest.mark.parametrize("kind", ADVICE)
+def test_names_of_other_libraries_are_answered_with_what_to_write(kind):
+    make, known = ADVICE[kind]
+    unit, data = make()
+    query = oc.concurrent_context(data, unit, dp.loss_of(epsilon=9.0)).query(epsilon=1.0)
+    for name, text in known.items():
+        with pytest.raises(AttributeError, match="has no " + name) as caught:
+            getattr(query, name)
+        assert str(caught.value) == text
+    few = query.truncate(1) if kind == "table" else query
+    names = {"few": few, "pl": pl, "oc": oc, "dp": dp}
+    for name in CODE[kind]:
+        code = known[name].partition(": ")[2].removeprefix("use ").partition(", or ")[0]
+        code = code.removeprefix("by= and keys=, such as ").replace("[...]", "[0.0, 30.0]")
+        eval("few." + code.replace("n=count", "n=few.count"), names)
+    if kind == "list":
+        quantile = query.impute_constant(0.0).private_quantile(
+            candidates=[0.0, 2.0, 9.0], alpha=0.5
+        )
+        assert quantile.release() in (0.0, 2.0, 9.0)
+        with pytest.raises(InvalidValueError, match=r"clamp\(\(0\.0, 10\.0\)\)\.sum"):
+            query.sum((0, 10))
