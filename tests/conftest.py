@@ -15,12 +15,13 @@ from .servers import server as server
 from .sparks import NO_SPARK
 from .sparks import pytest_configure as pytest_configure
 from .sparks import spark as spark
+from .thinned import thin
 
 gc.disable()  # until all tests are collected: next to nothing of what is made is garbage
 os.environ["RUST_BACKTRACE"] = "0"  # OpenDP turns it on; each of its errors then costs 50 ms
 settings.register_profile(
     "ci",
-    max_examples=25,  # many more by hand: --hypothesis-profile=long
+    max_examples=15,  # many more by hand: --hypothesis-profile=long
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],  # the speed of the machine is no assertion
@@ -42,6 +43,11 @@ def pytest_terminal_summary(terminalreporter):
     ):
         if any(reason in one for one in skipped):
             terminalreporter.write_line(line, red=True, bold=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    thin(items)
 
 
 def pytest_collection_finish():

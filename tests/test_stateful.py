@@ -263,6 +263,6 @@ class ConcentratedTrees(Trees):
 TestPureTrees = PureTrees.TestCase
 TestApproximateTrees = ApproximateTrees.TestCase
 TestConcentratedTrees = ConcentratedTrees.TestCase
-TestPureTrees.settings = settings(max_examples=40, stateful_step_count=30)
-TestApproximateTrees.settings = settings(max_examples=40, stateful_step_count=30)
-TestConcentratedTrees.settings = settings(max_examples=40, stateful_step_count=30)
+TestPureTrees.settings = settings(max_examples=20, stateful_step_count=30)
+TestApproximateTrees.settings = settings(max_examples=20, stateful_step_count=30)
+TestConcentratedTrees.settings = settings(max_examples=20, stateful_step_count=30)

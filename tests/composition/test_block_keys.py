@@ -132,7 +132,7 @@ def test_nan_in_a_tuple_is_refused_too(key):
     assert len(keys) == 1
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(
     st.lists(st.one_of(st.integers(0, 60), st.tuples(st.integers(0, 3000), st.integers(0, 1500))))
 )

@@ -51,7 +51,7 @@ def test_a_column_is_the_list_of_its_values(column, values, T):
     assert {type(one) for one in found} == {type(T(values[0])) if callable(T) else int}
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(values=st.lists(st.integers(-(2**31), 2**31 - 1)))
 @pytest.mark.parametrize(
     "kind", [pd.Series, pl.Series, np.array], ids=["pandas", "polars", "numpy"]

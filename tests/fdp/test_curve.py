@@ -105,7 +105,7 @@ def test_beta_and_delta_are_dual(f):
 
 
 @given(st.floats(0.0, 1.0), st.floats(0.0, 1.0))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_the_curve_falls_and_is_convex(one, two):
     f = T.finite((0.2, 0.3, 0.5), (0.5, 0.3, 0.2)).compose(T.pure(0.4))
     low, high = min(one, two), max(one, two)

@@ -130,7 +130,7 @@ def test_symmetrised_of_a_mixed_product_is_rounded_outward():
     st.lists(st.tuples(st.integers(1, 9), st.integers(0, 4)), min_size=1, max_size=4),
     st.floats(-2.0, 3.0),
 )
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_a_mixture_has_the_average_profile(exact, choices, epsilon):
     families = [
         ("pure", (1.0,)),

@@ -55,7 +55,7 @@ def test_the_form_for_many_steps_also_holds_for_few(steps, epsilon, exact):
 
 
 @given(st.floats(1e-3, 20.0), st.floats(-1.2, 1.2), st.sampled_from([1, 2, 3, 7, math.inf]))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_bounds_contain_the_exact_value_anywhere(contains, epsilon, share, steps):
     kind = "laplace" if steps == math.inf else "laplace_steps"
     arguments = (epsilon,) if steps == math.inf else (epsilon, steps)

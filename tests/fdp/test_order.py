@@ -71,7 +71,7 @@ def members():
 
 
 @given(members(), members(), members())
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_every_function_is_at_most_itself_and_between_the_ends(f, g, h):
     for one in (f, f.compose(g), f.compose(g, h)):
         assert one <= one
@@ -84,7 +84,7 @@ def test_every_function_is_at_most_itself_and_between_the_ends(f, g, h):
 
 
 @given(members(), members(), members(), st.integers(1, 3))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_what_is_known_to_be_larger_is_never_at_most(f, g, h, n):
     for one, other in ((f, g), (f.compose(g), h.power(n)), (f.power(n), g.compose(h))):
         for a, b in ((one, other), (other, one)):
@@ -92,7 +92,7 @@ def test_what_is_known_to_be_larger_is_never_at_most(f, g, h, n):
 
 
 @given(members(), members(), members())
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_order_is_kept_by_composition(f, g, h):
     if f <= g:
         assert np.all(f.delta_bounds(GRID).lower <= g.delta_bounds(GRID).upper)
@@ -263,7 +263,7 @@ def test_any_reach_is_compared(reach):
     assert not is_below(small, small, reach, 50, 3)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.sampled_from(
         [

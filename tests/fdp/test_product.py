@@ -38,7 +38,7 @@ def agree(one, other, epsilons=EPSILONS):
 
 
 @given(functions(), st.integers(2, 6))
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_a_power_is_repeated_composition(f, n):
     repeated = f
     for _ in range(n - 1):
@@ -61,7 +61,7 @@ def test_gaussians_merge_exactly(mus):
 
 
 @given(functions(), functions())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_profiles_are_convex_falling_and_above_the_identity(f, g):
     made = f.compose(g)
     at = np.linspace(-1.0, 3.0, 9)
@@ -74,7 +74,7 @@ def test_profiles_are_convex_falling_and_above_the_identity(f, g):
 
 
 @given(functions(), functions(), st.floats(1e-6, 0.3))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_epsilon_and_delta_are_inverse(f, g, delta):
     made = f.compose(g)
     bounds = made.epsilon_bounds(delta)

@@ -43,7 +43,7 @@ ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=8)
 
 
 @pytest.mark.parametrize("plan", PLANS)
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(rows=ROWS)
 def test_the_count_is_the_number_of_rows_and_moves_by_at_most_the_map(plan, rows):
     lazyframe, of = PLANS[plan]

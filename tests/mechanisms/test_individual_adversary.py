@@ -297,7 +297,7 @@ def test_groups(kind):
 PEOPLE = st.tuples(*[st.integers(-REACH, REACH)] * 3)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(data=st.data(), d_out=st.sampled_from([0.5, 1.0, 1.3, 2.0, 4.0]))
 def test_no_conversation_loses_more(data, d_out):
     rows = data.draw(st.lists(PEOPLE, min_size=1, max_size=3))

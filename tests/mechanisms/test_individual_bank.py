@@ -60,7 +60,7 @@ VALUES = st.one_of(
 )
 
 
-@settings(max_examples=75)
+@settings(max_examples=37)
 @given(data=st.data(), measure=st.sampled_from(MEASURES), d_out=st.floats(0.01, 100.0))
 def test_nobody_overspends_and_nobody_is_left_out_who_could_pay(data, measure, d_out):
     people = data.draw(st.integers(1, 5))
@@ -88,7 +88,7 @@ def test_nobody_overspends_and_nobody_is_left_out_who_could_pay(data, measure, d
         assert total == expected
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(
     measure=st.sampled_from(MEASURES),
     share=st.floats(1.0, 1e7),

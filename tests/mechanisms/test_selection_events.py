@@ -49,7 +49,7 @@ def best(one, gamma, eta):
 @pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, 3.0])
 def test_exact_laws_of_the_best_are_within_the_bound(shape):
     draw = np.random.default_rng(int(10 * shape))
-    for _ in range(6):
+    for _ in range(3):
         one, other = draw.dirichlet(np.ones(3), 2)
         f = T.finite(one.tolist(), other.tolist())
         runs = runs_of_mean(3.0, shape)

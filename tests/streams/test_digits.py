@@ -68,7 +68,7 @@ def test_the_sum_of_nodes_is_that_of_each_step(digits):
 
 
 @given(horizon=st.integers(1, 2**61), height=st.integers(1, 63))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_least_base(horizon, height):
     base = least_base(horizon, height)
     assert base % 2 == 1

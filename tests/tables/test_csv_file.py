@@ -46,7 +46,7 @@ def read(kind, text, scale=None):
 # --- records --------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(
     st.integers(2, 4).flatmap(
         lambda width: st.lists(

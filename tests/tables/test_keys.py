@@ -32,7 +32,7 @@ def expected(found, by):
     )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=20, deadline=None, suppress_health_check=RELAXED)
 @given(st.data())
 def test_each_engine_counts_units_by_key(on_duckdb, draws):
     counts_units(on_duckdb, draws.draw)

@@ -30,7 +30,7 @@ def sums(values):
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 @pytest.mark.parametrize("statistic", VALUES)
 @given(st.data())
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 def test_the_interval_has_the_truth_if_the_noise_is_within_the_accuracy(norm, statistic, data):
     first = data.draw(st.integers(-1000, 1000))
     last = data.draw(st.integers(first + 1, first + 2000))

@@ -57,7 +57,7 @@ def stays_within(engine, draw):
     assert moved <= bound(asked, len(removed)), (pipeline.parts, whole, part)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=30, deadline=None, suppress_health_check=RELAXED)
 @given(st.data())
 def test_removing_units_stays_within_the_stability_map(on_duckdb, draws):
     stays_within(on_duckdb, draws.draw)

@@ -199,7 +199,7 @@ def test_the_scale_is_raised_until_the_map_fits(monkeypatch):
 def test_a_map_that_is_too_small_is_seen():
     """A row of ones against none, at the end of the bound, through the mechanism."""
     made = oc.m.make_marginals(*ROWS, PURE, 1, 2.0, 2)
-    found = verify.audit(made, [[1, 1]], [], lambda answer: answer.sum() >= 1, 4000)
+    found = verify.audit(made, [[1, 1]], [], lambda answer: answer.sum() >= 1, 1000)
     assert found.epsilon_lower <= made.map(1)
 
 

@@ -71,7 +71,7 @@ def test_it_is_as_near_as_another_solver_finds(seed, cells, count, noise):
 
 
 @given(*BINARY, st.sampled_from([0.0, 1.0, 1e4]), st.booleans(), st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_the_gap_is_above_that_in_fractions_for_any_histogram(
     seed, cells, count, noise, known, good
 ):

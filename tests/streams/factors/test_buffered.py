@@ -49,7 +49,7 @@ def encoded(factor, bits, items):
 
 
 @given(horizon=st.integers(1, 300))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_norms_are_rounded_up_by_at_most_one(horizon):
     factor = buffered(horizon)
     for length in {1, 2, horizon // 2 + 1, horizon}:
@@ -59,7 +59,7 @@ def test_norms_are_rounded_up_by_at_most_one(horizon):
 
 
 @given(horizon=st.integers(1, 400), bits=st.integers(5, 50))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_no_column_has_a_norm_above_1(horizon, bits):
     """In exact numbers; and of the last steps each is as near to it as the grid allows."""
     factor = buffered(horizon)
@@ -84,7 +84,7 @@ def test_blocks_cover_the_steps(horizon):
 
 
 @given(items=ITEMS, bits=st.integers(1, 50))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_rounding_makes_releases_too_small_by_less_than_17_16(items, bits):
     for factor in (buffered(len(items)), endless(len(items)), windowed(3, len(items))):
         c, values = column(factor, len(items)), entries(factor, bits, items)
@@ -94,7 +94,7 @@ def test_rounding_makes_releases_too_small_by_less_than_17_16(items, bits):
 
 
 @given(items=ITEMS, place=st.integers(0, 39), move=st.integers(1, 5), bits=st.integers(1, 30))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_one_event_moves_releases_by_at_most_the_sensitivity(items, place, move, bits):
     """Also with one more step for each move, as Gaussian DP needs it."""
     place %= len(items)
@@ -114,7 +114,7 @@ def test_the_sensitivity_is_one_item_and_rounding():
 
 
 @given(items=ITEMS, bits=st.integers(1, 50))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_decoding_undoes_encoding(items, bits):
     factor = buffered(len(items))
     releases = encoded(factor, bits, items)
@@ -123,7 +123,7 @@ def test_decoding_undoes_encoding(items, bits):
 
 
 @given(base=st.integers(0, 2**60), exponent=st.integers(0, 300))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_powers_are_rounded_down(base, exponent):
     exact = Fraction(base, 2**60) ** exponent * 2**128
     assert exact - 2 * (exponent + 1) <= power_down(base, 60, exponent) <= exact
