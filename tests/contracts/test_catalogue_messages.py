@@ -473,7 +473,7 @@ def native_messages():
     for module, name in sorted(table()):
         if module == MODULE:
             continue
-        for attempt in range(3):
+        for attempt in range(2):
             given = {}
             for one, parameter in signature_of((module, name)).parameters.items():
                 taken = getattr(parameter.annotation, "__name__", str(parameter.annotation))
@@ -489,7 +489,7 @@ def native_messages():
 def test_opendp_s_constructors_with_large_arguments():
     texts = dict(native_messages())
     found = check(texts)
-    assert sum(one.startswith("built") for one in found.values()) > 25
+    assert sum(one.startswith("built") for one in found.values()) > 15
 
 
 def test_every_constructor_is_tried():

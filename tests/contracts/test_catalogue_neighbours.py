@@ -218,7 +218,7 @@ def neighbours_agree_at(place, rows):
     assert "error" not in one.values()
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(ROWS)
 def test_a_unit_moves_no_answer_further_than_the_map_says(place, rows):
     neighbours_agree_at(place, rows)
@@ -244,7 +244,7 @@ def launched(place, states):
     return found
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(ROWS, ROWS)
 def test_rows_of_others_that_change_between_launches_show_no_unit(place, rows, later):
     own = [row for row in rows if row[0] == UNITS[0]]
