@@ -60,9 +60,7 @@ def gaussian(scale, reach=60):
     return {x: weight / whole for x, weight in weights.items()}
 
 
-@pytest.mark.parametrize(
-    ("scale", "shift"), [(0.5, 1), (0.5, 4), (1.0, 2), (2.5, 1)]
-)
+@pytest.mark.parametrize(("scale", "shift"), [(0.5, 1), (0.5, 4), (1.0, 2), (2.5, 1)])
 def test_discrete_gaussian_noise_is_gaussian_dp_with_one_step_more(scale, shift):
     mu = oc.m.make_certified_gaussian(*WHOLE, scale, oc.gaussian_tradeoff()).map(shift)
     assert mu == pytest.approx((shift + 1) / scale, rel=1e-14)
