@@ -117,6 +117,9 @@ def number(name: str, value: Argument) -> float:
     """Return the argument as a double that equals it, or raise."""
     if isinstance(value, float):
         return float(value)
+    value = own_number(value)
+    if isinstance(value, float):
+        return value
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidTypeError(
             f"{name} must be a number, found {type(value).__name__}; pass a float"
@@ -198,6 +201,7 @@ def epsilon_delta(name: str, value: Argument) -> tuple[float, float]:
 @guard("integer", True, 1.0, "1", None, 2**MOST_BITS)
 def integer(name: str, value: Argument) -> int:
     """Return the argument, an integer but not True or False, or raise."""
+    value = own_number(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidTypeError(f"{name} must be an integer, found {type(value).__name__}")
     if value.bit_length() > MOST_BITS:  # Python writes no text of 4300 digits
@@ -526,10 +530,11 @@ def own_number(value: Argument) -> Any:
 
 
 def plain(value: Argument) -> Argument:
-    """Return a number or text of a subclass as Python's own class; any other value as it is."""
+    """Return a number or text of a subclass or of NumPy as Python's own; any other as it is."""
     kind = type(value)
     if kind in (int, float, bool, str):
         return value
+    value = own_number(value)
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):

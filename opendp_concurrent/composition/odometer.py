@@ -7,7 +7,6 @@ from typing import Any
 from opendp.mod import Domain, Measure, Metric, assert_features
 
 from .. import _opendp as _native
-from .._checks import own_number
 from ..accounting import Ledger, own_distance
 from ..errors import Distance, InvalidTypeError, shown
 from ..fdp import TradeoffFunction
@@ -198,7 +197,7 @@ def guarded(**given: Any) -> dict[str, Any]:
 
 
 def _given(**words: Any) -> dict[str, Any]:
-    return {name: own_number(typed(value)) for name, value in words.items() if value is not None}
+    return {name: typed(value) for name, value in words.items() if value is not None}
 
 
 def _measure_with(given: dict[str, Any]) -> type[CompositionMeasure] | None:

@@ -167,7 +167,7 @@ _MOST = checks.at_most(2**62, "no session has more")
 def _launches(**argument: Any) -> Any:
     """Return a number of launches, or the weights of their losses, or raise."""
     ((_, value),) = argument.items()
-    if isinstance(value, int):
+    if isinstance(checks.plain(value), int):
         return _MOST(**argument)
     return checks.weights(**argument)
 

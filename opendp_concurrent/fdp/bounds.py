@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
-from math import inf, nextafter
+from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,15 +18,6 @@ ELEMENTARY = 8 * UNIT  # assumed of NumPy's exp, expm1, log, log1p, sin, cos; Nu
 _PHASES = 64  # frequencies whose phases are tabulated
 _PART = 256  # terms that are added up together
 TINY = 1e-300  # below, doubles lose their relative accuracy
-
-
-def rounded_up(exact: Fraction) -> float:
-    """Least double that is at least ``exact``; infinity above the largest double."""
-    try:
-        nearest = float(exact)
-    except OverflowError:
-        return inf
-    return nearest if Fraction(nearest) >= exact else nextafter(nearest, inf)
 
 
 class Bounds(NamedTuple):

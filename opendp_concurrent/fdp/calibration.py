@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from math import exp, inf, log
 from typing import Any
+from warnings import warn
 
 from .. import _checks as checks
 from ..errors import InvalidValueError
@@ -38,7 +39,7 @@ def smallest_sigma(
     The losses at the returned scale are within the target: their certified upper bound on ε is at
     most ``epsilon``. A scale that is 1 + ``tolerance`` times smaller, or less, was not shown to be,
     unless it is below ``bounds``. About 15 scales are evaluated, most of
-    them roughly.
+    them roughly. A warning says when the result is the lower end of ``bounds``.
 
     :param loss: from a scale, a double, to the losses of all mechanisms together
     :param epsilon: ε of the target, at least 0
@@ -80,6 +81,8 @@ def smallest_sigma(
             f"bounds ({low}, {high}) must have a scale that is shown to be within epsilon "
             f"({target[0]}) and delta ({target[1]}); pass wider bounds, or a larger target"
         )
+    if found == low:
+        warn(f"{low} is the least scale of bounds; less noise may be enough", stacklevel=2)
     return found
 
 

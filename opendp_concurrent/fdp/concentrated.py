@@ -23,8 +23,11 @@ _NOTHING = 1e-30  # points with a smaller δ are omitted
 _LARGEST_ROOT = 12.0  # sqrt(ρ)
 
 
-def profile_to_tradeoff(delta: Callable[[float], float]) -> TradeoffFunction:
-    """Return the trade-off function of a falling δ(ε), ε >= 0, the same in both directions."""
+def profile_to_tradeoff(delta: Callable[[float], float], last: float = inf) -> TradeoffFunction:
+    """Return the trade-off function of a falling δ(ε), ε >= 0, the same in both directions.
+
+    :param last: an ε at which δ is 0, if one is known
+    """
     top = 2.0**-10
     while top < _LARGEST and delta(top) > _NOTHING:
         top = min(2 * top, _LARGEST)
@@ -33,7 +36,8 @@ def profile_to_tradeoff(delta: Callable[[float], float]) -> TradeoffFunction:
         low /= 1.25
     even = np.linspace(0.0, low, _POINTS)
     near = np.geomspace(low / 1e4, low, _POINTS // 4)
-    points = [float(one) for one in np.unique(np.concatenate([even, near]))]
+    ends = [last] if last < _LARGEST else []
+    points = [float(one) for one in np.unique(np.concatenate([even, near, ends]))]
     deltas = np.minimum.accumulate([min(1.0, delta(one)) for one in points]).tolist()
     return TradeoffFunction.from_profile(points, deltas)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _checks as checks
-from .._checks import own_number
 from ..errors import ConcurrentError, DpEvent, UnsupportedEventError
 from .function import TradeoffFunction
 from .session import Session, check_session
@@ -23,10 +22,10 @@ def from_dp_event(event: DpEvent, neighboring_relation: Any = "ADD_OR_REMOVE_ONE
 
     * ``NoOpDpEvent``, ``NonPrivateDpEvent``, ``ComposedDpEvent``, ``SelfComposedDpEvent``;
     * ``GaussianDpEvent``, ``LaplaceDpEvent``, ``DiscreteLaplaceDpEvent``, and, where
-      dp-accounting has them, ``DiscreteGaussianDpEvent`` in one dimension, ``EpsilonDeltaDpEvent``,
-      ``ExponentialMechanismDpEvent`` and ``PermuteAndFlipDpEvent`` as ε-DP;
-    * ``PoissonSampledDpEvent`` of Gaussian events on one sample, of one Laplace or (ε, δ) event, or
-      of another sampled event; not for REPLACE_ONE;
+      dp-accounting has them, ``DiscreteGaussianDpEvent``, ``EpsilonDeltaDpEvent``,
+      ``ExponentialMechanismDpEvent`` by the better of ε-DP and (ε²/8)-zCDP, and
+      ``PermuteAndFlipDpEvent`` as ε-DP;
+    * ``PoissonSampledDpEvent`` of any events but several samples; not for REPLACE_ONE;
     * ``RepeatAndSelectDpEvent`` of any events, with a finite shape;
     * ``RandomizedResponseDpEvent``, not for ADD_OR_REMOVE_ONE;
       ``SingleEpochTreeAggregationDpEvent`` for REPLACE_SPECIAL;
@@ -151,7 +150,7 @@ class Accountant:
         """
         from .reading import with_own_count
 
-        times = checks.count(count=own_number(count))
+        times = checks.count(count=count)
         losses, session = self._read(event, times)
         self._builder.compose(with_own_count(event), times)
         self._losses, self.session = losses, session
@@ -170,7 +169,7 @@ class Accountant:
 
         :param target_delta: in [0, 1]
         """
-        delta = checks.probability(target_delta=own_number(target_delta))
+        delta = checks.probability(target_delta=target_delta)
         if self.session.removed == TradeoffFunction.worst():
             return float("inf")
         return self.session.epsilon(delta)
@@ -180,5 +179,5 @@ class Accountant:
 
         :param target_epsilon: at least 0
         """
-        epsilon = checks.non_negative(target_epsilon=own_number(target_epsilon))
+        epsilon = checks.non_negative(target_epsilon=target_epsilon)
         return float(self.session.delta(epsilon))

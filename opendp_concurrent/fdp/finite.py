@@ -145,8 +145,20 @@ class Finite(Lasting):
             self.losses, self.masses, self.infinite, self.mass_error, self.loss_error, self.slack
         )
 
+    @cached_property
+    def response(self) -> tuple[float, float] | None:
+        """(ε, δ) of randomized response, whatever masses were rounded to; None for another pair."""
+        if self.loss_error or self.slack or self.infinite != self.never:
+            return None
+        if len(self.losses) == 2 and self.losses[0] == -self.losses[1]:
+            return float(self.losses[1]), self.infinite
+        return (0.0, self.infinite) if len(self.losses) == 1 and not self.losses[0] else None
+
     def log_mgf(self, tau: Array) -> Array:
-        """Logarithm of a sum of exponentials, scaled by the largest."""
+        """Logarithm of a sum of exponentials, scaled by the largest; or by :meth:`_by_formula`."""
+        known = self._by_formula(tau)
+        if known is not None:
+            return np.asarray(known.lower)
         if not self.losses.size:
             return np.full(np.shape(tau), -inf)
         tau = np.asarray(tau, dtype=float)
@@ -163,8 +175,23 @@ class Finite(Lasting):
 
     def mgf_error(self, tau: Numbers) -> Any:
         """Errors of the masses, of the losses, and of the sum."""
+        known = self._by_formula(np.asarray(tau))
+        if known is not None:
+            return known.width
         rounding = 3 * ELEMENTARY + 4 * UNIT * tau * self.largest_absolute
         return rounding + UNIT * len(self.losses) + self.mass_error + tau * self.loss_error
+
+    def _by_formula(self, tau: Array) -> Bounds | None:
+        """Of randomized response: ln(1 - δ) + ln(1 + 2 sinh((τ+1)ε/2) sinh(τε/2) / cosh(ε/2))."""
+        epsilon, delta = self.response or (0.0, 0.0)
+        reach = (np.max(tau) + 1) * epsilon
+        if not 0.0 < reach < _EXPONENT:
+            return None
+        both = np.sinh((tau + 1) * (epsilon / 2)) * np.sinh(tau * (epsilon / 2))
+        grown, never = np.log1p(2 * both / np.cosh(epsilon / 2)), log1p(-delta)
+        error = 8 * (ELEMENTARY + UNIT * reach) * np.minimum(np.abs(grown), 1.0)
+        error += 2 * ELEMENTARY * (np.abs(grown) + abs(never))
+        return Bounds(grown + never, grown + never + error)
 
     def transform(self, tau: float, step: float, nodes: int) -> Transform:
         """Term by term; inversion gives up if there are too many terms."""
@@ -309,8 +336,7 @@ def binomial(factor: Finite, n: int) -> Atoms:
     counts = window(n, factor.masses)
     first, last = counts[0], counts[-1]
     mode = min(max(round(n * (common / (rare + common))), first), last)
-    exact = not factor.loss_error and not factor.slack
-    if low == -high and factor.infinite == factor.never and exact and factor.infinite < 1.0:
+    if factor.response is not None and factor.infinite < 1.0:
         # randomized response: exact, whatever the masses were rounded to
         odds, wrong = exp(high) if high <= _EXPONENT else inf, ELEMENTARY
         logarithm, error = n * log1p(-factor.infinite), 0.0

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from .. import _checks as checks
-from .._checks import instance, own_number
+from .._checks import instance
 from .._checks import weights as shares_of
 from ..errors import InvalidTypeError, InvalidValueError
-from ..numerics import sqrt_down, to_units
+from ..numerics import double_up, sqrt_down, to_units
 from . import shapes
-from . import shapes as arguments
-from .bounds import UNIT, Array, Bounds, rounded_up
+from .bounds import UNIT, Array, Bounds
 from .curve import beta_bounds
 from .finite import Finite, response
 from .laplace import Laplace, laplace
@@ -31,8 +30,7 @@ _MOST_STEPS = checks.at_most(2**53, "steps are exact in doubles")
 _MOST_COPIES = checks.at_most(2**53, "counts are exact in doubles", checks.whole)
 _LARGEST = 1e150  # μ whose square is a double
 _MOST_CATEGORIES = 2**53
-_LEAST_SIGMA, _MOST_SIGMA = 1 / 16, 1e6
-_LEAST_EPSILON, _MOST_EPSILON = 1e-6, 32.0  # of subsampled Laplace noise
+_MOST_SIGMA, _LEAST_EPSILON = 1e6, 1e-6  # of subsampled noise
 _FAR = 1e6  # largest |ε| that is evaluated; beyond, δ is as there, or 1
 
 
@@ -120,8 +118,8 @@ class TradeoffFunction:
         :param epsilon: at least 0
         :param delta: in [0, 1]
         """
-        loss = checks.non_negative(epsilon=own_number(epsilon))
-        failure = checks.probability(delta=own_number(delta))
+        loss = checks.non_negative(epsilon=epsilon)
+        failure = checks.probability(delta=delta)
         if failure == 1.0 or isinf(loss):
             return cls.worst()
         return cls._single(response(loss, failure)) if loss or failure else cls.identity()
@@ -134,7 +132,7 @@ class TradeoffFunction:
 
         :param mu: at least 0
         """
-        shift = checks.non_negative(mu=own_number(mu))
+        shift = checks.non_negative(mu=mu)
         return cls._of(Product(to_units(shift) ** 2, {})) if shift < _LARGEST else cls.worst()
 
     @classmethod
@@ -146,8 +144,8 @@ class TradeoffFunction:
         :param epsilon: at least 0
         :param steps: shift over step of the grid, for noise on a grid; infinite if continuous
         """
-        loss = checks.non_negative(epsilon=own_number(epsilon))
-        whole = checks.number(steps=own_number(steps))
+        loss = checks.non_negative(epsilon=epsilon)
+        whole = checks.number(steps=steps)
         if not whole >= 1.0 or (not isinf(whole) and whole != float(int(whole))):
             raise InvalidValueError(
                 f"steps ({checks.shown(steps)}) must be an integer, at least 1, or infinite"
@@ -167,9 +165,9 @@ class TradeoffFunction:
         :param scale: above 0
         :param sensitivity: at least 1
         """
-        width = checks.positive(scale=own_number(scale))
-        shift = _MOST_STEPS(sensitivity=own_number(sensitivity))
-        return cls.laplace(rounded_up(Fraction(shift) / Fraction(width)), float(shift))
+        width = checks.positive(scale=scale)
+        shift = _MOST_STEPS(sensitivity=sensitivity)
+        return cls.laplace(double_up(Fraction(shift) / Fraction(width)), float(shift))
 
     @classmethod
     def discrete_gaussian(cls, scale: float, sensitivity: int = 1) -> TradeoffFunction:
@@ -182,8 +180,8 @@ class TradeoffFunction:
         :param scale: above 0, at most about 13,000
         :param sensitivity: at least 1
         """
-        width = checks.positive(scale=own_number(scale))
-        shift = _MOST_STEPS(sensitivity=own_number(sensitivity))
+        width = checks.positive(scale=scale)
+        shift = _MOST_STEPS(sensitivity=sensitivity)
         return cls._single(discrete_gaussian(width, shift))
 
     @classmethod
@@ -196,8 +194,8 @@ class TradeoffFunction:
         :param prob: in [1/categories, 1]
         :param categories: at least 2
         """
-        truth = checks.probability(prob=own_number(prob))
-        number = checks.count(categories=own_number(categories))
+        truth = checks.probability(prob=prob)
+        number = checks.count(categories=categories)
         if not 2 <= number <= _MOST_CATEGORIES:
             raise InvalidValueError(
                 f"categories ({categories}) must be at least 2, at most {_MOST_CATEGORIES}"
@@ -220,7 +218,7 @@ class TradeoffFunction:
         :param first: the probabilities of P, which add up to 1
         :param second: the probabilities of Q
         """
-        p, q = arguments.distribution(first=first), arguments.distribution(second=second)
+        p, q = shapes.distribution(first=first), shapes.distribution(second=second)
         if len(p) != len(q):
             raise InvalidValueError(f"second has {len(q)} outcomes, first has {len(p)}")
         return cls._single(shapes.pair(q, p))
@@ -234,20 +232,20 @@ class TradeoffFunction:
 
         1,000 at sigma 1 and rate 0.01 have ε = 2.133 at δ = 10^-6; PLD says 2.125, RDP 2.437.
 
-        :param sigma: standard deviation of the noise over sensitivity; in [1/16, 10^6]
+        :param sigma: standard deviation of the noise over sensitivity; in (0, 10^6]. Below about
+            1/16, bounds on compositions are those of Rényi divergences
         :param rate: in [0, 1]
         :param unit: "removed" for δ of the law with the unit against the law without, or "added"
         """
-        noise = checks.positive(sigma=own_number(sigma))
-        share, direction = checks.probability(rate=own_number(rate)), arguments.direction(unit=unit)
-        if not _LEAST_SIGMA <= noise <= _MOST_SIGMA:
-            raise InvalidValueError(
-                f"sigma ({sigma}) must be at least 1/16, at most {_MOST_SIGMA:g}; with less noise, "
-                "TradeoffFunction.approximate(0.0, rate) is a bound"
-            )
-        mu = rounded_up(1 / Fraction(noise))
+        noise = checks.positive(sigma=sigma)
+        share, direction = checks.probability(rate=rate), shapes.direction(unit=unit)
+        if not noise <= _MOST_SIGMA:
+            raise InvalidValueError(f"sigma ({sigma}) must be at most {_MOST_SIGMA:g}")
+        mu = double_up(1 / Fraction(noise))
         if share in (0.0, 1.0):
             return cls.gaussian(mu) if share else cls.identity()
+        if not mu < _LARGEST:
+            return cls.approximate(0.0, share)
         return cls._single(Subsampled("gaussian", mu, share, direction))
 
     @classmethod
@@ -257,19 +255,20 @@ class TradeoffFunction:
         1,000 at ε = 1 and rate 0.01 have ε = 1.292 at δ = 10^-6; PLD says 1.286; by their
         largest loss 2.443.
 
-        :param epsilon: shift over scale; 0, or in [10^-6, 32]
+        :param epsilon: shift over scale; 0, or at least 10^-6
         :param rate: in [0, 1]
         :param unit: "removed" for δ of the law with the unit against the law without, or "added"
         """
-        loss = checks.non_negative(epsilon=own_number(epsilon))
-        share, direction = checks.probability(rate=own_number(rate)), arguments.direction(unit=unit)
+        loss = checks.non_negative(epsilon=epsilon)
+        share, direction = checks.probability(rate=rate), shapes.direction(unit=unit)
         if share in (0.0, 1.0) or loss == 0.0:
             return cls.laplace(loss) if share else cls.identity()
-        if not _LEAST_EPSILON <= loss <= _MOST_EPSILON:
+        if not _LEAST_EPSILON <= loss:
             raise InvalidValueError(
-                f"epsilon ({epsilon}) must be 0, or at least {_LEAST_EPSILON:g} and at most "
-                f"{_MOST_EPSILON:g}; beyond, TradeoffFunction.approximate(0.0, rate) is a bound"
+                f"epsilon ({epsilon}) must be 0, or at least {_LEAST_EPSILON:g}"
             )
+        if not loss < _LARGEST:
+            return cls.approximate(0.0, share)
         return cls._single(Subsampled("laplace", loss, share, direction))
 
     # --- from other descriptions -----------------------------------------------------------
@@ -290,9 +289,9 @@ class TradeoffFunction:
         :param deltas: δ at each of them; of T(P, Q), that of Q against P
         :param other_deltas: δ in the other direction; by default the same
         """
-        points = arguments.numbers(epsilons=epsilons)
-        forward = arguments.numbers(deltas=deltas)
-        backward = forward if other_deltas is None else arguments.numbers(other_deltas=other_deltas)
+        points = shapes.numbers(epsilons=epsilons)
+        forward = shapes.numbers(deltas=deltas)
+        backward = forward if other_deltas is None else shapes.numbers(other_deltas=other_deltas)
         for name, values in (("deltas", forward), ("other_deltas", backward)):
             if len(values) != len(points):
                 raise InvalidValueError(f"{name} must have as many elements as epsilons")
@@ -315,7 +314,7 @@ class TradeoffFunction:
         :param alphas: increasing, from 0 to 1
         :param betas: convex, not increasing, at most 1 - α, ending in 0
         """
-        x, y = arguments.numbers(alphas=alphas), arguments.numbers(betas=betas)
+        x, y = shapes.numbers(alphas=alphas), shapes.numbers(betas=betas)
         return cls._single(shapes.from_curve(x, y))
 
     @classmethod
@@ -331,9 +330,9 @@ class TradeoffFunction:
         :param probabilities: of the losses; with ``infinite`` they add up to 1
         :param infinite: probability of an infinite loss
         """
-        values = arguments.numbers(losses=losses)
+        values = shapes.numbers(losses=losses)
         failure = checks.probability(infinite=infinite)
-        masses = arguments.numbers(probabilities=probabilities)
+        masses = shapes.numbers(probabilities=probabilities)
         if len(masses) != len(values):
             raise InvalidValueError("probabilities must have as many elements as losses")
         return cls._single(shapes.from_losses(values, masses, failure))
@@ -381,7 +380,7 @@ class TradeoffFunction:
         :param width: at least 0
         :return: bounds of the same shape
         """
-        points = arguments.array(epsilon=epsilon)
+        points = shapes.array(epsilon=epsilon)
         most, infinite = self.product.largest_loss, self.product.infinite
         far = _FAR if most == inf else max(_FAR, most)
         found = self.product.profile(np.clip(points, -_FAR, far), checks.non_negative(width=width))
@@ -507,7 +506,7 @@ class TradeoffFunction:
 
         :param unit: "removed" or "added", as for :attr:`direction`
         """
-        direction = arguments.direction(unit=unit)
+        direction = shapes.direction(unit=unit)
         if self.direction not in (None, direction):
             raise InvalidValueError(
                 f"{direction} ({self}) must bound the direction {direction!r}, and it bounds "
@@ -544,9 +543,7 @@ class TradeoffFunction:
             return TradeoffFunction._of(Product(product.squares * k * k, {}))
         noise = None if product.squares else product.single
         if isinstance(noise, Laplace):
-            return TradeoffFunction.laplace(
-                rounded_up(Fraction(noise.epsilon) * k), noise.steps * k
-            )
+            return TradeoffFunction.laplace(double_up(Fraction(noise.epsilon) * k), noise.steps * k)
         return TradeoffFunction._single(shapes.group(product, k))
 
     # --- order -----------------------------------------------------------------------------

@@ -12,17 +12,19 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from math import exp, expm1, inf, log, log2, pi, sqrt
+from math import cosh, exp, expm1, inf, log, log2, pi, sqrt, tanh
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, ComplexArray, Transform
+from .finite import Finite
 from .gaussian import Gaussian
 from .subsampled import Factor, Invertible
 
 MOST_NODES = 2**19
+_LARGEST = 300.0  # argument of hyperbolic functions
 _UNDERFLOW = 1e-320  # more than an exponential loses where it leaves the doubles
 _FEW = 2**11  # nodes that are not worth saving
 TAUS = 2.0 ** (np.arange(-112, 121) / 4)  # the grid of τ
@@ -416,6 +418,9 @@ def power(factor: Invertible, count: int, tau: float, step: float, nodes: int) -
 
 def _transform(factor: Invertible, count: int, *at: Any) -> Transform:
     """The characteristic function of equal factors; relative errors compound."""
+    pair = factor.response if isinstance(factor, Finite) else None
+    if pair is not None and 0.0 < (at[0] + 0.5) * pair[0] < _LARGEST:
+        return _of_responses(pair[0], count, *at)
     one = factor.transform(*at)
     if count == 1:
         return one
@@ -424,3 +429,18 @@ def _transform(factor: Invertible, count: int, *at: Any) -> Transform:
         powers: ComplexArray = np.exp(count * np.log(one.values))
     powers = np.where(np.abs(one.values) < TINY, 0.0, powers)
     return Transform(powers, error)
+
+
+def _of_responses(epsilon: float, count: int, tau: float, step: float, nodes: int) -> Transform:
+    """Of randomized responses: ρ = cos a + il sin a, a = ωε, l = tanh((τ + 1/2)ε); to the count.
+
+    Its logarithm has a small relative error, so that any number of them can be counted.
+    """
+    at, angle = (tau + 0.5) * epsilon, (step * epsilon) * np.arange(nodes)
+    sine, lost = np.sin(angle), (np.sin(angle) / cosh(at)) ** 2  # |ρ|² = 1 - lost
+    logs = 0.5 * np.log1p(-lost) + 1j * np.arctan2(tanh(at) * sine, np.cos(angle))
+    values: ComplexArray = np.exp(count * logs)
+    wrong = 8 * ELEMENTARY * np.abs(logs) + 8 * (ELEMENTARY + UNIT * at) * lost / (1 - lost)
+    wrong += 4 * UNIT * angle / (1 - lost)
+    wrong = np.abs(values) * np.expm1(np.minimum(count * wrong, 600.0))
+    return Transform(values, float(np.max(wrong)) + 4 * ELEMENTARY)

@@ -55,7 +55,7 @@ def is_at_most(one: Product, other: Product) -> bool:
         return True
     if not other.squares and other.single is not None and _is_bounded_by(one, other.single):
         return True
-    response = None if one.squares or one.single is None else _response(one.single)
+    response = None if one.squares else _response(one.single)
     if response is not None and is_symmetric(other):
         covered = _is_above_response(one, other)
         if covered or whole == (one, other):  # taking away what is common may decide otherwise
@@ -131,15 +131,8 @@ def _is_bounded_by(one: Product, factor: Factor) -> bool:
     return all(each.largest_loss <= epsilon and each.infinite.upper <= delta for each in both)
 
 
-def _response(factor: Factor) -> tuple[float, float] | None:
-    """(ε, δ) of a randomized response; None for another factor."""
-    if not isinstance(factor, Finite) or factor.loss_error or factor.slack:
-        return None
-    if factor.infinite != factor.never:
-        return None
-    if len(factor.losses) == 2 and factor.losses[0] == -factor.losses[1]:
-        return float(factor.losses[1]), factor.infinite
-    return (0.0, factor.infinite) if len(factor.losses) == 1 and not factor.losses[0] else None
+def _response(factor: Factor | None) -> tuple[float, float] | None:
+    return factor.response if isinstance(factor, Finite) else None
 
 
 def _is_above_response(one: Product, other: Product) -> bool:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidValueError
-from ..numerics import sqrt_up
+from ..numerics import double_up, sqrt_up
 from . import inversion as paths
 from .atoms import Atoms
 from .bounds import (
@@ -33,7 +33,6 @@ from .bounds import (
     certify,
     narrowed,
     probabilities,
-    rounded_up,
 )
 from .finite import Finite, repeated, worst
 from .gaussian import Gaussian, gaussian_profile
@@ -192,7 +191,7 @@ class Product:
         if self.squares or any(factor.largest_loss == inf for factor in self.factors):
             return inf
         exact = sum(n * Fraction(factor.largest_loss) for factor, n in self.factors.items())
-        return inf if exact > _LARGEST else rounded_up(Fraction(exact))
+        return inf if exact > _LARGEST else double_up(Fraction(exact))
 
     @cached_property
     def largest_loss_lower(self) -> float:
@@ -202,7 +201,7 @@ class Product:
         if self.squares or any(factor.largest_loss == inf for factor in self.factors):
             return inf
         exact = sum(n * _largest_loss_lower(factor) for factor, n in self.factors.items())
-        return _LARGEST if exact > _LARGEST else max(0.0, -rounded_up(Fraction(-exact)))
+        return _LARGEST if exact > _LARGEST else max(0.0, -double_up(Fraction(-exact)))
 
     @cached_property
     def cumulants(self) -> Array:
@@ -217,6 +216,15 @@ class Product:
     @cached_property
     def _on_taus(self) -> tuple[Array, Array]:
         return paths.cumulants(self._unsampled, self._memo.on_taus)
+
+    @cached_property
+    def _cumulants_above(self) -> Array:
+        """Upper bounds on K(τ) on the grid of τ, that of sampled noise included."""
+        above = self.cumulants + self.cumulant_errors
+        for one, n in self.counted:
+            if isinstance(one, Subsampled):
+                above = above + n * one.log_mgf_above(paths.TAUS)
+        return above
 
     @cached_property
     def variance(self) -> float:
@@ -278,8 +286,12 @@ class Product:
         """Bounds on δ by a sandwich, or by inversion."""
         if epsilon >= self.largest_loss or self.infinite.lower == 1.0:
             return self.infinite
+        most = self._most(epsilon)
+        if self._is_sampled:
+            renyi = paths.renyi_delta(self._cumulants_above, epsilon)
+            most = min(most, float(self.infinite.upper) + renyi)
         found = self._narrowed(
-            Bounds(self._least(epsilon), self._most(epsilon)),
+            Bounds(self._least(epsilon), most),
             tolerance,
             partial(self._inverted, epsilon, tolerance),
             partial(self._between, epsilon),
@@ -297,16 +309,17 @@ class Product:
 
         A sandwich is for sampled noise, and for pairs with too many outcomes to be inverted.
         """
+        enough = max(tolerance, _SAMPLED if self._is_sampled else _INVERTED)
         if not self._is_sampled:
             best = _common(best, inverted(best))
-            if best.width <= max(tolerance, _INVERTED) * best.upper:
+            if best.width <= enough * best.upper:
                 return best
         for step in steps_for(tolerance, len(self.factors)):
             found = between(step)
             if found is None:
                 break
             best = _common(best, found)
-            if best.width <= max(tolerance, _SAMPLED) * best.upper:
+            if best.width <= enough * best.upper:
                 break
         return best
 
@@ -400,7 +413,7 @@ class Product:
     def _most(self, epsilon: float) -> float:
         """What δ is never above, rounded up.
 
-        δ(∞) + 1 - e^(ε - loss), for the largest loss; and the sum of the factors' δ(0), if ε >= 0.
+        δ(∞) + 1 - e^(ε - loss), for the largest loss; and what the factors' δ(0) say, if ε >= 0.
         """
         top = -expm1(epsilon - self.largest_loss) * (1 + ELEMENTARY)
         most = (float(self.infinite.upper) + top) * (1 + 2 * UNIT) + TINY
@@ -408,8 +421,11 @@ class Product:
 
     @cached_property
     def _distance(self) -> float:
-        """The sum of the factors' δ(0), rounded up: it bounds δ(0), a distance of laws."""
-        return fsum(n * self._memo.distance(one) for one, n in self.counted) * (1 + 4 * UNIT)
+        """What bounds δ(0), a distance of laws: that no factor differs, each by its δ(0)."""
+        each = [(self._memo.distance(one), n) for one, n in self.counted]
+        if any(distance >= 1.0 for distance, _ in each):
+            return 1.0
+        return -expm1(fsum(n * log1p(-one) for one, n in each)) * (1 + 4 * ELEMENTARY)
 
     @cached_property
     def _is_invertible(self) -> bool:
@@ -449,6 +465,8 @@ class Product:
         if self._distance <= delta:
             return Bounds(0.0, 0.0)
         finite = delta - float(self.infinite.upper)
+        if self._is_sampled and finite > _UNDERFLOWN:
+            top = min(top, self._renyi(finite))
         if not self.is_exact:
             found = self._narrowed(
                 Bounds(0.0, top),
@@ -474,7 +492,7 @@ class Product:
 
     def _renyi(self, delta: float) -> float:
         """An ε at which the finite losses have at most ``delta``, by a Rényi order."""
-        return max(0.0, paths.renyi_epsilon(self.cumulants + self.cumulant_errors, delta))
+        return max(0.0, paths.renyi_epsilon(self._cumulants_above, delta))
 
     def _epsilon_inverted(self, delta: float, tolerance: float, best: Bounds) -> Bounds:
         """The same by inversion, where it is narrower than what is known."""

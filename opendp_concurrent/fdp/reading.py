@@ -16,19 +16,19 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import inf, isinf
+from math import inf, isinf, nextafter
 from typing import Any
+
+import numpy as np
 
 from .. import _checks as checks
 from .._checks import own_number
 from ..errors import DpEvent, InvalidTypeError, InvalidValueError
 from ..errors import UnsupportedEventError as OurUnsupportedEventError
-from ..numerics import Bracket, Digits, upper
-from .bounds import rounded_up
-from .concentrated import shifted_zcdp_to_tradeoff
+from ..numerics import Bracket, Digits, double_up, upper, zcdp_to_delta
+from .concentrated import profile_to_tradeoff, shifted_zcdp_to_tradeoff
 from .function import TradeoffFunction, of_factor
 from .laplace import Laplace
-from .product import Product
 from .records import SELECTIONS
 from .session import Session
 from .subsampled import Subsampled
@@ -54,7 +54,7 @@ MOST_EVENTS, MOST_DEPTH = 100_000, 100  # of a tree
 _MOST_STEPS = checks.at_most(2**52, "steps are exact in doubles")
 _MOST_COPIES = 2**53
 _COPIES = checks.at_most(_MOST_COPIES, "counts are exact in doubles")
-_LEAST_SIZE, _MOST_SIZE = 1e-6, {"gaussian": 16.0, "laplace": 32.0}  # of a sampled mechanism
+_LEAST_SIZE = 1e-6  # of a sampled mechanism
 _LARGEST_EXPONENT = 600.0
 _GRID = 2**53  # probabilities of randomized response are multiples of 1/_GRID
 _MOST_BUCKETS = checks.at_most(2**50, "probabilities are exact in doubles")
@@ -106,23 +106,26 @@ class Losses:
     counts: Counter[Session] = field(default_factory=Counter)
     xi: Fraction = Fraction(0)
     rho: Fraction = Fraction(0)
+    ranges: Counter[float] = field(default_factory=Counter)
 
     def add(self, other: Losses, times: int) -> None:
         """Add ``times`` times the others."""
         for session, count in other.counts.items():
             self.counts[session] += count * times
+        for epsilon, count in other.ranges.items():
+            self.ranges[epsilon] += count * times
         self.xi += other.xi * times
         self.rho += other.rho * times
 
     def plus(self, other: Losses, times: int) -> Losses:
         """These and ``times`` times the others."""
-        whole = Losses(Counter(self.counts), self.xi, self.rho)
+        whole = Losses(Counter(self.counts), self.xi, self.rho, Counter(self.ranges))
         whole.add(other, times)
         return whole
 
     def session(self) -> Session:
         """The composition of all; or raise, if one is there too often."""
-        most = max(self.counts.values(), default=0)
+        most = max([*self.counts.values(), *self.ranges.values()], default=0)
         if not most <= _MOST_COPIES:
             raise InvalidValueError(
                 f"count: the event has {checks.shown(most)} equal mechanisms, and must have at "
@@ -130,11 +133,29 @@ class Losses:
             )
         parts = [one.power(count) for one, count in self.counts.items()] or [Session()]
         if self.xi or self.rho:
-            whole = shifted_zcdp_to_tradeoff(rounded_up(self.xi), rounded_up(self.rho))
+            whole = shifted_zcdp_to_tradeoff(double_up(self.xi), double_up(self.rho))
             parts.append(Session(whole, whole))
+        if self.ranges:
+            parts.append(_of_ranges(self.ranges))
         while len(parts) > 1:  # in pairs, since a product copies its factors; halves the list
             parts = [one.compose(*rest) for one, *rest in _pairs(parts)]
         return parts[0]
+
+
+def _of_ranges(ranges: Counter[float]) -> Session:
+    """Mechanisms of bounded range: the better of ε-DP and (ε²/8)-zCDP at each ε [CR21, Lemma 3.4].
+
+    Both hold for the composition, so the smaller of both profiles does.
+    """
+    pure = TradeoffFunction.identity().compose(
+        *(TradeoffFunction.pure(epsilon).power(n) for epsilon, n in ranges.items())
+    )
+    rho = double_up(sum((n * Fraction(one) ** 2 / 8 for one, n in ranges.items()), Fraction(0)))
+    whole = pure
+    if sum(ranges.values()) > 1:
+        last = pure.epsilon(0.0)
+        whole = profile_to_tradeoff(lambda at: min(pure.delta(at), zcdp_to_delta(rho, at)), last)
+    return Session(whole, whole)
 
 
 def _pairs(parts: list[Session]) -> list[list[Session]]:
@@ -155,7 +176,7 @@ def read(event: DpEvent, neighbours: Any) -> Losses:
 
 def _own(guard: checks.Guard[Any], event: DpEvent, parameter: str) -> Any:
     """A parameter of an event, by a guard; NumPy's numbers are read exactly."""
-    return guard(**{f"{type(event).__name__}.{parameter}": own_number(getattr(event, parameter))})
+    return guard(**{f"{type(event).__name__}.{parameter}": getattr(event, parameter)})
 
 
 def with_own_count(event: DpEvent) -> Any:
@@ -218,15 +239,16 @@ class _Reader:
             return inner if rate else Losses()
         if self.neighbours is REPLACE_ONE:  # the samples may differ by one record more
             raise refused(event, f"{_SAMPLES}, or {_ACCOUNTANTS}")
-        found = _sampled(self.read(event.event, depth), rate)
-        if found is None:
+        losses = self.read(event.event, depth)
+        product = losses.session().removed.product
+        is_one = product.single is not None and not product.squares
+        if not is_one and any(isinstance(one, Subsampled) for one in product.factors):
             raise refused(
                 event,
-                "the event that it samples must be Gaussian events, or one Laplace or "
-                "(ε, δ) event, or one such event that is sampled itself; if each mechanism has a "
-                "sample of its own, pass one PoissonSampledDpEvent for each",
+                "the events that it samples must not be sampled themselves, unless it is one; if "
+                "each mechanism has a sample of its own, pass one PoissonSampledDpEvent for each",
             )
-        return found
+        return _sampled(losses, rate)
 
     def selected(self, event: DpEvent, depth: int) -> Losses:
         """The best of a random number of runs."""
@@ -253,7 +275,7 @@ class _Reader:
         noise = _own(checks.non_negative, event, "noise_multiplier")
         if noise == 0.0 or isinf(noise):
             return 0.0 if noise else inf
-        return rounded_up(moved / Fraction(noise))
+        return double_up(moved / Fraction(noise))
 
     def gaussian(self, event: DpEvent) -> Losses:
         return _both(TradeoffFunction.gaussian(self._loss(event, self.moved)))
@@ -269,7 +291,7 @@ class _Reader:
         steps = given if isinstance(given, (list, tuple)) else [given]
         name = "SingleEpochTreeAggregationDpEvent.step_counts"
         found = checks.sequence("counts", **{name: steps})
-        counts = [checks.count(**{name: own_number(one)}) for one in found]
+        counts = [checks.count(**{name: one}) for one in found]
         node = TradeoffFunction.gaussian(self._loss(event, 1))
         return _both(node.power(max(counts).bit_length()))
 
@@ -279,18 +301,15 @@ class _Reader:
         steps = self.moved * sensitivity
         if inverse == 0.0 or isinf(inverse):  # no distribution, or no noise
             return _both(TradeoffFunction.worst())
-        loss = rounded_up(steps * Fraction(inverse))
+        loss = double_up(steps * Fraction(inverse))
         return _both(TradeoffFunction.laplace(loss, float(steps)))
 
     def discrete_gaussian(self, event: DpEvent) -> Losses:
-        if event.dimension != 1:
-            raise refused(
-                event,
-                "only dimension=1 has a known pair; pass "
-                "ZCDpEvent(sensitivity**2 / (2 * sigma**2)), which holds in every dimension",
-            )
+        """In one dimension by its pair; in others (s²/2σ²)-zCDP [CKS20, Theorem 14]."""
         sigma = _own(checks.positive, event, "sigma")
         given = _own(checks.positive, event, "sensitivity")
+        if event.dimension != 1:
+            return Losses(rho=(self.moved * Fraction(given) / Fraction(sigma)) ** 2 / 2)
         if given != int(given):
             raise InvalidValueError(
                 f"DiscreteGaussianDpEvent.sensitivity ({given}) must be an integer; round it down"
@@ -314,6 +333,12 @@ class _Reader:
 
     def pure(self, event: DpEvent) -> Losses:
         return _both(TradeoffFunction.pure(_own(checks.non_negative, event, "epsilon")))
+
+    def ranged(self, event: DpEvent) -> Losses:
+        epsilon = _own(checks.non_negative, event, "epsilon")
+        if isinf(epsilon):
+            return _both(TradeoffFunction.worst())
+        return Losses(ranges=Counter([epsilon] if epsilon else []))
 
     def approximate(self, event: DpEvent) -> Losses:
         epsilon = _own(checks.non_negative, event, "epsilon")
@@ -344,7 +369,7 @@ _MECHANISMS: dict[str, Callable[[_Reader, Any], Losses]] = {
     "RandomizedResponseDpEvent": _Reader.response,
     "SingleEpochTreeAggregationDpEvent": _Reader.tree,
     "EpsilonDeltaDpEvent": _Reader.approximate,
-    "ExponentialMechanismDpEvent": _Reader.pure,
+    "ExponentialMechanismDpEvent": _Reader.ranged,
     "PermuteAndFlipDpEvent": _Reader.pure,
     "ZCDpEvent": _Reader.concentrated,
 }
@@ -353,49 +378,39 @@ _MECHANISMS: dict[str, Callable[[_Reader, Any], Losses]] = {
 # --- sampling ----------------------------------------------------------------------------------
 
 
-def _sampled(inner: Losses, rate: float) -> Losses | None:
-    """The losses of one Poisson sample on which all the others run; None if no pair is known."""
-    product = inner.session().removed.product
+def _sampled(inner: Losses, rate: float) -> Losses:
+    """The losses of one Poisson sample on which all the others run."""
+    session = inner.session()
+    product = session.removed.product
     single = None if product.squares else product.single
-    if isinstance(single, Subsampled):  # the samples of a sample
-        both = rounded_up(Fraction(rate) * Fraction(single.rate))
-        return _subsampled(single.noise, single.size, both)
-    found = _of_noise(inner, rate)
-    known = None if single is None or found else as_approximate(single)
-    if known is None:
-        return found
-    return _both(TradeoffFunction.approximate(*amplified(*known, rate)))
-
-
-def _noise_of(product: Product) -> tuple[str, float] | None:
-    """The only noise, and how far it is moved; None if it is none, or several."""
-    if not product.factors:
-        return "gaussian", product.mu
-    single = None if product.squares else product.single
-    if isinstance(single, Laplace) and isinf(single.steps):
-        return "laplace", single.epsilon
-    return None
-
-
-def _of_noise(inner: Losses, rate: float) -> Losses | None:
-    """The losses of sampled noise; with hardly any noise, a sampled record is revealed."""
-    whole = inner.session().removed
-    if whole.product.is_identity:
+    if product.is_identity:
         return Losses()
-    if whole == TradeoffFunction.worst():
+    if isinstance(single, Subsampled):  # the samples of a sample
+        both = double_up(Fraction(rate) * Fraction(single.rate))
+        return _subsampled(single.noise, single.size, both)
+    if not product.factors:
+        return _subsampled("gaussian", product.mu, rate)
+    if isinstance(single, Laplace) and isinf(single.steps):
+        return _subsampled("laplace", single.epsilon, rate)
+    known = None if single is None else as_approximate(single)
+    if known is not None:
+        return _both(TradeoffFunction.approximate(*amplified(*known, rate)))
+    if session.removed == TradeoffFunction.worst():
         return _both(TradeoffFunction.approximate(0.0, rate))
-    noise = _noise_of(whole.product)
-    if noise is None:
-        return None
-    kind, size = noise
-    if size > _MOST_SIZE[kind]:
-        return _both(TradeoffFunction.approximate(0.0, rate))
-    return _subsampled(kind, max(size, _LEAST_SIZE), rate)
+    # removed: q δ(ε'), as in subsampled.py; added: c δ(ln(q e^ε/c)), c = 1 - (1 - q) e^ε, which is
+    # at most that, since c <= q and q e^ε/c >= e^ε': their difference is (1 - q) (e^ε - 1)² / (q c)
+    whole = Subsampled("laplace", 1.0, rate, "removed")  # for ε' alone
+
+    def delta(epsilon: float) -> float:
+        least = max(0.0, float(whole.inner(np.array(epsilon))[0]))
+        return nextafter(rate * session.delta(least), 1.0)
+
+    return _both(profile_to_tradeoff(delta))
 
 
 def _subsampled(noise: str, size: float, rate: float) -> Losses:
     """Both directions."""
-    removed = of_factor(Subsampled(noise, size, rate, "removed"))
+    removed = of_factor(Subsampled(noise, max(size, _LEAST_SIZE), rate, "removed"))
     return Losses(Counter([Session(removed, removed.inverse())]))
 
 
@@ -412,4 +427,4 @@ def amplified(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
         return (1 + real(rate) * (real(epsilon).exp() - 1)).ln()
 
     largest = min(epsilon, upper(loss)) if 0.0 < epsilon < _LARGEST_EXPONENT else epsilon
-    return largest, min(1.0, rounded_up(Fraction(rate) * Fraction(delta)))
+    return largest, min(1.0, double_up(Fraction(rate) * Fraction(delta)))

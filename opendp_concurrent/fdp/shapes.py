@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _checks as checks
-from .. import _checks as owned
 from ..errors import Argument, InvalidTypeError, InvalidValueError
-from .bounds import ELEMENTARY, TINY, UNIT, Array, rounded_up
+from ..numerics import double_up
+from .bounds import ELEMENTARY, TINY, UNIT, Array
 from .finite import Finite, without_tiny_masses, worst
 from .gaussian import Gaussian
 from .laplace import Laplace
@@ -53,7 +53,7 @@ def array(**argument: Any) -> Array:
         raise InvalidValueError(f"{name} must have at most {MOST_POINTS:,} numbers")
     kinds = (np.ndarray, np.number, list, tuple)
     try:
-        given = owned.array(value if isinstance(value, kinds) else None)
+        given = checks.array(value if isinstance(value, kinds) else None)
         points: Array = given.astype(float)
     except Exception:
         given = points = np.array("")
@@ -185,7 +185,7 @@ def _law(pair: Finite, count: int) -> Law:
             else:
                 jumps += height
         kept, weights, lost = without_tiny_masses(np.array(losses), np.array(masses))
-        infinite = min(1.0, rounded_up(Fraction(jumps) + Fraction(lost)))
+        infinite = min(1.0, double_up(Fraction(jumps) + Fraction(lost)))
         return Law(kept, weights, infinite, 2 * lost + float(jumps - y[0]))
 
 
@@ -347,8 +347,7 @@ def _factor_name(factor: Factor) -> str:
     losses = factor.losses
     if not len(losses):
         return "worst"
-    is_response = len(losses) == 2 and losses[0] == -losses[1] and not factor.loss_error
-    if is_response and factor.infinite == factor.never:
+    if factor.response is not None and len(losses) == 2:
         delta = f", delta={factor.infinite!r}" if factor.infinite else ""
         return f"{'approximate' if delta else 'pure'}(epsilon={float(losses[1])!r}{delta})"
     return f"finite with {len(losses)} losses up to {float(losses[-1]):g}"
@@ -436,7 +435,7 @@ def _mixed(weighted: Sequence[tuple[Fraction, Finite]]) -> Finite:
     return Finite(
         losses,
         masses,
-        min(1.0, rounded_up(least + missing + Fraction(lost))),
+        min(1.0, double_up(least + missing + Fraction(lost))),
         0.0,
         max(one.mass_error for _, one in kept) + error,
         max(one.loss_error for _, one in kept),

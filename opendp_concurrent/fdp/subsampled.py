@@ -311,6 +311,13 @@ class Subsampled(TwoSided):
         found: Array = np.log(np.exp(np.multiply.outer(tau, near.losses)) @ near.masses)
         return found
 
+    def log_mgf_above(self, tau: Array) -> Array:
+        """Upper bound on ln E_P[e^(τL)], τ > 0: ln(1 - q + q e^K(τ)), as powers are convex."""
+        whole = self.whole.log_mgf(tau) + self.whole.mgf_error(tau)
+        error = 4 * ELEMENTARY * (1 + abs(log(self.rate)) + np.abs(whole))
+        found: Array = np.logaddexp(log1p(-self.rate), log(self.rate) + whole) + error
+        return found
+
     def swapped(self) -> Subsampled:
         """The pair (Q, P): the unit is added where it was removed."""
         return replace(self, unit="added" if self.unit == "removed" else "removed")
@@ -320,11 +327,11 @@ class Subsampled(TwoSided):
         epsilon = np.asarray(epsilon, dtype=float)
         flat = -np.expm1(np.minimum(epsilon, 0.0))  # δ is never below 1 - e^ε
         if self.unit == "removed":
-            low, high = self._inner(epsilon)
+            low, high = self.inner(epsilon)
             front, front_error = self.rate, 2 * UNIT
             factors = np.full_like(flat, front), np.full_like(flat, front)
         else:
-            low, high = (-one for one in self._inner(-epsilon)[::-1])
+            low, high = (-one for one in self.inner(-epsilon)[::-1])
             power = epsilon + log1p(-self.rate)
             wrong = ELEMENTARY * abs(log1p(-self.rate)) + 2 * UNIT * np.abs(power)
             factors = (
@@ -341,7 +348,7 @@ class Subsampled(TwoSided):
             np.maximum(lower, flat * (1 - ELEMENTARY)), np.maximum(upper, flat * (1 + ELEMENTARY))
         )
 
-    def _inner(self, epsilon: Array) -> tuple[Array, Array]:
+    def inner(self, epsilon: Array) -> tuple[Array, Array]:
         """The number ln(1 + (e^ε - 1)/q), between two bounds; -∞ where there is none."""
         q = self.rate
         y = np.clip(np.expm1(np.minimum(epsilon, 1.0)) / q, -_HUGE, _HUGE)

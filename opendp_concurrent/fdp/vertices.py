@@ -22,7 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InvalidValueError
-from .bounds import ELEMENTARY, TINY, UNIT, rounded_up
+from ..numerics import double_up
+from .bounds import ELEMENTARY, TINY, UNIT
 from .finite import Finite, response, without_tiny_masses, worst
 
 _DIGITS, _SPARE = 60, 30  # least number of digits; digits beyond those of the smallest term
@@ -127,12 +128,12 @@ def _pair(
 
 def _sum(one: float, other: float) -> float:
     """A sum of probabilities, rounded up."""
-    return min(1.0, rounded_up(Fraction(one) + Fraction(other)))
+    return min(1.0, double_up(Fraction(one) + Fraction(other)))
 
 
 def _up(value: Decimal) -> float:
     """A probability, rounded up."""
-    return min(1.0, rounded_up(Fraction(value)))
+    return min(1.0, double_up(Fraction(value)))
 
 
 # The discrete Gaussian against itself, shifted by an integer [CKS20].
@@ -160,7 +161,7 @@ def discrete_gaussian(scale: float, sensitivity: int) -> Finite:
     keep = masses > 1e-305
     losses = (sensitivity - 2 * x) * (sensitivity / (2 * scale * scale))
     # proven in mechanisms/certified.py for scales of at least 1/2
-    within = rounded_up(Fraction(sensitivity + 1) / Fraction(scale)) if scale >= 0.5 else inf
+    within = double_up(Fraction(sensitivity + 1) / Fraction(scale)) if scale >= 0.5 else inf
     return Finite(
         losses[keep],
         masses[keep],

@@ -8,13 +8,11 @@ from types import ModuleType
 from typing import Any
 
 from ..numerics import reciprocal_down
-from .finite import response
+from .finite import Finite
 from .function import TradeoffFunction
 from .laplace import Laplace, laplace
 from .session import Session
 from .subsampled import Subsampled
-
-_FEW = 1000  # events of one product that are listed
 
 
 def function_event(dp_event: ModuleType, function: TradeoffFunction) -> Any:
@@ -44,8 +42,7 @@ def _event(dp_event: ModuleType, removed: TradeoffFunction, added: TradeoffFunct
         event = factor_event(dp_event, factor)
         if event is None:
             return dp_event.UnsupportedDpEvent()
-        many = count > _FEW
-        found += [dp_event.SelfComposedDpEvent(event, count)] if many else [event] * count
+        found.append(dp_event.SelfComposedDpEvent(event, count) if count > 1 else event)
     if added != removed.inverse():
         return dp_event.UnsupportedDpEvent()
     if not found:
@@ -76,13 +73,7 @@ def approximate_event(dp_event: ModuleType, epsilon: float, delta: float) -> Any
 
 def as_approximate(factor: Any) -> tuple[float, float] | None:
     """(ε, δ) of the finite pair that is the worst of it, or None."""
-    losses: Any = getattr(factor, "losses", ())
-    if not 1 <= len(losses) <= 2:
-        return None
-    epsilon, delta = float(losses[-1]), float(factor.infinite)
-    if not 0.0 <= epsilon < inf or response(epsilon, delta) != factor:
-        return None
-    return epsilon, delta
+    return factor.response if isinstance(factor, Finite) else None
 
 
 def _as_laplace(factor: Any) -> Laplace | None:

@@ -29,10 +29,10 @@ from opendp.metrics import (
 from opendp.mod import Domain, Metric, Transformation
 
 from .. import _checks as checks
-from .. import _checks as owned
 from .. import _opendp as _native
 from .._checks import plain
 from ..errors import Distance, InvalidTypeError, InvalidValueError, Query, pass_interrupt
+from ..numerics import double_up
 from .noise import atom_type, is_vector, known_size
 from .queries import INTEGERS
 
@@ -48,7 +48,7 @@ class Universe:
     """The values that a record may have, in order: cells of a histogram."""
 
     def __init__(self, universe: Any) -> None:
-        if isinstance(universe, int):
+        if isinstance(checks.plain(universe), int):
             self.cells, self.values = MOST_CELLS(universe=universe), None
             return
         if isinstance(universe, (str, bytes, bytearray, memoryview)) or not isinstance(
@@ -97,7 +97,7 @@ class Universe:
         try:
             long = isinstance(query, Sequence)  # it may be, so no more of it is read than is used
             found = list(islice(query, self.cells + 1)) if long else query
-            array = owned.array(found, np.float64)  # nobody can change it after the check
+            array = checks.array(found, np.float64)  # nobody can change it after the check
         except Exception:
             raise InvalidTypeError(
                 f"{name} must be a value for each cell of the universe, or a function of a "
@@ -212,14 +212,8 @@ def _from_counts(input_domain: Domain, input_metric: Metric, universe: Universe)
         return np.array([min(max(one, 0), 2**53) for one in counts], dtype=np.float64)
 
     return _native.make_user_transformation(
-        input_domain, input_metric, *_space(universe), function=function, stability_map=_double_up
+        input_domain, input_metric, *_space(universe), function=function, stability_map=double_up
     )
-
-
-def _double_up(d_in: int) -> float:
-    """Return the least double that is at least an integer."""
-    near = float(d_in)
-    return near if int(near) >= d_in else nextafter(near, inf)
 
 
 def _space(universe: Universe) -> tuple[Domain, Metric]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor, frexp, inf, lcm, ldexp, nextafter
+from math import ceil, floor, frexp, lcm, ldexp
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ from .._checks import Count, Finite, Positive, checked, plain
 from ..composition import constructor, make_measurement
 from ..data import kind_of
 from ..measures import NoiseLoss, composition_measure
-from ..numerics import least_double
+from ..numerics import double_up, least_double
 from ..queryables import ConcurrentMeasurement, MachineQueryable, Sealed, in_python, validate_d_in
 
 
@@ -201,13 +201,9 @@ class Price:
         """Return the price of values up to ``reach`` at a noise scale, both in steps."""
         rate = loss.of(Fraction(1), scale) * UNITS / Fraction(d_out)
         most = ceil(rate * reach**loss.power)
-        return Price(exponent, reach, scale, loss.power, double_up(rate * MARGIN), most)
-
-
-def double_up(rate: Fraction) -> float:
-    """Return a double that is at least ``rate`` and at least ``LEAST_RATE``."""
-    double = max(float(rate), LEAST_RATE)
-    return double if Fraction(double) >= rate else nextafter(double, inf)
+        return Price(
+            exponent, reach, scale, loss.power, max(double_up(rate * MARGIN), LEAST_RATE), most
+        )
 
 
 def least_scale(loss: NoiseLoss, d_out: float, bound: float, launches: int) -> float:

@@ -19,7 +19,7 @@ from typing import Annotated, Any, cast
 import scipy
 from opendp.domains import atom_domain, vector_domain
 from opendp.measurements import make_gaussian, make_laplace
-from opendp.metrics import absolute_distance, l1_distance, l2_distance
+from opendp.metrics import l1_distance, l2_distance
 from opendp.mod import Domain, Measure, Measurement
 
 from .. import _checks as checks
@@ -120,17 +120,6 @@ class OneSidedNoise:
 def one_sided_center(scale: float) -> int:
     """Return the mean of one-sided noise, rounded to a whole step."""
     return round(exp(-1 / scale) / -expm1(-1 / scale))
-
-
-def laplace_epsilon(scale: float, shift: int) -> float:
-    """Return the privacy loss of a shift of the noise, rounded up, from OpenDP's privacy map.
-
-    :param scale: scale in steps
-    :param shift: shift in steps
-    """
-    laplace = make_laplace(atom_domain(T=ATOM), absolute_distance(T=ATOM), scale)
-    epsilon: float = laplace.map(shift)
-    return epsilon
 
 
 # Certify a mechanism under a measure: by its own bound there if known, else by a conversion.
@@ -251,6 +240,7 @@ class Steps:
     @staticmethod
     def for_sensitivity(sensitivity: Argument) -> Steps:
         """Return the grid: the integers for an integer sensitivity, else a grid of tiny steps."""
+        sensitivity = checks.plain(sensitivity)
         if isinstance(sensitivity, int) and not isinstance(sensitivity, bool):
             size = checks.count(sensitivity=sensitivity)
             if size > 2**53:

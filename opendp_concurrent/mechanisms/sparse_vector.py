@@ -50,6 +50,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
 from math import exp, expm1, log
 from typing import Any
 
@@ -69,7 +70,7 @@ from ..measures import (
     pure_to_renyi,
     pure_to_zcdp,
 )
-from ..numerics import upper
+from ..numerics import double_up, upper
 from ..queryables import Accuracy, ConcurrentMeasurement, MachineQueryable, Sealed, validate_d_in
 from .certified import composed, from_pure, laplace_loss, total
 from .noise import (
@@ -80,7 +81,6 @@ from .noise import (
     best_known,
     grid_step,
     known_size,
-    laplace_epsilon,
     one_sided_center,
     released,
 )
@@ -137,16 +137,17 @@ class SparseVectorNoise:
     def _comparisons(
         self, sensitivity: int, above: int, measure: Measure, decided: bool
     ) -> tuple[Any, int]:
-        threshold = laplace_epsilon(self.threshold, sensitivity)
         hits, rounds = (1, self.hits) if self.refresh else (self.hits, 1)
-        queries = total([(laplace_epsilon(self.query, above), hits)])
-        epsilon = total([(threshold, 1), (queries, 1)])
-        moved = laplace_epsilon(self.threshold, above)
-        rho = min(pure_to_zcdp(epsilon), range_to_zcdp(total([(moved, 1), (queries, 2)])))
+        # fractions: noise on the integers loses exactly shift over scale
+        threshold, query = Fraction(sensitivity) / Fraction(self.threshold), Fraction(self.query)
+        queries, moved = hits * above / query, Fraction(above) / Fraction(self.threshold)
+        epsilon = double_up(threshold + queries)
+        rho = min(pure_to_zcdp(epsilon), range_to_zcdp(double_up(moved + 2 * queries)))
         step = grid_step(atom_domain(T=ATOM), self.threshold, None)
 
         def renyi(alpha: float) -> float:
-            shifted = total([(laplace_to_renyi(threshold, alpha, step), 1), (queries, 1)])
+            moving = laplace_to_renyi(double_up(threshold), alpha, step)
+            shifted = total([(moving, 1), (double_up(queries), 1)])
             line = upper(lambda real: real(rho) * real(alpha))
             return min(pure_to_renyi(epsilon, alpha), shifted, line)
 
@@ -155,7 +156,7 @@ class SparseVectorNoise:
             exact = best_known(measure, {ZERO_CONCENTRATED_DIVERGENCE: lambda: lambda _: rho})
         else:
             if decided:
-                queries = total([(laplace_epsilon(self.query, 2 * sensitivity), hits)])
+                queries = hits * 2 * sensitivity / query
             exact = best_known(measure, {RENYI_DIVERGENCE: lambda: lambda _: renyi})
         return from_pure(epsilon, measure) if exact is None else exact(epsilon), rounds
 

@@ -26,7 +26,7 @@ from decimal import (
 from fractions import Fraction
 from math import inf, isfinite, isqrt, ldexp, nan, nextafter
 from sys import float_info
-from typing import Any, TypeAlias, Union
+from typing import Any, TypeAlias, TypeVar, Union
 
 from ..errors import Argument
 
@@ -138,6 +138,7 @@ class Bracket:
 
 
 Real: TypeAlias = Union[Bracket, Decimal, float]  # noqa: UP007 (evaluated on Python 3.10)
+Exact = TypeVar("Exact", Decimal, Fraction, int)
 Formula: TypeAlias = Callable[[Digits], Bracket]
 
 
@@ -183,10 +184,13 @@ def lower(formula: Formula) -> float:
     return -double_up(evaluate(formula).lower.copy_negate())
 
 
-def double_up(value: Decimal) -> float:
+def double_up(value: Exact) -> float:
     """Least double that is at least ``value``; infinity above the largest double."""
-    nearest = float(value)
-    return nextafter(nearest, inf) if Decimal.from_float(nearest) < value else nearest
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return inf
+    return nextafter(nearest, inf) if type(value)(nearest) < value else nearest
 
 
 # Exact sums of doubles, rounded once and in a stated direction.

@@ -13,11 +13,11 @@ from opendp_concurrent.fdp.bounds import (
     TINY,
     UNIT,
     probabilities,
-    rounded_up,
     waves,
     waves_error,
 )
 from opendp_concurrent.fdp.finite import without_tiny_masses
+from opendp_concurrent.numerics import double_up
 
 
 def test_what_is_no_number_says_nothing():
@@ -32,10 +32,10 @@ def test_what_is_no_number_says_nothing():
     [Fraction(1, 3), Fraction(1, 10), Fraction(2) ** -1080, Fraction(3) ** 700, Fraction()],
 )
 def test_rounded_up_is_the_least_double_above(exact):
-    found = rounded_up(exact)
+    found = double_up(exact)
     assert found == inf or Fraction(found) >= exact
     assert not found or np.nextafter(found, 0.0) < exact or exact > Fraction(2) ** 1024
-    assert rounded_up(Fraction(10) ** 400) == inf
+    assert double_up(Fraction(10) ** 400) == inf
 
 
 def test_small_masses_count_at_a_larger_loss_or_as_infinite():

@@ -6,6 +6,7 @@ from fractions import Fraction
 import mpmath as mp
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mpf
@@ -40,7 +41,7 @@ def curve(outcomes, alpha):
 def test_bounds_contain_the_exact_value(parts, alpha, exact):
     with mp.workdps(50):
         bounds, value = exact.build(parts).beta_bounds(alpha), curve(exact.outcomes(parts), alpha)
-        assert mpf(bounds.lower) <= value <= mpf(bounds.upper), (bounds, value)
+        assert mpf(bounds.lower) <= value <= mpf(bounds.upper) + mpf("1e-45"), (bounds, value)
         assert bounds.width <= 1e-11
 
 
@@ -162,3 +163,21 @@ def test_many_different_laplace_mechanisms_take_few_contours(monkeypatch):
     assert sum(nodes) < 2**20
     for epsilon in (0.0, 0.5, 1.0, 1.5):
         assert bounds.upper >= 1 - made.delta(epsilon) - math.exp(epsilon) * 0.01 - 1e-12
+
+
+@pytest.mark.parametrize("mu", [1.0, 10.0, 20.0])
+@pytest.mark.parametrize("alpha", [0.05, 0.5, 0.999])
+def test_tails_of_gaussians_are_relative(mu, alpha):
+    with mp.workdps(60):
+        start = float(scipy.special.ndtri(alpha))
+        at = mp.findroot(lambda x: mp.erfc(-x / mp.sqrt(2)) / 2 - mpf(alpha), start)
+        value = mp.erfc((mpf(mu) + at) / mp.sqrt(2)) / 2
+        lower, upper = T.gaussian(mu).beta_bounds(alpha)
+        assert mpf(lower) <= value <= mpf(upper) <= mpf(lower) * (1 + mpf("1e-6"))
+
+
+def test_tails_of_bounded_losses_are_relative():
+    lower, upper = T.laplace(40.0).beta_bounds(0.05)
+    assert lower <= math.exp(-40) / 0.2 <= upper <= 1.001 * lower
+    lower, upper = T.pure(1.0).power(100).beta_bounds(0.5)
+    assert 0 < lower <= upper <= lower * (1 + 1e-9) < 1e-21

@@ -205,7 +205,7 @@ def test_approximate_dp_is_written_where_there_is_an_event(monkeypatch):
         made = attr.make_class("EpsilonDeltaDpEvent", fields, bases=(e.DpEvent,), frozen=True)
         monkeypatch.setattr(e, "EpsilonDeltaDpEvent", made, raising=False)
     written = oc.fdp.to_dp_event(loss)
-    assert written == e.ComposedDpEvent([e.EpsilonDeltaDpEvent(epsilon=0.5, delta=1e-6)] * 2)
+    assert written == e.SelfComposedDpEvent(e.EpsilonDeltaDpEvent(epsilon=0.5, delta=1e-6), 2)
     assert oc.fdp.from_dp_event(written) == Session(loss, loss)
     assert oc.fdp.to_dp_event(T.approximate(0.0, 0.1)) == e.EpsilonDeltaDpEvent(0.0, 0.1)
     other = T.finite([0.7, 0.3], [0.2, 0.8])  # two losses that no (ε, δ) has

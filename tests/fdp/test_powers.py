@@ -51,3 +51,18 @@ def test_what_no_number_of_units_covers_has_none():
     assert least_power(product(T.pure(0.1)), product(T.approximate(0.1, 1e-9))) is None
     assert least_power(product(T.pure(1e-9)), product(T.pure(1.0))) is None  # more than MOST
     assert largest_power(product(T.pure(1e-9)), product(T.worst())) == MOST
+
+
+def test_immense_powers_of_randomized_response_are_narrow():
+    """Nearly that of a Gaussian with the same variance: 4.8865541."""
+    lower, upper = T.pure(1e-6).power(10**12).epsilon_bounds(1e-6)
+    assert lower <= 4.8865541 <= upper <= lower * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("sigma", [0.06, 0.01, 1e-3, 1e-160])
+def test_sampled_noise_below_a_sixteenth_has_bounds(sigma):
+    one = T.subsampled_gaussian(sigma, 1e-3, unit="removed")
+    for f in (one.power(1000), one.power(1000).inverse()):
+        basic, whole = T.approximate(0.0, 1e-3).power(1000), T.gaussian(1 / sigma).power(1000)
+        assert f.epsilon(0.7) <= basic.epsilon(0.7) == 0.0
+        assert f.epsilon(1e-6) <= 1.001 * whole.epsilon(1e-6)

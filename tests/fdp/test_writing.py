@@ -31,7 +31,7 @@ def test_the_noise_multiplier_is_never_above_the_exact_one(loss):
         (T.pure(0.5), dp_event.DiscreteLaplaceDpEvent(0.5, 1)),
         (
             T.pure(0.5).power(2),
-            dp_event.ComposedDpEvent([dp_event.DiscreteLaplaceDpEvent(0.5, 1)] * 2),
+            dp_event.SelfComposedDpEvent(dp_event.DiscreteLaplaceDpEvent(0.5, 1), 2),
         ),
         (
             T.pure(0.5).power(2000),

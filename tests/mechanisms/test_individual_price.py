@@ -15,7 +15,6 @@ from opendp_concurrent.mechanisms.individual import (
     UNITS,
     NoisySum,
     Price,
-    double_up,
     individual_scale,
     noise_loss,
     step_exponent,
@@ -42,13 +41,6 @@ def test_units_are_exact_in_doubles_and_divide_evenly():
     assert 2**52 < UNITS < 2**53
     assert int(float(UNITS)) == UNITS
     assert all(UNITS % shares == 0 for shares in (*range(1, 37), 40, 48, 60, 64, 90, 120))
-
-
-@given(st.fractions(min_value=0, max_value=2**60))
-def test_a_rate_is_rounded_up(rate):
-    found = Fraction(double_up(rate))
-    assert found >= rate
-    assert found <= max(rate * (1 + Fraction(1, 2**52)), Fraction(LEAST_RATE))
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=str)

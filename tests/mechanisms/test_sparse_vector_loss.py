@@ -752,3 +752,15 @@ def test_a_float_sensitivity_pays_for_rounding_down():
     assert monotone >= Fraction(most, 2 * 2**-steps.k) + Fraction(most + 1, 4 * 2**-steps.k)
     assert monotone == pytest.approx(0.75, rel=1e-9)
     assert Noise(2.0, 4.0, monotone=True).map(PURE, 1) == 0.75
+
+
+@pytest.mark.parametrize("integer", [int, np.int64])
+def test_rational_losses_are_rounded_once(integer):
+    """1/3 + 2/3, each rounded up, was above 1; and integers of NumPy were refused."""
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    one, three = integer(1), integer(3)
+    made = oc.m.make_sparse_vector(
+        *space, dp.max_divergence(), one, three, one, one, sensitivity=one, query_scale=three
+    )
+    assert made.map(one) == 1.0
+    assert oc.c.largest_share(oc.loss_of(mu=1.0), launches=integer(4)) == 0.5
