@@ -422,12 +422,12 @@ class HaltedError(RefusalError):
 
 
 class ClosedChildError(RefusalError):
-    """A child was closed by a newer launch, because its measure composes sequentially only."""
+    """A child that excludes others was closed by another launch or answer of its tree."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"this child was closed by a newer launch of its parent: {reason}; "
-            "finish with a child before you launch the next"
+            f"this child was closed by another launch or answer: {reason}; "
+            "finish with it before you launch or query anything else"
         )
         self.reason = reason
 

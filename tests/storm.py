@@ -263,7 +263,7 @@ class Sequential:
     def check(self):
         account = self.root._session.account
         loss, history = self.root.privacy_loss(1)[0], account.store.prices
-        prices = [price.at(1)[0] for price in history]
+        prices = [price.at(1)[0] for price, _ in history]
         expect(loss, sum(prices))
 
 

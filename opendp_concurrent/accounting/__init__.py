@@ -16,6 +16,7 @@ from .lifecycle import (
     RUNNING,
     Event,
     Lifecycle,
+    State,
     as_child,
     innermost_running,
     label_text,

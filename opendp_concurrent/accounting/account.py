@@ -25,11 +25,19 @@ from typing import ClassVar, NamedTuple, Protocol
 from .. import errors
 from .._opendp import Lock
 from ..measures import AccumulatorState
-from .lifecycle import RUNNING, Event, Lifecycle, innermost_running, name_of_account
+from .lifecycle import RUNNING, Lifecycle, Turn, innermost_running, name_of_account
 from .price import MappedPrice, Price, StabilityMap, distance_key, own_distance
 from .rule import ContinuationRule, Unlimited, Within
 
 UNLIMITED = Unlimited()
+
+
+def _excludes_at(price: Price, d_in: errors.Distance, key: errors.Key) -> bool:
+    """Whether a child excludes others at a d_in. It does where its loss is not known."""
+    try:
+        return price.excludes(d_in, key)
+    except (errors.PrivacyMapError, errors.InvalidTypeError, errors.InvalidValueError):
+        return True
 
 
 class Tracked(NamedTuple):
@@ -46,18 +54,23 @@ Verdict = (
 )  # the state after a launch, or its refusal
 
 
+History = list[tuple[Price, bool]]  # of launches, and whether the child excludes all others
+
+
 class Launch(NamedTuple):
     """A launch that was planned, for the store of its tree to charge.
 
     :ivar chain: the accounts to charge, from the one that launches to the root
     :ivar before: their states, which the plans were made for
     :ivar plans: of each account; a store may replace them
+    :ivar excludes: whether the child excludes all others of its tree
     """
 
     chain: tuple[Account, ...]
     before: list[dict[errors.Key, Tracked]]
     prices: list[Price]
     plans: list[Verdict]
+    excludes: bool = False
 
     def is_current(self) -> bool:
         """Whether the plans are for the states of now. Call this under the lock.
@@ -96,21 +109,20 @@ class Launch(NamedTuple):
     def commit(self) -> Lifecycle:
         """Charge the launch, and return the lifecycle of the child. It cannot fail.
 
-        Under a measure that composes sequentially, this closes the earlier children of the tree.
+        This closes the child of the tree that excludes all others, if one is open.
         """
-        chain, _, prices, plans = self
+        chain, _, prices, plans, excludes = self
         for place in range(len(chain) - 1, -1, -1):  # from the root
             account, history = chain[place], chain[place].store.prices
             account._state = plans[place]  # no plan is a refusal here
             if history is not None:
-                history.append(prices[place].settled())
-        first, root = chain[0], chain[-1]
-        if first._sequential_reason is None:
+                history.append((prices[place].settled(), excludes))
+        first = chain[0]
+        if not excludes:
+            first.lifecycle.passes()
             return first.lifecycle
-        child = Lifecycle(first.lifecycle, first._sequential_reason)
-        if root._current is not None:
-            root._current.happen(Event.SUPERSEDED)
-        root._current = child
+        child = Lifecycle(first.lifecycle, first._exclusive_reason or "")
+        first.lifecycle.passes(child)
         return child
 
 
@@ -137,7 +149,7 @@ class ChargeStore(Protocol):
         """Number of charges that this process knows of."""
 
     @property
-    def prices(self) -> list[Price] | None:
+    def prices(self) -> History | None:
         """The prices of all launches, in order; None if other processes charge it, too."""
 
     def refresh(self, account: Account) -> None:
@@ -160,7 +172,7 @@ class InMemory:
     dataset: ClassVar[str] = ""
 
     def __init__(self) -> None:
-        self.prices: list[Price] = []
+        self.prices: History = []
 
     @property
     def launches(self) -> int:
@@ -208,7 +220,7 @@ class Account:
     :param bound: the bound to enforce, if any
     :param inward: stability map from the account's d_in to the d_in of its queries
     :param parent: the account that is also charged for every launch of this one (a child odometer)
-    :param sequential_reason: why the next launch closes children; None if it does not
+    :param exclusive_reason: why children may exclude all others; None if they do not
     :param opaque: whether errors of mechanisms are hidden from the analyst
     :ivar store: what keeps the charges of this account
     :ivar root_store: that of the root, which decides
@@ -222,7 +234,7 @@ class Account:
         bound: Bound | None = None,
         inward: StabilityMap | None = None,
         parent: Account | None = None,
-        sequential_reason: str | None = None,
+        exclusive_reason: str | None = None,
         opaque: bool = False,
     ) -> None:
         self._start, self._bound, self._inward = start, bound, inward
@@ -241,9 +253,9 @@ class Account:
                 None if below is None else below.named,
                 self.store.dataset,
             ),
+            turn=Turn(recorded=self.recorded) if exclusive_reason and parent is None else None,
         )
-        self._sequential_reason = sequential_reason
-        self._current: Lifecycle | None = None  # newest child of a sequential tree, at its root
+        self._exclusive_reason = exclusive_reason
         self._lifted: dict[int, tuple[Price, MappedPrice]] = {}
         self._bound_key = distance_key(bound.d_in) if bound else None
         self._state: dict[errors.Key, Tracked] = {}
@@ -296,8 +308,9 @@ class Account:
                 plans.append(account._plan(before[-1], one))
             if not any(before):  # where the loss of most odometers is read after their launches
                 self._read_at_1(price)
+            excludes = self._excludes(before, prices)
             # under a lock: is the plan still current? then commit, before the mechanism runs
-            begun = self.root_store.charge(Launch(chain, before, prices, plans))
+            begun = self.root_store.charge(Launch(chain, before, prices, plans, excludes))
             if begun is not None:
                 return begun
 
@@ -308,6 +321,33 @@ class Account:
         """
         if self._bound and self._bound.halt and self.lifecycle not in RUNNING.get():
             self.lifecycle.halt(error)
+
+    def _excludes(self, before: list[dict[errors.Key, Tracked]], prices: list[Price]) -> bool:
+        """Whether the child excludes all others, at any of the d_ins whose losses are known.
+
+        What excludes others at one d_in need not at another one, where its δ is 0.
+
+        :raises UnsupportedMeasureError: if it does, and a ledger keeps the tree
+        """
+        if self._exclusive_reason is None:
+            return False
+        known = [
+            (price, one.query_d_in, one.query_key)
+            for state, price in zip(before, prices, strict=True)
+            for one in state.values()
+        ]
+        if not any(map(_excludes_at, *zip(*(known or [(prices[0], 1, None)]), strict=True))):
+            return False
+        if self.lifecycle.recorded:
+            refused = errors.UnsupportedMeasureError(
+                "the query cannot be launched in the tree of a ledger: a launch or an answer in "
+                "one process cannot close what excludes it in another, and "
+                f"{self._exclusive_reason}; launch what answers once, or "
+                "make_concurrent_composition"
+            )
+            errors.tell_charged(refused, False)
+            raise refused
+        return True
 
     def _check_not_running(self) -> None:
         for account in self._chain:
@@ -446,6 +486,7 @@ class Account:
             plan = account._plan(account._state, one)
             if isinstance(plan, errors.BudgetExceededError):
                 return plan
+        self._excludes([account._state for account in chain], prices)
         return None
 
     def price_at(self, d_in: errors.Distance, price: Price) -> errors.Loss:
@@ -485,8 +526,14 @@ class Account:
         query_d_in = self._inward(d_in) if self._inward else d_in
         accumulator, read, history = self._start, 0, self.store.prices
         while True:
-            for _, run in groupby(history[read:], key=id):
-                price, *more = run
+            for (_, excluded), run in groupby(history[read:], key=lambda one: (id(one[0]), one[1])):
+                (price, _), *more = run
+                if self._exclusive_reason and not excluded and price.excludes(query_d_in):
+                    raise errors.InvalidValueError(
+                        f"d_in ({d_in}) must be one at which what was launched beside others is "
+                        f"known to have no delta: {self._exclusive_reason}; read the loss at this "
+                        "d_in before the launch"
+                    )
                 accumulator = accumulator.after(price.at(query_d_in), 1 + len(more))
                 read += 1 + len(more)
             with self.lock:

@@ -18,14 +18,15 @@ launch is for. A ledger records it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ContextDecorator, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager, suppress
 from contextvars import ContextVar, Token
 from enum import Enum
 from typing import Any
 
 from .. import errors
 from .._checks import text
+from .._opendp import Lock
 
 
 class State(Enum):
@@ -43,7 +44,7 @@ class Event(Enum):
 
     REFUSED_WITH_HALT = "a message was refused and the filter was built with halt=True"
     INTERRUPTED = "its mechanism was interrupted in the middle of an answer or an update"
-    SUPERSEDED = "a newer launch under a measure that composes sequentially"
+    SUPERSEDED = "another launch or answer in the tree of a child that excludes all others"
     ENDED = "it was one run of a private selection, and this run is over"
 
 
@@ -61,6 +62,44 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
 RUNNING: ContextVar[tuple[Lifecycle, ...]] = ContextVar("RUNNING", default=())
 
 
+class Turn:
+    """The open child of a tree that excludes all others, if there is one.
+
+    Nobody waits for an answer here: messages are ordered by when they pass. A message that another
+    one overtakes while it is being answered was sent before, so it did not depend on that.
+
+    :param recorded: whether a ledger keeps the tree, whose other processes pass elsewhere
+    """
+
+    __slots__ = ("_ended", "_holder", "_lock", "recorded")
+
+    def __init__(self, *, recorded: bool = False) -> None:
+        self._lock, self.recorded = Lock(), recorded
+        self._holder: Lifecycle | None = None
+        self._ended: list[Lifecycle] = []
+
+    def passed(self, lineage: Sequence[Lifecycle], holder: Lifecycle | None = None) -> None:
+        """Close the open child, unless what passes belongs to it.
+
+        :param holder: a child that excludes all others, and is being launched
+        """
+        if self._holder is None and holder is None:
+            return
+        with self._lock:
+            if self._holder in lineage:
+                return
+            if self._holder is not None:
+                self._holder.happen(Event.SUPERSEDED)
+                self._ended.append(self._holder)
+            self._holder = holder
+
+    def sweep(self) -> None:
+        """Close what OpenDP has made for closed children. It may wait for an answer of theirs."""
+        while self._ended:
+            with suppress(IndexError):  # of two threads, one is last
+                self._ended.pop().at_end()
+
+
 class Lifecycle:
     """State of one account or child, and of the ancestors that it was launched from.
 
@@ -68,11 +107,13 @@ class Lifecycle:
     the lock at worst sees the state before an event that is happening.
 
     :param parent: lifecycle that it was launched from
-    :param reason: why a newer launch closes it; empty if none does
+    :param reason: why it excludes all others of its tree; empty if it does not
     :param halts: whether a refusal closes it
     :param opaque: whether errors of its mechanisms are hidden from the analyst
     :param static: whether mechanisms below are forbidden to have a stream of their own
     :param name: its name; empty if it has none
+    :param turn: of the tree below an account whose children may exclude others
+    :ivar at_end: called when it was closed because it excludes others
     """
 
     __slots__ = (
@@ -83,6 +124,8 @@ class Lifecycle:
         "_reason",
         "_refused",
         "_static",
+        "_turn",
+        "at_end",
         "state",
     )
 
@@ -95,12 +138,14 @@ class Lifecycle:
         opaque: bool = False,
         static: bool = False,
         name: str = "",
+        turn: Turn | None = None,
     ) -> None:
         self.state = State.OPEN
         self._reason, self._opaque, self._static = reason, opaque, static
-        self._name = name
+        self._name, self._turn = name, turn
         self._refused: tuple[Any, ...] = ()
-        self._of_note = bool(reason) or halts or opaque or static
+        self.at_end: Callable[[], Any] = _nothing
+        self._of_note = bool(reason) or halts or opaque or static or turn is not None
         self._parents: tuple[Lifecycle, ...] = () if parent is None else (parent,)
 
     @property
@@ -158,6 +203,16 @@ class Lifecycle:
         """Whether mechanisms below are forbidden to have a stream of their own."""
         return any(one._static for one in self.lineage)
 
+    def for_static(self, name: str) -> Lifecycle:
+        """Forbid mechanisms below a launch to have a stream of their own.
+
+        :return: the lifecycle of the launch: a new one, or itself if it is of this launch only
+        """
+        if not self.excludes:
+            return Lifecycle(self, static=True, name=name)
+        self._static, self._name = True, name
+        return self
+
     def happen(self, event: Event) -> None:
         """Change the state as in ``TRANSITIONS``."""
         self.state = TRANSITIONS[self.state, event]
@@ -184,6 +239,38 @@ class Lifecycle:
                 raise errors.EndedRunError
             raise errors.ClosedChildError(one._reason)
 
+    @property
+    def excludes(self) -> bool:
+        """Whether it excludes all others of its tree."""
+        return bool(self._reason)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether a child of it that excludes others would be in the tree of a ledger."""
+        return any(one._turn is not None and one._turn.recorded for one in self.lineage)
+
+    def passes(self, holder: Lifecycle | None = None) -> None:
+        """Close what excludes this, as it launches or answers.
+
+        :param holder: a child of it that excludes all others, and is being launched
+        """
+        lineage = self.lineage
+        for one in lineage:
+            if one._turn is not None:
+                one._turn.passed(lineage, holder)
+
+    def sweep(self) -> None:
+        """Close what OpenDP has made for the children that were closed. Call without locks."""
+        for one in self.lineage:
+            if one._turn is not None:
+                one._turn.sweep()
+
+    def enter(self) -> None:
+        """Check that a handle may answer, and close what excludes it."""
+        self.check()
+        self.passes()
+        self.sweep()
+
     def check_not_running(self) -> None:
         """Raise if a mechanism that this lifecycle pays for is running in this context."""
         if self in RUNNING.get():
@@ -206,6 +293,10 @@ def innermost_running() -> Lifecycle | None:
     """Return the lifecycle that pays for the mechanism that runs in this context, if one does."""
     running = RUNNING.get()
     return running[0] if running else None
+
+
+def _nothing() -> None:
+    """Nothing was made that has to be closed."""
 
 
 # --- names and labels -----------------------------------------------------------------------------

@@ -27,6 +27,9 @@ class Price(Protocol):
         :param key: of the d_in, from :func:`distance_key`, if it is known already
         """
 
+    def excludes(self, d_in: Distance, key: Key = None) -> bool:
+        """Whether what is launched excludes all others of its tree at ``d_in``."""
+
     def settled(self) -> Price:
         """Return the price to keep in the history: an earlier launch's price, if it is equal."""
 
@@ -136,6 +139,10 @@ class MappedPrice:
         if key not in self._seen:
             self._seen[key] = self._price.at(self._inward(d_in))
         return self._seen[key]
+
+    def excludes(self, d_in: Distance, key: Key = None) -> bool:
+        """Whether what is launched excludes all others at the parent's d_in."""
+        return self._price.excludes(self._inward(d_in))
 
     def settled(self) -> Price:
         """Return the lifted price of an earlier charge, if it is equal."""

@@ -19,9 +19,9 @@ from typing import Any, ClassVar, Protocol
 from .._opendp import Lock
 from ..errors import Distance, InvalidTypeError, LimitMismatchError, Loss, rounded, shown
 from ..measures import Accumulator, AccumulatorState
-from .account import Account, Launch
+from .account import Account, History, Launch
 from .lifecycle import Lifecycle, current_label
-from .price import Price, same_distance
+from .price import same_distance
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class _Shared:
 
     recorded: ClassVar[bool] = True
     what: ClassVar[str] = "budget in a ledger"
-    prices: ClassVar[list[Price] | None] = None  # other processes charge it too
+    prices: ClassVar[History | None] = None  # other processes charge it too
 
     def __init__(self, book: Kept) -> None:
         self._kept = book

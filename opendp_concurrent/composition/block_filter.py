@@ -56,7 +56,7 @@ def open_limit(
             None,
             bound=bound,
             parent=parent.account,
-            sequential_reason=parent.reason,
+            exclusive_reason=parent.reason,
             opaque=odometer.opaque,
         )
     session = parent.below(account, path, odometer.postprocessors)
@@ -86,9 +86,8 @@ def make_block_filter(
     queryable whose launches name blocks: ``root(["W01", "W02"], measurement)`` runs the
     measurement, interactive or not, on the records of these blocks. The launch is charged to each
     of them, or refused by one of them and charged to none, before it runs. So queries on other
-    blocks cost a block nothing. Children may be queried in any interleaving, except under
-    approximate zCDP, where each launch closes the older children. New blocks are added by
-    ``add_blocks``.
+    blocks cost a block nothing. Children may be queried in any interleaving. New blocks are added
+    by ``add_blocks``.
 
     Guarantee: ``d_out`` for neighbours at distance ``d_in``, against any adaptive analyst. If
     neighbours differ in the records of one block, all launches that do not name it can be
@@ -181,7 +180,7 @@ def make_block_filter(
             )
         terms = Terms(measure.name, OnEachBlock(accounting, share), str(metric), 1, share)
         book, start = queryables.open_book(ledger, terms)
-    reason = measure.sequential_reason
+    reason = measure.exclusive_reason
 
     def spawn(token: queryables.Sealed) -> BlockFilterQueryable:
         own = Keys()
@@ -195,13 +194,12 @@ def make_block_filter(
                 "whose bounds hold for each of its outputs, not for those of all processes "
                 f"together; {TRANSFORM_FIRST}"
             )
-        account = Account(None, bound=bound, sequential_reason=reason, opaque=odometer.opaque)
+        account = Account(None, bound=bound, exclusive_reason=reason, opaque=odometer.opaque)
         session = BlockSession(
             account,
             space,
             measure,
             token,
-            None if reason is None else queryables.SequentialRunner(),
             Records(own, blocks, input_domain, token),
             Whole(odometer.input_space, steps, open_limit),
             reason,

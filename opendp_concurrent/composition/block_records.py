@@ -221,7 +221,7 @@ class BlockSteps:
 
     def __init__(self, measure: CompositionMeasure, factor: int, units: bool) -> None:
         self._measure, self._factor, self._units = measure, factor, units
-        if units and factor > 1 and measure.sequential_reason:
+        if units and factor > 1 and measure.exclusive_reason:
             raise errors.UnsupportedMeasureError(
                 f"a unit has rows in up to {factor} blocks, whose filters are not known to compose "
                 f"under {measure.name}: {measure.reason}; truncate to one block, or take another "

@@ -71,6 +71,10 @@ class PriceOnBlocks:
         self._known = d_in, new
         return new
 
+    def excludes(self, d_in: errors.Distance, key: errors.Key = None) -> bool:
+        """Whether what is launched excludes all others, whatever blocks it names."""
+        return self._price.excludes(d_in, key)
+
     def _cost(self, d_mid: errors.Loss) -> OnBlocks | OnKeys:
         if isinstance(self._on, tuple):
             return OnKeys(self._on, d_mid)
@@ -84,10 +88,10 @@ class Selection(Account):
     """
 
     def __init__(
-        self, root: Account, on: Places | tuple[Any, ...], sequential_reason: str | None
+        self, root: Account, on: Places | tuple[Any, ...], exclusive_reason: str | None
     ) -> None:
         with named("blocks"):
-            super().__init__(None, parent=root, sequential_reason=sequential_reason)
+            super().__init__(None, parent=root, exclusive_reason=exclusive_reason)
         self._on = on
         # what takes updates is a stream, and which block they change may be chosen by the analyst
         self.lifecycle = Lifecycle(root.lifecycle, static=True, name=self.lifecycle.path[-1])
@@ -148,7 +152,7 @@ class BlockSession(queryables.Session):
 
     :ivar records: the records of each block
     :ivar whole: what the blocks are cut from
-    :ivar reason: why a launch closes the older ones; None if it does not
+    :ivar reason: why children may exclude all others; None if they do not
     """
 
     _asked, _static = "measurement", STREAMS
@@ -159,13 +163,12 @@ class BlockSession(queryables.Session):
         space: tuple[Domain, Metric],
         measure: CompositionMeasure,
         token: queryables.Sealed,
-        runner: queryables.SequentialRunner | None,
         records: Records,
         whole: Whole,
         reason: str | None,
         postprocessors: tuple[Any, ...],
     ) -> None:
-        super().__init__(account, space, space[1], measure, token, runner, postprocessors)
+        super().__init__(account, space, space[1], measure, token, postprocessors)
         self.records, self.whole = records, whole
         self._space, self.reason = space, reason
         self._by_key = account.recorded  # places differ between processes
@@ -186,8 +189,7 @@ class BlockSession(queryables.Session):
 
         def charge(price: Price) -> Lifecycle:
             # what takes updates is a stream, and which block they change may be chosen
-            permit = account.launch(PriceOnBlocks(price, on))
-            return Lifecycle(permit, static=True, name="blocks")
+            return account.launch(PriceOnBlocks(price, on)).for_static("blocks")
 
         return self.launch(measurement, charge, token)
 
@@ -245,7 +247,6 @@ class BlockSession(queryables.Session):
             self._space[1],
             self.measure,
             token,
-            self.runner,
             self._postprocessors,
         )
         child._prices, child._children = self._prices, self._children

@@ -40,7 +40,15 @@ from ..measures import (
     tradeoff,
     truncated_concentrated_divergence,
 )
-from ..queryables import Accuracy, ConcurrentMeasurement, known_accuracy, read_map, run
+from ..queryables import (
+    Accuracy,
+    ConcurrentMeasurement,
+    interactive,
+    is_free,
+    known_accuracy,
+    read_map,
+    run,
+)
 from .guards import check_measurement, constructor
 from .interactive import make_measurement
 
@@ -73,7 +81,19 @@ def recertify(
         around=measurement,
         accuracy=accuracy or known_accuracy(measurement),
         releases=True,
+        free=_stays_free(measurement, to_measure),
     )
+
+
+def _stays_free(measurement: Measurement, to_measure: Measure) -> bool:
+    """Whether a launch of a cast excludes no other, whatever it costs.
+
+    An (ε, δ) mechanism is a postprocessing of a randomized response that answers once [LW22].
+    """
+    source = convertible_measure(measurement.output_measure).kind
+    if interactive(measurement) is False or source == APPROXIMATE:
+        return True
+    return source == convertible_measure(to_measure).kind and is_free(measurement)
 
 
 # Convert a measurement's guarantee from one measure to another.
@@ -100,7 +120,8 @@ def cast(
     * Rényi DP to one of its orders, to (ε, δ) by the best of ``orders``;
     * one order, and tCDP, to (ε, δ) [CKS20, Proposition 12]; one order to a lower one; tCDP to a
       smaller ω, and to one order below ω;
-    * (ε, δ) to itself with a larger δ [KOV15];
+    * (ε, δ) to itself with a larger δ [KOV15]; zCDP and (ε, δ) to approximate zCDP, the latter as
+      (ε tanh(ε/2), δ), under finite communication; approximate zCDP to (ε, δ);
     * all of these, and privacy profiles (``dp.smoothed_max_divergence()``), to f-DP: exactly for
       pure, (ε, δ) and Gaussian DP; otherwise by the chords of a profile at about 300 points;
     * f-DP to (ε, δ), exactly or by certified bounds; to Gaussian DP, if the loss is bounded.

@@ -165,8 +165,8 @@ def make_indexed_composition(
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument, or if a message is not a pair
     :raises SpaceMismatchError: if a measurement is not on this space and measure
-    :raises UnsupportedMeasureError: for two or more measurements under approximate zCDP, where
-        concurrency is an open question; for two or more on a stream, except under pure DP
+    :raises UnsupportedMeasureError: for two or more measurements under approximate zCDP, if one is
+        approximate only as a whole; for two or more on a stream, except under pure DP
 
     :example:
 
@@ -193,16 +193,12 @@ def make_indexed_composition(
         parts.append(part)
     if not parts:
         raise errors.InvalidValueError("measurements must have at least one element")
-    if len(parts) > 1:
-        if queryables.is_stream(input_domain) and not queryables.feeds_many(output_measure):
-            raise errors.UnsupportedMeasureError(
-                f"measurements must have only one element on a stream under {measure.name} "
-                "[HSV25, Def. 6.1]; launch them on make_concurrent_continual(..., max_messages=...)"
-            )
-        if measure.sequential_reason:
-            raise errors.UnsupportedMeasureError(
-                f"{measure.name} composes one interactive mechanism at a time: {measure.reason}"
-            )
+    many_on_stream = len(parts) > 1 and queryables.is_stream(input_domain)
+    if many_on_stream and not queryables.feeds_many(output_measure):
+        raise errors.UnsupportedMeasureError(
+            f"measurements must have only one element on a stream under {measure.name} "
+            "[HSV25, Def. 6.1]; launch them on make_concurrent_continual(..., max_messages=...)"
+        )
     try:
         d_mids = [queryables.read_map(one, d_in) for one in parts]
     except errors.PrivacyMapError:
@@ -212,6 +208,13 @@ def make_indexed_composition(
     compositor = make_concurrent_composition(
         input_domain, input_metric, output_measure, d_in, d_mids, orders=orders, delta=delta
     )
+
+    if len(parts) > 1 and any(
+        queryables.MeasurementPrice(one, measure).excludes(d_in) for one in parts
+    ):
+        raise errors.UnsupportedMeasureError(
+            f"{measure.name} composes one of these mechanisms at a time: {measure.reason}"
+        )
 
     def make_machine(launch: Ask) -> Ask:
         children = [as_answering(launch(one)) for one in parts]

@@ -96,6 +96,7 @@ def make_measurement(
     composes: bool | None = None,
     accuracy: queryables.Accuracy | None = None,
     releases: bool = False,
+    free: bool | None = None,
 ) -> queryables.ConcurrentMeasurement:
     """Make a measurement that is invoked on sealed data.
 
@@ -107,6 +108,8 @@ def make_measurement(
     :param composes: whether it launches mechanisms; as ``around`` if left out
     :param accuracy: the error of its answers; None if it is not known
     :param releases: whether ``spawn`` returns what ``around`` returns, or a release without it
+    :param free: whether a launch excludes no other; if left out, as ``around``, and without it
+        whether it composes or releases
     """
     if odometer is not None:
         carrier_type, distance_type = odometer.carrier_type, odometer.distance_type
@@ -143,6 +146,8 @@ def make_measurement(
         many = queryables.may_feed_many(around)
     elif around is not None and queryables.is_stream(input_space[0]):
         takes_updates |= queryables.takes_stream(around)
+    if free is None:
+        free = bool(composes) or releases if around is None else queryables.is_free(around)
     what = queryables.Inside(
         spawn,
         checked_map,
@@ -155,6 +160,7 @@ def make_measurement(
         interactive=not releases
         if around is None or not releases
         else queryables.interactive(around),
+        free=free,
     )
     measurement.__class__ = queryables.ConcurrentMeasurement
     measurement.__opendp_dict__ = Unrecorded()

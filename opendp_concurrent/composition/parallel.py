@@ -99,13 +99,6 @@ class ParallelLoss:
     ) -> errors.Loss:
         measure, parts = self._measure, self._parts
         differ = min(total, sum(parts))
-        if measure.sequential_reason and differ > 1:
-            raise errors.UnsupportedMeasureError(
-                f"up to {differ} parts differ between neighbours, and concurrent "
-                f"queries to them are not known to compose under {measure.name}: "
-                f"{measure.reason}; at total distance 1 the loss is the maximum over the "
-                "parts"
-            )
         if total > measure.most_parallel:
             raise errors.InvalidValueError(
                 f"the distances of the parts add up to {total}, which must be at most "
@@ -114,6 +107,13 @@ class ParallelLoss:
             )
         # losses[j - 1] has the losses of the distinct measurements at j
         losses = [[self._read(*price, j) for price in prices] for j in range(1, most + 1)]
+        if differ > 1 and any(price.excludes(j) for _, price in prices for j in range(1, most + 1)):
+            raise errors.UnsupportedMeasureError(
+                f"up to {differ} parts differ between neighbours, and concurrent "
+                f"queries to them are not known to compose under {measure.name}: "
+                f"{measure.reason}; at total distance 1 the loss is the maximum over the "
+                "parts"
+            )
         losses += [losses[-1]] * (total - most)
         return measure.validate("d_out", measure.join(losses, parts))
 
@@ -172,7 +172,8 @@ def make_parallel_composition(
     the composition of e_1(k_1), e_2(k_2), ..., one term for each part that differs: by [VW21,
     Theorem 1.5] for pure DP; [LW22, Theorem 1] and [VZ23] for (ε, δ)-DP, Gaussian DP and f-DP,
     under finite communication; [LW22, Theorem 2 and Corollary 1] for Rényi DP, zCDP and tCDP.
-    Approximate zCDP has no such theorem, so it allows k = 1 only. The data must be static: if an
+    Under approximate zCDP it is the sum of both parameters, and k > 1 needs parts that answer once,
+    or have no δ, or are compositions of this package. The data must be static: if an
     analyst chooses updates, the maximum is not valid for (ε, δ)-DP [HSV25, version 4]. Streams, and
     measurements that take updates, are therefore refused.
 
@@ -192,7 +193,7 @@ def make_parallel_composition(
         updates. The composition stays charged
     :raises SpaceMismatchError: if a measurement is not on the parts' space, or the measures differ
     :raises UnsupportedMeasureError: if no rule is known for the measure; from ``map``, for
-        approximate zCDP at k > 1
+        approximate zCDP at k > 1 with parts that are approximate only as a whole
     :raises InvalidTypeError, InvalidValueError: naming the argument; from ``map``, if k is above
         256, or 64 for Rényi curves, or 4 for trade-off functions
 
@@ -247,6 +248,7 @@ def make_parallel_composition(
         spawn,
         privacy_map,
         f"ParallelComposition({measure.name}, {partition}, {len(by_key)} keys)",
+        free=all(map(queryables.is_free, by_key.values())),
     )
 
 

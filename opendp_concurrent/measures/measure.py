@@ -209,6 +209,10 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 class Composability(Enum):
     """How interactive children may be queried: the values are what is shown to users.
 
+    Under a uniform measure children are concurrent, except those that are known to have their loss
+    only as a whole. Under a sequential measure each child is like these: it is closed as soon as
+    anything else of its tree is launched or answers.
+
     :example:
 
     >>> oc.extend.Composability.SEQUENTIAL.value
@@ -216,6 +220,7 @@ class Composability(Enum):
     """
 
     CONCURRENT = "concurrent"
+    UNIFORM = "uniform"
     SEQUENTIAL = "sequential"
 
 
@@ -308,9 +313,17 @@ class CompositionMeasure(Convertible):
     keywords: ClassVar[Mapping[str, Callable[..., Any]]] = NOTHING
 
     @property
-    def sequential_reason(self) -> str | None:
-        """Why only one child at a time may be queried; None if children are concurrent."""
-        return self.reason if self.composability is Composability.SEQUENTIAL else None
+    def exclusive_reason(self) -> str | None:
+        """Why some children exclude all others; None if all children are concurrent."""
+        return None if self.composability is Composability.CONCURRENT else self.reason
+
+    def excludes(self, free: bool, loss: Callable[[], Loss]) -> bool:
+        """Whether a child excludes all others.
+
+        :param free: whether it answers once, or composes children that do not exclude others
+        :param loss: returns its loss
+        """
+        return self.composability is Composability.SEQUENTIAL
 
     def parameters(self) -> dict[str, float]:
         """Return what ledgers write beside the tag."""

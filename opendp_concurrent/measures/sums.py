@@ -146,7 +146,7 @@ class ScalarSum(AccumulatorState):
 #
 # (ε, δ)-DP: basic composition, concurrent with adaptive parameters by [HSTVVXZ23, Section 3.1]
 # under finite communication. Approximate zCDP: [BS16, Lemma 8.2] with 1 - prod(1 - δ_i) <= sum δ_i,
-# for adaptive parameters [WRRW23, Theorem 1], with sequential children only.
+# for adaptive parameters [WRRW23, Theorem 1]; for children see docs/proofs/approximate-zcdp.rst.
 
 
 @dataclass(frozen=True, slots=True)

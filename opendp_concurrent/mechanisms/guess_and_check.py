@@ -137,8 +137,7 @@ def make_guess_and_check(
     :param delta: for (ε, δ)-DP: the δ of the optimal composition; the plain sum if left out
     :return: a measurement that spawns a queryable
     :raises InvalidTypeError, InvalidValueError: naming the argument
-    :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``, or for
-        approximate zCDP, whose concurrent composition is an open problem
+    :raises UnsupportedMeasureError: if pure DP does not convert to ``output_measure``
 
     :example:
 
@@ -216,6 +215,7 @@ def make_guess_and_check(
         privacy_map,
         f"GuessAndCheck({output_measure}, d_in={d_in}, max_hits={max_hits})",
         accuracy=Accuracy("Laplace", scale, error),
+        free=True,  # its compositor is
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import partial
-from types import CellType, FunctionType, MethodType, ModuleType
+from types import CellType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -63,8 +63,8 @@ class Child(SealedHandle):
         return in_turn(self._lock, self._evaluate, *asking)
 
     def _evaluate(self, queryable: Queryable, evaluate: Any, query: errors.Query) -> errors.Answer:
-        self._lifecycle.check()
         lifecycle = self._lifecycle
+        lifecycle.enter()
         return hide_errors(lifecycle, lifecycle.run, evaluate, queryable, query)
 
     def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
@@ -135,7 +135,7 @@ def adopt(answer: errors.Answer, lifecycle: Lifecycle, lock: Lock | None) -> Any
     if kind is OdometerQueryable:
         return ChildOdometerQueryable(answer.value, lifecycle, lock or lock_for_turns())
     if kind is OnceFrame:
-        return ReleasedFrame(answer, lock or lock_for_turns())
+        return ReleasedFrame(answer, lifecycle, lock or lock_for_turns())
     if kind is list and not _OF_COMPOSITIONS.isdisjoint(map(type, answer)):
         return [adopt(one, lifecycle, lock) for one in answer]
     if lifecycle.matters:
@@ -175,7 +175,11 @@ def _parts(one: Any) -> list[Any]:
         return [one.func, *one.args, *one.keywords.values()]
     if isinstance(one, (type, ModuleType)):
         return []
-    slots = [getattr(one, field.name, None) for field in fields(one)] if is_dataclass(one) else []
+    if isinstance(one, GeneratorType):
+        return [] if one.gi_frame is None else [*one.gi_frame.f_locals.values()]
+    names = [name for base in type(one).__mro__ for name in vars(base).get("__slots__", ())]
+    names += [field.name for field in fields(one)] if is_dataclass(one) else []
+    slots = [getattr(one, name, None) for name in names]
     return [*slots, *getattr(one, "__dict__", {}).values()]
 
 
@@ -284,7 +288,7 @@ class MachineQueryable(SealedHandle, Queryable):
         return adopt(answer, self._lifecycle, self._lock if self._shared else None)
 
     def _enter(self, query: errors.Query) -> errors.Answer:
-        self._lifecycle.check()
+        self._lifecycle.enter()
         if self._running:  # the machine queries itself, perhaps indirectly
             raise errors.ReentrantLaunchError
         self._running = True

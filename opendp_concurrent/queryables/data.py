@@ -26,7 +26,7 @@ from .. import _opendp as _native
 from .. import errors
 from .._checks import Unrecorded
 from .._opendp import Lock
-from ..accounting import Lifecycle
+from ..accounting import Lifecycle, State
 from ..data import kind_of
 
 
@@ -183,11 +183,10 @@ class AsTransformation:
 # another's call asks it for permission later. So a turn is a lock that queryables inherit if they
 # are made while it is held. It is inherited in a context that ends with the turn.
 #
-# Launches in sequence close older children. Under a measure that is not known to compose
-# concurrently, an older child must not answer once a newer launch has begun, wherever its queryable
-# is: in a Polars frame, in a dictionary, in a grandchild. Only OpenDP's native sequential
-# compositor reaches all of these. So each launch runs on such a compositor, as a zero-loss
-# measurement over a trivial space. Accounts count the losses.
+# A child that excludes all others must not answer once anything else of its tree was launched or
+# has answered, wherever its queryable is: in a dictionary, in a grandchild, put aside. Only the
+# native sequential compositor of OpenDP reaches all of these. So its launch runs on such a
+# compositor, as a zero-loss measurement over a trivial space. Accounts count the losses.
 
 # the lock of the turn that is taken here
 HELD: ContextVar[Any] = ContextVar("HELD", default=None)
@@ -229,64 +228,64 @@ def attempt(function: Callable[..., Any], *arguments: Any) -> tuple[Any, BaseExc
         return None, error
 
 
-_SLOTS = 64  # launches per native compositor
-_SPARE = 64  # to close the last child: one, unless making the next compositor fails
 _TASK: ContextVar[Callable[[], Any]] = ContextVar("_TASK")
 
 
-class SequentialRunner:
-    """Run tasks. Each task closes the native queryables of the task before.
+class Enclosure:
+    """Run the launch of a child that excludes all others. Its native queryables can be closed.
 
-    OpenDP's queryables are not thread-safe, and older children query the compositor. So all calls
-    of it, and queries of its children, take turns on ``lock``.
+    OpenDP's queryables are not thread-safe, and these query the compositor. So all calls of it, and
+    queries of its queryables, take turns on ``lock``.
 
-    An exception of a task is caught in the native call and raised after it.
+    :param lifecycle: of the child
     """
 
-    __slots__ = ("_compositor", "_left", "_visit", "lock")
+    __slots__ = ("_compositor", "_lifecycle", "_running", "lock")
 
-    def __init__(self) -> None:
-        self.lock = lock_for_turns()
-        self._visit = _make_visit()
+    def __init__(self, lifecycle: Lifecycle) -> None:
+        self.lock, self._lifecycle, self._running = lock_for_turns(), lifecycle, False
         self._compositor: Any = _make_compositor()(True)
-        self._left = _SLOTS
+        lifecycle.at_end = self.close
 
-    def _renew(self) -> None:
-        self._run(tuple)  # closes what is still open on this one
-        self._compositor = _make_compositor()(True)
-        self._left = _SLOTS
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return ``function(*arguments)``. What it raises is raised after the native call."""
+        return in_turn(self.lock, self._in_turn, function, arguments)
 
-    def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        outcomes: list[tuple[Any, BaseException | None]] = []
-
-        def task() -> Any:
-            # raised below: a launch that raises in there closes no older child
-            outcomes.append(attempt(function, *arguments))
-            return outcomes[0][0]
-
-        answer = copy_context().run(self._ask, task)
-        error = outcomes[0][1]
+    def _in_turn(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        self._running = True
+        try:
+            answer, error = self._visit(function, *arguments)
+        finally:
+            self._running = False
+        if self._lifecycle.state is not State.OPEN or error is not None:
+            self.close()
         if error is None:
             return answer
         try:
             raise error
         finally:
-            outcomes.clear()
             del error  # its trace has this frame
+
+    def _visit(
+        self, function: Callable[..., Any], *arguments: Any
+    ) -> tuple[Any, BaseException | None]:
+        outcomes: list[tuple[Any, BaseException | None]] = []
+
+        def task() -> Any:
+            outcomes.append(attempt(function, *arguments))
+            return outcomes[0][0]
+
+        answer = copy_context().run(self._ask, task)
+        return answer, outcomes.pop()[1]
 
     def _ask(self, task: Callable[[], Any]) -> errors.Answer:
         _TASK.set(task)
-        return self._compositor(self._visit)
+        return self._compositor(_make_visit())
 
-    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Close the queryables of earlier tasks, and return ``function(*arguments)``."""
-        return in_turn(self.lock, self._in_turn, function, *arguments)
-
-    def _in_turn(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        if self._left == 0:
-            self._renew()
-        self._left -= 1
-        return self._run(function, *arguments)
+    def close(self) -> None:
+        """Close the native queryables that the launch has made; while it runs, at its end."""
+        if not self._running:
+            in_turn(self.lock, self._visit, tuple)
 
 
 def _make_compositor() -> Measurement:
@@ -295,7 +294,7 @@ def _make_compositor() -> Measurement:
         discrete_distance(),
         approximate(zero_concentrated_divergence()),
         d_in=1,
-        d_mids=[(0.0, 0.0)] * (_SLOTS + _SPARE),
+        d_mids=[(0.0, 0.0)] * 4,  # a launch, and what closes its queryables
     )
 
 
@@ -355,11 +354,13 @@ def hidden(
 class ReleasedFrame(SealedHandle, OnceFrame):
     """A LazyFrame that was paid for and can be collected once."""
 
-    def __init__(self, frame: OnceFrame, lock: Lock) -> None:
+    def __init__(self, frame: OnceFrame, lifecycle: Lifecycle, lock: Lock) -> None:
         self._frame, self._lock, self._collected = seal(frame), lock, False
+        self._lifecycle = lifecycle
 
     def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
         self._lock = lock or self._lock
+        self._lifecycle.adopt_by(lifecycle)
 
     def collect(self) -> errors.Answer:
         """Return the DataFrame. This can be done once.
@@ -383,6 +384,7 @@ class ReleasedFrame(SealedHandle, OnceFrame):
     def _once(self) -> errors.Answer:
         if self._collected:
             raise errors.CollectedError
+        self._lifecycle.enter()
         self._collected = True
         try:
             frame = hidden(

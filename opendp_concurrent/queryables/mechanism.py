@@ -6,6 +6,7 @@ compositor) calls them as ordinary user-defined measurements.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -38,6 +39,7 @@ class Inside(NamedTuple):
     :ivar feeds_many: whether its stream may feed several mechanisms, which compose below a cast
     :ivar accuracy: the error of its answers; None if it is not known
     :ivar interactive: whether it returns a queryable, not a release; None if that is not known
+    :ivar free: whether its launch excludes no other child, whatever it costs; see :func:`is_free`
     """
 
     spawn: Spawn
@@ -49,6 +51,7 @@ class Inside(NamedTuple):
     feeds_many: bool = False
     accuracy: Accuracy | None = None
     interactive: bool | None = True
+    free: bool = False
 
 
 def _inside(measurement: Measurement) -> Inside | None:
@@ -112,6 +115,26 @@ def made_interactive(measurement: Measurement) -> bool | None:
     return None
 
 
+def is_free(measurement: Measurement) -> bool:
+    """Whether a launch excludes no other child under a uniform measure, whatever it costs.
+
+    What answers once is such a launch, and so is what composes launches, each of which excludes
+    others itself if it must. Anything else may have its loss only as a whole.
+    """
+    found = _inside(measurement)
+    if found is not None:
+        return found.free
+    made = getattr(measurement, "__opendp_dict__", None)
+    made = made if type(made) is dict else {}
+    name, arguments = made.get("__function__"), made.get("__kwargs__")
+    if name in _POSTPROCESSED and isinstance(arguments, dict):
+        behind = arguments.get(_POSTPROCESSED[name])
+        return isinstance(behind, Measurement) and is_free(behind)
+    if name == "make_user_measurement" and isinstance(arguments, dict):
+        return _DATA.fullmatch(str(arguments.get("TO"))) is not None
+    return name in _ONCE or made_interactive(measurement) is False
+
+
 def takes_stream(measurement: Measurement) -> bool:
     """Whether a measurement on a stream receives what arrives later.
 
@@ -136,6 +159,9 @@ def takes_stream(measurement: Measurement) -> bool:
 
 
 _COMPOSE = ("make_adaptive_composition", "make_sequential_composition", "make_privacy_filter")
+_POSTPROCESSED = {"make_chain_pm": "measurement0", "make_chain_mt": "measurement1"}
+_DATA = re.compile(r"(Vec<)*(bool|String|usize|[iuf]\d+)>*")
+_ONCE = ("make_private_lazyframe",)  # a frame is collected once
 _UNKNOWN = ("make_user_measurement", "make_private_lazyframe", "make_private_expr")
 
 
@@ -298,7 +324,6 @@ class ConcurrentOdometer(Odometer):
         self.postprocessors = postprocessors
         self.__opendp_dict__: dict[str, Any] = Unrecorded()
         self.spawn, self.record, self.opaque, self.limit = spawn, record, opaque, limit
-        self.sequential_reason = measure.sequential_reason
 
     @cached_property
     def distance_type(self) -> str:

@@ -27,8 +27,8 @@ from ..accounting import (
     named,
     open_limit,
 )
-from ..measures import AccumulatorState, CompositionMeasure
-from .data import Sealed, SequentialRunner, check_process, seal_transformed, unseal
+from ..measures import AccumulatorState, Composability, CompositionMeasure
+from .data import Sealed, check_process, seal_transformed, unseal
 from .mechanism import ConcurrentOdometer
 from .named_queries import Description
 from .session import Handle, Session, validate_d_in
@@ -240,19 +240,14 @@ def _session(
     odometer: ConcurrentOdometer,
     account: Account,
     token: Sealed,
-    parent: Session | None = None,
     path: tuple[str, ...] = (),
 ) -> Session:
-    runner = None
-    if odometer.sequential_reason:  # a tree has one runner
-        runner = SequentialRunner() if parent is None else parent.runner
     return Session(
         account,
         odometer.query_space,
         odometer.input_metric,
         odometer.measure,
         token,
-        runner,
         odometer.postprocessors,
         path,
     )
@@ -285,7 +280,7 @@ def spawn_odometer(
         bound=bound,
         inward=inward,
         parent=parent.account if parent else None,
-        sequential_reason=odometer.sequential_reason,
+        exclusive_reason=odometer.measure.exclusive_reason,
         opaque=odometer.opaque,
     )
     if parent is None:
@@ -295,7 +290,7 @@ def spawn_odometer(
             ):  # what runs now and what is read later are of one time
                 inward(1)
         unseal(token)  # if a transformation fails, it raises here, to the owner of the data
-    session = _session(odometer, account, token, parent, parent.path if parent else ())
+    session = _session(odometer, account, token, parent.path if parent else ())
     return ConcurrentOdometerQueryable(
         session, session.launch, f"{measure.name}, {odometer.accumulator}"
     )
@@ -310,7 +305,7 @@ def spawn_filter(
         bound.start if bound.store is None else None,  # others charge a ledger: no history here
         bound=bound,
         inward=inward,
-        sequential_reason=odometer.sequential_reason,
+        exclusive_reason=odometer.measure.exclusive_reason,
         opaque=odometer.opaque,
     )
     unseal(token)  # now that the account has read the stability map
@@ -349,10 +344,10 @@ def _open_limit(
             bound=bound,
             inward=inward,
             parent=parent.account,
-            sequential_reason=odometer.sequential_reason,
+            exclusive_reason=odometer.measure.exclusive_reason,
             opaque=odometer.opaque,
         )
-    session = _session(odometer, account, token, parent, path)
+    session = _session(odometer, account, token, path)
     what = f"{measure.name}, limit {errors.shown(limit.label)}"
     return ConcurrentFilterQueryable(session, what, terms.d_in, terms.d_out)
 
@@ -361,10 +356,9 @@ def spawn_composition(
     space: Any, measure: CompositionMeasure, token: Sealed, bound: Bound, opaque: bool
 ) -> ConcurrentCompositionQueryable:
     """Return the handle of a compositor."""
-    reason = measure.sequential_reason
-    account = Account(None, bound=bound, sequential_reason=reason, opaque=opaque)
-    runner = SequentialRunner() if reason else None
-    session = Session(account, space, space[1], measure, token, runner)
+    reason = measure.exclusive_reason
+    account = Account(None, bound=bound, exclusive_reason=reason, opaque=opaque)
+    session = Session(account, space, space[1], measure, token)
     return ConcurrentCompositionQueryable(session, measure.name, bound.d_in)
 
 
@@ -377,7 +371,7 @@ def check_ledger(ledger: Any, measure: CompositionMeasure, *, halt: bool = False
         raise errors.InvalidTypeError(
             f"ledger must be made by oc.ledger.open_ledger(...), found {type(ledger).__name__}"
         )
-    if measure.sequential_reason:
+    if measure.composability is Composability.SEQUENTIAL:
         raise errors.UnsupportedMeasureError(
             f"ledger is not supported under {measure.name}: {measure.reason}, and a launch "
             "in one process cannot close the children in another; use another measure"

@@ -38,9 +38,9 @@ from ..measures import CompositionMeasure
 from .child import PLAIN, MachineQueryable, adopt
 from .data import (
     HELD,
+    Enclosure,
     Sealed,
     SealedHandle,
-    SequentialRunner,
     check_process,
     hidden,
     hide_errors,
@@ -52,6 +52,7 @@ from .mechanism import (
     ConcurrentMeasurement,
     ConcurrentOdometer,
     interactive,
+    is_free,
     read_map,
     takes_stream,
 )
@@ -133,7 +134,6 @@ class Session:
     :param space: domain and metric of the queries
     :param metric: metric that the account's d_in is a distance of
     :param token: the sealed data, as a member of the queries' domain
-    :param runner: runs launches in sequence, for a measure that composes sequentially only
     :param postprocessors: functions that are applied to every answer
     :param path: labels of the limits from the outermost one to this one
     :ivar shared: what the shared releases that were opened here have in common
@@ -151,12 +151,11 @@ class Session:
         metric: Metric,
         measure: CompositionMeasure,
         token: Sealed,
-        runner: SequentialRunner | None,
         postprocessors: tuple[Callable[[Any], Any], ...] = (),
         path: tuple[str, ...] = (),
     ) -> None:
         self.account, self.measure = account, measure
-        self.token, self.runner = token, runner
+        self.token = token
         self._space, self._metric = space, metric
         self._postprocessors = postprocessors
         self._prices: dict[int, MeasurementPrice] = {}
@@ -164,11 +163,8 @@ class Session:
         self.path = path
         self.shared: dict[str, Any] = {}
         self._limits: dict[str, tuple[ConcurrentOdometer, Any]] = {}
-        # launches take turns below a sequential measure, and inside a native call
         self.native = _native.inside_native_call()
-        self.lock = HELD.get()
-        if runner is not None or self.native:
-            self.lock = runner.lock if runner is not None else lock_for_turns()
+        self.lock = lock_for_turns() if self.native else HELD.get()  # there, launches take turns
 
     def launch(
         self,
@@ -195,16 +191,19 @@ class Session:
             charged = None
             permit = (charge or self.account.launch)(price)
             charged = True
+            permit.sweep()
             if self._prices.get(id(query)) is not price:
                 self._prices[id(query)] = price.settled()
             running: tuple[Any, ...] = run, query, token
-            if self.runner is not None:
-                running = self.runner.run, *running
+            lock = self.lock
+            if permit.excludes:
+                enclosure = Enclosure(permit)
+                running, lock = (enclosure.run, *running), enclosure.lock
             if isinstance(query, ConcurrentMeasurement):
                 running = self._numbered, permit, *running
             answer = hidden(permit.run, *running) if permit.opaque else permit.run(*running)
             if type(answer) not in PLAIN:  # it may be a queryable, or contain one
-                answer = hide_errors(permit, adopt, answer, permit, self.lock)
+                answer = hide_errors(permit, adopt, answer, permit, lock)
             if self._postprocessors or self._static:
                 answer = self._postprocess(answer)
             return answer
@@ -374,6 +373,7 @@ class MeasurementPrice:
     Each value is read once, so that the value that is compared is the value that is charged.
 
     :ivar fixed: whether all values so far come from native maps, which do not change
+    :ivar free: whether it does not exclude others, whatever it costs
     """
 
     __slots__ = (
@@ -382,6 +382,7 @@ class MeasurementPrice:
         "_measure",
         "_mechanism",
         "fixed",
+        "free",
         "measurement",
     )
 
@@ -390,6 +391,7 @@ class MeasurementPrice:
         self._losses: dict[errors.Key, errors.Loss] = {}
         self._mechanism: str | None = None
         self.fixed = not isinstance(measurement, ConcurrentMeasurement)
+        self.free = is_free(measurement)
         self._before = self
 
     @property
@@ -426,6 +428,10 @@ class MeasurementPrice:
             # two threads may read it: the first value that is stored counts
             loss = self._losses.setdefault(key, loss)
         return loss
+
+    def excludes(self, d_in: errors.Distance, key: errors.Key = None) -> bool:
+        """Whether what is launched excludes all others at ``d_in``."""
+        return self._measure.excludes(self.free, lambda: self.at(d_in, key))
 
     def _read(self, d_in: errors.Distance) -> errors.Loss:
         try:

@@ -100,6 +100,7 @@ class SharedReleaseQueryable(queryables.Handle, Queryable):
         """Return the answer at a level that needs no launch."""
         account = self._session.account
         account.check_open()
+        account.lifecycle.enter()
         levels.check(asked)
         return queryables.hide_errors(account.lifecycle, levels.at, asked)
 
@@ -213,9 +214,7 @@ def _open(
         levels: Levels = LaplaceLevels(space, measure)
     else:
         levels = GaussianLevels(space, measure)
-    session = queryables.Session(
-        account, space, odometer.input_metric, measure, token, parent.runner if parent else None
-    )
+    session = queryables.Session(account, space, odometer.input_metric, measure, token)
     return SharedReleaseQueryable(session, levels, odometer)
 
 

@@ -378,7 +378,7 @@ def make_concurrent_continual(
             "make_concurrent_continual(...)"
         )
     measure = composition_measure(composition.output_measure)
-    if measure.sequential_reason:
+    if measure.exclusive_reason:
         raise errors.UnsupportedMeasureError(
             f"output_measure ({measure.name}) is not supported: {measure.reason}"
         )

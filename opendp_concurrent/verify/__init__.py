@@ -2,6 +2,7 @@
 
 * ``adversary.py`` has the analysts who launch finite mechanisms against a filter; read it first.
   ``totals.py`` has the exact losses, and what must be refused.
+* ``counterexample.py`` has two mechanisms whose approximate zCDP does not add up.
 * ``interactive.py``, ``played.py``, ``simulation.py``, ``tape.py`` and ``continual.py`` have the
   analysts who query interactive mechanisms, given by tables or by real code.
 
@@ -26,6 +27,8 @@ from .continual import continual_delta as continual_delta
 from .continual import continual_epsilon as continual_epsilon
 from .continual import continual_renyi as continual_renyi
 from .continual import events_differ as events_differ
+from .counterexample import Counterexample as Counterexample
+from .counterexample import approximate_zcdp_counterexample as approximate_zcdp_counterexample
 from .interactive import FiniteInteractiveMechanism as FiniteInteractiveMechanism
 from .interactive import composition_delta as composition_delta
 from .interactive import composition_pair as composition_pair
@@ -55,6 +58,7 @@ from .totals import worst_renyi as worst_renyi
 __all__ = [
     "Audit",
     "ContinualLaw",
+    "Counterexample",
     "FiniteInteractiveMechanism",
     "FiniteMechanism",
     "Identifier",
@@ -70,6 +74,7 @@ __all__ = [
     "Tape",
     "Within",
     "Worst",
+    "approximate_zcdp_counterexample",
     "audit",
     "certify",
     "clamped_noise",

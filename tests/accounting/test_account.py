@@ -40,14 +40,18 @@ class Linear:
 
     mechanism = "linear"
 
-    def __init__(self, epsilon, largest=math.inf):
+    def __init__(self, epsilon, largest=math.inf, alone=True):
         self.epsilon, self.largest, self.read = epsilon, largest, 0
+        self.alone = alone
 
     def at(self, d_in, key=None):
         self.read += 1
         if d_in > self.largest:
             raise PrivacyMapError(d_in, "too far")
         return self.epsilon * d_in
+
+    def excludes(self, d_in, key=None):
+        return self.alone
 
     def later(self, d_in):
         return self.at(d_in)
@@ -213,7 +217,7 @@ class Doing(Linear):
 def test_a_first_query_counts_what_a_price_launches_while_it_is_read():
     root = odometer()
     price = Doing(0.125, lambda: root.launch(Linear(0.25)))
-    root.store.prices.append(price)  # charged, and never read at any distance yet
+    root.store.prices.append((price, False))  # charged, and never read at any distance yet
     assert root.privacy_loss(1) == 0.375
     assert root.privacy_loss(2) == 0.75
 
@@ -254,7 +258,7 @@ def test_equal_launches_below_a_child_are_kept_once_and_others_for_themselves():
     one, other = Linear(0.125), Linear(0.25)
     for price in (one, one, other, one):
         child.launch(price)
-    first, second, third, fourth = root.store.prices
+    (first, _), (second, _), (third, _), (fourth, _) = root.store.prices
     assert first is second
     assert third is not first
     assert fourth is first
@@ -282,8 +286,8 @@ def test_a_halted_ancestor_halts_its_odometers():
         leaf.launch(Linear(0.1))
 
 
-def test_the_next_launch_closes_the_child_of_a_sequential_measure():
-    account = filter_(1.0, sequential_reason="because")
+def test_the_next_launch_closes_a_child_that_excludes_others():
+    account = filter_(1.0, exclusive_reason="because")
     older = account.launch(Linear(0.25))
     with pytest.raises(BudgetExceededError):
         account.launch(Linear(2.0))
@@ -292,11 +296,20 @@ def test_the_next_launch_closes_the_child_of_a_sequential_measure():
     newer.check()
     with pytest.raises(ClosedChildError, match="because"):
         older.check()
+    free = account.launch(Linear(0.125, alone=False))
+    with pytest.raises(ClosedChildError, match="because"):
+        newer.check()
+    newest = account.launch(Linear(0.125))
+    newest.enter()
+    newest.enter()
+    free.enter()
+    with pytest.raises(ClosedChildError, match="because"):
+        newest.enter()
 
 
 def test_a_launch_below_a_child_odometer_closes_children_of_the_whole_tree():
-    root = filter_(1.0, sequential_reason="because")
-    leaf = odometer(parent=root, sequential_reason="because")
+    root = filter_(1.0, exclusive_reason="because")
+    leaf = odometer(parent=root, exclusive_reason="because")
     older = root.launch(Linear(0.25))
     newer = leaf.launch(Linear(0.25))
     with pytest.raises(ClosedChildError):

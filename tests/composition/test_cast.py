@@ -68,6 +68,10 @@ BY_ZCDP = {
     ("GaussianTradeoff", target)
     for target in ("FixedRenyiDivergence", "RenyiDivergence", "TruncatedConcentratedDivergence")
 }
+BY_ZCDP |= {
+    (source, "Approximate(ZeroConcentratedDivergence)")
+    for source in ("MaxDivergence", "GaussianTradeoff")
+}
 SAME = {(name, name) for name in SOURCES}
 
 
@@ -92,6 +96,35 @@ def test_a_cast_exists_exactly_where_a_theorem_does(under, source, target):
         ) as refused:
             oc.c.cast(measurement, wanted, **options)
         assert source in str(refused.value) or "SmoothedMaxDivergence" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "reason"),
+    [
+        ("Approximate(ZeroConcentratedDivergence)", ZCDP, "may fail with probability"),
+        ("TruncatedConcentratedDivergence", dp.approximate(ZCDP), "end at omega"),
+    ],
+)
+def test_a_refused_cast_has_its_reason(under, source, target, reason):
+    measure, loss = MEASURES[source]
+    with pytest.raises(UnsupportedMeasureError, match=reason):
+        oc.c.cast(under(measure(), loss), target)
+
+
+def test_values_of_approximate_zcdp(under):
+    measure = dp.approximate(ZCDP)
+    assert oc.c.cast(under(ZCDP, 0.125), measure).map(1) == (0.125, 0.0)
+    assert oc.c.cast(under(PURE, 1.0), measure).map(1) == (0.4621171572600098, 0.0)
+    assert oc.c.cast(under(APPROXIMATE, (1.0, 1e-9)), measure).map(1) == (0.4621171572600098, 1e-9)
+    mixed = under(measure, (0.5, 0.25))
+    without = under(ZCDP, 0.5)
+    epsilon, _ = oc.c.cast(mixed, APPROXIMATE, delta=0.625).map(1)
+    assert epsilon == oc.c.cast(without, APPROXIMATE, delta=0.5).map(1)[0]
+    profile = oc.c.cast(without, PROFILE).map(1).delta(1.0)
+    assert oc.c.cast(mixed, PROFILE).map(1).delta(1.0) == pytest.approx(0.25 + 0.75 * profile)
+    assert oc.c.cast(mixed, PROFILE).map(1).delta(1.0) >= 0.25 + 0.75 * profile
+    with pytest.raises(InvalidValueError, match=r"delta .* must be at least the delta"):
+        oc.c.cast(mixed, APPROXIMATE, delta=0.125).map(1)
 
 
 def test_values_are_those_of_the_theorems(under):

@@ -9,7 +9,6 @@ import opendp_concurrent as oc
 from opendp_concurrent.composition.filter import make_limited
 from opendp_concurrent.errors import (
     BudgetExceededError,
-    ClosedChildError,
     HaltedError,
     InvalidTypeError,
     InvalidValueError,
@@ -166,20 +165,18 @@ def test_the_limit_may_have_another_accumulator_than_the_cap():
     assert root.privacy_loss() not in ((0.5, 0.0), (0.5, 1e-6))
 
 
-def test_under_a_sequential_measure_a_launch_closes_the_children_of_all_limits():
+def test_children_of_all_limits_interleave_under_approximate_zcdp():
     measure = dp.approximate(ZCDP)
     root = capped((1.0, 1e-6), measure)
     alice = root(limit((0.5, 1e-6), "alice", measure))
     bob = root(limit((0.5, 1e-6), "bob", measure))
-    pair = oc.make_concurrent_composition(*SPACE, measure, 1, [(0.125, 0.0)] * 2)
-    query = constant((0.125, 0.0), measure)
+    pair = oc.make_concurrent_composition(*SPACE, measure, 1, [(0.125, 2.0**-22)] * 2)
+    query = constant((0.125, 2.0**-22), measure)
     hers = alice(pair)
-    hers(query)
-    bob(query)
-    with pytest.raises(ClosedChildError):
-        hers(query)
-    alice(query)  # the limit itself stays open
-    assert alice.privacy_loss() == (0.375, 0.0)
+    for handle in (hers, bob, hers, alice):
+        handle(query)
+    assert alice.privacy_loss() == (0.375, 3 * 2.0**-22)
+    assert root.privacy_loss() == (0.5, 2.0**-20)
 
 
 def test_d_in_of_a_limit_is_in_units_of_the_queries_below_a_chain():

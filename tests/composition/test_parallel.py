@@ -118,7 +118,7 @@ def test_many_threads_open_and_ask(space):
 
 
 @pytest.mark.parametrize("kind", ["ours", "native"])
-def test_parts_of_a_sequential_measure_live_together_and_are_closed_together(space, kind):
+def test_parts_with_a_delta_live_together_and_are_closed_together(space, kind):
     small = (0.001, 1e-9)
     inner = queryable(space, loss=small, measure=APPROXIMATE_ZCDP)
     parent, error = filter_(space, (1.0, 1e-6), APPROXIMATE_ZCDP), ClosedChildError

@@ -323,16 +323,24 @@ def test_a_join_is_below_all_and_exact_where_chords_are():
     assert join([F.gaussian(1.0), F.worst()]) == F.worst()
 
 
-def test_approximate_zcdp_is_the_maximum_at_distance_one_and_refused_above(space):
-    measurements = [
-        user(space, lambda d_in, rho=rho: (rho * d_in, 1e-9), measure=APPROXIMATE_ZCDP)
-        for rho in (0.1, 0.3)
-    ]
+def test_approximate_zcdp_is_the_maximum_at_distance_one_and_a_sum_above_unless_as_a_whole(space):
+    def parts(to):
+        return [
+            dp.m.make_user_measurement(
+                *space, APPROXIMATE_ZCDP, len, lambda d, rho=rho: (rho * d, 2.0**-30), TO=to
+            )
+            for rho in (0.25, 0.3)
+        ]
+
+    assert parallel(space, parts("i32")).map(1) == (0.3, 2.0**-30)
+    assert parallel(space, parts("i32")).map(2) == (0.6, 2.0**-29)
+    assert parallel(space, [parts("i32")[0]] * 3).map(3) == (0.75, 3 * 2.0**-30)
+    measurements = parts("ExtrinsicObject")
     made = parallel(space, measurements)
-    assert made.map(1) == (0.3, 1e-9)
-    with pytest.raises(UnsupportedMeasureError, match="open question"):
+    assert made.map(1) == (0.3, 2.0**-30)
+    with pytest.raises(UnsupportedMeasureError, match="only as a whole"):
         made.map(2)
-    assert parallel(space, measurements[1:]).map(2) == (0.6, 1e-9)  # one part: nothing composes
+    assert parallel(space, measurements[1:]).map(2) == (0.6, 2.0**-30)  # one part: nothing composes
     change = make_parallel_composition(
         space[0], dp.change_one_distance(), by_key(abs), {1: measurements[0], 2: measurements[1]}
     )

@@ -106,12 +106,12 @@ def _renyi(d: int) -> Callable[[float], float]:
 
 
 PURE = dp.max_divergence
-SEQUENTIAL = "approximate zCDP"
+UNIFORM = "approximate zCDP"
 MEASURES: dict[str, tuple[Callable[[], Any], Callable[[int], Any]]] = {
     "pure": (PURE, lambda d: 0.125 * d),
     "approximate": (lambda: dp.approximate(dp.max_divergence()), lambda d: (0.125 * d, 1e-6 * d)),
     "zCDP": (dp.zero_concentrated_divergence, lambda d: 0.125 * d * d),
-    SEQUENTIAL: (
+    UNIFORM: (
         lambda: dp.approximate(dp.zero_concentrated_divergence()),
         lambda d: (0.125 * d * d, 1e-6 * d),
     ),
@@ -432,7 +432,7 @@ def _compositions() -> Iterator[Subject]:
 
 
 def _interactive() -> Iterator[Subject]:
-    for name in ("pure", SEQUENTIAL):
+    for name in ("pure", UNIFORM):
         yield Subject(
             f"native queryable {name}",
             Kind.INTERACTIVE,
@@ -876,7 +876,7 @@ CAST_TO = {
     "pure": dp.zero_concentrated_divergence,
     "approximate": oc.tradeoff,
     "zCDP": oc.tradeoff,
-    SEQUENTIAL: dp.zero_concentrated_divergence,
+    UNIFORM: dp.zero_concentrated_divergence,
     "Rényi curve": lambda: oc.fixed_renyi_divergence(alpha=4.0),
     "Rényi order": oc.tradeoff,
     "tCDP": lambda: oc.fixed_renyi_divergence(alpha=4.0),
@@ -1147,7 +1147,7 @@ def _context_split(case: Case) -> Case:
 
 def _not_sequential(case: Case) -> None:
     """OpenDP's own cannot host interactive children there: see docs of OpenDP's facts."""
-    if case.measure == MEASURES[SEQUENTIAL][0]():
+    if case.measure == MEASURES[UNIFORM][0]():
         raise ConcurrentError("not tried")
 
 

@@ -10,7 +10,7 @@ import opendp_concurrent as oc
 
 from .catalogue import (
     REFUSALS,
-    SEQUENTIAL,
+    UNIFORM,
     WRAPPERS,
     Kind,
     Recipe,
@@ -29,7 +29,7 @@ STREAMS = [1, 1, None], [1, None, None]
 PURE = dp.max_divergence
 ON = {
     "pure": (PURE, lambda epsilon: epsilon),
-    SEQUENTIAL: (
+    UNIFORM: (
         lambda: dp.approximate(dp.zero_concentrated_divergence()),
         lambda epsilon: (zcdp_of(epsilon), 0.0),
     ),
@@ -124,8 +124,8 @@ def broken(recipe):
     if cases is None:
         return
     whole, measure = cases[-1], recipe.subject.name.rsplit(" ", 1)[-1]
-    if SEQUENTIAL in recipe.subject.name:
-        measure = SEQUENTIAL
+    if UNIFORM in recipe.subject.name:
+        measure = UNIFORM
     told, laws = [], []
     for data in STREAMS if whole.continual else ROWS:
 

@@ -263,12 +263,34 @@ def test_losses_add_up_exactly_over_many_openings(sqlite, tools):
 # --- what is refused -----------------------------------------------------------------------
 
 
-def test_a_measure_that_composes_sequentially_is_refused(store):
-    sequential = oc.make_concurrent_odometer(*SPACE, dp.approximate(ZCDP))
-    with pytest.raises(UnsupportedMeasureError, match="ledger is not supported under"):
-        oc.make_concurrent_filter(sequential, 1, (1.0, 1e-6), ledger=store.create())
-    with pytest.raises(UnsupportedMeasureError, match="ledger is not supported under"):
-        oc.make_concurrent_odometer(*SPACE, dp.approximate(ZCDP), ledger=store.open(), d_in=1)
+def test_what_excludes_others_is_refused_before_it_is_charged(store):
+    measure = dp.approximate(ZCDP)
+
+    def user(loss):
+        return dp.m.make_user_measurement(
+            *SPACE,
+            measure,
+            lambda rows: dp.new_queryable(lambda query: query),
+            lambda d_in: loss,
+            TO="ExtrinsicObject",
+        )
+
+    odometer = oc.make_concurrent_odometer(*SPACE, measure)
+    root = oc.make_concurrent_filter(odometer, 1, (1.0, 1e-6), ledger=store.create())([1])
+    pair = oc.make_concurrent_composition(*SPACE, measure, 1, [(0.125, 2.0**-22)] * 2)
+    free = root(pair), root(user((0.125, 0.0)))
+    whole = user((0.125, 2.0**-22))
+    for handle in (root, root(odometer), free[0]):
+        before = handle.privacy_loss(1)
+        for launch in (handle, handle.describe if handle is root else handle):
+            with pytest.raises(UnsupportedMeasureError, match="in the tree of a ledger") as refused:
+                launch(whole)
+        assert refused.value.charged is False
+        assert handle.privacy_loss(1) == before
+    assert free[1]("still") == "still"
+    gauss = dp.c.make_approximate(SPACE >> dp.t.then_count() >> dp.m.then_gaussian(scale=2.0))
+    assert [free[0](gauss), free[1](1), free[0](gauss)]
+    assert store.open().summary().spent == (0.375, 2.0**-21)
 
 
 def test_a_filter_that_halts_is_refused(store):

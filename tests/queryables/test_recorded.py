@@ -6,7 +6,7 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.accounting.store import Terms
 from opendp_concurrent.errors import InvalidTypeError, UnsupportedMeasureError
-from opendp_concurrent.measures import composition_measure
+from opendp_concurrent.measures import Composability, composition_measure
 from opendp_concurrent.queryables.root import check_ledger, open_book
 
 PURE = composition_measure(dp.max_divergence())
@@ -29,10 +29,12 @@ def test_what_is_no_ledger(ledger):
         check_ledger(ledger, PURE)
 
 
-def test_a_ledger_keeps_concurrent_measures_and_no_sequential_one():
-    for measure in (dp.max_divergence(), dp.zero_concentrated_divergence(), oc.tradeoff()):
+def test_a_ledger_keeps_concurrent_measures_and_no_sequential_one(monkeypatch):
+    zcdp = dp.zero_concentrated_divergence()
+    for measure in (dp.max_divergence(), zcdp, dp.approximate(zcdp), oc.tradeoff()):
         check_ledger(Remembering(), composition_measure(measure))
-    sequential = composition_measure(dp.approximate(dp.zero_concentrated_divergence()))
+    sequential = composition_measure(dp.max_divergence())
+    monkeypatch.setattr(type(sequential), "composability", Composability.SEQUENTIAL)
     with pytest.raises(UnsupportedMeasureError, match="cannot close the children in another"):
         check_ledger(Remembering(), sequential)
 

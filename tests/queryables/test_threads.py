@@ -63,10 +63,10 @@ def test_eight_threads_spend_exactly_a_budget_for_1_500(space):
     assert root.remaining() == 0.0
 
 
-def test_threads_share_a_sequential_filter(space):
+def test_threads_share_a_filter_whose_children_exclude_others(space):
     measure = dp.approximate(dp.zero_concentrated_divergence())
     gaussian = dp.c.make_approximate(space >> dp.t.then_count() >> dp.m.then_gaussian(scale=1000.0))
-    compositor = dp.c.make_adaptive_composition(*space, measure, 1, [(1e-6, 0.0)] * 5)
+    compositor = dp.c.make_adaptive_composition(*space, measure, 1, [(1e-6, 1e-12)] * 5)
     root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, measure), 1, (1.0, 1e-6))(
         [1] * 10
     )
@@ -89,24 +89,29 @@ def test_threads_share_a_sequential_filter(space):
 
 
 @pytest.mark.parametrize("below", ["ours", "cast"])
-def test_threads_share_what_is_nested_below_a_sequential_filter(space, below):
-    """Grandchildren ask OpenDP's sequential compositor at the root: all must take turns."""
+def test_threads_share_what_is_nested_below_a_child_that_excludes_others(space, below):
+    """Grandchildren ask OpenDP's sequential compositor around the child: all must take turns."""
     measure = dp.approximate(dp.zero_concentrated_divergence())
     gaussian = dp.c.make_approximate(space >> dp.t.then_count() >> dp.m.then_gaussian(scale=1e4))
     root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, measure), 1, (50.0, 1e-3))(
         [1] * 10
     )
     if below == "ours":
-        child = root(oc.make_concurrent_composition(*space, measure, 1, [(2e-3, 0.0)] * 500))
+        whole = oc.make_concurrent_composition(*space, measure, 1, [(2e-3, 0.0)] * 500)
         native = dp.c.make_adaptive_composition(*space, measure, 1, [(1e-6, 0.0)] * 1000)
         query = gaussian
     else:
         inner = oc.make_concurrent_filter(
             oc.make_concurrent_odometer(*space, dp.max_divergence()), 1, 1.0
         )
-        child = root(dp.c.make_approximate(dp.c.make_pureDP_to_zCDP(inner)))
+        whole = dp.c.make_approximate(dp.c.make_pureDP_to_zCDP(inner))
         query = space >> dp.t.then_count() >> dp.m.then_laplace(scale=1e5)
         native = dp.c.make_adaptive_composition(*space, dp.max_divergence(), 1, [1e-5] * 1000)
+    child = root(
+        dp.m.make_user_measurement(
+            *space, measure, whole, lambda d_in: (1.0, 1e-6), TO="ExtrinsicObject"
+        )
+    )
     grandchild = child(native)
     outcomes = [Counter() for _ in range(4)]
 

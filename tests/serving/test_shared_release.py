@@ -104,8 +104,6 @@ def test_what_is_refused(space):
         oc.m.make_shared_release(INTEGERS, dp.l2_distance(T=int), PURE)
     with pytest.raises(NativeConstructorError):
         oc.m.make_shared_release(*space, PURE)  # rows are no query
-    with pytest.raises(UnsupportedMeasureError, match="composes sequentially"):
-        oc.m.make_shared_release(*WHOLE, dp.approximate(ZCDP))
     with pytest.raises(UnsupportedMeasureError, match="ceiling must be given under f-DP"):
         oc.m.make_shared_release(*WHOLE, oc.tradeoff())
     with pytest.raises(UnsupportedMeasureError, match="not offered for vectors of integers"):

@@ -43,7 +43,7 @@ def promises(loosened: float = 1.0) -> list[Promise]:
         },
         "Approximate(MaxDivergence), ladder": (EPSILON, ladder_at_delta),
         "ZeroConcentratedDivergence, sum": (("rho",), sums.zcdp_sum),
-        "Approximate(ZeroConcentratedDivergence), sum, sequential": (RHO_PARTS, approximate_zcdp),
+        "Approximate(ZeroConcentratedDivergence), sum": (RHO_PARTS, approximate_zcdp),
         "RenyiDivergence, orders": (("curve",), sums.renyi_curve),
         "FixedRenyiDivergence, sum": (("divergence",), sums.fixed_renyi),
         "TruncatedConcentratedDivergence, sum": (("rho", "omega"), sums.truncated_sum),

@@ -1,4 +1,4 @@
-"""Under approximate zCDP what was launched is closed when the next launch begins, wherever it is.
+"""Under approximate zCDP free children interleave, and exclusive ones are closed wherever they are.
 
 And what halts stays halted, whatever is around it.
 """
@@ -7,19 +7,21 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import product
+from time import time_ns
 
 import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.ledger import create_ledger
 from opendp_concurrent.queryables.stream import is_stream
 
 from .catalogue import (
     D_IN,
     MEASURES,
     REFUSALS,
-    SEQUENTIAL,
     SUBJECTS,
+    UNIFORM,
     WRAPPERS,
     Case,
     Kind,
@@ -33,7 +35,7 @@ from .catalogue import (
 from .laws import is_measurement
 from .probes import Probe, Seen
 
-MAKE, LOSS = MEASURES[SEQUENTIAL]
+MAKE, LOSS = MEASURES[UNIFORM]
 
 
 # --- handles that hide -----------------------------------------------------------------------
@@ -101,8 +103,11 @@ SHORT = tuple(
     if one.role is not None and "DP_to" not in one.name and "OpenDP" not in one.name
 )
 INNER = tuple(
-    one for one in SUBJECTS if one.name.endswith(SEQUENTIAL) and one.kind is not Kind.NONINTERACTIVE
+    one for one in SUBJECTS if one.name.endswith(UNIFORM) and one.kind is not Kind.NONINTERACTIVE
 )
+FREE = tuple(one for one in INNER if one.kind is Kind.COMPOSITION)
+WHOLE = tuple(one for one in INNER if one.kind is not Kind.COMPOSITION)
+OF_THE_USER = ("in a function", "in a thread")  # exclusive, as they have a δ
 
 
 # --- the roots that it is launched on --------------------------------------------------------
@@ -153,7 +158,7 @@ def answers(send, query):
 
 
 def left_open(root_of, recipe):
-    """Handles of one launch that answer when the next one runs, or has run."""
+    """Handles of an exclusive launch that answer when the next one runs, or has run."""
     cases = recipe.cases()
     if cases is None or not is_measurement(cases[-1]) or cases[-1].measure != MAKE():
         return
@@ -166,9 +171,10 @@ def left_open(root_of, recipe):
         return
     if not answers(talk.ask, whole.query()):
         return
-    doors = [door for door in talk.doors if is_ours(door)]
-    asked = [(f"handle {index}", door) for index, door in enumerate(doors)]
-    asked.append(("what is innermost", talk.ask))
+    asked = [("what is innermost", talk.ask)]
+    if recipe.wrappers and recipe.wrappers[0] in HIDING:
+        doors = [door for door in talk.doors if is_ours(door)]
+        asked += [(f"handle {index}", door) for index, door in enumerate(doors)]
     queries = [whole.query(), None, release_on(whole.space, whole.measure, LOSS, Seen())]
     spoke, threads = [], []
 
@@ -193,10 +199,49 @@ def left_open(root_of, recipe):
     yield from (f"{recipe}: {one}" for one in dict.fromkeys(spoke))
 
 
+def not_beside_others(root_of, recipe):
+    """Whether three children of the recipe answer less when they are interleaved, or in threads."""
+    cases = recipe.cases()
+    if cases is None or not is_measurement(cases[-1]) or cases[-1].measure != MAKE():
+        return
+    whole: Case = cases[-1]
+    release = release_on(whole.space, whole.measure, LOSS, Seen())
+    try:
+        root = root_of(whole)
+        talk = whole.talk(root(whole.what))
+        told = [answers(talk.ask, whole.query()) for _ in range(2)]
+        root = root_of(whole)
+        talks = [whole.talk(root(whole.what)) for _ in range(2)]
+        root(release) if root_of is not ROOTS["composition"] else None
+        talks.append(whole.talk(root(whole.what)))
+    except REFUSALS:
+        return
+    first = [answers(one.ask, whole.query()) for one in talks]
+    with ThreadPoolExecutor(3) as pool:
+        second = [*pool.map(lambda one: answers(one.ask, whole.query()), talks)]
+    if [first, second] != [[one] * 3 for one in told]:
+        yield f"{recipe}: {told} alone, {first} and {second} beside others"
+
+
+@pytest.mark.parametrize("root", [*ROOTS, "ledger"])
+@pytest.mark.parametrize("subject", FREE, ids=lambda one: one.name)
+def test_free_children_are_interleaved(root, subject, tmp_path):
+    def on_a_ledger(case):
+        ledger = create_ledger(tmp_path / f"{time_ns()}.db", dataset="rows")
+        return oc.make_concurrent_filter(odometer_for(case), D_IN, bound(case), ledger=ledger)(
+            case.data
+        )
+
+    wrappers = [one for one in SHORT if one.name not in OF_THE_USER]
+    recipes = [Recipe((), subject), *(Recipe((one,), subject) for one in wrappers)]
+    start = ROOTS.get(root, on_a_ledger)
+    assert [one for recipe in recipes for one in not_beside_others(start, recipe)] == []
+
+
 @pytest.mark.parametrize("root", ROOTS)
-@pytest.mark.parametrize("subject", INNER, ids=lambda one: one.name)
+@pytest.mark.parametrize("subject", WHOLE, ids=lambda one: one.name)
 def test_the_next_launch_closes_what_is_wrapped(root, subject):
-    some = SHORT[(list(ROOTS).index(root) + INNER.index(subject)) % 3 :: 3]
+    some = SHORT[(list(ROOTS).index(root) + WHOLE.index(subject)) % 3 :: 3]
     recipes = [Recipe((), subject), *(Recipe((one,), subject) for one in some)]
     assert [one for recipe in recipes for one in left_open(ROOTS[root], recipe)] == []
 
