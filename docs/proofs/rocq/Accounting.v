@@ -130,4 +130,107 @@ elim: es T => [|e es IH] T //= ok /andP[h1 h2].
 have := replay1_ok ok h1; case: (replay1 T e) => T1 v /= ok1.
 by have := IH T1 ok1 h2; case: (replay T1 es) => T2 vs.
 Qed.
+
+(* --- parents ------------------------------------------------------------------ *)
+(* What is needed of charges to compare two readings. *)
+Record order_laws : Prop := OrderLaws {
+  le_00 : cle c0 c0;
+  le_add2 : forall a b c, cle a b -> cle (cadd a c) (cadd b c);
+  le_addr : forall a b c, cle c0 c -> cle a b -> cle a (cadd b c) }.
+Notation at_ T i := (nth dacct (fsubs T) i).
+(* Each account on the path of another one is there, and its path is a part of that path. *)
+Definition tree_ok T := forall i k, i < size (fsubs T) -> k \in apath (at_ T i) ->
+  k < size (fsubs T) /\ {subset apath (at_ T k) <= apath (at_ T i)}.
+(* No account has a reading below zero, or above that of an account above it, or above
+   that of the root. *)
+Definition parents_ok T := cle c0 (fspent T) /\ forall i, i < size (fsubs T) ->
+  [/\ cle c0 (aspent (at_ T i)), cle (aspent (at_ T i)) (fspent T) &
+      forall k, k \in apath (at_ T i) -> cle (aspent (at_ T i)) (aspent (at_ T k))].
+(* The path of an account of a tree. *)
+Lemma tree_path T j p k : tree_ok T -> pathof T j = Some p -> k \in p ->
+  k < size (fsubs T) /\ {subset apath (at_ T k) <= p}.
+Proof.
+move=> tr; case: j => [i|] /=; last by case=> <-.
+case E: (drop i (fsubs T)) => [|a l] //= [<-] kp.
+have hi : i < size (fsubs T).
+  by rewrite ltnNge; apply/negP => /drop_oversize; rewrite E.
+have ea : at_ T i = a by move: E; rewrite (drop_nth dacct hi); case.
+by rewrite -ea in kp *; exact: (tr i k hi kp).
+Qed.
+(* What a charge and an opening do to all accounts. *)
+Lemma charge_all T j c T' p : charge_at T j c = Some T' -> pathof T j = Some p ->
+  size (fsubs T') = size (fsubs T) /\
+  forall i, i < size (fsubs T) -> at_ T' i = if i \in p then aadd c (at_ T i) else at_ T i.
+Proof.
+move=> E ep; split; last by move=> i hi; have [_ []] := charge_sub E ep hi.
+by move: E; rewrite /charge_at ep /charge; case: ifP => // _ [<-]; rewrite /= size_map size_iota.
+Qed.
+Lemma open_all T j b T' : open_acct T j b = Some T' -> exists2 p, pathof T j = Some p &
+  [/\ size (fsubs T') = (size (fsubs T)).+1, at_ T' (size (fsubs T)) = Acct b c0 (size (fsubs T) :: p) &
+      forall i, i < size (fsubs T) -> at_ T' i = at_ T i].
+Proof.
+move=> E; have sub i := open_sub E (i := i); move: E; rewrite /open_acct.
+case: (pathof T j) => [p|] // [e]; exists p => //; split=> [||i /sub[]] //.
+  by rewrite -e /= size_rcons.
+by rewrite -e /= nth_rcons ltnn eqxx.
+Qed.
+Lemma charge_tree T j c T' : tree_ok T -> charge_at T j c = Some T' -> tree_ok T'.
+Proof.
+move=> tr E; case ep: (pathof T j) => [p|]; last by move: E; rewrite /charge_at ep.
+have [sz h] := charge_all E ep => i k; rewrite sz => hi.
+have path x : x < size (fsubs T) -> apath (at_ T' x) = apath (at_ T x).
+  by move=> /h ->; case: ifP.
+by rewrite path // => /(tr i k hi)[hk hs]; rewrite path.
+Qed.
+Lemma open_tree T j b T' : tree_ok T -> open_acct T j b = Some T' -> tree_ok T'.
+Proof.
+move=> tr E; have [p ep [sz new old]] := open_all E => i k.
+rewrite sz ltnS leq_eqVlt => /orP[/eqP->|hi]; last first.
+  by rewrite old // => /(tr i k hi)[hk hs]; rewrite (old k hk); split=> //; rewrite ltnS ltnW.
+rewrite new /= inE => /orP[/eqP->|kp]; first by split; rewrite // new.
+have [hk hs] := tree_path tr ep kp; rewrite old //; split; first exact: leqW.
+by move=> x /hs; rewrite inE => ->; rewrite orbT.
+Qed.
+Lemma replay1_tree T e : tree_ok T -> tree_ok (replay1 T e).1.
+Proof.
+case: e => [j c|j b] /= tr; last by case E: (open_acct _ _ _) => [T'|] //; apply: open_tree E.
+case ep: (pathof T j) => [p|] //; case E: (charge T p c) => [T'|] //=.
+by apply: (@charge_tree T j c) => //; rewrite /charge_at ep.
+Qed.
+Lemma replay1_parents (O : order_laws) T e : tree_ok T -> parents_ok T -> parents_ok (replay1 T e).1.
+Proof.
+move=> tr [r0 h]; case: e => [j c|j b] /=.
+- case ep: (pathof T j) => [p|] //; case E': (charge T p c) => [T'|] //=.
+  have E : charge_at T j c = Some T' by rewrite /charge_at ep.
+  have [_ e1 hc _] := charge_root E; have [sz sub] := charge_all E ep.
+  split=> [|i]; first by rewrite e1; apply: (le_addr O).
+  rewrite sz e1 => hi; have [h0 h1 h2] := h i hi; rewrite sub //.
+  case ip: (i \in p) => /=.
+    split; [exact: (le_addr O)|exact: (le_add2 O)|].
+    move=> k kp; have [hk _] := tr i k hi kp; have [_ hs] := tree_path tr ep ip.
+    by rewrite sub // hs //=; apply/(le_add2 O)/h2.
+  split=> //; first exact: (le_addr O).
+  move=> k kp; have [hk _] := tr i k hi kp; rewrite sub //.
+  by case: ifP => _ /=; [apply: (le_addr O) => //; apply: h2|apply: h2].
+- case E: (open_acct T j b) => [T'|] //=.
+  have [_ e1] := open_root E; have [p ep [sz new old]] := open_all E.
+  split=> [|i]; first by rewrite e1.
+  rewrite sz e1 ltnS leq_eqVlt => /orP[/eqP->|hi]; last first.
+    have [h0 h1 h2] := h i hi; rewrite old //; split=> // k kp.
+    by have [hk _] := tr i k hi kp; rewrite old //; apply: h2.
+  rewrite new /=; split=> //; first exact: (le_00 O).
+  move=> k; rewrite inE => /orP[/eqP->|kp]; first by rewrite new; apply: (le_00 O).
+  by have [hk _] := tree_path tr ep kp; rewrite old //; have [] := h k hk.
+Qed.
+(* Parent >= child.  After any events, from a filter or an odometer: the reading of each
+   account is at most that of each account above it, and at most that of the root. *)
+Theorem parent_child (O : order_laws) es b : parents_ok (replay (Filt b c0 [::]) es).1.
+Proof.
+have : tree_ok (Filt b c0 [::]) by [].
+have : parents_ok (Filt b c0 [::]) by split=> //; apply: (le_00 O).
+elim: es (Filt b c0 [::]) => [|e es IH] T //= pk tr.
+have := @replay1_parents O T e tr pk; have := @replay1_tree T e tr.
+case: (replay1 T e) => T1 v /= tr1 pk1.
+by have := IH T1 pk1 tr1; case: (replay T1 es) => T2 vs.
+Qed.
 End Acct.

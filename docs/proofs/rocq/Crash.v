@@ -8,125 +8,257 @@ Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive
 
 Section Crash.
 Variables (C : Type) (c0 : C) (cadd : C -> C -> C) (cle : C -> C -> bool).
-(* Where a launch of loss c is: not begun, admitted, its charge is on disk, its charge is
+Notation charge_at := (charge_at c0 cadd cle).
+Notation open_acct := (open_acct c0).
+Notation at_ T i := (nth (dacct c0) (fsubs T) i).
+(* A launch that was admitted: the accounts that it is charged to, besides the root, and
+   its loss. *)
+Definition entry : Type := seq nat * C.
+(* Where a launch is: not begun, admitted, its charge is on disk, its charge is
    also in memory. *)
-Inductive phase := Idle | Decided (T : filt C) (c : C) | Durable (c : C) | Charged (c : C).
-(* The account on disk and in memory, the launch that is under way, and the losses of the
-   mechanisms that have run.  charges is a record for the theorems: all charges that were
+Inductive phase := Idle | Decided (T : filt C) (x : entry) | Durable (x : entry) | Charged (x : entry).
+(* The account on disk and in memory, the launch that is under way, and the mechanisms
+   that have run.  charges is a record for the theorems: all charges that were
    ever written, and how many of them are in memory. *)
-Record system := System { stored : filt C; memory : filt C; under_way : phase; ran : seq C;
-                          charges : seq C; known : nat }.
+Record system := System { stored : filt C; memory : filt C; under_way : phase; ran : seq entry;
+                          charges : seq entry; known : nat }.
 Inductive action := Decide (j : option nat) (c : C) | Write | Take | Run | Crashes
   | Opens (j : option nat) (b : option C).
 Definition reread s := System (stored s) (stored s) Idle (ran s) (charges s) (size (charges s)).
+(* One step.  A limit below zero is not opened. *)
 Definition act (a : action) (s : system) : system :=
   match a, under_way s with
   | Decide j c, Idle =>
-      if charge_at c0 cadd cle (stored s) j c is Some T
-      then System (stored s) (memory s) (Decided T c) (ran s) (charges s) (known s)
+      if pathof (stored s) j is Some p then
+        if charge_at (stored s) j c is Some T
+        then System (stored s) (memory s) (Decided T (p, c)) (ran s) (charges s) (known s)
+        else reread s
       else reread s
-  | Write, Decided T c =>
-      System T (memory s) (Durable c) (ran s) (rcons (charges s) c) (known s)
-  | Take, Durable c =>
-      System (stored s) (stored s) (Charged c) (ran s) (charges s) (size (charges s))
-  | Run, Charged c =>
-      System (stored s) (memory s) Idle (rcons (ran s) c) (charges s) (known s)
+  | Write, Decided T x =>
+      System T (memory s) (Durable x) (ran s) (rcons (charges s) x) (known s)
+  | Take, Durable x =>
+      System (stored s) (stored s) (Charged x) (ran s) (charges s) (size (charges s))
+  | Run, Charged x =>
+      System (stored s) (memory s) Idle (rcons (ran s) x) (charges s) (known s)
   | Crashes, _ => reread s
   | Opens j b, Idle =>
-      if open_acct c0 (stored s) j b is Some T
-      then System T T Idle (ran s) (charges s) (size (charges s)) else s
+      if caps_ok c0 cle (Open j b) then
+        if open_acct (stored s) j b is Some T
+        then System T T Idle (ran s) (charges s) (size (charges s)) else s
+      else s
   | _, _ => s
   end.
 Definition start R := System (newfilt c0 R) (newfilt c0 R) Idle [::] [::] 0.
-Definition total (cs : seq C) := foldl cadd c0 cs.
 
-(* rs are some of cs, in their order. *)
-Definition among (rs cs : seq C) := exists2 m : bitseq, size m = size cs & rs = mask m cs.
+(* The sum of losses; the losses of some launches, and of those at or below the account i. *)
+Definition total (cs : seq C) := foldl cadd c0 cs.
+Definition losses (xs : seq entry) := [seq x.2 | x <- xs].
+Definition losses_at i (xs : seq entry) := losses [seq x <- xs | i \in x.1].
 Lemma total_rcons cs c : total (rcons cs c) = cadd (total cs) c.
 Proof. by rewrite /total -cats1 foldl_cat. Qed.
-Lemma among_cat rs cs ds : among rs cs -> among rs (cs ++ ds).
+
+(* rs are some of cs, in their order. *)
+Definition among (X : Type) (rs cs : seq X) := exists2 m : bitseq, size m = size cs & rs = mask m cs.
+Lemma among_cat X (rs cs ds : seq X) : among rs cs -> among rs (cs ++ ds).
 Proof.
 case=> m sm ->; exists (m ++ nseq (size ds) false); first by rewrite !size_cat sm size_nseq.
 by rewrite mask_cat // mask_false cats0.
 Qed.
-Lemma among_take rs cs k : among rs (take k cs) -> among rs cs.
+Lemma among_all X (cs : seq X) : among cs cs.
+Proof. by exists (nseq (size cs) true); rewrite ?size_nseq // mask_true. Qed.
+Lemma among_take X (rs cs : seq X) k : among rs (take k cs) -> among rs cs.
 Proof. by move=> h; rewrite -(cat_take_drop k cs); apply: among_cat. Qed.
-Lemma among_rcons rs cs c : among rs cs -> among (rcons rs c) (rcons cs c).
+Lemma among_rcons X (rs cs : seq X) c : among rs cs -> among (rcons rs c) (rcons cs c).
 Proof.
 case=> m sm ->; exists (rcons m true); first by rewrite !size_rcons sm.
 by rewrite mask_rcons //= cats1.
 Qed.
+Lemma among_losses rs xs : among rs xs -> among (losses rs) (losses xs).
+Proof. by case=> m sm ->; exists m; rewrite ?size_map // /losses map_mask. Qed.
+Lemma among_at i rs xs : among rs xs -> among (losses_at i rs) (losses_at i xs).
+Proof.
+move=> h; apply: among_losses; case: h => m; elim: xs m rs => [|x xs IH] [|b m] rs //=.
+  by move=> _ ->; exists [::].
+case=> /IH h ->; have [m' sm' e] := h _ erefl.
+case: b => /=; case: ifP => hx; rewrite ?e.
+- by exists (true :: m') => //=; rewrite sm'.
+- by exists m'.
+- by exists (false :: m') => //=; rewrite sm'.
+- by exists m'.
+Qed.
 
-(* The mechanisms that have run are among the charges in memory; these are the first
-   ones of the charges on disk; the losses are the sums of the charges, and within the
-   bound.  While a launch is under way, its charge is the last one. *)
+(* The account T has exactly the charges xs: the reading of the root is their sum, that of
+   each account is the sum of those at or below it. *)
+Definition books (T : filt C) (xs : seq entry) := 
+  [/\ fspent T = total (losses xs), all (cle c0) (losses xs),
+      forall i, i < size (fsubs T) -> aspent (at_ T i) = total (losses_at i xs) &
+      forall i, size (fsubs T) <= i -> losses_at i xs = [::]].
+Lemma books_charge T j p c T' xs : tree_ok c0 T -> pathof T j = Some p ->
+  charge_at T j c = Some T' -> books T xs -> books T' (rcons xs (p, c)).
+Proof.
+move=> tr ep E [h1 h2 h3 h4]; have [_ e1 e2 _] := charge_root E.
+have [sz sub] := charge_all E ep; split.
+- by rewrite e1 h1 /losses map_rcons total_rcons.
+- by rewrite /losses map_rcons all_rcons e2.
+- move=> i; rewrite sz => hi; rewrite sub // /losses_at filter_rcons /=.
+  by case: ifP => ip; rewrite ?[losses (rcons _ _)]map_rcons ?total_rcons /= h3.
+- move=> i; rewrite sz => hi; rewrite /losses_at filter_rcons /=.
+  case: ifP => ip; last exact: h4.
+  by have [] := tree_path tr ep ip; rewrite ltnNge hi.
+Qed.
+Lemma books_open T j b T' xs : open_acct T j b = Some T' -> books T xs -> books T' xs.
+Proof.
+move=> E [h1 h2 h3 h4]; have [_ e1] := open_root E; have [p ep [sz new old]] := open_all E.
+split; rewrite ?e1 // => i; rewrite sz; last by move=> hi; apply/h4/ltnW.
+by rewrite ltnS leq_eqVlt => /orP[/eqP->|hi]; [rewrite new h4|rewrite old // h3].
+Qed.
+
+(* What holds after any steps.  The charges in memory are the first ones of those on disk;
+   the mechanisms that have run are among them; no account on disk has passed its
+   bound.  While a launch is under way, its charge is the last one, and has not run. *)
 Definition sound (s : system) : Prop :=
-  [/\ (known s <= size (charges s))%N /\ fspent (stored s) = total (charges s),
-      fspent (memory s) = total (take (known s) (charges s)),
-      within cle (fspent (stored s)) (fbound (stored s)) &
+  [/\ books (stored s) (charges s), books (memory s) (take (known s) (charges s)),
+      filt_ok cle (stored s) /\ tree_ok c0 (stored s), among (ran s) (take (known s) (charges s)) &
       match under_way s with
-      | Idle => among (ran s) (take (known s) (charges s))
-      | Decided T c => [/\ fspent T = cadd (fspent (stored s)) c,
-          within cle (fspent T) (fbound T) & among (ran s) (take (known s) (charges s))]
-      | Durable c => exists2 cs, charges s = rcons cs c & among (ran s) cs
-      | Charged c => exists2 cs, take (known s) (charges s) = rcons cs c & among (ran s) cs
+      | Idle => True
+      | Decided T x => exists2 j, pathof (stored s) j = Some x.1 & charge_at (stored s) j x.2 = Some T
+      | Durable x => exists2 cs, charges s = rcons cs x & (known s <= size cs)%N
+      | Charged x => exists2 cs, take (known s) (charges s) = rcons cs x & among (ran s) cs
       end].
-Lemma sound_ran s : sound s -> among (ran s) (charges s).
-Proof.
-case=> _ _ _; case: (under_way s) => [/among_take //|T c [_ _ /among_take] //|c [cs ->]|c [cs e]] h.
-  by rewrite -cats1; apply: among_cat.
-by apply: (@among_take _ _ (known s)); rewrite e -cats1; apply: among_cat.
-Qed.
 Lemma reread_sound s : sound s -> sound (reread s).
+Proof. by move=> [h1 h2 h3 /among_take h4 _]; split; rewrite //= take_size. Qed.
+Lemma act_sound a s : sound s -> known s <= size (charges s) -> sound (act a s).
 Proof.
-move=> h; have := sound_ran h; case: h => [[h0 h1] h2 h3 _] h4.
-by rewrite /sound /reread /= take_size.
-Qed.
-Lemma act_sound a s : sound s -> sound (act a s).
-Proof.
-move=> h; have h' := reread_sound h; have hr := sound_ran h.
-have [[h0 h1] h2 h3 h4] := h.
+move=> h hk; have h' := reread_sound h; have [h1 h2 [h3 h3'] h4 h5] := h.
 rewrite /act; case: a => [j c|||||j b] //.
-- case E: (under_way s) h4 => [||c'|c'] // h4; case A: (charge_at _ _ _ _ _ _) => [T|] //.
-  by have [e1 e2 e3 e4] := charge_root A; split.
-- case E: (under_way s) h4 => [|T c||] // [e1 e2 e3]; split=> //=.
-  + by rewrite size_rcons leqW // e1 h1 total_rcons.
-  + by rewrite h2 -cats1 takel_cat.
+- case E: (under_way s) h5 => [|T x|x|x] // _; case ep: (pathof _ _) => [p|] //.
+  by case A: (charge_at _ _ _) => [T|] //; split=> //=; exists j.
+- case E: (under_way s) h5 => [|T [p c]||] // [j ep A]; split=> /=.
+  + exact: books_charge ep A h1.
+  + by rewrite -cats1 takel_cat.
+  + split; last exact: charge_tree A.
+    have := @replay1_ok C c0 cadd cle (stored s) (Launch j c) h3 isT.
+    by move: A; rewrite /= /Accounting.charge_at ep => ->.
+  + by rewrite -cats1 takel_cat.
   + by exists (charges s).
-- case E: (under_way s) h4 => [||c|] // [cs e1 e2].
-  by split=> //=; rewrite ?take_size //; exists cs.
-- case E: (under_way s) h4 => [|||c] // [cs e1 e2].
-  by split=> //=; rewrite e1; apply: among_rcons.
-- case E: (under_way s) h4 => [|||] // h4; case A: (open_acct _ _ _ _) => [T|] //.
-  by have [e1 e2] := open_root A; split=> //=; rewrite ?take_size ?e1 ?e2.
+- case E: (under_way s) h5 => [||x|] // [cs e1 e2]; split=> //=; rewrite ?take_size //.
+    exact: among_take h4.
+  by exists cs => //; move: h4; rewrite e1 -cats1 takel_cat // => /among_take.
+- case E: (under_way s) h5 => [|||x] // [cs e1 e2]; split=> //=.
+  by rewrite e1; apply: among_rcons.
+- case E: (under_way s) h5 => [|||] // _; case B: (caps_ok _ _ _) => //.
+  case A: (open_acct _ _ _) => [T|] //; have bo := books_open A h1.
+  split; rewrite //= ?take_size //; last exact: among_take h4.
+  split; last exact: open_tree A.
+  by have := @replay1_ok C c0 cadd cle (stored s) (Open j b) h3 B; rewrite /= A.
+Qed.
+Lemma act_known a s : known s <= size (charges s) -> known (act a s) <= size (charges (act a s)).
+Proof.
+move=> h; rewrite /act; case: a => [j c|||||j b]; case: (under_way s) => [|T x|x|x] //=.
+- by case: (pathof _ _) => [p|] //; case: (charge_at _ _ _) => [T|].
+- by rewrite size_rcons leqW.
+- by case: (if b is Some _ then _ else _) => //; case: (open_acct _ _ _) => [T|].
 Qed.
 Lemma start_sound R : cle c0 R -> sound (start R).
-Proof. by move=> ok; split=> //; exists [::]. Qed.
+Proof. by move=> ok; split=> //=; [split=> //; rewrite /filt_ok /= ok|exists [::]]. Qed.
 Fixpoint acts (es : seq action) s := if es is e :: es' then acts es' (act e s) else s.
-Lemma acts_sound es s : sound s -> sound (acts es s).
-Proof. by elim: es s => //= e es IH s /(act_sound e)/IH. Qed.
+Lemma acts_sound es s : sound s -> known s <= size (charges s) ->
+  sound (acts es s) /\ known (acts es s) <= size (charges (acts es s)).
+Proof. by elim: es s => //= e es IH s h hk; apply: IH; [apply: act_sound|apply: act_known]. Qed.
 
 (* Charge before run: whatever happens, in whichever order, and wherever it crashes,
-   each mechanism that has run has a charge of its own on disk, and the sum of all
-   charges is within the bound. *)
+   each mechanism that has run has a charge of its own on disk, at the accounts that it
+   was launched at; the reading of each account on disk is the sum of the charges at or
+   below it; and no account has passed its bound. *)
 Theorem charge_before_run R es : cle c0 R -> let s := acts es (start R) in
-  [/\ among (ran s) (charges s), fspent (stored s) = total (charges s) &
-      within cle (fspent (stored s)) (fbound (stored s))].
+  [/\ among (ran s) (charges s), fspent (stored s) = total (losses (charges s)),
+      forall i, i < size (fsubs (stored s)) -> aspent (at_ (stored s) i) = total (losses_at i (charges s)) &
+      filt_ok cle (stored s)].
 Proof.
-move=> ok s; have h : sound s by apply/acts_sound/start_sound.
-by have [[_ h1] _ h3 _] := h; split=> //; apply: sound_ran.
+move=> ok s; have [[[h1 _ h2 _] _ [h3 _] /among_take h4 _] _] := @acts_sound es _ (start_sound ok) isT.
+by split.
 Qed.
-(* Never refund: charges on disk are never removed, by anything. *)
-Theorem never_refund es s : exists more, charges (acts es s) = charges s ++ more.
+
+(* A charge that was written stays, whatever happens. *)
+Lemma charges_stay es s : exists more, charges (acts es s) = charges s ++ more.
 Proof.
 elim: es s => [|e es IH] s /=; first by exists [::]; rewrite cats0.
 have [more ->] := IH (act e s).
 have [one ->] : exists one, charges (act e s) = charges s ++ one.
-  rewrite /act; case: e => [j c|||||j b]; case: (under_way s) => [|T c'|c'|c'] /=;
+  rewrite /act; case: e => [j c|||||j b]; case: (under_way s) => [|T x|x|x];
     try by exists [::]; rewrite cats0.
-  - by case: (charge_at _ _ _ _ _ _) => [T|]; exists [::]; rewrite cats0.
-  - by exists [:: c']; rewrite cats1.
-  - by case: (open_acct _ _ _ _) => [T|]; exists [::]; rewrite cats0.
+  - by case: (pathof _ _) => [p|]; [case: (charge_at _ _ _) => [T|]|]; exists [::]; rewrite cats0.
+  - by exists [:: x]; rewrite cats1.
+  - by case: (caps_ok _ _ _); [case: (open_acct _ _ _) => [T|]|]; exists [::]; rewrite cats0.
 by exists (one ++ more); rewrite catA.
 Qed.
+(* Some of some losses, none of which is below zero, have no larger sum. *)
+Lemma among_total (O : order_laws c0 cadd cle) rs cs : among rs cs -> all (cle c0) cs ->
+  cle (total rs) (total cs).
+Proof.
+case=> m sm -> pos; rewrite /total.
+suff H x y : cle x y -> size m = size cs -> all (cle c0) cs ->
+    cle (foldl cadd x (mask m cs)) (foldl cadd y cs) by apply: H sm pos; apply: (le_00 O).
+elim: cs m {sm pos} x y => [|c cs IH] [|b m] //= x y xy [sm] /andP[hc pos].
+by case: b; apply: IH => //; [apply: (le_add2 O)|apply: (le_addr O)].
+Qed.
+Lemma losses_at_ge0 i xs : all (cle c0) (losses xs) -> all (cle c0) (losses_at i xs).
+Proof. by elim: xs => //= x xs IH /andP[h /IH h']; rewrite /losses_at /=; case: ifP; rewrite //= h. Qed.
+
+(* No account vanishes. *)
+Lemma accounts_stay es s i : sound s -> known s <= size (charges s) ->
+  i < size (fsubs (stored s)) -> i < size (fsubs (stored (acts es s))).
+Proof.
+elim: es s => //= e es IH s h hk hi; apply: IH; [exact: act_sound|exact: act_known|].
+have [_ _ _ _ h5] := h; rewrite /act; case: e => [j c|||||j b].
+- by case: (under_way s) => //; case: (pathof _ _) => [p|] //; case: (charge_at _ _ _).
+- by case: (under_way s) h5 => //= T x [j ep A]; have [-> _] := charge_all A ep.
+- by case: (under_way s).
+- by case: (under_way s).
+- by [].
+- case: (under_way s) => //; case: (caps_ok _ _ _) => //; case A: (open_acct _ _ _) => [T|] //=.
+  by have [p _ [-> _ _]] := open_all A; apply: leqW.
+Qed.
+(* Never refund: no reading on disk ever falls, neither that of the root nor that of any
+   account, whatever happens; and no account vanishes. *)
+Theorem never_refund (O : order_laws c0 cadd cle) R es es' : cle c0 R ->
+  let T := stored (acts es (start R)) in let T' := stored (acts es' (acts es (start R))) in
+  cle (fspent T) (fspent T') /\ forall i, i < size (fsubs T) ->
+    i < size (fsubs T') /\ cle (aspent (at_ T i)) (aspent (at_ T' i)).
+Proof.
+move=> ok; have [h hk] := @acts_sound es _ (start_sound ok) isT; move: (acts es _) h hk => s h hk.
+have [[[e1 p1 e2 _] _ _ _ _] _] := acts_sound es' h hk; have [[e3 p3 e4 _] _ _ _ _] := h.
+have [more em] := charges_stay es' s.
+have a : among (charges s) (charges (acts es' s)) by rewrite em; apply/among_cat/among_all.
+split=> [|i hi]; first by rewrite e1 e3; apply: (among_total O) p1; apply: among_losses.
+have hi' := accounts_stay es' h hk hi; split=> //.
+by rewrite e2 // e4 //; apply: (among_total O); [apply: among_at|apply: losses_at_ge0].
+Qed.
+(* On disk >= in memory >= what has run, for the root and for each account. *)
+Theorem disk_memory_run (O : order_laws c0 cadd cle) R es : cle c0 R -> let s := acts es (start R) in
+  [/\ cle (total (losses (ran s))) (fspent (memory s)), cle (fspent (memory s)) (fspent (stored s)) &
+      forall i, i < size (fsubs (memory s)) -> i < size (fsubs (stored s)) ->
+        cle (total (losses_at i (ran s))) (aspent (at_ (memory s) i)) /\
+        cle (aspent (at_ (memory s) i)) (aspent (at_ (stored s) i))].
+Proof.
+move=> ok s; have [[[e1 p1 e2 _] [e3 p3 e4 _] _ h4 _] _] := @acts_sound es _ (start_sound ok) isT.
+have a : among (take (known s) (charges s)) (charges s) by apply/among_take/among_all.
+split.
+- by rewrite e3; apply: (among_total O) p3; apply: among_losses.
+- by rewrite e3 e1; apply: (among_total O) p1; apply: among_losses.
+- move=> i hi hi'; rewrite e4 // e2 //.
+  by split; apply: (among_total O); [apply: among_at|apply: losses_at_ge0|apply: among_at|apply: losses_at_ge0].
+Qed.
 End Crash.
+
+(* --- computed ----------------------------------------------------------------- *)
+(* Under the bound 3 and a limit of 2: a launch at the limit crashes after its charge is
+   written, so that it is charged and does not run; a second one runs; the limit refuses a
+   third one; beside the limit one more runs; then the root refuses. *)
+Notation steps j := [:: Decide j 1; Write nat; Take nat; Run nat].
+Definition crashed := acts 0 addn leq (Opens None (Some 2) ::
+  [:: Decide (Some 0) 1; Write nat; Crashes nat] ++ steps (Some 0) ++ steps (Some 0) ++
+  steps None ++ steps None) (start 0 3).
+Goal (ran crashed, charges crashed, fspent (stored crashed), map (@aspent nat) (fsubs (stored crashed))) =
+  ([:: ([:: 0], 1); ([::], 1)], [:: ([:: 0], 1); ([:: 0], 1); ([::], 1)], 3, [:: 2]).
+Proof. by vm_compute. Qed.

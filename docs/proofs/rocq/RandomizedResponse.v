@@ -4,7 +4,8 @@
    The mechanism tosses a coin at its first query and keeps it: the state knows the
    noisy bit, the answer (true) does not tell it.  At the second query it answers the
    noisy bit.  The bit is right with probability 2/3.  The mechanism "leaky" instead
-   keeps the true bit with probability 1/10. *)
+   keeps the true bit with probability 1/10.  There is a second mechanism, "public", that
+   has nothing to do with the data: it always answers true. *)
 Set Warnings "-notation-overridden,-ambiguous-paths".
 From mathcomp Require Import all_ssreflect all_algebra.
 Require Import Accounting Machine Behaviour Filter View Pure Renyi Approximate.
@@ -24,9 +25,11 @@ Definition leaky_step (b : bool) (s : option bool) (q : unit) : outs (rat * bool
     | 0 => (9%:R / 10%:R * hi, true, Some b)
     | 1 => (9%:R / 10%:R * lo, true, Some (~~ b))
     | _ => (1 / 10%:R, true, Some b) end).
-Definition rr_init (b : bool) (k : unit) : option bool := None.
+(* The names: true for the noisy bit, false for the public mechanism, which is priced far
+   too high. *)
+Definition rr_init (b k : bool) : option bool := if k then None else Some true.
 (* Prices are counts: e(c) = 2^c, of order a + 1: 2^(a (a + 1) c), and s(c) = (9/10)^c. *)
-Definition price (k : unit) := 1%N.
+Definition price (k : bool) : nat := (if k then 1 else 5)%N.
 Definition e2 (c : nat) : rat := 2%:R ^+ c.
 Definition ez (a c : nat) : rat := 2%:R ^+ (a * a.+1 * c).
 Definition s9 (c : nat) : rat := (9%:R / 10%:R) ^+ c.
@@ -89,12 +92,16 @@ Qed.
 Lemma hi0 : 0 <= hi. Proof. by []. Qed.
 Lemma lo0 : 0 <= lo. Proof. by []. Qed.
 
-(* The mechanism alone is within e(1) = 2. *)
-Lemma rr_pure k h : pure e2 1%N (fun b => rr b (SB nat (rr_init b k)) h).
+(* The public mechanism has no loss. *)
+Lemma public_pure h : pure e2 0%N (fun b => rr b (SB nat (rr_init b false)) h).
+Proof. by rewrite /pure /= !kept_rr /e2 expr0 mul1r A_ge0. Qed.
+(* The noisy bit alone is within e(1) = 2, and both are within their prices. *)
+Lemma rr_pure k h : pure e2 (price k) (fun b => rr b (SB nat (rr_init b k)) h).
 Proof.
+case: k; last exact: (good_mono (pure_laws e2_laws) (leq0n 5)) (public_pure h).
 elim: h => [|[q r] h IH]; first by split.
 case: q => [q|j i|j c|m q]; try by rewrite /pure /= !big_cons !big_nil; case: ifP => _; rewrite ?mul1r ?addr0.
-have E b : rr b (SB nat (rr_init b k)) ((QB nat unit q, r) :: h) =
+have E b : rr b (SB nat (rr_init b true)) ((QB nat bool q, r) :: h) =
     if RB true == r then hi * A b h + lo * A (~~ b) h else 0.
   by rewrite beh_cons /= !big_cons big_nil; case: (RB true == r); rewrite ?addr0 //= !kept_rr.
 rewrite /pure !E; case: ifP => _ //=.
@@ -104,9 +111,12 @@ have H (u v : rat) : 0 <= u -> 0 <= v -> hi * u + lo * v <= e2 1 * (hi * v + lo 
 by split; rewrite ?addr_ge0 ?mulr_ge0 //; apply: H.
 Qed.
 (* leaky is at least 9/10 of it. *)
-Lemma leaky_below b k h : below_share s9 1%N
+Lemma leaky_below b k h : below_share s9 (price k)
   (fun w => if w then rr b (SB nat (rr_init b k)) h else leaky b (SB nat (rr_init b k)) h).
 Proof.
+case: k; last first.
+  apply: (good_mono (below_laws s9_laws) (leq0n 5)).
+  by rewrite /below_share /= kept_rr kept_leaky /s9 expr0 mul1r A_ge0.
 elim: h => [|[q r] h IH]; first by split.
 case: q => [q|j i|j c|m q];
   try by rewrite /below_share /= !big_cons !big_nil; case: ifP => _; rewrite ?mul1r ?addr0 ?mulr0.
@@ -125,11 +135,11 @@ Theorem rr_view (T : Type) (K : seq (rat * T)) n S (E : T -> pred _) R b :
   2%:R ^+ R * view_prob K (answers bools) n S (rr (~~ b) (FILTER R)) E.
 Proof. by move=> K0; apply: (pure_view nat_laws e2_laws rr_pure _ _ _ _ _ (leq0n R) K0). Qed.
 
-Lemma rr_zcdp k : zcdp bools ez 1%N (fun b h => rr b (SB nat (rr_init b k)) h).
+Lemma rr_zcdp k : zcdp bools ez (price k) (fun b h => rr b (SB nat (rr_init b k)) h).
 Proof.
 move=> a; have [h1 h2] := pure_renyi bools_uniq bools_all rr_total a (rr_pure k).
 split=> // b n S; apply: le_trans (h2 b n S) _.
-rewrite /e2 /ez expr1 muln1; apply: ler_weexpn2l => //; exact: leq_pmulr.
+rewrite /e2 /ez -exprM; apply: ler_weexpn2l => //; rewrite mulnC -mulnA leq_mul2l mulSn leq_addr orbT //.
 Qed.
 (* leaky is approximately zCDP in any such interaction: up to (9/10)^R it is at least
    what the filter makes of rr, whose Renyi moments of all integer orders are bounded. *)
@@ -143,9 +153,9 @@ Qed.
 (* --- computed ----------------------------------------------------------------- *)
 (* Under the bound 2, two copies are launched and a third one is refused.  Then the
    coin of copy 1, the coin of copy 0, the bit of copy 0, the bit of copy 1. *)
-Notation LAUNCH := (QLaunch unit None (NB nat tt)).
-Notation ASK i := (QSub i (QB nat unit tt)).
-Definition chat x y : seq (query nat unit unit * resp bool) :=
+Notation LAUNCH := (QLaunch unit None (NB nat true)).
+Notation ASK i := (QSub i (QB nat bool tt)).
+Definition chat x y : seq (query nat bool unit * resp bool) :=
   [:: (LAUNCH, RLaunched bool); (LAUNCH, RLaunched bool); (LAUNCH, RRefused bool);
       (ASK 1%N, RB true); (ASK 0%N, RB true); (ASK 0%N, RB x); (ASK 1%N, RB y)].
 Definition both x y : rat * rat :=
@@ -160,7 +170,7 @@ Proof. by rewrite -!computedE; apply/eqP; vm_compute. Qed.
 Goal rr true (FILTER 2%N) [:: (LAUNCH, RLaunched bool); (LAUNCH, RLaunched bool); (LAUNCH, RLaunched bool)] = 0.
 Proof. by rewrite -!computedE; apply/eqP; vm_compute. Qed.
 (* All that an analyst who asks so can see has probabilities of sum 1, on both data sets. *)
-Definition script : analyst nat unit unit bool_eqType := fun rs =>
+Definition script : analyst nat bool unit bool_eqType := fun rs =>
   match size rs with
   | 0 | 1 | 2 => Some LAUNCH | 3 => Some (ASK 1%N) | 4 | 5 => Some (ASK 0%N) | 6 => Some (ASK 1%N) | _ => None
   end.
@@ -168,10 +178,60 @@ Goal forall b, \sum_(h <- transcripts (answers bools) 7 script) rr b (FILTER 2%N
 Proof. by move=> b; apply: (view_total _ _ _ _ _ bools_uniq (@bools_all b) (@rr_total b)). Qed.
 (* A limit of 1 below an odometer: the second launch below the limit is refused, a
    launch beside it is not, and the reading is then 2. *)
-Notation OPEN b := (QOpen unit unit None b).
-Notation BELOW i := (QLaunch unit (Some i) (NB nat tt)).
-Definition limited : seq (query nat unit unit * resp bool) :=
+Notation OPEN b := (QOpen bool unit None b).
+Notation BELOW i := (QLaunch unit (Some i) (NB nat true)).
+Definition limited : seq (query nat bool unit * resp bool) :=
   [:: (OPEN (Some 1%N), RLaunched bool); (BELOW 0%N, RLaunched bool); (BELOW 0%N, RRefused bool);
       (LAUNCH, RLaunched bool)].
 Goal (rr true (SF (newodo 0%N) [::]) limited, reading 0%N addn leq price limited) = (1, 2%N).
+Proof. by rewrite -!computedE; apply/eqP; vm_compute. Qed.
+
+(* A randomised analyst who chooses queries by answers: with probability 1/3 he asks the
+   second copy if the bit of the first one is true, and with 2/3 if it is false; otherwise he
+   stops.  E: he saw the second bit, and it was true. *)
+Definition adaptive (c : bool) : analyst nat bool unit bool_eqType := fun rs =>
+  match rs with
+  | [::] | [:: _] => Some LAUNCH
+  | [:: _; _] | [:: _; _; _] => Some (ASK 0%N)
+  | [:: _; _; _; x] => if x == RB c then Some (ASK 1%N) else None
+  | [:: _; _; _; _; _] => Some (ASK 1%N)
+  | _ => None end.
+Definition coins : seq (rat * bool) := [:: (1 / 3%:R, true); (2%:R / 3%:R, false)].
+Definition saw (c : bool) (h : Behaviour.transcript nat bool unit bool_eqType) : bool :=
+  (size h == 6%N) && (last (RBad bool_eqType) [seq x.2 | x <- h] == RB true).
+Definition seen_by (P : _ -> rat) : rat := view_prob coins (answers bools) 6 adaptive P saw.
+Lemma seen_computed b : seen_by (rr b (FILTER 2%N)) =
+  seen_by (computed 0%N addn leq (rr_init b) price (rr_step b) (FILTER 2%N)).
+Proof.
+by rewrite /seen_by /view_prob; apply: eq_bigr => x _; congr (_ * _); apply: eq_bigr => h _; rewrite computedE.
+Qed.
+Goal (seen_by (rr false (FILTER 2%N)), seen_by (rr true (FILTER 2%N))) =
+  (5%:R / 27%:R, 8%:R / 27%:R).
+Proof. by rewrite !seen_computed /seen_by /view_prob !unlock; apply/eqP; vm_compute. Qed.
+
+(* A limit of 1 below an odometer, with something beside it.  Copies of the noisy bit are
+   launched at the limit, of which the second one is refused, and the public mechanism is
+   launched at the root: the reading is 6, but the loss is at most e(1) = 2, by the theorem
+   about limits, and it is attained. *)
+Definition one_limit := Filt None 0%N [:: Acct (Some 1%N) 0%N [:: 0%N]].
+Definition beside : seq (query nat bool unit * resp bool) :=
+  [:: (BELOW 0%N, RLaunched bool); (QLaunch unit None (NB nat false), RLaunched bool);
+      (BELOW 0%N, RRefused bool); (ASK 1%N, RB true); (ASK 0%N, RB true); (ASK 0%N, RB true)].
+Lemma beside_limit : pure e2 1%N (fun b => rr b (SF one_limit [::]) beside).
+Proof.
+have := @pure_limit _ nat 0%N addn leq nat_laws e2 e2_laws bool unit bool_eqType price
+  (fun _ => option bool) rr_init rr_step rr_pure 0%N 1%N one_limit beside.
+by apply=> //; split; [left|split=> //; right=> h; apply: public_pure].
+Qed.
+Goal (rr false (SF one_limit [::]) beside, rr true (SF one_limit [::]) beside,
+      fspent (track 0%N addn leq price one_limit beside)) = (lo, hi, 6%N).
+Proof. by rewrite -!computedE; apply/eqP; vm_compute. Qed.
+
+(* Both sides of lemma_2_19 can be false: if the noisy bit had the price 0, the filter with
+   the bound 0 would not be within e(0) = 1, and its odometer would not be, either. *)
+Definition asked_bit : seq (query nat bool unit * resp bool) :=
+  [:: (LAUNCH, RLaunched bool); (ASK 0%N, RB true); (ASK 0%N, RB true)].
+Notation unpriced b := (beh 0%N addn leq (rr_init b) (fun _ => 0%N) (rr_step b)).
+Goal (unpriced false (FILTER 0%N) asked_bit, unpriced true (FILTER 0%N) asked_bit,
+      unpriced true (SF (newodo 0%N) [::]) asked_bit, e2 0%N) = (lo, hi, hi, 1).
 Proof. by rewrite -!computedE; apply/eqP; vm_compute. Qed.

@@ -56,6 +56,7 @@ Proof. move=> base ok K0; exact: (pure_view L X base As n S E b ok K0). Qed.
 End Continual.
 
 (* --- a counter, at event level -------------------------------------------------- *)
+Definition cprice (k : unit) := 1%N.   (* of one counter *)
 (* An update is a bit.  It is added to the count if it is true with probability 2/3, and
    if it is false with probability 1/3.  A question is answered the count so far.  Two
    streams are neighbours if they differ in at most one place. *)
@@ -75,7 +76,7 @@ Lemma differ_rcons s t x y : size s = size t ->
 Proof. by elim: s t => [|a s IH] [|b t] //= => [_|[/IH->]]; rewrite ?addn0 ?add0n ?addnA. Qed.
 Definition count_init (b : bool) (k : unit) : pair_state bool nat := ([::], [::], 0%N).
 Notation counter b :=
-  (beh 0%N addn leq (count_init b) price (identifier count_step event_level 9%N b)).
+  (beh 0%N addn leq (count_init b) cprice (identifier count_step event_level 9%N b)).
 
 (* Probabilities are not negative. *)
 Lemma counter_ge0 b h s : 0 <= counter b (SB nat s) h.

@@ -25,6 +25,50 @@ have := Z.div_mod (z + (2 ^ k - 1)) (2 ^ k).
 move: (_ / _)%Z (_ mod _)%Z => x y h1 h2; have := h1 ltac:(lia); nia.
 Qed.
 
+(* It is a double: a number with 53 bits, times a power of 2 (or 2^53 of them, the next power). *)
+Definition double (w : Z) := exists m k, (0 <= m <= 2 ^ 53 /\ 0 <= k /\ w = m * 2 ^ k)%Z.
+Lemma up_double z : (0 <= z)%Z -> double (up z).
+Proof.
+move=> z0; rewrite /up; set k := Z.max _ _; have k0 : (0 <= k)%Z by rewrite /k; lia.
+rewrite !Z.shiftl_mul_pow2 // Z.shiftr_div_pow2 // Z.mul_1_l.
+have p : (0 < 2 ^ k)%Z by apply: Z.pow_pos_nonneg.
+exists ((z + (2 ^ k - 1)) / 2 ^ k)%Z, k; split; last by [].
+split; first by apply: Z.div_pos; lia.
+have zk : (z < 2 ^ (53 + k))%Z.
+  case: (Z.eq_dec z 0) => [->|nz]; first by apply: Z.pow_pos_nonneg; lia.
+  have [_ h] := Z.log2_spec z ltac:(lia); apply: Z.lt_le_trans h _.
+  by apply: Z.pow_le_mono_r; rewrite /k; lia.
+rewrite Z.pow_add_r // in zk; apply/Z.lt_succ_r; apply: Z.div_lt_upper_bound => //; nia.
+Qed.
+(* And no double between them: it is the least one. *)
+Theorem up_least z w : (z <= w)%Z -> double w -> (up z <= w)%Z.
+Proof.
+move=> zw [m [j [[m0 m1] [j0 ew]]]].
+case: (Z.le_gt_cases z 0) => [zneg|zpos].
+  rewrite /up; have -> : Z.max 0 (Z.log2 z - 52) = 0%Z.
+    by case: (Z.eq_dec z 0) => [->|nz] //; rewrite Z.log2_nonpos; lia.
+  rewrite Z.shiftl_0_r Z.shiftr_0_r Z.shiftl_0_r; lia.
+rewrite /up; set k := Z.max _ _; have k0 : (0 <= k)%Z by rewrite /k; lia.
+rewrite !Z.shiftl_mul_pow2 // Z.shiftr_div_pow2 // Z.mul_1_l.
+have p : (0 < 2 ^ k)%Z by apply: Z.pow_pos_nonneg.
+have [q eq] : exists q, w = (q * 2 ^ k)%Z.
+  case: (Z.le_gt_cases k j) => [kj|jk].
+    by exists (m * 2 ^ (j - k))%Z; rewrite -Z.mul_assoc -Z.pow_add_r; [rewrite ew; congr (_ * 2 ^ _)%Z; lia|lia|lia].
+  have [h _] := Z.log2_spec z zpos.
+  have hk : (Z.log2 z = 52 + k)%Z by rewrite /k in jk *; lia.
+  have e1 : (2 ^ Z.log2 z = 2 ^ 52 * 2 ^ k)%Z by rewrite hk Z.pow_add_r.
+  have e2 : (2 ^ j <= 2 ^ (k - 1))%Z by apply: Z.pow_le_mono_r; lia.
+  have e3 : (2 ^ k = 2 * 2 ^ (k - 1))%Z by rewrite -Z.pow_succ_r; [congr (2 ^ _)%Z; lia|lia].
+  by exists (2 ^ 52)%Z; nia.
+have := Z.mod_pos_bound (z + (2 ^ k - 1)) (2 ^ k) p.
+have := Z.div_mod (z + (2 ^ k - 1)) (2 ^ k) ltac:(lia).
+move: (_ / _)%Z (_ mod _)%Z => x y h1 h2; rewrite eq; apply: Z.mul_le_mono_nonneg_r; first lia.
+apply/Z.lt_succ_r; nia.
+Qed.
+(* Their order has the laws that compare readings, too. *)
+Lemma Z_order : order_laws 0%Z Z.add Z.leb.
+Proof. by split=> [|a b c|a b c]; rewrite /is_true ?Z.leb_le; lia. Qed.
+
 Definition is_granted v := if v is Granted then true else false.
 Definition loss_at (T : filt Z) (j : option nat) : Z :=
   if j is Some i then aspent (nth (dacct 0%Z) (fsubs T) i) else fspent T.
