@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
+from importlib import import_module
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -73,7 +74,7 @@ def engine_of(connection: Any) -> Engine:
     )
 
 
-# LazyFrames of Polars as tables: rows that are collected once, and copied into DuckDB.
+# Frames of Polars and pandas as tables: rows that are collected once, and copied into DuckDB.
 
 ROWS = 10_000  # of a chunk
 _INTEGER = re.compile("U?Int(8|16|32)|Int64")
@@ -88,10 +89,26 @@ _DUCKDB = {
 }
 
 
+_OF_PANDAS = {  # what pandas infers
+    "integer": "BIGINT",
+    "floating": "DOUBLE",
+    "string": "VARCHAR",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "datetime": "TIMESTAMP",
+    "datetime64": "TIMESTAMP",
+}
+
+
 def plan_given(value: Data) -> Any:
-    """Return the LazyFrame that a value is; None if it is no frame; or raise."""
+    """Return a value that is a LazyFrame or a frame of pandas; None if it is none; or raise."""
     if not is_frame(value):
         return None
+    if type(value).__module__.partition(".")[0] == "pandas":
+        names = list(value.columns)
+        if not all(isinstance(one, str) for one in names) or len(set(names)) < len(names):
+            raise InvalidTypeError("connection (a frame of pandas) must have different names")
+        return value
     frame = as_lazyframe(value, "connection")
     if isinstance(frame, Uncollected):
         raise InvalidTypeError(
@@ -102,7 +119,11 @@ def plan_given(value: Data) -> Any:
 
 
 def stored_types(frame: Data) -> dict[str, str]:
-    """Return DuckDB's names for the types of the columns of a LazyFrame."""
+    """Return DuckDB's names for the types of the columns of a frame."""
+    if hasattr(frame, "iloc"):
+        infer = import_module("pandas.api.types").infer_dtype
+        kinds = {name: infer(frame[name].astype(object), skipna=True) for name in frame.columns}
+        return {name: _OF_PANDAS.get(kind, kind) for name, kind in kinds.items()}
     return {name: _stored(kind) for name, kind in types_of(frame).items()}
 
 
@@ -113,9 +134,31 @@ def stored_frame(frame: Data, schema: Schema, scales: Scales) -> Stored:
     """
     engine = own_engine()
     engine.check_columns(stored_types(frame), schema, scales)
+    if hasattr(frame, "iloc"):
+        return engine.copied(schema, _parts(frame[list(schema.names)]))
     names = list(types_of(frame))  # by position: Polars reads some names as patterns
     rows = collected(frame.select(pl.nth([names.index(one) for one in schema.names])))
     return engine.copied(schema, _chunks(rows, scales))
+
+
+def _parts(frame: Any) -> Iterator[Chunk]:
+    """Yield the values of the columns of a frame of pandas, so many rows at a time."""
+    for start in range(0, len(frame), ROWS):
+        part = frame.iloc[start : start + ROWS]
+        yield [
+            [_plain(one) if known else None for one, known in zip(column, filled, strict=True)]
+            for column, filled in ((part[name], part[name].notna()) for name in part.columns)
+        ]
+
+
+def _plain(value: Any) -> Any:
+    """Return a timestamp in UTC and microseconds, and another value as Python's own."""
+    if not hasattr(value, "to_pydatetime"):
+        return value.item() if hasattr(value, "item") else value
+    value = value.floor("us")
+    return (
+        value if value.tzinfo is None else value.tz_convert("UTC").tz_localize(None)
+    ).to_pydatetime()
 
 
 def _stored(kind: Any) -> str:

@@ -19,7 +19,7 @@ from .domain import Tables
 from .engine import DECIMAL, DIGITS_READ, Engine
 from .engines import engine_of, own_connection, own_engine, plan_given, stored_frame, stored_types
 from .plan import Scan
-from .schema import Decimal, stored_schema_of
+from .schema import Decimal, Type, spelled, stored_schema_of
 from .table import Table, table_of
 
 Names: TypeAlias = str | PurePath | Sequence[str | PurePath]
@@ -61,7 +61,8 @@ def scan(
 
     :param connection: an open DuckDB connection, whose statements run on cursors of their own; an
         open connection of psycopg to PostgreSQL, with whose login statements run on connections of
-        their own; or a session of Spark. Leave it out for files: ``scan("visits.parquet", schema,
+        their own; or a session of Spark; or a frame of Polars or pandas, whose rows are copied into
+        DuckDB. Leave it out for files: ``scan("visits.parquet", schema,
         unit)`` opens a connection of DuckDB of its own
     :param table: name of a stored table, spelled as it is stored, or its schema and its name; or
         paths of Parquet files (DuckDB, Spark) or CSV files (DuckDB; also ``.csv.gz``). All have the
@@ -69,7 +70,9 @@ def scan(
         are there now. Folders are no columns
     :param schema: mapping from the names of the columns to use to their types: int (of up to 64
         bits), float, str (also UUID, ENUM and char(n)), bool, datetime.date, datetime.datetime (of
-        a time zone: in UTC), or :class:`.Decimal`; it is public. See :func:`.describe_schema`
+        a time zone: in UTC), or :class:`.Decimal`; it is public. If it is left out, the schema that
+        :func:`.describe_schema` proposes is printed and used: keep it in your program, since what
+        is proposed may depend on the data
     :param unit: name of the column, of integers or texts, that says to whom a row belongs. Or names
         of several columns: ``("person", "week")`` protects each person in each week, so a person
         with rows in k weeks is k units. Bounds of a unit then also hold for a table that gets more
@@ -113,10 +116,15 @@ def scan(
         given, of = table, schema if unit is None else unit  # one place further left
     elif _is_path(connection) and isinstance(table, Mapping):
         raise InvalidValueError(f"table ({connection}) must be the path of a .parquet or .csv file")
-    if given is None:
+    if given is None and of is None:
         raise InvalidTypeError(
-            "schema must be given; oc.tables.describe_schema proposes one, from what is stored"
+            "unit must be given: the column that says to whom a row belongs. The schema may be "
+            "left out; oc.tables.describe_schema proposes one, from what is stored"
         )
+    if given is None:
+        found = _proposed(connection, table, csv)
+        given = {name: kind for name, kind, _ in found if kind is not None}
+        print(_code(found))
     known = stored_schema_of(given, of)
     scales = dict(known.scales)
     seconds = None if timeout is None else checks.positive(timeout=timeout)
@@ -130,10 +138,10 @@ def scan(
             stored = engine.open(names, known, scales)
         else:
             stored = engine.open_csv(names, known, scales, written)
-    found = table_of(stored, Tables(known, None if known.unit else 1), seconds)
+    scanned = table_of(stored, Tables(known, None if known.unit else 1), seconds)
     if known.unit:
-        _tell_of_few(found)
-    return found.fixed() if keep else found
+        _tell_of_few(scanned)
+    return scanned.fixed() if keep else scanned
 
 
 def _tell_of_few(table: Table) -> None:
@@ -220,6 +228,11 @@ def describe_schema(connection: Any, table: Names | None = None, *, csv: Csv | N
     }
     """
     assert_features("honest-but-curious")
+    return _code(_proposed(connection, table, csv))
+
+
+def _proposed(connection: Any, table: Any, csv: Any) -> list[tuple[str, Type | None, str]]:
+    """Return each column that is stored, the type that reads it, and a line of code."""
     frame = plan_given(connection)
     if frame is not None:
         engine: Engine = own_engine()
@@ -228,18 +241,23 @@ def describe_schema(connection: Any, table: Names | None = None, *, csv: Csv | N
         opened, names = source_of(connection, table)
         engine, written = engine_of(opened), csv_given(names, csv)
         types = engine.proposal(names) if written is None else engine.csv_proposal(names, written)
-    lines, folded = [], [name.casefold() for name, _ in types]
+    found, folded = list[tuple[str, Type | None, str]](), [name.casefold() for name, _ in types]
     for name, stored in types:
-        kind, decimal = engine.kind_of(stored), DECIMAL.fullmatch(stored)
+        kind: Type | None = engine.kind_of(stored)
+        decimal = DECIMAL.fullmatch(stored)
+        if decimal is not None and int(decimal[1]) <= DIGITS_READ:
+            kind = Decimal(int(decimal[2]))
+        line = f"# {json.dumps(name)}: {re.sub('[^ -~]', '?', stored)}, which is not read"
         if not name:
-            line = "# a column without a name, which is not read"
+            kind, line = None, "# a column without a name, which is not read"
         elif folded.count(name.casefold()) > 1:
-            line = f"# {json.dumps(name)}: columns of this name, of which none is read"
-        elif decimal is not None and int(decimal[1]) <= DIGITS_READ:
-            line = f"{json.dumps(name)}: oc.tables.Decimal({decimal[2]}),"
-        elif kind is None:
-            line = f"# {json.dumps(name)}: {re.sub('[^ -~]', '?', stored)}, which is not read"
-        else:
-            line = f"{json.dumps(name)}: {_SPELLED.get(kind, kind.__name__)},"
-        lines.append(f"    {line}")
-    return "\n".join(["schema = {", *lines, "}"])
+            kind, line = None, f"# {json.dumps(name)}: columns of this name, of which none is read"
+        elif kind is not None:
+            code = f"oc.tables.{spelled(kind)}" if isinstance(kind, Decimal) else _SPELLED.get(kind)
+            line = f"{json.dumps(name)}: {code or spelled(kind)},"
+        found.append((name, kind, line))
+    return found
+
+
+def _code(proposed: list[tuple[str, Type | None, str]]) -> str:
+    return "\n".join(["schema = {", *(f"    {line}" for _, _, line in proposed), "}"])

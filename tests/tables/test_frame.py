@@ -93,7 +93,7 @@ def test_a_launch_is_that_of_other_tables_and_rows_are_copied_once():
         (oc.uncollected(pl.LazyFrame({"p": [1], "x": [1]})), InvalidTypeError, "collected"),
         (pl.LazyFrame({"p": [1], "x": [1]}).filter(pl.col("y") > 0), InvalidValueError, "plan"),
         (
-            pl.DataFrame({"p": [1], "x": [1]}).to_pandas(),
+            pl.DataFrame({"p": [1]}).to_pandas().rename(columns={"p": 0}),
             InvalidTypeError,
             "connection.*pandas",
         ),
@@ -147,3 +147,32 @@ def test_a_name_that_polars_reads_as_a_pattern_is_that_of_a_column():
         >> dp.m.then_laplace(scale=1.0)
     )
     assert abs(counts(people)[0] - 1) < 40  # all rows are of the unit 7, and 100 would be counted
+
+
+def test_a_frame_of_pandas_is_copied_and_its_schema_proposed(capsys):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {
+            "p": [1, 2, 3],
+            "zone": ["n", None, "s"],
+            "eur": [1.5, float("nan"), 2.0],
+            "at": pandas.to_datetime(["2024-01-01T01:00:00.123456789+01:00", None, None], utc=True),
+            "many": pandas.array([4, None, 5], dtype="Int64"),
+            "kind": pandas.Categorical(["u", "v", "u"]),
+            "odd": [object()] * 3,
+        }
+    )
+    table = oc.tables.scan(frame, unit="p")
+    lines = capsys.readouterr().out.splitlines()[1:-1]
+    kinds = ["int", "str", "float", "datetime.datetime", "int", "str"]
+    assert [line.partition(": ")[2].strip(",") for line in lines[:-1]] == kinds
+    assert lines[-1].lstrip().startswith('# "odd"')
+    bounded = table.space >> oc.t.then_truncate(1)
+    for then, answer in {
+        oc.t.then_table_count("zone", ["n", "s", None]): [1, 1, 1],
+        oc.t.then_table_sum("eur", (0.0, 9.0), 0.5): 7,
+        oc.t.then_table_count("at", [datetime(2024, 1, 1, 0, 0, 0, 123456), None]): [1, 2],
+        oc.t.then_table_sum("many", (0, 9)): 9,
+        oc.t.then_table_count("kind", ["u", "v"]): [2, 1],
+    }.items():
+        assert (bounded >> then)(table) == answer

@@ -281,11 +281,14 @@ def test_a_schema_picks_one_of_two_tables(connection):
     assert count_of(table)(table) == 0
 
 
-@pytest.mark.parametrize("unit", [{}, {"unit": "person"}])
-def test_a_missing_schema_is_named_and_where_to_get_one(unit):
-    for connection in ("notes.csv", duckdb.connect()):
-        with pytest.raises(InvalidTypeError, match=r"schema must be given; .*describe_schema"):
-            oc.tables.scan(connection, **unit)
+def test_a_missing_unit_is_named_and_a_missing_schema_is_proposed(connection, capsys):
+    for source in ("notes.csv", connection):
+        with pytest.raises(InvalidTypeError, match=r"unit must be given: .*describe_schema"):
+            oc.tables.scan(source)
+    connection.execute("CREATE TABLE bills (person INT, eur DECIMAL(9, 2), odd INT[])")
+    table = oc.tables.scan(connection, "bills", unit="person")
+    assert str(table.tables.schema) == '"person": int, "eur": Decimal(2); unit "person"'
+    assert capsys.readouterr().out == oc.tables.describe_schema(connection, "bills") + "\n"
 
 
 def test_a_collation_that_is_not_binary_is_refused(connection):
