@@ -26,7 +26,7 @@ from decimal import (
 from fractions import Fraction
 from math import inf, isfinite, isqrt, ldexp, nan, nextafter
 from sys import float_info
-from typing import Any, TypeAlias, TypeVar, Union
+from typing import Any, TypeAlias, Union
 
 from ..errors import Argument
 
@@ -138,7 +138,6 @@ class Bracket:
 
 
 Real: TypeAlias = Union[Bracket, Decimal, float]  # noqa: UP007 (evaluated on Python 3.10)
-Exact = TypeVar("Exact", Decimal, Fraction, int)
 Formula: TypeAlias = Callable[[Digits], Bracket]
 
 
@@ -184,13 +183,15 @@ def lower(formula: Formula) -> float:
     return -double_up(evaluate(formula).lower.copy_negate())
 
 
-def double_up(value: Exact) -> float:
+def double_up(value: Decimal | Fraction | int) -> float:
     """Least double that is at least ``value``; infinity above the largest double."""
     try:
         nearest = float(value)
     except OverflowError:
         return inf
-    return nextafter(nearest, inf) if type(value)(nearest) < value else nearest
+    is_decimal = isinstance(value, Decimal)
+    below = (Decimal.from_float if is_decimal else Fraction.from_float)(nearest) < value
+    return nextafter(nearest, inf) if below else nearest
 
 
 # Exact sums of doubles, rounded once and in a stated direction.
