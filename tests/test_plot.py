@@ -11,7 +11,6 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import plot
 from opendp_concurrent.errors import (
-    BudgetExceededError,
     InvalidTypeError,
     LedgerDamagedError,
 )
@@ -79,25 +78,6 @@ def test_a_picture_of_no_ledger_needs_no_database():
     )
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True)
     assert (done.stdout.strip(), done.stderr) == ("False", "")
-
-
-def test_a_session_is_what_the_filter_said(space):
-    odometer = oc.make_concurrent_odometer(*space, PURE)
-    root = oc.make_concurrent_filter(odometer, 1, 1.0)([1, 2, 3])
-    losses, refused = [], []
-    for number, loss in enumerate([0.5, 0.25, 0.5, 0.25], start=1):
-        try:
-            root(dp.m.make_user_measurement(*space, PURE, len, lambda d_in, loss=loss: loss))
-        except BudgetExceededError:
-            refused.append(number)
-        losses.append(root.privacy_loss())
-    ax = plot.plot_session(losses, d_out=1.0, refused=refused)
-    drawn = lines(ax)
-    assert drawn["spent"].tolist() == [[1, 2, 3, 4], [0.5, 0.75, 0.75, 1.0]]
-    assert drawn["refused"].tolist() == [[3], [0.75]]
-    assert drawn["d_out"][1].tolist() == [1.0, 1.0]
-    assert ax.get_lines()[0].get_drawstyle() == "steps-post"
-    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_ylim()[0]) == ("launches", "loss", 0.0)
 
 
 def test_accounts_have_a_line_each_and_crosses_of_their_color():
@@ -223,17 +203,6 @@ def test_the_loss_is_drawn_launch_by_launch_with_its_bound(space, ledger):
     assert drawn["bound"][1].tolist() == [1.0, 1.0]
 
 
-def test_against_time_it_is_drawn_where_the_clock_was(space, ledger):
-    from matplotlib.dates import date2num
-
-    launch(space, ledger, PURE, [0.25, 0.5], 1.0)
-    ax = plot.plot_ledger(ledger)
-    times = [date2num(entry.time) for entry in ledger.entries()]
-    assert lines(ax)["spent"][0].tolist() == pytest.approx(times)
-    assert ax.get_xlabel() == "day (UTC)"
-    assert ax.get_ylabel() == "privacy loss (ε, pure DP)"
-
-
 def test_an_odometer_has_no_bound(space, ledger):
     launch(space, ledger, PURE, [0.25])
     assert set(lines(plot.plot_ledger(ledger))) == {"spent"}
@@ -282,13 +251,6 @@ def test_losses_that_are_no_number_are_drawn_as_one(
     assert ax.get_ylabel() == f"privacy loss ({name})"
 
 
-def test_an_infinite_loss_leaves_a_gap(space, ledger):
-    launch(space, ledger, PURE, [0.25, float("inf")])
-    ax = plot.plot_ledger(ledger, against="launches")
-    assert lines(ax)["spent"][1].tolist() == [0.25, float("inf")]
-    ax.figure.canvas.draw()
-
-
 def block_filter(space, ledger, d_out=1.0):
     odometer = oc.make_concurrent_odometer(*space, PURE)
     blocks = oc.c.by_key(lambda record: record)
@@ -317,13 +279,6 @@ def test_each_block_of_a_block_filter_has_a_line(space, ledger):
     assert ax.get_ylabel() == "privacy loss (ε, pure DP)"
     assert ax.get_legend().get_title().get_text() == ""
     ax.figure.canvas.draw()
-
-
-def test_given_axes_are_drawn_on(ledger):
-    from matplotlib.figure import Figure
-
-    ax = Figure().subplots()
-    assert plot.plot_ledger(ledger, ax=ax) is ax
 
 
 def test_what_does_not_fit_together_is_not_drawn(space, ledger):

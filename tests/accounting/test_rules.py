@@ -149,20 +149,6 @@ def test_the_rule_is_part_of_the_identity(space, rule):
 # --- bad input ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("words", "call"),
-    [
-        ("delta_slack .* must be above 0 and below 1", lambda: oc.accumulators.zcdp(1.0)),
-        ("order .1.0. must be finite and above 1", lambda: oc.accumulators.renyi(1.0, 1e-6)),
-        (r"d_out\[1\]", lambda: oc.accumulators.best_rule((1.0, 2.0), [(0.1, 0.0)])),
-        ("typical must have", lambda: oc.accumulators.best_rule((1.0, 0.1), [(0.0, 0.0)])),
-    ],
-)
-def test_a_value_out_of_range_is_named(words, call):
-    with pytest.raises(InvalidValueError, match=f"^{words}"):
-        call()
-
-
 def test_rules_are_combined_with_rules_that_have_a_slack():
     either, own = oc.accumulators.either, oc.accumulators.from_rule(Unlimited())
     basic = oc.accumulators.basic()

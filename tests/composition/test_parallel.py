@@ -187,17 +187,6 @@ def test_bad_spaces(space):
         make_parallel_composition(dp.atom_domain(T=int), space[1], by_key(abs), {1: inner})
 
 
-def test_wrong_queries(space):
-    parts = parallel(space, [laplace(space)])([1])
-    with pytest.raises(
-        InvalidValueError,
-        match=r"^the query \(7\) must be a key of measurements; pass one of its 1 keys",
-    ):
-        parts(7)
-    with pytest.raises(InvalidTypeError, match=r"^the query has \[\], which is not hashable"):
-        parts([])
-
-
 def test_measurements_are_one_for_each_key_under_one_measure(space):
     with pytest.raises(InvalidTypeError, match="^measurements must be a mapping"):
         make_parallel_composition(*space, by_key(abs), [laplace(space)])

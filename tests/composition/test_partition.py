@@ -163,32 +163,6 @@ def test_a_split_that_fails_tells_no_data(space, split):
     assert caught.value.__cause__ is None
 
 
-def test_bad_partitions(space):
-    inner = laplace(space)
-    for bad in (lambda row: row, "region", {"a": [1]}, None):
-        with pytest.raises(InvalidTypeError, match="^partition must be made by"):
-            make_parallel_composition(*space, bad, {1: inner})
-    for make in (by_key, by_split):
-        with pytest.raises(InvalidTypeError, match="^function must be callable"):
-            make("region")
-    with pytest.raises(InvalidTypeError, match="^of must be callable"):
-        by_values({0: [1]}, of=3)
-    with pytest.raises(InvalidTypeError, match="^names must be at least one"):
-        by_column()
-    with pytest.raises(InvalidTypeError, match="^names must be strings"):
-        by_column(3)
-    with pytest.raises(InvalidValueError, match=r"^names \(a, a\) must be different"):
-        by_column("a", "a")
-    with pytest.raises(InvalidTypeError, match=r"^partition \(by_column.*for LazyFrames"):
-        parallel(space, [inner], by_column("region"))
-    with pytest.raises(InvalidTypeError, match=r"^partition \(by_values.*for LazyFrames"):
-        parallel(space, [inner], by_values({0: [1]}, of="region"))
-    with pytest.raises(InvalidTypeError, match=r"^partition \(by_key.*for vectors"):
-        make_parallel_composition(*frame_space(), by_key(len), {1: ages()})
-    with pytest.raises(InvalidValueError, match="column 'sex', which input_domain does not have"):
-        make_parallel_composition(*frame_space(), by_column("sex"), {1: ages()})
-
-
 def test_bad_groups(space):
     with pytest.raises(InvalidValueError, match="^groups overlap: 30 is in both 'a' and 'b'"):
         by_values({"a": range(31), "b": range(30, 40)})

@@ -196,21 +196,3 @@ def test_an_accounting_whose_distances_have_no_line_is_refused():
         oc.c.largest_share((oc.tradeoff(), d_out), 2, accumulator=Alone())
     with pytest.raises(InvalidTypeError, match="^accumulator .* must support"):
         oc.accumulators.launches_admitted(OnOrders((2.0,)), 1.0, [0.1])
-
-
-@pytest.mark.parametrize(
-    ("words", "loss", "launches", "options"),
-    [
-        ("d_out", (PURE, math.inf), 3, {}),
-        ("launches must have", (PURE, 1.0), [0, 0], {}),
-        (r"d_out\[1\]", (APPROXIMATE, (1.0, 1e-6)), 10, {"slack": 1e-5}),
-        ("delta .1e-07. of each", (APPROXIMATE, (1.0, 1e-6)), 10, {"slack": 5e-7, "delta": 1e-7}),
-        ("delta .2.0. must be", (APPROXIMATE, (1.0, 1e-6)), 1, {"slack": 5e-7, "delta": 2.0}),
-    ],
-)
-def test_a_value_out_of_range_is_named(words, loss, launches, options):
-    if "slack" in options:
-        options = {**options, "accumulator": oc.accumulators.zcdp(options["slack"])}
-        del options["slack"]
-    with pytest.raises(InvalidValueError, match=f"^{words}"):
-        oc.c.largest_share(loss, launches, **options)

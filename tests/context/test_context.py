@@ -146,13 +146,6 @@ def test_constructors_are_registered_once():
     assert len(nested.remaining()) == 2
 
 
-def test_a_registered_odometer_opens_below_a_context():
-    context = oc.concurrent_context(DATA, UNIT, dp.loss_of(epsilon=1.0))
-    leaf = context.query().clamp((0, 9)).concurrent_odometer(dp.max_divergence()).release()
-    assert leaf.privacy_loss(1) == 0.0
-    assert context.current_privacy_loss() == 0.0
-
-
 def test_renyi_curves_are_split_on_a_grid():
     context = oc.concurrent_context(
         DATA,
@@ -224,11 +217,6 @@ class Unshown:
 
     def __repr__(self):
         return f"Unshown({self.row})"
-
-
-def test_a_pandas_frame_is_told_its_way():
-    with pytest.raises(InvalidTypeError, match=r"pl\.from_pandas\(frame\)\.lazy\(\)"):
-        oc.concurrent_context(pandas().DataFrame({"age": [1]}), UNIT, dp.loss_of(epsilon=1.0))
 
 
 def limited_context(**loss):
@@ -305,20 +293,6 @@ def test_a_share_that_a_failed_launch_has_used_is_not_the_next_querys(error):
     assert 2.99 < query.map(1) <= 3.0
     context(query)
     assert list(context.remaining_privacy_loss()) == []
-
-
-@pytest.mark.parametrize(
-    ("loss", "asked", "rest"),
-    [
-        ({"epsilon": 1.0}, {"rho": 0.1}, r"query\(epsilon=...\), found rho$"),
-        ({"epsilon": 1.0}, {"mu": 0.1}, r"query\(epsilon=...\), found mu$"),
-        ({"epsilon": 1.0, "delta": 1e-6}, {"epsilon": 0.1}, r"`delta=0.0` in your query"),
-    ],
-)
-def test_a_loss_under_another_measure_is_told_what_to_pass(loss, asked, rest):
-    context = oc.concurrent_context([1], dp.unit_of(contributions=1), dp.loss_of(**loss))
-    with pytest.raises(InvalidValueError, match=f"^Expected output measure .* but got .*{rest}"):
-        context.query(**asked)
 
 
 # --- as OpenDP's contexts are --------------------------------------------------------------------

@@ -266,20 +266,6 @@ def test_parts_of_measurements_are_as_the_constructor_makes_them():
     assert open_.current_privacy_loss() == 0.5
 
 
-def test_what_has_no_loss_or_no_data_is_refused():
-    open_ = context("vector")
-    for make in (
-        lambda query: query.compositor(),
-        lambda query: query.parallel_composition(oc.c.by_key(abs), keys=[1]),
-    ):
-        with pytest.raises(InvalidTypeError, match="^the query has no privacy loss"):
-            make(open_.query())
-    with pytest.raises(InvalidTypeError, match="^the query is a measurement already"):
-        open_.query(epsilon=1.0).count().laplace(scale=2.0).compositor()
-    with pytest.raises(InvalidTypeError, match="^partition must be made by"):
-        open_.query(epsilon=1.0).parallel_composition("n", keys=[1])
-
-
 # --- queries as queries of a mechanism ---------------------------------------------------------
 
 

@@ -260,13 +260,6 @@ def test_candidates_are_spaced_between_bounds(kind, ends, size, step):
     )
 
 
-def test_a_summary_of_a_sum_is_in_the_unit_of_the_column(visits):
-    query = context(visits).query().truncate(3).sum("hours", (0.0, 1.0), 0.5).laplace(scale=8.0)
-    plain = context(visits).query().truncate(3).count().laplace(scale=8.0)
-    found, counted = query.summarize(0.05), plain.summarize(0.05)
-    assert (found.scale, found.accuracy) == (4.0, counted.accuracy / 2)
-
-
 # --- children --------------------------------------------------------------------------------
 
 

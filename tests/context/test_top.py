@@ -10,7 +10,7 @@ from opendp import measurements
 
 import opendp_concurrent as oc
 from opendp_concurrent.context.table_query import Top, best_top
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, TooFewRowsError
+from opendp_concurrent.errors import TooFewRowsError
 from opendp_concurrent.tables.aggregates import then_table_count
 from opendp_concurrent.tables.moments import bounds_of
 
@@ -140,21 +140,3 @@ def test_rows_in_two_cells_are_bounded_by_the_share():
     assert bounds_of([9, 0, 0, 0, 0, 0], cuts, 1, 0.0) == (-1, 0)
     assert bounds_of([0, 0, 0, 0, 0, 9], cuts, 1, 0.0) == (2, 4)
     assert bounds_of([9, 0, 0, 0, 0, 9], cuts, 1, 0.0) == (-1, 4)
-
-
-def test_what_cannot_be_asked_is_refused(table):
-    few = query(table, {"epsilon": 1.0}).truncate(1)
-    wrong = {
-        "at most 2": lambda: few.top(3, "zone", [0, 1]),
-        "count": lambda: few.top(0, "zone", [0, 1]),
-        "zone": lambda: few.top(1, "zones", [0, 1]),
-        "share": lambda: few.bounds("eur", 0.5),
-        "alpha": lambda: few.bounds("eur", alpha=0.0),
-        "exponents": lambda: few.bounds("eur", exponents=[]),
-        r"exponents \(63\)": lambda: few.bounds("eur", exponents=[63]),
-        "from 1 to": lambda: few.bounds("eur", exponents=[-1]),
-        "bound the rows": lambda: query(table, {"epsilon": 1.0}).bounds("eur"),
-    }
-    for message, ask in wrong.items():
-        with pytest.raises((InvalidTypeError, InvalidValueError), match=message):
-            ask()

@@ -47,18 +47,6 @@ def test_numbers_of_numpy_are_read_exactly_by_the_accountant():
         assert accountant.get_delta(np.int64(1)) == accountant.get_delta(1.0)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [np.longdouble(1) / 3, np.bool_(True), np.timedelta64(1), np.complex128(1), np.array(1.0)],
-)
-def test_what_is_no_double_is_refused_by_the_accountant(value):
-    e = pytest.importorskip("dp_accounting").dp_event
-    if value != value + 0 or (float(np.real(value)) == value and type(value) is np.longdouble):
-        pytest.skip("a long double is a double here")
-    with pytest.raises(InvalidTypeError, match="noise_multiplier"):
-        oc.fdp.Accountant().compose(e.GaussianDpEvent(value))
-
-
 # --- small rates ---------------------------------------------------------------------------------
 
 

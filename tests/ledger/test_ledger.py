@@ -310,18 +310,6 @@ def test_an_odometer_with_a_ledger_is_no_child_and_under_no_filter(store, tools)
     assert ledger.summary().terms is None
 
 
-def test_ledger_and_d_in_go_together(store):
-    ledger = store.create()
-    for keywords in ({"ledger": ledger}, {"d_in": 1}):
-        with pytest.raises(InvalidTypeError, match="ledger and d_in must be given together"):
-            oc.make_concurrent_odometer(*SPACE, PURE, **keywords)
-    for wrong in (-1, 1.5, "1", True):
-        with pytest.raises((InvalidTypeError, InvalidValueError), match="d_in"):
-            odometer(ledger, wrong)([1])
-    with pytest.raises(InvalidTypeError, match="not supported for an odometer under Rényi curves"):
-        oc.make_concurrent_odometer(*SPACE, CURVES, ledger=ledger, d_in=1)
-
-
 def test_the_odometer_of_a_recorded_filter_is_kept_under_its_terms(store):
     """A filter's bound is settled: its odometer cannot go on without one."""
     limit = oc.make_concurrent_filter(odometer(), 1, 1.0, ledger=store.create())

@@ -8,10 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
-from opendp_concurrent import _opendp as _native
 from opendp_concurrent.errors import InvalidValueError, MechanismError
-from opendp_concurrent.mechanisms import queries as count
-from opendp_concurrent.mechanisms.queries import counted, rows_that_differ
+from opendp_concurrent.mechanisms.queries import rows_that_differ
 
 pl = pytest.importorskip("polars")
 
@@ -111,16 +109,6 @@ def test_plans_without_a_certified_stability_are_refused():
 def test_data_in_the_plan_are_ignored():
     made = oc.t.make_frame_count(DOMAIN, SYMMETRIC, frame([(0, 9)] * 5).filter(pl.col("age") > 4))
     assert made(frame([(1, 9), (1, 2)])) == 1
-
-
-@pytest.mark.parametrize("plan", PLANS)
-def test_the_count_without_conversion_is_the_same(plan, monkeypatch):
-    lazyframe, of = PLANS[plan]
-    rows = [(one % 3, one % 10) for one in range(50)]
-    made = oc.t.make_frame_count(DOMAIN, SYMMETRIC, lazyframe)
-    pointer = _native.to_pointer(frame(rows), "LazyFrame")
-    monkeypatch.setattr(count, "_rows", None)  # converts the frame
-    assert counted(made, pointer) == len(of(rows))
 
 
 def test_a_sparse_vector_checks_the_sensitivity_of_a_count():

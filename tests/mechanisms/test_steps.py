@@ -116,11 +116,6 @@ def test_a_half_threshold():
     assert steps.of("x", -0.5) == -1
 
 
-@pytest.mark.parametrize("number", [np.int8(3), np.int64(3), np.uint64(3), np.float32(3.0), 3, 3.0])
-def test_numbers_of_numpy(number):
-    assert Steps.for_sensitivity(1.0).of("x", number) == 3 * 2**FINE
-
-
 @given(SIZES, st.integers(-(2**70), 2**70))
 def test_values_are_what_the_steps_stand_for(size, count):
     steps = Steps.for_sensitivity(size)

@@ -97,21 +97,6 @@ def test_a_native_odometer_is_refused_as_a_child(space):
         root(dp.c.make_fully_adaptive_composition(*space, PURE))
 
 
-def test_ours_under_native_compositors_and_filters(space):
-    for parent in (
-        native_compositor(space, d_mid=1.0),
-        dp.c.make_privacy_filter(dp.c.make_fully_adaptive_composition(*space, PURE), 1, 5.0),
-    ):
-        root = parent([1] * 20)
-        one = root(filter_(space, 0.5))
-        other = root(oc.make_concurrent_composition(*space, PURE, 1, [0.25] * 2))
-        for child in (one, other, one, other):
-            assert isinstance(child(laplace(space, 0.25)), int)
-        for child in (one, other):
-            with pytest.raises(BudgetExceededError):
-                child(laplace(space, 0.25))
-
-
 SMALL = (0.001, 1e-9)
 
 

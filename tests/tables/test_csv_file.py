@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, ScanWarning
+from opendp_concurrent.errors import InvalidValueError, ScanWarning
 from opendp_concurrent.tables import Csv, csv_file
 from opendp_concurrent.tables.csv_file import value_of
 
@@ -142,17 +142,6 @@ def test_what_is_no_such_file_at_all_is_refused(tmp_path):
         path.write_bytes(data)
         with pytest.raises(InvalidValueError, match="line"):
             oc.tables.scan(path, {"p": int}, "p")
-
-
-def test_csv_is_for_csv_files(tmp_path):
-    connection = duckdb.connect()
-    connection.execute("CREATE TABLE t (p INT)")
-    for call in (oc.tables.scan, oc.tables.describe_schema):
-        schema = ({"p": int}, "p") if call is oc.tables.scan else ()
-        with pytest.raises(InvalidValueError, match="'t' is none"):
-            call(connection, "t", *schema, csv=Csv())
-        with pytest.raises(InvalidTypeError, match="csv must be"):
-            call(connection, "t", *schema, csv=";")
 
 
 def test_other_engines_load_it_first(on_postgres, tmp_path):

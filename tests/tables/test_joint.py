@@ -141,22 +141,3 @@ def test_what_does_not_fit_together_is_refused_before_the_charge(visits):
         with pytest.raises((InvalidTypeError, InvalidValueError), match=message):
             ask()
     assert context.current_privacy_loss() == []
-
-
-@pytest.mark.parametrize(
-    "answers",
-    [
-        [],
-        ["count"],
-        [oc.tables.Answer("most")],
-        [oc.tables.Answer("count", "age")],
-        [oc.tables.Answer("mean", "age")],
-        [oc.tables.Answer("sum", "zone", (0, 1))],
-        [oc.tables.Answer("mean", "hours", (0.0, 1.0), -1.0)],
-        [oc.tables.Answer("mean", "age", (1, 1))],
-    ],
-)
-def test_answers_that_cannot_be_are_refused(visits, answers):
-    bounded = visits.space >> oc.t.then_truncate(1)
-    with pytest.raises((InvalidTypeError, InvalidValueError)):
-        oc.t.make_table_answers(*bounded.output_space, answers)

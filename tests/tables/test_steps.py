@@ -152,17 +152,6 @@ def test_a_join_with_a_private_table_is_refused(table):
         oc.t.make_public_join(*table.space, "zone", {"x": int}, table)
 
 
-def test_a_predicate_has_no_truth_value():
-    with pytest.raises(InvalidTypeError, match="parentheses"):
-        bool(col("a") == 1)
-    with pytest.raises(InvalidTypeError, match="parentheses"):
-        _ = 1 < col("a") < 3
-    with pytest.raises(InvalidTypeError, match="is_null"):
-        _ = col("a") == None  # noqa: E711
-    with pytest.raises(InvalidTypeError, match="bind more tightly"):
-        _ = (col("a") == 1) & True
-
-
 def test_other_domains_and_metrics_are_refused(table, space):
     domain, metric = table.space
     with pytest.raises(InvalidTypeError, match="must be of tables"):

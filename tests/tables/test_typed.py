@@ -130,25 +130,6 @@ def test_what_is_not_total_is_refused_by_the_name_of_the_argument(name):
         checked_value(schema_of(SCHEMA, "u"), one, "speed")
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: col("i") + None, "None"),
-        (lambda: bool(col("i") > 3), "truth value"),
-        (lambda: col("b") & True, "parentheses"),
-        (lambda: oc.tables.when(3), "made of"),
-        (lambda: oc.tables.lit([]), "must be an int"),
-        (lambda: col("i").is_in(range(1001)), "at most 1000"),
-        (lambda: col("i").cut(range(1001)), "at most 1000"),
-        (lambda: col("i").cut([]), "nonempty"),
-        (lambda: col(""), "nonempty"),
-    ],
-)
-def test_what_is_no_expression_is_refused_when_it_is_written(make, message):
-    with pytest.raises((InvalidTypeError, InvalidValueError), match=message):
-        make()
-
-
 def test_a_part_that_is_used_twice_has_one_name():
     one = checked_value(schema_of(SCHEMA, "u"), (col("f") * 2).clip(0, 1) + (col("f") * 2), "x")
     made = Values(DIALECTS["postgres"], {"f": "c3"}, None)

@@ -158,20 +158,6 @@ def test_rows_are_counted_by_opendps_units_too(table):
     assert isinstance(context.query(epsilon=0.5).count().laplace().release(), int)
 
 
-def test_what_needs_units_of_many_rows_is_refused(table):
-    rows = oc.tables.scan(table.engine()._connection, "t", {"other": int}, oc.tables.ROW)
-    with pytest.raises(InvalidValueError, match="here each is one row"):
-        rows.space >> oc.t.then_rows_per_unit()
-    for one, other in ((rows, rows), (rows, table), (table, rows)):
-        with pytest.raises(InvalidTypeError, match="each row is a unit"):
-            one.with_tables(other=other)
-    for unit in ([], None):
-        with pytest.raises((InvalidTypeError, InvalidValueError), match="unit"):
-            oc.tables.scan(table.engine()._connection, "t", {"other": int}, unit)
-    with pytest.raises(InvalidValueError, match="schema must have at least one column"):
-        oc.tables.scan(table.engine()._connection, "t", {}, oc.tables.ROW)
-
-
 def test_rows_as_units_are_sent(table):
     rows = oc.tables.scan(table.engine()._connection, "t", {"other": int}, oc.tables.ROW)
     count = rows.space >> oc.t.then_table_count()

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("sqlalchemy")
 
 from opendp_concurrent._checks import BY_CLASS, KINDS
-from opendp_concurrent.accounting.epsilon_delta import Advanced, basic
+from opendp_concurrent.accounting.epsilon_delta import basic
 from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.accounting.store import Charge, Terms
 from opendp_concurrent.errors import (
@@ -355,35 +355,6 @@ def test_what_is_written_and_cannot_be_made_is_no_record(registry):
     for text in ('{"acme:unknown":{}}', '[{"acme:unknown":1}]'):
         with pytest.raises(UnregisteredError, match="acme:unknown"):
             decode(text)
-
-
-@pytest.mark.parametrize(
-    ("tag", "cls", "fields", "said"),
-    [
-        ("plain", Plain, FIELDS, "tag .*colon"),
-        ("zcdp", Plain, FIELDS, "tag .*colon"),
-        ("Acme:plain", Plain, FIELDS, "tag .*lower case"),
-        ("acme:", Plain, FIELDS, "tag"),
-        ("acme:a b", Plain, FIELDS, "tag"),
-        ("acme:" + "x" * 99, Plain, FIELDS, "tag"),
-        (1, Plain, FIELDS, "tag must be a string"),
-        ("acme:plain", Plain(), FIELDS, "cls must be a class"),
-        ("acme:plain", float, {}, "cls must be a class of your own"),
-        ("acme:plain", tuple, {}, "cls must be a class of your own"),
-        ("acme:plain", Advanced, {"slack": "delta_slack"}, "cls .* has the tag 'advanced'"),
-        ("acme:plain", Plain, {"first": "first"}, "lacks second: a field without a key"),
-        ("acme:plain", Plain, ["first", "second"], "fields must be a mapping"),
-        ("acme:plain", Plain, {"First": "first", "second": "second"}, "fields has the key"),
-        ("acme:plain", Plain, {1: "first", "second": "second"}, "fields has the key 1"),
-        ("acme:plain", Plain, {"first": "a b", "second": "second"}, "name of an attribute"),
-        ("acme:plain", Plain, {"first": 1, "second": "second"}, "name of an attribute"),
-    ],
-)
-def test_what_cannot_be_registered_is_named(registry, tag, cls, fields, said):
-    before = dict(KINDS), dict(BY_CLASS)
-    with pytest.raises((InvalidTypeError, InvalidValueError), match=said):
-        register_tag(tag, cls, fields)
-    assert (KINDS, BY_CLASS) == before
 
 
 def test_make_must_be_a_function(registry):

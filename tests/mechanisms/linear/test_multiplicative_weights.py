@@ -440,18 +440,3 @@ def test_a_known_size_halves_the_distance():
     assert made([0] * 1000)([1, 0, 0, 0]).value is not None
     with pytest.raises(InvalidValueError, match="^d_in"):
         oc.m.make_private_multiplicative_weights(*sized, ZCDP, 1, 1.0, 4, 20)
-
-
-@pytest.mark.parametrize(
-    ("measure", "d_out"),
-    [
-        (PURE, 1e-3),
-        (ZCDP, 1e-7),
-        (GDP, 1e-3),
-        (APPROXIMATE, (0.01, 0.0)),
-        (APPROXIMATE, (0.01, 1e-9)),
-    ],
-)
-def test_a_budget_for_no_promise_is_refused(measure, d_out):
-    with pytest.raises(InvalidValueError, match=r"^d_out .* must be larger for 1000 records"):
-        make(measure, d_out)
