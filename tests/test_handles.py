@@ -59,6 +59,9 @@ RETURNED = {
     )([1]),
     "ChildQueryable": lambda: root()(dp.c.make_adaptive_composition(*SPACE, PURE, 1, [0.5])),
     "ChildOdometerQueryable": lambda: root()(native_filter()),
+    "WrappedOdometerQueryable": lambda: oc.c.make_bounded_interactive(
+        oc.make_concurrent_odometer(*SPACE, PURE), 9
+    )([1]),
     "ContinualQueryable": lambda: counter()([]),
     "StreamQueryable": stream,
     "OwnStreamQueryable": lambda: oc.c.make_bounded_interactive(counter(), 9)([]),

@@ -56,6 +56,15 @@ def odometer(name: str, value: errors.Argument) -> queryables.ConcurrentOdometer
     return value
 
 
+@guard("measurement or odometer", None, 3, "text", Measurement)
+def interactive(name: str, value: errors.Argument) -> Measurement | queryables.ConcurrentOdometer:
+    """Return a measurement, or an odometer of this package on data that are fixed, or raise."""
+    if not isinstance(value, queryables.ConcurrentOdometer):
+        return measurement.check(name, value)
+    check_static(value.query_space[0])
+    return check_odometer(value)
+
+
 def check_odometer(value: errors.Argument) -> queryables.ConcurrentOdometer:
     """Return the odometer if it is one of this package without a limit of its own, or raise."""
     found = odometer.check("odometer", value)
@@ -76,6 +85,7 @@ def check_unbounded(
     :param opaque: hide errors of mechanisms
     """
     found = check_odometer(value)
+    queryables.require_launches(found)
     if found.record is not None:
         raise errors.InvalidTypeError(
             f"odometer must have no ledger of its own; pass the ledger to {keeper}"

@@ -235,7 +235,7 @@ def chain(
     return chained
 
 
-# Wrap a measurement so that it answers other queries; the privacy map is unchanged.
+# Wrap a measurement or an odometer so that it answers other queries; the privacy map is unchanged.
 #
 # Only queries are wrapped. Updates of a stream are data: the wrapped measurement is launched on the
 # stream itself and receives the updates from there.
@@ -264,7 +264,8 @@ def wrap(
     :param queries: the named queries that the machine answers
     :param accuracy: the error of the machine's answers
     """
-    check_inside("measurement", check_measurement("measurement", measurement))
+    if not isinstance(measurement, queryables.ConcurrentOdometer):
+        check_inside("measurement", check_measurement("measurement", measurement))
     return wrap_queries(measurement, make_machine, name, queries=queries, accuracy=accuracy)
 
 
@@ -278,7 +279,7 @@ def wrap_queries(
     queries: queryables.Queries | None = queryables.NONE,
     accuracy: queryables.Accuracy | None = None,
 ) -> queryables.ConcurrentMeasurement:
-    """Wrap the queries of a measurement that was checked before.
+    """Wrap the queries of a measurement, or of an odometer, that was checked before.
 
     :param limit: the largest number of messages that are passed on in all
     :param composes: whether it launches mechanisms; as the measurement if left out
@@ -287,6 +288,9 @@ def wrap_queries(
     :param accuracy: the error of the machine's answers; that of the measurement if messages are
         passed on unchanged
     """
+    if isinstance(measurement, queryables.ConcurrentOdometer):
+        wrapped: Any = _wrap_odometer(measurement, make_machine, name, limit)
+        return wrapped  # type: ignore[no-any-return]
     if queries is None:
         accuracy = queryables.known_accuracy(measurement)
     fed, many = (
@@ -329,6 +333,25 @@ def wrap_queries(
         composes=composes,
         accuracy=accuracy,
     )
+
+
+def _wrap_odometer(
+    odometer: queryables.ConcurrentOdometer,
+    make_machine: Callable[[Ask], Ask],
+    name: str,
+    limit: int | None,
+) -> queryables.ConcurrentOdometer:
+    inside = odometer.spawn
+
+    def spawn(
+        outer: queryables.ConcurrentOdometer, token: queryables.Sealed, parent: Any
+    ) -> queryables.WrappedOdometerQueryable:
+        handle = inside(outer, token, parent)  # with what the outer one was chained to since
+        meter = None if limit is None else queryables.Meter(limit)
+        machine = make_machine(_metered(handle, meter))
+        return queryables.WrappedOdometerQueryable(machine, name, handle)
+
+    return queryables.replace(odometer, spawn=spawn, wrapped=True)
 
 
 def _metered(answer: Ask, meter: queryables.Meter | None) -> Ask:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 from opendp.mod import Measurement
 
@@ -39,18 +39,19 @@ class Tag(Enum):
 
 QUERY, ANSWER = Tag.QUERY, Tag.ANSWER
 
+Wrapped = TypeVar("Wrapped", Measurement, queryables.ConcurrentOdometer)
 Postprocessor = Callable[[Any, Tag, Any], tuple[Any, Tag, Any]]
 
 
-@constructor
+@constructor(measurement=guards.interactive)
 def make_interactive_postprocessing(
-    measurement: Measurement,
+    measurement: Wrapped,
     postprocessor: Postprocessor,
     *,
     initial_state: Any = None,
     max_asks: int = 1000,
-) -> queryables.ConcurrentMeasurement:
-    """Put a postprocessor between the analyst and an interactive measurement.
+) -> Wrapped:
+    """Put a postprocessor between the analyst and an interactive measurement, or an odometer.
 
     ``postprocessor(state, tag, message)`` returns the next state, a tag and a message. It is called
     with each of the analyst's messages, tagged ``QUERY``. When it returns ``QUERY``, its message
@@ -67,16 +68,22 @@ def make_interactive_postprocessing(
     On a stream the postprocessor gets queries and answers. It neither gets nor sends updates:
     these are data and go directly to the mechanism.
 
+    For an odometer, the postprocessor's queries are launches. ``privacy_loss`` of the handle is the
+    loss of all of them, whatever the analyst was answered. Launched as a child, it charges them to
+    its ancestors.
+
     Guarantee: that of ``measurement`` [HSTVVXZ23, Theorem 2.17], under every measure. The
     postprocessor must know the data only through the measurement; it may be randomized.
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param measurement: interactive, or noninteractive and wrapped by :func:`.make_interactive`
+    :param measurement: interactive, or noninteractive and wrapped by :func:`.make_interactive`; or
+        an odometer of this package, whose data are no stream
     :param postprocessor: the state machine; returns the next state and must not mutate ``state``
     :param initial_state: the state before the first message
     :param max_asks: the largest number of queries it may make for one message of the analyst
-    :return: a measurement that spawns a queryable
+    :return: a measurement that spawns a queryable; or an odometer that spawns a
+        :class:`.WrappedOdometerQueryable`
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
@@ -96,6 +103,18 @@ def make_interactive_postprocessing(
     >>> means.map(1)
     1.0
     >>> answer = means([1, 2, 3])("the mean, please")
+
+    An odometer whose analyst names a scale, and never sees the measurement:
+
+    >>> def by_scale(state, tag, message):
+    ...     if tag is oc.c.ANSWER:
+    ...         return state, oc.c.ANSWER, message
+    ...     return state, oc.c.QUERY, space >> dp.t.then_count() >> dp.m.then_laplace(message)
+    >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    >>> root = oc.c.make_interactive_postprocessing(odometer, by_scale)([1, 2, 3])
+    >>> answers = root(2.0), root(4.0)
+    >>> root.privacy_loss(1)
+    0.75
     """
     if not callable(postprocessor):
         raise InvalidTypeError(
@@ -103,17 +122,18 @@ def make_interactive_postprocessing(
             "pass a function of a state, a tag and a message"
         )
     limit = checks.count(max_asks=max_asks)
-    return postprocessing(measurement, postprocessor, initial_state, limit)
+    made: Wrapped = postprocessing(measurement, postprocessor, initial_state, limit)
+    return made
 
 
 def postprocessing(
-    measurement: Measurement,
+    measurement: Wrapped,
     postprocessor: Postprocessor,
     initial_state: Any,
     limit: int = 1000,
     queries: queryables.Queries = queryables.NONE,
     accuracy: queryables.Accuracy | None = None,
-) -> queryables.ConcurrentMeasurement:
+) -> Any:
     """Put a postprocessor in the middle; its protocol may have named queries."""
 
     def make_machine(ask: Ask) -> Ask:
@@ -182,17 +202,17 @@ def make_chain_po(
 # A limit on the number of messages. Some theorems assume such a limit.
 
 
-@constructor
-def make_bounded_interactive(
-    measurement: Measurement, max_messages: int
-) -> queryables.ConcurrentMeasurement:
-    """Limit the number of messages that an interactive measurement answers.
+@constructor(measurement=guards.interactive)
+def make_bounded_interactive(measurement: Wrapped, max_messages: int) -> Wrapped:
+    """Limit the number of messages that an interactive measurement, or an odometer, answers.
 
     The theorems on concurrent composition for (ε, δ)-DP and f-DP [LW22], [VZ23] assume finite
     communication. This limit enforces the assumption: answers on a machine are finite already.
     A message counts when it reaches the mechanism, even if the mechanism then raises. Messages
     beyond the limit are refused and do not reach the mechanism. If an answer is itself a queryable,
     such as the child of a compositor, messages to it do not count.
+
+    The messages of an odometer are launches: ``privacy_loss`` is answered always.
 
     On a stream, queries and updates count together, because finite communication covers both
     [HSV25, Definition 6.1]. Each step counts as one message, whatever arrives at it. The count
@@ -203,9 +223,10 @@ def make_bounded_interactive(
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param measurement: interactive
+    :param measurement: interactive; or an odometer of this package, whose data are no stream
     :param max_messages: the largest number of messages, at least 1
-    :return: a measurement whose queryable raises ``MessageLimitError`` beyond the limit
+    :return: a measurement or an odometer whose queryable raises ``MessageLimitError`` beyond the
+        limit
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
@@ -220,11 +241,10 @@ def make_bounded_interactive(
     opendp_concurrent.errors.MessageLimitError: the mechanism has answered 1 of 1 messages; ...
     """
     limit = queryables.MESSAGES(max_messages=max_messages)
-    check_inside("measurement", measurement)
-    return wrap_queries(
-        measurement,
-        unchanged,
-        "BoundedInteractive",
-        limit=limit,
-        queries=None,
+    if not isinstance(measurement, queryables.ConcurrentOdometer):
+        check_inside("measurement", measurement)
+    bounded: Any = wrap_queries(
+        measurement, unchanged, "BoundedInteractive", limit=limit, queries=None
     )
+    made: Wrapped = bounded
+    return made

@@ -9,7 +9,14 @@
 
 from __future__ import annotations
 
-from .child import ChildOdometerQueryable, ChildQueryable, MachineQueryable, adopt, without_frames
+from .child import (
+    ChildOdometerQueryable,
+    ChildQueryable,
+    MachineQueryable,
+    WrappedOdometerQueryable,
+    adopt,
+    without_frames,
+)
 from .data import (
     AsTransformation,
     Sealed,
@@ -38,6 +45,7 @@ from .mechanism import (
     postprocess,
     read_map,
     replace,
+    require_launches,
     takes_stream,
 )
 from .named_queries import (

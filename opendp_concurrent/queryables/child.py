@@ -323,3 +323,32 @@ class MachineQueryable(SealedHandle, Queryable):
 
     def __repr__(self) -> str:
         return f"{self._description}({self._lifecycle.state.value})"
+
+
+class WrappedOdometerQueryable(MachineQueryable, OdometerQueryable):
+    """A handle of an odometer behind a machine, such as a postprocessor. It tells the true loss.
+
+    :param odometer: the handle that the machine launches on
+    """
+
+    passes_on = True  # what it launches on hides errors
+
+    def __init__(
+        self,
+        machine: Callable[[errors.Query], errors.Answer],
+        description: str,
+        odometer: OdometerQueryable,
+    ) -> None:
+        super().__init__(machine, description)
+        self._odometer = seal(odometer)
+
+    def invoke(self, query: errors.Query) -> errors.Answer:
+        """Send a message; the same as calling the handle."""
+        return self(query)
+
+    def privacy_loss(self, d_in: errors.Distance) -> errors.Loss:
+        """Return the privacy loss of the launches so far, whatever was answered; changes nothing.
+
+        :param d_in: distance between neighbouring inputs, in units of the odometer's input metric
+        """
+        return unseal(self._odometer).privacy_loss(d_in)

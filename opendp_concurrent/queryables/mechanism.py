@@ -301,6 +301,7 @@ class ConcurrentOdometer(Odometer):
     :param record: a ledger, and the d_in of its charges
     :param opaque: whether errors of mechanisms are hidden from the analyst
     :param limit: the bound that it has below another account; None for others
+    :param wrapped: whether its handle answers other messages than launches
     """
 
     _type_ = _native.ODOMETER
@@ -316,6 +317,7 @@ class ConcurrentOdometer(Odometer):
         record: tuple[Ledger, Any] | None = None,
         opaque: bool = False,
         limit: Limit | None = None,
+        wrapped: bool = False,
     ) -> None:
         self.query_space = query_space
         self.measure = measure
@@ -324,6 +326,7 @@ class ConcurrentOdometer(Odometer):
         self.postprocessors = postprocessors
         self.__opendp_dict__: dict[str, Any] = Unrecorded()
         self.spawn, self.record, self.opaque, self.limit = spawn, record, opaque, limit
+        self.wrapped = wrapped
 
     @cached_property
     def distance_type(self) -> str:
@@ -389,11 +392,23 @@ def replace(odometer: ConcurrentOdometer, **changes: Any) -> ConcurrentOdometer:
     """Return a copy of the odometer with another transformation, postprocessors or ledger."""
     kept = {
         name: getattr(odometer, name)
-        for name in ("spawn", "transformation", "postprocessors", "record", "opaque", "limit")
+        for name in (
+            *("spawn", "transformation", "postprocessors", "record", "opaque", "limit"),
+            "wrapped",
+        )
     }
     return ConcurrentOdometer(
         odometer.query_space, odometer.measure, odometer.accumulator, **{**kept, **changes}
     )
+
+
+def require_launches(odometer: ConcurrentOdometer) -> None:
+    """Raise if the handle of an odometer answers other messages than launches."""
+    if odometer.wrapped:
+        raise InvalidTypeError(
+            "odometer answers messages of a postprocessor, or a limited number of them, which what "
+            "is made of it would not; make that of the odometer inside, and then wrap it"
+        )
 
 
 def postprocess(odometer: ConcurrentOdometer, postprocessor: Argument) -> ConcurrentOdometer:
@@ -402,6 +417,7 @@ def postprocess(odometer: ConcurrentOdometer, postprocessor: Argument) -> Concur
         postprocessor = postprocessor.function
     if not isinstance(postprocessor, Function):
         postprocessor = function(postprocessor=postprocessor)
+    require_launches(odometer)
     if is_stream(odometer.query_space[0]):
         raise InvalidTypeError(
             "postprocessor would receive the handles that take updates of "

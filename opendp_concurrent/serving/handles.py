@@ -10,6 +10,7 @@ from ..queryables import OwnStreamQueryable as OwnStreamQueryable
 from ..queryables import Readable as Readable
 from ..queryables import WithParts as WithParts
 from ..queryables import WithSynthetic as WithSynthetic
+from ..queryables import WrappedOdometerQueryable as WrappedOdometerQueryable
 from ..streams import ContinualQueryable as ContinualQueryable
 from ..streams import StreamQueryable as StreamQueryable
 from .shared_release import SharedReleaseQueryable as SharedReleaseQueryable

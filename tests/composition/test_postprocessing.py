@@ -1,5 +1,6 @@
 """A person in the middle: Algorithm 7 of [HSTVVXZ23], its laws, and what it cannot break."""
 
+import contextlib
 import itertools
 import threading
 
@@ -343,3 +344,79 @@ def test_threads_do_not_tear_the_state():
     for replies in seen:
         (first, _), *_ = replies
         assert replies == ((first, 0), (first + 1, 1), (first + 2, 2))
+
+
+# --- odometers -----------------------------------------------------------------------------------
+
+
+def twice(state, tag, message):
+    """Launch a count of this ε twice, and answer the larger one, or nothing after an odd sum."""
+    if tag is QUERY:
+        return (message, None), QUERY, laplace(message)
+    epsilon, first = state
+    if first is None:
+        return (epsilon, message), QUERY, laplace(epsilon)
+    return None, ANSWER, max(first, message) if (first + message) % 2 else None
+
+
+def odometer(**given):
+    return oc.make_concurrent_odometer(*SPACE, PURE, **given)
+
+
+def test_an_odometer_behind_a_postprocessor_tells_its_true_loss():
+    wrapped = oc.c.make_interactive_postprocessing(odometer(), twice)
+    root = wrapped(DATA)
+    assert isinstance(root, dp.OdometerQueryable)
+    for times in range(1, 4):
+        root(0.25)
+        assert root.privacy_loss(1) == 0.5 * times
+        assert root.privacy_loss(2) == 1.0 * times
+    with pytest.raises(TypeError):
+        root("no scale")
+    assert root.privacy_loss(1) == 1.5
+    doubled = dp.t.make_user_transformation(*SPACE, *SPACE, lambda rows: rows * 2, lambda d: 2 * d)
+    chained = (doubled >> wrapped)(DATA)
+    chained(0.25)
+    assert chained.privacy_loss(1) == 1.0
+
+
+@pytest.mark.parametrize("wraps", [1, 2])
+def test_a_wrapped_odometer_charges_each_ancestor_before_it_runs(wraps):
+    wrapped = odometer()
+    for _ in range(wraps):
+        wrapped = oc.c.make_bounded_interactive(wrapped, 9)
+    wrapped = oc.c.make_interactive_postprocessing(wrapped, twice)
+    root = oc.make_concurrent_filter(odometer(), 1, 1.0)(DATA)
+    child = root(wrapped)
+    child(0.25)
+    assert (root.privacy_loss(), child.privacy_loss(1)) == (0.5, 0.5)
+    with pytest.raises(oc.errors.BudgetExceededError):
+        child(0.5)  # the first of the two fits
+    assert (root.privacy_loss(), child.privacy_loss(1)) == (1.0, 1.0)
+
+
+def test_a_bounded_odometer_counts_launches_and_always_tells_its_loss():
+    root = oc.c.make_bounded_interactive(odometer(), 2)(DATA)
+    for message in (laplace(), "no query"):
+        with contextlib.suppress(TypeError):
+            root(message)
+    with pytest.raises(oc.errors.MessageLimitError):
+        root(laplace())
+    assert root.privacy_loss(1) == 0.25
+
+
+def test_what_would_forget_the_postprocessor_is_refused():
+    wrapped = oc.c.make_interactive_postprocessing(odometer(), twice)
+    for make in (
+        lambda: oc.make_concurrent_filter(wrapped, 1, 1.0),
+        lambda: oc.c.make_limited(wrapped, 1, 1.0, label="ann"),
+        lambda: oc.c.make_block_filter(wrapped, 1, 1.0, blocks=oc.c.by_key(len), keys=[1]),
+        lambda: wrapped >> str,
+    ):
+        with pytest.raises(TypeError, match="^odometer answers messages"):
+            make()
+    stream = oc.make_concurrent_odometer(oc.integer_stream(0, 1), oc.event_presence(), PURE)
+    limit = oc.c.make_limited(odometer(), 1, 1.0, label="ann")
+    for one, told in ((stream, "stream"), (limit, "limit")):
+        with pytest.raises(TypeError, match=told):
+            oc.c.make_interactive_postprocessing(one, twice)

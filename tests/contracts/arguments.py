@@ -1029,7 +1029,12 @@ case(
     lambda **given: used(oc.c.make_interactive(**given)),
     measurement=(COUNT, "measurement"),
 )
-case("make_bounded_interactive", then=lambda made: used(made)([1])(None), max_messages=(3, "count"))
+case(
+    "make_bounded_interactive",
+    then=lambda made: used(made)([1])(None),
+    measurement=(COUNT, "measurement or odometer"),
+    max_messages=(3, "count"),
+)
 case("make_private_selection", mean_runs=(5.0, "above 1"))
 
 
@@ -1040,6 +1045,7 @@ def asked_once(state: Any, tag: Any, message: Any) -> Any:
 case(
     "make_interactive_postprocessing",
     then=lambda made: used(made)([1])(None),
+    measurement=(COUNT, "measurement or odometer"),
     postprocessor=(asked_once, "callable"),
     initial_state=(None, "anything"),
     max_asks=(5, "count"),
