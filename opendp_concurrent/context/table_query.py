@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from inspect import Parameter, Signature, signature
 from itertools import pairwise
 from math import inf, pi, sqrt
@@ -14,7 +14,7 @@ from opendp import measurements
 from opendp.context import PartialChain
 from opendp.measurements import then_gaussian, then_laplace, then_noisy_max
 from opendp.measures import approximate, max_divergence
-from opendp.mod import Domain, Measure, Metric, Transformation
+from opendp.mod import Measure, Transformation
 
 from .. import _checks as checks
 from .. import tables
@@ -35,13 +35,13 @@ ZCDP = 1.0, pi / sqrt(6.0)
 class Top:
     """How the keys with the most rows are found. The choice is public.
 
-    :ivar counts: returns the transformation to counts, under a norm
+    :ivar counts: returns the transformation to counts, under a norm; the same one each time
     :ivar measure: pure DP or zCDP
     :ivar wanted: number of keys
     :ivar selects: whether by a selection of keys, without counts
     """
 
-    counts: Callable[..., Any]
+    counts: Callable[[str], Transformation]
     measure: Measure
     wanted: int
     selects: bool
@@ -51,14 +51,14 @@ class Top:
         """Standard deviation of the noise in a count, at scale 1."""
         return (PURE if self.measure == max_divergence() else ZCDP)[self.selects]
 
-    def measurement(self, before: Any, scale: float) -> Any:
-        """Return the measurement after a space or a transformation."""
-        pure = self.measure == max_divergence()
+    def measurement(self, scale: float) -> Any:
+        """Return the measurement, of the space of the counts."""
         if self.selects:
             select = measurements.then_noisy_top_k(self.measure, self.wanted, scale)
-            return before >> self.counts(norm="linf") >> select
+            return self.counts("linf") >> select
+        pure = self.measure == max_divergence()
         noise, norm = (then_laplace, "l1") if pure else (then_gaussian, "l2")
-        return before >> self.counts(norm=norm) >> noise(scale)
+        return self.counts(norm) >> noise(scale)
 
     def places(self, released: Sequence[int]) -> list[int]:
         """Return the places of the keys, the largest count first."""
@@ -67,21 +67,20 @@ class Top:
         order = sorted(range(len(released)), key=lambda place: -released[place])
         return order[: self.wanted]
 
-    def noise(self, space: tuple[Domain, Metric], d_in: Distance) -> float:
+    def noise(self, d_in: Distance) -> float:
         """Return the standard deviation of the noise at a loss of 1."""
-        loss = self.measurement(space, 1.0).map(d_in)
+        loss = self.measurement(1.0).map(d_in)
         return self.deviation * (loss if self.measure == max_divergence() else sqrt(loss))
 
 
 def best_top(
-    unit: tuple[Domain, Metric, Distance], counts: Callable[..., Any], measure: Measure, wanted: int
+    d_in: Distance, counts: Callable[[str], Transformation], measure: Measure, wanted: int
 ) -> Top:
     """Return the way that has less noise at the same loss."""
-    *space, d_in = unit
     ways = [Top(counts, measure, wanted, False)]
     if hasattr(measurements, "then_noisy_top_k"):  # OpenDP 0.14 has none
         ways.append(Top(counts, measure, wanted, True))
-    return min(ways, key=lambda one: one.noise((space[0], space[1]), d_in))
+    return min(ways, key=lambda one: one.noise(d_in))
 
 
 _NORMS = {
@@ -486,10 +485,16 @@ class TableQuery(ConcurrentQuery):
         public, wanted = public or [], checks.count(count=count)
         if wanted > len(public):
             raise InvalidValueError(f"count ({wanted}) must be at most {len(public)}, one per key")
-        counts = partial(tables.then_table_count, names, public)
-        way = best_top(self._unit(), counts, self._measure_of_noise(), wanted)
+        domain, metric, d_in = self._unit()
+
+        @cache
+        def counts(norm: str) -> Transformation:  # keys are checked once for each norm
+            made: Transformation = tables.make_table_count(domain, metric, names, public, norm=norm)
+            return made
+
+        way = best_top(d_in, counts, self._measure_of_noise(), wanted)
         return self.new_with(
-            chain=PartialChain(partial(way.measurement, self._chain)),
+            chain=PartialChain(lambda scale: self._after(way.measurement(scale))),
             wrap_release=lambda found: [public[place] for place in way.places(found)],
         )
 

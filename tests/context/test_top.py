@@ -11,6 +11,7 @@ from opendp import measurements
 import opendp_concurrent as oc
 from opendp_concurrent.context.table_query import Top, best_top
 from opendp_concurrent.errors import TooFewRowsError
+from opendp_concurrent.tables import schema
 from opendp_concurrent.tables.aggregates import then_table_count
 from opendp_concurrent.tables.moments import bounds_of
 
@@ -56,13 +57,13 @@ def test_the_way_with_less_noise_is_taken(table, name, capsys):
     measure, right, told = MEASURES[name], {}, []
     for groups in (1, 4, 10):
         few = table.space >> oc.t.then_group_truncate("zone", groups)
-        unit = *few.output_space, 1
-        counts = partial(then_table_count, "zone", list(range(10)))
+        then = partial(then_table_count, "zone", list(range(10)))
+        counts = {norm: few.output_space >> then(norm=norm) for norm in ("l1", "l2", "linf")}
         for wanted in (1, 5):
-            ways = [Top(counts, measure, wanted, selects) for selects in (False, True)]
-            best = best_top(unit, counts, measure, wanted)
-            noises = [way.noise(few.output_space, 1) for way in ways]
-            assert best.noise(few.output_space, 1) == min(noises)
+            ways = [Top(counts.get, measure, wanted, selects) for selects in (False, True)]
+            best = best_top(1, counts.get, measure, wanted)
+            noises = [way.noise(1) for way in ways]
+            assert best.noise(1) == min(noises)
             right[groups, wanted] = best.selects
             told.append((name, groups, wanted, *(f"{noise:.2f}" for noise in noises)))
     with capsys.disabled():
@@ -71,6 +72,15 @@ def test_the_way_with_less_noise_is_taken(table, name, capsys):
         (10, 1): True,
         (10, 5): True,
     }
+
+
+def test_a_search_for_the_scale_checks_the_keys_once_for_each_norm(table, monkeypatch):
+    read = []
+    monkeypatch.setattr(
+        schema, "keys_of", lambda *a, k=schema.keys_of, **b: read.append(a) or k(*a, **b)
+    )
+    query(table, {"epsilon": 0.5}).group_truncate("zone", 10).top(1, "zone", range(10)).resolve()
+    assert len(read) <= 3
 
 
 @pytest.mark.parametrize("loss", [{"epsilon": 0.5}, {"rho": 0.5}], ids=str)
