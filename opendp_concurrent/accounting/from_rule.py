@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from .. import _checks as checks
 from ..errors import InvalidTypeError, Json, Loss, State, shown
-from ..measures import AccumulatorState, CompositionMeasure, times
+from ..measures import AccumulatorState, Composability, CompositionMeasure, times
 from ..numerics import largest_double, least_double
 
 
@@ -98,13 +98,17 @@ class FromRule:
     along: Callable[[float], Loss] | None = None
 
     made_for = (
-        "measures whose distance is one number, and with along=... all but Rényi divergence as a "
-        "curve"
+        "measures whose distance is one number, and with along=... all whose children are "
+        "concurrent, but Rényi divergence as a curve"
     )
 
     def supports(self, measure: CompositionMeasure) -> bool:
         """Return whether the measure's distance is one number, or is read along a family."""
-        return bool(measure.one_number or (self.along is not None and not measure.needs_orders))
+        if measure.one_number:
+            return True
+        # under approximate zCDP only sums are proven for children: docs/proofs/approximate-zcdp.rst
+        concurrent = measure.composability is Composability.CONCURRENT
+        return self.along is not None and concurrent and not measure.needs_orders
 
     def start(self, measure: CompositionMeasure | None = None) -> Inverted:
         """Return the state before the first launch."""

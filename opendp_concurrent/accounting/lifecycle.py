@@ -71,12 +71,12 @@ class Turn:
     :param recorded: whether a ledger keeps the tree, whose other processes pass elsewhere
     """
 
-    __slots__ = ("_ended", "_holder", "_lock", "recorded")
+    __slots__ = ("_holder", "_lock", "ended", "recorded")
 
     def __init__(self, *, recorded: bool = False) -> None:
         self._lock, self.recorded = Lock(), recorded
         self._holder: Lifecycle | None = None
-        self._ended: list[Lifecycle] = []
+        self.ended: list[Lifecycle] = []
 
     def passed(self, lineage: Sequence[Lifecycle], holder: Lifecycle | None = None) -> None:
         """Close the open child, unless what passes belongs to it.
@@ -90,14 +90,14 @@ class Turn:
                 return
             if self._holder is not None:
                 self._holder.happen(Event.SUPERSEDED)
-                self._ended.append(self._holder)
+                self.ended.append(self._holder)
             self._holder = holder
 
     def sweep(self) -> None:
         """Close what OpenDP has made for closed children. It may wait for an answer of theirs."""
-        while self._ended:
+        while self.ended:
             with suppress(IndexError):  # of two threads, one is last
-                self._ended.pop().at_end()
+                self.ended.pop().at_end()
 
 
 class Lifecycle:
@@ -254,15 +254,15 @@ class Lifecycle:
 
         :param holder: a child of it that excludes all others, and is being launched
         """
-        lineage = self.lineage
+        lineage = self.lineage if self._parents or self._turn else []
         for one in lineage:
             if one._turn is not None:
                 one._turn.passed(lineage, holder)
 
     def sweep(self) -> None:
         """Close what OpenDP has made for the children that were closed. Call without locks."""
-        for one in self.lineage:
-            if one._turn is not None:
+        for one in self.lineage if self._parents or self._turn else ():
+            if one._turn is not None and one._turn.ended:
                 one._turn.sweep()
 
     def enter(self) -> None:

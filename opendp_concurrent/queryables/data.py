@@ -12,6 +12,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
+from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -288,6 +289,7 @@ class Enclosure:
             in_turn(self.lock, self._visit, tuple)
 
 
+@cache  # a millisecond
 def _make_compositor() -> Measurement:
     return make_adaptive_composition(
         atom_domain(T=bool),
@@ -298,6 +300,7 @@ def _make_compositor() -> Measurement:
     )
 
 
+@cache
 def _make_visit() -> Measurement:
     return _native.make_user_measurement(
         atom_domain(T=bool),
