@@ -39,7 +39,9 @@ def make_concurrent_filter(
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param odometer: made by :func:`.make_concurrent_odometer`, possibly chained
+    :param odometer: made by :func:`.make_concurrent_odometer`, possibly chained; or by OpenDP's
+        :func:`~opendp.combinators.make_fully_adaptive_composition`, which is replaced by ours on
+        the same space and measure: OpenDP's tells the loss of a launch only after it has run
     :param d_in: distance between neighbouring inputs, in units of the odometer's input metric
     :param d_out: bound on the privacy loss, finite, in units of its measure. A ``Decimal``, a
         ``Fraction`` or a text such as ``"0.7"`` is compared exactly, and shown rounded up. With a

@@ -48,7 +48,8 @@ transformation = _native_kind(
 
 @guard("odometer", None, 3, "text")
 def odometer(name: str, value: errors.Argument) -> queryables.ConcurrentOdometer:
-    """Return the argument if it is an odometer of this package, or raise naming the argument."""
+    """Return the argument as an odometer of this package, or raise naming the argument."""
+    value = queryables.as_concurrent(value)
     if not isinstance(value, queryables.ConcurrentOdometer):
         raise errors.InvalidTypeError(
             f"{name} must be made by make_concurrent_odometer, found {type(value).__name__}"

@@ -76,6 +76,7 @@ from .root import (
     ConcurrentCompositionQueryable,
     ConcurrentFilterQueryable,
     ConcurrentOdometerQueryable,
+    as_concurrent,
     check_ledger,
     head,
     open_book,

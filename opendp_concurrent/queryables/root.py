@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from opendp.mod import OdometerQueryable, OpenDPException, Queryable, Transformation
+from opendp.mod import Odometer, OdometerQueryable, OpenDPException, Queryable, Transformation
 
 from .. import _opendp as _native
 from .. import errors
@@ -27,7 +27,7 @@ from ..accounting import (
     named,
     open_limit,
 )
-from ..measures import AccumulatorState, Composability, CompositionMeasure
+from ..measures import AccumulatorState, Composability, CompositionMeasure, composition_measure
 from .data import Sealed, check_process, seal_transformed, unseal
 from .mechanism import ConcurrentOdometer
 from .named_queries import Description
@@ -208,6 +208,34 @@ class ConcurrentCompositionQueryable(_Handle, Queryable):
         )
 
 
+# --- odometers of OpenDP --------------------------------------------------------------------------
+
+
+def as_concurrent(odometer: errors.Argument) -> Any:
+    """Return the odometer of this package for OpenDP's fully adaptive composition.
+
+    OpenDP's own runs a mechanism and then adds up its loss, so it could not be charged before. Ours
+    composes the same queries on the same space under the same measure, and asks the privacy map of
+    each query. Anything else is returned as it is.
+    """
+    made = vars(odometer).get("__opendp_dict__") if type(odometer) is Odometer else None
+    if made is None or made.get("__function__") != "make_fully_adaptive_composition":
+        return odometer
+    measure = composition_measure(odometer.output_measure)
+    space = odometer.input_domain, odometer.input_metric
+    return ConcurrentOdometer(space, measure, measure.sum(), spawn_odometer)
+
+
+class RootSession(Session):
+    """A session that opens OpenDP's fully adaptive composition as an odometer of this package."""
+
+    def _open(self, odometer: Odometer) -> Any:
+        return super()._open(as_concurrent(odometer))
+
+    def _check_odometer(self, odometer: Odometer) -> None:
+        super()._check_odometer(as_concurrent(odometer))
+
+
 # --- how they begin -------------------------------------------------------------------------------
 
 
@@ -242,7 +270,7 @@ def _session(
     token: Sealed,
     path: tuple[str, ...] = (),
 ) -> Session:
-    return Session(
+    return RootSession(
         account,
         odometer.query_space,
         odometer.input_metric,
@@ -358,7 +386,7 @@ def spawn_composition(
     """Return the handle of a compositor."""
     reason = measure.exclusive_reason
     account = Account(None, bound=bound, exclusive_reason=reason, opaque=opaque)
-    session = Session(account, space, space[1], measure, token)
+    session = RootSession(account, space, space[1], measure, token)
     return ConcurrentCompositionQueryable(session, measure.name, bound.d_in)
 
 

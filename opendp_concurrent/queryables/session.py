@@ -223,8 +223,8 @@ class Session:
     def _check_odometer(self, odometer: Odometer) -> None:
         if not isinstance(odometer, ConcurrentOdometer) or not hasattr(odometer, "spawn"):
             raise errors.InvalidTypeError(
-                f"{self._asked} is a native odometer without a privacy map, or null, so it "
-                "cannot say what its launches cost; pass one made by make_concurrent_odometer"
+                f"{self._asked} is a native odometer, or null, which says what a launch costs only "
+                "after it has run, too late to charge it; pass one made by make_concurrent_odometer"
             )
         check_space(self._space, self.measure, odometer)
 

@@ -91,10 +91,35 @@ def test_a_transformation_that_fails_is_paid_for(space):
         assert root.privacy_loss() == spent
 
 
-def test_a_native_odometer_is_refused_as_a_child(space):
-    root = filter_(space)([1])
+def test_a_native_odometer_is_a_child_that_is_charged_before_it_runs(space):
+    """OpenDP's own runs a mechanism, and then adds up its loss: a failure would cost nothing."""
+    native = dp.c.make_fully_adaptive_composition(*space, PURE)
+
+    def fail(_):
+        raise ValueError("depends on the data")
+
+    failing = dp.m.make_user_measurement(*space, PURE, fail, lambda d_in: 0.25, TO="i32")
+    limit = oc.make_concurrent_filter(native, 1, 1.0)([1])
+    roots = [filter_(space, 1.0)([1]), oc.make_concurrent_composition(*space, PURE, 1, [1.0])([1])]
+    for handle in (limit, *(root(native) for root in roots)):
+        assert handle(laplace(space, 0.5)) is not None
+        assert handle.privacy_loss(1) == 0.5
+    assert roots[0].privacy_loss() == 0.5
+    with pytest.raises(OpenDPException, match="depends on the data"):
+        limit(failing)
+    assert limit.privacy_loss() == 0.75
+    with pytest.raises(oc.errors.BudgetExceededError):
+        limit(laplace(space, 0.5))
+    assert roots[0].describe(native).admitted
+
+
+def test_a_native_odometer_that_does_not_say_how_it_was_made_is_refused(space):
+    native = dp.c.make_fully_adaptive_composition(*space, PURE)
+    del native.__opendp_dict__
+    with pytest.raises(InvalidTypeError, match="only after it has run"):
+        filter_(space)([1])(native)
     with pytest.raises(InvalidTypeError, match="make_concurrent_odometer"):
-        root(dp.c.make_fully_adaptive_composition(*space, PURE))
+        oc.make_concurrent_filter(native, 1, 1.0)
 
 
 SMALL = (0.001, 1e-9)
