@@ -235,20 +235,6 @@ def test_an_error_after_the_charge_is_told_as_charged(start):
     assert len(entries(client)) == 1
 
 
-def test_an_answer_that_json_does_not_have_is_told_as_charged(start, example, monkeypatch):
-    client = start()
-
-    def fail(_):
-        raise oc.errors.InvalidTypeError("value has no form in JSON")
-
-    with monkeypatch.context() as failing:
-        failing.setattr(example, "as_json", fail)
-        first = launch(client, "alice", "one", count())
-    assert (first.status_code, first.json()["charged"]) == (500, True)
-    assert launch(client, "alice", "one", count()).text == first.text
-    assert len(entries(client)) == 1
-
-
 def test_one_folder_has_one_server(start):
     start()
     with pytest.raises(oc.errors.LedgerError, match="no other process has open"):

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.measures import composition_measure
-from opendp_concurrent.measures.renyi import OnOrders
 from opendp_concurrent.numerics.bracket import to_spend
 
 PURE, APPROXIMATE = dp.max_divergence(), dp.approximate(dp.max_divergence())
@@ -179,20 +178,3 @@ def test_shares_on_a_ladder_are_whole_rungs_that_a_filter_admits(launches):
     assert state.within(d_out)
     wasted = d_out.admits(unit) - state.spent
     assert 0 <= wasted < (launches if isinstance(launches, int) else len(launches))
-
-
-def test_an_accounting_whose_distances_have_no_line_is_refused():
-    class Alone:
-        def supports(self, measure):
-            return True
-
-        def start(self, measure):
-            raise AssertionError
-
-        from_record = start
-
-    d_out = oc.TradeoffFunction.gaussian(1.0)
-    with pytest.raises(InvalidTypeError, match="^accumulator must .* as Tradeoff does"):
-        oc.c.largest_share((oc.tradeoff(), d_out), 2, accumulator=Alone())
-    with pytest.raises(InvalidTypeError, match="^accumulator .* must support"):
-        oc.accumulators.launches_admitted(OnOrders((2.0,)), 1.0, [0.1])

@@ -194,18 +194,3 @@ def test_a_query_needs_a_loss_or_a_scale():
     context = oc.concurrent_context(DATA, UNIT, dp.loss_of(epsilon=1.0), domain=INTS)
     with pytest.raises(InvalidTypeError, match="^the query has neither a privacy loss nor a scale"):
         context.query().count().laplace().release()
-
-
-@pytest.mark.parametrize("T", [None, float])
-def test_an_argument_that_is_missing_is_named_and_not_the_scale(T):
-    context = oc.concurrent_context(
-        data=DATA,
-        privacy_unit=dp.unit_of(contributions=2),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        domain=INTS,
-    )
-    search = context.query(epsilon=0.5).sparse_vector(
-        dp.max_divergence(), 2, threshold=5, max_hits=1
-    )
-    with pytest.raises(InvalidTypeError, match=r"^sensitivity"):
-        search.resolve(T=T)

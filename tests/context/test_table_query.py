@@ -172,20 +172,6 @@ def test_noise_chooses_the_norm(visits):
         forced.gaussian(scale=1.0).resolve()
 
 
-def test_answers_without_a_bound_are_refused(visits):
-    query = context(visits).query()
-    for ask in (
-        lambda: query.count(),
-        lambda: query.count("zone", ZONES),
-        lambda: query.sum("week", (0, 1)),
-        lambda: query.histogram("week", [0, 1]),
-        lambda: query.quantile("week", [0, 1]),
-    ):
-        with pytest.raises(InvalidValueError, match="truncate"):
-            ask()
-    assert query.distinct_units().laplace(scale=EXACT).release() == 20
-
-
 # --- quantiles -------------------------------------------------------------------------------
 
 

@@ -130,22 +130,6 @@ def test_nan_is_allowed_or_refused_as_the_domain_says(make):
 
 
 @pytest.mark.parametrize(
-    ("data", "T", "found"),
-    [
-        (pd.Series([True]), int, "bool"),
-        (pl.Series(["a"]), int, "str"),
-        (np.array([1.5]), int, "float"),
-        (np.array([1, "a"], dtype=object), int, "str"),
-        (pd.Series(pd.to_datetime(["2020-01-01"])), int, "Timestamp"),
-        (pl.Series([1]), str, "int"),
-    ],
-)
-def test_values_of_another_type_are_refused(data, T, found):
-    with pytest.raises(InvalidTypeError, match=rf"^data .* must be .*, found {found}; convert"):
-        released(data, T=T)
-
-
-@pytest.mark.parametrize(
     "data",
     [
         pd.DataFrame({"a": [SECRET]}),

@@ -9,11 +9,10 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, LedgerDamagedError
+from opendp_concurrent.errors import LedgerDamagedError
 from opendp_concurrent.ledger.encoding import first_hash, next_hash
 
 CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
-HASHED = "dataset, sequence, time, label, mechanism, d_mid"
 
 
 def test_a_running_total_that_was_edited_is_not_believed(store, tools):
@@ -100,17 +99,6 @@ def test_a_curve_of_an_analyst_runs_outside_of_the_turn(store, tools):
     assert root(mechanism) == 3
     assert asked
     assert root.privacy_loss()(2.0) == 0.25
-
-
-def test_a_filter_with_a_ledger_is_not_chained(store, tools):
-    """The d_in that the ledger has would be that of the transformed data."""
-    space = tools.space()
-    clamp = dp.t.make_clamp(*space, (0, 10))
-    budget = oc.make_concurrent_filter(
-        oc.make_concurrent_odometer(*space, dp.max_divergence()), 1, 1.0, ledger=store.create()
-    )
-    with pytest.raises(InvalidTypeError, match="chain the odometer"):
-        clamp >> budget
 
 
 def test_many_charges_of_others_are_followed(store, tools):

@@ -9,7 +9,6 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.errors import (
-    InvalidTypeError,
     InvalidValueError,
     StreamError,
     StreamHaltedError,
@@ -114,19 +113,6 @@ def test_an_item_is_valid_by_itself_if_it_is_in_an_array(item):
     handle.update_all(np.array([item]))
     handle.update(item)
     assert handle(None) == 2
-
-
-@pytest.mark.parametrize(
-    "items",
-    ["11", b"11", 1, None, {1}, {1: 1}, iter([1]), np.array(1)],
-    ids=lambda one: type(one).__name__,
-)
-def test_what_is_no_batch_is_refused_and_nothing_taken(items):
-    handle = counter()
-    with pytest.raises(InvalidTypeError, match="^items must be a sequence"):
-        handle.update_all(items)
-    handle.update(1)
-    assert handle(None) == 1
 
 
 def test_a_ragged_batch_halts():

@@ -251,32 +251,6 @@ def test_a_join_without_a_bound_must_be_truncated(on_duckdb):
     assert (joined >> oc.t.then_truncate(2) >> oc.t.then_table_count()).map(1) == 2
 
 
-REFUSED = {
-    "no such table": ({"table": "pilots"}, "there are: planes"),
-    "no table": ({"table": 3}, "table"),
-    "no such column": ({"columns": ["pilots"]}, "must be a column"),
-    "no such column of theirs": ({"columns": {"x": "pilots"}}, "must be a column"),
-    "a name twice": ({"columns": ["zone"]}, "more than case"),
-    "all columns, of which one is here": ({}, "more than case"),
-    "another type": ({"on": "hour"}, "must be a column"),
-    "a float": ({"on": "price"}, "found float"),
-    "columns of half a join": ({"columns": ["seats"], "how": "semi"}, "left out"),
-    "another join": ({"how": "full"}, "must be one of .inner., .left."),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_joined_is_refused(on_duckdb, name):
-    arguments, message = REFUSED[name]
-    space = linked(on_duckdb).space
-    if "price" in str(arguments):
-        space = (
-            space >> oc.t.then_with_columns({"price": oc.tables.col("hour") * 0.5})
-        ).output_space
-    with pytest.raises((InvalidTypeError, InvalidValueError), match=message):
-        oc.t.make_private_join(*space, **{"table": "planes", **arguments})
-
-
 def test_columns_of_two_types_are_not_compared(on_duckdb):
     main = flights(on_duckdb)
     main = (main.space >> oc.t.then_with_columns({"seats": oc.tables.lit("a")}))(main)
