@@ -238,11 +238,13 @@ class Continual:
 
 
 class Sequential:
-    """Under approximate zCDP, where a launch closes what came before."""
+    """Under approximate zCDP, where a launch closes what is approximate as a whole only."""
 
     def __init__(self):
         self.odometer = oc.make_concurrent_odometer(*SPACE, SEQUENTIAL)
-        self.pair = oc.make_concurrent_composition(*SPACE, SEQUENTIAL, 1, [(0.25, 0.0)] * 4)
+        self.pair = dp.c.make_adaptive_composition(
+            *SPACE, SEQUENTIAL, d_in=1, d_mids=[(0.25, 1e-9)] * 4
+        )
         self.query = dp.m.make_user_measurement(*SPACE, SEQUENTIAL, len, lambda d_in: (0.25, 0.0))
         self.renew()
 

@@ -98,7 +98,7 @@ def test_an_interrupt_says_whether_the_launch_is_charged(below, in_python):
 
 
 def test_the_next_launch_closes_what_an_interrupted_one_left_open():
-    pair = oc.make_concurrent_composition(*SPACE, SEQUENTIAL, 1, [(0.25, 0.0)] * 2)
+    pair = dp.c.make_adaptive_composition(*SPACE, SEQUENTIAL, d_in=1, d_mids=[(0.25, 1e-9)] * 2)
     query = dp.m.make_user_measurement(*SPACE, SEQUENTIAL, len, lambda d_in: (0.25, 0.0))
     odometer = oc.make_concurrent_odometer(*SPACE, SEQUENTIAL)
     moment, came = 0, True
