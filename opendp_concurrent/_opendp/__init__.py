@@ -10,7 +10,7 @@ Importing it sets the types of OpenDP's functions once, so that threads do not r
 
 from __future__ import annotations
 
-from .advisories import accept_advisories, refuse
+from .advisories import accept_advisories, native_frame, refuse
 from .calls import (
     apply,
     call_native,
@@ -38,7 +38,6 @@ from .constructors import (
     make_chain_mt,
     make_user_measurement,
     make_user_transformation,
-    native_frame,
     new_privacy_profile,
     query_parts,
     to_then,

@@ -24,7 +24,6 @@ from opendp.mod import LazyFrameDomain, Measurement
 
 from .._checks import one_of
 from ..errors import AdvisoryError, Distance
-from .constructors import native_frame
 
 _CHAINS = {"make_chain_mt": "measurement1", "make_chain_tt": "transformation1"}
 _THRESHOLDS = ("make_gaussian_threshold", "make_laplace_threshold", "make_noise_threshold")
@@ -34,6 +33,11 @@ _KEYS = ("keys", "left_on", "right_on", "by_column", "Over", "Window")  # in the
 _STRICT = re.compile(r'"options":"Strict"|"strict":true|"ReplaceStrict"')
 _LOCAL = re.compile(r'"Strptime":\[\{"Literal":\{"Datetime":\["\w+",(?!null|\{"inner":"UTC"\})')
 _SHOWN = re.compile(r"strict_cast\(|strptime\(|replace_strict\(")  # where there is no JSON
+
+
+def native_frame(frame: Any) -> Any:
+    """Return the object of Polars' own language behind a LazyFrame."""
+    return frame._ldf
 
 
 class _Step(NamedTuple):

@@ -61,11 +61,6 @@ def group_parts(groups: LazyGroupByQuery) -> tuple[Any, Query]:
     return plan, query
 
 
-def native_frame(frame: Any) -> Any:
-    """Return the object of Polars' own language behind a LazyFrame."""
-    return frame._ldf
-
-
 # OpenDP's functions that are handed Python objects, each call of which is a section.
 #
 # Native code counts its references to a Python object by calling Python, which does not count if an

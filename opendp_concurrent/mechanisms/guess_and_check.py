@@ -147,7 +147,7 @@ def make_guess_and_check(
     ...     tolerance=500, max_hits=3
     ... )
     >>> mechanism.map(1)
-    1.1000000000000003
+    1.1
     >>> queryable = mechanism([1, 2, 3] * 1000)
     >>> count = space >> dp.t.then_count()
     >>> queryable((count, 3100))
