@@ -405,7 +405,8 @@ def _is_called(value: Json) -> bool:
 def kind_of(key: Key, name: str) -> str:
     """Return the kind of an argument, a key of ``KINDS``."""
     taken = signature_of(key).parameters[name].annotation
-    found = BY_ANNOTATION.get(getattr(taken, "__name__", str(taken))) or BY_NAME.get(name)
+    written = getattr(taken, "__name__", str(taken)).rpartition(".")[2]
+    found = BY_ANNOTATION.get(written) or BY_NAME.get(name)
     return found or ("a type" if "GenericAlias" in str(taken) else "a value")
 
 

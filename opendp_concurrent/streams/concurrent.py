@@ -343,7 +343,7 @@ def make_concurrent_continual(
     :return: a measurement that spawns a :class:`.StreamQueryable`; for an odometer, a function from
         the empty stream to a :class:`.StreamQueryable`
     :raises InvalidTypeError, InvalidValueError: naming the argument
-    :raises UnsupportedMeasureError: under approximate zCDP, where concurrency is an open question
+    :raises UnsupportedMeasureError: under approximate zCDP, whose theorem is for static data
 
     :example:
 
