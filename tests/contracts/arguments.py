@@ -2260,6 +2260,7 @@ NO_ARGUMENTS = {
     "serving.AnswerStore.close",
     "ledger.SqlLedger.close", "ledger.SqlLedger.to_dp_events", "verify.Audit",
     "verify.ContinualLaw", "verify.ContinualLaw.update", "verify.ContinualLaw.answers",
+    "verify.Counterexample", "verify.approximate_zcdp_counterexample",
     "verify.Item", "verify.Launch", "verify.Launch.lines",
     "verify.Simulation", "verify.Reached", "verify.Stop", "verify.Tape", "verify.Worst",
     "verify.Limited.admits", "verify.Within", "verify.Within.admits", "verify.Within.remaining",
