@@ -52,7 +52,9 @@ from .data import by_values as by_values
 from .mechanisms import make_private_selection as make_private_selection
 from .streams import from_record as from_record
 from .streams import make_concurrent_continual as make_concurrent_continual
+from .streams import make_on_stream as make_on_stream
 from .streams import make_parallel_continual as make_parallel_continual
+from .streams import then_on_stream as then_on_stream
 from .streams import then_parallel_continual as then_parallel_continual
 
 __all__ = [name for name in dir() if not name.startswith("_")]

@@ -51,6 +51,7 @@ from .data import (
     empty_frame,
     evaluate,
     evaluate_odometer,
+    is_member,
     measurement_map,
     native_only,
     python_queryable,

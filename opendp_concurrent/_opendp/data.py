@@ -8,7 +8,7 @@ from typing import Any
 from opendp import core
 from opendp._convert import c_to_py, py_to_c
 from opendp._lib import AnyObjectPtr
-from opendp.domains import _lazyframe_from_domain
+from opendp.domains import _lazyframe_from_domain, _member
 from opendp.mod import (
     Domain,
     LazyFrameDomain,
@@ -29,6 +29,14 @@ _convert_objects = uninterruptible(py_to_c)  # native code counts its references
 # of OpenDP's texts, for people who know Python's
 _WORDS = {"inferred type is": "found", "Vec<": "list of ", ">": "", "f64": "float", "i32": "int"}
 MOST_ROWS = 2**36  # more than a machine holds
+
+
+def is_member(domain: Domain, data: Data) -> bool:
+    """Whether ``data`` are in a domain. OpenDP's own test warns with the rows that are not."""
+    try:
+        return bool(_member(domain, data))
+    except Exception:  # what cannot be converted is none
+        return False
 
 
 def to_pointer(data: Data, carrier_type: Any) -> Any:

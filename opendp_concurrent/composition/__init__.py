@@ -64,6 +64,7 @@ from .guards import (
 )
 from .interactive import (
     Ask,
+    as_answering,
     chain,
     constant_map,
     make_chain_ot,

@@ -106,6 +106,7 @@ def make_concurrent_composition(
         constant_map(input_metric, d_in, d_out),
         f"ConcurrentComposition({measure.name}, d_in={d_in}, {len(shares)} d_mids)",
         composes=True,
+        live=True,
     )
 
 

@@ -97,6 +97,7 @@ def make_concurrent_filter(
         f"ConcurrentFilter({terms.measure}, {name}, d_in={d_in}, d_out={budget})",
         odometer if ledger is None else queryables.replace(odometer, record=(ledger, d_in)),
         composes=True,
+        live=True,
     )
 
 

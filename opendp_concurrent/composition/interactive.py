@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 from opendp.mod import (
@@ -97,6 +98,7 @@ def make_measurement(
     accuracy: queryables.Accuracy | None = None,
     releases: bool = False,
     free: bool | None = None,
+    live: bool | None = None,
 ) -> queryables.ConcurrentMeasurement:
     """Make a measurement that is invoked on sealed data.
 
@@ -110,6 +112,7 @@ def make_measurement(
     :param releases: whether ``spawn`` returns what ``around`` returns, or a release without it
     :param free: whether a launch excludes no other; if left out, as ``around``, and without it
         whether it composes or releases
+    :param live: whether it may see rows that arrive between its queries; as ``around`` if left out
     """
     if odometer is not None:
         carrier_type, distance_type = odometer.carrier_type, odometer.distance_type
@@ -142,6 +145,7 @@ def make_measurement(
     if isinstance(around, queryables.ConcurrentMeasurement):
         other = around.inside
         takes_updates |= other.takes_updates
+        live = other.live if live is None else live
         composes = other.composes if composes is None else composes
         many = queryables.may_feed_many(around)
     elif around is not None and queryables.is_stream(input_space[0]):
@@ -161,6 +165,7 @@ def make_measurement(
         if around is None or not releases
         else queryables.interactive(around),
         free=free,
+        live=bool(live),
     )
     measurement.__class__ = queryables.ConcurrentMeasurement
     measurement.__opendp_dict__ = Unrecorded()
@@ -216,13 +221,18 @@ def chain(
         )
     _native.make_chain_mt(measurement, transformation)  # OpenDP checks that they fit
     _native.refuse(transformation, flows=True)  # a root reads no map before it runs
+    transform = partial(_native.transform, transformation)
+
+    def spawn_chained(token: queryables.Sealed) -> Any:
+        if token.live:
+            return spawn(queryables.seal_transformed(token, transform))
+        return spawn(queryables.seal(transform(queryables.unseal(token)), token))
+
     # not OpenDP's own chain: what is around it would read the stability map and refuse nothing
     chained = make_measurement(
         (transformation.input_domain, transformation.input_metric),
         measurement.output_measure,
-        lambda token: spawn(
-            queryables.seal(_native.transform(transformation, queryables.unseal(token)), token)
-        ),
+        spawn_chained,
         lambda d_in: privacy_map(_native.transformation_map(transformation, d_in)),
         f"{transformation} >> {measurement.summary}",
         None if odometer is None else make_chain_ot(odometer, transformation),
@@ -332,6 +342,7 @@ def wrap_queries(
         takes_updates=fed,
         composes=composes,
         accuracy=accuracy,
+        live=None if make_machine is unchanged else False,  # it may launch when it is made
     )
 
 

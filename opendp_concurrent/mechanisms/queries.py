@@ -308,9 +308,9 @@ class CheckedQueries:
         return self.steps.of("the answer of the query", answer)
 
     def _data(self) -> Any:
-        """Return the data in Python's types. They are converted once; a list is copied."""
-        if not self._python:
-            self._python.append(_native.to_python(unseal(self._token)))
+        """Return the data in Python's types, converted once if no rows arrive; a list is copied."""
+        if self._token.live or not self._python:
+            self._python = [_native.to_python(unseal(self._token))]
         data = self._python[0]
         return list(data) if type(data) is list else data
 

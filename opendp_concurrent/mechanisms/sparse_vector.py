@@ -428,6 +428,7 @@ def make_sparse_vector(
         constant_map(input_metric, d_in, d_out),
         f"SparseVector({output_measure}, d_in={d_in}, max_hits={hits})",
         accuracy=Accuracy("one-sided" if one_sided else "Laplace", scale, error),
+        live=not monotone,  # answers could decide in which direction later rows move
     )
 
 

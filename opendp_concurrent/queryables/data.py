@@ -37,12 +37,20 @@ class Sealed:
     :ivar files: those that the data are scanned from: when the mechanism runs, or later
     :ivar given: whether the data are as somebody has passed them to a measurement of this package;
         otherwise they may be the output of a transformation, or a part of other data
+    :ivar live: whether rows still arrive, so that the data are computed whenever they are needed
     """
 
-    __slots__ = ("__weakref__", "files", "given")
+    __slots__ = ("__weakref__", "files", "given", "live")
 
-    def __init__(self, content: Any, files: tuple[str, ...] = (), *, given: bool = False) -> None:
-        self.files, self.given = files, given
+    def __init__(
+        self,
+        content: Any,
+        files: tuple[str, ...] = (),
+        *,
+        given: bool = False,
+        live: bool = False,
+    ) -> None:
+        self.files, self.given, self.live = files, given, live
         _CONTENTS[self] = content
 
     def __reduce__(self) -> Any:
@@ -83,6 +91,15 @@ class _Pending:
             return _CONTENTS[token]
 
 
+class _Live(_Pending):
+    """Data to which rows are still added: computed whenever they are needed."""
+
+    __slots__ = ()
+
+    def settle(self, token: Sealed) -> Any:
+        return self._compute()
+
+
 _CONTENTS: WeakKeyDictionary[Sealed, Any] = WeakKeyDictionary()
 if hasattr(os, "register_at_fork"):
     # both processes would hold the same noise, and each would charge for itself
@@ -114,7 +131,14 @@ def seal_transformed(source: Sealed, function: Callable[[Any], Any]) -> Sealed:
     Whether a transformation fails can depend on the data. So it runs with the first mechanism that
     was charged.
     """
+    if source.live:
+        return seal_live(lambda: function(unseal(source)))
     return seal(_Pending(lambda: function(unseal(source))), source)
+
+
+def seal_live(compute: Callable[[], Any]) -> Sealed:
+    """Store data to which rows are still added; ``compute`` converts those that have arrived."""
+    return Sealed(_Live(compute), live=True)
 
 
 def seal_selected(
@@ -155,10 +179,13 @@ def unseal(token: Sealed) -> Any:
 
 
 def run(measurement: Measurement, token: Sealed) -> Any:
-    """Run a measurement on sealed data, after its charge."""
+    """Run a measurement on sealed data, after its charge.
+
+    Rows that arrive later reach only what is proven for them; all else runs on the rows so far.
+    """
     ours = vars(measurement).get("inside")
     if ours is not None:
-        return ours.spawn(token)
+        return ours.spawn(seal(unseal(token)) if token.live and not ours.live else token)
     return _native.invoke(measurement, unseal(token))
 
 

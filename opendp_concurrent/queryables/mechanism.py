@@ -40,6 +40,7 @@ class Inside(NamedTuple):
     :ivar accuracy: the error of its answers; None if it is not known
     :ivar interactive: whether it returns a queryable, not a release; None if that is not known
     :ivar free: whether its launch excludes no other child, whatever it costs; see :func:`is_free`
+    :ivar live: whether it may see rows that arrive between its queries, at the same loss
     """
 
     spawn: Spawn
@@ -52,6 +53,7 @@ class Inside(NamedTuple):
     accuracy: Accuracy | None = None
     interactive: bool | None = True
     free: bool = False
+    live: bool = False
 
 
 def _inside(measurement: Measurement) -> Inside | None:
@@ -63,6 +65,12 @@ def may_feed_many(measurement: Measurement) -> bool:
     """Whether the stream of a measurement may feed several mechanisms."""
     found = _inside(measurement)
     return feeds_many(measurement.output_measure) or (found is not None and found.feeds_many)
+
+
+def may_be_live(measurement: Measurement) -> bool:
+    """Whether a measurement may see rows that arrive between its queries."""
+    found = _inside(measurement)
+    return found is not None and found.live
 
 
 def known_accuracy(measurement: Measurement) -> Accuracy | None:

@@ -12,6 +12,7 @@ from .alarm import make_alarm, then_alarm
 from .concurrent import StreamQueryable, make_concurrent_continual
 from .counter import make_counter, then_counter
 from .mechanism import ContinualQueryable, from_record, make_continual, then_continual
+from .on_stream import make_on_stream, then_on_stream
 from .parallel import make_parallel_continual, then_parallel_continual
 from .stream import (
     category_stream,

@@ -19,7 +19,7 @@ from .. import errors, queryables
 from .._checks import Count
 from ..composition import constructor, make_measurement
 from ..measures import composition_measure
-from .mechanism import Checked, ContinualQueryable
+from .mechanism import IS_OPEN, Checked, ContinualQueryable
 from .stream import items_of
 
 NESTED = (
@@ -150,7 +150,7 @@ class Branches(queryables.Stream):
                 raise stopped[0]
 
 
-class _Fit:
+class Fit:
     """What may be launched on a stream.
 
     :param domain: of the stream
@@ -193,13 +193,10 @@ class _Fit:
             raise errors.InvalidTypeError(NESTED)
 
 
-_IS_OPEN = object()  # a message, which raises if the stream has halted
-
-
 class _FanOut:
     """State machine of a stream: an update goes to all children; a query launches a child."""
 
-    def __init__(self, root: Any, stream: Branches, fit: _Fit) -> None:
+    def __init__(self, root: Any, stream: Branches, fit: Fit) -> None:
         self._root, self._stream, self.fit = root, stream, fit
 
     def update(self, item: errors.Item) -> None:
@@ -209,8 +206,6 @@ class _FanOut:
         self._stream.receive(queryables.Updates(items))
 
     def ask(self, query: errors.Query) -> errors.Answer:
-        if query is _IS_OPEN:
-            return None
         self.fit.check(query)
         branch = Branch(self.fit.limit)
         with self._stream.launching(branch):
@@ -227,7 +222,7 @@ class _Launches(queryables.MachineQueryable):
     """
 
     root: Any
-    fit: _Fit
+    fit: Fit
 
     def admits(self, query: errors.Query) -> bool:
         """Whether a launch of a measurement would be admitted now; runs and charges nothing.
@@ -275,7 +270,7 @@ class _Launches(queryables.MachineQueryable):
     def _halted(self) -> errors.StreamHaltedError | None:
         """Return why no launch is admitted, whatever it costs."""
         try:
-            self(_IS_OPEN)
+            self(IS_OPEN)
         except errors.StreamHaltedError as error:
             return error.with_traceback(None)
         return None
@@ -301,7 +296,7 @@ class FedStreamQueryable(_Launches, queryables.FedQueryable):
 
 
 def launching_handle(
-    root: Any, machine: Checked, fit: _Fit, stream: queryables.Stream | None
+    root: Any, machine: Checked, fit: Fit, stream: queryables.Stream | None
 ) -> StreamQueryable | FedStreamQueryable:
     """Return a handle that launches on ``root``: fed by ``stream``, or with its own stream."""
     handle: StreamQueryable | FedStreamQueryable
@@ -391,7 +386,7 @@ def make_concurrent_continual(
         )
     items = items_of(composition.input_domain)
     carrier_type = composition.input_domain.carrier_type
-    fit = _Fit(composition.input_domain, max_messages)
+    fit = Fit(composition.input_domain, max_messages)
 
     def branches() -> Branches:
         return Branches(many=measure.adaptive_updates)

@@ -28,6 +28,9 @@ CANNOT = (
 )
 
 
+IS_OPEN = object()  # a message, which raises if the mechanism has halted
+
+
 class ContinualMachine(Protocol):
     """State machine of a continual mechanism; it gets valid messages only."""
 
@@ -87,7 +90,7 @@ class Checked:
             return {"mechanism": self._name, "steps": self._steps, "state": state}
         if isinstance(message, queryables.Restore):
             return self._restore(message.record)
-        return self._call(self._machine.ask, message)
+        return None if message is IS_OPEN else self._call(self._machine.ask, message)
 
     def _resumable(self) -> Resumable:
         if not isinstance(self._machine, Resumable):

@@ -314,7 +314,7 @@ def make_stream_clamp(
     bounds = integers_of(output_domain, "output_domain")
     low, high = bounds.lower, bounds.upper
 
-    def clamped(item: errors.Item) -> int:
+    def clamped(item: errors.Item) -> Any:
         return min(max(item, low), high)
 
     return _by_item(input_domain, input_metric, output_domain, clamped, "stream_clamp")

@@ -1202,6 +1202,13 @@ maker(
     key=(lambda item: item % 2,),
     measurements=({0: COUNTER, 1: COUNTER}, "nothing hostile"),
 )
+maker(
+    "on_stream",
+    BITS,
+    1,
+    lambda made, d_in: used(made)([]),
+    measurement=(oc.make_concurrent_filter(oc.make_concurrent_odometer(*VECTOR, PURE), 1, 1.0),),
+)
 case(
     "make_concurrent_continual",
     then=lambda made: made([]),

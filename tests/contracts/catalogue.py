@@ -1108,6 +1108,11 @@ def _parallel_continual(case: Case) -> Case:
     return on(case, made, key=0, launch=False)
 
 
+def _on_stream(case: Case) -> Case:
+    """Asked of the rows of a stream, of which none has arrived."""
+    return replace(behind(case, Built("on_stream", stream())(case.what)), data=[])
+
+
 def _continual(of: Callable[[Case], Any]) -> Callable[[Case], Case]:
     def make(case: Case) -> Case:
         made = oc.c.make_concurrent_continual(of(case), max_messages=MANY)
@@ -1334,6 +1339,14 @@ WRAPPERS: tuple[Wrapper, ...] = (
     ),
     Wrapper(
         "in a part of a stream", Role.COMBINATOR, _both("parallel_continual"), _parallel_continual
+    ),
+    Wrapper(
+        "asked on a stream",
+        Role.TRANSFORMATION,
+        _both("on_stream"),
+        _on_stream,
+        same_map=True,
+        protocol=True,
     ),
     Wrapper(
         "on a stream's filter",
