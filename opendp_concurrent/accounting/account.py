@@ -119,7 +119,8 @@ class Launch(NamedTuple):
                 history.append((prices[place].settled(), excludes))
         first = chain[0]
         if not excludes:
-            first.lifecycle.passes()
+            if first.lifecycle.parents or first.lifecycle.turn:
+                first.lifecycle.passes()
             return first.lifecycle
         child = Lifecycle(first.lifecycle, first._exclusive_reason or "")
         first.lifecycle.passes(child)
@@ -308,7 +309,7 @@ class Account:
                 plans.append(account._plan(before[-1], one))
             if not any(before):  # where the loss of most odometers is read after their launches
                 self._read_at_1(price)
-            excludes = self._excludes(before, prices)
+            excludes = self._exclusive_reason is not None and self._excludes(before, prices)
             # under a lock: is the plan still current? then commit, before the mechanism runs
             begun = self.root_store.charge(Launch(chain, before, prices, plans, excludes))
             if begun is not None:
@@ -329,8 +330,6 @@ class Account:
 
         :raises UnsupportedMeasureError: if it does, and a ledger keeps the tree
         """
-        if self._exclusive_reason is None:
-            return False
         known = [
             (price, one.query_d_in, one.query_key)
             for state, price in zip(before, prices, strict=True)
@@ -486,7 +485,8 @@ class Account:
             plan = account._plan(account._state, one)
             if isinstance(plan, errors.BudgetExceededError):
                 return plan
-        self._excludes([account._state for account in chain], prices)
+        if self._exclusive_reason is not None:
+            self._excludes([account._state for account in chain], prices)
         return None
 
     def price_at(self, d_in: errors.Distance, price: Price) -> errors.Loss:

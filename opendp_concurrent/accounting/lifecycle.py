@@ -113,6 +113,8 @@ class Lifecycle:
     :param static: whether mechanisms below are forbidden to have a stream of their own
     :param name: its name; empty if it has none
     :param turn: of the tree below an account whose children may exclude others
+    :ivar parents: what it was launched from or adopted by; without them and a turn it is alone
+    :ivar excludes: whether it excludes all others of its tree
     :ivar at_end: called when it was closed because it excludes others
     """
 
@@ -120,13 +122,14 @@ class Lifecycle:
         "_name",
         "_of_note",
         "_opaque",
-        "_parents",
         "_reason",
         "_refused",
         "_static",
-        "_turn",
         "at_end",
+        "excludes",
+        "parents",
         "state",
+        "turn",
     )
 
     def __init__(
@@ -142,20 +145,21 @@ class Lifecycle:
     ) -> None:
         self.state = State.OPEN
         self._reason, self._opaque, self._static = reason, opaque, static
-        self._name, self._turn = name, turn
+        self._name, self.turn = name, turn
         self._refused: tuple[Any, ...] = ()
         self.at_end: Callable[[], Any] = _nothing
+        self.excludes = bool(reason)
         self._of_note = bool(reason) or halts or opaque or static or turn is not None
-        self._parents: tuple[Lifecycle, ...] = () if parent is None else (parent,)
+        self.parents: tuple[Lifecycle, ...] = () if parent is None else (parent,)
 
     @property
     def lineage(self) -> list[Lifecycle]:
         """The lifecycle itself and all of its ancestors. All of them must be open."""
         found = [self]
-        if not self._parents:
+        if not self.parents:
             return found
         for one in found:  # the list grows in the loop
-            for parent in one._parents:
+            for parent in one.parents:
                 if parent not in found:
                     found.append(parent)
         return found
@@ -167,7 +171,7 @@ class Lifecycle:
         while one is not None:
             if one._name:
                 yield one
-            one = one._parents[0] if one._parents else None
+            one = one.parents[0] if one.parents else None
 
     @property
     def named(self) -> Lifecycle | None:
@@ -185,18 +189,18 @@ class Lifecycle:
         The lifecycle may have been made where its parent was not known, such as in a thread.
         """
         if self not in parent.lineage and parent not in self.lineage:
-            self._parents = (*self._parents, parent)
+            self.parents = (*self.parents, parent)
 
     @property
     def matters(self) -> bool:
         """Whether it, or an ancestor, can close a handle, hides errors or forbids streams."""
         known = self._of_note
-        return known or (bool(self._parents) and any(one._of_note for one in self.lineage))
+        return known or (bool(self.parents) and any(one._of_note for one in self.lineage))
 
     @property
     def opaque(self) -> bool:
         """Whether errors of mechanisms are hidden from the analyst."""
-        return self._opaque or (bool(self._parents) and any(one._opaque for one in self.lineage))
+        return self._opaque or (bool(self.parents) and any(one._opaque for one in self.lineage))
 
     @property
     def static(self) -> bool:
@@ -228,7 +232,7 @@ class Lifecycle:
 
     def check(self) -> None:
         """Raise unless this lifecycle and all of its ancestors are open."""
-        for one in self.lineage if self._parents else (self,):
+        for one in self.lineage if self.parents else (self,):
             if one.state is State.OPEN:
                 continue
             if one.state is State.HALTED:
@@ -240,36 +244,32 @@ class Lifecycle:
             raise errors.ClosedChildError(one._reason)
 
     @property
-    def excludes(self) -> bool:
-        """Whether it excludes all others of its tree."""
-        return bool(self._reason)
-
-    @property
     def recorded(self) -> bool:
         """Whether a child of it that excludes others would be in the tree of a ledger."""
-        return any(one._turn is not None and one._turn.recorded for one in self.lineage)
+        return any(one.turn is not None and one.turn.recorded for one in self.lineage)
 
     def passes(self, holder: Lifecycle | None = None) -> None:
         """Close what excludes this, as it launches or answers.
 
         :param holder: a child of it that excludes all others, and is being launched
         """
-        lineage = self.lineage if self._parents or self._turn else []
+        lineage = self.lineage
         for one in lineage:
-            if one._turn is not None:
-                one._turn.passed(lineage, holder)
+            if one.turn is not None:
+                one.turn.passed(lineage, holder)
 
     def sweep(self) -> None:
         """Close what OpenDP has made for the children that were closed. Call without locks."""
-        for one in self.lineage if self._parents or self._turn else ():
-            if one._turn is not None and one._turn.ended:
-                one._turn.sweep()
+        for one in self.lineage:
+            if one.turn is not None and one.turn.ended:
+                one.turn.sweep()
 
     def enter(self) -> None:
         """Check that a handle may answer, and close what excludes it."""
         self.check()
-        self.passes()
-        self.sweep()
+        if self.parents or self.turn:
+            self.passes()
+            self.sweep()
 
     def check_not_running(self) -> None:
         """Raise if a mechanism that this lifecycle pays for is running in this context."""
@@ -281,7 +281,7 @@ class Lifecycle:
 
         Call this in a critical section.
         """
-        lineage = self.lineage if self._parents else (self,)
+        lineage = self.lineage if self.parents else (self,)
         before = RUNNING.set((*lineage, *RUNNING.get()))
         try:
             return function(*arguments)

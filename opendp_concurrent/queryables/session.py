@@ -191,7 +191,8 @@ class Session:
             charged = None
             permit = (charge or self.account.launch)(price)
             charged = True
-            permit.sweep()
+            if permit.parents or permit.turn:
+                permit.sweep()
             if self._prices.get(id(query)) is not price:
                 self._prices[id(query)] = price.settled()
             running: tuple[Any, ...] = run, query, token
