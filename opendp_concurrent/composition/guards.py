@@ -6,7 +6,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar, overload
 
-from opendp.mod import Domain, Measure, Measurement, Metric, Transformation, assert_features
+from opendp.mod import (
+    Domain,
+    Measure,
+    Measurement,
+    Metric,
+    Odometer,
+    Transformation,
+    assert_features,
+)
 
 from .. import _checks as checks
 from .. import _opendp as _native
@@ -49,7 +57,8 @@ transformation = _native_kind(
 @guard("odometer", None, 3, "text")
 def odometer(name: str, value: errors.Argument) -> queryables.ConcurrentOdometer:
     """Return the argument as an odometer of this package, or raise naming the argument."""
-    value = queryables.as_concurrent(value)
+    if type(value) is Odometer:
+        value = queryables.as_concurrent(value)
     if not isinstance(value, queryables.ConcurrentOdometer):
         raise errors.InvalidTypeError(
             f"{name} must be made by make_concurrent_odometer, found {type(value).__name__}"
@@ -86,7 +95,8 @@ def check_unbounded(
     :param opaque: hide errors of mechanisms
     """
     found = check_odometer(value)
-    queryables.require_launches(found)
+    if found.wrapped:
+        queryables.require_launches(found)
     if found.record is not None:
         raise errors.InvalidTypeError(
             f"odometer must have no ledger of its own; pass the ledger to {keeper}"

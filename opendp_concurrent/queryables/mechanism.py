@@ -334,6 +334,7 @@ class ConcurrentOdometer(Odometer):
         self.postprocessors = postprocessors
         self.__opendp_dict__: dict[str, Any] = Unrecorded()
         self.spawn, self.record, self.opaque, self.limit = spawn, record, opaque, limit
+        self.exclusive_reason = measure.exclusive_reason
         self.wrapped = wrapped
 
     @cached_property

@@ -308,7 +308,7 @@ def spawn_odometer(
         bound=bound,
         inward=inward,
         parent=parent.account if parent else None,
-        exclusive_reason=odometer.measure.exclusive_reason,
+        exclusive_reason=odometer.exclusive_reason,
         opaque=odometer.opaque,
     )
     if parent is None:
@@ -333,7 +333,7 @@ def spawn_filter(
         bound.start if bound.store is None else None,  # others charge a ledger: no history here
         bound=bound,
         inward=inward,
-        exclusive_reason=odometer.measure.exclusive_reason,
+        exclusive_reason=odometer.exclusive_reason,
         opaque=odometer.opaque,
     )
     unseal(token)  # now that the account has read the stability map
@@ -372,7 +372,7 @@ def _open_limit(
             bound=bound,
             inward=inward,
             parent=parent.account,
-            exclusive_reason=odometer.measure.exclusive_reason,
+            exclusive_reason=odometer.exclusive_reason,
             opaque=odometer.opaque,
         )
     session = _session(odometer, account, token, path)
