@@ -3,6 +3,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent._opendp import constructors as attributes
+from opendp_concurrent._opendp import native_frame
 
 pl = pytest.importorskip("polars")
 
@@ -32,4 +33,4 @@ def test_the_parts_of_frames_are_plans_and_queries():
 
 
 def test_the_plan_of_a_frame_can_be_written():
-    assert callable(attributes.native_frame(pl.LazyFrame({"n": [1]})).serialize_json)
+    assert callable(native_frame(pl.LazyFrame({"n": [1]})).serialize_json)

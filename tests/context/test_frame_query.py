@@ -283,7 +283,7 @@ def test_a_query_that_is_no_count_is_refused_with_the_reason(context):
         open_.query(epsilon=0.1).select(pl.len()).release()
     with pytest.raises(InvalidValueError, match="whose stability OpenDP certifies"):
         search(query.head(5).select(pl.len()))
-    assert open_.current_privacy_loss() == 0.5
+    assert 0.5 - 1e-15 < open_.current_privacy_loss() <= 0.5
 
 
 def test_a_plan_of_another_sensitivity_is_refused(context):
@@ -354,7 +354,7 @@ def test_scales_in_the_plan_are_enough_under_each_measure(context):
 
 def test_a_measure_that_nothing_converts_to_is_refused():
     with pytest.raises(UnsupportedMeasureError, match="^queries on LazyFrames have"):
-        native_measures(dp.approximate(dp.zero_concentrated_divergence()))
+        native_measures(dp.user_divergence("nothing", "nothing"))
 
 
 def test_all_of_a_loss_under_a_measure_of_this_package_can_be_spent(context):

@@ -233,7 +233,7 @@ class Talk:
         return self.deliver(oc.m.Updates([None if one is None else wrap(one) for one in items]))
 
     def deliver(self, message: Any) -> Any:
-        for index, door in enumerate(self.doors):
+        for index, door in reversed(list(enumerate(self.doors))):  # a filter may halt at it
             if is_ours(door):
                 try:
                     assert door(message) is None, f"an update was answered by {self.case}"

@@ -929,6 +929,7 @@ def test_no_kind_of_factor_escapes():
 LOOPS = {
     ("atoms", "_scaled"): "each step takes at least one outcome",
     ("calibration", "_search"): "factors within bounds, then halves a ratio in each third step",
+    ("curve", "_searched"): "each step goes down one cell of at most _SCAN",
     ("order", "_last"): "doubles a step up to MOST, then halves the distance of two integers",
     ("concentrated", "profile_to_tradeoff"): "each step doubles or divides a number within bounds",
     ("reading", "session"): "each step halves a list",
