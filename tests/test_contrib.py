@@ -51,6 +51,7 @@ def test_a_patch_mends_what_its_script_shows(case, tmp_path):
     assert (after.returncode, after.stdout, after.stderr) == (0, "", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", REPORTS)
 def test_a_report_reproduces(case):
     done = reproduce(case, INSTALLED.parent, without=[])

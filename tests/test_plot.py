@@ -49,6 +49,7 @@ def test_without_matplotlib_the_error_names_the_extra(draw, monkeypatch):
         draw(None)
 
 
+@pytest.mark.slow
 def test_pictures_of_the_docs_are_the_same_whenever_they_are_made(tmp_path):
     name = "tradeoff"
     made = []
