@@ -724,8 +724,8 @@ def written(value: Argument, what: str, depth: int = 0) -> Any:
         raise _refusal(f"{what} {value.what}")
     if kind is float and not isfinite(value):
         raise _refusal(f"{what} is not finite")
-    if kind is int and not abs(value) < _LARGEST:
-        raise _refusal(f"{what} has more than 63 bits")
+    if kind is int and not -_LARGEST <= value < _LARGEST:
+        raise _refusal(f"{what} does not fit 64 bits")
     if kind in _PLAIN or kind is float:
         return value
     if kind is list or kind is tuple:

@@ -1,4 +1,6 @@
-"""The accumulator ``renyi``: (ε, δ)-DP by the Rényi divergence of one order, fixed up front.
+"""The accumulators ``renyi`` and ``zcdp``, and the choice of a rule.
+
+``renyi`` bounds (ε, δ)-DP by the Rényi divergence of one order, fixed up front.
 
 Failures cost sum of δ_i. Without failures the children are ε_i-DP, and their Rényi divergence is at
 most that of randomized response. At one order it adds up for concurrent children with adaptively

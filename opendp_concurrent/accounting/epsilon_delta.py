@@ -229,7 +229,7 @@ class Advanced(EpsilonDeltaAccumulator):
     delta_slack: float
 
     def cost(self, epsilon: float) -> int:
-        """Return ε², exactly, in units of 2**-(2 * SMALLEST)."""
+        """Return ε², exactly, in units of 2**-(2 * SMALLEST): ledgers keep these units."""
         return to_units(epsilon) ** 2
 
     def spent(self, units: float) -> float:

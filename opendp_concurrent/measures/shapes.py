@@ -1,4 +1,7 @@
-"""Joins: the largest composition of the losses of parallel parts, for each kind of distance.
+"""Base classes of measures whose distance is a number or a pair, and the joins of parallel parts.
+
+``NumberMeasure`` and ``PairMeasure`` are what a new measure derives from. A join is the largest
+composition of the losses of parallel parts, for each kind of distance.
 
 ``losses[j - 1]`` are the losses of the distinct parts at distance j. The result is at least every
 composition of losses at distances that add up to ``len(losses)``, each of another part. ``parts``
