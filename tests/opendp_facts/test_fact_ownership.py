@@ -1,6 +1,7 @@
 """Who frees what, and what OpenDP keeps: objects handed over, data remembered, text encoded."""
 
 import gc
+import sys
 
 import opendp.prelude as dp
 import pytest
@@ -130,6 +131,7 @@ def test_the_text_of_an_exception_ends_at_a_null_character(user):
     assert "after" not in message
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11, 7), reason="older Pythons come back with an error")
 def test_an_exception_whose_text_does_not_encode_kills_the_process(kills_the_process):
     kills_the_process(
         "def fail(rows):\n    raise ValueError('\\ud800')\n"
