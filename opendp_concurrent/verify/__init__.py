@@ -33,6 +33,7 @@ from .interactive import FiniteInteractiveMechanism as FiniteInteractiveMechanis
 from .interactive import composition_delta as composition_delta
 from .interactive import composition_pair as composition_pair
 from .interactive import concurrent_delta as concurrent_delta
+from .interactive import concurrent_renyi as concurrent_renyi
 from .interactive import random_interactive as random_interactive
 from .interactive import sequential_delta as sequential_delta
 from .interactive import sparse_vector as sparse_vector
@@ -81,6 +82,7 @@ __all__ = [
     "composition_delta",
     "composition_pair",
     "concurrent_delta",
+    "concurrent_renyi",
     "continual_delta",
     "continual_epsilon",
     "continual_renyi",

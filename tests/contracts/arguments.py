@@ -1606,6 +1606,7 @@ case(
 )
 for name in ("composition_delta", "concurrent_delta", "sequential_delta"):
     case(f"verify.{name}", getattr(verify, name), mechanisms=(PAIR, NOTHING), epsilon=(0.5, "real"))
+case("verify.concurrent_renyi", mechanisms=(PAIR, NOTHING), order=(2.0, "above 1"))
 case("verify.composition_pair", mechanisms=(PAIR, NOTHING))
 case("verify.simulate", mechanism=(ONE,))
 

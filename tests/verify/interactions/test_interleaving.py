@@ -1,9 +1,12 @@
 """Interleavings of interactive mechanisms never exceed the theorem."""
 
+from math import inf, log
+
 import numpy as np
 import pytest
 
 from opendp_concurrent import verify
+from opendp_concurrent.verify.interactive import _worst
 from opendp_concurrent.verify.totals import optimal_delta
 
 
@@ -69,3 +72,28 @@ def test_the_order_of_a_sequence_may_depend_on_answers():
         expected = {0: 0.8098, 56: 0.77769}[seed]
         assert sequential == pytest.approx(expected, abs=2e-4)
         assert concurrent >= sequential
+
+
+@pytest.mark.parametrize("order", [1.01, 2.0, 7.5])
+def test_the_worst_interleaving_reaches_the_sum_of_renyi_divergences(order):
+    def moment(p, q):
+        return p**order * q ** (1 - order)
+
+    for seed in range(4):
+        parts = [verify.random_interactive(2 * seed + n, rounds=2 + n, sharp=3.0) for n in (0, 1)]
+        for chosen in (parts, parts[:1]):
+            brute = [_worst(chosen, one, sequential=False) for one in (moment, _swap(moment))]
+            exact = verify.concurrent_renyi(chosen, order)
+            assert exact == pytest.approx(log(max(brute)) / (order - 1), rel=1e-9, abs=1e-9)
+
+
+def _swap(leaf):
+    return lambda p, q: leaf(q, p)
+
+
+def test_an_answer_that_is_impossible_on_one_dataset_has_an_infinite_renyi_divergence():
+    certain = as_rounds(verify.FiniteMechanism((1.0, 0.0), (0.5, 0.5)))
+    assert verify.concurrent_renyi([certain], 2.0) == inf
+    halts = verify.sparse_vector(1.0, ((-1, 0), (0, -1)))  # answers of probability 0 on both
+    views = max(view.renyi(2.0) for view in halts.analysts())
+    assert halts.renyi(2.0) == pytest.approx(views, rel=1e-12)
