@@ -69,12 +69,13 @@ def launcher(ledger: Any, below_compositor: bool = False) -> Callable[[], object
     return launch
 
 
-def fill(ledger: Any, d_mid: float, number: int) -> None:
-    """Write ``number`` equal charges in one turn at a ledger that has its terms."""
+def fill(ledger: Any, d_mid: float, number: int, turns: int = 1) -> None:
+    """Write ``number`` equal charges in each of some turns at a ledger that has its terms."""
     book, charge = ledger.book(ledger.summary().terms), Charge(d_mid, "count", current_label())
-    with book.turn() as turn:
-        for _ in range(number):
-            turn.write(charge, turn.accumulator.after(d_mid))
+    for _ in range(turns):
+        with book.turn() as turn:
+            for _ in range(number):
+                turn.write(charge, turn.accumulator.after(d_mid))
 
 
 def bare_sqlite(path: Path, dataset: str) -> Callable[[], object]:
@@ -178,8 +179,7 @@ def opening_many(folder: Path, listed: int) -> tuple[float, float]:
     with create_ledger(path, DATASET) as ledger:
         root = oc.make_concurrent_filter(odometer, 1, 1e6, ledger=ledger)(ROWS)
         root(query)
-        for _ in range(1000):
-            fill(ledger, query.map(1), 1000)
+        fill(ledger, query.map(1), 1000, turns=1000)  # the summary reads every charge
         entries = ledger.entries()
         tracemalloc.start()
         for _ in zip(range(listed), entries, strict=False):
