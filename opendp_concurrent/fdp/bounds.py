@@ -86,6 +86,17 @@ def waves_error(terms: int) -> float:
     return 4 * UNIT * (_PART + terms / _PART)
 
 
+def log1p_complex(z: ComplexArray) -> ComplexArray:
+    """ln(1 + z), with an error of at most ``ELEMENTARY`` times 2 |z| / |1 + z|."""
+    near = z.real * (2 + z.real) + z.imag * z.imag  # |1 + z|² - 1
+    with np.errstate(divide="ignore"):
+        size = np.where(
+            np.abs(z) < 0.25, 0.5 * np.log1p(np.maximum(near, -0.5)), np.log(np.abs(1 + z))
+        )
+    value: ComplexArray = size + 1j * np.arctan2(z.imag, 1 + z.real)
+    return value
+
+
 # Searches over doubles; the least ε at a δ, from a profile that is known between bounds.
 
 _PASSES, _POINTS = 18, 34  # a number of 2^-90 times the largest one is found

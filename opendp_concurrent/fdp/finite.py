@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from math import ceil, exp, expm1, floor, inf, log, log1p, nextafter, sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from .bounds import (
     waves,
     waves_error,
 )
+from .gaussian import Theta
 
 _DIRECT = 2**27  # outcomes times nodes up to which sums are taken: about a second
 _NO_BOUND = 1e3  # an error with which inversion.py gives up
@@ -51,6 +52,7 @@ class Finite(Lasting):
     :ivar back: the swapped pair, where it does not follow from these masses
     :ivar stands_for: what the pair bounds from above only; empty if it is known from both sides
     :ivar unit: "removed" or "added" if the pair bounds that direction of neighbours only, or empty
+    :cvar form: the same pair by formulas, where there are some; see :meth:`with_form`
     """
 
     losses: Array
@@ -67,11 +69,18 @@ class Finite(Lasting):
     stands_for: str = ""
     unit: str = ""
 
+    form: ClassVar[Theta | None] = None
+
     def __post_init__(self) -> None:
         if self.stands_for:
             object.__setattr__(self, "slack", UPPER_ONLY)
         if self.back is not None:
             self._link(self.back)
+
+    def with_form(self, form: Theta) -> Finite:
+        """Return the pair itself, computed by formulas from now on, which are not compared."""
+        self.__dict__["form"] = form
+        return self
 
     def one_way(self, unit: str) -> Finite:
         """The pair as a bound of one direction of neighbours; a symmetric pair bounds both."""
@@ -156,6 +165,8 @@ class Finite(Lasting):
 
     def log_mgf(self, tau: Array) -> Array:
         """Logarithm of a sum of exponentials, scaled by the largest; or by :meth:`_by_formula`."""
+        if self.form is not None:
+            return self.form.log_mgf(tau)
         known = self._by_formula(tau)
         if known is not None:
             return np.asarray(known.lower)
@@ -175,6 +186,8 @@ class Finite(Lasting):
 
     def mgf_error(self, tau: Numbers) -> Any:
         """Errors of the masses, of the losses, and of the sum."""
+        if self.form is not None:
+            return self.form.mgf_error(tau)
         known = self._by_formula(np.asarray(tau))
         if known is not None:
             return known.width
@@ -194,7 +207,9 @@ class Finite(Lasting):
         return Bounds(grown + never, grown + never + error)
 
     def transform(self, tau: float, step: float, nodes: int) -> Transform:
-        """Term by term; inversion gives up if there are too many terms."""
+        """By formulas, or term by term; inversion gives up if there are too many terms."""
+        if self.form is not None:
+            return self.form.transform(tau, step, nodes)
         exponents = tau * self.losses
         weights = self.masses * np.exp(exponents - np.max(exponents))
         weights = weights / float(np.sum(weights))

@@ -25,6 +25,7 @@ from ..errors import InvalidValueError
 from ..numerics import double_up
 from .bounds import ELEMENTARY, TINY, UNIT
 from .finite import Finite, response, without_tiny_masses, worst
+from .gaussian import LEAST_SCALE, Theta
 
 _DIGITS, _SPARE = 60, 30  # least number of digits; digits beyond those of the smallest term
 
@@ -162,7 +163,7 @@ def discrete_gaussian(scale: float, sensitivity: int) -> Finite:
     losses = (sensitivity - 2 * x) * (sensitivity / (2 * scale * scale))
     # proven in mechanisms/certified.py for scales of at least 1/2
     within = double_up(Fraction(sensitivity + 1) / Fraction(scale)) if scale >= 0.5 else inf
-    return Finite(
+    pair = Finite(
         losses[keep],
         masses[keep],
         infinite=TINY,
@@ -173,3 +174,5 @@ def discrete_gaussian(scale: float, sensitivity: int) -> Finite:
         slack=TINY,
         gaussian=within,
     )
+    known = scale >= LEAST_SCALE and sensitivity > 0
+    return pair.with_form(Theta(scale, sensitivity)) if known else pair
