@@ -49,11 +49,8 @@ class Tracked(NamedTuple):
     accumulator: AccumulatorState
 
 
-Verdict = (
-    dict[errors.Key, Tracked] | errors.BudgetExceededError
-)  # the state after a launch, or its refusal
-
-
+# the state after a launch, or its refusal
+Verdict = dict[errors.Key, Tracked] | errors.BudgetExceededError
 History = list[tuple[Price, bool]]  # of launches, and whether the child excludes all others
 
 
@@ -388,10 +385,8 @@ class Account:
             try:
                 rule = bound.rule if bound else UNLIMITED
                 verdict = rule.admits(tracked.accumulator, d_mid)
-            except (
-                errors.InvalidTypeError,
-                errors.InvalidValueError,
-            ) as error:  # of a curve, read just now
+            except (errors.InvalidTypeError, errors.InvalidValueError) as error:
+                # of a curve, read just now
                 if self._bound and not bound:
                     continue
                 raise errors.PrivacyMapError(tracked.query_d_in, str(error)) from error

@@ -177,7 +177,8 @@ def _parts(one: Any) -> list[Any]:
         return []
     if isinstance(one, GeneratorType):
         return [] if one.gi_frame is None else [*one.gi_frame.f_locals.values()]
-    names = [name for base in type(one).__mro__ for name in vars(base).get("__slots__", ())]
+    slotted = [vars(base).get("__slots__", ()) for base in type(one).__mro__]
+    names = [name for some in slotted for name in ([some] if isinstance(some, str) else some)]
     names += [field.name for field in fields(one)] if is_dataclass(one) else []
     slots = [getattr(one, name, None) for name in names]
     return [*slots, *getattr(one, "__dict__", {}).values()]

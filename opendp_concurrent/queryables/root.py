@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from opendp.mod import Odometer, OdometerQueryable, OpenDPException, Queryable, Transformation
+from opendp.mod import Odometer, OdometerQueryable, Queryable, Transformation
 
 from .. import _opendp as _native
 from .. import errors
@@ -31,7 +31,7 @@ from ..measures import AccumulatorState, Composability, CompositionMeasure, comp
 from .data import Sealed, check_process, seal_transformed, unseal
 from .mechanism import ConcurrentOdometer
 from .named_queries import Description
-from .session import Handle, Session, validate_d_in
+from .session import MAP_FAILED, Handle, Session, validate_d_in
 
 
 class _Handle(Handle):
@@ -254,13 +254,7 @@ def _stability(transformation: Transformation, d_in: errors.Distance) -> errors.
         return _native.transformation_map(transformation, d_in)
     except errors.PrivacyMapError:
         raise
-    except (
-        OpenDPException,
-        errors.ConcurrentError,
-        TypeError,
-        ValueError,
-        ArithmeticError,
-    ) as error:
+    except MAP_FAILED as error:
         raise errors.PrivacyMapError(d_in, str(error).strip()) from error
 
 
@@ -313,9 +307,8 @@ def spawn_odometer(
     )
     if parent is None:
         if inward is not None:
-            with suppress(
-                errors.PrivacyMapError
-            ):  # what runs now and what is read later are of one time
+            # what runs now and what is read later are of one time
+            with suppress(errors.PrivacyMapError):
                 inward(1)
         unseal(token)  # if a transformation fails, it raises here, to the owner of the data
     session = _session(odometer, account, token, parent.path if parent else ())

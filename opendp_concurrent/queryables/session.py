@@ -59,6 +59,8 @@ from .mechanism import (
 from .named_queries import Description, describe
 from .stream import NOT_CONTINUAL, is_stream, same_domain
 
+# what the map of a measurement or of a transformation can raise
+MAP_FAILED = OpenDPException, errors.ConcurrentError, TypeError, ValueError, ArithmeticError
 # a message that is no launch
 _NO_LAUNCH = errors.InvalidTypeError, errors.InvalidValueError, errors.PrivacyMapError
 
@@ -103,9 +105,8 @@ class Handle(SealedHandle):
 
     def _by_transport(self, query: errors.Query) -> errors.Answer:
         lifecycle = self._session.account.lifecycle
-        errors.uncharged(
-            lifecycle.check_not_running
-        )  # OpenDP's queryable cannot be queried in a query
+        # OpenDP's queryable cannot be queried in a query
+        errors.uncharged(lifecycle.check_not_running)
         lifecycle.check()
         answer = _native.evaluate(self._transport, query)
         _native.tell_launched(not isinstance(query, Odometer))
@@ -447,13 +448,7 @@ class MeasurementPrice:
             raw, native = errors.uncharged(_native.call_native, self._ask, own_distance(d_in))
         except errors.PrivacyMapError:
             raise
-        except (
-            OpenDPException,
-            errors.ConcurrentError,
-            TypeError,
-            ValueError,
-            ArithmeticError,
-        ) as error:
+        except MAP_FAILED as error:
             raise errors.PrivacyMapError(d_in, str(error).strip()) from error
         if not native or callable(raw):  # a curve may ask Python later
             self.fixed = False

@@ -107,8 +107,13 @@ def register(
             register_tag(tag, cls, own if fields is None else fields, make=make)
         elif issubclass(cls, Kind):
             data.register(cls())
+        elif issubclass(cls, CompositionMeasure):
+            measures.register(cls)
         else:
-            measures.register(cls)  # raises if it is no measure
+            raise errors.InvalidTypeError(
+                f"the class ({cls.__name__}) must be a CompositionMeasure or a Kind; for an "
+                'accumulator or a distance, pass tag, such as "acme:pair"'
+            )
         return cls
 
     return known

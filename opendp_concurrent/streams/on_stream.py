@@ -57,7 +57,10 @@ class _Rows:
 
 
 class _Question:
-    """State machine of a question: the first query launches the measurement, if nothing has."""
+    """State machine of a question: the first query launches the measurement, if nothing has.
+
+    It is launched once, whatever becomes of it: an error is an answer, which was paid for.
+    """
 
     def __init__(self, measurement: Measurement, rows: _Rows) -> None:
         self._measurement, self._rows = measurement, rows
@@ -79,9 +82,16 @@ class _Question:
 
     def ask(self, query: errors.Query) -> errors.Answer:
         if self._ask is None:
+            self._ask = _failed
             self.launch()
-        assert self._ask is not None
         return self._ask(query)
+
+
+def _failed(query: errors.Query) -> errors.Answer:
+    raise errors.StreamError(
+        "the measurement failed at its first query, and is run once for what it cost; to ask "
+        "again, launch it on a filter that is on the stream"
+    )
 
 
 class _OnRows(Fit):
@@ -137,7 +147,8 @@ def make_on_stream(
     * :func:`.make_sparse_vector` and :func:`.make_above_threshold`, unless ``monotone``, answer
       each query on the rows that have arrived.
     * Any other measurement runs at the first query, on the rows so far, and does not see later
-      ones. ``read()`` returns a release. To ask again later, launch on a filter.
+      ones. ``read()`` returns a release. To ask again later, also if it has failed, launch on a
+      filter.
 
     Guarantee: the loss of ``measurement`` at the distance of the rows, against a strongly adaptive
     adversary [HSV25, Definition 3.3]. An event that is present or absent is one row added or

@@ -358,9 +358,8 @@ class Contributions:
             from_json(user): queryables.bounded_integer(count, 1, limit)
             for user, count in queryables.rows(seen)
         }
-        queryables.require(
-            queryables.canonical(self.to_record()) == queryables.canonical(record)
-        )  # each user as it is written
+        # each user as it is written
+        queryables.require(queryables.canonical(self.to_record()) == queryables.canonical(record))
 
 
 @constructor(max_contributions=at_most(2**62, "no stream has more steps"))

@@ -4,12 +4,15 @@ from fractions import Fraction
 
 import opendp.prelude as dp
 import pytest
+from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.errors import (
     BudgetExceededError,
+    InterruptedHandleError,
     InvalidTypeError,
+    StreamError,
     StreamHaltedError,
     UnsupportedMeasureError,
 )
@@ -118,6 +121,23 @@ def test_a_question_is_asked_once_of_the_rows_at_its_first_query():
         question.update(10)
     with pytest.raises(StreamHaltedError):
         question.read()
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_question_that_fails_is_not_run_again(error):
+    """What it raises is an answer: a second run would cost as much again."""
+    runs = []
+
+    def fail(rows):
+        runs.append(len(rows))
+        raise error
+
+    question = on_stream(own(fail))
+    for refused in ((OpenDPException, KeyboardInterrupt), (StreamError, InterruptedHandleError)):
+        question.update(1)
+        with pytest.raises(refused):
+            question(None)
+    assert runs == [1]
 
 
 def test_a_mechanism_that_keeps_its_rows_does_not_see_them_grow():
