@@ -10,7 +10,7 @@ import opendp_concurrent as oc
 from opendp_concurrent.numerics.normal import zcdp_to_epsilon
 
 T = oc.TradeoffFunction
-PAGE = (Path(__file__).parents[2] / "docs" / "tradeoff-reference.rst").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "dp-accounting.rst").read_text()
 DELTA = 1e-6
 TRUTH = exp(0.1) / (exp(0.1) + 3)
 SKEWED = [0.5, 0.3, 0.2], [0.45, 0.33, 0.22]
