@@ -317,13 +317,12 @@ class CompositionMeasure(Convertible):
         """Why some children exclude all others; None if all children are concurrent."""
         return None if self.composability is Composability.CONCURRENT else self.reason
 
-    def excludes(self, free: bool, loss: Callable[[], Loss]) -> bool:
-        """Whether a child excludes all others.
+    def excludes(self, loss: Callable[[], Loss]) -> bool:
+        """Whether a child excludes all others, where that is not known of any child.
 
-        :param free: whether it answers once, or composes children that do not exclude others
         :param loss: returns its loss
         """
-        return self.composability is Composability.SEQUENTIAL
+        return True
 
     def parameters(self) -> dict[str, float]:
         """Return what ledgers write beside the tag."""
