@@ -269,6 +269,23 @@ class AdvisoryError(PrivacyMapError):
         self.d_in, self.reference, self.reason = None, reference, reason
 
 
+class FiniteCommunicationError(PrivacyMapError):
+    """A continual mechanism may answer any number of messages, and its loss needs a bound on them.
+
+    :ivar loss: the loss at ``d_in`` that needs it
+    """
+
+    def __init__(self, d_in: Distance, loss: Loss) -> None:
+        text = (
+            f"the query loses {shown(loss)} at d_in ({shown(d_in)}), and may answer any number of "
+            "messages, while the theorem for this loss assumes finite communication [HSV25, "
+            "Definition 6.1]; launch make_bounded_interactive(query, max_messages), or pass "
+            "max_messages to make_concurrent_continual; nothing was charged"
+        )
+        ConcurrentError.__init__(self, text)
+        self.d_in, self.loss, self.reason = d_in, loss, text
+
+
 class ReentrantLaunchError(ConcurrentError, RuntimeError, OpenDPException):
     """A call came from within another call that it would change.
 

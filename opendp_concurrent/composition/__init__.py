@@ -70,6 +70,7 @@ from .interactive import (
     make_chain_ot,
     make_interactive,
     make_measurement,
+    with_handles,
     wrap,
 )
 from .odometer import (

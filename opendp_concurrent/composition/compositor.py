@@ -107,6 +107,7 @@ def make_concurrent_composition(
         f"ConcurrentComposition({measure.name}, d_in={d_in}, {len(shares)} d_mids)",
         composes=True,
         live=True,
+        bounded=measure.assumes_finite,  # then each child is pure or bounded
     )
 
 

@@ -21,7 +21,6 @@ from .. import _opendp as _native
 from .. import errors, queryables
 from .._checks import Unrecorded, recorded
 from ..accounting import Lifecycle, innermost_running, same_distance
-from ..data import kind_of
 from .guards import check_inside, check_measurement, check_odometer, constructor
 
 
@@ -100,6 +99,7 @@ def make_measurement(
     releases: bool = False,
     free: bool | None = None,
     live: bool | None = None,
+    bounded: bool = False,
 ) -> queryables.ConcurrentMeasurement:
     """Make a measurement that is invoked on sealed data.
 
@@ -114,14 +114,13 @@ def make_measurement(
     :param free: whether a launch excludes no other; if left out, as ``around``, and without it
         whether it composes or releases
     :param live: whether it may see rows that arrive between its queries; as ``around`` if left out
+    :param bounded: whether it bounds the number of its messages; otherwise as ``around``
     """
     if odometer is not None:
         carrier_type, distance_type = odometer.carrier_type, odometer.distance_type
-        kind = odometer.kind
     else:
         carrier_type = str(input_space[0].carrier_type)
         distance_type = str(input_space[1].distance_type)
-        kind = kind_of(input_space[0])
 
     def checked_map(d_in: errors.Distance) -> Any:
         d_in = queryables.validate_d_in(input_space[1], d_in, distance_type)
@@ -160,7 +159,6 @@ def make_measurement(
         checked_map,
         odometer,
         carrier_type,
-        kind,
         takes_updates,
         bool(composes),
         many,
@@ -170,6 +168,7 @@ def make_measurement(
         else queryables.interactive(around),
         free=free,
         live=bool(live),
+        bounded=bounded or (around is not None and queryables.is_bounded(around)),
     )
     measurement.__class__ = queryables.ConcurrentMeasurement
     measurement.__opendp_dict__ = Unrecorded()
@@ -323,7 +322,7 @@ def wrap_queries(
         answer = queryables.adopt(
             queryables.run(measurement, token), Lifecycle(innermost_running()), None
         )
-        machine = make_machine(_metered(as_answering(answer), meter))
+        machine = make_machine(_metered(as_answering(answer), meter, deep=fed))
         named = _queries_of(answer) if queries is None else queries
         handle: queryables.MachineQueryable
         if inner is not None and outer is None:
@@ -347,6 +346,7 @@ def wrap_queries(
         composes=composes,
         accuracy=accuracy,
         live=None if make_machine is unchanged else False,  # it may launch when it is made
+        bounded=limit is not None,
     )
 
 
@@ -363,21 +363,46 @@ def _wrap_odometer(
     ) -> queryables.WrappedOdometerQueryable:
         handle = inside(outer, token, parent)  # with what the outer one was chained to since
         meter = None if limit is None else queryables.Meter(limit)
-        machine = make_machine(_metered(handle, meter))
+        machine = make_machine(_metered(handle, meter, deep=False))
         return queryables.WrappedOdometerQueryable(machine, name, handle)
 
     return queryables.replace(odometer, spawn=spawn, wrapped=True)
 
 
-def _metered(answer: Ask, meter: queryables.Meter | None) -> Ask:
+def _metered(answer: Ask, meter: queryables.Meter | None, *, deep: bool) -> Ask:
+    """Return an answer function whose messages count.
+
+    :param deep: whether messages to the handles that it returns count, too
+    """
     if meter is None:
         return answer
 
     def counted(message: errors.Query) -> errors.Answer:
         meter.spend(1)
-        return answer(message)
+        found = answer(message)
+        return with_handles(found, lambda ask: _metered(ask, meter, deep=True)) if deep else found
 
     return counted
+
+
+def with_handles(answer: errors.Answer, wrapped: Callable[[Ask], Ask]) -> Any:
+    """Return an answer with each handle in it wrapped, for queries only.
+
+    :param wrapped: returns the function that answers in place of a handle
+    """
+    if isinstance(answer, (list, tuple)):
+        parts = [with_handles(one, wrapped) for one in answer]
+        return parts if isinstance(answer, list) else tuple(parts)
+    if not isinstance(answer, (Queryable, OdometerQueryable)):
+        return answer
+    machine = wrapped(queryables.query_side(answer))
+    if isinstance(answer, OdometerQueryable):
+        return queryables.WrappedOdometerQueryable(machine, "Subscriber", answer)
+    handle = queryables.answering(queryables.QueryOnlyQueryable, queryables.queries_of(answer))(
+        machine, "Subscriber"
+    )
+    handle.passes_on = True
+    return handle
 
 
 def _queries_of(answer: errors.Answer) -> queryables.Queries:

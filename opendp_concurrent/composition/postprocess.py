@@ -210,13 +210,14 @@ def make_bounded_interactive(measurement: Wrapped, max_messages: int) -> Wrapped
     communication. This limit enforces the assumption: answers on a machine are finite already.
     A message counts when it reaches the mechanism, even if the mechanism then raises. Messages
     beyond the limit are refused and do not reach the mechanism. If an answer is itself a queryable,
-    such as the child of a compositor, messages to it do not count.
+    such as the child of a compositor, messages to it count on a stream only.
 
     The messages of an odometer are launches: ``privacy_loss`` is answered always.
 
     On a stream, queries and updates count together, because finite communication covers both
-    [HSV25, Definition 6.1]. Each step counts as one message, whatever arrives at it. The count
-    therefore depends only on public steps. A message beyond the limit is refused to its sender.
+    [HSV25, Definition 6.1]; a launch there requires it for losses that need it. Each step counts as
+    one message, whatever arrives at it. The count therefore depends only on public steps. A message
+    beyond the limit is refused to its sender.
 
     Guarantee: that of ``measurement``; stopping after a fixed number of messages is postprocessing
     [HSTVVXZ23, Theorem 2.17].

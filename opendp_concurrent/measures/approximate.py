@@ -27,6 +27,7 @@ class ApproximateMaxDivergence(PairMeasure):
     tag = "approximate"
     composability = Composability.CONCURRENT
     reason = f"{cite('LW22', 'Theorem 1')} and {cite('VZ23')}, under finite communication"
+    assumes_finite = True
     distance_form = "(epsilon, delta)"
     noise = native.Noise.LAPLACE
     keywords = MappingProxyType({"epsilon": checks.non_negative, "delta": checks.probability})

@@ -130,6 +130,7 @@ class GaussianTradeoff(NumberMeasure):
     tag = "gdp"
     composability = Composability.CONCURRENT
     reason = f"{cite('ST22')}, {cite('KTH22')} and {cite('VZ23')}, under finite communication"
+    assumes_finite = True
     distance_form = "mu"
     noise = native.Noise.GAUSSIAN
     keywords = MappingProxyType({"mu": checks.non_negative})

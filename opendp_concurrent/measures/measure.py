@@ -282,8 +282,9 @@ class CompositionMeasure(Convertible):
     :cvar one_number: whether a distance is one number, so that any two can be compared
     :cvar needs_orders: whether distances are curves, which are compared on a grid of orders only
     :cvar most_parallel: largest total distance of the parts of a parallel composition
-    :cvar adaptive_updates: whether streams may adapt to answers with any number of messages, and
-        whether parallel parts of a stream then cost the largest of their losses [HSV25]
+    :cvar adaptive_updates: whether parallel parts of a stream, whose updates may adapt to answers,
+        cost the largest of their losses [HSV25, version 4]
+    :cvar assumes_finite: whether its theorem assumes finite communication, if there is a loss
     :cvar noise: the noise with which integers are released under it
     :cvar no_group: why nothing is known of neighbours several steps apart, if that is so
     :cvar keywords: of ``oc.loss_of``, with their guards
@@ -308,6 +309,7 @@ class CompositionMeasure(Convertible):
     needs_orders: ClassVar[bool] = False
     most_parallel: ClassVar[int] = 256
     adaptive_updates: ClassVar[bool] = False
+    assumes_finite: ClassVar[bool] = False
     noise: ClassVar[native.Noise | None] = None
     no_group: ClassVar[str] = "a bound on its divergence at one distance gives none at twice that"
     keywords: ClassVar[Mapping[str, Callable[..., Any]]] = NOTHING
@@ -317,12 +319,17 @@ class CompositionMeasure(Convertible):
         """Why some children exclude all others; None if all children are concurrent."""
         return None if self.composability is Composability.CONCURRENT else self.reason
 
-    def excludes(self, loss: Callable[[], Loss]) -> bool:
-        """Whether a child excludes all others, where that is not known of any child.
+    def excludes(self, free: bool, loss: Callable[[], Loss]) -> bool:
+        """Whether a child excludes all others.
 
+        :param free: whether it answers once, or composes children that do not exclude others
         :param loss: returns its loss
         """
-        return True
+        return self.composability is Composability.SEQUENTIAL
+
+    def needs_bound(self, loss: Loss) -> bool:
+        """Whether its theorem assumes finite communication of mechanisms with this loss."""
+        return self.assumes_finite and bool(loss != self.zero)
 
     def parameters(self) -> dict[str, float]:
         """Return what ledgers write beside the tag."""

@@ -203,6 +203,10 @@ class PairMeasure(CompositionMeasure):
             checks.probability(**{f"{name}[1]": down(second)}),
         )
 
+    def needs_bound(self, loss: tuple[float, float]) -> bool:
+        """Whether it may fail. A mechanism that does not may answer any number of messages."""
+        return loss[1] != 0.0
+
     def at_most(self, left: tuple[float, float], right: tuple[float, float]) -> bool:
         """The product order; pairs may be incomparable."""
         return left[0] <= right[0] and left[1] <= right[1]

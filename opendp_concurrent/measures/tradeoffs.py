@@ -212,6 +212,7 @@ class TradeoffDivergence(CompositionMeasure):
     zero = TradeoffFunction.identity()
     composability = Composability.CONCURRENT
     reason = f"{cite('VZ23')}, under finite communication"
+    assumes_finite = True
     distance_form = "TradeoffFunction"
     most_parallel = 4
     keywords = MappingProxyType({"tradeoff": check_both})

@@ -40,6 +40,7 @@ from .mechanism import (
     Spawn,
     accuracy_of,
     interactive,
+    is_bounded,
     is_free,
     known_accuracy,
     may_be_live,

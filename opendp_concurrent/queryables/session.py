@@ -34,7 +34,7 @@ from ..accounting import (
 )
 from ..data import check_files
 from ..errors import charged as known_charged
-from ..measures import Composability, CompositionMeasure
+from ..measures import CompositionMeasure
 from .child import PLAIN, MachineQueryable, adopt
 from .data import (
     HELD,
@@ -52,14 +52,14 @@ from .mechanism import (
     ConcurrentMeasurement,
     ConcurrentOdometer,
     interactive,
+    is_bounded,
     is_free,
     read_map,
     takes_stream,
 )
 from .named_queries import Description, describe
-from .stream import NOT_CONTINUAL, is_stream, same_domain
+from .stream import NOT_CONTINUAL, counts_messages, is_stream, same_domain
 
-CONCURRENT, UNIFORM = Composability.CONCURRENT, Composability.UNIFORM
 # what the map of a measurement or of a transformation can raise
 MAP_FAILED = OpenDPException, errors.ConcurrentError, TypeError, ValueError, ArithmeticError
 # a message that is no launch
@@ -193,7 +193,7 @@ class Session:
             charged = None
             permit = (charge or self.account.launch)(price)
             charged = True
-            if permit.parents or (permit.turn and permit.turn.ended):
+            if permit.parents or permit.turn:
                 permit.sweep()
             if self._prices.get(id(query)) is not price:
                 self._prices[id(query)] = price.settled()
@@ -246,8 +246,10 @@ class Session:
             )
         price = MeasurementPrice(query, self.measure)
         check_space(self._space, self.measure, query)
-        if is_stream(self._space[0]) and not takes_stream(query):
-            raise errors.InvalidTypeError(f"{name} {NOT_CONTINUAL}")
+        if is_stream(self._space[0]):
+            if not takes_stream(query):
+                raise errors.InvalidTypeError(f"{name} {NOT_CONTINUAL}")
+            price.unbounded = not is_bounded(query) and not counts_messages(self.token)
         return price
 
     def _open(self, odometer: Odometer) -> Any:
@@ -377,6 +379,7 @@ class MeasurementPrice:
 
     :ivar fixed: whether all values so far come from native maps, which do not change
     :ivar free: whether it does not exclude others, whatever it costs
+    :ivar unbounded: whether it may answer any number of messages, which some theorems do not allow
     """
 
     __slots__ = (
@@ -387,6 +390,7 @@ class MeasurementPrice:
         "fixed",
         "free",
         "measurement",
+        "unbounded",
     )
 
     def __init__(self, measurement: Measurement, measure: CompositionMeasure) -> None:
@@ -394,8 +398,7 @@ class MeasurementPrice:
         self._losses: dict[errors.Key, errors.Loss] = {}
         self._mechanism: str | None = None
         self.fixed = not isinstance(measurement, ConcurrentMeasurement)
-        kind = measure.composability
-        self.free = kind is CONCURRENT or (kind is UNIFORM and is_free(measurement))
+        self.free, self.unbounded = is_free(measurement), False
         self._before = self
 
     @property
@@ -408,7 +411,7 @@ class MeasurementPrice:
     def again(self) -> MeasurementPrice:
         """Return the price of another launch of the measurement, whose map is read anew."""
         price = MeasurementPrice(self.measurement, self._measure)
-        price._mechanism, price._before = self._mechanism, self
+        price._mechanism, price._before, price.unbounded = self._mechanism, self, self.unbounded
         return price
 
     def settled(self) -> MeasurementPrice:
@@ -435,7 +438,7 @@ class MeasurementPrice:
 
     def excludes(self, d_in: errors.Distance, key: errors.Key = None) -> bool:
         """Whether what is launched excludes all others at ``d_in``."""
-        return not self.free and self._measure.excludes(lambda: self.at(d_in, key))
+        return self._measure.excludes(self.free, lambda: self.at(d_in, key))
 
     def _read(self, d_in: errors.Distance) -> errors.Loss:
         try:
@@ -455,9 +458,12 @@ class MeasurementPrice:
         if not native or callable(raw):  # a curve may ask Python later
             self.fixed = False
         try:
-            return self._measure.validate("d_mid", raw)
+            loss: errors.Loss = self._measure.validate("d_mid", raw)
         except (errors.InvalidTypeError, errors.InvalidValueError) as error:
             raise errors.PrivacyMapError(d_in, str(error)) from error
+        if self.unbounded and self._measure.needs_bound(loss):
+            raise errors.FiniteCommunicationError(d_in, loss)
+        return loss
 
     def _ask(self, d_in: errors.Distance) -> tuple[errors.Loss, bool]:
         return _native.native_only(read_map, self.measurement, d_in)  # d_in is the map's to change

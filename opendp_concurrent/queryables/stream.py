@@ -223,6 +223,8 @@ class Stream:
         self._listing = Lock()
         self._steps, self.lock, self.subscribed = 0, Lock(), False
 
+    counts = False  # whether the messages of each mechanism that is launched on it are counted
+
     # --- as a dataset, which is empty -----------------------------------------------------
 
     def __len__(self) -> int:
@@ -339,6 +341,12 @@ def start_of(token: Sealed) -> Stream | None:
             "a stream starts empty: pass [], and send items with update_all"
         )
     return None
+
+
+def counts_messages(token: Sealed) -> bool:
+    """Whether data are a stream that bounds the messages of each mechanism launched on it."""
+    data = _native.to_python(unseal(token))
+    return isinstance(data, Stream) and data.counts
 
 
 # Which datasets are streams, what one stream may feed, and how many messages a session has: all

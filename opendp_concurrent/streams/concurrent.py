@@ -17,7 +17,7 @@ from opendp.mod import Domain, Measurement, Odometer, OdometerQueryable, Queryab
 from .. import _opendp as _native
 from .. import errors, queryables
 from .._checks import Count
-from ..composition import constructor, make_measurement
+from ..composition import constructor, make_measurement, with_handles
 from ..measures import composition_measure
 from .mechanism import IS_OPEN, Checked, ContinualQueryable
 from .stream import items_of
@@ -68,15 +68,9 @@ class Branch(queryables.Stream):
 
     def asking(self, answer: errors.Answer) -> Any:
         """Return the answer with its handles wrapped, so that each query to them is counted."""
-        if isinstance(answer, (list, tuple)):
-            parts = map(self.asking, answer)
-            return list(parts) if isinstance(answer, list) else tuple(parts)
-        if not isinstance(answer, Queryable):
-            if isinstance(answer, OdometerQueryable) and self.meter is not None:
-                raise errors.InvalidTypeError(NESTED)
-            return answer
-        ask: Callable[[Any], Any] = queryables.query_side(answer)
+        return with_handles(answer, self._counted)
 
+    def _counted(self, ask: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def counted(query: errors.Query) -> errors.Answer:
             self.check()
             if self.meter is None:
@@ -84,22 +78,19 @@ class Branch(queryables.Stream):
             self.meter.spend(1)
             return self.asking(ask(query))
 
-        handle = queryables.answering(queryables.QueryOnlyQueryable, queryables.queries_of(answer))(
-            counted, "Subscriber"
-        )
-        handle.passes_on = True
-        handle.stream = self  # the whole stream holds the branch weakly only
-        return handle
+        return counted
 
 
 class Branches(queryables.Stream):
     """A stream with branches: a subscriber joins the running launch's branch, or gets its own.
 
-    :param many: whether a mechanism may subscribe after its launch
+    :param limit: largest number of messages of a branch, and no mechanism then subscribes after its
+        launch; unlimited if None
     """
 
-    def __init__(self, *, many: bool) -> None:
-        super().__init__(many=many)
+    def __init__(self, limit: int | None) -> None:
+        super().__init__(many=limit is None)
+        self.counts = limit is not None
         self._branches: list[ref[Branch]] = []
         self._launching: Branch | None = None
 
@@ -322,19 +313,20 @@ def make_concurrent_continual(
     updates, and refuses later queries with a ``StreamError``.
 
     Guarantee: that of ``composition``, against a strongly adaptive adversary, who chooses
-    neighbouring streams, launches and queries adaptively. Pure DP needs no bound on messages
-    [HSV25, Corollary 7.2]. With ``max_messages`` for each child: [HSV25, Corollary 6.3, 6.4] for
-    (ε, δ)-DP, Gaussian DP and f-DP; [LW22, Theorem 2 and Corollary 1] for Rényi DP, zCDP and tCDP;
-    and the filters of [HSTVVXZ23]. A child's stream is the end of the whole stream. Under this
-    package's metrics, ends of neighbouring streams are neighbours; for a metric of your own, you
-    promise this. Transform first: ``transformation >> make_concurrent_continual(...)``.
+    neighbouring streams, launches and queries adaptively. Pure children need no bound on messages
+    [HSV25, Corollary 7.2]; others need one under (ε, δ)-DP, Gaussian DP and f-DP [HSV25, Corollary
+    6.3, 6.4]: ``max_messages``, or :func:`.make_bounded_interactive`. Rényi DP, zCDP and tCDP need
+    none [LW22, Theorem 2 and Corollary 1]. Filters are those of [HSTVVXZ23]; [HSV25, version 4]
+    states filters and Rényi DP for continual mechanisms in its abstract. A child's stream is the
+    end of the whole stream. Under this package's metrics, ends of neighbouring streams are
+    neighbours; for a metric of your own, you promise this. Transform first: ``transformation >>
+    make_concurrent_continual(...)``.
 
     Required features: `contrib`, `honest-but-curious`
 
     :param composition: a :func:`.make_concurrent_composition`, :func:`.make_concurrent_filter` or
         :func:`.make_concurrent_odometer` on a stream
-    :param max_messages: largest number of updates and queries of a child; required except for
-        pure DP
+    :param max_messages: largest number of updates and queries of each child; unlimited if left out
     :return: a measurement that spawns a :class:`.StreamQueryable`; for an odometer, a function from
         the empty stream to a :class:`.StreamQueryable`
     :raises InvalidTypeError, InvalidValueError: naming the argument
@@ -379,17 +371,9 @@ def make_concurrent_continual(
         )
     if max_messages is not None:
         max_messages = queryables.MESSAGES(max_messages=max_messages)
-    elif not measure.adaptive_updates:
-        raise errors.InvalidTypeError(
-            f"max_messages must be given under {measure.name}, for which continual mechanisms are "
-            "proven with bounded messages only [HSV25, Definition 6.1]"
-        )
     items = items_of(composition.input_domain)
     carrier_type = composition.input_domain.carrier_type
     fit = Fit(composition.input_domain, max_messages)
-
-    def branches() -> Branches:
-        return Branches(many=measure.adaptive_updates)
 
     def machine(root: Any, stream: Branches) -> Checked:
         return Checked(_FanOut(root, stream, fit), items)
@@ -398,7 +382,7 @@ def make_concurrent_continual(
 
         def open_odometer(data: errors.Data) -> queryables.MachineQueryable:
             queryables.start_of(queryables.seal(_native.to_pointer(data, carrier_type)))
-            stream = branches()
+            stream = Branches(max_messages)
             root = composition(stream)
             return launching_handle(root, machine(root, stream), fit, None)
 
@@ -406,7 +390,7 @@ def make_concurrent_continual(
     spawn_root = composition.spawn
 
     def spawn(token: queryables.Sealed) -> queryables.MachineQueryable:
-        outer, stream = queryables.start_of(token), branches()
+        outer, stream = queryables.start_of(token), Branches(max_messages)
         root = spawn_root(stream.token(carrier_type))
         return launching_handle(root, machine(root, stream), fit, outer)
 

@@ -222,6 +222,7 @@ def make_on_stream(
         f"OnStream({measurement})",
         takes_updates=True,
         accuracy=queryables.known_accuracy(measurement),
+        bounded=queryables.interactive(measurement) is False,  # it answers once
     )
 
 

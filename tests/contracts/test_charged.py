@@ -27,6 +27,7 @@ NEVER = {  # raised by launches only, and only before a charge
     "LedgerMismatchError",
     "LimitMismatchError",
     "AdvisoryError",
+    "FiniteCommunicationError",
     "PrivacyMapError",
     "SharesUsedError",
     "UnregisteredError",

@@ -7,6 +7,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
+    FiniteCommunicationError,
     InvalidTypeError,
     InvalidValueError,
     MessageLimitError,
@@ -156,24 +157,179 @@ def test_the_bound_is_that_of_the_composition(bits, make_stream):
 
 # --- finite communication --------------------------------------------------------------------
 
+dp.enable_features("contrib", "honest-but-curious")
+APPROXIMATE, GAUSSIAN = dp.approximate(PURE), oc.gaussian_tradeoff()
+LARGE = {"approximate": (1e9, 1e-3), "gaussian": 1e9, "zcdp": 1e9, "renyi": 1e9}
 MEASURES = {
-    "approximate": (lambda: dp.approximate(PURE), (1e9, 0.0)),
-    "zcdp": (lambda: ZCDP, 1e9),
-    "gaussian": (oc.gaussian_tradeoff, 1e9),
-    "renyi": (lambda: oc.fixed_renyi_divergence(4.0), 1e9),
+    "approximate": APPROXIMATE,
+    "gaussian": GAUSSIAN,
+    "zcdp": ZCDP,
+    "renyi": oc.fixed_renyi_divergence(4.0),
 }
 
 
-@pytest.mark.parametrize("name", MEASURES)
-def test_max_messages_is_required(bits, make_stream, name):
-    measure, d_out = MEASURES[name][0](), MEASURES[name][1]
-    with pytest.raises(InvalidTypeError, match="^max_messages"):
-        make_stream(bits, d_out, measure)
-    scale = 0.5 if name == "gaussian" else TINY
-    stream = make_stream(bits, d_out, measure, max_messages=10)([])
-    child = stream(oc.m.make_counter(*bits, measure, scale))
+def failing(space):
+    """A counter that may fail, made by OpenDP's casts."""
+    return dp.c.make_fix_delta(
+        dp.c.make_zCDP_to_approxDP(oc.m.make_counter(*space, ZCDP, 1.0)), 1e-6
+    )
+
+
+def roots(space, measure, d_out):
+    """Ways to launch: with a stream of each child, and with one stream of all."""
+    odometer = oc.make_concurrent_odometer(*space, measure)
+    budget = oc.make_concurrent_filter(odometer, 1, d_out)
+    plan = oc.make_concurrent_composition(*space, measure, 1, [d_out] * 3)
+    together = oc.c.make_concurrent_continual
+    return {
+        "filter": budget,
+        "compositor": plan,
+        "odometer": odometer,
+        "one stream, filter": together(budget),
+        "one stream, compositor": together(plan),
+        "one stream, odometer": together(odometer),
+    }
+
+
+def bounded(measurement):
+    return oc.c.make_bounded_interactive(measurement, 9)
+
+
+ROOTS = ("filter", "compositor", "odometer")
+EVERY = (*ROOTS, *(f"one stream, {name}" for name in ROOTS))
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("measure", ["approximate", "gaussian"])
+def test_a_loss_that_needs_finite_communication_needs_a_bound(bits, measure, name):
+    """Before the charge. Two such children with any number of messages were admitted."""
+    root = roots(bits, MEASURES[measure], LARGE[measure])[name]([])
+    child = failing(bits) if measure == "approximate" else oc.m.make_counter(*bits, GAUSSIAN, 1.0)
+    with pytest.raises(FiniteCommunicationError) as refused:
+        root(child)
+    assert refused.value.charged is False
+    assert refused.value.d_in == 1
+    handles = root(bounded(child)), root(bounded(child))
+    assert root.privacy_loss(1) != 0.0
+    (root if "one" in name else handles[0]).update(1)
+    assert [type(one(None)) for one in handles] == [int, int]
+
+
+PURE_CHILDREN = {  # by their loss, or as casts from pure DP
+    "approximate": (
+        lambda space: oc.m.make_continual(*space, APPROXIMATE, Slow, lambda d: (float(d), 0.0)),
+        lambda space: dp.c.make_approximate(of_loss(space, 0.5)),
+    ),
+    "gaussian": (lambda space: oc.c.make_pureDP_to_GDP(of_loss(space, 0.5)),) * 2,
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("measure", PURE_CHILDREN)
+def test_pure_children_need_no_bound_beside_those_that_have_one(bits, measure, name):
+    root = roots(bits, MEASURES[measure], LARGE[measure])[name]([])
+    for make in PURE_CHILDREN[measure]:
+        root(make(bits))
+    last = failing(bits) if measure == "approximate" else oc.m.make_counter(*bits, GAUSSIAN, 1.0)
+    handle = root(bounded(last))
+    for _ in range(9):
+        handle(None)
+    with pytest.raises(MessageLimitError):
+        handle(None)
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("measure", ["zcdp", "renyi"])
+def test_renyi_divergences_need_no_bound(bits, measure, name):
+    root = roots(bits, MEASURES[measure], LARGE[measure])[name]([])
+    counter = oc.m.make_counter(*bits, MEASURES[measure], 1.0)
+    assert [type(root(counter)(None)) for _ in range(2)] == [int, int]
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_max_messages_bounds_each_child(bits, make_stream, measure):
+    stream = make_stream(bits, LARGE[measure], MEASURES[measure], max_messages=2)([])
+    own = oc.m.make_counter(*bits, ZCDP if measure == "approximate" else MEASURES[measure], 1.0)
+    handle = stream(failing(bits) if measure == "approximate" else own)
     stream.update(1)
-    assert isinstance(child(None), int)
+    assert isinstance(handle(None), int)
+    with pytest.raises(MessageLimitError):
+        handle(None)
+
+
+def test_a_loss_is_judged_at_each_d_in(bits):
+    root = oc.make_concurrent_odometer(*bits, APPROXIMATE)([])
+    root(oc.m.make_continual(*bits, APPROXIMATE, Slow, lambda d_in: (1.0, (d_in - 1) * 1e-6)))
+    assert root.privacy_loss(1) == (1.0, 0.0)
+    with pytest.raises(FiniteCommunicationError) as refused:
+        root.privacy_loss(2)
+    assert refused.value.loss == (1.0, 1e-6)
+
+
+def _gaussian_rows():
+    rows = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    noisy = rows >> dp.t.then_count() >> dp.m.then_gaussian(1.0)
+    return dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(noisy), 1e-6)
+
+
+def _zcdp_plan(space):
+    return oc.make_concurrent_composition(*space, ZCDP, 1, [1.0, 1.0])
+
+
+BOUNDED = {
+    "wrapped": lambda space: oc.c.make_interactive(bounded(failing(space))),
+    "cast": lambda space: oc.c.make_larger_delta(bounded(failing(space)), 1e-5),
+    "cast by OpenDP": lambda space: dp.c.make_fix_delta(
+        dp.c.make_zCDP_to_approxDP(bounded(oc.m.make_counter(*space, ZCDP, 1.0))), 1e-6
+    ),
+    "transformed": lambda space: (
+        oc.t.make_stream_filter(*space, lambda item: item == 1) >> bounded(failing(space))
+    ),
+    "a release": lambda space: oc.c.make_on_stream(*space, _gaussian_rows()),
+    "a plan": lambda space: oc.make_concurrent_composition(
+        *space, APPROXIMATE, 1, [(1.0, 1e-6)] * 2
+    ),
+    "a stream": lambda space: bounded(
+        oc.c.make_concurrent_continual(roots(space, APPROXIMATE, (9.0, 1e-4))["filter"])
+    ),
+}
+UNBOUNDED = {
+    "transformed": lambda space: (
+        oc.t.make_stream_filter(*space, lambda item: item == 1) >> failing(space)
+    ),
+    "filter": lambda space: roots(space, APPROXIMATE, (9.0, 1e-4))["filter"],
+    "a stream": lambda space: roots(space, APPROXIMATE, (9.0, 1e-4))["one stream, filter"],
+    "a plan without bounds": lambda space: oc.c.cast(_zcdp_plan(space), APPROXIMATE, delta=1e-6),
+    "of OpenDP": lambda space: dp.c.make_adaptive_composition(
+        *space, APPROXIMATE, 1, [(1.0, 1e-6)] * 2
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_what_is_around_a_bound_keeps_it(bits, name):
+    root = roots(bits, APPROXIMATE, (1e9, 1e-3))["filter"]([])
+    root(BOUNDED[name](bits))
+    assert root.privacy_loss(1)[1] > 0
+
+
+@pytest.mark.parametrize("name", UNBOUNDED)
+def test_what_has_no_bound_is_refused_whatever_is_around_it(bits, name):
+    root = roots(bits, APPROXIMATE, (1e9, 1e-3))["filter"]([])
+    with pytest.raises(FiniteCommunicationError):
+        root(UNBOUNDED[name](bits))
+    assert root.privacy_loss(1) == (0.0, 0.0)
+
+
+def test_messages_to_what_a_bounded_child_returns_count(bits):
+    """On a stream: the children of OpenDP's compositor are not seen by an account."""
+    native = dp.c.make_adaptive_composition(*bits, PURE, 1, [1.0, 1.0])
+    handle = oc.c.make_bounded_interactive(native, 3)([])
+    counter = handle(of_loss(bits, 1.0))
+    handle.update(1)
+    assert isinstance(counter(None), int)
+    with pytest.raises(MessageLimitError):
+        counter(None)
 
 
 def test_queries_and_updates_count(bits, make_stream):
