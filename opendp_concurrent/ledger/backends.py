@@ -91,6 +91,7 @@ class File:
         return create_engine(
             "sqlite+pysqlite://",
             creator=self._connect,
+            paramstyle="named",
             poolclass=QueuePool,
             max_overflow=-1,
             isolation_level="AUTOCOMMIT",
@@ -254,7 +255,7 @@ class DriverConnection:
     statements.
     """
 
-    def __init__(self, connection: Connection, texts: dict[Executable, Any]) -> None:
+    def __init__(self, connection: Connection, texts: dict[Executable, str]) -> None:
         self.connection, self._texts = connection, texts
         driver: Any = connection.connection.driver_connection
         self._driver = driver
@@ -273,9 +274,11 @@ class DriverConnection:
 
         :param before: SQL to execute before them
         """
+        texts = list(map(self._text, statements))
         if self._embedded:
-            return self._one_by_one(values, statements, before)
-        texts = [(self._texts.get(one) or self._compile(one))[0] for one in statements]
+            if before:
+                self.execute(before)
+            return [self.execute(text, values).fetchall() for text in texts]
         cursor = self.execute("; ".join([before, *texts] if before else texts), values)
         for _ in range(before.count(";") + 1 if before else 0):
             cursor.nextset()
@@ -292,13 +295,12 @@ class DriverConnection:
         """
         if self._embedded:
             for statement, values in changes:
-                text, names = self._texts.get(statement) or self._compile(statement)
-                self.execute(text, [values[name] for name in names])
+                self.execute(self._text(statement), values)
             return
         texts: list[str] = []
         last: Executable | None = None
         for statement, values in changes:
-            text = (self._texts.get(statement) or self._compile(statement))[0]
+            text = self._text(statement)
             if statement is last and _ROWS in text:  # one more row of the same statement
                 texts[-1] += ", " + self._mogrify(text.partition(_ROWS)[2], values)
             else:
@@ -306,20 +308,11 @@ class DriverConnection:
             last = statement
         self.execute("; ".join([*texts, after] if after else texts))
 
-    def _one_by_one(self, values: dict[str, Any], statements: Any, before: str) -> list[list[Any]]:
-        found = []
-        if before:
-            self.execute(before)
-        for statement in statements:
-            text, names = self._texts.get(statement) or self._compile(statement)
-            found.append(self.execute(text, [values[name] for name in names]).fetchall())
-        return found
-
-    def _compile(self, statement: Any) -> tuple[str, list[str]]:
-        compiled = statement.compile(self.connection)
-        made = str(compiled), compiled.positiontup or []
-        self._texts[statement] = made
-        return made
+    def _text(self, statement: Any) -> str:
+        text = self._texts.get(statement)
+        if text is None:
+            text = self._texts[statement] = str(statement.compile(self.connection))
+        return text
 
     @property
     def in_transaction(self) -> bool:

@@ -69,7 +69,7 @@ class Store:
             limit = int(1000 * longest(wait))
             self._start = _BEGIN.format(wait=max(1, int(1000 * wait)), limit=limit)
         self.failures = SQLAlchemyError, engine.dialect.loaded_dbapi.Error
-        self._texts: dict[Executable, tuple[str, list[str]]] = {}  # compiled statements
+        self._texts: dict[Executable, str] = {}  # compiled statements
         self._idle: deque[DriverConnection] = deque()  # for writing; faster than the pool
         self.closed = False
         self._close = weakref.finalize(self, _close, engine, self._idle)

@@ -17,7 +17,7 @@ FIND = sqlalchemy.select(TABLE.c.amount).where(TABLE.c.name == sqlalchemy.bindpa
 
 @pytest.fixture
 def opened():
-    engine = sqlalchemy.create_engine("sqlite://")
+    engine = sqlalchemy.create_engine("sqlite://", paramstyle="named")
     connection = engine.connect()
     connection.connection.driver_connection.execute("CREATE TABLE held (name, amount)")
     texts = {}
