@@ -37,7 +37,7 @@ def main() -> None:
             command = import_module("opendp_concurrent.ledger.command")
         except ImportError as error:  # it names the extra
             sys.exit(str(error))
-        sys.exit(command.main(sys.argv[2:], _plot))
+        sys.exit(command.main(sys.argv[2:]))
     if sys.argv[1:2] == ["run"]:
         _run(sys.argv[2:])
     elif sys.argv[1:]:
@@ -53,10 +53,6 @@ def _run(arguments: list[str]) -> None:
     sys.path[0] = str(Path(arguments[0]).resolve().parent)
     with import_module("opendp_concurrent.context.swapped").swapped_in():
         run_path(arguments[0], run_name="__main__")
-
-
-def _plot(ledger: Any, **how: Any) -> Any:
-    return import_module("opendp_concurrent.plot").plot_ledger(ledger, **how)
 
 
 # --- the demonstration ---------------------------------------------------------------------------

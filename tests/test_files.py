@@ -49,10 +49,7 @@ def test_every_file_of_a_ledger_is_private(tmp_path):
         assert ledger.charged("") is True
         assert set(modes(tmp_path)) == {"budget.db", "budget.db-wal", "budget.db-shm"}
         assert set(modes(tmp_path).values()) == {"0o600"}
-    pytest.importorskip("matplotlib")
-    assert (
-        main(["plot", str(path), "--output", str(tmp_path / "spent.svg")], oc.plot.plot_ledger) == 0
-    )
+    assert main(["report", str(path), "--output", str(tmp_path / "spent.html")]) == 0
     assert set(modes(tmp_path).values()) == {"0o600"}
 
 

@@ -1,4 +1,4 @@
-"""``opendp-concurrent ledger``: show, verify, plot and report on a ledger."""
+"""``opendp-concurrent ledger``: show, verify and report on a ledger."""
 
 from __future__ import annotations
 
@@ -17,25 +17,17 @@ from .audit import LimitSummary, Summary
 from .encoding import Entry
 from .ledger import SqlLedger
 from .opening import datasets, open_ledger
-from .report import BY, one_line
+from .report import one_line
 
 _SHOWN = 40  # widest text of a column
-_PLOT = "plot", "plot the privacy loss over the launches (needs the extra 'plot')"
 
 
-def main(arguments: list[str], plot: Callable[..., Any] | None = None) -> int:
-    """Run the command. Return 0, or 1 if the ledger is inconsistent or cannot be read.
-
-    :param plot: draws a ledger on axes, ``by`` what; without it, there is no such action
-    """
-    options = _parser(plot is not None).parse_args(arguments)
+def main(arguments: list[str]) -> int:
+    """Run the command. Return 0, or 1 if the ledger is inconsistent or cannot be read."""
+    options = _parser().parse_args(arguments)
     try:
         with _open(options) as ledger:
-            if options.action == "plot" and plot is not None:
-                _save(plot(ledger, by=options.by).figure, options.output)
-                return 0
-            run = {"show": _show, "verify": _verify, "report": _report}
-            run[options.action](ledger, options)
+            {"show": _show, "verify": _verify, "report": _report}[options.action](ledger, options)
     except (ConcurrentError, ImportError, OSError) as error:
         if getattr(options, "json", False):
             print(json.dumps({"fits": False, "error": str(error)}))
@@ -44,11 +36,10 @@ def main(arguments: list[str], plot: Callable[..., Any] | None = None) -> int:
     return 0
 
 
-def _parser(plots: bool) -> argparse.ArgumentParser:
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="opendp-concurrent ledger", description=__doc__)
     actions = parser.add_subparsers(dest="action", required=True)
     for name, what in (
-        *([_PLOT] if plots else []),
         ("show", "print the charges, the privacy loss and the remaining budget"),
         ("verify", "check that the charges are consistent"),
         ("report", "write a page for people: what is spent, by whom, and what remains"),
@@ -59,10 +50,7 @@ def _parser(plots: bool) -> argparse.ArgumentParser:
         action.add_argument(
             "--anchor", help="anchor of an earlier summary: the ledger must contain its charge"
         )
-        if name == "plot":
-            action.add_argument("--output", default="ledger.svg", help="path of the plot")
-            action.add_argument("--by", choices=BY, help="what has a line of its own")
-        elif name == "report":
+        if name == "report":
             action.add_argument("-o", "--output", default="report.html", help="path of the page")
         else:
             action.add_argument("--json", action="store_true", help="print one JSON object")
@@ -121,12 +109,6 @@ def _verify(ledger: SqlLedger, options: argparse.Namespace) -> None:
         print(_json({"fits": True, **_facts(summary)}))
     else:
         print(f"{summary.launches} charges are consistent; anchor {summary.anchor}")
-
-
-def _save(figure: Any, path: str) -> None:
-    make_private(path)
-    figure.savefig(path, bbox_inches="tight")
-    print(path)
 
 
 def _report(ledger: SqlLedger, options: argparse.Namespace) -> None:

@@ -431,14 +431,10 @@ def register_tag(
 def _attributes(fields: Any) -> dict[str, str]:
     read = checks.mapping("attribute names by key", fields=fields)
     for key, attribute in read.items():
-        if not isinstance(key, str) or _KEY.fullmatch(key) is None:
+        if not _KEY.fullmatch(str(key)) or not str(attribute).isidentifier():
             raise errors.InvalidValueError(
-                f"fields has the key {errors.shown(key)}; a key must be in lower case, such as "
-                "'max_order'"
-            )
-        if not isinstance(attribute, str) or not attribute.isidentifier():
-            raise errors.InvalidValueError(
-                f"fields[{key!r}] ({errors.shown(attribute)}) must be the name of an attribute"
+                f"fields ({errors.shown({key: attribute})}) must map keys in lower case, such as "
+                "'max_order', to names of attributes"
             )
     return {str(key): str(attribute) for key, attribute in read.items()}
 

@@ -7,9 +7,7 @@ mechanism that was launched. The measure knows the mechanism that attains it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from html import escape
-from threading import Thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +19,6 @@ from ..errors import InvalidTypeError, LedgerDamagedError, LedgerError
 from ..measures import by_tag
 from . import schema as tables
 from .audit import Audited, Entries, KeptState, Summary, audit, milestone
-from .backends import LOGGER
 from .book import Seen, SqlBook
 from .charges import Limits, first_record, read_terms, require_same, write_terms
 from .encoding import Entry, empty_total, first_hash
@@ -139,31 +136,6 @@ class SqlLedger:
         :raises InvalidValueError: if ``anchor`` is not an anchor
         """
         return self._audit(anchor, progress).summary()
-
-    @checked
-    def verify_in_background(self, anchor: Text | None = None) -> Future[Summary]:
-        """Start :meth:`summary` in a thread, while others launch.
-
-        If the ledger is inconsistent, it is closed, so that launches are refused, and the logger
-        ``opendp_concurrent.ledger`` says why. What was launched before stays charged.
-
-        :param anchor: anchor of an earlier summary; the ledger must contain its charge
-        :return: a future; its ``result()`` is the summary, or raises what :meth:`summary` raises
-        :raises InvalidTypeError: if ``anchor`` is not text
-        """
-        found: Future[Summary] = Future()
-
-        def run() -> None:
-            try:
-                found.set_result(self.summary(anchor))
-            except BaseException as error:
-                if isinstance(error, LedgerDamagedError):
-                    LOGGER.critical("%r is closed: %s", self, error)
-                    self.close()
-                found.set_exception(error)
-
-        Thread(target=run, name=f"verify {self.dataset}", daemon=True).start()
-        return found
 
     @checked(limit=optional(path_of))
     def entries(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from datetime import datetime, timezone
-from typing import Any, cast
+from typing import Annotated, cast
 
 from .. import _checks as checks
 from .._opendp import uninterruptible
@@ -18,9 +18,9 @@ from .schema import make_tables, names_of_datasets, require_dataset
 from .store import Store
 
 
-def path_or_url(**argument: Any) -> str | os.PathLike[str]:
-    """Check a path or a URL, and return it."""
-    ((name, value),) = argument.items()
+@checks.guard("path", None, 3, b"a.db", "", "a\0b", "\ud800")
+def path_or_url(name: str, value: Argument) -> str | os.PathLike[str]:
+    """Return a path or a URL, or raise."""
     if not isinstance(value, (str, os.PathLike)):
         raise InvalidTypeError(
             f"{name} must be a path or a URL, found {type(value).__name__}; "
@@ -42,12 +42,26 @@ def path_or_url(**argument: Any) -> str | os.PathLike[str]:
 
 _LONGEST = 1e6  # seconds to wait: databases count milliseconds in 32 bits
 
+Place = Annotated[str | os.PathLike[str], path_or_url]
+Dataset = Annotated[
+    str,
+    checks.text.narrowed(
+        lambda name: bool(name) and name.isprintable(),
+        "be a name that is printable, because errors contain it",
+        "",
+        "a\nb",
+        kind="name of a dataset",
+    ),
+]
+Wait = Annotated[
+    float,
+    checks.non_negative.narrowed(lambda wait: wait <= _LONGEST, f"be at most {_LONGEST:g} s"),
+]
 
-@checks.checked(path_or_url=path_or_url)
+
+@checks.checked
 @uninterruptible
-def create_ledger(
-    path_or_url: str | os.PathLike[str], dataset: str, *, wait: checks.Finite = 60.0
-) -> SqlLedger:
+def create_ledger(path_or_url: Place, dataset: Dataset, *, wait: Wait = 60.0) -> SqlLedger:
     """Make a ledger for the privacy budget of a dataset.
 
     Call this once per dataset; later, call :func:`open_ledger`. One file or database may have the
@@ -72,7 +86,6 @@ def create_ledger(
     0
     >>> folder.cleanup()
     """
-    _check(dataset, wait)
     store = Store(path_or_url, create=True, wait=wait)
     try:
         make_tables(store)
@@ -99,15 +112,15 @@ def create_ledger(
     return SqlLedger(store, dataset)
 
 
-@checks.checked(path_or_url=path_or_url)
+@checks.checked
 @uninterruptible
 def open_ledger(
-    path_or_url: str | os.PathLike[str],
-    dataset: str,
+    path_or_url: Place,
+    dataset: Dataset,
     *,
     anchor: checks.Text | None = None,
     read_only: bool = False,
-    wait: checks.Finite = 60.0,
+    wait: Wait = 60.0,
 ) -> SqlLedger:
     """Open a ledger that :func:`create_ledger` made, and check that it is consistent.
 
@@ -140,7 +153,6 @@ def open_ledger(
     >>> open_ledger(path, dataset="survey 2026").close()
     >>> folder.cleanup()
     """
-    _check(dataset, wait)
     milestones = [] if anchor is None else [milestone(anchor)]
     store = Store(path_or_url, create=False, wait=wait)
     try:
@@ -156,9 +168,9 @@ def open_ledger(
     return SqlLedger(store, dataset, audited, read_only)
 
 
-@checks.checked(path_or_url=path_or_url)
+@checks.checked
 @uninterruptible
-def datasets(path_or_url: str | os.PathLike[str], *, wait: checks.Finite = 60.0) -> list[str]:
+def datasets(path_or_url: Place, *, wait: Wait = 60.0) -> list[str]:
     """Return the names of the datasets in a ledger.
 
     :param path_or_url: path or URL that was given to :func:`create_ledger`
@@ -179,23 +191,5 @@ def datasets(path_or_url: str | os.PathLike[str], *, wait: checks.Finite = 60.0)
     ['survey 2026']
     >>> folder.cleanup()
     """
-    _check_wait(wait)
     with closing(Store(path_or_url, create=False, wait=wait)) as store:
         return names_of_datasets(store)
-
-
-def _check(dataset: Argument, wait: Argument) -> None:
-    if type(dataset) is not str:
-        raise InvalidTypeError(f"dataset must be a str, found {type(dataset).__name__}")
-    if not dataset:
-        raise InvalidValueError("dataset must not be empty; pass the name of the dataset")
-    if not dataset.isprintable():
-        raise InvalidValueError(
-            f"dataset ({checks.shown(dataset)}) must be printable, because errors contain it"
-        )
-    _check_wait(wait)
-
-
-def _check_wait(wait: Argument) -> None:
-    if not checks.non_negative(wait=wait) <= _LONGEST:
-        raise InvalidValueError(f"wait ({wait}) must be at most {_LONGEST:g} s")

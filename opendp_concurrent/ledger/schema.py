@@ -116,12 +116,9 @@ SETTLE_TERMS = SETTLE_TERMS.values({c: bindparam(c) for c in ("terms", "head", "
 # and names have any length, and PostgreSQL indexes at most 2,704 bytes: there it has their starts.
 START = 128  # characters
 _STARTS = [f"substr({name}, 1, {START})" for name in ("label", "dataset")]
-_LABELS = "opendp_concurrent_labels"
-_INDEX = f"CREATE INDEX IF NOT EXISTS {_LABELS} ON opendp_concurrent_charges"
+_INDEX = "CREATE INDEX IF NOT EXISTS opendp_concurrent_labels ON opendp_concurrent_charges"
 INDEX_LABELS = text(f"{_INDEX} ({', '.join(_STARTS)})")
 INDEX_LABELS_EMBEDDED = text(f"{_INDEX} (label, dataset)")
-FIND_INDEX = text(f"SELECT to_regclass('{_LABELS}') IS NOT NULL")
-FIND_INDEX_EMBEDDED = text(f"SELECT count(*) FROM sqlite_master WHERE name = '{_LABELS}'")
 HAS_LABEL = select(  # of columns in the index: SQLite then prefers it to the primary key
     select(charges.c.sequence)
     .where(
@@ -166,15 +163,8 @@ def _require_own(store: Store) -> None:
 
 def index_labels(store: Store) -> None:
     """Make the index of labels, unless it is there, or this process may not make it."""
-    known, made = FIND_INDEX, INDEX_LABELS
-    if store.embedded:
-        known, made = FIND_INDEX_EMBEDDED, INDEX_LABELS_EMBEDDED
-    with suppress(LedgerError):
-        with store.reading() as connection:
-            if connection.execute(known).scalar_one():
-                return
-        with store.writing({}) as (driver, _):
-            driver.connection.execute(made)
+    with suppress(LedgerError), store.writing({}) as (driver, _):
+        driver.connection.execute(INDEX_LABELS_EMBEDDED if store.embedded else INDEX_LABELS)
 
 
 def require_dataset(store: Store, dataset: str) -> None:

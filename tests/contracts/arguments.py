@@ -1480,12 +1480,6 @@ def an_open_ledger() -> Any:
 
 on_handle("ledger.SqlLedger.summary", an_open_ledger, anchor=(None, "None"))
 on_handle(
-    "ledger.SqlLedger.verify_in_background",
-    an_open_ledger,
-    lambda opened, **given: opened.verify_in_background(**given).result(30.0),
-    anchor=(None, "None"),
-)
-on_handle(
     "ledger.SqlLedger.entries",
     an_open_ledger,
     lambda opened, **given: len(opened.entries(**given)),

@@ -25,7 +25,7 @@ def ledger(store, tools):
 @pytest.fixture
 def run(capsys):
     def run_(*arguments):
-        code = main(list(arguments), oc.plot.plot_ledger)
+        code = main(list(arguments))
         out, error = capsys.readouterr()
         return code, out, error
 
@@ -136,19 +136,10 @@ def test_what_is_no_ledger_is_reported(tmp_path, run):
     assert not list(tmp_path.iterdir())
 
 
-def test_plot_draws_a_file(sqlite, tools, run, tmp_path):
-    pytest.importorskip("matplotlib")
-    tools.limit(sqlite.create())(tools.count())
-    picture = tmp_path / "loss.svg"
-    code, out, error = run("plot", sqlite.address, "--output", str(picture))
-    assert (code, out.strip(), error) == (0, str(picture), "")
-    assert "<svg" in picture.read_text()
-
-
 @pytest.mark.parametrize("arguments", [[], ["burn"], ["show"], ["show", "a", "--colour"]])
 def test_misuse_is_explained(arguments, capsys):
     with pytest.raises(SystemExit) as raised:
-        main(arguments, oc.plot.plot_ledger)
+        main(arguments)
     assert raised.value.code == 2
     assert "opendp-concurrent ledger" in capsys.readouterr().err
 

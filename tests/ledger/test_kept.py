@@ -203,18 +203,3 @@ def test_a_state_that_cannot_be_written_is_no_error(store, monkeypatch):
         patch.setattr(kept.KeptState, "_write", fail)
         launch(ledger, 12)
     assert store.charges() == 12
-
-
-def test_a_ledger_that_is_found_damaged_in_the_background_is_closed(spent, caplog):
-    ledger = spent.open()
-    root = limit(ledger)
-    assert facts(ledger.verify_in_background().result(20.0)) == facts(ledger.summary())
-    root(count(EPSILON))
-    spent.execute("UPDATE opendp_concurrent_charges SET label = 'x' WHERE sequence = 5")
-    with pytest.raises(LedgerDamagedError, match="charge 5 does not follow"):
-        ledger.verify_in_background().result(20.0)
-    with pytest.raises(LedgerError, match="was closed"):
-        root(count(EPSILON))
-    assert "charge 5 does not follow" in caplog.text
-    with pytest.raises(LedgerError, match="was closed"):
-        ledger.verify_in_background().result(20.0)
