@@ -39,7 +39,6 @@ from ..data import ByRecord, BySplit, Partition, by_column, by_values, itself
 from ..errors import InvalidTypeError, InvalidValueError, Json
 from ..numerics import typed
 from ..tables import (
-    COMPARISONS,
     KINDS,
     Decimal,
     Expression,
@@ -50,7 +49,6 @@ from ..tables import (
     table_domain,
     units,
 )
-from ..tables import expression as to_expression
 from .kinds import BY_ANNOTATION, BY_NAME, MESSAGE_KINDS, OF_OPENDP
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -148,53 +146,19 @@ def _fixed(given: Json) -> Any:
     return tuple(map(_fixed, given)) if isinstance(given, list) else given
 
 
-def compare(column: str, comparison: str, value: Json) -> Expression:
-    """Return the comparison of a column with a constant or another column."""
-    if comparison not in COMPARISONS:
-        raise InvalidValueError(f"comparison must be one of {', '.join(COMPARISONS)}")
-    return Expression(comparison, (col(column), to_expression(value)))
-
-
-def is_in(column: str, values: Json) -> Expression:
-    """Return whether a column has one of some constants."""
-    return col(column).is_in(values)
-
-
-def is_null(column: str) -> Expression:
-    """Return whether a column has no value."""
-    return col(column).is_null()
-
-
-def both(connective: str, left: Any, right: Any) -> Expression:
-    """Return the conjunction or disjunction of two conditions."""
-    if connective not in ("and", "or"):
-        raise InvalidValueError(f"connective ({checks.shown(connective)}) must be 'and' or 'or'")
-    return Expression(connective, (_expression(left), _expression(right)))
-
-
-def negated(of: Any) -> Expression:
-    """Return the negation of a condition."""
-    return ~_expression(of)
-
-
 READ |= {
     "array": array,
-    "both": both,
     "by_columns": by_columns,
     "by_groups": by_groups,
     "by_part": by_part,
     "column": col,
     "columns": columns,
-    "compare": compare,
     "day": day,
     "exact": exact,
     "expression": expression,
     "integers": integers,
-    "is_in": is_in,
-    "is_null": is_null,
     "mapping": mapping,
     "moment": moment,
-    "negated": negated,
     "table_domain": domain_of_record,
     "table_metric": units,
 }

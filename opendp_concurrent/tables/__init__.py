@@ -39,7 +39,7 @@ from .aggregates import (
 )
 from .csv_file import Csv
 from .domain import Tables, domain_of_record, table_domain, tables_of, units
-from .expressions import Expression, Then, col, expression, lit, when
+from .expressions import Expression, Then, col, lit, when
 from .joint import (
     Joint,
     make_table_answers,
@@ -93,7 +93,6 @@ from .steps import (
     then_with_columns,
 )
 from .table import Table, unit_of
-from .typed import COMPARISONS
 
 __all__ = [
     "ROW",

@@ -201,12 +201,6 @@ def tower(depth):
 
 
 CASES = {
-    "a condition as messages had it before expressions": lambda: call(
-        "both",
-        connective="and",
-        left=call("negated", of=call("is_null", column="a")),
-        right=call("compare", column="at", comparison="<", value=call("moment", text="2024-01-01")),
-    ),
     "optimal composition of many losses": lambda: composed(distinct(1000), delta=1e-6),
     "optimal composition of 15,000 losses": lambda: composed(distinct(15_000, 1e-4), delta=1e-6),
     "optimal composition of large losses": lambda: composed(distinct(90, 600.0), delta=1e-6),

@@ -580,6 +580,18 @@ MEASURE = call("measures", "max_divergence")
 COUNT = call("transformations", "make_count", input_domain=DOMAIN, input_metric=METRIC)
 ON = {"input_domain": DOMAIN, "input_metric": METRIC, "output_measure": MEASURE}
 SVT = {**ON, "d_in": 1, "scale": 2.0, "threshold": 3}
+A = call(MODULE, "column", name="a")
+
+
+def where(operation, *operands):
+    """A selection of rows by an expression that names its operation."""
+    columns = [{"__tuple__": ["a", "int"]}]
+    table = call(MODULE, "table_domain", columns=columns, unit="a", rows=None, groups=[])
+    condition = call(MODULE, "expression", operation=operation, operands=list(operands), given=None)
+    metric = call(MODULE, "table_metric")
+    return call(MODULE, "make_where", input_domain=table, input_metric=metric, predicate=condition)
+
+
 HOSTILE = {
     "unknown module": (call("os", "system", command="true"), "not a constructor"),
     "unknown name": (call("measurements", "make_nothing"), "not a constructor"),
@@ -701,21 +713,9 @@ HOSTILE = {
         ),
         "bounds must be at most",
     ),
-    "a comparison by its method": (
-        call(MODULE, "compare", column="a", comparison="__init__", value=1),
-        "comparison must be one of",
-    ),
-    "a connective of SQL": (
-        call(
-            MODULE,
-            "both",
-            connective="or 1=1 or",
-            left=call(MODULE, "is_null", column="a"),
-            right=call(MODULE, "is_null", column="a"),
-        ),
-        "connective",
-    ),
-    "a negated number": (call(MODULE, "negated", of=3), "an expression was expected"),
+    "a comparison by its method": (where("__init__", A, A), "make_where refuses"),
+    "a connective of SQL": (where("or 1=1 or", A, A), "make_where refuses"),
+    "a negated number": (where("not", 3), "an expression was expected"),
     "a type of a column": (
         call(
             MODULE, "columns", kinds=call(MODULE, "mapping", items=[{"__tuple__": ["a", "eval"]}])
