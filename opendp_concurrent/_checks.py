@@ -594,6 +594,11 @@ class Record(dict[str, Any]):
     def __iter__(self) -> Any:
         return iter(self.keys())
 
+    @property
+    def call(self) -> tuple[str, Mapping[str, Any]]:
+        """The constructor's name, and its arguments; those that cannot be written are missing."""
+        return self._name, self._arguments
+
     def keys(self) -> Any:
         """Return the keys that ``dp.deserialize`` needs, or raise."""
         return ("__function__", "__module__", "__kwargs__")

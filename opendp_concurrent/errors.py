@@ -11,6 +11,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
 from logging import Logger
+from re import compile as pattern
+from traceback import extract_tb
 from typing import Any, TypeAlias, TypeVar
 
 from opendp.mod import OpenDPException
@@ -28,6 +30,8 @@ Json: TypeAlias = Any  # what is written as JSON, or was read and has not been c
 DpEvent: TypeAlias = Any  # of dp-accounting, which is optional and has no types
 Argument: TypeAlias = Any  # what a caller gave, and no guard has checked
 
+
+_INSIDE = pattern(r"[/\\](opendp|opendp_concurrent)[/\\]")  # files of a library
 
 # How a value is written in a message, whatever its own ``repr`` does.
 
@@ -302,7 +306,17 @@ class ReentrantLaunchError(ConcurrentError, RuntimeError, OpenDPException):
 
 
 class RefusalError(ConcurrentError, OpenDPException):
-    """A query was refused before it ran; nothing was charged."""
+    """A query was refused before it ran; nothing was charged.
+
+    A notebook shows the line that asked, and the message. ``traceback.print_exc`` has all frames.
+    """
+
+    def _render_traceback_(self) -> list[str]:
+        frames = extract_tb(self.__traceback__)
+        inside = (place for place, one in enumerate(frames) if _INSIDE.search(one.filename))
+        asked = frames[next(inside, len(frames)) - 1] if frames else None
+        where = [f"line {asked.lineno}: {asked.line}"] if asked is not None else []
+        return [*where, f"{type(self).__name__}: {self}"]
 
 
 class BudgetExceededError(RefusalError):
@@ -449,14 +463,15 @@ class ClosedChildError(RefusalError):
         self.reason = reason
 
 
-class EndedRunError(RefusalError):
-    """The queryable belonged to one run of a private selection, and this run is over."""
+class EndedError(RefusalError):
+    """The handle was closed: by ``close()``, or as one run of a private selection.
 
-    def __init__(self) -> None:
-        super().__init__(
-            "this queryable was one run of a private selection and is closed, since only the best "
-            "run may be seen; ask all of its queries in interact"
-        )
+    :ivar reason: why, and what to do
+    """
+
+    def __init__(self, reason: str = "it has ended") -> None:
+        super().__init__(f"this handle is closed: {reason}")
+        self.reason = reason
 
 
 class InterruptedHandleError(RefusalError):

@@ -45,7 +45,7 @@ class Event(Enum):
     REFUSED_WITH_HALT = "a message was refused and the filter was built with halt=True"
     INTERRUPTED = "its mechanism was interrupted in the middle of an answer or an update"
     SUPERSEDED = "another launch or answer in the tree of a child that excludes all others"
-    ENDED = "it was one run of a private selection, and this run is over"
+    ENDED = "it was closed by close(), or was one run of a private selection, which is over"
 
 
 _STAY = (State.HALTED, State.INTERRUPTED, State.CLOSED)
@@ -230,6 +230,14 @@ class Lifecycle:
         self._refused = str(refused), *(getattr(refused, one, None) for one in ("spent", "asked"))
         self.happen(Event.REFUSED_WITH_HALT)
 
+    def end(self, reason: str) -> None:
+        """Close it, and all that is below, for good.
+
+        :param reason: why, and what to do
+        """
+        self._refused = (reason,)
+        self.happen(Event.ENDED)
+
     def check(self) -> None:
         """Raise unless this lifecycle and all of its ancestors are open."""
         for one in self.lineage if self.parents else (self,):
@@ -240,7 +248,7 @@ class Lifecycle:
             if one.state is State.INTERRUPTED:
                 raise errors.InterruptedHandleError
             if one.state is State.ENDED:
-                raise errors.EndedRunError
+                raise errors.EndedError(*one._refused)
             raise errors.ClosedChildError(one._reason)
 
     @property

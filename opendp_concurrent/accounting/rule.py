@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf, ulp
 from typing import ClassVar, Protocol
 
 from ..errors import BudgetExceededError, Loss, State
@@ -70,8 +71,20 @@ class Within:
         return BudgetExceededError(accumulator.loss, asked, left, d_out=self.d_out)
 
     def remaining(self, accumulator: AccumulatorState) -> Loss:
-        """Return the largest d_mid that would be admitted."""
-        return accumulator.remaining(self.d_out if self.exactly is None else self.exactly)
+        """Return the largest d_mid that would be admitted.
+
+        What is below the last place of d_out is 0: so nothing remains after ten launches of a
+        tenth, each of which was rounded down.
+        """
+        left = accumulator.remaining(self.d_out if self.exactly is None else self.exactly)
+        return _without_dust(left, self.d_out)
+
+
+def _without_dust(left: Loss, d_out: Loss) -> Loss:
+    if type(left) is tuple and type(d_out) is tuple:
+        return tuple(map(_without_dust, left, d_out))
+    numbers = type(left) is type(d_out) is float
+    return 0.0 if numbers and left < ulp(d_out) < inf else left
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 from opendp.context import Context, Query, domain_of
@@ -27,6 +27,9 @@ from .accountant import Spending, accountant_of, shares
 from .frame_query import ConcurrentLazyFrameQuery
 from .query import concurrent_query
 from .table_query import table_query
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _FILES = (".csv", ".csv.gz", ".tsv", ".parquet", ".feather", ".arrow", ".json", ".xlsx", ".db")
 
@@ -293,6 +296,19 @@ class ConcurrentContext(Context):
         odometer = make_concurrent_odometer(domain, metric, measure, accumulator=accumulator)
         made = make_limited(odometer, self.d_in, d_out, label=label, orders=orders)
         return self.nested(made, self.queryable(made), self.d_in, None, d_out, space)
+
+    def close(self) -> None:
+        """Close the context, and what was launched in it, for good; a ``with`` block does the same.
+
+        What was spent stays spent: :meth:`remaining_privacy_loss` still returns what was left.
+        """
+        self.queryable.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def nested(
         self,

@@ -30,7 +30,7 @@ from opendp.mod import Measure, Measurement, OdometerQueryable, Queryable
 
 from .. import errors
 from .._checks import Positive, Probability, at_most, function, number, optional
-from ..accounting import Event, Lifecycle, innermost_running
+from ..accounting import Lifecycle, innermost_running
 from ..composition import check_inside, check_static, constructor, conversion, make_measurement
 from ..fdp import SELECTIONS, UNIT, Session, TradeoffFunction
 from ..measures import (
@@ -469,6 +469,12 @@ def make_private_selection(
     )
 
 
+_ONE_RUN = (
+    "it was one run of a private selection, of which only the best may be seen; ask all of its "
+    "queries in interact"
+)
+
+
 def _try(measurement: Measurement, token: Sealed, interact: Callable[[Any], Any] | None) -> Any:
     """Return the answer of one run. All queryables of the run are closed."""
     lifecycle = Lifecycle(innermost_running(), static=True)
@@ -487,7 +493,7 @@ def _try(measurement: Measurement, token: Sealed, interact: Callable[[Any], Any]
     try:
         return lifecycle.run(trial)
     finally:
-        lifecycle.happen(Event.ENDED)
+        lifecycle.end(_ONE_RUN)
 
 
 def _runs(mean_runs: float, eta: float, max_runs: int | None) -> RandomRuns:

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 from opendp.mod import Measurement
 
 from .. import errors
-from .._checks import at_most, count, probability
+from .._checks import Record, at_most, count, probability
 from .child import MachineQueryable
 
 SYNTHETIC = "synthetic"  # the message that requests the histogram from which answers are computed
@@ -175,8 +175,9 @@ _LONGEST = 200
 def describe(measurement: Measurement) -> str:
     """Describe a measurement by its constructors, such as ``count >> laplace(scale=2.0)``.
 
-    A description has public values only: names of constructors and their numbers. A measurement
-    without a record of its constructor is described by its type.
+    A description has public values only: names of constructors, their numbers, and the names of a
+    table's columns, such as ``table_count by carrier >> laplace(scale=10.0)``. Without a record of
+    its constructor, a measurement is described by its type.
     """
     summary = getattr(measurement, "summary", None)  # of one of ours
     text = " ".join((summary if isinstance(summary, str) else _text(measurement)).split())
@@ -184,8 +185,11 @@ def describe(measurement: Measurement) -> str:
 
 
 def _text(one: errors.Argument) -> str:
-    made = getattr(one, "__opendp_dict__", None) or {}
-    name, arguments = made.get("__function__"), made.get("__kwargs__", {})
+    made = getattr(one, "__opendp_dict__", None)
+    if isinstance(made, Record):
+        name, arguments = made.call
+    else:
+        name, arguments = (made or {}).get("__function__"), (made or {}).get("__kwargs__", {})
     if not isinstance(name, str):
         return type(one).__name__
     if name.startswith("make_chain_"):  # numbered from the end: measurement1, transformation0
@@ -199,7 +203,12 @@ def _text(one: errors.Argument) -> str:
         for key, value in arguments.items()
         if isinstance(value, (int, float)) and not isinstance(value, bool)
     ]
-    return f"{name}({', '.join(numbers)})" if numbers else name
+    text = f"{name}({', '.join(numbers)})" if numbers else name
+    for word, names in (("of", arguments.get("column")), ("by", arguments.get("by"))):
+        columns = [names] if isinstance(names, str) else names  # of a table
+        if columns and all(isinstance(column, str) for column in columns):
+            text += f" {word} {', '.join(columns)}"
+    return text
 
 
 # How the records of a stream's state are read: a record is of a stranger until it is checked.

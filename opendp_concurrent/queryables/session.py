@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opendp.mod import Domain, Measurement, Metric, Odometer, OpenDPException
 
@@ -59,6 +59,9 @@ from .mechanism import (
 )
 from .named_queries import Description, describe
 from .stream import NOT_CONTINUAL, counts_messages, is_stream, same_domain
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # what the map of a measurement or of a transformation can raise
 MAP_FAILED = OpenDPException, errors.ConcurrentError, TypeError, ValueError, ArithmeticError
@@ -120,6 +123,22 @@ class Handle(SealedHandle):
     def invoke(self, query: errors.Query) -> errors.Answer:
         """Launch; the same as calling the handle."""
         return self(query)
+
+    def close(self) -> None:
+        """Close the handle, and what was launched on it, for good; :class:`.EndedError` from then.
+
+        What was spent stays spent, and can still be read. A ``with`` block does the same at its
+        end. A limit that is closed stays closed, whoever opens it again in this process.
+        """
+        self._session.account.lifecycle.end(
+            "close() was called, or its with block has ended; make another one from the data"
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def _launches(self) -> str:
         launches = self._session.account.launches

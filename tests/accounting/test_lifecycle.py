@@ -5,7 +5,7 @@ import pytest
 from opendp_concurrent.accounting.lifecycle import TRANSITIONS, Event, Lifecycle, State
 from opendp_concurrent.errors import (
     ClosedChildError,
-    EndedRunError,
+    EndedError,
     HaltedError,
     InterruptedHandleError,
 )
@@ -22,7 +22,7 @@ def test_a_lifecycle_follows_the_table(state, event):
     one.state = state
     one.happen(event)
     assert one.state is TRANSITIONS[state, event]
-    with pytest.raises((HaltedError, InterruptedHandleError, ClosedChildError, EndedRunError)):
+    with pytest.raises((HaltedError, InterruptedHandleError, ClosedChildError, EndedError)):
         one.check()
 
 

@@ -13,6 +13,7 @@ from opendp_concurrent.accounting.rule import Shares, Within
 from opendp_concurrent.context.accountant import weights_of
 from opendp_concurrent.errors import (
     BudgetExceededError,
+    EndedError,
     InvalidTypeError,
     InvalidValueError,
     LimitMismatchError,
@@ -357,3 +358,64 @@ def test_a_text_is_data_if_its_domain_says_so():
     text = dp.atom_domain(T=str)
     unit = dp.discrete_distance(), 1
     oc.concurrent_context("flights.csv", unit, dp.loss_of(epsilon=1.0), domain=text)
+
+
+def test_nothing_remains_after_ten_tenths():
+    """It was 8.3e-17: a loss is rounded down. What is left is never more than may be launched."""
+    context = limited_context(epsilon=1.0)
+    for spent in range(10):
+        assert context.remaining_privacy_loss() <= Fraction(10 - spent, 10) + Fraction(1, 2**50)
+        context.query(epsilon=0.1).count().laplace().release()
+    assert context.remaining_privacy_loss() == 0.0
+    pairs = limited_context(epsilon=1.0, delta=1e-6)
+    for _ in range(10):
+        pairs.query(epsilon=0.1, delta=1e-7).count().laplace().release()
+    assert pairs.remaining_privacy_loss() == (0.0, 1e-6)
+    assert Within(1.0).remaining(basic().start(MAX_DIVERGENCE).after(1 - 2.0**-52)) == 2.0**-52
+    assert Within(1e-30).remaining(basic().start(MAX_DIVERGENCE)) == 1e-30
+
+
+@pytest.mark.parametrize("below", ["itself", "compositor", "limit", "parts", "child"])
+def test_what_is_closed_refuses_for_good_and_keeps_what_was_spent(below):
+    with limited_context(epsilon=1.0) as root:
+        child = root.query(epsilon=0.5)
+        used = {
+            "itself": lambda: root,
+            "compositor": lambda: child.compositor(split_evenly_over=2).release(),
+            "limit": lambda: root.limited("alice", dp.loss_of(epsilon=0.5)),
+            "parts": lambda: child.parallel_composition(
+                oc.c.by_values({"a": [1]}), keys=["a"]
+            ).release()["a"],
+            "child": lambda: child.compositor(split_evenly_over=2).release(),
+        }[below]()
+        if below != "child":
+            used.close()
+            used.close()
+            with pytest.raises(EndedError, match="close"):
+                used.query(**{} if used.d_mids else {"epsilon": 0.1}).count().laplace().release()
+    with pytest.raises(EndedError):  # below what is closed, too
+        used.query(**{} if used.d_mids else {"epsilon": 0.1}).count().laplace().release()
+    spent = {"itself": 0.0, "limit": 0.0}.get(below, 0.5)
+    assert root.remaining_privacy_loss() == 1.0 - spent
+
+
+def test_a_closed_odometer_still_says_what_was_spent():
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(4.0)
+    with oc.make_concurrent_odometer(*space, dp.max_divergence())(DATA) as odometer:
+        odometer(count)
+        child = odometer(oc.make_concurrent_odometer(*space, dp.max_divergence()))
+    for one in (odometer, child):
+        with pytest.raises(EndedError):
+            one(count)
+    assert odometer.privacy_loss(1) == 0.25
+
+
+def test_a_refusal_is_short_in_a_notebook():
+    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell()
+    shell.user_ns["context"] = limited_context(epsilon=1.0)
+    told = shell.run_cell("x = 1\ncontext.query(epsilon=2.0).count().laplace().release()")
+    lines = told.error_in_exec._render_traceback_()
+    assert lines[0] == "line 2: context.query(epsilon=2.0).count().laplace().release()"
+    assert lines[1].startswith("BudgetExceededError: the filter refuses: spent 0 of 1, asked 2")
+    assert len(lines) == 2

@@ -469,3 +469,20 @@ def test_a_key_named_as_a_column_of_the_frame_is_refused():
     with pytest.raises(InvalidValueError, match="^by"):
         counts.release(frame="pandas")
     assert open_.current_privacy_loss() == 0.0
+
+
+def test_a_ledger_says_which_statistic_of_which_columns(visits):
+    query = context(visits).query(epsilon=1.0).truncate(4)
+    described = [
+        context(visits).queryable.describe(one.resolve()).mechanism.partition(" >> ")[2]
+        for one in (
+            query.count("zone", ZONES).laplace(10.0),
+            query.where(col("week") > 1).sum("hours", (0, 2), 0.5, ["zone"], ZONES).laplace(3.0),
+            query.distinct_units().laplace(2.0),
+        )
+    ]
+    assert described == [
+        "table_count by zone >> laplace(scale=10.0)",
+        "where >> table_sum(quantum=0.5) of hours by zone >> laplace(scale=3.0)",
+        "distinct_units >> laplace(scale=2.0)",
+    ]

@@ -10,7 +10,7 @@ from scipy.stats import binom
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
     ConcurrentError,
-    EndedRunError,
+    EndedError,
     InvalidTypeError,
     InvalidValueError,
     UnsupportedMeasureError,
@@ -164,7 +164,7 @@ def test_an_interactive_measurement_is_talked_with_and_then_closed(space):
     assert isinstance(score, int)
     assert said == "both"
     for queryable in kept:
-        with pytest.raises(EndedRunError, match="ask all of its queries in interact"):
+        with pytest.raises(EndedError, match="ask all of its queries in interact"):
             queryable(count)
 
 
@@ -188,7 +188,7 @@ def test_children_and_native_queryables_are_closed_too(space):
         _, returned = best([1, 2, 3])
         returned = returned[0] if isinstance(returned, list) else returned
         for queryable in (*kept, returned):
-            with pytest.raises((EndedRunError, dp.OpenDPException), match="ask all of its queries"):
+            with pytest.raises((EndedError, dp.OpenDPException), match="ask all of its queries"):
                 queryable(count)
         kept.clear()
 
@@ -205,7 +205,7 @@ def test_runs_below_a_filter_are_closed(space):
     root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, PURE), 1, 1.0)([1] * 9)
     root(best)
     other = root(session(space))
-    with pytest.raises(EndedRunError):
+    with pytest.raises(EndedError):
         kept[0](count)
     assert isinstance(other(count), int)  # a child of its own is open
 
