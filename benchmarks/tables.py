@@ -190,7 +190,7 @@ def answers(connection, space, stored, queryable, rounds: int) -> dict[str, tupl
         ),
         "edges_10000_statement": (binned, histogram, [edges]),
         "mean": (
-            asked(space, oc.t.then_table_moments(*bounds, 0.25), 1e12),
+            asked(space, oc.t.then_table_answers([oc.tables.Answer("mean", *bounds, 0.25)]), 1e12),
             f"SELECT avg(least(greatest(hours, 0), 4)) FROM {own}",
             [],
         ),

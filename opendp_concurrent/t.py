@@ -21,7 +21,6 @@ from .tables import make_rows_per_unit as make_rows_per_unit
 from .tables import make_table_answers as make_table_answers
 from .tables import make_table_count as make_table_count
 from .tables import make_table_histogram as make_table_histogram
-from .tables import make_table_moments as make_table_moments
 from .tables import make_table_prefixes as make_table_prefixes
 from .tables import make_table_select as make_table_select
 from .tables import make_table_sum as make_table_sum
@@ -39,7 +38,6 @@ from .tables import then_rows_per_unit as then_rows_per_unit
 from .tables import then_table_answers as then_table_answers
 from .tables import then_table_count as then_table_count
 from .tables import then_table_histogram as then_table_histogram
-from .tables import then_table_moments as then_table_moments
 from .tables import then_table_prefixes as then_table_prefixes
 from .tables import then_table_select as then_table_select
 from .tables import then_table_sum as then_table_sum

@@ -128,13 +128,14 @@ def _statistic(statistic: Any) -> Callable[..., TableAnswerQuery]:
 
         It is that of the values clamped to bounds, over the rows that have a value. The variance is
         the mean square of the distance from the mean, and the standard deviation its root. All
-        sums come from one launch (:func:`.make_table_moments`). After ``.laplace()`` or
+        sums come from one launch (:func:`.make_table_answers`). After ``.laplace()`` or
         ``.gaussian()`` the answer is an :class:`.Estimate` with an interval; for groups, a list of
         them in the order of the keys.
 
         :param norm: if left out, that of the noise that follows
         """
         schema, of = self._schema(), (column, bounds, quantum)
+        one = tables.Answer(statistic, *of)
         names, public, labels = self._keyed(by, keys)
 
         def read(chosen: str) -> Labels:
@@ -147,10 +148,10 @@ def _statistic(statistic: Any) -> Callable[..., TableAnswerQuery]:
             return replace(labels, read=estimates, shares=moments.shares)
 
         return self._answer(
-            lambda chosen: tables.then_table_moments(*of, order, names, public, norm=chosen),
+            lambda chosen: tables.then_table_answers([one], names, public, norm=chosen),
             read,
             norm,
-            tables.Answer(statistic, *of),
+            one,
         )
 
     return _named(statistic, ask)

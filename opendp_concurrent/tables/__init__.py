@@ -24,7 +24,6 @@ from .aggregates import (
     make_rows_per_unit,
     make_table_count,
     make_table_histogram,
-    make_table_moments,
     make_table_sum,
     moments_of,
     then_distinct_units,
@@ -33,7 +32,6 @@ from .aggregates import (
     then_rows_per_unit,
     then_table_count,
     then_table_histogram,
-    then_table_moments,
     then_table_sum,
     unit_of_sum,
 )

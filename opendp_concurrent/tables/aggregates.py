@@ -294,71 +294,6 @@ def make_table_sum(
     return _sums(tables, nodes.Term(value), largest, by, keys, norm)
 
 
-_ORDER = checks.count.narrowed(lambda order: order <= 2, "be 1 for means, or 2 for variances", 3)
-
-
-@constructor(order=_ORDER, norm=norm_of)
-def make_table_moments(
-    input_domain: Domain,
-    input_metric: Metric,
-    column: str,
-    bounds: tuple[float, float],
-    quantum: Positive | None = None,
-    order: int = 1,
-    by: str | Sequence[str] | None = None,
-    keys: Keys = None,
-    *,
-    norm: str = "l1",
-) -> Transformation:
-    """Sum a column and count its values, for means; and sum squares, for variances.
-
-    The values are clamped and in quanta, as in :func:`.make_table_sum`; missing ones are not
-    counted. The answer has two integers for each group, or three: sums around the middle of the
-    bounds, and counts, with weights that share the budget of the noise between them.
-    A query of a context reads it, and gives an :class:`.Estimate`:
-    ``context.query().truncate(1).mean("age", (0, 120)).laplace().release()``.
-
-    Guarantee: let a row of a unit add at most p_i to the integers of its group. The answer then
-    changes by at most the bound of :func:`.make_table_count` times the sum of the p_i in L1, the
-    root of the sum of their squares in L2, and the largest in L∞.
-
-    Required features: `contrib`, `honest-but-curious`
-
-    :param input_domain: of truncated tables
-    :param input_metric: units added or removed
-    :param column: name of a column of integers or floats
-    :param bounds: lower and upper bound, which differ; of variances, at most 2^31 quanta
-    :param quantum: for floats only: values are rounded to multiples of it; about a millionth of the
-        larger bound if left out
-    :param order: 1 for means, 2 for variances
-    :param by: names of columns, as in :func:`.make_table_count`; one group if left out
-    :param keys: values of these columns, as there
-    :param norm: metric of the answer: ``"l1"``, ``"l2"`` or ``"linf"``
-    :return: a transformation to a vector of integers, group by group in the order of the keys
-    :raises InvalidTypeError, InvalidValueError: naming the argument
-
-    :example:
-
-    >>> import duckdb
-    >>> connection = duckdb.connect().execute(
-    ...     "CREATE TABLE ages AS "
-    ...     "SELECT range AS person, 20 + range AS age FROM range(41)"
-    ... )
-    >>> ages = oc.tables.scan(connection, "ages", {"person": int, "age": int}, "person")
-    >>> bounded = oc.t.make_truncate(*ages.space, per_unit=1)
-    >>> moments = bounded >> oc.t.then_table_moments("age", bounds=(0, 120))
-    >>> moments(ages), moments.map(1)
-    ([-820, 1722], 102)
-
-    The sum of age - 60 is -820, and 41 persons count 42 each.
-    """
-    tables = tables_of(input_domain, input_metric)
-    value, known = moments_of(tables.schema, column, bounds, quantum, order, norm)
-    names, public, contribution = groups_or_one(tables, by, keys)
-    sums = nodes.Sums(powers(value, order), names, public)
-    return make_sums(tables, sums, norm, contribution, known.per_row, known.integers)
-
-
 def powers(value: nodes.Quantised, order: int) -> tuple[nodes.Term, ...]:
     """Return the terms of moments: the number of values, and the sums of their powers."""
     return tuple(nodes.Term(value, power) for power in range(order + 1))
@@ -372,7 +307,7 @@ def moments_of(
     order: int,
     norm: str,
 ) -> tuple[nodes.Quantised, Moments]:
-    """Return what a row adds, and how the integers of :func:`make_table_moments` are read."""
+    """Return what a row adds, and how the integers of a mean or a variance are read."""
     name = schemas.name_of("column", schema, column, (int, float))
     own = schema.type_of(name)
     whole = own is not float
@@ -578,6 +513,5 @@ then_distinct_units = _native.to_then(make_distinct_units)
 then_rows_per_unit = _native.to_then(make_rows_per_unit)
 then_distinct_values = _native.to_then(make_distinct_values)
 then_table_sum = _native.to_then(make_table_sum)
-then_table_moments = _native.to_then(make_table_moments)
 then_table_histogram = _native.to_then(make_table_histogram)
 then_quantile_scores = _native.to_then(make_quantile_scores)

@@ -94,6 +94,8 @@ class Joint:
             else float(max(part.per_row) if norm == "linf" else sum(part.per_row))
             for part in parts
         ]
+        if len(parts) == 1:
+            return cls(parts, (1,))
         most = max(sizes) * (FINE if max(sizes) < LARGEST else 1)
         return cls(parts, tuple(max(1, round(most / max(one, 1.0))) for one in sizes))
 

@@ -107,7 +107,8 @@ class Answer:
         ``"count_distinct"``, ``"min"`` or ``"max"``
     :ivar column: of integers or floats; None for a count
     :ivar bounds: lower and upper bound, as for :func:`.make_table_sum`
-    :ivar quantum: for floats only, as for :func:`.make_table_moments`
+    :ivar quantum: for floats only: values are rounded to multiples of it; for a mean, a variance or
+        a deviation about a millionth of the larger bound if left out
     """
 
     statistic: Statistic

@@ -1293,16 +1293,6 @@ NORM = {"norm": ("l1", "nothing hostile")}
 maker("table_count", BOUNDED, 1, asked_table, **GROUPS, **NORM)
 maker("table_sum", BOUNDED, 1, asked_table, **GROUPS, **VALUE, **NORM)
 maker(
-    "table_moments",
-    BOUNDED,
-    1,
-    asked_table,
-    **VALUE,
-    order=(2, "count"),
-    **GROUPS,
-    **NORM,
-)
-maker(
     "table_histogram",
     BOUNDED,
     1,

@@ -29,14 +29,6 @@ AGGREGATES: dict[str, dict[str, Any]] = {
         "bounds": (0.0, 2.0),
         "quantum": 0.5,
     },
-    "table_moments": {
-        "column": "hours",
-        "bounds": (0.0, 2.0),
-        "quantum": 0.5,
-        "order": 2,
-        "by": "zone",
-        "keys": KEYS,
-    },
     "table_answers": {
         "answers": [
             oc.tables.Answer("count"),

@@ -218,7 +218,9 @@ MADE = {
     "table count": lambda: cut() >> oc.t.then_table_count() >> dp.m.then_laplace(1.0),
     "table sum": lambda: cut() >> oc.t.then_table_sum("age", (0, 9)) >> dp.m.then_laplace(9.0),
     "table moments": lambda: (
-        cut() >> oc.t.then_table_moments("age", (0, 99), order=2) >> dp.m.then_laplace(1e9)
+        cut()
+        >> oc.t.then_table_answers([oc.tables.Answer("stdev", "age", (0, 99))])
+        >> dp.m.then_laplace(1e9)
     ),
     "table histogram": lambda: (
         cut() >> oc.t.then_table_histogram("age", [0, 9, 18]) >> dp.m.then_laplace(1.0)

@@ -366,6 +366,7 @@ def table_answers(rows, unit, answers, by=None, keys=None, norm="l1"):
     size = {"l1": sum, "linf": max, "l2": lambda row: sum(float(x) ** 2 for x in row) ** 0.5}[norm]
     sizes = [float(size(row)) for _, row in parts]
     weights = [max(1, round(16 * max(sizes) / max(one, 1.0))) for one in sizes]
+    weights = [1] if len(parts) == 1 else weights
     found = []
     for key in [None] if by is None else keys:
         own = rows if by is None else matching(rows, by, key)

@@ -112,7 +112,12 @@ TIGHT = {  # truncation, aggregate, rows, bound at 1
     ),
     "sums l2": (GROUPED, oc.t.then_table_sum(**KEYS, **MONEY, norm="l2"), "many groups", 200**0.5),
     # a row of 9 is clamped to 5: 3 from the middle 2, at most 4; a count is 3 in L1, 3 in L2
-    "moments l1": (TRUNCATED, oc.t.then_table_moments("eur", (-2, 5)), "one group", 4 * (4 + 3)),
+    "moments l1": (
+        TRUNCATED,
+        oc.t.then_table_answers([oc.tables.Answer("mean", "eur", (-2, 5))]),
+        "one group",
+        4 * (4 + 3),
+    ),
     "answers l1": (
         GROUPED,  # 5 eur are 5 of 5, so each answer has the share 80: 16 times the largest one
         oc.t.then_table_answers(
