@@ -271,20 +271,22 @@ class TableQuery(ConcurrentQuery):
         by: str | Sequence[str] | None = None,
         keys: tables.Keys = None,
         *,
+        column: str | None = None,
         norm: str | None = None,
     ) -> TableAnswerQuery:
         """Count the rows, or those of each public key; see :func:`.make_table_count`.
 
         :param keys: values of these columns; they must be public. With ``by`` alone, they must be
             given, too
+        :param column: counts only rows with a value in this column
         :param norm: if left out, that of the noise that follows
         """
         names, public, labels = self._keyed(by, keys)
         return self._answer(
-            lambda chosen: tables.then_table_count(names, public, norm=chosen),
+            lambda chosen: tables.then_table_count(names, public, column=column, norm=chosen),
             labels,
             norm,
-            tables.Answer("count"),
+            tables.Answer("count", column),
         )
 
     def distinct_units(self) -> TableAnswerQuery:
@@ -376,7 +378,7 @@ class TableQuery(ConcurrentQuery):
         self,
         column: str,
         candidates: Sequence[float],
-        alpha: float = 0.5,
+        alpha: float | Sequence[float] = 0.5,
         by: str | Sequence[str] | None = None,
         keys: tables.Keys = None,
         *,
@@ -397,7 +399,8 @@ class TableQuery(ConcurrentQuery):
         :func:`.make_table_prefixes`.
 
         :param candidates: increasing numbers of the column's type; or a lower and an upper bound
-        :param alpha: which quantile, in [0, 1]
+        :param alpha: which quantile, in [0, 1]; or several, such as ``[0.25, 0.5, 0.75]``, from one
+            release, as with keys; each has the name of its number
         :param by: names of columns
         :param keys: distinct values of these columns
         :param scale: scale of the noise, without keys only; found from the privacy loss of the
@@ -409,11 +412,12 @@ class TableQuery(ConcurrentQuery):
         if between:
             public = tables.spaced(kind, candidates=public)
         prefixes = partial(self._prefixes, name, public, alpha, by, keys, norm)
-        if by is not None or keys is not None:
+        if by is not None or keys is not None or isinstance(alpha, (list, tuple)):
             return prefixes()
         if between and scale is None:
             return self._quantile(self._with_noise(prefixes()), prefixes)
-        scores, measure = self.quantile_scores(name, public, alpha), self._measure_of_noise()
+        share, measure = checks.probability(alpha=alpha), self._measure_of_noise()
+        scores = self.quantile_scores(name, public, share)
 
         def noisy(scale: float) -> Any:
             return query_parts(scores).chain >> then_noisy_max(measure, scale, negate=True)
@@ -520,14 +524,21 @@ class TableQuery(ConcurrentQuery):
         self, column: Any, candidates: Any, alpha: Any, by: Any, keys: Any, norm: Any
     ) -> TableAnswerQuery:
         cuts = checks.sequence("numbers", candidates=candidates)
-        share = checks.probability(alpha=alpha)
+        one = not isinstance(alpha, (list, tuple))
+        shares = {
+            "" if one else f"{share:g}": checks.probability(alpha=share)
+            for share in ([alpha] if one else checks.sequence("shares", alpha=alpha))
+        }
         names, plain, labels = self._keyed(by, keys)
 
         def read(chosen: str) -> Labels:
             def estimates(values: Any, noise: Noise) -> dict[str, list[tables.Estimate]]:
                 strategy = tables.strategy_for(len(cuts) + 1, chosen)
                 law = _NORMS[noise.name] == "l1", noise.scale
-                return {"": strategy.quantiles(values, cuts, share, law, noise.alpha)}
+                return {
+                    name: strategy.quantiles(values, cuts, share, law, noise.alpha)
+                    for name, share in shares.items()
+                }
 
             return replace(labels, read=estimates)
 

@@ -53,6 +53,7 @@ def make_table_count(
     by: str | Sequence[str] | None = None,
     keys: Keys = None,
     *,
+    column: str | None = None,
     norm: str = "l1",
 ) -> Transformation:
     """Count the rows of a table, or those of each public key.
@@ -75,6 +76,7 @@ def make_table_count(
         Series or an array; or a frame that has the columns; or a mapping from names of columns to
         values, for all of their combinations. A frame or a mapping has the names, if ``by`` is left
         out
+    :param column: counts only rows with a value in this column
     :param norm: metric of the counts by key: ``"l1"`` for Laplace noise, ``"l2"`` for Gaussian
         noise, ``"linf"`` for a noisy maximum
     :return: a transformation to an integer, under absolute distance; with keys, to a vector of
@@ -99,7 +101,15 @@ def make_table_count(
     ([5, 4, 0], 1)
     """
     tables = tables_of(input_domain, input_metric)
-    return _sums(tables, nodes.ROW, 1, by, keys, norm)
+    return _sums(tables, counted(tables.schema, column), 1, by, keys, norm)
+
+
+def counted(schema: schemas.Schema, column: Any) -> nodes.Term:
+    """Return 1 of each row, or of each row with a value in a column."""
+    if column is None:
+        return nodes.ROW
+    name = schemas.name_of("column", schema, column, tuple(schemas.KINDS))
+    return nodes.Term(nodes.Quantised(name, 0, 0), 0)
 
 
 @constructor

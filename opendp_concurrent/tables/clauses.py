@@ -1,16 +1,11 @@
-"""The syntax that a statement may be made of. What is not listed is never sent to an engine.
-
-No function is called by name, but those with which Spark reads a list, and DuckDB reads a timestamp
-and counts bins.
-Nothing is random, ordered by arrival, or a sum of floats.
-"""
+"""Clauses of a statement: a search among edges, and expressions on one row."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from math import inf, nextafter
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from . import dialects as sql
@@ -18,46 +13,11 @@ from .dialects import Dialect, cast, exp
 from .schema import LARGEST
 from .typed import LEAST_FLOAT, MOST_FLOAT, WHOLE, Node, exact_reach
 
-_NAMES = """
-    Select From Where Group Join Subquery Table TableAlias Alias Aliases Column Identifier
-    Literal Boolean Null Parameter Placeholder Cast TryCast DataType DataTypeParam Collate
-    Array Unnest Inline ArraysZip VarMap
-    And Or Not Paren EQ NullSafeEQ NEQ LT LTE GT GTE In Is Case If Coalesce Nullif RegexpLike
-    Neg Add Sub Mul Div IntDiv Floor Greatest Least Extract Var DPipe MD5
-    Count Distinct Star Sum Min Max Window RowNumber DenseRank Order Ordered
-    ReadParquet WidthBucket Offset
-"""  # the last ones: of DuckDB, of PostgreSQL, and of 0 rows, which PostgreSQL does not merge
-ALLOWED = frozenset(getattr(exp, name) for name in _NAMES.split())
-CALLED = frozenset({"FROM_JSON", "MAKE_TIMESTAMP", "EPOCH_US", "HISTOGRAM", "MAP_VALUES"})
-# their operands have parentheses, or the text would be read as another tree
-_OPERATIONS = "And Or Not Add Sub Mul Div IntDiv DPipe"
-COMPOUND = tuple(getattr(exp, name) for name in _OPERATIONS.split())
-
-
-def check_syntax(tree: exp.Expression) -> None:
-    """Raise unless a tree is made of allowed nodes, and its compound operands have parentheses."""
-    for node in tree.walk():
-        if type(node) not in ALLOWED and not _is_called(node):
-            raise AssertionError(
-                f"a statement contains {type(node).__name__}, which is not allowed"
-            )
-        if isinstance(node, COMPOUND) and not isinstance(
-            node.parent, (exp.Paren, exp.Where, exp.Floor)
-        ):
-            raise AssertionError(f"a statement contains {type(node).__name__} without parentheses")
-        if isinstance(node, exp.Window) and not node.args["order"].expressions:
-            raise AssertionError("a statement contains a window without an order")
-
-
-def _is_called(node: Any) -> bool:
-    return type(node) is exp.Anonymous and node.this in CALLED
-
-
 # Bins between public edges: which one a value is in, in a number of steps far below that of edges.
 #
 # Few edges are compared by bisection in the statement. More are sent as an array, and searched as
-# the engine does it best: DuckDB by its histogram, or by an ASOF join if there are groups,
-# PostgreSQL by its function, and Spark by a join within the part that bisection finds.
+# the engine does it best: DuckDB by an ASOF join, PostgreSQL by its function, and Spark by a join
+# within the part that bisection finds.
 
 FEW = 64
 
@@ -92,43 +52,12 @@ class Search:
             return self._with(self.query, place)
         return self._by_parts() if self.dialect.search == "parts" else self._by_asof()
 
-    def counted(self) -> Any:
-        """Return a query of numbers ``b`` of edges, and of how many values have each."""
-        if self.dialect.search == "asof" and len(self.edges) > FEW:
-            return self._by_histogram()
-        columns = [sql.column("b"), exp.Count(this=exp.Star())]
-        return sql.select(columns, self.located()).group_by(sql.column("b"), copy=False)
-
-    def _by_histogram(self) -> Any:
-        """Count by DuckDB's histogram, whose bins end with a boundary and have it.
-
-        So the boundaries are the numbers before the edges. No number is before -inf, which is the
-        first edge of all values then.
-        """
-        first = int(self.edges[0] == -inf)
-        ends = [one - 1 if self.kind is int else nextafter(one, -inf) for one in self.edges[first:]]
-        places = list(range(first, len(self.edges) + 1))
-        arguments = [sql.column(self.own), self.array(ends, self.kind)]
-        counts = exp.Anonymous(this="HISTOGRAM", expressions=arguments)
-        found = sql.select([exp.alias_(counts, "h")], self.query)
-        values = exp.Anonymous(this="MAP_VALUES", expressions=[sql.column("h")])
-        pairs = {"b": self.array(places, int), "n": values}
-        columns = [exp.alias_(exp.Unnest(expressions=[one]), name) for name, one in pairs.items()]
-        some = sql.compare(sql.column("n"), ">", sql.number(0))  # not NULL, either
-        return sql.select([sql.column("b"), sql.column("n")], sql.select(columns, found), some)
-
     def _bisected(self, edges: Sequence[Any]) -> Any:
         """Return the number of edges at or below a value."""
-
-        def between(low: int, high: int) -> Any:  # the value is in one of the bins low..high
-            if low == high:
-                return sql.number(low)
-            middle = (low + high) // 2
-            edge = self.dialect.constant(edges[middle], self.kind)
-            below = sql.compare(sql.column(self.own), "<", edge)
-            return sql.case([(below, between(low, middle))], between(middle + 1, high))
-
-        return between(0, len(edges))
+        trees = [self.dialect.constant(one, self.kind) for one in edges]
+        return bisected(
+            sql.column(self.own), "<", trees, list(map(sql.number, range(len(edges) + 1)))
+        )
 
     def _with(self, query: Any, place: Any) -> Any:
         return sql.select([*map(sql.column, self.kept), exp.alias_(place, "b")], query)
@@ -169,6 +98,16 @@ class Search:
         within = sql.conjunction(sql.compare(value, ">=", begin), within)
         on = sql.conjunction(sql.equal(["p"], ["p"]), within)
         return self._joined(sql.select(columns, self.query), public, on)
+
+
+def bisected(own: Any, sign: str, edges: Sequence[Any], values: Sequence[Any]) -> Any:
+    """Return the first of some values whose edge a column compares with, or the last one."""
+    if not edges:
+        return values[0]
+    middle = (len(edges) - 1) // 2
+    below = bisected(own, sign, edges[:middle], values[: middle + 1])
+    above = bisected(own, sign, edges[middle + 1 :], values[middle + 1 :])
+    return sql.case([(sql.compare(own, sign, edges[middle]), below)], above)
 
 
 # Expressions on one row as SQL, which no row makes fail.
@@ -271,9 +210,11 @@ class Values:
         if one.kind is float:
             scaled = one.operation in "*/"
             options = {"typed": True, "safe": False} if make is exp.Div else {}
-            return sql.binary(
-                make, *(self._tame(each, scaled=scaled) for each in one.of), **options
-            )
+            own, other = (self._tame(each, scaled=scaled) for each in one.of)
+            low, high = one.of[1].reach or WHOLE
+            if make is exp.Div and low < LEAST_FLOAT and high > -LEAST_FLOAT:
+                other = exp.Nullif(this=sql.fresh(other), expression=self._float(0.0))
+            return sql.binary(make, own, other, **options)
         left, right = map(self.value, one.of)
         low, high = exact_reach(one.operation, *one.of)
         if WHOLE[0] <= low and high <= WHOLE[1]:
@@ -338,16 +279,22 @@ class Values:
         (of,) = one.of
         edges, labels, closed = one.given
         own, sign = self._named(of), "<" if closed else "<="
-
-        def between(low: int, high: int) -> Any:  # the value is in one of the bins low..high
-            if low == high:
-                return self.constant(labels[low], one.kind)
-            middle = (low + high) // 2
-            below = sql.compare(own, sign, self.constant(edges[middle], of.kind))
-            return sql.case([(below, between(low, middle))], between(middle + 1, high))
-
-        found = between(0, len(edges))
+        trees = [self.constant(each, of.kind) for each in edges]
+        values = [self.constant(each, one.kind) for each in labels]
+        found = bisected(own, sign, trees, values)
         return sql.case([(sql.is_null(own), exp.Null())], found)
+
+    # --- texts ---------------------------------------------------------------------------------
+
+    def lower(self, one: Node) -> Any:
+        """Return a text in small letters; of A to Z only, since engines differ in others."""
+        letters = map(exp.Literal.string, (ascii_uppercase, ascii_lowercase))
+        parts = [self.value(*one.of), *letters]
+        return self._dialect.by_bytes(exp.Anonymous(this="TRANSLATE", expressions=parts))
+
+    def length(self, one: Node) -> Any:
+        """Return the number of characters."""
+        return cast(exp.Anonymous(this="LENGTH", expressions=[self.value(*one.of)]), int)
 
     # --- choices -------------------------------------------------------------------------------
 
@@ -423,6 +370,8 @@ _RENDER: dict[str, Callable[[Values, Node], Any]] = {
     "is_in": Values.is_in,
     "//": Values.floor_division,
     "clip": Values.clip,
+    "lower": Values.lower,
+    "length": Values.length,
     "cut": Values.cut,
     "case": Values.case,
     "fill_null": lambda self, one: sql.or_else(*map(self.value, one.of)),

@@ -24,7 +24,6 @@ import csv
 import gzip
 import zlib
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -39,11 +38,11 @@ _MARK = checks.one_of(".", ",")
 _ENCODING = checks.one_of(*_CODECS)
 _INTEGER = "-?(0|[1-9][0-9]*)({}0)?"
 _NUMBER = "[+-]?([0-9]+({0}[0-9]*)?|{0}[0-9]+)([eE][+-]?[0-9]+)?"
-_INFINITE = "[+-]?(inf|Inf|INF|infinity|Infinity|INFINITY)"
+_INFINITE = "inf|Inf|INF|infinity|Infinity|INFINITY"
 _DECIMAL = "-?(0|[1-9][0-9]*)({0}[0-9]{{1,{1}}})?"
-_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_YEAR = "([1-9][0-9]{3}|0([1-9][0-9]{2}|0([1-9][0-9]|0[1-9])))"
+_DAY = _YEAR + "-[0-9]{2}-[0-9]{2}"
 _MOMENT = _DAY + "[T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,6})?)?Z?"
-_TRUE, _FALSE = ("true", "True", "TRUE", "t"), ("false", "False", "FALSE", "f")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +107,6 @@ def names_in(written: Csv, path: str) -> list[str]:
         return []
 
 
-def odd_line(path: str) -> int:
-    """Return the first line that does not end as the first one does, which no reader reads."""
-    end = b""
-    with suppress(*_DAMAGED), (gzip.open if _is_packed(path) else open)(path, "rb") as file:
-        for number, line in enumerate(file, 1):
-            end = end or (b"\r\n" if line.endswith(b"\r\n") else b"\n")
-            if not line.endswith(end) or b"\r" in line.removesuffix(end):
-                return number
-    return 1
-
-
 def open_line(written: Csv, path: str) -> int | None:
     """Return the line of a quotation mark without its pair, where DuckDB ends without a word.
 
@@ -174,31 +162,26 @@ def value_of(written: Csv, text: str, kind: type, scale: int | None = None) -> s
     point = f"[{written.decimal}]"
     plain = text if written.decimal == "." else f"replace({text}, ',', '.')"
     if scale is not None:
-        form = _DECIMAL.format(point, scale) if scale else "-?(0|[1-9][0-9]*)"
         ones, parts = (f"regexp_extract({plain}, '{part}', 1)" for part in ("^([^.]*)", "[.](.*)$"))
-        found = f"TRY_CAST({ones} || rpad({parts}, {scale}, '0') AS BIGINT)"
-    elif kind is int:
-        form = _INTEGER.format(point)
-        found = f"TRY_CAST(regexp_replace({plain}, '[.]0$', '') AS BIGINT)"
-    elif kind is float:
-        double = f"TRY_CAST({plain} AS DOUBLE)"
-        end = f"CASE WHEN {text} LIKE '-%' THEN '-inf'::DOUBLE ELSE 'inf'::DOUBLE END"
-        return (
-            f"CASE WHEN {_is(text, _INFINITE)} THEN {end} "
-            f"WHEN {_is(text, _NUMBER.format(point))} AND NOT isinf({double}) THEN {double} END"
-        )
-    elif kind is bool:
-        return (
-            f"CASE WHEN list_contains({_listed(_TRUE)}, {text}) THEN true "
-            f"WHEN list_contains({_listed(_FALSE)}, {text}) THEN false END"
-        )
-    elif kind is date:
-        form, found = _DAY, f"TRY_CAST({text} AS DATE)"
+        form = _DECIMAL.format(point, scale) if scale else "-?(0|[1-9][0-9]*)"
+        cases = {form: f"TRY_CAST({ones} || rpad({parts}, {scale}, '0') AS BIGINT)"}
     else:
-        assert kind is datetime
-        form, found = _MOMENT, f"TRY_CAST(rtrim({text}, 'Z') AS TIMESTAMP)"
-    years = f" AND {text} >= '0001'" if kind in (date, datetime) else ""
-    return f"CASE WHEN {_is(text, form)}{years} THEN {found} END"
+        double = f"TRY_CAST({plain} AS DOUBLE)"
+        cases = {
+            int: {
+                _INTEGER.format(point): f"TRY_CAST(regexp_replace({plain}, '[.]0$', '') AS BIGINT)"
+            },
+            float: {
+                f"-({_INFINITE})": "'-inf'::DOUBLE",
+                f"[+]?({_INFINITE})": "'inf'::DOUBLE",
+                _NUMBER.format(point): f"CASE WHEN NOT isinf({double}) THEN {double} END",
+            },
+            bool: {"true|True|TRUE|t": "true", "false|False|FALSE|f": "false"},
+            date: {_DAY: f"TRY_CAST({text} AS DATE)"},
+            datetime: {_MOMENT: f"TRY_CAST(rtrim({text}, 'Z') AS TIMESTAMP)"},
+        }[kind]
+    found = " ".join(f"WHEN {_is(text, form)} THEN {value}" for form, value in cases.items())
+    return f"CASE {found} END"
 
 
 def is_code(written: Csv, text: str) -> str:

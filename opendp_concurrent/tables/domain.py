@@ -20,7 +20,7 @@ from opendp.mod import Domain, Metric
 from .. import _checks as checks
 from .. import _opendp as _native
 from ..errors import Data, InvalidTypeError, InvalidValueError
-from .schema import KEYS, KINDS, Decimal, Schema, column_name, names_of, stored_schema_of
+from .schema import KEYS, KINDS, Decimal, Schema, column_name, names_of, schema_of
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def domain_of_record(
         if given.get(checks.text(decimals=name)) is not int:
             raise InvalidTypeError("decimals must be columns of integers")
         given[name] = Decimal(scale)
-    schema, bounds = stored_schema_of(given, unit), set()
+    schema, bounds = schema_of(given, unit), set()
     for one in checks.elements("groups", groups=groups):
         names, most, each = checks.elements("groups", groups=one)
         by = frozenset(names_of("groups", schema, names, KEYS))

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
 from glob import glob
@@ -18,11 +19,10 @@ from weakref import WeakSet
 
 from .. import errors
 from .._opendp import interruptible, uninterruptible
-from .csv_file import Csv, is_code, is_csv, names_in, odd_line, open_line, reader_of, value_of
-from .engine import LOGGER, Engine, Run, Scans, Stored, check_folders, listed, opaque, quoted
+from .csv_file import Csv, is_code, is_csv, names_in, open_line, reader_of, value_of
+from .engine import LOGGER, Engine, Run, Scans, Stored, listed, opaque, quoted
 from .schema import Scales, Schema
 
-Chunk = list[list[Any]]  # values of each column
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _PROPOSED = (int, float, bool, date, datetime)
 _STORED = {
@@ -71,7 +71,9 @@ class DuckDB(Engine):
         str: frozenset({"VARCHAR", "UUID", "ENUM"}),
         bool: frozenset({"BOOLEAN"}),
         date: frozenset({"DATE"}),
-        datetime: frozenset({"TIMESTAMP", "TIMESTAMP WITH TIME ZONE"}),
+        datetime: frozenset(
+            {"TIMESTAMP", "TIMESTAMP_MS", "TIMESTAMP_S", "TIMESTAMP WITH TIME ZONE"}
+        ),
     }
 
     def __init__(self, connection: Any) -> None:
@@ -102,8 +104,6 @@ class DuckDB(Engine):
         kind, *paths = self.reference(table)
         if kind == "table":
             return super().open(table, schema, scales)
-        for path in paths:
-            check_folders(path, schema)
         self._files = frozenset((path, _state(path)) for path in paths)
         found = super().open(tuple(paths), schema, scales)
         # each value is read once: a text that is not in UTF-8 is an error of the reader
@@ -130,7 +130,6 @@ class DuckDB(Engine):
         stored = self._empty(schema)
         try:
             for path in paths:
-                check_folders(path, schema)
                 self._append(stored, path, schema, scales, written)
         except BaseException:
             stored.drop()
@@ -154,34 +153,24 @@ class DuckDB(Engine):
         texts = self._texts(path, written, len(names), places.values())
         source, into = quoted(*texts.reference[1:]), quoted(*stored.reference[1:])
         lost = [f"{text} IS NOT NULL AND {values[name]} IS NULL" for name, text in places.items()]
-        told = ", ".join(f"count_if({one}), min(rowid) FILTER (WHERE {one})" for one in lost)
+        asked = ", ".join(f"count_if({one}), min(rowid) FILTER (WHERE {one})" for one in lost)
         insert = f"INSERT INTO {into} SELECT {', '.join(values.values())} FROM {source}"
         try:
-            ((*found,),) = opaque(lambda: self.run(f"SELECT {told} FROM {source}", (), None))
-            self._tell(path, schema, found[::2], [_line(one, written) for one in found[1::2]])
+            ((*found,),) = opaque(lambda: self.run(f"SELECT {asked} FROM {source}", (), None))
             opaque(lambda: self.run(insert, (), None))
         finally:
             texts.drop()
-
-    def _tell(self, path: str, schema: Schema, many: list[int], first: list[int]) -> None:
-        """Tell the owner which fields are no values; raise if they are no timestamps."""
-        told = list[str]()
-        for name, count, line in zip(schema.names, many, first, strict=True):
-            if count:
-                found = f"{name} ({schema.spelled(name)}): {count}, the first in line {line}"
-                if schema.kind(name) is datetime:
-                    raise errors.InvalidValueError(
-                        f"table ({path!r}) must have timestamps in ISO 8601 without a zone or in "
-                        f"UTC, such as 2013-01-01T10:00:00Z. Fields with other texts are in "
-                        f"{found}; or declare the column as str"
-                    )
-                told.append(found)
+        told = [
+            f"{name} ({schema.spelled(name)}): {many}, the first in line {_line(first, written)}"
+            for name, many, first in zip(schema.names, found[::2], found[1::2], strict=True)
+            if many
+        ]
         if told:
             warn(
                 f"table ({path!r}) has fields that are no values of their types; they are NULL: "
-                + "; ".join(told),
+                f"{'; '.join(told)}. Timestamps are in ISO 8601, such as 2013-01-01T10:00:00Z",
                 errors.ScanWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
 
     @uninterruptible
@@ -198,8 +187,7 @@ class DuckDB(Engine):
         except BaseException as error:
             errors.pass_interrupt(error)
             errors.log(LOGGER, "a CSV file could not be read", error)
-            found = re.findall("on Line: ([0-9]+)", str(error))[:1]
-            line = found[0] if found else odd_line(path)
+            (line,) = re.findall("on Line: ([0-9]+)", str(error))[:1] or ["1 or another one"]
         raise _no_csv(path, f"line {line} is no such record")  # out here, where it has no context
 
     def _empty(self, schema: Schema) -> Stored:
@@ -208,23 +196,6 @@ class DuckDB(Engine):
         kinds = [_STORED[kind] for _, kind in schema.columns]
         columns = ", ".join(map("{} {}".format, map(quoted, schema.names), kinds))
         stored: Stored = opaque(lambda: self._create(f"({columns})", (), None))
-        return stored
-
-    def copied(self, schema: Schema, chunks: Iterable[Chunk]) -> Stored:
-        """Store columns, chunk by chunk, in a database in memory.
-
-        :param chunks: a list of the values of each column, None for NULL; decimals as integers
-        :raises TableError: always the same
-        """
-        stored, kinds = self._empty(schema), [_STORED[kind] for _, kind in schema.columns]
-        lists = ", ".join(f"unnest(${place}::{kind}[])" for place, kind in enumerate(kinds, 1))
-        insert = f"INSERT INTO {quoted(*stored.reference[1:])} SELECT {lists}"
-        try:
-            for chunk in chunks:
-                opaque(partial(self.run, insert, tuple(chunk), None))
-        except BaseException:
-            stored.drop()
-            raise
         return stored
 
     def _stored_table(self, table: tuple[str, ...]) -> tuple[str, ...]:
@@ -253,26 +224,21 @@ class DuckDB(Engine):
             raise _no_csv(path, "it has no line")
         columns = [f"c{at}" for at in range(len(names))]
         texts = self._texts(path, written, len(names), columns)
-        asked = list[str]()
-        for one in columns:
-            fits = (f"bool_and({value_of(written, one, kind)} IS NOT NULL)" for kind in _PROPOSED)
-            asked += [f"count({one})", f"bool_or({is_code(written, one)})"]
-            asked += [f"{each} FILTER (WHERE {one} IS NOT NULL)" for each in fits]
-        query = f"SELECT {', '.join(asked)} FROM {quoted(*texts.reference[1:])}"
+        source, types = quoted(*texts.reference[1:]), dict.fromkeys(columns, _STORED[str])
         try:
-            ((*found,),) = opaque(lambda: self.run(query, (), None))
+            for kind in reversed(_PROPOSED):
+                code = " AND NOT {}" if kind in (int, float) else ""
+                fits = ", ".join(
+                    f"bool_and({value_of(written, one, kind)} IS NOT NULL"
+                    f"{code.format(is_code(written, one))}) FILTER (WHERE {one} IS NOT NULL)"
+                    for one in columns
+                )
+                ((*found,),) = opaque(partial(self.run, f"SELECT {fits} FROM {source}", (), None))
+                known = zip(columns, found, strict=True)
+                types.update((one, _STORED[kind]) for one, fit in known if fit)
         finally:
             texts.drop()
-        types, width = list[tuple[str, str]](), 2 + len(_PROPOSED)
-        for at, name in enumerate(names):
-            filled, code, *fit = found[at * width : (at + 1) * width]
-            kinds = [
-                kind
-                for kind, fits_all in zip(_PROPOSED, fit, strict=True)
-                if filled and fits_all and not (code and kind in (int, float))
-            ]
-            types.append((name, _STORED[kinds[0] if kinds else str]))
-        return types
+        return list(zip(names, types.values(), strict=True))
 
     def columns(self, reference: tuple[str, ...]) -> dict[str, str]:
         """Return the types of the columns, or raise."""
@@ -423,6 +389,56 @@ class DuckDB(Engine):
             drop()
             raise
         return Stored(DuckDB(self._connection), ("table", name, "main", name), drop, fixed=True)
+
+
+FRAME = "oc_frame"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """A frame of Polars, which DuckDB then reads without PyArrow."""
+
+    frame: Any
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.frame.__arrow_c_stream__(requested_schema)
+
+
+class Frame(DuckDB):
+    """A frame of pandas, or of Arrow, that DuckDB reads where it is; its rows are to be copied."""
+
+    def __init__(self, connection: Any, frame: Any) -> None:
+        super().__init__(connection)
+        self._frame = frame
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        with super()._opened() as cursor:
+            cursor.execute("SET pandas_analyze_sample = 10_000_000")  # of columns of objects
+            cursor.register(FRAME, self._frame)
+            yield cursor
+
+    def reference(self, table: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the reference of the frame."""
+        del table
+        return "table", "temp", "main", FRAME
+
+    def columns(self, reference: tuple[str, ...]) -> dict[str, str]:
+        """Return the types of the columns: of nanoseconds only if these are no microseconds."""
+        del reference
+        columns = {name: kind for name, kind, *_ in self._of_frame("DESCRIBE SELECT *")}
+        fine = [name for name, kind in columns.items() if kind == "TIMESTAMP_NS"]
+        for name in fine:
+            ((rounded,),) = self._of_frame(f"SELECT bool_or(epoch_ns({quoted(name)}) % 1000 <> 0)")
+            columns[name] = "TIMESTAMP_NS" if rounded else "TIMESTAMP"
+        return columns
+
+    def _of_frame(self, values: str) -> list[Any]:
+        found: list[Any] = opaque(lambda: self._fetch(f"{values} FROM temp.main.{FRAME}", ()))
+        return found
+
+    def check(self, run: Run, of: Scans) -> None:
+        """Check nothing: the frame is read once, before its owner."""
 
 
 def _is_copy(database: str) -> bool:

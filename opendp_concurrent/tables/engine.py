@@ -14,17 +14,15 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, ClassVar
-from urllib.parse import unquote
 from weakref import finalize
 
 from .. import errors
 from .._opendp import Lock, uninterruptible
-from .csv_file import Csv
 from .plan import Aggregate, FoundKeys, Relation, Scan, Select, moving
 from .schema import KINDS, Scales, Schema
 
@@ -128,18 +126,6 @@ class Engine(ABC):
         stored: Stored = opaque(lambda: self.materialize(*query, timeout, of))
         return stored
 
-    def fix(self, scan: Scan, timeout: float | None) -> Stored:
-        """Return the scanned table as it is now, whatever happens to it later.
-
-        :raises TableError: always the same
-        """
-        fixed: Stored = opaque(lambda: self.snapshot(scan, timeout))
-        return fixed
-
-    def snapshot(self, scan: Scan, timeout: float | None) -> Stored:
-        """Copy the columns that are scanned."""
-        return self.store(scan, timeout)
-
     def open(self, table: tuple[str, ...], schema: Schema, scales: Scales) -> Stored:
         """Return what is scanned: a stored table or a file, or what has been read of a file.
 
@@ -154,15 +140,6 @@ class Engine(ABC):
         reference = self.reference(table)
         self.check_columns(self.columns(reference), schema, scales)
         return Stored(self, reference, scales=tuple(scales.items()))
-
-    def open_csv(
-        self, table: tuple[str, ...], schema: Schema, scales: Scales, written: Csv
-    ) -> Stored:
-        """Return what is read of CSV files, once, or raise; warn of fields that are no values.
-
-        :param written: how the files are written
-        """
-        raise _not_here(table)
 
     def few_units(self, scan: Scan) -> tuple[int, int] | None:
         """Return the numbers of units and of rows, if there are few units; for the owner.
@@ -185,10 +162,6 @@ class Engine(ABC):
     def proposal(self, table: tuple[str, ...]) -> list[tuple[str, str]]:
         """Return the columns of what could be scanned and their stored types, or raise."""
         return list(self.columns(self.reference(table)).items())
-
-    def csv_proposal(self, table: tuple[str, ...], written: Csv) -> list[tuple[str, str]]:
-        """Return the columns of a CSV file, and the stored types that all texts have; or raise."""
-        raise _not_here(table)
 
     def kind_of(self, stored: str) -> type | None:
         """Return the type of a schema that reads a stored type, if there is one."""
@@ -290,31 +263,6 @@ def opaque(function: Callable[[], Any]) -> Any:
     raise errors.TableError  # out here, where it has no context
 
 
-def check_folders(path: str, schema: Schema) -> None:
-    """Raise if a folder on a path names a column of the schema, as ``person=1`` does.
-
-    Engines can read the value of a column from such a folder, and guess its type from all of them.
-    Here they do not, so that the column would be that of the file, or missing.
-    """
-    names = {name.casefold(): name for name in schema.names}
-    for folder in path.replace("\\", "/").split("/")[:-1]:
-        name = names.get(unquote(folder.partition("=")[0]).casefold())
-        if "=" in folder and name is not None:
-            raise errors.InvalidValueError(
-                f"table ({path!r}) must not be in a folder that names the column {name!r} of the "
-                "schema: values are read from files only; store the column in the files, and "
-                "rename the folder"
-            )
-
-
-def _not_here(table: tuple[str, ...]) -> errors.InvalidValueError:
-    return errors.InvalidValueError(
-        f"table ({listed(table)}) must be a stored table: CSV files are read by DuckDB only. Load "
-        "the file into the database first, in columns of the types that you want, or leave the "
-        "connection out: oc.tables.scan(path, schema, unit)"
-    )
-
-
 def integers(rows: list[Any]) -> Rows:
     """Return rows of integers, or raise."""
     return [tuple(map(_integer, row)) for row in rows]
@@ -387,26 +335,16 @@ class Connected:
         self._connection.close()
 
 
-@dataclass(frozen=True, slots=True)
-class Login:
-    """Where to connect, and what to run first on each connection."""
-
-    parameters: dict[str, Any] = field(repr=False)  # they may have a password
-    begin: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, connection: Any) -> Login:
-        """Return where a connection of psycopg is connected to."""
-        known = {**connection.info.get_parameters(), "client_encoding": "UTF8"}
-        if connection.info.password:
-            known["password"] = connection.info.password
-        return cls(known)
+def login_of(connection: Any) -> dict[str, Any]:
+    """Return where a connection of psycopg is connected to, which may have a password."""
+    known = {**connection.info.get_parameters(), "client_encoding": "UTF8"}
+    return known | ({"password": connection.info.password} if connection.info.password else {})
 
 
 class Connections:
     """As many connections as statements run at once."""
 
-    def __init__(self, login: Login) -> None:
+    def __init__(self, login: dict[str, Any]) -> None:
         self.login, self._idle = login, deque[Connected]()
         self.close = finalize(self, _close, self._idle, os.getpid())
 
@@ -414,10 +352,10 @@ class Connections:
         """Open a connection."""
         from psycopg import connect
 
-        made = connect(**self.login.parameters, autocommit=True, prepare_threshold=None)
+        made = connect(**self.login, autocommit=True, prepare_threshold=None)
         try:
             found = Connected(made)
-            for text in (_OWN, _SESSION, *self.login.begin):
+            for text in (_OWN, _SESSION):
                 found.execute(text)
         except BaseException:
             made.close()
@@ -442,7 +380,7 @@ class Connections:
 class Kept:
     """One connection that has temporary tables, for one statement at a time."""
 
-    def __init__(self, connection: Connected, login: Login) -> None:
+    def __init__(self, connection: Connected, login: dict[str, Any]) -> None:
         self._connection, self._turn, self.login = connection, Lock(), login
         finalize(self, _close, deque([connection]), os.getpid())
 

@@ -8,6 +8,7 @@ error. NaN is read as NULL.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any, NoReturn
@@ -34,34 +35,22 @@ def _reflected(operation: str) -> Callable[[Expression, Any], Expression]:
     return method
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Expression:
     """A value, or a condition, of one row. Made of :func:`.col`; immutable.
 
-    It has the operators of Python: ``+ - *``, ``/`` and ``//`` by a divisor that cannot be 0,
-    comparisons, and ``& | ~`` for conditions. A constant stands for itself.
+    It has the operators of Python: ``+ - * /``, which is NULL where the divisor is 0, ``//`` and
+    ``%`` by integers that cannot be below 1, comparisons, and ``& | ~`` for conditions. A constant
+    stands for itself.
 
     :ivar operation: what it is: ``"column"``, ``"literal"``, or what is done with the operands
     :ivar operands: expressions
     :ivar given: public values that the operation needs
     """
 
-    __slots__ = ("given", "operands", "operation")
-
     operation: str
-    operands: tuple[Expression, ...]
-    given: Hashable
-
-    def __init__(
-        self, operation: str, operands: tuple[Expression, ...] = (), given: Hashable = None
-    ) -> None:
-        for name, value in (("operation", operation), ("operands", operands), ("given", given)):
-            object.__setattr__(self, name, value)
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError("an expression is immutable")
-
-    def __reduce__(self) -> Any:
-        return type(self), (self.operation, self.operands, self.given)
+    operands: tuple[Expression, ...] = ()
+    given: Hashable = None
 
     def __repr__(self) -> str:
         if self.operation in ("column", "literal"):
@@ -115,6 +104,14 @@ class Expression:
     def __neg__(self) -> Expression:
         return 0 - self
 
+    def __mod__(self, other: Any) -> Expression:
+        quotient: Expression = self // other
+        return self - quotient * expression(other)
+
+    def abs(self) -> Expression:
+        """Return the absolute value."""
+        return when(self < 0).then(-self).otherwise(self)
+
     def clip(self, lower: Any, upper: Any) -> Expression:
         """Return the value, or the bound that is next to it. Bounds are public constants."""
         return Expression("clip", (self,), (_constant(lower, "lower"), _constant(upper, "upper")))
@@ -130,6 +127,26 @@ class Expression:
         names = None if labels is None else tuple(checks.sequence("texts", labels=labels))
         closed = checks.flag(left_closed=left_closed)
         return Expression("cut", (self,), (edges, names, closed))
+
+    # --- texts ---------------------------------------------------------------------------------
+
+    def starts_with(self, prefix: str) -> Expression:
+        """Whether a text begins with a public one."""
+        begin = checks.text(prefix=prefix)
+        # texts are in the order of their code points; the last one of a prefix may have no next
+        head = begin.rstrip("\U0010ffff")
+        if not head:
+            return self >= begin
+        after = ord(head[-1]) + 1
+        return (self >= begin) & (self < head[:-1] + chr(0xE000 if after == 0xD800 else after))
+
+    def lower(self) -> Expression:
+        """Return a text with small letters in place of A to Z, and of no others."""
+        return Expression("lower", (self,))
+
+    def length(self) -> Expression:
+        """Return the number of characters of a text."""
+        return Expression("length", (self,))
 
     # --- any type ------------------------------------------------------------------------------
 
@@ -151,57 +168,38 @@ class Expression:
         return DateParts(self)
 
 
+def _part(name: str, text: str) -> Callable[[DateParts], Expression]:
+    def method(self: DateParts) -> Expression:
+        return Expression("part", (self._of,), name)
+
+    method.__name__, method.__doc__ = name, text
+    return method
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class DateParts:
     """Parts of a date or a timestamp, as integers. NULL outside of the years 1 to 9999."""
 
-    __slots__ = ("_of",)
+    _of: Expression
 
-    def __init__(self, of: Expression) -> None:
-        self._of = of
-
-    def year(self) -> Expression:
-        """Return the year."""
-        return self._part("year")
-
-    def month(self) -> Expression:
-        """Return the month, from 1 on."""
-        return self._part("month")
-
-    def day(self) -> Expression:
-        """Return the day of the month."""
-        return self._part("day")
-
-    def week(self) -> Expression:
-        """Return the week of ISO 8601, from 1 to 53."""
-        return self._part("week")
-
-    def weekday(self) -> Expression:
-        """Return the day of the week, from Monday, which is 1, to Sunday, which is 7."""
-        return self._part("weekday")
-
-    def hour(self) -> Expression:
-        """Return the hour of a timestamp, from 0 to 23."""
-        return self._part("hour")
-
-    def minute(self) -> Expression:
-        """Return the minute of a timestamp, from 0 to 59."""
-        return self._part("minute")
+    year = _part("year", "Return the year.")
+    month = _part("month", "Return the month, from 1 on.")
+    day = _part("day", "Return the day of the month.")
+    week = _part("week", "Return the week of ISO 8601, from 1 to 53.")
+    weekday = _part("weekday", "Return the day of the week, from Monday, which is 1, to Sunday.")
+    hour = _part("hour", "Return the hour of a timestamp, from 0 to 23.")
+    minute = _part("minute", "Return the minute of a timestamp, from 0 to 59.")
 
     def date(self) -> Expression:
         """Return the day of a timestamp."""
         return self._of.cast(date)
 
-    def _part(self, name: str) -> Expression:
-        return Expression("part", (self._of,), name)
 
-
+@dataclass(frozen=True, slots=True, repr=False)
 class When:
     """Conditions and values so far, and a condition that has no value yet."""
 
-    __slots__ = ("_operands",)
-
-    def __init__(self, operands: tuple[Expression, ...]) -> None:
-        self._operands = operands
+    _operands: tuple[Expression, ...]
 
     def then(self, value: Any) -> Then:
         """Return the value where the condition holds, and none of those before."""

@@ -14,7 +14,7 @@ from .. import _opendp as _native
 from ..composition import constructor
 from ..errors import InvalidTypeError, InvalidValueError
 from . import plan as nodes
-from .aggregates import binned, edges_of, groups_or_one, moments_of, powers, unit_of_sum
+from .aggregates import binned, counted, edges_of, groups_or_one, moments_of, powers, unit_of_sum
 from .domain import tables_of
 from .engine import Rows
 from .moments import MOST_CELLS, Estimate, Moments, strategy_for
@@ -57,9 +57,9 @@ def _part(schema: Schema, answer: Any, norm: str) -> _Part:
         )
     statistic, given = answer.statistic, (answer.column, answer.bounds, answer.quantum)
     if statistic == "count":
-        if given != (None, None, None):
-            raise InvalidTypeError("answers has a count of rows, which takes no column")
-        return _Part((nodes.ROW,), (1,), 1)
+        if given[1:] != (None, None):
+            raise InvalidTypeError("answers has a count, which takes no bounds")
+        return _Part((counted(schema, answer.column),), (1,), 1)
     if answer.quantum is not None:
         checks.positive(quantum=answer.quantum)
     if statistic == "sum":

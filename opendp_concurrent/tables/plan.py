@@ -74,13 +74,20 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """The first rows of each unit, in the order of ``order_by`` and then of hashes.
+    """Some rows of each unit; or of each unit in each of some of its groups.
 
-    The rows of a unit are numbered in ascending order of all columns, NULL first; rows that are
-    equal in all columns are interchangeable. A hash is the MD5 of the key, the number and the unit.
+    The rows of a unit, or of a group, are numbered in ascending order of all columns, NULL first;
+    rows that are equal in all columns are interchangeable. A hash is the MD5 of the key, the
+    numbers of the group and the row, and the unit. Kept are the first rows in the order of
+    ``order_by`` and then of hashes. A group is all rows of a unit with the same values in the
+    columns ``by``; NULL is one of the values. Groups are numbered in ascending order, too, and
+    those with the least hashes are kept.
 
+    :ivar rows: of each unit, or of each group
     :ivar key: public text
     :ivar descending: whether the order of ``order_by`` is reversed, so that NULL is last
+    :ivar by: columns of the groups; empty if there are none
+    :ivar groups: of each unit, if there are any
     """
 
     of: Relation
@@ -88,34 +95,19 @@ class Truncate:
     key: str = KEY
     order_by: tuple[str, ...] = ()
     descending: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class GroupTruncate:
-    """Some rows of each unit in each of some of its groups: those with the least hashes.
-
-    A group is all rows with the same values in the columns ``by``; NULL is one of the values.
-    Groups, and the rows of a group, are numbered in ascending order, NULL first. A hash is the MD5
-    of the key, the numbers and the unit.
-
-    :ivar key: public text
-    """
-
-    of: Relation
-    by: tuple[str, ...]
-    groups: int
-    rows: int
-    key: str = KEY
+    by: tuple[str, ...] = ()
+    groups: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class PublicJoin:
-    """Each row whose values in ``on`` are a public key, with the columns of that public row.
+    """Each pair of a row and a public row whose key it has in ``on``, with the columns of both.
 
     :ivar on: names of columns
     :ivar added: names and types of the columns that the join adds
-    :ivar keys: distinct values of ``on``
-    :ivar rows: values of the added columns for each key; None is NULL
+    :ivar keys: values of ``on`` for each public row
+    :ivar rows: values of the added columns for each public row; None is NULL
+    :ivar how: ``"inner"``; or ``"left"``, which also has each row without a public one, with NULL
     """
 
     of: Relation
@@ -123,6 +115,7 @@ class PublicJoin:
     added: tuple[tuple[str, type], ...]
     keys: Values
     rows: Values
+    how: str = "inner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,30 +168,8 @@ class PerUnit:
 
 
 Relation: TypeAlias = (
-    Scan
-    | Where
-    | WithColumns
-    | Select
-    | Truncate
-    | GroupTruncate
-    | PublicJoin
-    | PrivateJoin
-    | PerUnit
+    Scan | Where | WithColumns | Select | Truncate | PublicJoin | PrivateJoin | PerUnit
 )
-
-
-def schema_after(relation: Relation) -> Schema:
-    """Return the schema of a relation."""
-    if isinstance(relation, (Scan, Select, PerUnit)):
-        return relation.schema
-    schema = schema_after(relation.of)
-    if isinstance(relation, PublicJoin):
-        return schema.with_columns(dict(relation.added))
-    if isinstance(relation, WithColumns):
-        return with_columns(schema, relation.columns)
-    if isinstance(relation, PrivateJoin):
-        return with_added(schema, schema_after(relation.other), relation.added)
-    return schema
 
 
 def with_added(schema: Schema, other: Schema, added: tuple[tuple[str, str], ...]) -> Schema:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
 from math import ceil
@@ -12,7 +11,6 @@ from uuid import uuid4
 from .._opendp import interruptible
 from ..errors import InvalidTypeError, InvalidValueError
 from . import engine
-from .plan import Scan
 
 LONGEST = 2**31 - 1  # milliseconds
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
@@ -28,10 +26,6 @@ _TABLES = f"""
     SELECT n.nspname, c.relname, row_security_active(c.oid), {_FOREIGN}
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE c.relname = $1 AND {_STORED}
-"""
-_PARTS = """
-    SELECT 1 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE n.nspname = $1 AND c.relname = $2 AND (c.relkind = 'p' OR c.relhassubclass)
 """
 _STORING = """
     SELECT current_setting('transaction_read_only') = 'on',
@@ -75,7 +69,7 @@ class PostgreSQL(engine.Engine):
 
     def __init__(self, connection: Any) -> None:
         self._connections: engine.Connections | engine.Kept = engine.Connections(
-            engine.Login.of(connection)
+            engine.login_of(connection)
         )
 
     @classmethod
@@ -118,8 +112,7 @@ class PostgreSQL(engine.Engine):
         """Return this engine if the other one has its login, and no connection of its own."""
         if not isinstance(other, PostgreSQL) or isinstance(other._connections, engine.Kept):
             return None
-        login = self._connections.login
-        return self if login == other._connections.login and not login.begin else None
+        return self if self._connections.login == other._connections.login else None
 
     def check(self, run: engine.Run, of: engine.Scans) -> None:
         """Raise unless what was read is tables of types that are read, as :meth:`reference` is."""
@@ -167,45 +160,13 @@ class PostgreSQL(engine.Engine):
                 _run(connection, f"{_BEGIN} READ WRITE", (), timeout)
             _run(connection, create, parameters, timeout)
             self.check(partial(_interruptible, connection), of)
-            connection.execute("COMMIT")  # of this transaction, or of that of a snapshot
+            connection.execute("COMMIT")
         except BaseException:
             connection.close()
             raise
         return engine.Stored(
             self._on(engine.Kept(connection, self._connections.login)), reference, fixed=True
         )
-
-    def snapshot(self, scan: Scan, timeout: float | None) -> engine.Stored:
-        """Export the state of the database now; each connection then imports it. No row is copied.
-
-        The transaction that exports stays open until the table is freed, and the server keeps old
-        rows for it. Its lock keeps away statements that rewrite or truncate the table, which a
-        snapshot would not hide. A table with parts could get more of them, so it is copied.
-        """
-        assert isinstance(self._connections, engine.Connections)  # a table that is scanned
-        login = self._connections.login
-        (_, *names), begin = scan.reference, "BEGIN ISOLATION LEVEL REPEATABLE READ"
-        holder = self._connections.open()
-        try:
-            _run(holder, begin, (), timeout)  # its snapshot is that of the first query in it,
-            locked = engine.quoted(*names)  # which is after the lock
-            _run(holder, f"LOCK TABLE {locked} IN ACCESS SHARE MODE", (), timeout)
-            self.check(partial(_interruptible, holder), (scan,))
-            if _run(holder, _PARTS, tuple(names), timeout):
-                holder.close()
-                return super().snapshot(scan, timeout)
-            ((name,),) = _run(holder, "SELECT pg_export_snapshot()", (), timeout)
-        except BaseException:
-            holder.close()
-            raise
-        imports = f"SET TRANSACTION SNAPSHOT '{name}'"  # hexadecimal digits and hyphens
-        connections = engine.Connections(replace(login, begin=(begin, imports)))
-
-        def close() -> None:
-            connections.close()
-            holder.close()
-
-        return engine.Stored(self._on(connections), scan.reference, close, True, scan.scales)
 
 
 def _types(rows: list[Any]) -> dict[str, str]:

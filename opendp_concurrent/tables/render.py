@@ -2,25 +2,24 @@
 
 Every value of the caller goes to the engine as a parameter, other than numbers and dates. The
 columns of a table are renamed to ``c0``, ``c1`` and so on where it is scanned, so that quoting,
-case and duplicates matter there only. The tree is made of few kinds of nodes, which are listed in
-``clauses.py``; nothing else is rendered.
+case and duplicates matter there only. The tree is made of few kinds of nodes, which the tests list.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import lru_cache
 from typing import Any
 
 from .._opendp import uninterruptible
 from . import dialects as sql
 from . import plan as nodes
-from .clauses import Search, Values, check_syntax
+from .clauses import Search, Values
 from .dialects import DIALECTS, Dialect, cast, exp
 from .schema import Schema
 
-MOST_STATEMENTS = 256
 SMALLEST = 0.25  # below it in steps, a value is quantised to 0
 
 
@@ -32,15 +31,13 @@ class Statement:
     parameters: tuple[Any, ...]
 
 
-_STATEMENTS: dict[tuple[Any, ...], Statement] = {}
-
-
 @uninterruptible
 def prepare(dialect: str) -> None:
     """Let sqlglot import the dialect, which it does when it is used for the first time."""
     DIALECTS[dialect].text(exp.select("1"))
 
 
+@lru_cache(maxsize=256)
 def statement(
     dialect: str, relation: nodes.Relation, of: nodes.Aggregate | None = None
 ) -> Statement:
@@ -49,13 +46,7 @@ def statement(
     An aggregate returns one row of integers, or rows of a position and integers. Rows have the
     columns' own names.
     """
-    key = dialect, relation, of
-    found = _STATEMENTS.get(key)
-    if found is None:
-        if len(_STATEMENTS) >= MOST_STATEMENTS:
-            _STATEMENTS.clear()
-        found = _STATEMENTS[key] = Renderer(DIALECTS[dialect]).statement(relation, of)
-    return found
+    return Renderer(DIALECTS[dialect]).statement(relation, of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +101,6 @@ class Renderer:
             tree = sql.select(columns, rows.tree)
         else:
             tree = self._aggregate(of, rows)
-        check_syntax(tree)
         return Statement(self._dialect.text(tree), tuple(self._parameters))
 
     # --- relations ---------------------------------------------------------------------------
@@ -118,27 +108,24 @@ class Renderer:
     def _relation(self, relation: nodes.Relation) -> Query:
         if isinstance(relation, nodes.Scan):
             return self._scan(relation)
-        of, schema = self._relation(relation.of), nodes.schema_after(relation)
+        of = self._relation(relation.of)
         if isinstance(relation, nodes.Where):
             values = Values(self._dialect, of.names, self._parameter)
             condition = values.value(relation.predicate)
-            tree, names = sql.select(of.columns, values.query(of.tree), condition), of.names
-        elif isinstance(relation, nodes.WithColumns):
-            tree, names = self._with_columns(relation, of)
-        elif isinstance(relation, nodes.Select):
-            names = {name: of.names[name] for name in schema.names}
+            return replace(of, tree=sql.select(of.columns, values.query(of.tree), condition))
+        if isinstance(relation, nodes.WithColumns):
+            return self._with_columns(relation, of)
+        if isinstance(relation, nodes.Select):
+            names = {name: of.names[name] for name in relation.schema.names}
             tree = sql.select(map(sql.column, names.values()), of.tree)
-        elif isinstance(relation, nodes.Truncate):
-            tree, names = self._truncate(relation, of), of.names
-        elif isinstance(relation, nodes.GroupTruncate):
-            tree, names = self._group_truncate(relation, of), of.names
-        elif isinstance(relation, nodes.PrivateJoin):
-            tree, names = self._private_join(relation, of)
-        elif isinstance(relation, nodes.PerUnit):
-            tree, names = self._per_unit(relation, of)
-        else:
-            tree, names = self._join(relation, of)
-        return Query(tree, names, schema)
+            return Query(tree, names, relation.schema)
+        if isinstance(relation, nodes.Truncate):
+            return replace(of, tree=self._truncate(relation, of))
+        if isinstance(relation, nodes.PrivateJoin):
+            return self._private_join(relation, of)
+        if isinstance(relation, nodes.PerUnit):
+            return self._per_unit(relation, of)
+        return self._join(relation, of)
 
     def _scan(self, scan: nodes.Scan) -> Query:
         names = {name: f"c{place}" for place, name in enumerate(scan.schema.names)}
@@ -158,68 +145,55 @@ class Renderer:
             query = query.where(sql.conjunction(*conditions), copy=False)
         return Query(query, names, scan.schema)
 
-    def _with_columns(self, relation: nodes.WithColumns, of: Query) -> tuple[Any, dict[str, str]]:
+    def _with_columns(self, relation: nodes.WithColumns, of: Query) -> Query:
         values = Values(self._dialect, of.names, self._parameter)
         fresh = {name: f"c{at}" for at, (name, _) in enumerate(relation.columns, of.free)}
         trees = [values.value(one) for _, one in relation.columns]
         named = [exp.alias_(one, short) for one, short in zip(trees, fresh.values(), strict=True)]
         kept = [sql.column(short) for name, short in of.names.items() if name not in fresh]
-        return sql.select([*kept, *named], values.query(of.tree)), {**of.names, **fresh}
+        tree = sql.select([*kept, *named], values.query(of.tree))
+        after = nodes.with_columns(of.schema, relation.columns)
+        return Query(tree, {**of.names, **fresh}, after)
 
     def _truncate(self, relation: nodes.Truncate, of: Query) -> Any:
-        first, unit = of.short(relation.order_by), of.unit
-        rest = [one for one in of.names.values() if one not in unit]
-        number = sql.window(exp.RowNumber(), unit, rest)
-        numbered = sql.select([*of.columns, exp.alias_(number, "r")], of.tree)
-        falling = first if relation.descending else ()
-        again = {"r": sql.window(exp.RowNumber(), unit, [*first, "h", "r"], falling)}
-        numbered = self._rehashed(numbered, of, relation.key, {"h": ("r",)}, again)
-        return sql.select(of.columns, numbered, sql.at_most("r", relation.rows))
-
-    def _group_truncate(self, relation: nodes.GroupTruncate, of: Query) -> Any:
-        by, unit = of.short(relation.by), of.unit
+        by, first, unit = of.short(relation.by), of.short(relation.order_by), of.unit
         rest = [one for one in of.names.values() if one not in by and one not in unit]
-        group = sql.window(exp.DenseRank(), unit, by)
-        row = sql.window(exp.RowNumber(), [*unit, *by], rest)
-        numbers = [exp.alias_(group, "g"), exp.alias_(row, "r")]
-        numbered = sql.select([*of.columns, *numbers], of.tree)
-        again = {
-            "g": sql.window(exp.DenseRank(), unit, ["hg", "g"]),
-            "r": sql.window(exp.RowNumber(), [*unit, *by], ["hr", "r"]),
+        numbers = {"r": sql.window(exp.RowNumber(), [*unit, *by], rest)}
+        falling = first if relation.descending else ()
+        again = {"r": sql.window(exp.RowNumber(), [*unit, *by], [*first, "hr", "r"], falling)}
+        kept = sql.at_most("r", relation.rows)
+        if by:
+            numbers = {"g": sql.window(exp.DenseRank(), unit, by), **numbers}
+            again["g"] = sql.window(exp.DenseRank(), unit, ["hg", "g"])
+            kept = sql.conjunction(sql.at_most("g", relation.groups), kept)
+        tree = sql.select([*of.columns, *_aliased(numbers)], of.tree)
+        hashes = {
+            f"h{last}": self._hash(relation.key, list(numbers)[: place + 1], unit)
+            for place, last in enumerate(numbers)
         }
-        hashes = {"hg": ("g",), "hr": ("g", "r")}
-        numbered = self._rehashed(numbered, of, relation.key, hashes, again)
-        both = sql.conjunction(sql.at_most("g", relation.groups), sql.at_most("r", relation.rows))
-        return sql.select(of.columns, numbered, both)
+        hashed = [*of.columns, *map(sql.column, numbers), *_aliased(hashes)]
+        tree = sql.select([*of.columns, *_aliased(again)], sql.select(hashed, tree))
+        return sql.select(of.columns, tree, kept)
 
-    def _rehashed(
-        self,
-        numbered: Any,
-        of: Query,
-        key: str,
-        hashes: Mapping[str, tuple[str, ...]],
-        again: Mapping[str, Any],
-    ) -> Any:
-        """Number rows anew, in the order of hashes of a key, of numbers, and of the unit."""
-        hashed = []
-        for name, numbers in hashes.items():
-            text = self._dialect.text_value(self._parameter(f"{len(numbers)}:{key}"))
-            for each in (*numbers, *of.unit):
-                for right in (exp.Literal.string("|"), cast(sql.column(each), str)):
-                    text = sql.binary(exp.DPipe, text, right, safe=True)
-            hashed.append(exp.alias_(self._dialect.by_bytes(exp.MD5(this=text)), name))
-        made = sql.select([*of.columns, *map(sql.column, again), *hashed], numbered)
-        return sql.select([*of.columns, *(exp.alias_(one, to) for to, one in again.items())], made)
+    def _hash(self, key: str, numbers: list[str], unit: list[str]) -> Any:
+        """Return the hash of a key, of numbers, and of the unit."""
+        text = self._dialect.text_value(self._parameter(f"{len(numbers)}:{key}"))
+        for each in (*numbers, *unit):
+            for right in (exp.Literal.string("|"), cast(sql.column(each), str)):
+                text = sql.binary(exp.DPipe, text, right, safe=True)
+        return self._dialect.by_bytes(exp.MD5(this=text))
 
-    def _join(self, relation: nodes.PublicJoin, of: Query) -> tuple[Any, dict[str, str]]:
+    def _join(self, relation: nodes.PublicJoin, of: Query) -> Query:
         keys = [f"k{place}" for place in range(len(relation.on))]
         added = {name: f"v{place}" for place, (name, _) in enumerate(relation.added)}
         rows = [(*key, *row) for key, row in zip(relation.keys, relation.rows, strict=True)]
         kinds = [*of.kinds(relation.on), *(kind for _, kind in relation.added)]
         public = self._public(rows, [*keys, *added.values()], kinds)
-        return self._paired(of, public, added, sql.equal(of.short(relation.on), keys))
+        after = of.schema.with_columns(dict(relation.added))
+        matches = sql.equal(of.short(relation.on), keys)
+        return self._paired(of, public, added, after, matches, relation.how)
 
-    def _private_join(self, relation: nodes.PrivateJoin, of: Query) -> tuple[Any, dict[str, str]]:
+    def _private_join(self, relation: nodes.PrivateJoin, of: Query) -> Query:
         partners = self._relation(relation.other)
         other, keys = partners.tree, [*partners.unit, *partners.short(relation.on)]
         if relation.how in ("semi", "anti"):  # one partner at most
@@ -228,17 +202,19 @@ class Renderer:
         matches = sql.equal([*of.unit, *of.short(relation.on)], keys)
         added = {name: partners.names[one] for name, one in relation.added}
         kind = "left" if relation.how in ("left", "anti") else "inner"
-        joined, together = self._paired(of, other, added, matches, kind)
+        after = nodes.with_added(of.schema, partners.schema, relation.added)
+        joined = self._paired(of, other, added, after, matches, kind)
         if relation.how == "anti":
-            joined = joined.where(sql.is_null(exp.column(keys[0], "k")), copy=False)
-        return joined, together
+            joined.tree.where(sql.is_null(exp.column(keys[0], "k")), copy=False)
+        return joined
 
-    def _per_unit(self, relation: nodes.PerUnit, of: Query) -> tuple[Any, dict[str, str]]:
+    def _per_unit(self, relation: nodes.PerUnit, of: Query) -> Query:
         unit = list(map(sql.column, of.unit))
         fresh = {name: f"c{at}" for at, (name, _) in enumerate(relation.columns, of.free)}
         values = [exp.alias_(self._of_unit(one, of), fresh[name]) for name, one in relation.columns]
         made = sql.select([*unit, *values], of.tree).group_by(*unit, copy=False)
-        return made, {**{name: of.names[name] for name in of.schema.unit}, **fresh}
+        names = {**{name: of.names[name] for name in of.schema.unit}, **fresh}
+        return Query(made, names, relation.schema)
 
     def _of_unit(self, one: nodes.OfUnit, of: Query) -> Any:
         """Return an aggregate of the rows of a unit. A clamped sum fits 64 bits."""
@@ -261,15 +237,20 @@ class Renderer:
 
     @staticmethod
     def _paired(
-        of: Query, other: Any, added: dict[str, str], matches: Any, kind: str = "inner"
-    ) -> tuple[Any, dict[str, str]]:
+        of: Query,
+        other: Any,
+        added: dict[str, str],
+        after: Schema,
+        matches: Any,
+        kind: str = "inner",
+    ) -> Query:
         """Return a join of two queries, with some columns of the other one under fresh names."""
         fresh = {name: f"c{at}" for at, name in enumerate(added, of.free)}
         columns: list[Any] = [exp.column(one, "t") for one in of.names.values()]
         columns += [exp.alias_(exp.column(one, "k"), fresh[name]) for name, one in added.items()]
         joined = exp.select(*columns, copy=False).from_(sql.subquery(of.tree, "t"), copy=False)
         joined = joined.join(sql.subquery(other, "k"), on=matches, join_type=kind, copy=False)
-        return joined, {**of.names, **fresh}
+        return Query(joined, {**of.names, **fresh}, after)
 
     def _public(self, rows: list[Any], names: list[str], kinds: list[type]) -> Any:
         """Return a query of public rows, which go to the engine as one array for each column."""
@@ -300,7 +281,8 @@ class Renderer:
             )
             search = Search(self._dialect, self._array, known, kept, own, kind, one.edges)
             if not one.by:
-                return search.counted()
+                columns = [sql.column("b"), exp.Count(this=exp.Star())]
+                return sql.select(columns, search.located()).group_by(sql.column("b"), copy=False)
             return self._groups(one, [exp.Count(this=exp.Star())], rows, search.located(), "b")
         values = [self._term(each, rows) for each in one.of]
         return (
@@ -398,3 +380,7 @@ class Renderer:
         above = sql.compare(clamped, ">", constant(-tiny, float))
         small = sql.conjunction(above, sql.compare(clamped, "<", constant(tiny, float)))
         return sql.case([(sql.is_null(own), exp.Null()), (small, sql.number(0))], steps)
+
+
+def _aliased(trees: Mapping[str, Any]) -> list[Any]:
+    return [exp.alias_(one, name) for name, one in trees.items()]

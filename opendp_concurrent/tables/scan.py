@@ -16,10 +16,11 @@ from .. import _checks as checks
 from ..errors import InvalidTypeError, InvalidValueError, ScanWarning
 from .csv_file import Csv, is_csv
 from .domain import Tables
-from .engine import DECIMAL, DIGITS_READ, Engine
-from .engines import engine_of, own_connection, own_engine, plan_given, stored_frame, stored_types
+from .duckdb import DuckDB
+from .engine import DECIMAL, DIGITS_READ, Engine, listed
+from .engines import engine_of, engine_of_frame, own_connection
 from .plan import Scan
-from .schema import Decimal, Type, spelled, stored_schema_of
+from .schema import Decimal, Type, schema_of, spelled
 from .table import Table, table_of
 
 Names: TypeAlias = str | PurePath | Sequence[str | PurePath]
@@ -83,8 +84,8 @@ def scan(
         charged. The error is an answer about the data that no loss covers, and a unit with many
         rows can cause it. So can limits of the engine on time or memory. Let them be far above what
         a statement takes. The running time is not hidden from who can measure it
-    :param snapshot: answer all launches from the table as it is now. DuckDB and Spark copy the
-        columns; PostgreSQL keeps a transaction open, whose snapshot all statements share
+    :param snapshot: answer all launches from the table as it is now: the columns are copied. On
+        PostgreSQL the copy is a temporary table, whose statements run one after another
     :param csv: how CSV files are written, if not in UTF-8 with commas and names in the first line
     :return: a table, whose ``space`` begins pipelines
     :raises InvalidTypeError, InvalidValueError: naming the argument; for a view, a stored type
@@ -109,7 +110,7 @@ def scan(
     [1, 2, -1]
     """
     assert_features("honest-but-curious")
-    frame = plan_given(connection)
+    frame = engine_of_frame(connection)
     given: Any = schema
     of: Any = unit
     if table is not None and (frame is not None or _are_paths(connection)):
@@ -121,27 +122,26 @@ def scan(
             "unit must be given: the column that says to whom a row belongs. The schema may be "
             "left out; oc.tables.describe_schema proposes one, from what is stored"
         )
+    source = _source(connection, table, csv, frame)
     if given is None:
-        found = _proposed(connection, table, csv)
+        found = _proposed(*source)
         given = {name: kind for name, kind, _ in found if kind is not None}
         print(_code(found))
-    known = stored_schema_of(given, of)
+    known = schema_of(given, of)
     scales = dict(known.scales)
     seconds = None if timeout is None else checks.positive(timeout=timeout)
     keep = checks.flag(snapshot=snapshot)
-    if frame is not None:
-        stored = stored_frame(frame, known, scales)
+    engine, names, written = source
+    if written is not None and isinstance(engine, DuckDB):
+        stored = engine.open_csv(names, known, scales, written)
     else:
-        opened, names = source_of(connection, table)
-        engine, written = engine_of(opened), csv_given(names, csv)
-        if written is None:
-            stored = engine.open(names, known, scales)
-        else:
-            stored = engine.open_csv(names, known, scales, written)
+        stored = engine.open(names, known, scales)
     scanned = table_of(stored, Tables(known, None if known.unit else 1), seconds)
+    if keep or frame is not None:
+        scanned = scanned.materialized()
     if known.unit:
         _tell_of_few(scanned)
-    return scanned.fixed() if keep else scanned
+    return scanned
 
 
 def _tell_of_few(table: Table) -> None:
@@ -161,13 +161,25 @@ def _tell_of_few(table: Table) -> None:
         )
 
 
-def source_of(connection: Any, table: object) -> tuple[Any, tuple[str, ...]]:
-    """Return a connection and the name of what it reads, or paths; our own for paths alone."""
+def _source(
+    connection: Any, table: object, csv: object, frame: Engine | None
+) -> tuple[Engine, tuple[str, ...], Csv | None]:
+    """Return an engine, the name of what it reads, or paths, and how CSV files are written."""
+    if frame is not None:
+        return frame, ("",), csv_given(("",), csv)
     if _are_paths(connection):
         connection, table = own_connection(), connection
     names = (table,) if _is_path(table) else checks.sequence("names", table=table)
     plain = (str(one) if isinstance(one, PurePath) else one for one in names)
-    return connection, tuple(checks.text(table=one) for one in plain)
+    paths = tuple(checks.text(table=one) for one in plain)
+    engine, written = engine_of(connection), csv_given(paths, csv)
+    if written is not None and not isinstance(engine, DuckDB):
+        raise InvalidValueError(
+            f"table ({listed(paths)}) must be a stored table: CSV files are read by DuckDB only. "
+            "Load the file into the database first, in columns of the types that you want, or "
+            "leave the connection out: oc.tables.scan(path, schema, unit)"
+        )
+    return engine, paths, written
 
 
 def csv_given(names: tuple[str, ...], csv: object) -> Csv | None:
@@ -228,19 +240,17 @@ def describe_schema(connection: Any, table: Names | None = None, *, csv: Csv | N
     }
     """
     assert_features("honest-but-curious")
-    return _code(_proposed(connection, table, csv))
+    return _code(_proposed(*_source(connection, table, csv, engine_of_frame(connection))))
 
 
-def _proposed(connection: Any, table: Any, csv: Any) -> list[tuple[str, Type | None, str]]:
+def _proposed(
+    engine: Engine, names: tuple[str, ...], written: Csv | None
+) -> list[tuple[str, Type | None, str]]:
     """Return each column that is stored, the type that reads it, and a line of code."""
-    frame = plan_given(connection)
-    if frame is not None:
-        engine: Engine = own_engine()
-        types = list(stored_types(frame).items())
+    if written is not None and isinstance(engine, DuckDB):
+        types = engine.csv_proposal(names, written)
     else:
-        opened, names = source_of(connection, table)
-        engine, written = engine_of(opened), csv_given(names, csv)
-        types = engine.proposal(names) if written is None else engine.csv_proposal(names, written)
+        types = engine.proposal(names)
     found, folded = list[tuple[str, Type | None, str]](), [name.casefold() for name, _ in types]
     for name, stored in types:
         kind: Type | None = engine.kind_of(stored)

@@ -150,33 +150,23 @@ class Schema:
         return f"{', '.join(told)}; " + (f"unit {unit}" if unit else "each row is a unit")
 
 
-def stored_schema_of(schema: Any, unit: Any) -> Schema:
-    """Return a schema, with the scales of the columns that are stored as decimals; or raise."""
-    given = checks.mapping("names of columns to types", schema=schema)
-    scales = {name: one.scale for name, one in given.items() if type(one) is Decimal}
-    plain = {name: int if name in scales else kind for name, kind in given.items()}
-    found = schema_of(plain, unit)
-    if set(scales) & set(found.unit):
-        raise InvalidTypeError("unit must have no column of decimals, whose texts are not unique")
-    return replace(found, scales=tuple(scales.items()))
-
-
 def schema_of(schema: Any, unit: Any) -> Schema:
     """Return a schema from a mapping of names to types and the unit's columns, or raise."""
     if unit is None:
         raise InvalidTypeError("unit must be given: the column that says to whom a row belongs")
-    columns = tuple((name, kind_of(one)) for name, one in columns_of(schema))
-    if isinstance(unit, tuple) and not unit:  # ROW
-        check_distinct("schema", tuple(name for name, _ in columns))
-        if not columns:
-            raise InvalidValueError("schema must have at least one column")
-        return Schema(columns, ROW)
-    given = (unit,) if isinstance(unit, str) else checks.sequence("columns", unit=unit)
-    found = Schema(columns, tuple(column_name(unit=one) for one in given))
+    found = Schema((), ROW).with_columns(dict(columns_of(schema)))
     check_distinct("schema", found.names)
-    if not found.unit or found.kind(found.unit[0], "unit") not in UNITS:
+    if not found.columns:
+        raise InvalidValueError("schema must have at least one column")
+    if isinstance(unit, tuple) and not unit:  # ROW
+        return found
+    given = (unit,) if isinstance(unit, str) else checks.sequence("columns", unit=unit)
+    names = tuple(column_name(unit=one) for one in given)
+    if not names or found.kind(names[0], "unit") not in UNITS:
         raise InvalidTypeError(f"unit ({checks.shown(unit)}) must be a column of integers or texts")
-    return Schema(found.columns, names_of("unit", found, found.unit, KEYS))
+    if set(dict(found.scales)) & set(names):
+        raise InvalidTypeError("unit must have no column of decimals, whose texts are not unique")
+    return replace(found, unit=names_of("unit", found, names, KEYS))
 
 
 def columns_of(schema: Any) -> tuple[tuple[str, Type], ...]:
@@ -327,21 +317,21 @@ def groups_of(
             "keys must be given together with by: public values of its columns, not from the data; "
             "a query of keys(by) finds those of the data under (ε, δ)"
         )
-    found = _listed(keys)
+    found = listed(keys)
     if columns is not None:
         if not set(names) <= set(columns) or len(columns) > len(names):
             raise InvalidValueError(
                 f"keys must have the columns of by ({', '.join(names)}), found "
                 f"{', '.join(map(str, columns))}; pass list(keys) for keys that a query has found"
             )
-        lists = [_listed(columns[name]) for name in names]
+        lists = [listed(columns[name]) for name in names]
         rows = product(*lists) if isinstance(keys, Mapping) else zip(*lists, strict=True)
         some = islice(rows, checks.MOST_ELEMENTS + 1)
         found = [row if len(names) > 1 else row[0] for row in some]
     return names, keys_of(tuple(map(schema.type_of, names)), null=True, keys=found)
 
 
-def _listed(values: Any) -> Any:
+def listed(values: Any) -> Any:
     """Return the values of an array or a Series as a list, None for NaN; others as they are."""
     read = getattr(values, "tolist", getattr(values, "to_list", None))
     found = None if read is None else read()

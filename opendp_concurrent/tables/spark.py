@@ -9,13 +9,12 @@ from dataclasses import replace
 from datetime import date, datetime
 from threading import Event, Thread
 from typing import Any, ClassVar
-from urllib.parse import unquote
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from .._opendp import interruptible
 from ..errors import InvalidTypeError, InvalidValueError, TableError
-from .engine import Engine, Run, Scans, Stored, check_folders, listed, opaque
+from .engine import Engine, Run, Scans, Stored, listed, opaque
 from .schema import Scales, Schema
 
 OWN = 2  # parts of the reference of a view in our own session, whose types cannot change
@@ -100,7 +99,7 @@ class Spark(Engine):
         kind, *parts = self.reference(table)
         found = Stored(self, ("table", *parts))
         if kind == "parquet":
-            found = self._of_files(parts, schema)
+            found = self._of_files(parts)
         found = replace(found, scales=tuple(scales.items()))
         try:
             self.check_columns(self.columns(found.reference), schema, scales)
@@ -115,13 +114,13 @@ class Spark(Engine):
         kind, *parts = self.reference(table)
         if kind == "table":
             return super().proposal(table)
-        found = self._of_files(parts, Schema((), ()))
+        found = self._of_files(parts)
         try:
             return list(self.columns(found.reference).items())
         finally:
             found.drop()
 
-    def _of_files(self, paths: list[str], schema: Schema) -> Stored:
+    def _of_files(self, paths: list[str]) -> Stored:
         """Return a view of the files that are there now. Their folders are no columns."""
         name, read = f"oc_{uuid4().hex}", self._session.read.option("recursiveFileLookup", "true")
         try:
@@ -130,22 +129,12 @@ class Spark(Engine):
             frame = read.parquet(*paths)
         except Exception:
             raise _not_readable(", ".join(paths)) from None
-        for one in frame.inputFiles():
-            check_folders(unquote(one), schema)
         frame.createOrReplaceTempView(name)  # in our own session
         return Stored(self, ("table", name), lambda: self._session.catalog.dropTempView(name))
 
     def _check_rows(self, names: tuple[str, ...], schema: Schema) -> None:
         """Read each value once, or raise: files may hold other types, or be damaged."""
         spelled = ".".join(map(_quoted, names))
-        units = [name.casefold() for name in schema.unit]
-        for one in self._session.catalog.listColumns(spelled):
-            if one.isPartition and one.name.casefold() in units:
-                raise InvalidValueError(
-                    f"unit ({one.name!r}) must not be a column by which the table is "
-                    "partitioned: folders hold its values, where 1 and 01 are one; store the "
-                    "column in the files"
-                )
         values = ", ".join(map(_quoted, schema.names))
         text = f"SELECT bit_xor(xxhash64({values})) FROM {spelled}"
         with suppress(TableError):

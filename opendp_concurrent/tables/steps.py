@@ -6,6 +6,7 @@ rows only, so the distance in units does not grow.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -232,13 +233,19 @@ def make_truncate(
     last = checks.flag(descending=descending)
     if last and not first:
         raise InvalidValueError("descending needs the columns of an order: pass order_by")
-    return step(
-        tables,
-        tables.at_most(per_unit),
-        # if each row is a unit, no unit has more than one
-        lambda of: nodes.Truncate(of, per_unit, text, first, last) if tables.schema.unit else of,
-        materialize=materialize,
-    )
+    kept = {"rows": per_unit, "key": text, "order_by": first, "descending": last}
+    return _truncated(tables, tables.at_most(per_unit), kept, materialize)
+
+
+def _truncated(
+    before: Tables, after: Tables, kept: Mapping[str, Any], materialize: bool
+) -> Transformation:
+    """Make a truncation. If each row is a unit, no unit has more than one."""
+
+    def node(of: nodes.Relation) -> nodes.Relation:
+        return nodes.Truncate(of, **kept) if before.schema.unit else of
+
+    return step(before, after, node, materialize=materialize)
 
 
 @constructor(groups=MOST_ROWS, rows=MOST_ROWS)
@@ -290,29 +297,26 @@ def make_group_truncate(
     tables, text = tables_of(input_domain, input_metric), str(schemas.value_of(str, key=key))
     names = schemas.names_of("by", tables.schema, by, schemas.KEYS)
     bound = GroupBound(frozenset(names), groups, rows)
-    return step(
-        tables,
-        tables.at_most(groups * rows, bound),
-        # if each row is a unit, no unit has more than one
-        lambda of: nodes.GroupTruncate(of, names, groups, rows, text) if tables.schema.unit else of,
-        materialize=materialize,
-    )
+    kept = {"rows": rows, "key": text, "by": names, "groups": groups}
+    return _truncated(tables, tables.at_most(groups * rows, bound), kept, materialize)
 
 
-@constructor
+@constructor(how=checks.one_of("inner", "left"))
 def make_public_join(
     input_domain: Domain,
     input_metric: Metric,
     on: str | Sequence[str],
     schema: Mapping[str, type],
-    rows: Mapping[Any, Sequence[Any]],
+    rows: Any,
+    how: str = "inner",
 ) -> Transformation:
     """Join a table with public rows: add columns that are a public function of others.
 
-    A row without a public partner is dropped; so is one with NULL in a column of ``on``. Each row
-    has at most one partner, so units contribute no more than before.
+    A row without a public partner is dropped, unless ``how`` is ``"left"``; so is one with NULL in
+    a column of ``on``. A row with k partners becomes k rows.
 
-    Guarantee: the distance in units does not grow.
+    Guarantee: the distance in units does not grow. If no key has more than k public rows, each
+    bound on the rows of a unit is k times that before; a mapping has one row for each key.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -321,7 +325,10 @@ def make_public_join(
     :param on: names of columns of integers, texts, Booleans or dates
     :param schema: mapping from the names of the columns that are added to their types
     :param rows: mapping from the values of ``on`` (a tuple, if there are several) to the values of
-        the added columns (a tuple, if there are several); None is NULL. They must be public
+        the added columns (a tuple, if there are several); or a frame of pandas or Polars with all
+        of these columns, in which a key may have several rows. None is NULL. They must be public
+    :param how: ``"inner"``, or ``"left"``, which keeps rows without a partner, with NULL in the new
+        columns
     :return: a transformation of tables
     :raises InvalidTypeError, InvalidValueError: naming the argument; for another private table,
         which :func:`.make_private_join` joins
@@ -349,14 +356,33 @@ def make_public_join(
     names = schemas.names_of("on", tables.schema, on, schemas.KEYS)
     types = _added(tables.schema, schema)
     added = tuple((name, schemas.kind_of(one)) for name, one in types)
-    given = checks.mapping("keys to values", rows=rows)
-    keys = schemas.keys_of([tables.schema.type_of(name) for name in names], rows=list(given))
-    values = [
-        schemas.row_of([one for _, one in types], null=True, rows=row) for row in given.values()
-    ]
-    after = tables.schema.with_columns(dict(types))
-    public = nodes.Values(keys), nodes.Values(values)
-    return step(tables, tables.on(after), lambda of: nodes.PublicJoin(of, names, added, *public))
+    keys, values = _public_rows(rows, names, [name for name, _ in types])
+    kinds = [tables.schema.type_of(name) for name in names]
+    known = nodes.Values(schemas.row_of(kinds, rows=one) for one in keys)
+    if isinstance(rows, Mapping) and len(set(known)) != len(known):
+        raise InvalidValueError("rows must have distinct keys")
+    public = nodes.Values(
+        schemas.row_of([one for _, one in types], null=True, rows=one) for one in values
+    )
+    most = max([1, *Counter(known).values()])
+    after = tables.times(tables.schema.with_columns(dict(types)), most)
+    return step(tables, after, lambda of: nodes.PublicJoin(of, names, added, known, public, how))
+
+
+def _public_rows(rows: Any, on: Sequence[str], added: Sequence[str]) -> tuple[Any, Any]:
+    """Return the keys and the values of public rows, as tuples if there are several; or raise."""
+    if not hasattr(rows, "columns"):
+        given = checks.mapping("keys to values", rows=rows)
+        return list(given), list(given.values())
+    missing = {*on, *added} - set(rows.columns)
+    if missing:
+        raise InvalidValueError(f"rows must have the columns {', '.join(sorted(missing))}")
+
+    def parts(names: Sequence[str]) -> list[Any]:
+        lists = [schemas.listed(rows[name]) for name in names]
+        return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+
+    return parts(on), parts(added)
 
 
 @constructor(how=checks.one_of("inner", "left", "semi", "anti"))
@@ -451,14 +477,13 @@ def _renamed(
     other: schemas.Schema, columns: Any, on: tuple[str, ...]
 ) -> tuple[tuple[str, str], ...]:
     """Return new names of columns of another table, and theirs; or raise."""
+    if columns is None:
+        columns = [name for name in other.names if name not in (*other.unit, *on)]
     if isinstance(columns, Mapping):
         pairs = checks.mapping("new names to names", columns=columns)
-    elif columns is not None:
-        pairs = {
-            name: name for name in schemas.names_of("columns", other, columns, tuple(schemas.KINDS))
-        }
     else:
-        pairs = {name: name for name in other.names if name not in (*other.unit, *on)}
+        names = schemas.names_of("columns", other, columns, tuple(schemas.KINDS), none=True)
+        pairs = dict(zip(names, names, strict=True))
     found = tuple(
         (schemas.column_name(columns=new), checks.text(columns=of)) for new, of in pairs.items()
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, ClassVar
 from weakref import finalize
 
 from opendp.metrics import (
@@ -25,6 +26,7 @@ from .plan import Aggregate, FoundKeys, Relation, Scan, moving
 from .schema import column_name
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Table:
     """A table in an engine, with what is known of it. Made by :func:`.scan`.
 
@@ -36,21 +38,14 @@ class Table:
     :ivar timeout: seconds after which a statement is cancelled
     """
 
-    is_table = True  # which the domain asks of the class
-
-    def __init__(
-        self,
-        engine: Engine,
-        relation: Relation,
-        tables: Tables,
-        timeout: float | None,
-        held: tuple[Any, ...] = (),
-        others: Mapping[str, Table] | None = None,
-        process: int | None = None,
-    ) -> None:
-        self._engine, self.relation, self.tables = engine, relation, tables
-        self.timeout, self._held, self._others = timeout, held, others or {}
-        self._process = os.getpid() if process is None else process
+    is_table: ClassVar = True  # which the domain asks of the class
+    _engine: Engine
+    relation: Relation
+    tables: Tables
+    timeout: float | None
+    _held: tuple[Any, ...] = ()
+    _others: Mapping[str, Table] = field(default_factory=dict)
+    _process: int = field(default_factory=os.getpid)  # a fork may not use the connection
 
     @property
     def space(self) -> tuple[Domain, Metric]:
@@ -59,12 +54,7 @@ class Table:
 
     def derived(self, relation: Relation, tables: Tables) -> Table:
         """Return a table whose plan goes on from this one's. Nothing runs."""
-        return self._after(relation, tables, self._others)
-
-    def _after(self, relation: Relation, tables: Tables, others: Mapping[str, Table]) -> Table:
-        """Return a table of the same process: a fork of it may not use the connection."""
-        known = self.timeout, self._held, others, self._process
-        return Table(self._engine, relation, tables, *known)
+        return replace(self, relation=relation, tables=tables)
 
     def with_tables(self, **others: Table) -> Table:
         """Return this table with others of the same units, which queries may join to it.
@@ -85,25 +75,20 @@ class Table:
                     f"{name} must be of oc.tables.scan(...), found {type(one).__name__}"
                 )
             one._check_process()
-            if not schema.unit or not one.tables.schema.unit:
+            if not schema.unit or one.tables.schema.unit_kinds != schema.unit_kinds:
                 raise InvalidTypeError(
-                    f"{name} must have the unit of the table, found a table in which each row is a "
-                    "unit, so that nothing says which rows of both belong together"
-                )
-            if one.tables.schema.unit_kinds != schema.unit_kinds:
-                raise InvalidTypeError(
-                    f"{name} must have the unit of the table ({', '.join(schema.unit)}): as many "
-                    f"columns, in the same types; its unit is {', '.join(one.tables.schema.unit)}"
+                    f"{name} must have the unit of the table ({', '.join(schema.unit) or 'a row'}):"
+                    " as many columns, at least one, in the same types; its unit is "
+                    f"{', '.join(one.tables.schema.unit) or 'a row'}"
                 )
             if self._engine.beside(one._engine) is None:
                 raise InvalidValueError(
-                    f"{name} must be of the same connection, and without snapshot=True on "
-                    "PostgreSQL: one statement reads both; pass the connection to both scans, and "
-                    "materialize a truncation of the first table instead"
+                    f"{name} must be of the same connection, and neither snapshot=True nor "
+                    "materialize=True on PostgreSQL: one statement reads both"
                 )
             known[column_name(others=name)] = replace(one.tables, others=())
         after = replace(self.tables, others=tuple(sorted(known.items())))
-        return self._after(self.relation, after, {**self._others, **others})
+        return replace(self, tables=after, _others={**self._others, **others})
 
     def joined(
         self, name: str, node: Callable[[Relation, Relation], Relation], tables: Tables
@@ -117,7 +102,8 @@ class Table:
         assert engine is not None
         relation = node(self.relation, other.relation)
         timeout = min(filter(None, (self.timeout, other.timeout)), default=None)
-        return Table(engine, relation, tables, timeout, held, self._others, self._process)
+        after = replace(self, _engine=engine, relation=relation, tables=tables)
+        return replace(after, timeout=timeout, _held=held)
 
     def ask(self, aggregate: Aggregate) -> Rows:
         """Run one statement in the engine, and return its integers. For mechanisms only."""
@@ -144,13 +130,6 @@ class Table:
         """Return the same table, which no longer changes: as it is, if it is stored already."""
         return self.materialized() if moving(self.relation) else self
 
-    def fixed(self) -> Table:
-        """Return the same scanned table as it is now, until it is freed."""
-        self._check_process()
-        assert isinstance(self.relation, Scan)
-        stored = self._engine.fix(self.relation, self.timeout)
-        return table_of(stored, self.tables, self.timeout)
-
     def _check_process(self) -> None:
         if self._process != os.getpid():
             raise ForkedError
@@ -166,7 +145,7 @@ def table_of(
     stored: Stored,
     tables: Tables,
     timeout: float | None,
-    others: Mapping[str, Table] | None = None,
+    others: Mapping[str, Table] = MappingProxyType({}),
 ) -> Table:
     """Return a table of what is stored, which is dropped when nobody needs it."""
     scan = Scan(stored.reference, tables.schema, stored.fixed, stored.scales)

@@ -16,7 +16,7 @@ from typing import Any
 from .. import _checks as checks
 from ..errors import InvalidTypeError, InvalidValueError
 from . import schema as schemas
-from .expressions import MOST_VALUES, PARTS, Expression, Then
+from .expressions import MOST_VALUES, PARTS, Expression, Then, when
 
 Reach = tuple[int | float, int | float]
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
@@ -240,23 +240,26 @@ class _Checker:
         if one.operation == "/":
             alike = self._alike(one.operands, depth, numbers=True)
             pair = tuple(as_kind(each, float) for each in alike)
-            low, high = pair[1].reach or (0, 0)
-            if not (low >= LEAST_FLOAT or high <= -LEAST_FLOAT):
-                raise self._no_divisor("0; clip it, as in col('km') / col('minutes').clip(1, 1000)")
             return Node("/", float, pair, None, _reach(float))
         left, right = pair = tuple(self._aligned(one.operands, depth, numbers=True))
         if left.kind is not int:
             raise InvalidTypeError(f"{self._name} has //, which is for integers; use / for floats")
         low, high = right.reach or (0, 0)
         if low < 1:
-            raise self._no_divisor(
-                "below 1; clip it, as in col('cents') // col('pieces').clip(1, 100)"
+            raise InvalidValueError(
+                f"{self._name} has a division by what can be below 1; clip it, as in "
+                "col('cents') // col('pieces').clip(1, 100)"
             )
         ends = [int(end) // int(by) for end in left.reach or WHOLE for by in (low, high)]
         return Node("//", int, pair, None, (min(ends), max(ends)))
 
-    def _no_divisor(self, reason: str) -> InvalidValueError:
-        return InvalidValueError(f"{self._name} has a division by what can be {reason}")
+    def of_text(self, one: Expression, depth: int) -> Node:
+        """Return a text in small letters, or its length."""
+        own = self.node(one.operands[0], depth)
+        if own.kind is not str:
+            raise InvalidTypeError(f"{self._name} has a {one.operation}, which is of texts")
+        kind, reach = (int, (0, schemas.LARGEST)) if one.operation == "length" else (str, None)
+        return Node(one.operation, kind, (own,), None, reach)
 
     def case(self, one: Expression, depth: int) -> Node:
         """Return the value of the first condition that holds."""
@@ -333,6 +336,9 @@ class _Checker:
                 "bool and str to int, between str and date, between date and datetime, from "
                 "decimals to float and int, and from both to decimals with as many digits or more"
             )
+        if own.scale and kind is int:  # the integer that is next to it on the side of 0
+            (of,) = one.operands
+            return self.node(when(of < 0).then(-(-of // 1)).otherwise(of // 1), depth)
         return as_kind(own, kind)
 
     def _constants(self, kind: schemas.Type, values: object) -> tuple[Any, ...]:
@@ -359,6 +365,7 @@ _RULES: dict[str, tuple[int, Callable[[_Checker, Expression, int], Node]]] = {
     "cut": (1, _Checker.cut),
     "part": (1, _Checker.part),
     "cast": (1, _Checker.cast),
+    **dict.fromkeys(("lower", "length"), (1, _Checker.of_text)),
 }
 
 
@@ -375,17 +382,15 @@ def rescaled(one: Node, scale: int) -> Node:
 
 
 def as_kind(one: Node, kind: type) -> Node:
-    """Return a node in another type; a decimal becomes a float, or loses its fraction."""
-    if one.scale and kind in (int, float):
+    """Return a node in another type; a decimal becomes a float."""
+    if one.scale and kind is float:
         factor = 10**one.scale
-        if kind is float:
-            by = Node("literal", float, (), float(factor), (float(factor), float(factor)))
-            whole = as_kind(replace(one, scale=0), float)
-            low, high = (float(end) / factor for end in one.reach or WHOLE)  # monotone, as in SQL
-            if one.operation == "literal":
-                return Node("literal", float, (), low, (low, low))
-            return Node("/", float, (whole, by), None, (low, high))
-        return _without_fraction(one, factor)
+        by = Node("literal", float, (), float(factor), (float(factor), float(factor)))
+        whole = as_kind(replace(one, scale=0), float)
+        low, high = (float(end) / factor for end in one.reach or WHOLE)  # monotone, as in SQL
+        if one.operation == "literal":
+            return Node("literal", float, (), low, (low, low))
+        return Node("/", float, (whole, by), None, (low, high))
     if one.kind is kind:
         return one
     known = {(int, float): one.reach, (bool, int): (0, 1)}
@@ -426,20 +431,3 @@ def _holding(one: Node, name: str) -> Node:
             f"{name} must hold or not, found a value of type {schemas.KINDS[one.kind]}; compare it"
         )
     return one if one.operation in NEVER_NULL else Node("holds", bool, (one,))
-
-
-def _without_fraction(one: Node, factor: int) -> Node:
-    """Return the integer that is next to a decimal on the side of 0."""
-    zero, by = (Node("literal", int, (), n, (n, n)) for n in (0, factor))
-    plain = replace(one, scale=0)
-
-    def minus(of: Node) -> Node:
-        return Node("-", int, (zero, of), None, within(exact_reach("-", zero, of)))
-
-    def quotient(of: Node) -> Node:
-        low, high = of.reach or WHOLE
-        return Node("//", int, (of, by), None, (int(low) // factor, int(high) // factor))
-
-    below = Node("<", bool, (plain, zero))
-    values = [minus(quotient(minus(plain))), quotient(plain)]
-    return Node("case", int, (below, *values), None, _hull(values))

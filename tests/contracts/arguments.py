@@ -1262,6 +1262,7 @@ maker(
     on=("zone", COLUMNS),
     schema=({"big": bool}, "mapping"),
     rows=({"a": True}, "mapping"),
+    how=("left", "nothing hostile"),
 )
 maker(
     "private_join",
@@ -1290,7 +1291,7 @@ VALUE = {
     "quantum": (0.5, "positive"),
 }
 NORM = {"norm": ("l1", "nothing hostile")}
-maker("table_count", BOUNDED, 1, asked_table, **GROUPS, **NORM)
+maker("table_count", BOUNDED, 1, asked_table, column=(None, "None or text"), **GROUPS, **NORM)
 maker("table_sum", BOUNDED, 1, asked_table, **GROUPS, **VALUE, **NORM)
 maker(
     "table_histogram",
@@ -2241,7 +2242,6 @@ NO_ARGUMENTS = {
       # values of these are made by other public names, or they take nothing
     "tables.Table", "tables.Table.ask", "tables.Table.ask_keys", "tables.Table.derived",
     "tables.Table.joined",
-    "tables.Table.fixed",
     "tables.Table.materialized", "tables.Table.frozen", "tables.Table.engine",
     "tables.Expression", "tables.Then",
     "tables.Expression.is_null",

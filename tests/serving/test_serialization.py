@@ -23,7 +23,7 @@ from opendp_concurrent.serving import values as calls
 from opendp_concurrent.serving.kinds import BY_ANNOTATION, BY_NAME, OF_OPENDP
 from opendp_concurrent.serving.kinds import MESSAGE_KINDS as KINDS
 from opendp_concurrent.tables.domain import Tables, table_domain, units
-from opendp_concurrent.tables.schema import schema_of, stored_schema_of
+from opendp_concurrent.tables.schema import schema_of
 
 from ..contracts import tables
 from ..contracts.catalogue import NAMED_CASTS, PUBLIC
@@ -66,7 +66,7 @@ def table():
 
 def linked():
     """The space of tables beside others."""
-    homes = Tables(stored_schema_of({**SCHEMA, "eur": oc.tables.Decimal(2)}, "person"), 2)
+    homes = Tables(schema_of({**SCHEMA, "eur": oc.tables.Decimal(2)}, "person"), 2)
     return table_domain(Tables(schema_of(SCHEMA, "person"), others=(("homes", homes),))), units()
 
 

@@ -14,7 +14,20 @@ from .pipelines import STORED, quoted
 pytest.importorskip("sqlglot", reason="!!! TABLES ARE NOT TESTED: no sqlglot !!!")
 duckdb = pytest.importorskip("duckdb", reason="!!! TABLES ARE NOT TESTED: no duckdb !!!")
 
+from opendp_concurrent.tables.dialects import Dialect  # noqa: E402
+
+from .syntax import check_syntax  # noqa: E402
+
 dp.enable_features("contrib", "honest-but-curious")  # for fixtures of modules
+
+
+def _text(self, tree, *, text=Dialect.text):
+    """Return the statement of a tree, which has no syntax that is not listed."""
+    check_syntax(tree)
+    return text(self, tree)
+
+
+Dialect.text = _text
 
 
 class OnDuckDB:

@@ -161,11 +161,13 @@ def expressions(draw, schema, kind, depth=3):
         divisor = draw(st.sampled_from([0.5, -3.0, 1e-150, 7, -1e300, 5e150]))
         if draw(st.booleans()):
             ends = draw(st.sampled_from([(1e-150, 2.0), (-1e300, -1e-3), (1.0, inf)]))
-            divisor = of(float).clip(*ends)
+            divisor = of(float).clip(*ends) if draw(st.booleans()) else of(float)
         return number(of, draw, float) / divisor
     if form == "//":
         divisor = draw(st.sampled_from([1, 2, 7, LARGE]))
         return of(int) // (of(int).clip(1, divisor) if draw(st.booleans()) else divisor)
+    if form in ("lower", "length"):
+        return getattr(of(str), form)()
     if form == "clip":
         return of(kind).clip(*sorted([draw(public(kind)), draw(public(kind))]))
     if form == "cut":
@@ -184,9 +186,9 @@ def expressions(draw, schema, kind, depth=3):
 
 FORMS = {  # of each type; those of casts are the types before
     None: ["case", "fill_null"],
-    int: [*"+-*", "//", "clip", "cut", "part", (float, bool, str)],
+    int: [*"+-*", "//", "clip", "cut", "part", "length", (float, bool, str)],
     float: [*"+-*/", "clip", (int,)],
-    str: ["cut", (int, date)],
+    str: ["cut", "lower", (int, date)],
     bool: ["==", "<=", ">", "&", "|", "~", "is_null", "is_in", "between"],
     date: ["clip", (str, datetime)],
     datetime: ["clip", (date,)],

@@ -60,7 +60,8 @@ def kind_of(one, schema):
         return int if one.given[1] is None else str
     if one.operation == "cast":
         return one.given
-    return {"/": float, "//": int, "part": int}.get(one.operation, bool)
+    kinds = {"/": float, "//": int, "part": int, "length": int, "lower": str}
+    return kinds.get(one.operation, bool)
 
 
 def values_of(one):
@@ -104,6 +105,10 @@ def evaluate(one, row, schema):
         return any(own == value for value in one.given)
     if operation == "//":
         return own // others[0]
+    if operation == "length":
+        return len(own)
+    if operation == "lower":
+        return re.sub("[A-Z]+", lambda found: found[0].lower(), own)
     if operation in ARITHMETIC:
         return float_arithmetic(operation, *values) if kind is float else whole(operation, *values)
     if operation == "clip":
@@ -143,7 +148,7 @@ def float_arithmetic(operation, *values):
         if abs(value) > 1e150:
             return None
         found.append(0.0 if operation in "*/" and abs(value) < 1e-150 else value)
-    return ARITHMETIC[operation](*found)
+    return None if operation == "/" and found[1] == 0.0 else ARITHMETIC[operation](*found)
 
 
 def cast(own, kind):

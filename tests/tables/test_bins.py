@@ -28,8 +28,9 @@ def searching(request, monkeypatch):
     name, search = request.param
     monkeypatch.setattr(bins, "FEW", 2)
     monkeypatch.setattr(type(dialects.DIALECTS[name]), "search", search)
-    monkeypatch.setattr(render, "_STATEMENTS", {})
-    return request.getfixturevalue(f"on_{name}")
+    render.statement.cache_clear()
+    yield request.getfixturevalue(f"on_{name}")
+    render.statement.cache_clear()
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=RELAXED)

@@ -11,7 +11,7 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.tables.domain import Tables, table_domain, units
-from opendp_concurrent.tables.schema import stored_schema_of
+from opendp_concurrent.tables.schema import schema_of
 
 from .pipelines import Data
 
@@ -192,7 +192,7 @@ def test_keys_of_the_data_and_parts_are_in_the_unit_of_the_column(on_duckdb):
 
 
 def test_a_measurement_on_decimals_is_sent():
-    space = table_domain(Tables(stored_schema_of(SCHEMA, "person"), 1)), units()
+    space = table_domain(Tables(schema_of(SCHEMA, "person"), 1)), units()
     made = (
         space
         >> oc.t.then_where((col("eur") > Decimal("1.25")) & (col("n").cast(TWO) > 0.5))
@@ -206,9 +206,9 @@ def test_a_measurement_on_decimals_is_sent():
 
 def test_scales_are_in_the_order_of_the_columns():
     """A schema is equal by value, and messages have the scales in the order of the columns."""
-    schema = stored_schema_of({"person": int, "a": TWO, "b": TWO}, "person")
+    schema = schema_of({"person": int, "a": TWO, "b": TWO}, "person")
     again = schema.with_columns({"a": THREE})
-    assert again == stored_schema_of({"person": int, "a": THREE, "b": TWO}, "person")
+    assert again == schema_of({"person": int, "a": THREE, "b": TWO}, "person")
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_a_launch_is_that_of_other_tables_and_rows_are_copied_once():
         (
             pl.LazyFrame({"p": [1], "x": pl.Series([1], dtype=pl.UInt64)}),
             InvalidTypeError,
-            "UInt64",
+            "UBIGINT",
         ),
         (pl.LazyFrame({"p": [1], "x": ["1"]}), InvalidTypeError, "schema"),
         (pl.LazyFrame({"p": [1]}), InvalidValueError, "must be a column"),
@@ -104,27 +104,31 @@ def test_other_frames_are_refused_by_name(frame, error, reason):
         oc.tables.scan(frame, {"p": int, "x": int}, unit="p")
 
 
-def test_what_nanoseconds_would_round_is_refused():
-    frame = pl.LazyFrame({"p": [1], "x": pl.Series([datetime.min], dtype=pl.Datetime("ns"))})
-    with pytest.raises(InvalidTypeError, match="ns"):
-        oc.tables.scan(frame, {"p": int, "x": datetime}, unit="p")
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_nanoseconds_are_read_if_they_are_microseconds_and_never_cut(library):
+    """Those of pandas were cut, and those of Polars refused."""
+
+    def scanned(nanoseconds):
+        at = pl.Series([nanoseconds, None]).cast(pl.Datetime("ns"))
+        frame = pl.DataFrame({"p": [1, 2], "x": at})
+        given = frame if library == "polars" else frame.to_pandas()
+        return oc.tables.scan(given, {"p": int, "x": datetime}, unit="p")
+
+    exact = scanned(1_000_000_000_000_005_000)
+    day = datetime(2001, 9, 9, 1, 46, 40, 5)
+    counts = exact.space >> oc.t.then_truncate(1) >> oc.t.then_table_count("x", [day, None])
+    assert counts(exact) == [1, 1]
+    with pytest.raises(InvalidTypeError, match="TIMESTAMP_NS"):
+        scanned(1_000_000_000_000_005_001)
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [
-        pl.LazyFrame({"p": ["1", "secret"], "x": [1, 2]}).with_columns(pl.col("p").cast(pl.Int64)),
-        pl.LazyFrame({"p": [1, 2], "x": [1, 2]}).with_columns(
-            x=pl.Series([3_000_000, 1]).cast(pl.Date)  # the year 10183, which no date of ours has
-        ),
-    ],
-)
-def test_a_plan_that_fails_does_so_before_the_owner_and_shows_no_row(frame):
-    kind = date if frame.collect_schema()["x"] == pl.Date else int
+def test_a_plan_that_fails_does_so_before_the_owner_and_shows_no_row():
+    frame = pl.LazyFrame({"p": ["1", "secret"], "x": [1, 2]}).with_columns(
+        pl.col("p").cast(pl.Int64)
+    )
     with pytest.raises(InvalidValueError, match="its plan has failed") as caught:
-        oc.tables.scan(frame, {"p": int, "x": kind}, unit="p")
+        oc.tables.scan(frame, {"p": int, "x": int}, unit="p")
     assert "secret" not in str(caught.value)
-    assert "10183" not in str(caught.value)
     assert caught.value.__context__ is None
 
 
@@ -156,10 +160,10 @@ def test_a_frame_of_pandas_is_copied_and_its_schema_proposed(capsys):
             "p": [1, 2, 3],
             "zone": ["n", None, "s"],
             "eur": [1.5, float("nan"), 2.0],
-            "at": pandas.to_datetime(["2024-01-01T01:00:00.123456789+01:00", None, None], utc=True),
+            "at": pandas.to_datetime(["2024-01-01T01:00:00.123456+01:00", None, None], utc=True),
             "many": pandas.array([4, None, 5], dtype="Int64"),
             "kind": pandas.Categorical(["u", "v", "u"]),
-            "odd": [object()] * 3,
+            "odd": [[1]] * 3,
         }
     )
     table = oc.tables.scan(frame, unit="p")

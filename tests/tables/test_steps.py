@@ -147,6 +147,22 @@ def test_what_is_not_shown_to_be_stable_is_refused(table, name):
         table.space >> then(*arguments)
 
 
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+@pytest.mark.parametrize(("how", "counts"), [("inner", [1, 1, 1, 0]), ("left", [1, 1, 1, 1])])
+def test_a_row_has_as_many_public_partners_as_its_key_and_bounds_grow(table, library, how, counts):
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"big": [1, 2, 3, 4], "zone": ["a", "a", "b", "c"], "more": 0.5})
+    rows = frame if library == "polars" else frame.to_pandas()
+    bounded = table.space >> oc.t.then_group_truncate("zone", 2, 3)
+    joined = bounded >> oc.t.then_public_join("zone", {"big": int}, rows, how)
+    known = joined.output_domain.descriptor
+    assert (known.rows, [one.rows for one in known.groups]) == (2 * 6, [2 * 3])
+    ask = joined >> oc.t.then_table_count("big", [1, 2, 3, None])
+    assert (ask(table), ask.map(1)) == (counts, 12)
+    with pytest.raises(InvalidValueError, match="rows must have the columns big, zone"):
+        bounded >> oc.t.then_public_join("zone", {"big": int}, frame.select("more"))
+
+
 def test_a_join_with_a_private_table_is_refused(table):
     with pytest.raises(InvalidTypeError, match="two private tables"):
         oc.t.make_public_join(*table.space, "zone", {"x": int}, table)

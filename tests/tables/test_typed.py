@@ -95,11 +95,14 @@ def test_random_expressions_have_the_values_of_plain_python_on_spark(on_spark):
 
 col = oc.tables.col
 REFUSED = {  # an expression, and what the error says
-    "no divisor": (col("i") / col("j"), "can be 0; clip"),
-    "a divisor around 0": (col("f") / col("g").clip(-1.0, 1.0), "can be 0"),
-    "a tiny divisor": (col("f") / 1e-200, "can be 0"),
     "a divisor of integers": (col("i") // col("j").clip(0, 9), "below 1"),
     "whole quotients of floats": (col("f") // 2, "integers"),
+    "a remainder by 0": (col("i") % col("j").clip(0, 9), "below 1"),
+    "a remainder of floats": (col("f") % 2, "integers"),
+    "small letters of a number": (col("i").lower(), "of texts"),
+    "the length of a date": (col("d").length(), "of texts"),
+    "the beginning of a number": (col("i").starts_with("1"), "integer"),
+    "the absolute value of a text": (col("s").abs(), "column's type"),
     "arithmetic on texts": (col("s") + "a", "numbers"),
     "two types": (oc.tables.when(col("b")).then(col("i")).otherwise(col("s")), "one type"),
     "a comparison of an integer and a float": (col("i") < col("f"), "one type"),
@@ -121,6 +124,37 @@ REFUSED = {  # an expression, and what the error says
     "too few operands": (oc.tables.Expression("+", (col("i"),)), "made of"),
     "an operation of nobody": (oc.tables.Expression("random"), "made of"),
 }
+
+
+MEANING = {  # of what is made of other operations
+    "remainder": (
+        col("i") % 7,
+        lambda row: row["i"] % 7 if row["i"] - row["i"] % 7 >= -(2**63) else None,
+    ),
+    "absolute": (col("i").abs(), lambda row: None if row["i"] == -(2**63) else abs(row["i"])),
+    "of a float": (col("f").abs(), lambda row: abs(row["f"]) if row["f"] >= -1e150 else None),
+    **{
+        f"begins with {one!r}": (
+            col("s").starts_with(one),
+            lambda row, one=one: row["s"].startswith(one),
+        )
+        for one in ("", "1", "2024-0", "\ud7ff", "\U0010ffff", "a\U0010ffff", "it's", "%", "\xe9")
+    },
+}
+
+
+@pytest.mark.parametrize("name", MEANING)
+def test_operations_that_are_made_of_others_mean_what_they_do_in_python(engine, name):
+    one, meant = MEANING[name]
+    data = hostile()
+    begins = ["\ud7ff", "\ue000", "\U0010ffff", "a\U0010ffffb", "b", "it's", "%x", "\xe9t\xe9"]
+    for row, text in zip(data.rows, begins, strict=False):
+        row["s"] = text
+    column = {"remainder": "i", "absolute": "i", "of a float": "f"}.get(name, "s")
+    rows = reference.scanned(data.rows, "u")
+    for unit, (found,) in values(engine.load(data), {"x": one}).items():
+        none = False if column == "s" else None
+        assert found == (none if rows[unit][column] is None else meant(rows[unit]))
 
 
 @pytest.mark.parametrize("name", REFUSED)

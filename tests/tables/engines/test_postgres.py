@@ -108,30 +108,6 @@ def test_a_snapshot_does_not_change(connection):
     assert count(truncated) == 2  # it does not need the snapshot
 
 
-def test_a_snapshot_keeps_away_what_it_would_not_hide(connection):
-    still = notes(connection, snapshot=True)
-    connection.execute("SET lock_timeout = '100ms'")
-    for change in ("TRUNCATE notes", "ALTER TABLE notes ADD COLUMN x INT DEFAULT 3"):
-        with pytest.raises(psycopg.errors.LockNotAvailable):
-            connection.execute(change)
-    assert count_of(still)(still) == 3
-    still = None
-    assert others(connection, 0)
-    connection.execute("TRUNCATE notes")
-
-
-def test_a_snapshot_of_a_table_with_parts_is_a_copy(connection):
-    connection.execute("CREATE TABLE parted (person INT, note TEXT) PARTITION BY LIST (person)")
-    connection.execute("CREATE TABLE parted_1 PARTITION OF parted FOR VALUES IN (1)")
-    connection.execute("INSERT INTO parted VALUES (1, 'a')")
-    connection.execute("CREATE TABLE more AS SELECT 2 AS person, 'b' AS note")
-    still = oc.tables.scan(connection, "parted", SCHEMA, "person", snapshot=True)
-    connection.execute("ALTER TABLE parted ATTACH PARTITION more FOR VALUES IN (2)")
-    moving = oc.tables.scan(connection, "parted", SCHEMA, "person")
-    assert count_of(still)(still) == 1
-    assert count_of(moving)(moving) == 2
-
-
 def test_connections_are_closed_when_nobody_needs_them(connection):
     table = notes(connection)
     truncate = table.space >> oc.t.then_truncate(1, materialize=True)
