@@ -20,7 +20,7 @@ from ..accounting import Ledger, own_distance
 from ..composition import guarded, loss_of, make_concurrent_odometer, make_limited, privacy_unit
 from ..composition import privacy_loss as pairs_privacy_loss
 from ..data import kind_of_data
-from ..measures import Accumulator, composition_measure, is_extrinsic
+from ..measures import Accumulator, Risk, composition_measure, is_extrinsic
 from ..numerics import down, to_enforce
 from ..queryables import ConcurrentCompositionQueryable
 from .accountant import Spending, accountant_of, shares
@@ -296,6 +296,14 @@ class ConcurrentContext(Context):
         odometer = make_concurrent_odometer(domain, metric, measure, accumulator=accumulator)
         made = make_limited(odometer, self.d_in, d_out, label=label, orders=orders)
         return self.nested(made, self.queryable(made), self.d_in, None, d_out, space)
+
+    def risk(self, *, prior: float = 0.5) -> Risk:
+        """Return what an attacker can do at most with all that was released so far.
+
+        :param prior: as for :func:`opendp_concurrent.measures.risk`
+        """
+        found: Risk = self.queryable.risk(self.d_in, prior=prior)
+        return found
 
     def close(self) -> None:
         """Close the context, and what was launched in it, for good; a ``with`` block does the same.

@@ -13,11 +13,12 @@ from typing import Any
 
 from .._checks import make_private
 from ..errors import ConcurrentError, InvalidValueError, Json, rounded
+from ..measures import by_tag, risk_of
 from .audit import LimitSummary, Summary
 from .encoding import Entry
 from .ledger import SqlLedger
 from .opening import datasets, open_ledger
-from .report import one_line
+from .report import has_blocks, one_line
 
 _SHOWN = 40  # widest text of a column
 
@@ -127,6 +128,9 @@ def _facts(summary: Summary) -> dict[str, Any]:
     if terms is not None:
         facts |= {"measure": terms.measure, "metric": terms.metric}
     facts |= {**_state(summary), "anchor": summary.anchor}
+    under = None if terms is None else by_tag(terms.measure)
+    if under is not None and not has_blocks(summary.spent):
+        facts["risk"] = str(risk_of(under, summary.spent, 0.5))
     limits = [{"path": list(one.path), **_state(one)} for one in summary.limits]
     return {**facts, "limits": limits} if limits else facts
 

@@ -15,6 +15,7 @@ adds losses up, the conversions that lead out, and by which theorem children com
 from __future__ import annotations
 
 from .approximate import APPROXIMATE_MAX_DIVERGENCE
+from .attacker import PRIOR, Risk, risk, risk_of
 from .conversion import (
     Conversion,
     Ends,
@@ -79,5 +80,6 @@ from .zero_concentrated import ZERO_CONCENTRATED_DIVERGENCE
 
 __all__ = [
     "group_tcdp",
+    "risk",
     "subsampled_tcdp",
 ]

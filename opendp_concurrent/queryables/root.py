@@ -27,7 +27,15 @@ from ..accounting import (
     named,
     open_limit,
 )
-from ..measures import AccumulatorState, Composability, CompositionMeasure, composition_measure
+from ..measures import (
+    PRIOR,
+    AccumulatorState,
+    Composability,
+    CompositionMeasure,
+    Risk,
+    composition_measure,
+    risk_of,
+)
 from .data import Sealed, check_process, seal_transformed, unseal
 from .mechanism import ConcurrentOdometer
 from .named_queries import Description
@@ -49,6 +57,27 @@ class _Handle(Handle):
         """
         check_process(self._session.token)
         return _native.call_native(self._session.refusal, query) is None
+
+    def risk(self, d_in: errors.Distance = None, *, prior: float = 0.5) -> Risk:
+        """Return what an attacker can do at most with all that was released so far.
+
+        He knows all data but those of one unit; see :func:`opendp_concurrent.measures.risk`.
+
+        :param d_in: distance between neighbouring inputs; the handle's own if left out, which an
+            odometer does not have. For a group of k people, a distance of k
+        :param prior: probability, before he saw anything, that the person is in the data
+
+        :example:
+
+        >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+        >>> odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+        >>> root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)([1, 2, 3])
+        >>> release = root(space >> dp.t.then_count() >> dp.m.then_laplace(scale=4.0))
+        >>> print(root.risk(prior=0.1))
+        a guess is right with probability at most 0.9 (before: 0.9), the advantage at most ...
+        """
+        loss = self.privacy_loss(d_in)
+        return risk_of(self._session.measure, loss, PRIOR(prior=prior))
 
     def _describe(self, query: errors.Query, d_in: errors.Distance) -> Description:
         check_process(self._session.token)

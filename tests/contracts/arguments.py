@@ -125,6 +125,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "positive": number(lambda one: 0 < one < inf),
     "probability": number(lambda one: 0 <= one <= 1),
     "above 1": number(lambda one: 1 < one),
+    "between 0 and 1": number(lambda one: 0 < one < 1),
     "order": number(lambda one: 1 < one < inf),
     "integer": whole_number(lambda one: True),
     "whole": whole_number(lambda one: 0 <= one),
@@ -606,6 +607,7 @@ for operator in ("__le__", "__eq__", "__lt__", "__ge__", "__gt__"):
         lambda other, operator=operator: getattr(F, operator)(other),
         other=(F, "anything"),
     )
+case("risk", d_out=(1.0, "non_negative"), prior=(0.5, "between 0 and 1"))
 case("group_tcdp", size=(4, "count"))
 case("subsampled_tcdp", sample_size=(1000, "count"), population=(10**6, "count"))
 case("fixed_renyi_divergence", alpha=(8.0, "order"))

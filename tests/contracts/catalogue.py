@@ -1414,6 +1414,7 @@ PLAIN: dict[str, str] = {
             "launches_admitted",
             "loss_of",
             "optimal_composition",
+            "risk",
             "smallest_scale",
             "smallest_sigma",
             "sparse_vector_accuracy",

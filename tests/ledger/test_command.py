@@ -47,6 +47,7 @@ def test_show_prints_each_charge_in_a_line(ledger, run):
     assert known["spent"].strip() == "0.375"
     assert known["remaining"].strip() == "0.625"
     assert known["measure"].strip() == "MaxDivergence"
+    assert "the advantage at most 0.1854, true positives" in known["risk"]
     assert known["anchor"].strip().startswith("3:")
 
 
