@@ -7,7 +7,6 @@ exact distributions. See docs/theory-map.
 """
 
 import math
-from functools import cache
 from itertools import product
 
 import mpmath as mp
@@ -19,7 +18,6 @@ from mpmath import mpf
 import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.accounting.rule import Within
-from opendp_concurrent.errors import BudgetExceededError
 from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.conversion import gaussian_to_zcdp, pure_to_renyi, pure_to_zcdp
 from opendp_concurrent.measures.gaussian import gaussian_to_delta, pure_to_gaussian
@@ -35,63 +33,8 @@ UP = 1 + 1e-12
 # --- [HSTVVXZ23, Theorems 1.20, 1.22, 4.6, 4.9 to 4.11]: adaptive and concurrent ------------------
 
 
-def best(menu, state, rule, leaf):
-    """Value of the best analyst who launches, asks and interleaves interactive mechanisms.
-
-    A launch comes with its first query: to launch earlier gains nothing.
-    """
-
-    @cache
-    def after(launched):
-        """State after these launches, by their places in the menu; None if refused."""
-        if not launched:
-            return state
-        before = after(launched[:-1])
-        if before is None:
-            return None
-        found = rule.admits(before, menu[launched[-1]][1])
-        return None if isinstance(found, BudgetExceededError) else found
-
-    @cache
-    def answers(index, history, query):
-        return menu[index][0].answers(history, query)
-
-    def value(p, q, launched, histories):
-        found = leaf(p, q)
-        moves = [(launched, place, histories) for place in range(len(launched))]
-        for index in range(len(menu)):
-            if after((*launched, index)) is not None:
-                moves.append(((*launched, index), len(launched), (*histories, ())))
-        for indices, place, told in moves:
-            index, history = indices[place], told[place]
-            if len(history) == menu[index][0].rounds:
-                continue
-            for query in range(menu[index][0].queries(len(history))):
-                total = 0.0
-                for answer, (one, other) in enumerate(answers(index, history, query)):
-                    asked = (*history, (query, answer))
-                    onward = (*told[:place], asked, *told[place + 1 :])
-                    total += value(p * one, q * other, indices, onward)
-                found = max(found, total)
-        return found
-
-    return value(1.0, 1.0, (), ())
-
-
 def delta(menu, state, rule, epsilon):
-    scale = math.exp(epsilon)
-    return max(
-        best(menu, state, rule, lambda p, q: max(0.0, p - scale * q)),
-        best(menu, state, rule, lambda p, q: max(0.0, q - scale * p)),
-    )
-
-
-def renyi(menu, state, rule, order):
-    moments = (
-        best(menu, state, rule, lambda p, q: p**order * q ** (1 - order)),
-        best(menu, state, rule, lambda p, q: q**order * p ** (1 - order)),
-    )
-    return math.log(max(moments)) / (order - 1)
+    return verify.worst_analyst(menu, state, rule, epsilon).delta_upper
 
 
 def mechanisms(seed, count=3):
@@ -105,7 +48,7 @@ def limited(start, rule):
 
 
 def menu_of(seed, declare):
-    return [(one, declare(one)) for one in mechanisms(seed)]
+    return [verify.Item(f"{n}", declare(one), one) for n, one in enumerate(mechanisms(seed))]
 
 
 def pair_budget(losses):
@@ -115,7 +58,7 @@ def pair_budget(losses):
 
 def pure_case(seed, loosened):
     menu = menu_of(seed, lambda one: one.epsilon() * UP)
-    budget = pair_budget([d_mid for _, d_mid in menu])
+    budget = pair_budget([item.d_mid for item in menu])
     return delta(
         menu,
         *limited(MAX_DIVERGENCE.empty(), Within(budget * loosened)),
@@ -139,9 +82,9 @@ def approximate_case(seed, rule):
         return epsilon, one.delta(epsilon) * UP
 
     menu = menu_of(seed, declare)
-    deltas = sorted(d_mid[1] for _, d_mid in menu)
+    deltas = sorted(item.d_mid[1] for item in menu)
     budget = rule.start(APPROXIMATE_MAX_DIVERGENCE)
-    for _, d_mid in sorted(menu, key=lambda item: item[1])[:2]:
+    for d_mid in sorted(item.d_mid for item in menu)[:2]:
         budget = budget.after(d_mid)
     promised = getattr(rule, "delta_slack", 0.0) + sum(deltas[-2:])
     epsilon, within = budget.loss[0], Within((budget.loss[0], promised))
@@ -164,25 +107,25 @@ def test_approximate_children_that_are_launched_and_interleaved_adaptively(seed,
 @pytest.mark.parametrize("seed", range(4))
 def test_renyi_children_that_are_launched_and_interleaved_adaptively(seed, order):
     menu = menu_of(seed, lambda one: one.renyi(order) * UP)
-    budget = pair_budget([d_mid for _, d_mid in menu])
+    budget = pair_budget([item.d_mid for item in menu])
     start = limited(MAX_DIVERGENCE.empty(), Within(budget))
-    assert renyi(menu, *start, order) <= budget + CRUMB
+    assert verify.worst_renyi(menu, *start, order) <= budget + CRUMB
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_zcdp_children_that_are_launched_and_interleaved_adaptively(seed):
     """Declared by their ε, as [Ste24] does; the divergence is held at several orders."""
     menu = menu_of(seed, lambda one: pure_to_zcdp(one.epsilon() * UP))
-    rho = pair_budget([d_mid for _, d_mid in menu])
+    rho = pair_budget([item.d_mid for item in menu])
     start = limited(MAX_DIVERGENCE.empty(), Within(rho))
     for order in (1.2, 8.0):
-        assert renyi(menu, *start, order) <= rho * order + CRUMB
+        assert verify.worst_renyi(menu, *start, order) <= rho * order + CRUMB
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_gaussian_children_that_are_launched_and_interleaved_adaptively(seed):
     menu = menu_of(seed, lambda one: pure_to_gaussian(one.epsilon() * UP))
-    sizes = sorted(d_mid for _, d_mid in menu)
+    sizes = sorted(item.d_mid for item in menu)
     mu = math.hypot(sizes[0], sizes[-1]) * UP
     start = limited(Squares().start(None), Within(mu))
     for epsilon in (0.0, 1.0):
@@ -192,44 +135,6 @@ def test_gaussian_children_that_are_launched_and_interleaved_adaptively(seed):
 
 def test_a_rule_that_admits_too_much_is_noticed():
     assert max(pure_case(seed, 1.5) for seed in range(3)) > 1e-3
-
-
-# --- [LW22, Theorem 2]: fixed parameters ----------------------------------------------------------
-
-
-class Each:
-    """Every mechanism once: nothing is refused but a second launch."""
-
-    def admits(self, state, d_mid):
-        return BudgetExceededError(None, d_mid, None) if d_mid in state else (*state, d_mid)
-
-
-@pytest.mark.parametrize("order", [1.1, 2.0, 7.0])
-@pytest.mark.parametrize("seed", range(6))
-def test_renyi_divergences_of_interleaved_mechanisms_add_up(seed, order):
-    """They are reached as well, where both are worst in the same direction."""
-    parts = mechanisms(seed, 2)
-    found = renyi([(one, n) for n, one in enumerate(parts)], (), Each(), order)
-    assert found <= sum(one.renyi(order) for one in parts) + CRUMB
-    alone = [
-        [max(one_way(*pair(view), order) for view in one.analysts()) for pair in (forth, back)]
-        for one in parts
-    ]
-    assert found == pytest.approx(max(map(sum, zip(*alone, strict=True))), abs=1e-9)
-
-
-def forth(view):
-    return view.first, view.second
-
-
-def back(view):
-    return view.second, view.first
-
-
-def one_way(p, q, order):
-    return math.log(sum(a**order * b ** (1 - order) for a, b in zip(p, q, strict=True))) / (
-        order - 1
-    )
 
 
 # --- [VW21, Theorems 1.5 and 5.2]: the construction for pure DP -----------------------------------
@@ -243,10 +148,9 @@ def test_the_construction_for_pure_dp_simulates_every_mechanism(seed):
     laws = [joint(mechanism, side) for side in (0, 1)]
     scale = math.exp(epsilon)
     pair = [(scale * laws[b] - laws[1 - b]) / (scale - 1) for b in (0, 1)]
-    systems = np.array([laws[0], pair[0], pair[1], laws[1]])  # at δ = 0 two of them have no part
     assert pair[0].min() >= -CRUMB
     assert pair[1].min() >= -CRUMB
-    built = verify.Simulation(epsilon, 0.0, 0.0, systems)
+    built = verify.Simulation(verify.randomized_response(epsilon), 0.0, np.array(pair))
     assert verify.certify(mechanism, built) <= CRUMB
     less = 0.9 * mechanism.epsilon()
     short = [(math.exp(less) * laws[b] - laws[1 - b]) / (math.exp(less) - 1) for b in (0, 1)]
@@ -346,6 +250,12 @@ def test_continual_mechanisms_compose_as_trade_off_functions(scales):
 
 
 # --- [BS16], [BDRS18], [Mir17]: concentrated DP against exact distributions -----------------------
+
+
+def one_way(p, q, order):
+    return math.log(sum(a**order * b ** (1 - order) for a, b in zip(p, q, strict=True))) / (
+        order - 1
+    )
 
 
 ORDERS = [1.01, 1.1, 1.3, 1.6, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 9.9]

@@ -1,10 +1,10 @@
 """Exact checks of the theorems: worst analysts against filters, interleavings and simulations.
 
-* ``adversary.py`` has the analysts who launch finite mechanisms against a filter; read it first.
-  ``totals.py`` has the exact losses, and what must be refused.
+* ``adversary.py`` has the analysts who launch and query finite mechanisms against a filter; read
+  it first. ``totals.py`` has the exact losses, and what must be refused.
 * ``counterexample.py`` has two mechanisms whose approximate zCDP does not add up.
-* ``interactive.py``, ``played.py``, ``simulation.py``, ``tape.py`` and ``continual.py`` have the
-  analysts who query interactive mechanisms, given by tables or by real code.
+* ``interactive.py`` has interactive mechanisms, ``simulation.py`` what they postprocess.
+* ``played.py``, ``tape.py`` and ``continual.py`` have the analysts who query real code.
 
 The tools use the accumulators and rules of the package itself, and the package does not import
 them. An invalid argument raises ``InvalidTypeError`` or ``InvalidValueError``, which names it.
@@ -12,9 +12,7 @@ them. An invalid argument raises ``InvalidTypeError`` or ``InvalidValueError``, 
 
 from ..accounting import Within as Within
 from .adversary import Item as Item
-from .adversary import Launch as Launch
 from .adversary import Limited as Limited
-from .adversary import Stop as Stop
 from .adversary import Worst as Worst
 from .adversary import response_menu as response_menu
 from .adversary import worst_analyst as worst_analyst
@@ -31,29 +29,23 @@ from .counterexample import Counterexample as Counterexample
 from .counterexample import approximate_zcdp_counterexample as approximate_zcdp_counterexample
 from .interactive import FiniteInteractiveMechanism as FiniteInteractiveMechanism
 from .interactive import composition_delta as composition_delta
-from .interactive import composition_pair as composition_pair
 from .interactive import concurrent_delta as concurrent_delta
 from .interactive import concurrent_renyi as concurrent_renyi
 from .interactive import random_interactive as random_interactive
 from .interactive import sequential_delta as sequential_delta
-from .interactive import sparse_vector as sparse_vector
 from .mechanism import FiniteMechanism as FiniteMechanism
-from .mechanism import k_ary_response as k_ary_response
 from .mechanism import random_mechanism as random_mechanism
 from .mechanism import randomized_response as randomized_response
-from .mechanism import truncated_geometric as truncated_geometric
 from .played import Move as Move
 from .played import Played as Played
 from .played import Reached as Reached
 from .simulation import Simulation as Simulation
 from .simulation import certify as certify
 from .simulation import simulate as simulate
-from .simulation import simulate_batch as simulate_batch
 from .tape import Audit as Audit
 from .tape import Tape as Tape
 from .tape import audit as audit
 from .totals import worst_loss as worst_loss
-from .totals import worst_mean_loss as worst_mean_loss
 from .totals import worst_renyi as worst_renyi
 
 __all__ = [
@@ -64,14 +56,12 @@ __all__ = [
     "FiniteMechanism",
     "Identifier",
     "Item",
-    "Launch",
     "Limited",
     "Move",
     "Played",
     "Reached",
     "Replayed",
     "Simulation",
-    "Stop",
     "Tape",
     "Within",
     "Worst",
@@ -80,26 +70,20 @@ __all__ = [
     "certify",
     "clamped_noise",
     "composition_delta",
-    "composition_pair",
     "concurrent_delta",
     "concurrent_renyi",
     "continual_delta",
     "continual_epsilon",
     "continual_renyi",
     "events_differ",
-    "k_ary_response",
     "random_interactive",
     "random_mechanism",
     "randomized_response",
     "response_menu",
     "sequential_delta",
     "simulate",
-    "simulate_batch",
-    "sparse_vector",
-    "truncated_geometric",
     "worst_analyst",
     "worst_loss",
-    "worst_mean_loss",
     "worst_renyi",
     "worst_stopping",
 ]

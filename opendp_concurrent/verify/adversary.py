@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -14,6 +14,7 @@ import numpy as np
 from .. import _checks as checks
 from .. import errors
 from .._checks import Positive, at_most, checked, hashable, non_negative, sequence, with_method
+from .interactive import FiniteInteractiveMechanism, History
 from .mechanism import FiniteMechanism, randomized_response
 
 Ratio = tuple[int, ...]
@@ -24,7 +25,7 @@ _ROUNDING = 4e-16  # absolute error of the logarithm of a quotient of probabilit
 
 
 class Lattice:
-    """A basis of steps for all losses log(P(a)/Q(a)) of some mechanisms.
+    """A basis of steps for the losses log(P/Q) of some pairs of probabilities.
 
     Losses with a rational quotient are multiples of one step; each other loss is its own step. A
     ratio is a count for each step, so it is exact and does not depend on the order of the launches.
@@ -32,10 +33,8 @@ class Lattice:
     :ivar error: largest difference between the loss of one answer and its steps
     """
 
-    def __init__(self, mechanisms: Sequence[FiniteMechanism]) -> None:
-        losses = sorted(
-            {abs(log(p / q)) for one in mechanisms for p, q in one.pairs if p > 0.0 < q}
-        )
+    def __init__(self, pairs: Iterable[tuple[float, float]]) -> None:
+        losses = sorted({abs(log(p / q)) for p, q in pairs if p > 0.0 < q})
         self.steps: list[float] = []
         for loss in losses:
             if loss > _ZERO and self._multiple(loss) is None:
@@ -64,14 +63,10 @@ class Lattice:
                 return index, number
         return None
 
-    def answers(self, mechanism: FiniteMechanism) -> list[tuple[float, float, Ratio | None]]:
-        """For each answer P, Q and the steps of log(P/Q).
-
-        The steps are None if only Q is 0, and the origin if P is 0.
-        """
-        return [(p, q, None if q == 0.0 < p else self._steps(p, q)) for p, q in mechanism.pairs]
-
-    def _steps(self, p: float, q: float) -> Ratio:
+    def steps_of(self, p: float, q: float) -> Ratio | None:
+        """The steps of log(p/q): None if only q is 0, and the origin if p is 0."""
+        if q == 0.0 < p:
+            return None
         steps = [0] * len(self.steps)
         loss = log(p / q) if p > 0.0 else 0.0
         if abs(loss) > _ZERO:
@@ -94,11 +89,15 @@ class Lattice:
 
 
 class Item(NamedTuple):
-    """A mechanism to launch: its name, the loss that it declares, and its distributions."""
+    """A mechanism to launch: its name, the loss that it declares, and its distributions.
+
+    A noninteractive mechanism is launched and answers. An interactive one is launched, and takes
+    its queries later, interleaved with those of others.
+    """
 
     name: str
     d_mid: errors.Loss
-    mechanism: FiniteMechanism
+    mechanism: FiniteMechanism | FiniteInteractiveMechanism
 
 
 class Rule(Protocol):
@@ -144,9 +143,11 @@ def _menu(**argument: Any) -> list[Item]:
     ((name, _),) = argument.items()
     items = list(sequence("Item(name, d_mid, mechanism)", **argument))
     for index, item in enumerate(items):
-        if not isinstance(item, Item) or not isinstance(item.mechanism, FiniteMechanism):
+        finite = FiniteMechanism, FiniteInteractiveMechanism
+        if not isinstance(item, Item) or not isinstance(item.mechanism, finite):
             raise errors.InvalidTypeError(
-                f"{name}[{index}] must be Item(name, d_mid, FiniteMechanism)"
+                f"{name}[{index}] must be Item(name, d_mid, mechanism), with a FiniteMechanism or "
+                "a FiniteInteractiveMechanism"
             )
     return items
 
@@ -173,7 +174,7 @@ def next_state(rule: Rule, state: errors.State, item: Item) -> Any:
     if isinstance(after, errors.BudgetExceededError):
         return None
     if after == state:
-        if item.mechanism.first == item.mechanism.second:
+        if all(np.array_equal(*table) for table in item.mechanism.tables):
             return None
         raise errors.InvalidValueError(
             f"menu item {item.name!r} is admitted at no cost, so without limit: {item.d_mid} "
@@ -183,7 +184,7 @@ def next_state(rule: Rule, state: errors.State, item: Item) -> Any:
 
 
 def check_depth(depth: int, most: int) -> None:
-    """Raise if an analyst launches more than ``most`` mechanisms."""
+    """Raise if an analyst sends more than ``most`` launches and queries."""
     if depth > most:
         raise errors.InvalidValueError(
             f"most ({most}) launches are too few, since the filter admits more; pass a larger "
@@ -210,27 +211,29 @@ class Stop:
 
 
 @dataclass(frozen=True, eq=False)
-class Launch:
-    """Launch an item, and continue as its answer says.
+class Send:
+    """Send a launch, or a query to a child, and continue as the answer says.
 
-    :ivar name: of the item
-    :ivar loss: log(P/Q) of all answers before the launch
-    :ivar branches: for each answer P, Q and the strategy that follows
+    :ivar what: is sent, such as "launch coin", or "query 1 of svt after (0, 2)": to the child of
+        the item "svt" that was asked query 0 before, and answered 2
+    :ivar loss: log(P/Q) of all answers so far
+    :ivar branches: for each answer P, Q and the strategy that follows. The launch of an interactive
+        mechanism has one answer
     """
 
-    name: str
+    what: str
     loss: float
     branches: tuple[tuple[float, float, Strategy], ...]
 
     def lines(self, depth: int) -> list[str]:
-        """The tree down to ``depth`` launches, one line for each node."""
-        result = [f"launch {self.name}"]
+        """The tree down to ``depth`` messages, one line for each node."""
+        result = [self.what]
         for index, (first, second, onward) in enumerate(self.branches):
             head = f"  answer {index} ({first:.4g} | {second:.4g}): "
             if isinstance(onward, Stop):
                 result.append(f"{head}{onward}")
             elif depth <= 1:
-                result.append(f"{head}launch {onward.name} ...")
+                result.append(f"{head}{onward.what} ...")
             else:
                 below = onward.lines(depth - 1)
                 result += [head + below[0], *(f"  {line}" for line in below[1:])]
@@ -240,7 +243,7 @@ class Launch:
         return "\n".join(self.lines(4))
 
 
-Strategy: TypeAlias = Union[Stop, Launch]  # noqa: UP007 (evaluated on Python 3.10)
+Strategy: TypeAlias = Union[Stop, Send]  # noqa: UP007 (evaluated on Python 3.10)
 
 
 def view_of(strategy: Strategy) -> FiniteMechanism:
@@ -269,7 +272,7 @@ def _from_the_root(strategy: Strategy) -> list[Strategy]:
         if id(node) in done:
             return
         done.add(id(node))
-        if isinstance(node, Launch):
+        if isinstance(node, Send):
             for _, _, onward in reversed(node.branches):
                 visit(onward)
         order.append(node)
@@ -281,25 +284,28 @@ def _from_the_root(strategy: Strategy) -> list[Strategy]:
 # The worst analyst against a filter. Start reading here.
 #
 # An analyst has a menu of mechanisms, each with its declared privacy loss. The analyst launches a
-# mechanism, sees its answer, and launches the next one, as long as the filter admits it. How well
-# can the analyst distinguish two neighbouring datasets? For finite mechanisms this is computed
-# exactly, over *all* analysts, with the rule and the accumulator of the filter itself.
+# mechanism, sends queries to all that is open, in any order, and launches the next one, as long as
+# the filter admits it. How well can the analyst distinguish two neighbouring datasets? For finite
+# mechanisms this is computed exactly, over *all* analysts, with the rule and the accumulator of the
+# filter itself.
 #
-# The future depends on the past only through the state of the accumulator and the likelihood ratio
-# x = P/Q of the answers so far. The largest value of the sum of (P - e^ε Q)+ over all futures is,
-# per unit of P, a function g(state, x), and a dynamic programme computes it:
+# The future depends on the past only through the state of the accumulator, the histories of the
+# open children and the likelihood ratio x = P/Q of the answers so far. The largest value of the sum
+# of (P - e^ε Q)+ over all futures is, per unit of P, a function g(state, children, x), and a
+# dynamic programme computes it:
 #
-#     g(state, x) = max(stop: (1 - e^ε/x)+,
-#                       launch an admitted item: sum over answers a of
-#                       P(a) g(state after, x P(a)/Q(a)))
+#     g(state, children, x) = max(stop: (1 - e^ε/x)+,
+#                                 launch an admitted item, or query a child:
+#                                 sum over answers a of P(a) g(state', children', x P(a)/Q(a)))
 #
 # Deterministic analysts suffice [HSTVVXZ23, Lemma 2.3]. The logarithm of a ratio is stored as
-# integer multiples of common steps, so that equal ratios are recognised. The strategy omits
-# launches that gain less than 1e-15, so ``delta`` omits them, too. ``delta_upper`` includes them
-# and all rounding: no analyst exceeds it. For pure DP use :func:`worst_loss`, because the
-# probability of a violation may be too small for doubles.
+# integer multiples of common steps, so that equal ratios are recognised. A mechanism that answers
+# once is launched with its only query, and is never open. The strategy omits messages that gain
+# less than 1e-15, so ``delta`` omits them, too. ``delta_upper`` includes them and all rounding: no
+# analyst exceeds it. For pure DP use :func:`worst_loss`, because the probability of a violation may
+# be too small for doubles.
 
-SMALLEST_GAIN = 1e-15  # per unit of P, of a launch that is part of a strategy
+SMALLEST_GAIN = 1e-15  # per unit of P, of a message that is part of a strategy
 ULP = 2.0**-52
 
 
@@ -311,7 +317,7 @@ class Worst:
         datasets
     :ivar swapped: whether the worse order is (second, first); strategy and view keep the order of
         the menu
-    :ivar strategy: a tree of launches
+    :ivar strategy: a tree of launches and queries
     :ivar view: distributions of all that the analyst sees, on both datasets
     :ivar delta_upper: bound for all analysts: includes all rounding, and the launches that the
         strategy omits for their small gain
@@ -330,13 +336,16 @@ def worst_analyst(
 ) -> Worst:
     """Find the analyst who reaches the largest δ at ``epsilon`` against a filter.
 
+    The analyst also interleaves the queries of interactive mechanisms.
+
     :param menu: mechanisms that may be launched, any number of times. Your own menu is a list
         of ``Item(name, d_mid, mechanism)``
     :param accumulator: before the first launch; frozen and hashable, such as
         ``oc.accumulators.zcdp(1e-6).start()``
     :param rule: admits launches, such as ``Within(d_out)``
     :param epsilon: at which δ is computed
-    :param most: largest number of launches; raises if the rule admits more
+    :param most: largest number of launches, and of queries to interactive mechanisms; raises if
+        the rule admits more
     :return: the strategy, its δ, and an upper bound for all analysts
 
     :example:
@@ -353,11 +362,20 @@ def worst_analyst(
         answer 0 (0.7311 | 0.2689): stop at loss 1.5
         answer 1 (0.2689 | 0.7311): stop at loss -0.5
       answer 1 (0.3775 | 0.6225): stop at loss -0.5
+
+    Two interactive mechanisms, with a bound that admits each of them once:
+
+    >>> machines = [oc.verify.random_interactive(seed) for seed in (1, 2)]
+    >>> menu = [oc.verify.Item(f"{e.epsilon():.2f}", (e.epsilon(), 0.0), e) for e in machines]
+    >>> both = sum(item.d_mid[0] for item in menu)
+    >>> worst = oc.verify.worst_analyst(menu, start, oc.verify.Within((both, 0.0)), epsilon=1.0)
+    >>> worst.delta
+    0.71202...
     """
     bound = checks.real(epsilon=epsilon)
     after = cache(lambda state: [next_state(rule, state, item) for item in menu])
     solvers = [_Solver(menu, after, bound, most, swapped) for swapped in (False, True)]
-    best = [solver.best(accumulator, solver.lattice.origin) for solver in solvers]
+    best = [solver.best(accumulator, (), solver.lattice.origin) for solver in solvers]
     upper = max(solver.upper(one) for solver, one in zip(solvers, best, strict=True))
     swapped = best[1].value > best[0].value
     value, _, strategy = best[swapped]
@@ -369,8 +387,14 @@ class _Best(NamedTuple):
     """The largest value in a situation, per unit of P."""
 
     value: float
-    launches: int  # the largest number that may follow
+    messages: int  # the largest number that may follow
     strategy: Strategy
+
+
+Child: TypeAlias = tuple[int, History]  # index of the item, and what was asked and answered
+Children: TypeAlias = tuple[Child, ...]  # sorted, since equal ones are interchangeable
+_Answered = tuple[float, float, Union[Ratio, None], Union[Child, None]]  # noqa: UP007
+_Move = tuple[str, list[_Answered], Any, Children]
 
 
 class _Solver:
@@ -385,12 +409,18 @@ class _Solver:
         swapped: bool,
     ) -> None:
         self._items, self._after, self._epsilon, self._most = items, after, epsilon, most
-        self._swapped = swapped
-        mechanisms = [item.mechanism.swapped if swapped else item.mechanism for item in items]
-        self.lattice = Lattice(mechanisms)
-        self._answers = [self.lattice.answers(one) for one in mechanisms]
+        self._swapped, self._sign = swapped, -1.0 if swapped else 1.0
+        self._machines = [FiniteInteractiveMechanism(item.mechanism.tables) for item in items]
+        tables = [
+            table[::-1] if swapped else table for one in self._machines for table in one.tables
+        ]
+        self.lattice = Lattice(
+            pair for table in tables for pair in zip(*table.reshape(2, -1).tolist(), strict=True)
+        )
+        self._terms = 2 + max((table.shape[-1] for table in tables), default=0)
         self._best: dict[Any, _Best] = {}
         self._largest = 0.0
+        self._queries = cache(self._list_queries)
 
     def upper(self, best: _Best) -> float:
         """A bound for all analysts, from the computed value: adds the error of rounding.
@@ -398,43 +428,70 @@ class _Solver:
         The error of a leaf is at most that of its loss; a sum of positive terms adds its relative
         error of rounding.
         """
-        terms = 2 + max(len(answers) for answers in self._answers)
-        error = best.launches * self.lattice.error + 4 * ULP * (self._largest + abs(self._epsilon))
-        return min(1.0, best.value * (1 + best.launches * terms * ULP) + error)
+        error = best.messages * self.lattice.error + 4 * ULP * (self._largest + abs(self._epsilon))
+        return min(1.0, best.value * (1 + best.messages * self._terms * ULP) + error)
 
-    def best(self, state: errors.State, ratio: Any, depth: int = 0) -> _Best:
+    def best(self, state: errors.State, children: Children, ratio: Ratio, depth: int = 0) -> _Best:
         """The largest value over all futures of a situation; equal situations share one result."""
-        if (state, ratio) in self._best:
-            return self._best[state, ratio]
+        if (state, children, ratio) in self._best:
+            return self._best[state, children, ratio]
         check_depth(depth, self._most)
-        sign, loss = -1.0 if self._swapped else 1.0, self.lattice.log(ratio)
+        loss = self.lattice.log(ratio)
         self._largest = max(self._largest, abs(loss))
         best = chosen = -expm1(self._epsilon - loss) if loss > self._epsilon else 0.0
-        strategy: Strategy = Stop(sign * loss)
-        launches = 0
-        for item, answers, after in zip(
-            self._items, self._answers, self._after(state), strict=True
-        ):
-            if after is None:  # refused, or of no use
-                continue
+        strategy: Strategy = Stop(self._sign * loss)
+        messages = 0
+        for what, answers, after, left in self._moves(state, children):
             value, branches = 0.0, []
-            for first, second, steps in answers:
+            for first, second, steps, child in answers:
                 if steps is None:  # impossible on the other dataset: distinguishes for certain
                     value += first
-                    onward: Strategy = Stop(sign * inf)
+                    onward: Strategy = Stop(self._sign * inf)
                 elif first == 0.0:
-                    onward = Stop(-sign * inf)
+                    onward = Stop(-self._sign * inf)
                 else:
-                    below = self.best(after, self.lattice.after(ratio, steps), depth + 1)
+                    opened = left if child is None else tuple(sorted((*left, child)))
+                    told = self.lattice.after(ratio, steps)
+                    below = self.best(after, opened, told, depth + 1)
                     value += first * below.value
-                    launches = max(launches, 1 + below.launches)
+                    messages = max(messages, 1 + below.messages)
                     onward = below.strategy
                 pair = (second, first) if self._swapped else (first, second)
                 branches.append((*pair, onward))
             if value > chosen + SMALLEST_GAIN:
-                chosen, strategy = value, Launch(item.name, sign * loss, tuple(branches))
+                chosen, strategy = value, Send(what, self._sign * loss, tuple(branches))
             best = max(best, value)
-        self._best[state, ratio] = found = _Best(best, launches, strategy)
+        self._best[state, children, ratio] = found = _Best(best, messages, strategy)
+        return found
+
+    def _moves(self, state: errors.State, children: Children) -> Iterator[_Move]:
+        """What may be sent: its name and its answers; then the state, and all other children."""
+        for index, after in enumerate(self._after(state)):
+            if after is None:  # refused, or of no use
+                continue
+            name = f"launch {self._items[index].name}"
+            if isinstance(self._items[index].mechanism, FiniteMechanism):
+                for _, answers in self._queries((index, ())):
+                    yield name, answers, after, children
+            else:
+                yield name, [(1.0, 1.0, self.lattice.origin, (index, ()))], after, children
+        for place, child in enumerate(children):
+            if child not in children[:place]:  # equal children are asked alike
+                for name, answers in self._queries(child):
+                    yield name, answers, state, children[:place] + children[place + 1 :]
+
+    def _list_queries(self, child: Child) -> list[tuple[str, list[_Answered]]]:
+        """Each query of a child, and its answers, each with the child after it; None at the end."""
+        (index, history), (machine, found) = child, (self._machines[child[0]], [])
+        for query in range(machine.queries(len(history))):
+            answers: list[_Answered] = []
+            for answer, pair in enumerate(machine.answers(history, query)):
+                p, q = pair[::-1] if self._swapped else pair
+                told = (*history, (query, answer))
+                onward = None if len(told) == machine.rounds else (index, told)
+                answers.append((p, q, self.lattice.steps_of(p, q), onward))
+            after = f" after {', '.join(map(str, history))}" if history else ""
+            found.append((f"query {query} of {self._items[index].name}{after}", answers))
         return found
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, product
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,11 @@ from .._checks import (
     checked,
     each,
     instance,
-    positive,
     probability,
     whole,
 )
 from ..errors import InvalidTypeError, InvalidValueError, shown
-from .mechanism import TOLERANCE, FiniteMechanism, Leaf, excesses
+from .mechanism import TOLERANCE, Array, FiniteMechanism, Leaf, excesses, one_way
 
 SHORTEST = 1e-14  # shorter segments of a convex hull are rounding errors
 History = tuple[tuple[int, int], ...]  # (query, answer) of each round so far
@@ -33,20 +33,20 @@ History = tuple[tuple[int, int], ...]  # (query, answer) of each round so far
 class FiniteInteractiveMechanism:
     """The distributions of the answers to all queries, on two neighbouring datasets.
 
-    The state of the mechanism is its history. Queries and answers are numbered from 0. ``delta``
-    and ``renyi`` are dynamic programmes. ``epsilon``, ``tradeoff`` and ``dominating`` list all
-    deterministic analysts: 32,768 analysts for four rounds of two queries and two answers.
+    The state of the mechanism is its history. Queries and answers are numbered from 0. ``delta``,
+    ``epsilon`` at δ = 0 and ``renyi`` are dynamic programmes. All others list all deterministic
+    analysts: 32,768 analysts for four rounds of two queries and two answers.
 
     :ivar tables: for each round an array of probabilities. Its axes are the dataset (2), the query
         and the answer of each earlier round, and the query and the answer of this round
     """
 
-    tables: tuple[np.ndarray[Any, Any], ...]
+    tables: tuple[Array, ...]
 
     def __post_init__(self) -> None:
         if not isinstance(self.tables, tuple) or not self.tables:
             raise InvalidTypeError("tables must be a nonempty tuple of arrays, one for each round")
-        tables: list[np.ndarray[Any, Any]] = []
+        tables: list[Array] = []
         shape: tuple[int, ...] = (2,)
         for index, given in enumerate(self.tables):
             try:
@@ -131,7 +131,7 @@ class FiniteInteractiveMechanism:
     def epsilon(self, delta: float = 0.0) -> float:
         """Smallest ε at ``delta``, against every analyst."""
         if probability(delta=delta) == 0.0:
-            return max(view.epsilon() for view in self.analysts())
+            return max(one_way(self.tables, inf, side) for side in (0, 1))
         return self.dominating.epsilon(delta)
 
     def renyi(self, order: float) -> float:
@@ -180,7 +180,6 @@ def hull_pair(points: list[tuple[float, float]]) -> FiniteMechanism:
 
 _COUNT = at_most(1000, "all histories are listed")
 _HISTORIES = 2**22
-_SMALLEST_EPSILON, _MOST_VALUES = 1e-3, 100
 
 
 @checked(rounds=_COUNT, queries=_COUNT, answers=_COUNT)
@@ -216,73 +215,6 @@ def random_interactive(
         shape = (*shape, queries, answers)
         tables.append(generator.dirichlet(np.full(answers, sharp), size=shape[:-1]))
     return FiniteInteractiveMechanism(tuple(tables))
-
-
-def sparse_vector(
-    epsilon: float, values: tuple[tuple[int, ...], ...]
-) -> FiniteInteractiveMechanism:
-    """Above-threshold on counts, with discrete Laplace noise. It halts after one hit, as answer 2.
-
-    :param epsilon: half of it is for the threshold, with scale 2/ε, and half for the queries, with
-        scale 4/ε
-    :param values: for each dataset, the value of each query minus the threshold. The values on the
-        two datasets differ by at most 1
-
-    :example:
-
-    >>> mechanism = oc.verify.sparse_vector(1.0, values=((-1, 0), (0, -1)))
-    >>> mechanism.rounds, mechanism.epsilon() <= 1.0 + 1e-9
-    (2, True)
-    """
-    if not positive(epsilon=epsilon) >= _SMALLEST_EPSILON:
-        raise InvalidValueError(
-            f"epsilon ({epsilon}) must be at least {_SMALLEST_EPSILON}: all noise up to "
-            "120/epsilon is listed"
-        )
-    try:
-        datasets = np.array(values)
-    except Exception:
-        datasets = np.zeros(0)
-    if datasets.dtype.kind not in "iu" or not datasets.size <= _MOST_VALUES:
-        raise InvalidTypeError(
-            f"values ({shown(values)}) must be two tuples of at most {_MOST_VALUES // 2} integers"
-        )
-    datasets = datasets.astype(int)
-    pair = datasets.ndim == 2 and len(datasets) == 2 and datasets.size > 0
-    if not pair or np.abs(datasets[0] - datasets[1]).max() > 1:
-        raise InvalidValueError(
-            f"values ({shown(values)}) must be the values of the queries on two neighbours, "
-            "at most 1 apart"
-        )
-    queries = datasets.shape[1]
-    reach = int(120 / epsilon)
-    grid = np.arange(-reach, reach + 1)
-
-    def noise(scale: float) -> np.ndarray[Any, Any]:
-        mass = np.exp(-np.abs(grid) / scale)
-        return np.asarray(mass / mass.sum())
-
-    threshold, tail = noise(2 / epsilon), np.cumsum(noise(4 / epsilon)[::-1])[::-1]
-
-    def above(value: int) -> np.ndarray[Any, Any]:
-        """Probability of a hit for each noisy threshold."""
-        at = np.clip(grid - value + reach, 0, 2 * reach)
-        return np.where(grid - value > reach, 0.0, tail[at])
-
-    first = np.zeros((2, queries, 3))
-    second = np.zeros((2, queries, 3, queries, 3))
-    second[:, :, 1:, :, 2] = 1.0
-    for b in range(2):
-        hits = [above(int(value)) for value in datasets[b]]
-        for query, hit in enumerate(hits):
-            above_first = min(1.0, float(threshold @ hit))
-            first[b, query] = [1 - above_first, above_first, 0.0]
-            later = threshold * (1 - hit)
-            later = later / later.sum() if later.sum() > 0 else threshold
-            for again, next_hit in enumerate(hits):
-                above_next = min(1.0, float(later @ next_hit))
-                second[b, query, 0, again] = [1 - above_next, above_next, 0.0]
-    return FiniteInteractiveMechanism((first, second))
 
 
 # Several interactive mechanisms: the worst interleaving, the worst sequence, and the theorem.
@@ -371,41 +303,10 @@ def concurrent_renyi(mechanisms: Sequence[FiniteInteractiveMechanism], order: fl
     True
     """
     alpha = checks.order(order=order)
-    return max(sum(_renyi(one, alpha, side) for one in mechanisms) for side in (0, 1))
-
-
-def _renyi(mechanism: FiniteInteractiveMechanism, order: float, side: int) -> float:
-    """Largest divergence of one dataset from the other, backwards from the last round."""
-    onward: Any = 0.0  # for each history, logarithm of the largest moment of the later rounds
-    for table in reversed(mechanism.tables):
-        p, q = table[side], table[1 - side]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = order * np.log(p) + (1 - order) * np.log(q) + onward
-        onward = np.logaddexp.reduce(np.where(p > 0.0, logs, -np.inf), axis=-1).max(axis=-1)
-    return max(0.0, float(onward)) / (order - 1)
+    return max(sum(one_way(one.tables, alpha, side) for one in mechanisms) for side in (0, 1))
 
 
 @_on_mechanisms
-def composition_pair(mechanisms: Sequence[FiniteInteractiveMechanism]) -> FiniteMechanism:
-    """Compute the product of the dominating pairs, the bound of the composition theorem [VZ23].
-
-    :param mechanisms: the interleaved mechanisms
-    :return: a noninteractive mechanism
-
-    :example:
-
-    >>> pair = [oc.verify.random_interactive(seed) for seed in (1, 2)]
-    >>> oc.verify.composition_pair(pair).delta(0.5) == oc.verify.composition_delta(pair, 0.5)
-    True
-    """
-    first, second = [1.0], [1.0]
-    for part in mechanisms:
-        pair = part.dominating
-        first = [p * one for p in first for one in pair.first]
-        second = [q * other for q in second for other in pair.second]
-    return FiniteMechanism(tuple(first), tuple(second))
-
-
 def composition_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon: float) -> float:
     """Compute the δ at ``epsilon`` that the composition theorem for f-DP allows [VZ23].
 
@@ -417,4 +318,9 @@ def composition_delta(mechanisms: Sequence[FiniteInteractiveMechanism], epsilon:
     >>> oc.verify.composition_delta([oc.verify.random_interactive(seed) for seed in (1, 2)], 0.5)
     0.72966...
     """
-    return composition_pair(mechanisms).delta(epsilon)
+    first, second = [1.0], [1.0]
+    for part in mechanisms:
+        pair = part.dominating
+        first = [p * one for p in first for one in pair.first]
+        second = [q * other for q in second for other in pair.second]
+    return FiniteMechanism(tuple(first), tuple(second)).delta(epsilon)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
-from math import exp, expm1, fsum, inf, isfinite, log, log1p
-from typing import TypeAlias, Union
+from math import exp, expm1, fsum, inf, isfinite, log
+from typing import Any, TypeAlias, Union
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from .. import _checks as checks
 from ..errors import InvalidTypeError, InvalidValueError
 
 Number: TypeAlias = Union[float, Fraction]  # noqa: UP007 (evaluated on Python 3.10)
+Array = np.ndarray[Any, Any]
 Leaf: TypeAlias = Callable[[float, float], float]  # from the two probabilities of a view to a value
 LARGEST_LOG = 709.0  # exp of a larger number may overflow
 TOLERANCE = 1e-9  # largest error of the sum of a distribution's probabilities
@@ -46,6 +48,11 @@ class FiniteMechanism:
     def pairs(self) -> list[tuple[float, float]]:
         """The two probabilities of each answer."""
         return list(zip(self.first, self.second, strict=True))
+
+    @cached_property
+    def tables(self) -> tuple[Array]:
+        """The same as an interactive mechanism of one round, with one query."""
+        return (np.array([[self.first], [self.second]]),)
 
     @property
     def swapped(self) -> FiniteMechanism:
@@ -82,8 +89,7 @@ class FiniteMechanism:
 
     def renyi(self, order: float) -> float:
         """Rényi divergence of ``order``, finite and above 1; the larger of both directions."""
-        order = checks.order(order=order)
-        return max(one_way_renyi(*pair, order) for pair in self._orders)
+        return max(one_way(self.tables, checks.order(order=order), side) for side in (0, 1))
 
     def tradeoff(self, alpha: float) -> float:
         """Smallest type II error at type I error alpha, testing ``first`` against ``second``."""
@@ -117,26 +123,31 @@ def _hockey_stick(first: Sequence[float], second: Sequence[float], epsilon: floa
     return fsum(total)
 
 
-def one_way_renyi(first: Sequence[float], second: Sequence[float], order: float) -> float:
-    """Rényi divergence of ``first`` from ``second``."""
-    pairs = [(p, q) for p, q in zip(first, second, strict=True) if p > 0]
-    if any(q == 0 for _, q in pairs):
-        return inf
-    logs = [order * log(p) + (1 - order) * log(q) for p, q in pairs]
-    top = max(logs)
-    return max(0.0, (top + log(fsum(exp(one - top) for one in logs))) / (order - 1))
+def one_way(tables: Sequence[Array], order: float, side: int) -> float:
+    """Largest Rényi divergence of one dataset from the other, against every analyst.
 
+    Computed backwards from the last round. At order 1 it is the mean of the loss (Kullback-Leibler
+    divergence), at an infinite order the largest loss.
 
-def mean_loss(first: Sequence[float], second: Sequence[float]) -> float:
-    """Mean of log(P/Q) under P, the Kullback-Leibler divergence of ``first`` from ``second``."""
-    pairs = [(p, q) for p, q in zip(first, second, strict=True) if p > 0.0]
-    if any(q == 0.0 for _, q in pairs):
-        return inf
-    return fsum(
-        # log1p avoids cancellation where P and Q nearly agree
-        p * (log1p((p - q) / q) if 0.5 < p / q < 2.0 else log(p / q))
-        for p, q in pairs
-    )
+    :param tables: as of a finite interactive mechanism
+    :param order: at least 1
+    :param side: 0 or 1
+    """
+    onward: Any = 0.0  # for each history: the logarithm of a moment, or a loss, of later rounds
+    for table in reversed(tables):
+        p, q = table[side], table[1 - side]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            near = (0.5 * q < p) & (p < 2.0 * q)  # log1p avoids cancellation there
+            loss = np.where(near, np.log1p((p - q) / q), np.log(p) - np.log(q))
+            if order == 1.0:
+                onward = np.where(p > 0.0, p * (loss + onward), 0.0).sum(axis=-1)
+            elif order == inf:
+                onward = np.where(p > 0.0, loss + onward, -inf).max(axis=-1)
+            else:
+                logs = np.log(p) + (order - 1) * loss + onward
+                onward = np.logaddexp.reduce(np.where(p > 0.0, logs, -inf), axis=-1)
+        onward = onward.max(axis=-1)  # over the queries
+    return max(0.0, float(onward)) / (order - 1 if 1.0 < order < inf else 1.0)
 
 
 def excesses(epsilon: float) -> tuple[Leaf, Leaf]:
@@ -191,49 +202,6 @@ def randomized_response(epsilon: float, delta: float = 0.0) -> FiniteMechanism:
 
 
 _ANSWERS = checks.at_most(10**6, "each answer is listed")
-
-
-@checks.checked(categories=_ANSWERS)
-def k_ary_response(prob: checks.Probability, categories: int) -> FiniteMechanism:
-    """Randomized response over ``categories`` that answers the truth with probability ``prob``.
-
-    :param prob: in [0, 1]
-    :param categories: at least 2
-
-    :example:
-
-    >>> oc.verify.k_ary_response(0.5, 3).first
-    (0.5, 0.25, 0.25)
-    """
-    if categories < 2:
-        raise InvalidValueError(f"categories ({categories}) must be at least 2")
-    other = (1 - prob) / (categories - 1)
-    rest = (other,) * (categories - 2)
-    return FiniteMechanism((prob, other, *rest), (other, prob, *rest))
-
-
-@checks.checked(size=_ANSWERS)
-def truncated_geometric(scale: checks.Positive, shift: checks.Count, size: int) -> FiniteMechanism:
-    """Discrete Laplace noise of ``scale`` on the counts 0 and ``shift``, clamped to [0, size).
-
-    :param scale: finite, above 0
-    :param shift: at least 1
-    :param size: above ``shift``
-
-    :example:
-
-    >>> round(oc.verify.truncated_geometric(scale=2.0, shift=1, size=5).epsilon(), 12)
-    0.5
-    """
-    if size <= shift:
-        raise InvalidValueError(f"size ({size}) must be above shift ({checks.shown(shift)})")
-    q = exp(-1 / scale)
-
-    def clamped(centre: int) -> tuple[float, ...]:
-        inner = [(1 - q) / (1 + q) * q ** abs(j - centre) for j in range(1, size - 1)]
-        return (q**centre / (1 + q), *inner, q ** (size - 1 - centre) / (1 + q))
-
-    return FiniteMechanism(clamped(0), clamped(shift))
 
 
 @checks.checked(answers=_ANSWERS)

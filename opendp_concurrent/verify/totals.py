@@ -6,11 +6,11 @@ divergence of each order. They need no likelihood ratios, and no launch is omitt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
-from math import expm1, isinf, prod
+from functools import lru_cache
+from math import expm1, inf, isinf, prod
 from typing import Any
 
 from .. import _checks as checks
@@ -18,7 +18,7 @@ from ..accounting import EpsilonDeltaSum
 from ..errors import BudgetExceededError, InvalidValueError, State
 from ..measures import largest_divergence
 from .adversary import Item, Rule, check_depth, next_state, on_a_menu
-from .mechanism import FiniteMechanism, Number, mean_loss, one_way_renyi, response
+from .mechanism import FiniteMechanism, Number, one_way, response
 
 
 def _loss_of_item(**argument: Any) -> Number:
@@ -59,35 +59,13 @@ def worst_loss(
     >>> worst == 2 * Fraction(0.1)  # three times the double 0.1 is more than the double 0.3
     True
     """
-    given = [item.mechanism.epsilon() for item in menu] if losses is None else losses
-    if len(given) != len(menu):
+    if losses is not None and len(losses) != len(menu):
         raise InvalidValueError(
-            f"losses ({len(given)}) must have one element for each of the {len(menu)} items"
+            f"losses ({len(losses)}) must have one element for each of the {len(menu)} items"
         )
-    exact = [one if isinf(one) else Fraction(one) for one in given]
-    return _largest_total(exact, menu, accumulator, rule, most)
-
-
-@on_a_menu
-def worst_mean_loss(
-    menu: Sequence[Item], accumulator: Hashable, rule: Rule, *, most: int = 300
-) -> float:
-    """Compute the largest mean of the privacy loss against a filter.
-
-    This is the Kullback-Leibler divergence, the limit of the Rényi divergences at order 1. The
-    parameters are those of :func:`worst_analyst`.
-
-    :return: the divergence, for the worse order of the datasets
-
-    :example:
-
-    >>> menu = [oc.verify.Item("response", 0.5, oc.verify.randomized_response(0.5))]
-    >>> measure = oc.extend.composition_measure(dp.max_divergence())
-    >>> start = oc.accumulators.basic().start(measure)
-    >>> oc.verify.worst_mean_loss(menu, start, oc.verify.Within(1.0))  # 2 * 0.5 * tanh(0.25)
-    0.24491...
-    """
-    return _worse_order(mean_loss, menu, accumulator, rule, most)
+    sides = _one_way(menu, inf) if losses is None else [losses]
+    exact = [[one if isinf(one) else Fraction(one) for one in side] for side in sides]
+    return max(_largest_total(one, menu, accumulator, rule, most) for one in exact)
 
 
 @on_a_menu
@@ -96,9 +74,11 @@ def worst_renyi(
 ) -> float:
     """Compute the largest Rényi divergence of ``order`` against a filter.
 
-    The other parameters are those of :func:`worst_analyst`.
+    The divergences of interleaved mechanisms add up [LW22, Theorem 2], so no interleavings are
+    listed. The other parameters are those of :func:`worst_analyst`.
 
-    :param order: finite, above 1
+    :param order: finite, at least 1. At 1 it is the mean of the privacy loss, which is the
+        Kullback-Leibler divergence
     :return: the divergence, for the worse order of the datasets
 
     :example:
@@ -110,22 +90,18 @@ def worst_renyi(
     0.45467...
     >>> 2 * oc.verify.randomized_response(0.5).renyi(2.0)
     0.45467...
+    >>> oc.verify.worst_renyi(menu, start, oc.verify.Within(1.0), order=1.0)  # 2 * 0.5 * tanh(0.25)
+    0.24491...
     """
-    divergence = partial(one_way_renyi, order=checks.order(order=order))
-    return _worse_order(divergence, menu, accumulator, rule, most)
+    if not 1.0 <= checks.real(order=order) < inf:
+        raise InvalidValueError(f"order ({order}) must be finite and at least 1")
+    sides = _one_way(menu, order)
+    return max(float(_largest_total(one, menu, accumulator, rule, most)) for one in sides)
 
 
-def _worse_order(
-    divergence: Callable[..., float],
-    menu: Sequence[Item],
-    accumulator: State,
-    rule: Rule,
-    most: int,
-) -> float:
-    """The larger of the totals of a divergence, for the two orders of the datasets."""
-    laws = [(item.mechanism.first, item.mechanism.second) for item in menu]
-    orders = [divergence(p, q) for p, q in laws], [divergence(q, p) for p, q in laws]
-    return max(float(_largest_total(one, menu, accumulator, rule, most)) for one in orders)
+def _one_way(menu: Sequence[Item], order: float) -> list[list[float]]:
+    """For each order of the datasets, the divergence of each item."""
+    return [[one_way(item.mechanism.tables, order, side) for item in menu] for side in (0, 1)]
 
 
 def _largest_total(

@@ -127,6 +127,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "above 1": number(lambda one: 1 < one),
     "between 0 and 1": number(lambda one: 0 < one < 1),
     "order": number(lambda one: 1 < one < inf),
+    "order from 1": number(lambda one: 1 <= one < inf),
     "integer": whole_number(lambda one: True),
     "whole": whole_number(lambda one: 0 <= one),
     "count": whole_number(lambda one: 1 <= one),
@@ -1580,12 +1581,9 @@ case(
     query=(1, "whole"),
 )
 case("verify.FiniteInteractiveMechanism", tables=(ONE.tables,))
-case("verify.k_ary_response")
 case("verify.randomized_response")
-case("verify.truncated_geometric", shift=(1, "whole"))
 case("verify.random_mechanism")
 case("verify.random_interactive")
-case("verify.sparse_vector", values=(((-1, 0), (0, -1)),))
 case(
     "verify.response_menu",
     lambda epsilons: verify.response_menu(0.5, epsilons),
@@ -1594,13 +1592,12 @@ case(
 for name in ("composition_delta", "concurrent_delta", "sequential_delta"):
     case(f"verify.{name}", getattr(verify, name), mechanisms=(PAIR, NOTHING), epsilon=(0.5, "real"))
 case("verify.concurrent_renyi", mechanisms=(PAIR, NOTHING), order=(2.0, "above 1"))
-case("verify.composition_pair", mechanisms=(PAIR, NOTHING))
-case("verify.simulate", mechanism=(ONE,))
+case("verify.simulate", mechanism=(ONE,), pair=(TWO,))
 
 
 @cache
 def simulated() -> Any:
-    return verify.simulate(ONE, epsilon=0.5)
+    return verify.simulate(ONE)
 
 
 case(
@@ -1611,7 +1608,6 @@ case(
     mechanism=(ONE,),
     simulation=("found",),
 )
-case("verify.simulate_batch", seeds=(range(2), "list of whole or sequence"))
 case(
     "verify.worst_analyst",
     menu=(MENU,),
@@ -1625,7 +1621,7 @@ case(
     menu=([ITEM],),
     accumulator=(oc.accumulators.basic().start(MAX_DIVERGENCE), NOTHING),
     rule=(Within(1.0),),
-    order=(2.0, "above 1"),
+    order=(2.0, "order from 1"),
 )
 case(
     "verify.worst_loss",
@@ -1633,12 +1629,6 @@ case(
     accumulator=(oc.accumulators.basic().start(MAX_DIVERGENCE), NOTHING),
     rule=(Within(1.0),),
     losses=([Fraction(1, 2)], "None or list of non_negative or list of fraction"),
-)
-case(
-    "verify.worst_mean_loss",
-    menu=([ITEM],),
-    accumulator=(oc.accumulators.basic().start(MAX_DIVERGENCE), NOTHING),
-    rule=(Within(1.0),),
 )
 case(
     "verify.worst_stopping",
@@ -2255,8 +2245,8 @@ NO_ARGUMENTS = {
     "ledger.SqlLedger.close", "ledger.SqlLedger.to_dp_events", "verify.Audit",
     "verify.ContinualLaw", "verify.ContinualLaw.update", "verify.ContinualLaw.answers",
     "verify.Counterexample", "verify.approximate_zcdp_counterexample",
-    "verify.Item", "verify.Launch", "verify.Launch.lines",
-    "verify.Simulation", "verify.Reached", "verify.Stop", "verify.Tape", "verify.Worst",
+    "verify.Item",
+    "verify.Simulation", "verify.Reached", "verify.Tape", "verify.Worst",
     "verify.Limited.admits", "verify.Within", "verify.Within.admits", "verify.Within.remaining",
     "verify.Replayed.update", "verify.Replayed.answers",
 }  # fmt: skip

@@ -28,7 +28,7 @@ from opendp_concurrent.measures.measure import Basic
 from opendp_concurrent.measures.zero_concentrated import APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE
 from opendp_concurrent.numerics.normal import zcdp_to_delta
 from opendp_concurrent.verify.adversary import Item, worst_analyst
-from opendp_concurrent.verify.mechanism import FiniteMechanism, mean_loss, randomized_response
+from opendp_concurrent.verify.mechanism import FiniteMechanism, one_way, randomized_response
 
 from .promise import CURVE, ORDERS, Budget, CachedRule, Outcome, accumulated, admitted_counts
 
@@ -160,7 +160,7 @@ def theorem_epsilon(
 
 
 def _mean_loss(mechanism: FiniteMechanism) -> float:
-    return mean_loss(mechanism.first, mechanism.second)
+    return one_way(mechanism.tables, 1.0, 0)
 
 
 def _converted(order: float, divergence: float, log_slack: float) -> float:

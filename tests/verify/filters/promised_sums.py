@@ -23,7 +23,7 @@ from opendp_concurrent.measures.truncated import LeastOmega, TruncatedConcentrat
 from opendp_concurrent.measures.zero_concentrated import ZERO_CONCENTRATED_DIVERGENCE
 from opendp_concurrent.verify.adversary import Item, worst_analyst
 from opendp_concurrent.verify.mechanism import FiniteMechanism, Number
-from opendp_concurrent.verify.totals import worst_loss, worst_mean_loss, worst_renyi
+from opendp_concurrent.verify.totals import worst_loss, worst_renyi
 
 from .promise import ORDERS, Budget, Outcome
 
@@ -79,7 +79,7 @@ def zcdp_sum(budget: Budget) -> Iterator[Outcome]:
 def _concentrated(
     budget: Budget, menu: list[Item], start: Any, rule: Any, rho: float, orders: Sequence[float]
 ) -> Iterator[Outcome]:
-    yield budget.outcome("mean loss", worst_mean_loss(menu, start, rule), rho)
+    yield budget.outcome("mean loss", worst_renyi(menu, start, rule, 1.0), rho)
     for order in orders:
         worst = worst_renyi(menu, start, rule, order)
         yield budget.outcome(f"divergence of order {order:g}", worst, rho * order)

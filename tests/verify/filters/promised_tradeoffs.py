@@ -22,7 +22,7 @@ from opendp_concurrent.measures.slots import AnyOrder, Products, Slots
 from opendp_concurrent.measures.sums import Planned, Squares
 from opendp_concurrent.verify.adversary import Item, Limited, worst_analyst
 from opendp_concurrent.verify.mechanism import FiniteMechanism
-from opendp_concurrent.verify.totals import worst_mean_loss
+from opendp_concurrent.verify.totals import worst_renyi
 
 from .promise import CURVE, Budget, CachedRule, Outcome, accumulated
 
@@ -65,7 +65,7 @@ def squares(budget: Budget) -> Iterator[Outcome]:
     start = Squares().start()
     cost = budget.after(start, float).loss
     mu, rule = budget.promised("mu", cost), Within(budget.limit("mu", cost))
-    worst = worst_mean_loss(_gaussian_menu(budget, float), start, rule)
+    worst = worst_renyi(_gaussian_menu(budget, float), start, rule, 1.0)
     yield budget.outcome("mean loss", worst, mu**2 / 2)
     cost = budget.after(start, pure_to_gaussian).loss
     mu, rule = budget.promised("mu", cost), Within(budget.limit("mu", cost))
@@ -115,7 +115,7 @@ def gaussian_residue(budget: Budget) -> Iterator[Outcome]:
         rule = CachedRule(Limited(Within(gaussian(limit))))
         start = residue(limit).start(), RESIDUE_LAUNCHES
         if declare is float:
-            worst = worst_mean_loss(_gaussian_menu(budget, gaussian), start, rule)
+            worst = worst_renyi(_gaussian_menu(budget, gaussian), start, rule, 1.0)
             yield budget.outcome("mean loss", worst, mu**2 / 2)
         else:
             yield from _curve(budget, budget.menu(pure), start, rule, gaussian(mu).delta)

@@ -15,32 +15,49 @@ from opendp_concurrent.measures.sums import Squares
 from opendp_concurrent.verify.adversary import Item
 
 
-def views(menu, rule, state, depth):
-    """Laws of the views of all deterministic analysts of at most ``depth`` launches."""
+def views(menu, rule, state, children=()):
+    """Laws of the views of all deterministic analysts, who also interleave queries."""
     yield ((1.0, 1.0),)
-    if depth == 0:
-        return
-    for item in menu:
-        after = rule.admits(state, item.d_mid)
-        if isinstance(after, BudgetExceededError):
-            continue
-        below = list(views(menu, rule, after, depth - 1))
-        answers = list(zip(item.mechanism.first, item.mechanism.second, strict=True))
-        for onward in product(below, repeat=len(answers)):
+    for answers in moves(menu, rule, state, children):
+        below = [list(views(menu, rule, *after)) for _, *after in answers]
+        for onward in product(*below):
             yield tuple(
                 (p * one, q * other)
-                for (p, q), view in zip(answers, onward, strict=True)
+                for ((p, q), *_), view in zip(answers, onward, strict=True)
                 for one, other in view
             )
 
 
-def brute_force(menu, rule, state, epsilon, depth):
-    scale, best = math.exp(epsilon), 0.0
-    for view in views(menu, rule, state, depth):
-        pairs = np.array(view)
-        for p, q in ((pairs[:, 0], pairs[:, 1]), (pairs[:, 1], pairs[:, 0])):
-            best = max(best, float(np.maximum(p - scale * q, 0.0).sum()))
-    return best
+def moves(menu, rule, state, children):
+    """For each launch and query: its answers, each with the state and the children after it."""
+    for item in menu:
+        after = rule.admits(state, item.d_mid)
+        if isinstance(after, BudgetExceededError):
+            continue
+        if isinstance(item.mechanism, verify.FiniteMechanism):
+            yield [(pair, after, children) for pair in item.mechanism.pairs]
+        else:
+            yield [((1.0, 1.0), after, (*children, (item.mechanism, ())))]
+    for place, (machine, history) in enumerate(children):
+        others = (*children[:place], *children[place + 1 :])
+        for query in range(machine.queries(len(history))):
+            answers = []
+            for answer, pair in enumerate(machine.answers(history, query)):
+                told = (*history, (query, answer))
+                left = others if len(told) == machine.rounds else (*others, (machine, told))
+                answers.append((pair, state, left))
+            yield answers
+
+
+def brute_force(menu, rule, state, leaf):
+    both = leaf, lambda p, q: leaf(q, p)
+    return max(
+        sum(one(*pair) for pair in view) for view in views(menu, rule, state) for one in both
+    )
+
+
+def excess(epsilon):
+    return lambda p, q: max(0.0, p - math.exp(epsilon) * q)
 
 
 @pytest.mark.parametrize("seed", range(220))
@@ -64,9 +81,65 @@ def test_the_solver_equals_the_enumeration_of_all_analysts(seed):
     for epsilon in (0.0, 0.4, 1.1):
         worst = verify.worst_analyst(menu, start, rule, epsilon)
         assert worst.delta == pytest.approx(
-            brute_force(menu, rule, start, epsilon, depth), abs=1e-12
+            brute_force(menu, rule, start, excess(epsilon)), abs=1e-12
         )
         assert worst.view.delta(epsilon) == pytest.approx(worst.delta, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_analyst_who_interleaves_queries_and_launches_equals_the_enumeration(seed):
+    """One machine of two rounds and a coin, or the coin alone, four times."""
+    machine = verify.random_interactive(seed, queries=1 + seed % 2, sharp=0.3 + seed % 3)
+    if seed > 2:  # the first answer alone tells nothing: histories of one likelihood ratio
+        first, second = machine.tables
+        machine = verify.FiniteInteractiveMechanism((0 * first + first.mean(axis=0), second))
+    coin = verify.random_mechanism(seed, 2, epsilon=1.0)
+    menu = [Item("machine", 3.0, machine), Item("coin", 1.0, coin)]
+    rule, start = Within(4.0), MAX_DIVERGENCE.empty()
+    for epsilon in (0.0, 0.4, 1.1):
+        worst = verify.worst_analyst(menu, start, rule, epsilon)
+        exact = brute_force(menu, rule, start, excess(epsilon))
+        assert worst.delta == pytest.approx(exact, abs=1e-12)
+        assert worst.delta <= worst.delta_upper <= exact + 1e-12
+    for order in (1.0, 2.0, 6.0):
+        moment = brute_force(menu, rule, start, power(order))
+        exact = moment if order == 1.0 else math.log(moment) / (order - 1)
+        assert verify.worst_renyi(menu, start, rule, order) == pytest.approx(exact, rel=1e-9)
+    ratio = max(max(p / q, q / p) for view in views(menu, rule, start) for p, q in view)
+    assert verify.worst_loss(menu, start, rule) == pytest.approx(math.log(ratio), rel=1e-9)
+
+
+def power(order):
+    def leaf(p, q):
+        return p * math.log(p / q) if order == 1.0 else p**order * q ** (1 - order)
+
+    return leaf
+
+
+@pytest.mark.parametrize(
+    ("spent", "admitted"),
+    [
+        (lambda launched, d_mid: sum(launched) + d_mid, 2),
+        (lambda launched, d_mid: sum(launched[1:]) + d_mid, 3),
+        (lambda launched, d_mid: sum(launched), 3),
+    ],
+    ids=["right", "forgets a child", "reads before it charges"],
+)
+def test_accounts_that_admit_one_child_too_many_are_noticed(spent, admitted):
+    class Rule:
+        def admits(self, launched, d_mid):
+            if spent(launched, d_mid) > 1.2:
+                return BudgetExceededError(None, d_mid, None)
+            return (*launched, d_mid)
+
+    machine = verify.random_interactive(3, queries=1)
+    tables = [0.85 * one + 0.15 * one.mean(axis=0) for one in machine.tables]
+    machine = verify.FiniteInteractiveMechanism(tuple(tables))
+    menu = [Item("machine", 0.5, machine)]
+    loss = machine.epsilon() / 0.5
+    assert verify.worst_loss(menu, (), Rule()) == pytest.approx(admitted * machine.epsilon())
+    worst = verify.worst_analyst(menu, (), Rule(), 1.2 * loss)
+    assert (worst.delta > 1e-4) is (admitted == 3)
 
 
 @pytest.mark.parametrize("epsilon0", [0.1, 0.5, 1.0])

@@ -8,20 +8,20 @@ from opendp_concurrent import verify
 from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.verify.adversary import Item
+from opendp_concurrent.verify.adversary import Item, Send, Stop
 
 
 def test_the_strategy_can_be_read():
     menu = verify.response_menu(0.5, 1.0)
     found = verify.worst_analyst(menu, APPROXIMATE_MAX_DIVERGENCE.empty(), Within((1.5, 0.0)), 1.0)
-    assert isinstance(found.strategy, verify.Launch)
+    assert isinstance(found.strategy, Send)
     text = str(found.strategy)
     assert text.startswith("launch 0.5\n  answer 0 (0.6225 | 0.3775): launch 1")
     assert "stop at loss 1.5" in text
     nothing = verify.worst_analyst(
         menu, APPROXIMATE_MAX_DIVERGENCE.empty(), Within((0.1, 0.0)), 1.0
     )
-    assert isinstance(nothing.strategy, verify.Stop)
+    assert isinstance(nothing.strategy, Stop)
     assert nothing.delta == 0.0
 
 

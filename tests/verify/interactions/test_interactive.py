@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from opendp_concurrent import verify
-from opendp_concurrent.errors import InvalidValueError
 from opendp_concurrent.verify.interactive import hull_pair
 
 
@@ -50,15 +49,6 @@ def test_delta_is_that_of_the_best_deterministic_analyst(seed):
         assert best - 0.1 <= mechanism.tradeoff(alpha) <= best + 1e-12
 
 
-def test_sparse_vector_is_private_and_ends():
-    mechanism = verify.sparse_vector(1.0, ((0, 1), (1, 0)))
-    assert mechanism.epsilon() <= 1.0
-    assert mechanism.epsilon() > 0.2
-    first, second = mechanism.tables
-    assert np.all(second[:, :, 1, :, 2] == 1.0)  # over after a hit
-    assert np.all(first[:, :, 2] == 0.0)
-
-
 def test_a_hull_has_the_tradeoff_of_its_points():
     response = verify.randomized_response(1.0)
     assert hull_pair(response.roc()).delta(0.5) == pytest.approx(response.delta(0.5))
@@ -73,11 +63,3 @@ def test_epsilon_of_an_interactive_mechanism_is_the_largest_loss_of_a_path():
     assert mechanism.epsilon() == pytest.approx(1.45225, abs=1e-5)
     assert mechanism.delta(mechanism.epsilon() + 1e-9) <= 1e-12
     assert mechanism.delta(mechanism.epsilon() - 1e-3) > 0
-
-
-@pytest.mark.parametrize("values", [((200, 0), (200, 0)), ((1000, 5), (999, 5))])
-def test_sparse_vector_far_from_the_threshold(values):
-    assert 0.0 <= verify.sparse_vector(1.0, values).delta(1.0) <= 1e-12
-    for epsilon, wrong in ((0.0, values), (1.0, ((0, 0), (2, 0)))):
-        with pytest.raises(InvalidValueError):
-            verify.sparse_vector(epsilon, wrong)

@@ -10,25 +10,15 @@ from opendp_concurrent.verify.interactive import _worst
 from opendp_concurrent.verify.totals import optimal_delta
 
 
-def as_rounds(*mechanisms):
-    """Noninteractive mechanisms, each asked once, in turn, with one query."""
-    tables, shape = [], (2,)
-    for one in mechanisms:
-        law = np.array([one.first, one.second])[:, None, :]
-        tables.append(
-            np.broadcast_to(
-                law.reshape(2, *(1,) * (len(shape) - 1), 1, law.shape[-1]),
-                (*shape, 1, law.shape[-1]),
-            ).copy()
-        )
-        shape = tables[-1].shape
-    return verify.FiniteInteractiveMechanism(tuple(tables))
+def as_round(mechanism):
+    """A noninteractive mechanism, with one query."""
+    return verify.FiniteInteractiveMechanism(mechanism.tables)
 
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_single_rounds_interleave_to_the_optimal_composition(count):
     epsilons = (0.5, 0.8, 0.3)[:count]
-    parts = [as_rounds(verify.randomized_response(one)) for one in epsilons]
+    parts = [as_round(verify.randomized_response(one)) for one in epsilons]
     for epsilon in (0.0, 0.4, 1.0):
         exact = optimal_delta(tuple(sorted(epsilons)), epsilon)
         for delta in (verify.concurrent_delta, verify.sequential_delta, verify.composition_delta):
@@ -92,8 +82,10 @@ def _swap(leaf):
 
 
 def test_an_answer_that_is_impossible_on_one_dataset_has_an_infinite_renyi_divergence():
-    certain = as_rounds(verify.FiniteMechanism((1.0, 0.0), (0.5, 0.5)))
+    certain = as_round(verify.FiniteMechanism((1.0, 0.0), (0.5, 0.5)))
     assert verify.concurrent_renyi([certain], 2.0) == inf
-    halts = verify.sparse_vector(1.0, ((-1, 0), (0, -1)))  # answers of probability 0 on both
+    halts = verify.FiniteInteractiveMechanism(  # answers of probability 0 on both
+        (np.array([[[0.5, 0.5, 0.0]], [[0.25, 0.75, 0.0]]]),)
+    )
     views = max(view.renyi(2.0) for view in halts.analysts())
     assert halts.renyi(2.0) == pytest.approx(views, rel=1e-12)
