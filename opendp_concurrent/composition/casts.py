@@ -206,7 +206,8 @@ def _path(source: str, target: str) -> list[Conversion]:
         return []
     if (source, ZCDP) in known and (ZCDP, target) in known:
         return [known[source, ZCDP], known[ZCDP, target]]
-    reached = sorted({other for one, other in known if one == source})
+    steps = {source, ZCDP} if (source, ZCDP) in known else {source}
+    reached = sorted({other for one, other in known if one in steps} - {source})
     raise UnsupportedMeasureError(
         f"there is no conversion from {source} to {target}: {convertible_kinds()[source].why_not}"
         + (f"; measures that can be reached from {source}: {', '.join(reached)}" if reached else "")

@@ -32,7 +32,7 @@ class ApproximateMaxDivergence(PairMeasure):
     noise = native.Noise.LAPLACE
     keywords = MappingProxyType({"epsilon": checks.non_negative, "delta": checks.probability})
     takes_delta = True
-    why_not = "a mechanism that may fail with probability delta bounds no Rényi divergence"
+    why_not = "its loss may be infinite with probability delta"
     conversions_to = MappingProxyType(
         {
             native.APPROXIMATE: Conversion(larger_delta),
@@ -92,8 +92,7 @@ class SmoothedMaxDivergence(Convertible):
 
     kind = native.PROFILE
     why_not = (
-        "a mechanism that may fail with probability delta bounds no Rényi divergence; "
-        "dp.c.make_fix_delta reads it at one delta"
+        "its loss may be infinite with probability delta; dp.c.make_fix_delta reads it at one delta"
     )
 
     def opendp(self) -> native.Measure:

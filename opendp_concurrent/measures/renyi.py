@@ -343,7 +343,7 @@ class RenyiDivergence(CompositionMeasure):
     needs_orders = True
     most_parallel = 64
     noise = native.Noise.GAUSSIAN
-    why_not = "its loss may be unbounded, as that of Gaussian noise is"
+    why_not = "a curve is read at single orders, and may grow faster than the order does"
     conversions_to = MappingProxyType(
         {
             native.FIXED: Conversion(lambda d, ends: d(ends.target.alpha)),

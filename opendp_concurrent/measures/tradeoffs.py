@@ -216,7 +216,10 @@ class TradeoffDivergence(CompositionMeasure):
     distance_form = "TradeoffFunction"
     most_parallel = 4
     keywords = MappingProxyType({"tradeoff": check_both})
-    why_not = "its loss may be unbounded; read it as (epsilon, delta), or as Gaussian DP"
+    why_not = (
+        "its loss may be unbounded, and its Rényi divergences infinite; read it as "
+        "(epsilon, delta), or as Gaussian DP"
+    )
     conversions_from = TO_TRADEOFF
     conversions_to = MappingProxyType(
         {

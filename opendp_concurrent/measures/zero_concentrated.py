@@ -29,7 +29,10 @@ class ZeroConcentratedDivergence(NumberMeasure):
     distance_form = "rho"
     noise = native.Noise.GAUSSIAN
     keywords = MappingProxyType({"rho": checks.non_negative})
-    why_not = "its loss may be unbounded, as that of Gaussian noise is"
+    why_not = (
+        "its loss may be unbounded, as that of Gaussian noise is, and no trade-off function of "
+        "Gaussian noise is proven for it"
+    )
     conversions_to = MappingProxyType(
         {
             native.FIXED: Conversion(lambda d, ends: zcdp_to_renyi(d, ends.target.alpha)),
@@ -112,7 +115,10 @@ class ApproximateZeroConcentratedDivergence(PairMeasure):
     )
     distance_form = "(rho, delta)"
     keywords = MappingProxyType({"delta": checks.probability, "rho": checks.non_negative})
-    why_not = "a mechanism that may fail with probability delta bounds no Rényi divergence"
+    why_not = (
+        "its loss may be infinite with probability delta; a cast to (epsilon, delta) leads to "
+        "trade-off functions"
+    )
     conversions_to = MappingProxyType(
         {
             native.APPROXIMATE: Conversion(at_delta, needs_delta=True),

@@ -101,7 +101,15 @@ def test_a_cast_exists_exactly_where_a_theorem_does(under, source, target):
 @pytest.mark.parametrize(
     ("source", "target", "reason"),
     [
-        ("Approximate(ZeroConcentratedDivergence)", ZCDP, "may fail with probability"),
+        ("Approximate(ZeroConcentratedDivergence)", ZCDP, "may be infinite with probability"),
+        (
+            "Approximate(ZeroConcentratedDivergence)",
+            oc.tradeoff(),
+            "a cast to .epsilon, delta. leads",
+        ),
+        ("ZeroConcentratedDivergence", oc.gaussian_tradeoff(), "is proven for it"),
+        ("RenyiDivergence", ZCDP, "may grow faster than the order"),
+        ("GaussianTradeoff", PURE, "reached from GaussianTradeoff: .*RenyiDivergence"),
         ("TruncatedConcentratedDivergence", dp.approximate(ZCDP), "end at omega"),
     ],
 )
