@@ -6,13 +6,13 @@ mechanism in it subscribes to the stream. Each launch is a branch; it ends if it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 from weakref import ref
 
-from opendp.mod import Domain, Measurement, Odometer, OdometerQueryable, Queryable
+from opendp.mod import Odometer
 
 from .. import _opendp as _native
 from .. import errors, queryables
@@ -38,17 +38,22 @@ MISSED = (
 )
 
 
+# the branches whose launch, or query, runs in this thread
+_WITHIN: ContextVar[tuple[Branch, ...]] = ContextVar("_WITHIN", default=())
+
+
 class Branch(queryables.Stream):
     """The part of a stream for one launch; it ends if anything in it refuses an update.
 
     :param limit: largest number of updates and queries; unlimited if None
+    :param whole: the stream that it is a part of
     :ivar ended: whether it gets no more updates
     """
 
-    def __init__(self, limit: int | None) -> None:
+    def __init__(self, limit: int | None, whole: Branches | None = None) -> None:
         self.meter = None if limit is None else queryables.Meter(limit)
         super().__init__(many=True, meter=self.meter)
-        self.ended = False
+        self.ended, self.whole = False, whole
 
     def receive(self, message: queryables.DataMessage) -> None:
         """Pass an update on. A branch that refuses it gets no more; the stream continues."""
@@ -76,57 +81,46 @@ class Branch(queryables.Stream):
             if self.meter is None:
                 return ask(query)
             self.meter.spend(1)
-            return self.asking(ask(query))
+            return self.asking(self.within(ask, query))
 
         return counted
+
+    def within(self, ask: Callable[[Any], Any], query: errors.Query) -> Any:
+        """Return ``ask(query)``. What subscribes to the whole stream meanwhile joins this part."""
+        token = _WITHIN.set((*_WITHIN.get(), self))
+        try:
+            return ask(query)
+        finally:
+            _WITHIN.reset(token)
 
 
 class Branches(queryables.Stream):
     """A stream with branches: a subscriber joins the running launch's branch, or gets its own.
 
-    :param limit: largest number of messages of a branch, and no mechanism then subscribes after its
-        launch; unlimited if None
+    :param limit: largest number of messages of a branch; unlimited if None
     """
 
     def __init__(self, limit: int | None) -> None:
-        super().__init__(many=limit is None)
-        self.counts = limit is not None
-        self._branches: list[ref[Branch]] = []
-        self._launching: Branch | None = None
-
-    @contextmanager
-    def launching(self, branch: Branch) -> Iterator[None]:
-        """Within this context, subscribers join ``branch``. One launch at a time."""
-        self._launching = branch
-        try:
-            yield
-        finally:
-            self._launching = None
+        super().__init__(many=True)
+        self.limit, self.counts = limit, limit is not None
 
     def subscribe(self, feed: queryables.Feed) -> queryables.Stream:
         """Send all later updates to ``feed``."""
-        branch = self._launching
+        branch = next((one for one in reversed(_WITHIN.get()) if one.whole is self), None)
         if branch is None:
-            if not self._many:
+            if self.counts:  # a thread of a mechanism, whose messages would not be counted
                 raise errors.InvalidTypeError(NESTED)
             branch = Branch(None)
         with self._listing:
-            self._branches = [one for one in self._branches if one() is not None]
-            if all(one() is not branch for one in self._branches):  # once: threads may subscribe
-                self._branches.append(ref(branch))
+            self._feeds = [one for one in self._feeds if one() is not None]
+            if all(one() is not branch for one in self._feeds):  # once: threads may subscribe
+                self._feeds.append(ref(branch))
         return branch.subscribe(feed)
 
     @property
     def live(self) -> list[queryables.Feed]:
         """Branches that are still referenced and have not ended."""
-        with self._listing:
-            found = [branch() for branch in self._branches]
-            kept: list[queryables.Feed] = [
-                one for one in found if one is not None and not one.ended
-            ]
-            if len(kept) < len(found):
-                self._branches = [ref(one) for one in kept if isinstance(one, Branch)]
-        return kept
+        return [one for one in super().live if isinstance(one, Branch) and not one.ended]
 
     def receive(self, message: queryables.DataMessage) -> None:
         """Pass an update on to all branches."""
@@ -141,54 +135,19 @@ class Branches(queryables.Stream):
                 raise stopped[0]
 
 
-class Fit:
-    """What may be launched on a stream.
-
-    :param domain: of the stream
-    :param limit: largest number of updates and queries of a child; unlimited if None
-    """
-
-    def __init__(self, domain: Domain, limit: int | None) -> None:
-        self._domain, self.limit = domain, limit
-
-    def check(self, query: errors.Query) -> None:
-        """Raise, before any charge, unless the children of ``query`` would be fed."""
-        if isinstance(query, Odometer):
-            raise errors.InvalidTypeError(OF_ODOMETER)
-        if isinstance(query, queryables.ConcurrentMeasurement) and query.composes:
-            raise errors.InvalidTypeError(NESTED)
-        self._rehearse(query)
-
-    def _rehearse(self, query: errors.Query) -> None:
-        """Raise if the measurement would launch others beyond the limit.
-
-        For OpenDP's own measurements only the spawned queryable shows this, so the measurement is
-        run. It is run on the empty stream, which has no data, so the run reveals nothing.
-        """
-        if self.limit is None or isinstance(query, queryables.ConcurrentMeasurement):
-            return
-        if not isinstance(query, Measurement) or not queryables.same_domain(
-            query.input_domain, self._domain
-        ):
-            return  # the root refuses it
-        branch = Branch(self.limit)
-        self.check_fed(queryables.run(query, branch.token(self._domain.carrier_type)), branch)
-
-    def check_fed(self, answer: errors.Answer, branch: Branch) -> None:
-        """Raise if a child would not be fed, or not be counted."""
-        composes = isinstance(
-            answer, (OdometerQueryable, queryables.ConcurrentCompositionQueryable)
-        )
-        later = isinstance(answer, Queryable) and not branch.subscribed
-        if self.limit is not None and (composes or later):
-            raise errors.InvalidTypeError(NESTED)
+def require_fed(query: errors.Query) -> None:
+    """Raise, before any charge, for a composition of this package."""
+    if isinstance(query, Odometer):
+        raise errors.InvalidTypeError(OF_ODOMETER)
+    if isinstance(query, queryables.ConcurrentMeasurement) and query.composes:
+        raise errors.InvalidTypeError(NESTED)
 
 
 class _FanOut:
     """State machine of a stream: an update goes to all children; a query launches a child."""
 
-    def __init__(self, root: Any, stream: Branches, fit: Fit) -> None:
-        self._root, self._stream, self.fit = root, stream, fit
+    def __init__(self, root: Any, stream: Branches) -> None:
+        self._root, self._stream = root, stream
 
     def update(self, item: errors.Item) -> None:
         self._stream.receive(queryables.Update(item))
@@ -197,23 +156,21 @@ class _FanOut:
         self._stream.receive(queryables.Updates(items))
 
     def ask(self, query: errors.Query) -> errors.Answer:
-        self.fit.check(query)
-        branch = Branch(self.fit.limit)
-        with self._stream.launching(branch):
-            answer = self._root(query)
-        self.fit.check_fed(answer, branch)
-        return branch.asking(answer) if branch.subscribed else answer
+        require_fed(query)
+        branch = Branch(self._stream.limit, self._stream)
+        answer = branch.within(self._root, query)
+        return branch.asking(answer) if branch.subscribed or self._stream.counts else answer
 
 
 class _Launches(queryables.MachineQueryable):
     """Handle of a stream with many children.
 
     :ivar root: handle of the odometer, filter or compositor that is charged
-    :ivar fit: what may be launched
+    :ivar require: raises for what may not be launched
     """
 
     root: Any
-    fit: Fit
+    require: Callable[[Any], None]
 
     def admits(self, query: errors.Query) -> bool:
         """Whether a launch of a measurement would be admitted now; runs and charges nothing.
@@ -224,18 +181,16 @@ class _Launches(queryables.MachineQueryable):
         :raises InvalidTypeError, SpaceMismatchError: the query does not fit this handle
         :raises PrivacyMapError: the measurement's privacy map cannot be used
         """
-        self.fit.check(query)
+        self.require(query)
         admitted: bool = self.root.admits(query)
         return admitted and self._halted() is None
 
     def describe(self, query: errors.Query, d_in: errors.Distance = None) -> queryables.Description:
         """Describe a launch before it happens: its answer, its loss, whether it is admitted.
 
-        The mechanism does not get the stream, and nothing is charged. The privacy map is read. With
-        ``max_messages``, a measurement of OpenDP's own is run on the empty stream, as before a
-        launch. Another thread or process may launch in between, so ``admitted`` may be outdated
-        when it arrives. A map that was written in Python may return another loss at the launch,
-        which then counts.
+        The mechanism does not run, and nothing is charged. The privacy map is read. Another thread
+        or process may launch in between, so ``admitted`` may be outdated when it arrives. A map
+        that was written in Python may return another loss at the launch, which then counts.
 
         :param query: a measurement on the stream's domain, metric and measure
         :param d_in: distance between neighbouring streams; it may be left out where there is a
@@ -253,7 +208,7 @@ class _Launches(queryables.MachineQueryable):
         >>> found.interactive, found.loss, found.admitted
         (True, 2.0, False)
         """
-        self.fit.check(query)
+        self.require(query)
         described = self.root.describe
         found: queryables.Description = described(query) if d_in is None else described(query, d_in)
         return replace(found, refusal=self._halted() or found.refusal)
@@ -287,7 +242,10 @@ class FedStreamQueryable(_Launches, queryables.FedQueryable):
 
 
 def launching_handle(
-    root: Any, machine: Checked, fit: Fit, stream: queryables.Stream | None
+    root: Any,
+    machine: Checked,
+    require: Callable[[Any], None],
+    stream: queryables.Stream | None,
 ) -> StreamQueryable | FedStreamQueryable:
     """Return a handle that launches on ``root``: fed by ``stream``, or with its own stream."""
     handle: StreamQueryable | FedStreamQueryable
@@ -295,7 +253,7 @@ def launching_handle(
         handle = StreamQueryable(machine, "Stream")
     else:
         handle = FedStreamQueryable(machine, "Stream", stream)
-    handle.root, handle.fit = root, fit
+    handle.root, handle.require = root, require
     return handle
 
 
@@ -373,18 +331,13 @@ def make_concurrent_continual(
         max_messages = queryables.MESSAGES(max_messages=max_messages)
     items = items_of(composition.input_domain)
     carrier_type = composition.input_domain.carrier_type
-    fit = Fit(composition.input_domain, max_messages)
-
-    def machine(root: Any, stream: Branches) -> Checked:
-        return Checked(_FanOut(root, stream, fit), items)
-
     if isinstance(composition, queryables.ConcurrentOdometer):
 
         def open_odometer(data: errors.Data) -> queryables.MachineQueryable:
             queryables.start_of(queryables.seal(_native.to_pointer(data, carrier_type)))
             stream = Branches(max_messages)
             root = composition(stream)
-            return launching_handle(root, machine(root, stream), fit, None)
+            return launching_handle(root, Checked(_FanOut(root, stream), items), require_fed, None)
 
         return open_odometer
     spawn_root = composition.spawn
@@ -392,7 +345,7 @@ def make_concurrent_continual(
     def spawn(token: queryables.Sealed) -> queryables.MachineQueryable:
         outer, stream = queryables.start_of(token), Branches(max_messages)
         root = spawn_root(stream.token(carrier_type))
-        return launching_handle(root, machine(root, stream), fit, outer)
+        return launching_handle(root, Checked(_FanOut(root, stream), items), require_fed, outer)
 
     return make_measurement(
         (composition.input_domain, composition.input_metric),

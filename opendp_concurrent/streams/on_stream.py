@@ -20,7 +20,7 @@ from .. import errors, queryables
 from ..accounting import Lifecycle, innermost_running
 from ..composition import as_answering, check_inside, check_static, constructor, make_measurement
 from ..measures import composition_measure
-from .concurrent import Fit, launching_handle
+from .concurrent import launching_handle
 from .mechanism import Checked, hand_out
 from .stream import (
     Categories,
@@ -92,13 +92,6 @@ def _failed(query: errors.Query) -> errors.Answer:
         "the measurement failed at its first query, and is run once for what it cost; to ask "
         "again, launch it on a filter that is on the stream"
     )
-
-
-class _OnRows(Fit):
-    """What is launched runs on rows, and gets no updates."""
-
-    def check(self, query: errors.Query) -> None:
-        """Leave it to the composition."""
 
 
 def _require_rows(items: Items, domain: Domain) -> None:
@@ -197,7 +190,7 @@ def make_on_stream(
             f"compose: {known.reason}"
         )
     own = None if isinstance(items, Integers | Categories) else domain
-    carrier_type, limits = domain.carrier_type, _OnRows(input_domain, None)
+    carrier_type = domain.carrier_type
     once = queryables.READ if not queryables.interactive(measurement) else queryables.NONE
 
     def spawn(token: queryables.Sealed) -> queryables.MachineQueryable:
@@ -208,7 +201,8 @@ def make_on_stream(
             return hand_out(machine, stream, "OnStream", once)
         root = question.launch()
         if isinstance(root, (OdometerQueryable, queryables.ConcurrentCompositionQueryable)):
-            return launching_handle(root, machine, limits, stream)
+            # what is launched runs on rows, and gets no updates: the composition decides
+            return launching_handle(root, machine, lambda query: None, stream)
         return hand_out(machine, stream, "OnStream", queryables.queries_of(root))
 
     return make_measurement(

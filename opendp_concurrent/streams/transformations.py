@@ -110,7 +110,7 @@ def chain_stream(
         transformed = _Transformed([start() for start in starts], behind, inner)
         machine = Checked(transformed, items, name=told)
         if isinstance(inner, (StreamQueryable, FedStreamQueryable)):
-            return launching_handle(inner.root, machine, inner.fit, stream)
+            return launching_handle(inner.root, machine, inner.require, stream)
         return hand_out(machine, stream, queries=queryables.queries_of(inner))
 
     return make_measurement(

@@ -266,6 +266,15 @@ def test_a_loss_is_judged_at_each_d_in(bits):
     assert refused.value.loss == (1.0, 1e-6)
 
 
+def test_a_loss_is_judged_at_each_launch(bits):
+    deltas = iter([0.0, 1e-6])
+    root = oc.make_concurrent_composition(*bits, APPROXIMATE, 1, [(1.0, 1e-3)] * 2)([])
+    child = oc.m.make_continual(*bits, APPROXIMATE, Slow, lambda d_in: (1.0, next(deltas)))
+    root(child)
+    with pytest.raises(FiniteCommunicationError):
+        root(child)
+
+
 def _gaussian_rows():
     rows = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     noisy = rows >> dp.t.then_count() >> dp.m.then_gaussian(1.0)

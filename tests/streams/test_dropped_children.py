@@ -141,4 +141,4 @@ def test_nothing_is_kept_of_many_launches():
     assert len(living(weakref.ref)) - references - len(made) < 150
     ours = [one for one in living(Branches) if not any(one is other for other in older)]
     assert ours
-    assert all(len(one._branches) <= 2 for one in ours)
+    assert all(len(one._feeds) <= 2 for one in ours)
