@@ -248,11 +248,11 @@ def rows(record: errors.Json, least: int = 0, most: int = MOST) -> list[Any]:
     return found
 
 
-def restore_exactly(part: Any, record: errors.Json) -> None:
+def restore_exactly(part: Any, record: errors.Json, *more: Any) -> None:
     """Restore a part of the state, or raise unless it then saves the same record.
 
     So a record has no value that is not used, lacks none, and has each in its own type: noise that
     is missing would be drawn.
     """
-    part.restore(record)
+    part.restore(record, *more)
     require(canonical(part.to_record()) == canonical(record))

@@ -47,7 +47,7 @@ from ..errors import (
     Query,
 )
 from ..mechanisms import composed
-from ..queryables import READ, Accuracy, ConcurrentMeasurement, require, restore_exactly
+from ..queryables import READ, Accuracy, ConcurrentMeasurement, restore_exactly
 from .digits import (
     LARGEST_SUM,
     Digits,
@@ -414,8 +414,8 @@ def check_scale(scale: Any, largest: int, **steps: int | None) -> float:
 class Counter:
     """State machine of noisy sums; the only query is None.
 
-    :param state: a prefix, or a window: it has update, update_all, total, to_record, restore,
-        shapes, the shapes of all sums and noise that it keeps, and perhaps steps
+    :param state: a prefix, or a window: it has update, update_all, total, to_record, restore, and
+        perhaps steps
     """
 
     def __init__(self, state: Any) -> None:
@@ -444,7 +444,6 @@ class Counter:
     def restore(self, record: Json) -> None:
         """Restore the state from a record."""
         restore_exactly(self._state, record)
-        require(self._state.shapes <= {()})
 
     @property
     def steps(self) -> int | None:

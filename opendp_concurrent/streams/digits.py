@@ -7,6 +7,7 @@ and clamping is postprocessing.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -69,12 +70,13 @@ def plain(total: Any) -> Any:
     return [int(one) for one in total] if isinstance(total, np.ndarray) else int(total)
 
 
-def unplain(total: Any, most: int | None = None) -> Any:
+def unplain(total: Any, count: int | None, most: int | None = None) -> Any:
     """Return the integer or array of a JSON value, or raise: the inverse of :func:`plain`.
 
+    :param count: number of integers of an array; None if there is none
     :param most: largest size of an integer
     """
-    for one in total if isinstance(total, list) else [total]:
+    for one in rows(total, count, count) if isinstance(total, list) and count else [total]:
         require(type(one) is int and (most is None or -most <= one <= most))
     return np.array(total, dtype=object) if isinstance(total, list) else total
 
@@ -170,29 +172,19 @@ class Digits:
         return found
 
     def total_nodes(self, horizon: int) -> int:
-        """Return the sum of :meth:`nodes` over the steps 1 to T."""
-        units = (self.base**level for level in range(self.height))
-        return sum(absolute_digits(horizon, unit, self.base) for unit in units)
+        """Return the sum of :meth:`nodes` over the steps 1 to T.
 
-
-def absolute_digits(horizon: int, unit: int, base: int) -> int:
-    """Return the sum over t = 0, ..., T of the absolute value of the digit of weight ``unit``.
-
-    The digit is that of (t + (unit-1)/2) // unit: equal for ``unit`` numbers in a row.
-    """
-    half = base // 2
-    whole, rest = divmod(horizon + unit // 2 + 1, unit)  # numbers from -(unit-1)/2 to T
-    periods, places = divmod(whole, base)
-    cycle = half * (half + 1)  # sum over one period of digits
-
-    def first(count: int) -> int:
-        """Return the sum of |digit| over the first digits 0, 1, ..., half, -half, ..., -1."""
-        up = min(count, half + 1)
-        down = count - up
-        return up * (up - 1) // 2 + down * half - down * (down - 1) // 2
-
-    digit = places if places <= half else base - places
-    return unit * (periods * cycle + first(places)) + rest * digit
+        Numbers with the same higher digits are those with each lowest digit, from -(k-1)/2 to
+        (k-1)/2; the last ones end at that of T, and the first ones begin at 0.
+        """
+        half = self.base // 2
+        above = (horizon + half) // self.base
+        if not above:
+            return horizon * (horizon + 1) // 2
+        digit = horizon - above * self.base
+        lowest = above * half * (half + 1) + (1 if digit >= 0 else -1) * digit * (digit + 1) // 2
+        highest = self.base * self.total_nodes(above - 1) + (half + digit + 1) * self.nodes(above)
+        return lowest + highest
 
 
 @lru_cache(maxsize=128)
@@ -215,11 +207,8 @@ def best_digits(horizon: int, *, window: bool = False) -> Digits:
 
 def least_base(horizon: int, height: int) -> int:
     """Return the least odd k >= 3 with (k^h - 1)/2 >= T."""
-    low, high = 1, horizon + 1  # 2 low + 1 is too small, 2 high + 1 is not
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if (2 * middle + 1) ** height > 2 * horizon else (middle, high)
-    return 3 if 3**height > 2 * horizon else 2 * high + 1
+    halves = range(1, horizon + 1)
+    return 2 * halves[bisect(halves, 2 * horizon, key=lambda half: (2 * half + 1) ** height)] + 1
 
 
 class DigitNoise:
@@ -266,21 +255,16 @@ class DigitNoise:
         """Return the noise as a JSON value."""
         return [[level, place, plain(value)] for (level, place), value in self._known.items()]
 
-    def restore(self, record: Json) -> None:
+    def restore(self, record: Json, size: int | None = None) -> None:
         """Restore the noise from a record."""
         self._known = {
-            (bounded_integer(level), bounded_integer(place, least=-MOST)): unplain(value)
+            (bounded_integer(level), bounded_integer(place, least=-MOST)): unplain(value, size)
             for level, place, value in rows(record)
         }
 
     def fits(self, count: int) -> bool:
         """Return whether it has the noise of the sum of ``count`` items, and no other."""
         return self._known.keys() == {node for node, _ in self._nodes(count)}
-
-    @property
-    def shapes(self) -> set[tuple[int, ...]]:
-        """The shapes of the noise."""
-        return {np.shape(value) for value in self._known.values()}
 
 
 class DigitsPrefix:
@@ -315,18 +299,13 @@ class DigitsPrefix:
         self.total()  # draws the noise of all nodes in use
         return {"count": self.steps, "sum": plain(self._sum), "noise": self._noise.to_record()}
 
-    def restore(self, record: dict[str, Any]) -> None:
+    def restore(self, record: dict[str, Any], size: int | None = None) -> None:
         """Restore the state from a record."""
         count, total, noise = fields(record, "count", "sum", "noise")
         self.steps = bounded_integer(count, most=self._noise.most)
-        self._sum = unplain(total, LARGEST_SUM)
-        self._noise.restore(noise)
+        self._sum = unplain(total, size, LARGEST_SUM)
+        self._noise.restore(noise, size)
         require(self._noise.fits(count))
-
-    @property
-    def shapes(self) -> set[tuple[int, ...]]:
-        """The shapes of all sums and noise that it keeps."""
-        return {np.shape(self._sum)} | self._noise.shapes
 
 
 # Pure-DP counters without a horizon: epochs, each with a tree of signed digits (:mod:`.digits`).
@@ -448,12 +427,12 @@ class EpochsPrefix:
         tree = self._tree.to_record()
         return {"before": plain(self._before), "epoch": self._number, "tree": tree}
 
-    def restore(self, record: dict[str, Any]) -> None:
+    def restore(self, record: dict[str, Any], size: int | None = None) -> None:
         """Restore the state from a record."""
         before, number, tree = fields(record, "before", "epoch", "tree")
         self._open(bounded_integer(number, most=MOST_EPOCHS))
-        self._before = unplain(before)
-        self._tree.restore(tree)
+        self._before = unplain(before, size)
+        self._tree.restore(tree, size)
         require(self._left >= 0 and (self._number == 0 or self._tree.steps > 0))
         require(self._number > 0 or before == 0)
 
@@ -461,8 +440,3 @@ class EpochsPrefix:
     def steps(self) -> int:
         """Number of steps so far."""
         return self._past + self._tree.steps
-
-    @property
-    def shapes(self) -> set[tuple[int, ...]]:
-        """The shapes of all sums and noise that it keeps."""
-        return self._tree.shapes | ({np.shape(self._before)} if self._number else set())

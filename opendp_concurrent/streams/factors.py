@@ -97,15 +97,10 @@ class BufferedCoder:
         """Return the buffers as a JSON value."""
         return [plain(buffer) for buffer in self._buffers]
 
-    def restore(self, record: Json) -> None:
+    def restore(self, record: Json, size: int | None) -> None:
         """Restore the buffers from a record."""
         count = len(self._thetas)
-        self._buffers = [unplain(buffer) for buffer in rows(record, count, count)]
-
-    @property
-    def shapes(self) -> set[tuple[int, ...]]:
-        """The shapes of the buffers."""
-        return {np.shape(buffer) for buffer in self._buffers}
+        self._buffers = [unplain(buffer, size) for buffer in rows(record, count, count)]
 
 
 @dataclass(frozen=True)
@@ -295,13 +290,7 @@ def errors(factor: BufferedFactor, steps: int) -> tuple[Numbers, Numbers, Number
         if left <= 0:
             break
     lengths, columns = np.array(found, dtype=np.float64).T
-    rate = np.add.outer(delta, delta) - np.outer(delta, delta)
-    column_squares = 1 - np.einsum(
-        "tij,ij->t",
-        np.expm1((columns[:, None, None] - 1) * np.log1p(-rate)),
-        np.outer(omega, omega) / rate,
-    )
-    norms = np.sqrt(column_squares)
+    norms = np.sqrt([squared_norm(delta, omega, column) for column in columns])
     ends = np.concatenate([[0.0], np.cumsum(lengths)])
     squares, sums, inner = prefix_squares(delta, omega, ends)
     kept = np.log1p(-lam)
@@ -424,19 +413,13 @@ class FactorPrefix(ByItem):
             "sum": plain(self.fine_total),
         }
 
-    def restore(self, record: dict[str, Any]) -> None:
+    def restore(self, record: dict[str, Any], size: int | None = None) -> None:
         """Restore the state from a record."""
         data, decoded, steps, total = fields(record, "data", "decoded", "steps", "sum")
-        self._data.restore(data)
-        self._decoded.restore(decoded)
+        self._data.restore(data, size)
+        self._decoded.restore(decoded, size)
         self._begin(bounded_integer(steps, most=self._factor.horizon))
-        self.fine_total = unplain(total)
-        require(self.shapes == {np.shape(self.fine_total)})
-
-    @property
-    def shapes(self) -> set[tuple[int, ...]]:
-        """The shapes of all that it keeps."""
-        return {np.shape(self.fine_total)} | self._data.shapes | self._decoded.shapes
+        self.fine_total = unplain(total, size)
 
 
 # Sliding windows by a factorisation: the difference of two of its noisy prefix sums.
@@ -477,8 +460,3 @@ class FactorWindow(ByItem):
         require(len(totals) == min(self._prefix.steps + 1, most))
         self._totals = deque(totals, most)
         require(bool(totals[-1] == self._prefix.fine_total))
-
-    @property
-    def shapes(self) -> set[tuple[int, ...]]:
-        """The shapes of all that its prefix keeps."""
-        return self._prefix.shapes

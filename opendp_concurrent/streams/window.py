@@ -105,11 +105,6 @@ class DigitsWindow(ByItem):
             self._before = self._table()
             self._before.restore(before)
 
-    @property
-    def shapes(self) -> set[tuple[int, ...]]:
-        """The shapes of all noise that it keeps."""
-        return self._now.shapes | (set() if self._before is None else self._before.shapes)
-
 
 # Sliding-window counters: the noisy sum of the last W steps.
 
@@ -223,8 +218,7 @@ class _Histogram(Counter):
         return [(one if names is None else names[one], counts[one]) for one in order]
 
     def restore(self, record: Json) -> None:
-        queryables.restore_exactly(self._state, record)
-        queryables.require(self._state.shapes <= {(), (self._categories.count,)})
+        queryables.restore_exactly(self._state, record, self._categories.count)
 
     def _top(self, query: Query) -> int | None:
         if query is None:

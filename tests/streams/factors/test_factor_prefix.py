@@ -210,7 +210,7 @@ def test_a_record_goes_on_with_the_same_state(horizon, categories):
     items = generator.integers(0, 2, 40 if categories is None else (40, categories))
     first, second = made.start(), made.start()
     first.update_all(items[:25])
-    second.restore(json.loads(json.dumps(first.to_record())))
+    second.restore(json.loads(json.dumps(first.to_record())), categories)
     for prefix in (first, second):
         prefix.update_all(items[25:])
         assert np.all(prefix.total() == items.sum(axis=0))
@@ -218,7 +218,7 @@ def test_a_record_goes_on_with_the_same_state(horizon, categories):
     first, second = noisy.start(), noisy.start()
     first.update_all(items[:25])
     record = json.loads(json.dumps(first.to_record()))
-    second.restore(record)
+    second.restore(record, categories)
     assert np.all(first.total() == second.total())
     assert json.loads(json.dumps(second.to_record())) == record
 
@@ -280,9 +280,12 @@ def test_an_audit_flags_a_move_that_is_too_small(largest):
 
 def test_integers_are_written_as_they_are():
     for total in (0, -(2**200), np.array([3, -(2**99)], dtype=object)):
-        assert np.all(unplain(json.loads(json.dumps(plain(total)))) == total)
-    for wrong in (True, 1.0, "1", [1, None], [[1]]):
+        assert np.all(unplain(json.loads(json.dumps(plain(total))), 2) == total)
+    for wrong in (True, 1.0, "1", [1, None], [[1]], [1], [1, 2, 3]):
         with pytest.raises(InvalidValueError):
-            unplain(wrong)
+            unplain(wrong, 2)
+    for wrong in ([], [1]):
+        with pytest.raises(InvalidValueError):
+            unplain(wrong, None)
     with pytest.raises(InvalidValueError):
-        unplain(8, 7)
+        unplain(8, None, 7)
