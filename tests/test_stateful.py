@@ -1,6 +1,8 @@
 """Random trees of compositors, odometers, filters and limits, against a model in fractions."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from fractions import Fraction
 from functools import cache
 
@@ -9,11 +11,16 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
+from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import BudgetExceededError
 
+from .moments import interrupted_at
+
 dp.enable_features("contrib", "honest-but-curious")
+# Python drops what is raised while an object is destroyed
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 LARGEST_D_IN = 3
 losses = st.sampled_from([0.0, 0.1, 0.2, 0.25, 1 / 3, 0.7, 1e-17, 5e-324])
@@ -46,6 +53,13 @@ class Node:
         else:
             parts = [price(d_in) for price in self.launched]
         return [sum(map(Fraction, column)) for column in zip(*parts, strict=True)] or [0] * 2
+
+    def admitted(self, price):
+        """Whether each account of the chain admits a launch, the innermost first."""
+        return [
+            one.admits(lambda d_in, factor=factor: price(d_in * factor))
+            for one, factor in self.chain()
+        ]
 
     def admits(self, price):
         if self.d_mids is not None:
@@ -80,11 +94,11 @@ class Trees(RuleBasedStateMachine):
         return tuple(native) if self.pair else (native,)
 
     @cache  # noqa: B019 (one machine, one cache)
-    def measurement(self, epsilon, delta):
+    def measurement(self, epsilon, delta, function=len):
         return dp.m.make_user_measurement(
             *SPACE,
             self.measure(),
-            function=len,
+            function=function,
             privacy_map=lambda d_in: self.native((epsilon * d_in, delta * d_in)),
             TO="ExtrinsicObject",
         )
@@ -137,21 +151,18 @@ class Trees(RuleBasedStateMachine):
 
     # --- launching -------------------------------------------------------------------------
 
-    def launch(self, node, query, price):
-        """Launch on both; the answer, or None if both refuse."""
-        admitted = [
-            one.admits(lambda d_in, factor=factor, one=one: price(d_in * factor))
-            for one, factor in node.chain()
-        ]
+    def launch(self, node, query, price, handle=None):
+        """Launch on both; the answer, or None if both refuse. A falsy answer is no launch."""
+        handle, admitted = handle or node.handle, node.admitted(price)
         before = [self.readings(one) for one, _ in node.chain()]
         if not all(admitted):
             with pytest.raises(BudgetExceededError) as refusal:
-                node.handle(query)
+                handle(query)
             assert refusal.value.spent == before[admitted.index(False)]  # the innermost refuses
             assert [self.readings(one) for one, _ in node.chain()] == before
             return None
-        answer = node.handle(query)
-        for one, factor in node.chain():
+        answer = handle(query)
+        for one, factor in node.chain() if answer is not False else ():
             one.launched.append(lambda d_in, factor=factor: price(d_in * factor))
         return answer
 
@@ -160,6 +171,56 @@ class Trees(RuleBasedStateMachine):
         query = self.measurement(epsilon, delta)
         answer = self.launch(node, query, lambda d_in: self.parts(query.map(d_in)))
         assert answer is None or answer >= 3
+
+    @rule(node=nodes, epsilon=losses, delta=deltas)
+    def launch_what_fails(self, node, epsilon, delta):
+        """It is charged as if it had answered: a refund would tell of the data."""
+        query = self.measurement(epsilon, delta, lambda rows: 1 // 0)
+
+        def handle(query):
+            with pytest.raises(OpenDPException) as error:
+                node.handle(query)
+            if isinstance(error.value, BudgetExceededError):
+                raise error.value
+
+        self.launch(node, query, lambda d_in: self.parts(query.map(d_in)), handle)
+
+    @rule(node=nodes, epsilon=losses, delta=deltas, moment=st.integers(1, 120))
+    def launch_interrupted(self, node, epsilon, delta, moment):
+        """It is charged at each account or at none, and at each if it ran."""
+        ran = []
+        query = self.measurement(epsilon, delta, lambda rows: ran.append(1) or 3)
+
+        def handle(query):
+            interrupted_at(moment, ask, query)
+            return bool(ran) or node.handle._session.account.launches > len(node.launched)
+
+        def ask(query):
+            with suppress(BudgetExceededError):
+                node.handle(query)
+
+        if all(node.admitted(lambda d_in: self.parts(query.map(d_in)))):
+            self.launch(node, query, lambda d_in: self.parts(query.map(d_in)), handle)
+        else:
+            handle(query)
+            assert not ran
+
+    @rule(node=nodes, epsilon=losses, delta=deltas)
+    def launch_in_threads(self, node, epsilon, delta):
+        query, ran = self.measurement(epsilon, delta), []
+
+        def ask(_):
+            with suppress(BudgetExceededError):
+                ran.append(node.handle(query))
+
+        with ThreadPoolExecutor(3) as threads:
+            list(threads.map(ask, range(3)))
+        answers = [
+            self.launch(node, query, lambda d_in: self.parts(query.map(d_in)), lambda query: True)
+            for _ in range(3)
+            if all(node.admitted(lambda d_in: self.parts(query.map(d_in))))
+        ]
+        assert len(ran) == len(answers)
 
     @rule(target=nodes, node=nodes, epsilon=budgets, delta=deltas)
     def launch_filter(self, node, epsilon, delta):

@@ -95,10 +95,15 @@ class Child:
         finally:
             os._exit(0)
 
-    def result(self):
+    def wait(self):
+        """Wait until it ends; what it returned, pickled, unless it was killed."""
         with os.fdopen(self._read, "rb") as pipe:
             text = pipe.read()
         os.waitpid(self.pid, 0)
+        return text
+
+    def result(self):
+        text = self.wait()
         succeeded, value = pickle.loads(text)
         if not succeeded:
             raise AssertionError(value)
@@ -143,6 +148,7 @@ class Store:
 
 class SqliteStore(Store):
     embedded = True
+    lost = staticmethod(lambda: sqlite3.OperationalError("disk I/O error"))
 
     def __init__(self, folder):
         super().__init__()
@@ -164,6 +170,12 @@ class SqliteStore(Store):
 
 class PostgresqlStore(Store):
     embedded = False
+
+    def lost(self):
+        """What the driver raises when its connection is gone."""
+        import psycopg
+
+        return psycopg.OperationalError("the connection is lost")
 
     def __init__(self, server, name):
         super().__init__()

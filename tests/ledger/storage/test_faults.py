@@ -71,15 +71,6 @@ def commits(text):
     return text == "COMMIT" or "; COMMIT; " in text
 
 
-def lost(store):
-    """What the driver raises when its connection is gone."""
-    if store.embedded:
-        return sqlite3.OperationalError("disk I/O error")
-    import psycopg
-
-    return psycopg.OperationalError("the connection is lost")
-
-
 # --- files ---------------------------------------------------------------------------------
 
 
@@ -284,7 +275,7 @@ def test_a_commit_that_fails_runs_nothing_and_charges_nothing(store, tools, inte
 
     def fail(driver, execute, text):
         if commits(text):
-            raise lost(store)
+            raise store.lost()
         return execute()
 
     intercept(fail)
@@ -305,7 +296,7 @@ def test_a_commit_whose_acknowledgment_is_lost_runs_nothing_and_is_charged_once(
         answer = execute()
         if commits(text) and failures:
             failures.pop()
-            raise lost(store)
+            raise store.lost()
         return answer
 
     intercept(lose)
@@ -331,7 +322,7 @@ def test_a_failure_in_the_middle_charges_nothing(store, tools, intercept, statem
     def fail(driver, execute, text):
         if statement in text and failures:
             failures.pop()
-            raise lost(store)
+            raise store.lost()
         return execute()
 
     intercept(fail)
@@ -365,7 +356,7 @@ def test_a_launch_whose_lock_cannot_be_taken_charges_nothing(store, tools, inter
 
     def fail(driver, execute, text):
         if text.startswith(("BEGIN", "SELECT sequence")):
-            raise lost(store)
+            raise store.lost()
         return execute()
 
     intercept(fail)

@@ -1,0 +1,251 @@
+"""Random programs on a budget in a ledger, with limits, faults and crashes, against a model."""
+
+import contextlib
+import itertools
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import opendp.prelude as dp
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from opendp.mod import OpenDPException
+
+import opendp_concurrent as oc
+from opendp_concurrent.errors import BudgetExceededError, LedgerError, charged
+from opendp_concurrent.ledger.store import Store
+
+from ..moments import interrupted_at
+
+UNIT = 1 / 64
+BOUNDS = {(): 32, ("team",): 24, ("team", "ann"): 12, ("bob",): 40}  # in units
+paths = st.sampled_from(sorted(BOUNDS))
+below = st.booleans()  # whether the launch is below a child odometer
+losses = st.sampled_from([0, 1, 3, 5, 11])
+moments = st.tuples(st.integers(0, 4), st.booleans())  # before or after the n-th statement
+
+NUMBERS = itertools.count()
+
+
+class Model:
+    """What is charged, on which limit."""
+
+    def __init__(self):
+        self.charges = []
+
+    def spent(self, path):
+        return sum(loss for at, loss in self.charges if at[: len(path)] == path)
+
+    def refuses(self, path, loss):
+        """The accounts that refuse, the innermost first."""
+        up = [path[:end] for end in range(len(path), -1, -1)]
+        return [one for one in up if self.spent(one) + loss > BOUNDS[one]]
+
+
+class Ledgers(RuleBasedStateMachine):
+    """Two connections to one budget; ``store`` and ``tools`` are the fixtures."""
+
+    store = tools = None
+
+    def __init__(self):
+        super().__init__()
+        self.model, self.ran, self.dataset = Model(), [], f"budget {next(NUMBERS)}"
+        self.connections = [self.connect(self.store.create)]
+
+    def teardown(self):
+        self.close()
+
+    def close(self):
+        for ledger, _ in self.connections:
+            ledger.close()
+        self.connections = []
+
+    def connect(self, how):
+        """A connection, and the handles of the filter and its limits there."""
+        ledger = how(self.dataset)
+        handles = {(): self.tools.limit(ledger, BOUNDS[()] * UNIT)}
+        for path in (("team",), ("bob",), ("team", "ann")):
+            made = oc.c.make_limited(self.odometer(), 1, BOUNDS[path] * UNIT, label=path[-1])
+            handles[path] = handles[path[:-1]](made)
+        return ledger, handles
+
+    def odometer(self):
+        return oc.make_concurrent_odometer(*self.tools.space(), dp.max_divergence())
+
+    def handle(self, path, below):
+        """The handle of the newest connection, or a child odometer of it."""
+        found = self.connections[-1][1][path]
+        return found(self.odometer()) if below else found
+
+    def query(self, loss, ends=lambda: None):
+        def function(rows):
+            self.ran.append(loss)
+            ends()
+            return len(rows)
+
+        return dp.m.make_user_measurement(
+            *self.tools.space(), dp.max_divergence(), function, lambda d_in: d_in * loss * UNIT
+        )
+
+    # --- launches --------------------------------------------------------------------------
+
+    @rule(path=paths, below=below, loss=losses, fails=st.booleans())
+    def launch(self, path, below, loss, fails):
+        def ends():
+            if fails:
+                raise ZeroDivisionError
+
+        refusing = self.model.refuses(path, loss)
+        before = len(self.ran)
+        if refusing:
+            with pytest.raises(BudgetExceededError) as refusal:
+                self.handle(path, below)(self.query(loss, ends))
+            assert len(self.ran) == before
+            assert refusal.value.account[1:] == tuple(f"limit '{one}'" for one in refusing[0])
+            assert refusal.value.spent == self.model.spent(refusing[0]) * UNIT
+            return
+        with pytest.raises(OpenDPException) if fails else contextlib.nullcontext():
+            self.handle(path, below)(self.query(loss, ends))
+        self.model.charges.append((path, loss))
+
+    @rule(path=paths, loss=losses, count=st.integers(2, 4))
+    def launch_in_threads(self, path, loss, count):
+        query, handles = self.query(loss), [one[path] for _, one in self.connections]
+
+        def launch(number):
+            with contextlib.suppress(BudgetExceededError):
+                handles[number % len(handles)](query)
+
+        before = len(self.ran)
+        with ThreadPoolExecutor(count) as threads:
+            list(threads.map(launch, range(count)))
+        for _ in range(count):
+            if not self.model.refuses(path, loss):
+                self.model.charges.append((path, loss))
+                before += 1
+        assert len(self.ran) == before
+
+    # --- crashes ---------------------------------------------------------------------------
+
+    def settle(self, path, loss, ran, known=None):
+        """Take over whether the launch that was cut is charged; it is if its mechanism ran."""
+        with self.store.open(self.dataset) as ledger:
+            found = ledger.summary().launches - len(self.model.charges)
+        assert found in (0, 1)
+        assert found >= ran
+        assert known is None or found == known
+        if found:
+            assert not self.model.refuses(path, loss)
+            self.model.charges.append((path, loss))
+
+    @contextlib.contextmanager
+    def cut(self, moment, end):
+        """End the program, or a statement, at a moment of a transaction."""
+        left, late = moment
+        take = Store._take
+
+        def taken(store):
+            driver, used = take(store)
+            execute = driver.execute
+
+            def run(*arguments):
+                nonlocal left
+                left -= 1
+                if left == -1 and not late:
+                    end()
+                answer = execute(*arguments)
+                if left == -1 and late:
+                    end()
+                return answer
+
+            driver.execute = run
+            return driver, used
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Store, "_take", taken)
+            yield
+        for ledger, _ in self.connections:
+            ledger._store._idle.clear()  # those have the statements that are cut
+
+    @rule(path=paths, below=below, loss=losses, moment=moments)
+    def fail(self, path, below, loss, moment):
+        """A statement fails, or its answer is lost."""
+        before, known = len(self.ran), None
+
+        def lose():
+            raise self.store.lost()
+
+        try:
+            with self.cut(moment, lose):
+                self.handle(path, below)(self.query(loss))
+        except LedgerError as error:
+            assert len(self.ran) == before
+            known = error.charged
+        except BudgetExceededError:
+            assert self.model.refuses(path, loss)
+        self.settle(path, loss, len(self.ran) - before, known)
+
+    @rule(path=paths, below=below, loss=losses, moment=st.integers(1, 400))
+    def interrupt(self, path, below, loss, moment):
+        kept, before = [], len(self.ran)
+
+        def launch():
+            with contextlib.suppress(BudgetExceededError):
+                self.handle(path, below)(self.query(loss))
+
+        interrupted_at(moment, launch, kept=kept)
+        self.settle(path, loss, len(self.ran) - before, charged(kept[0]) if kept else None)
+
+    @rule(path=paths, loss=losses, moment=moments)
+    def kill(self, path, loss, moment):
+        """The process that launches ends between two statements."""
+        self.close()
+        reading, writing = os.pipe()
+
+        def launch():
+            connection = self.connect(self.store.open)
+            query = self.query(loss, lambda: os.write(writing, b"ran"))
+            with self.cut(moment, lambda: os._exit(0)), contextlib.suppress(BudgetExceededError):
+                connection[1][path](query)
+
+        self.tools.Child(launch).wait()
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
+            ran = pipe.read()
+        self.connections = [self.connect(self.store.open)]
+        self.settle(path, loss, len(ran) > 0)
+
+    # --- connections -----------------------------------------------------------------------
+
+    @precondition(lambda self: len(self.connections) < 2)
+    @rule()
+    def connect_again(self):
+        self.connections.append(self.connect(self.store.open))
+
+    @rule()
+    def reopen(self):
+        self.close()
+        self.connections = [self.connect(self.store.open)]
+
+    @invariant()
+    def all_say_what_is_charged(self):
+        for _, handles in self.connections:
+            for path, handle in handles.items():
+                spent = self.model.spent(path)
+                assert handle.privacy_loss() == spent * UNIT
+                assert handle.remaining() == (BOUNDS[path] - spent) * UNIT
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # an interrupt
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # a fork beside threads
+def test_a_budget_in_a_ledger_is_what_was_charged_whatever_happens(store, tools):
+    machine = type("Machine", (Ledgers,), {"store": store, "tools": tools})
+    many = settings(max_examples=12 if store.embedded else 4, stateful_step_count=20)
+    run_state_machine_as_test(machine, settings=many)
