@@ -75,15 +75,6 @@ def compositor(*d_mids):
     return Account(None, bound=Bound(1, Shares(at_most), Planned(d_mids, 0, ZERO)))
 
 
-def test_an_odometer_says_the_sum_at_any_distance():
-    account = odometer()
-    for _ in range(3):
-        account.launch(Linear(0.25))
-    assert [account.privacy_loss(d_in) for d_in in (1, 2, 3)] == [0.75, 1.5, 2.25]
-    account.launch(Linear(0.5))
-    assert [account.privacy_loss(d_in) for d_in in (1, 2, 3)] == [1.25, 2.5, 3.75]
-
-
 def test_a_distance_once_asked_cannot_refuse_a_launch_of_a_filter():
     """Nor by a loss that turns out to be none when it is added, such as a curve that raises."""
 
@@ -133,19 +124,6 @@ def test_a_compositor_takes_shares_in_order_and_whole():
 def test_a_compositor_has_a_loss_at_its_own_distance_only():
     with pytest.raises(InvalidValueError, match="its loss is known only there"):
         compositor(0.5).privacy_loss(2)
-
-
-def test_a_launch_is_charged_at_every_ancestor_or_none():
-    root = filter_(1.0, d_in=2)
-    middle = odometer(parent=root, inward=StabilityMap(lambda d_in: 3 * d_in))
-    leaf = odometer(parent=middle)
-    leaf.launch(Linear(0.125))
-    assert leaf.privacy_loss(1) == 0.125
-    assert middle.privacy_loss(1) == 0.375
-    assert root.privacy_loss(2) == 0.75
-    with pytest.raises(BudgetExceededError):
-        leaf.launch(Linear(0.125))
-    assert (leaf.launches, middle.launches, root.launches) == (1, 1, 1)
 
 
 def test_queries_change_no_loss():
@@ -388,44 +366,6 @@ def test_every_charge_is_written_with_its_label_and_mechanism():
     with pytest.raises(BudgetExceededError):
         root.launch(Linear(1.0))
     assert len(book.charges) == root.launches == 2
-
-
-def test_what_others_charge_counts():
-    book = Book()
-    root = filter_(1.0, book=book)
-    child = odometer(parent=root)
-    book.charged_by_another(0.75)
-    assert root.privacy_loss(1) == 0.75
-    assert root.remaining() == 0.25
-    book.charged_by_another(0.125)
-    for account in (root, child):
-        with pytest.raises(BudgetExceededError) as refused:
-            account.launch(Linear(0.25))
-        assert (refused.value.spent, refused.value.remaining) == (0.875, 0.125)
-    child.launch(Linear(0.125))
-    assert (root.launches, child.launches) == (3, 1)
-    assert (root.privacy_loss(1), child.privacy_loss(1)) == (1.0, 0.125)
-
-
-def test_a_charge_that_cannot_be_written_is_none():
-    """What counts is what the ledger says; nothing ran."""
-    book = Book(failing=True)
-    root = filter_(1.0, book=book)
-    child = odometer(parent=root)
-    for account in (root, child):
-        with pytest.raises(LedgerError, match="disk full"):
-            account.launch(Linear(0.75))
-    assert (root.privacy_loss(1), child.privacy_loss(1)) == (0.0, 0.0)
-    book.failing = False
-    child.launch(Linear(0.75))
-    assert (root.privacy_loss(1), child.privacy_loss(1)) == (0.75, 0.75)
-
-
-def test_what_is_left_counts_what_others_charged():
-    book = Book()
-    root = filter_(1.0, book=book)
-    book.charged_by_another(0.75)
-    assert root.remaining() == 0.25
 
 
 def test_a_refusal_over_the_charges_of_others_leaves_them_known():

@@ -211,15 +211,6 @@ def test_a_compositor_says_its_next_share():
     )
 
 
-def test_a_compositor_without_shares_left_says_so():
-    root = oc.make_concurrent_composition(*root_space(), PURE, 1, [0.5])([1, 2, 3])
-    root(count(0.25))
-    error = refused(root, count(0.25))
-    assert error.remaining == ()
-    assert "spent 0.5, asked 0.25, no share left of 1 (" in str(error)
-    assert str(error).endswith("nothing was charged; build it with more d_mids")
-
-
 def test_shares_in_any_order_do_not_cover_it():
     measure, shares = oc.tradeoff(), list(map(oc.TradeoffFunction.pure, (0.125, 0.25)))
     root = oc.make_concurrent_composition(*root_space(), measure, 1, shares, order="any")([1, 2])

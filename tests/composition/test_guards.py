@@ -97,15 +97,6 @@ def test_a_d_in_beyond_the_one_that_it_was_built_for(space):
         assert root.privacy_loss() == refused_at
 
 
-def test_a_launch_beyond_its_share_consumes_nothing(space):
-    root = oc.make_concurrent_composition(*space, PURE, 1, [0.25, 0.5])([1, 2])
-    error = refused(root, laplace(space, 0.5), BudgetExceededError, "asked 0.5")
-    assert error.remaining == (0.25, 0.5)
-    root(laplace(space, 0.125))
-    root(laplace(space, 0.5))
-    refused(root, laplace(space, 0.125), BudgetExceededError, "no share left of 2")
-
-
 def test_chains_that_do_not_fit(space):
     inner = odometer(space)
     count = dp.t.make_count(*space)

@@ -14,7 +14,6 @@ from opendp_concurrent.errors import (
     InvalidValueError,
     SpaceMismatchError,
 )
-from opendp_concurrent.queryables.root import ConcurrentFilterQueryable
 
 dp.enable_features("contrib", "honest-but-curious")
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
@@ -46,55 +45,6 @@ def costing(loss, measure=PURE):
 def constant(loss, measure):
     """A measurement with this loss at every d_in."""
     return dp.m.make_user_measurement(*SPACE, measure, len, lambda _: loss, TO="ExtrinsicObject")
-
-
-def test_a_launch_is_charged_at_the_limit_and_at_the_cap():
-    root = capped()
-    alice = root(limit())
-    assert isinstance(alice, ConcurrentFilterQueryable)
-    assert (root.privacy_loss(), alice.privacy_loss(), alice.remaining()) == (0.0, 0.0, 0.5)
-    assert alice(costing(0.25)) == 3
-    assert (root.privacy_loss(), alice.privacy_loss()) == (0.25, 0.25)
-    assert root(costing(0.25)) == 3  # at the cap only
-    assert (root.privacy_loss(), alice.privacy_loss(), alice.remaining()) == (0.5, 0.25, 0.25)
-    assert alice.loss_after([costing(0.125)]) == 0.375
-    assert alice.privacy_loss(2) == 0.5
-
-
-def test_three_limits_of_a_half_share_a_cap_of_one():
-    root = capped()
-    analysts = [root(limit(label=name)) for name in ("alice", "bob", "carol")]
-    for analyst in analysts[:2]:
-        analyst(costing(0.5))
-        with pytest.raises(BudgetExceededError) as refusal:
-            analyst(costing(0.125))
-        assert refusal.value.account[0] == "filter"
-        assert refusal.value.account[1].startswith("limit '")
-    with pytest.raises(BudgetExceededError, match="^the filter refuses: spent 1 of 1") as refusal:
-        analysts[2](costing(0.125))
-    assert refusal.value.account == ("filter",)
-    assert (analysts[2].remaining(), root.privacy_loss()) == (0.5, 1.0)
-    assert "1 launch, spent 0.5 of 0.5 at d_in=1, open" in repr(analysts[0])
-
-
-def test_limits_nest_and_the_one_that_refuses_is_named():
-    root = capped(4.0)
-    team = root(limit(2.0, "team"))
-    ann = team(limit(1.0, "ann"))
-    project = ann(limit(0.5, "project"))
-    project(costing(0.5))
-    for handle, spent in ((root, 0.5), (team, 0.5), (ann, 0.5), (project, 0.5)):
-        assert handle.privacy_loss() == spent
-    said = "^limit 'project' of limit 'ann' of limit 'team' of the filter refuses"
-    with pytest.raises(BudgetExceededError, match=said):
-        project(costing(0.25))
-    ann(costing(0.5))
-    with pytest.raises(BudgetExceededError, match="^limit 'ann' of limit 'team' of the filter"):
-        ann(limit(0.5, "another"))(costing(0.25))
-    team(costing(1.0))
-    with pytest.raises(BudgetExceededError, match="^limit 'team' of the filter refuses"):
-        team(limit(1.0, "bob"))(costing(0.25))
-    assert (root.privacy_loss(), team.privacy_loss(), ann.privacy_loss()) == (2.0, 2.0, 1.0)
 
 
 def test_a_limit_below_an_odometer_and_a_compositor():
@@ -191,18 +141,6 @@ def test_d_in_of_a_limit_is_in_units_of_the_queries_below_a_chain():
         assert alice(costing(0.25)) == 6
         assert (alice.privacy_loss(), root.privacy_loss()) == (0.25, 0.5)
         assert alice.privacy_loss(2) == 0.5
-
-
-def test_a_chained_limit_takes_d_in_in_units_of_its_head():
-    twice = dp.t.make_user_transformation(
-        *SPACE, *SPACE, lambda rows: rows * 2, lambda d_in: 2 * d_in
-    )
-    root = capped()
-    alice = root(make_limited(twice >> odometer(), 1, 0.5, label="alice"))
-    assert alice(costing(0.25)) == 6
-    assert (alice.privacy_loss(), root.privacy_loss()) == (0.5, 0.5)
-    with pytest.raises(BudgetExceededError, match="^limit 'alice'"):
-        alice(costing(2.0**-20))
 
 
 def test_a_limit_keeps_its_postprocessor_and_its_opaque_errors():

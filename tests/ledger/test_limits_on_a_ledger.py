@@ -58,23 +58,6 @@ def test_the_cap_and_all_limits_are_found_again(store, tools):
         assert ledger.summary().launches == 5
 
 
-def test_a_refusal_writes_nothing_whoever_refuses(store, tools):
-    root = tools.limit(store.create(), 0.5)
-    alice = limited(root, tools, d_out=1.0)
-    bob = limited(root, tools, "bob", 0.125)
-    query, ran = tools.counted(0.25)
-    for handle in (bob, bob):
-        with pytest.raises(BudgetExceededError, match="^limit 'bob'"):
-            handle(query)
-    alice(query)
-    root(query)
-    with pytest.raises(BudgetExceededError, match="^the filter of ledger"):
-        alice(query)
-    assert ran == [3, 3]
-    assert spent(store.open().summary()) == {("alice",): (1, 0.25, 0.75)}
-    assert store.charges() == 2
-
-
 def test_terms_of_a_limit_do_not_change(store, tools):
     with store.create() as ledger:
         limited(tools.limit(ledger), tools)  # no launch: it leaves no trace
@@ -100,17 +83,6 @@ def test_another_process_may_have_opened_it_under_other_terms(store, tools):
     assert ran == []
     assert store.charges() == 1
     assert root(tools.count(0.125)) is not None  # the connection is usable
-
-
-def test_two_roots_in_a_process_share_the_limit(store, tools):
-    one, other = tools.limit(store.create()), tools.limit(store.open())
-    hers, too = limited(one, tools), limited(other, tools)
-    hers(tools.count(0.25))
-    too(tools.count(0.125))
-    assert hers.privacy_loss() == too.privacy_loss() == 0.375
-    with pytest.raises(BudgetExceededError) as refusal:
-        hers(tools.count(0.25))
-    assert (refusal.value.spent, refusal.value.remaining) == (0.375, 0.125)
 
 
 def test_charges_below_a_limit_or_with_a_label_are_read(store, tools):

@@ -109,18 +109,6 @@ def test_every_process_sees_the_charges_of_the_others_and_the_loss_never_falls(s
     assert seen[-1] == (64 * EPSILON, 0.0)
 
 
-def test_two_filters_in_one_process_share_the_budget(store, tools):
-    ledger = store.create()
-    one, other = tools.limit(ledger), tools.limit(store.open())
-    one(tools.count(0.5))
-    other(tools.count(0.25))
-    with pytest.raises(BudgetExceededError) as refused:
-        one(tools.count(0.5))
-    assert (refused.value.spent, refused.value.remaining) == (0.75, 0.25)
-    assert one.privacy_loss() == other.privacy_loss() == 0.75
-    assert one.remaining() == 0.25
-
-
 def test_the_first_of_several_processes_settles_the_terms(store, tools):
     store.create().close()
 

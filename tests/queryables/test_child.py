@@ -10,7 +10,6 @@ from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
-    BudgetExceededError,
     InvalidTypeError,
     ReentrantLaunchError,
 )
@@ -53,29 +52,6 @@ def test_children_of_any_two_kinds_are_interleaved_at_no_cost(space, first, seco
 
 
 # --- nesting --------------------------------------------------------------------------------
-
-
-def test_a_child_odometer_costs_nothing_until_it_launches_and_then_everywhere(space):
-    root = filter_(space, 1.0)([1] * 20)
-    leaf = root(oc.make_concurrent_odometer(*space, PURE))
-    assert root.privacy_loss() == 0.0
-    leaf(laplace(space, 0.5))
-    assert (leaf.privacy_loss(1), root.privacy_loss()) == (0.5, 0.5)
-    with pytest.raises(BudgetExceededError) as refused:
-        leaf(laplace(space, 0.75))
-    assert refused.value.remaining == 0.5
-    assert leaf.privacy_loss(1) == 0.5
-
-
-def test_a_child_odometer_behind_a_transformation_is_charged_in_units_of_the_root(space):
-    twice = dp.t.make_user_transformation(
-        *space, *space, function=lambda rows: rows * 2, stability_map=lambda d_in: 2 * d_in
-    )
-    root = filter_(space, 1.0)([1] * 200)
-    leaf = root(twice >> oc.make_concurrent_odometer(*space, PURE))
-    answer = leaf(laplace(space, 0.25))
-    assert 300 < answer < 500  # not 200; but for e^-25
-    assert (leaf.privacy_loss(1), root.privacy_loss(1)) == (0.5, 0.5)
 
 
 def test_a_transformation_that_fails_is_paid_for(space):

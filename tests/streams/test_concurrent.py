@@ -12,7 +12,6 @@ from opendp_concurrent.errors import (
     InvalidValueError,
     MessageLimitError,
     PrivacyMapError,
-    RefusalError,
     StreamError,
     UnsupportedMeasureError,
 )
@@ -42,50 +41,6 @@ def test_each_update_goes_to_all_children(bits, make_stream):
     assert (window(None), one(None)) == (2, 4)
 
 
-def test_a_child_that_comes_late_gets_what_comes_after(bits, make_stream):
-    stream = make_stream(bits)([])
-    stream.update_all([1] * 5)
-    late = stream(exact(bits, horizon=3))
-    assert late(None) == 0
-    stream.update_all([1, 1])
-    assert late(None) == 2
-    stream.update(1, step=8)
-    assert late(None) == 3
-
-
-def test_a_childs_horizon_ends_and_the_stream_goes_on(bits, make_stream):
-    stream = make_stream(bits)([])
-    short, long = stream(exact(bits, horizon=2)), stream(exact(bits))
-    stream.update_all([1, 1])
-    assert short(None) == 2
-    stream.update(1)
-    with pytest.raises(StreamError, match="missed updates"):
-        short(None)
-    stream.update_all([1, 1])
-    assert long(None) == 5
-    with pytest.raises(StreamError):
-        short(None)
-
-
-def test_a_batch_beyond_a_childs_horizon(bits, make_stream):
-    stream = make_stream(bits)([])
-    short, long = stream(exact(bits, horizon=2)), stream(exact(bits))
-    stream.update_all([1] * 3)
-    assert long(None) == 3
-    with pytest.raises(StreamError):
-        short(None)
-
-
-def test_a_child_refuses_updates_of_its_own(bits, make_stream):
-    stream = make_stream(bits)([])
-    child = stream(exact(bits))
-    for message in (oc.m.Update(1), oc.m.Updates([1])):
-        with pytest.raises(InvalidTypeError, match="the parent's stream"):
-            child(message)
-    assert not hasattr(child, "update")
-    assert child(None) == 0
-
-
 def test_a_bounded_child_ends_at_its_bound(bits, make_stream):
     stream = make_stream(bits)([])
     child = stream(oc.c.make_bounded_interactive(exact(bits), 2))
@@ -95,33 +50,6 @@ def test_a_bounded_child_ends_at_its_bound(bits, make_stream):
     assert other(None) == 3
     with pytest.raises((StreamError, MessageLimitError)):
         child(None)
-
-
-class Fragile:
-    """Fails at an item of 7: a machine of one's own, whose errors are its answers."""
-
-    def update(self, item):
-        assert item != 7
-
-    def update_all(self, items):
-        assert 7 not in items
-
-    def ask(self, query):
-        return "alive"
-
-
-def test_a_child_that_halts_does_not_stop_the_others(make_stream):
-    """A machine fails; the stream and its other children go on in step."""
-    space = oc.integer_stream(0, 9), oc.event_presence()
-    fragile = oc.m.make_continual(*space, PURE, Fragile, lambda d_in: 0.0)
-    stream = make_stream(space)([])
-    before, bad, after = (stream(one) for one in (exact(space), fragile, exact(space)))
-    assert bad(None) == "alive"
-    for item in (1, 7, 1):
-        stream.update(item)
-    assert before(None) == after(None) == 9
-    with pytest.raises(RefusalError):
-        bad(None)
 
 
 # --- charges ---------------------------------------------------------------------------------
@@ -355,17 +283,6 @@ def test_queries_and_updates_count(bits, make_stream):
     with pytest.raises((StreamError, MessageLimitError)):
         child(None)
     assert fresh(None) == 1
-
-
-def test_an_update_beyond_the_limit_ends_the_child(bits, make_stream):
-    stream = make_stream(bits, 1e9, ZCDP, max_messages=3)([])
-    child, other = (stream(oc.m.make_counter(*bits, ZCDP, TINY)) for _ in range(2))
-    stream.update_all([1, 1])
-    assert other(None) == 2
-    stream.update_all([1, 1])
-    for one in (child, other):
-        with pytest.raises(StreamError, match="missed updates"):
-            one(None)
 
 
 class Slow:

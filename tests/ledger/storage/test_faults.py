@@ -21,7 +21,6 @@ from pathlib import Path
 import pytest
 
 from opendp_concurrent.errors import (
-    BudgetExceededError,
     ForkedError,
     LedgerDamagedError,
     LedgerError,
@@ -269,70 +268,6 @@ def test_a_lock_that_is_given_back_in_time_is_no_error(store, tools):
 # --- connections ---------------------------------------------------------------------------
 
 
-def test_a_commit_that_fails_runs_nothing_and_charges_nothing(store, tools, intercept):
-    query, ran = tools.counted()
-    root = tools.limit(store.create())
-
-    def fail(driver, execute, text):
-        if commits(text):
-            raise store.lost()
-        return execute()
-
-    intercept(fail)
-    with pytest.raises(LedgerError, match=IN_FLIGHT):
-        root(query)
-    assert not ran
-    assert store.charges() == 0
-
-
-def test_a_commit_whose_acknowledgment_is_lost_runs_nothing_and_is_charged_once(
-    store, tools, intercept
-):
-    query, ran = tools.counted()
-    root = tools.limit(store.create())
-    failures = [True, True]
-
-    def lose(driver, execute, text):
-        answer = execute()
-        if commits(text) and failures:
-            failures.pop()
-            raise store.lost()
-        return answer
-
-    intercept(lose)
-    for charges in (1, 2):
-        with pytest.raises(LedgerError, match=IN_FLIGHT):
-            root(query)
-        assert not ran
-        assert store.charges() == charges
-    assert root.privacy_loss() == 0.5  # what counts is what the ledger says
-    root(query)
-    root(query)
-    with pytest.raises(BudgetExceededError):
-        root(query)
-    assert (len(ran), store.charges()) == (2, 4)
-
-
-@pytest.mark.parametrize("statement", ["INSERT", "UPDATE opendp"])
-def test_a_failure_in_the_middle_charges_nothing(store, tools, intercept, statement):
-    query, ran = tools.counted()
-    root = tools.limit(store.create())
-    failures = [True]
-
-    def fail(driver, execute, text):
-        if statement in text and failures:
-            failures.pop()
-            raise store.lost()
-        return execute()
-
-    intercept(fail)
-    with pytest.raises(LedgerError, match=AGAIN if store.embedded else IN_FLIGHT):
-        root(query)
-    assert (len(ran), store.charges()) == (0, 0)
-    root(query)
-    assert (len(ran), store.charges()) == (1, 1)
-
-
 @pytest.mark.parametrize("table", ["charges", "budgets"])
 def test_a_change_that_the_server_refuses_charges_nothing(postgresql, tools, table):
     """It is told so: the transaction has failed, and was not committed."""
@@ -347,22 +282,6 @@ def test_a_change_that_the_server_refuses_charges_nothing(postgresql, tools, tab
     postgresql.execute(f"ALTER TABLE opendp_concurrent_{table} DROP CONSTRAINT few")
     root(query)
     assert (len(ran), postgresql.charges()) == (2, 2)
-
-
-def test_a_launch_whose_lock_cannot_be_taken_charges_nothing(store, tools, intercept):
-    """On a server it may be that an idle connection was lost: then another one is tried."""
-    query, ran = tools.counted()
-    root = tools.limit(store.create())
-
-    def fail(driver, execute, text):
-        if text.startswith(("BEGIN", "SELECT sequence")):
-            raise store.lost()
-        return execute()
-
-    intercept(fail)
-    with pytest.raises(LedgerError, match=AGAIN):
-        root(query)
-    assert (len(ran), store.charges()) == (0, 0)
 
 
 def test_an_interrupt_in_a_commit_runs_nothing(store, tools, intercept):
