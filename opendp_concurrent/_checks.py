@@ -614,6 +614,31 @@ class Record(dict[str, Any]):
         }
 
 
+def _with_own_lists(given: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments with a copy of each list: the caller may change it later."""
+    return {name: [*one] if type(one) is list else one for name, one in given.items()}
+
+
+class CopiedRecord:
+    """An attribute of OpenDP's measurements: how one was made, with its parts of then."""
+
+    def __get__(self, made: Any, kind: type) -> Any:
+        if made is None:
+            return self
+        try:
+            return vars(made)["__opendp_dict__"]
+        except KeyError:
+            raise AttributeError("__opendp_dict__") from None
+
+    def __set__(self, made: object, record: dict[str, Any]) -> None:
+        if type(record) is dict and "__kwargs__" in record:
+            record = {**record, "__kwargs__": _with_own_lists(record["__kwargs__"])}
+        vars(made)["__opendp_dict__"] = record
+
+    def __delete__(self, made: object) -> None:
+        del vars(made)["__opendp_dict__"]
+
+
 class Missing(NamedTuple):
     """An argument that cannot be written.
 
@@ -708,7 +733,7 @@ def _keep_lists(value: object) -> None:
         if type(record) is dict and id(record) not in seen:
             seen.add(id(record))
             given = record.get("__kwargs__", {})
-            given |= {name: [*one] for name, one in given.items() if type(one) is list}
+            given |= _with_own_lists(given)
             waiting += given.values()
 
 

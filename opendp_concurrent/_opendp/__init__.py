@@ -1,11 +1,14 @@
 """The only code that touches OpenDP's private names and versions.
 
 * ``advisories.py`` refuses what has a known fault, ``constructors.py`` makes and remembers how.
-* ``calls.py`` runs, and carries errors and interrupts through native calls; ``data.py`` converts
-  data and reads maps; ``interrupts.py`` keeps interrupts away from what must not be half done.
-* ``hook.py`` has what an import changes in OpenDP.
+* ``calls.py`` converts data, runs, and carries errors and interrupts through native calls;
+  ``data.py`` reads domains, distances and maps; ``interrupts.py`` keeps interrupts away from what
+  must not be half done.
+* ``hook.py`` makes the hooks, by which an import changes functions of OpenDP. ``_hooks.py`` at the
+  top puts them.
 
-Importing it sets the types of OpenDP's functions once, so that threads do not race for them.
+Importing this package changes OpenDP, too: the types of native functions are set only where they
+change, so that threads do not race for them, and callbacks are wrapped (``calls.py``).
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from .calls import (
     remember,
     set_once,
     tell_launched,
+    to_pointer,
+    to_python,
     transform,
 )
 from .constructors import (
@@ -56,8 +61,6 @@ from .data import (
     native_only,
     python_queryable,
     space_of,
-    to_pointer,
-    to_python,
     transformation_map,
 )
 from .hook import chaining, copy_lists, deserializing, infer_as_measurement

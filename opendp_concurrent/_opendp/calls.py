@@ -21,13 +21,21 @@ from types import FrameType
 from typing import Any
 
 from opendp import _convert
-from opendp._convert import ATOM_MAP, c_to_py
+from opendp._convert import ATOM_MAP, c_to_py, py_to_c
 from opendp._lib import AnyObjectPtr, FfiResult, FfiSlice, lib, unwrap
 from opendp.mod import Measurement, OpenDPException, Transformation
 
-from ..errors import ConcurrentError, MechanismError, charged, tell_charged
+from ..errors import (
+    ConcurrentError,
+    Data,
+    InvalidTypeError,
+    InvalidValueError,
+    MechanismError,
+    charged,
+    tell_charged,
+)
 from .constructors import callback_codes
-from .interrupts import CRITICAL, interruptible
+from .interrupts import CRITICAL, interruptible, uninterruptible
 
 _OK, _ERROR = lib.ffiresult_ok, lib.ffiresult_err  # what a callback returns by
 _LOCK = threading.RLock()  # reentrant: garbage collection under the lock may free an object
@@ -286,7 +294,44 @@ def _preparing(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
     return prepare
 
 
-# --- measurements and transformations on converted data -------------------------------------------
+# --- data in OpenDP's representation, and what runs on them ---------------------------------------
+
+convert_objects = uninterruptible(py_to_c)  # native code counts its references to Python objects
+# of OpenDP's texts, for people who know Python's
+_WORDS = {"inferred type is": "found", "Vec<": "list of ", ">": "", "f64": "float", "i32": "int"}
+MOST_ROWS = 2**36  # more than a machine holds
+
+
+def to_pointer(data: Data, carrier_type: Any) -> Any:
+    """Convert ``data`` to OpenDP's representation, or raise; the message has no row of them."""
+    failure = ""
+    try:
+        if str(carrier_type).startswith("Vec<") and not len(data) <= MOST_ROWS:
+            raise InvalidValueError(f"arg must have at most 2**36 rows, found {len(data)}")
+        convert = convert_objects if "ExtrinsicObject" in str(carrier_type) else py_to_c
+        pointer = convert(data, c_type=AnyObjectPtr, type_name=carrier_type)
+    except InvalidValueError:
+        raise
+    except Exception as error:
+        reason = str(error).partition(". ")[0] if isinstance(error, TypeError) else ""
+        if not reason.startswith(("inferred type is", "Expected")):
+            reason = f"found {type(data).__name__} that cannot be converted"
+        failure = f"{carrier_type}: {reason}"
+        for rust, python in _WORDS.items():
+            failure = failure.replace(rust, python)
+    if failure:  # raised out here, since the error and its frames hold data
+        del data
+        raise InvalidTypeError(
+            f"arg must be data of the input_domain, {failure}; convert data, fill missing values, "
+            "or build on the domain of the data, such as dp.vector_domain(dp.atom_domain(T=float))"
+        )
+    pointer.__opendp_dict__ = {}  # OpenDP keeps the rows here
+    return pointer
+
+
+def to_python(pointer: Any) -> Any:
+    """Convert data back from OpenDP's representation."""
+    return c_to_py(pointer)
 
 
 def _function(name: str, *argument_types: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Data and distances in OpenDP's representation."""
+"""Domains, distances, maps and queryables of OpenDP."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from opendp import core
-from opendp._convert import c_to_py, py_to_c
 from opendp._lib import AnyObjectPtr
 from opendp.domains import _lazyframe_from_domain, _member
 from opendp.mod import (
@@ -20,15 +19,10 @@ from opendp.mod import (
     VectorDomain,
 )
 
-from ..errors import Answer, Data, Distance, InvalidTypeError, InvalidValueError, Loss, Query, shown
+from ..errors import Answer, Data, Distance, InvalidTypeError, Loss, Query, shown
 from .advisories import refuse
-from .calls import answered, call_native, carry, check_stack
+from .calls import answered, call_native, carry, check_stack, convert_objects
 from .interrupts import uninterruptible
-
-_convert_objects = uninterruptible(py_to_c)  # native code counts its references to Python objects
-# of OpenDP's texts, for people who know Python's
-_WORDS = {"inferred type is": "found", "Vec<": "list of ", ">": "", "f64": "float", "i32": "int"}
-MOST_ROWS = 2**36  # more than a machine holds
 
 
 def is_member(domain: Domain, data: Data) -> bool:
@@ -37,38 +31,6 @@ def is_member(domain: Domain, data: Data) -> bool:
         return bool(_member(domain, data))
     except Exception:  # what cannot be converted is none
         return False
-
-
-def to_pointer(data: Data, carrier_type: Any) -> Any:
-    """Convert ``data`` to OpenDP's representation, or raise; the message has no row of them."""
-    failure = ""
-    try:
-        if str(carrier_type).startswith("Vec<") and not len(data) <= MOST_ROWS:
-            raise InvalidValueError(f"arg must have at most 2**36 rows, found {len(data)}")
-        convert = _convert_objects if "ExtrinsicObject" in str(carrier_type) else py_to_c
-        pointer = convert(data, c_type=AnyObjectPtr, type_name=carrier_type)
-    except InvalidValueError:
-        raise
-    except Exception as error:
-        reason = str(error).partition(". ")[0] if isinstance(error, TypeError) else ""
-        if not reason.startswith(("inferred type is", "Expected")):
-            reason = f"found {type(data).__name__} that cannot be converted"
-        failure = f"{carrier_type}: {reason}"
-        for rust, python in _WORDS.items():
-            failure = failure.replace(rust, python)
-    if failure:  # raised out here, since the error and its frames hold data
-        del data
-        raise InvalidTypeError(
-            f"arg must be data of the input_domain, {failure}; convert data, fill missing values, "
-            "or build on the domain of the data, such as dp.vector_domain(dp.atom_domain(T=float))"
-        )
-    pointer.__opendp_dict__ = {}  # OpenDP keeps the rows here
-    return pointer
-
-
-def to_python(pointer: Any) -> Any:
-    """Convert data back from OpenDP's representation."""
-    return c_to_py(pointer)
 
 
 def element_domain(domain: Domain) -> Domain | None:
@@ -91,7 +53,7 @@ def empty_frame(domain: LazyFrameDomain) -> Any:
 def check_distance(metric: Metric, name: str, d_in: Distance) -> None:
     """Raise unless ``d_in`` has the distance type of ``metric``."""
     try:
-        _convert_objects(d_in, c_type=AnyObjectPtr, type_name=metric.distance_type)
+        convert_objects(d_in, c_type=AnyObjectPtr, type_name=metric.distance_type)
     except Exception as error:  # OpenDP's, or the value's own
         raise InvalidTypeError(
             f"{name} ({shown(d_in)}) must be a distance of {metric}, "

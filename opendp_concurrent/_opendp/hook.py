@@ -1,4 +1,4 @@
-"""A function of OpenDP that this package replaces, and the way back."""
+"""Functions of OpenDP that this package replaces, and the way back."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from opendp import mod
 from opendp.mod import Measurement, Transformation
 from opendp.typing import _ELEMENTARY_TYPES
 
+from .._checks import CopiedRecord
 from .interrupts import uninterruptible
 
 
@@ -48,36 +49,9 @@ def infer_as_measurement(*kinds: type) -> None:
     _ELEMENTARY_TYPES.update(dict.fromkeys(kinds, "AnyMeasurementPtr"))
 
 
-class _Record:
-    """How OpenDP made a measurement, with a copy of each list that was passed.
-
-    A caller may change the list later, while the measurement has the parts of before.
-    """
-
-    def __get__(self, made: Any, kind: Any = None) -> Any:
-        if made is None:
-            return self
-        try:
-            return vars(made)["__opendp_dict__"]
-        except KeyError:
-            raise AttributeError("__opendp_dict__") from None
-
-    def __set__(self, made: Any, record: Any) -> None:
-        if type(record) is dict and "__kwargs__" in record:
-            copied = dict(record["__kwargs__"])
-            for key, one in copied.items():
-                if type(one) is list:
-                    copied[key] = [*one]
-            record = {**record, "__kwargs__": copied}
-        vars(made)["__opendp_dict__"] = record
-
-    def __delete__(self, made: Any) -> None:
-        del vars(made)["__opendp_dict__"]
-
-
 def copy_lists() -> None:
     """Make measurements keep copies of the lists that they are made of. Idempotent."""
-    Measurement.__opendp_dict__ = _Record()
+    Measurement.__opendp_dict__ = CopiedRecord()
 
 
 def chaining(chains: dict[type, Callable[[Any, Transformation], Any]]) -> Hook:

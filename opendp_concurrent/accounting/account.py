@@ -114,13 +114,13 @@ class Launch(NamedTuple):
             account._state = plans[place]  # no plan is a refusal here
             if history is not None:
                 history.append((prices[place].settled(), excludes))
-        first = chain[0]
+        first = chain[0].lifecycle
         if not excludes:
-            if first.lifecycle.parents or first.lifecycle.turn:
-                first.lifecycle.passes()
-            return first.lifecycle
-        child = Lifecycle(first.lifecycle, first._exclusive_reason or "")
-        first.lifecycle.passes(child)
+            if first.parents or (first.turn and first.turn.holder):
+                first.passes()
+            return first
+        child = Lifecycle(first, chain[0]._exclusive_reason or "")
+        first.passes(child)
         return child
 
 
@@ -306,7 +306,7 @@ class Account:
                 plans.append(account._plan(before[-1], one))
             if not any(before):  # where the loss of most odometers is read after their launches
                 self._read_at_1(price)
-            excludes = self._exclusive_reason is not None and self._excludes(before, prices)
+            excludes = not price.free and self._excludes(before, prices)
             # under a lock: is the plan still current? then commit, before the mechanism runs
             begun = self.root_store.charge(Launch(chain, before, prices, plans, excludes))
             if begun is not None:
@@ -480,7 +480,7 @@ class Account:
             plan = account._plan(account._state, one)
             if isinstance(plan, errors.BudgetExceededError):
                 return plan
-        if self._exclusive_reason is not None:
+        if not price.free:
             self._excludes([account._state for account in chain], prices)
         return None
 

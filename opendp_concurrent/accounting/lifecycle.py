@@ -69,13 +69,15 @@ class Turn:
     one overtakes while it is being answered was sent before, so it did not depend on that.
 
     :param recorded: whether a ledger keeps the tree, whose other processes pass elsewhere
+    :ivar holder: the open child; what it launches itself does not close it
+    :ivar ended: closed children, whose queryables of OpenDP are still to be closed
     """
 
-    __slots__ = ("_holder", "_lock", "ended", "recorded")
+    __slots__ = ("_lock", "ended", "holder", "recorded")
 
     def __init__(self, *, recorded: bool = False) -> None:
         self._lock, self.recorded = Lock(), recorded
-        self._holder: Lifecycle | None = None
+        self.holder: Lifecycle | None = None
         self.ended: list[Lifecycle] = []
 
     def passed(self, lineage: Sequence[Lifecycle], holder: Lifecycle | None = None) -> None:
@@ -83,15 +85,15 @@ class Turn:
 
         :param holder: a child that excludes all others, and is being launched
         """
-        if self._holder is None and holder is None:
+        if self.holder is None and holder is None:
             return
         with self._lock:
-            if self._holder in lineage:
+            if self.holder in lineage:
                 return
-            if self._holder is not None:
-                self._holder.happen(Event.SUPERSEDED)
-                self.ended.append(self._holder)
-            self._holder = holder
+            if self.holder is not None:
+                self.holder.happen(Event.SUPERSEDED)
+                self.ended.append(self.holder)
+            self.holder = holder
 
     def sweep(self) -> None:
         """Close what OpenDP has made for closed children. It may wait for an answer of theirs."""

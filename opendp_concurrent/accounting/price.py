@@ -15,7 +15,12 @@ _ATOMS = frozenset({int, float, bool, str, bytes, type(None)})
 
 
 class Price(Protocol):
-    """Privacy loss of one launch at any d_in. Equal prices are the same object."""
+    """Privacy loss of one launch at any d_in. Equal prices are the same object.
+
+    :ivar free: whether what is launched excludes no other child of its tree, whatever it costs
+    """
+
+    free: bool
 
     @property
     def mechanism(self) -> str:
@@ -120,13 +125,14 @@ class MappedPrice:
     :param known: lifted prices of earlier charges, by the id of the price that they lift
     """
 
-    __slots__ = ("_inward", "_known", "_price", "_seen")
+    __slots__ = ("_inward", "_known", "_price", "_seen", "free")
 
     def __init__(
         self, price: Price, inward: StabilityMap, known: dict[int, tuple[Price, MappedPrice]]
     ) -> None:
         self._price, self._inward, self._known = price, inward, known
         self._seen: dict[Key, Loss] = {}
+        self.free = price.free
 
     @property
     def mechanism(self) -> str:

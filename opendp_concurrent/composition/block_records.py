@@ -66,7 +66,7 @@ class Records:
         batch = 0
         self._check_growth(data)
         if data is not None:
-            cut = self._cut(take_in(data, self._domain, self._domain.carrier_type))
+            cut = self._cut(take_in(data, self._domain, str(self._domain.carrier_type), self._kind))
         own = keys if type(keys) is range else keys_of(keys)
         many = self.keys.count(own)
         check_keys(self._partition, self._domain, own)

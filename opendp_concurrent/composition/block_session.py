@@ -55,6 +55,7 @@ class PriceOnBlocks:
         self._price, self._on = price, on
         # the last d_in, and what it costs
         self._known: tuple[Any, OnBlocks | OnKeys | None] = None, None
+        self.free = price.free
         self.settled = price.settled  # without the blocks: a history of blocks would be long
 
     @property

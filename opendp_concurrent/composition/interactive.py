@@ -21,6 +21,7 @@ from .. import _opendp as _native
 from .. import errors, queryables
 from .._checks import Unrecorded, recorded
 from ..accounting import Lifecycle, innermost_running, same_distance
+from ..data import kind_of
 from .guards import check_inside, check_measurement, check_odometer, constructor
 
 
@@ -118,9 +119,11 @@ def make_measurement(
     """
     if odometer is not None:
         carrier_type, distance_type = odometer.carrier_type, odometer.distance_type
+        kind = odometer.kind
     else:
         carrier_type = str(input_space[0].carrier_type)
         distance_type = str(input_space[1].distance_type)
+        kind = kind_of(input_space[0])
 
     def checked_map(d_in: errors.Distance) -> Any:
         d_in = queryables.validate_d_in(input_space[1], d_in, distance_type)
@@ -159,6 +162,7 @@ def make_measurement(
         checked_map,
         odometer,
         carrier_type,
+        kind,
         takes_updates,
         bool(composes),
         many,

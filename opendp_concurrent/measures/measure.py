@@ -319,13 +319,12 @@ class CompositionMeasure(Convertible):
         """Why some children exclude all others; None if all children are concurrent."""
         return None if self.composability is Composability.CONCURRENT else self.reason
 
-    def excludes(self, free: bool, loss: Callable[[], Loss]) -> bool:
-        """Whether a child excludes all others.
+    def excludes(self, loss: Callable[[], Loss]) -> bool:
+        """Whether a child excludes all others, where that is not known of any child.
 
-        :param free: whether it answers once, or composes children that do not exclude others
         :param loss: returns its loss
         """
-        return self.composability is Composability.SEQUENTIAL
+        return True
 
     def needs_bound(self, loss: Loss) -> bool:
         """Whether its theorem assumes finite communication of mechanisms with this loss."""

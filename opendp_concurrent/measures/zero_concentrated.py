@@ -135,8 +135,8 @@ class ApproximateZeroConcentratedDivergence(PairMeasure):
     def opendp(self) -> native.Measure:
         return native.approximate(native.zero_concentrated_divergence())
 
-    def excludes(self, free: bool, loss: Callable[[], tuple[float, float]]) -> bool:
-        return not free and loss()[1] != 0.0
+    def excludes(self, loss: Callable[[], tuple[float, float]]) -> bool:
+        return loss()[1] != 0.0
 
     @classmethod
     def symbol(cls, loss: Loss, order: float | None) -> str:

@@ -28,7 +28,7 @@ from .. import errors
 from .._checks import Unrecorded
 from .._opendp import Lock
 from ..accounting import Lifecycle, State
-from ..data import kind_of
+from ..data import Kind
 
 
 class Sealed:
@@ -114,13 +114,12 @@ def seal(pointer: Any, source: Sealed | None = None) -> Sealed:
     return Sealed(pointer, () if source is None else source.files)
 
 
-def take_in(data: errors.Data, domain: Domain, carrier_type: Any) -> Sealed:
+def take_in(data: errors.Data, domain: Domain, carrier_type: str, kind: Kind) -> Sealed:
     """Convert data that are a member of ``domain``, store them, and return their token, or raise.
 
     A column of pandas, Polars, NumPy or PyArrow is taken for a list, a Polars DataFrame for a
     LazyFrame.
     """
-    kind = kind_of(domain)
     data = kind.accepted(data, domain)
     return Sealed(_native.to_pointer(data, carrier_type), kind.sources(data), given=True)
 

@@ -17,6 +17,7 @@ from .. import _opendp as _native
 from .._checks import Unrecorded, function
 from .._opendp import uninterruptible
 from ..accounting import RUNNING, Ledger, Lifecycle, Limit, innermost_running
+from ..data import Kind, kind_of
 from ..errors import Answer, Argument, Distance, InvalidTypeError, Loss, UnsupportedMeasureError
 from ..measures import Accumulator, CompositionMeasure, composition_measure
 from .child import adopt
@@ -34,6 +35,7 @@ class Inside(NamedTuple):
     :ivar privacy_map: maps d_in to the privacy loss
     :ivar odometer: the odometer of a filter; None for other measurements
     :ivar carrier_type: what OpenDP converts the data to
+    :ivar kind: the kind of the data
     :ivar takes_updates: whether it is a continual mechanism, or wraps one
     :ivar composes: whether it is a compositor or a filter, which launches other mechanisms
     :ivar feeds_many: whether its stream may feed several mechanisms, which compose below a cast
@@ -47,7 +49,8 @@ class Inside(NamedTuple):
     spawn: Spawn
     privacy_map: Callable[[Any], Any]
     odometer: ConcurrentOdometer | None
-    carrier_type: Any
+    carrier_type: str
+    kind: Kind
     takes_updates: bool = False
     composes: bool = False
     feeds_many: bool = False
@@ -275,7 +278,7 @@ class ConcurrentMeasurement(Measurement):
 
     def __call__(self, arg: Any) -> Answer:
         """Return an answer, or a queryable, on the data ``arg``, which is converted once."""
-        token = take_in(arg, self.made_on[0], self.inside.carrier_type)
+        token = take_in(arg, self.made_on[0], self.inside.carrier_type, self.inside.kind)
         answer = _native.call_native(self.inside.spawn, token)
         if not RUNNING.get() and isinstance(answer, SealedHandle):
             return answer  # no mechanism has made it, and it belongs to no launch
@@ -372,33 +375,38 @@ class ConcurrentOdometer(Odometer):
         return str(self.input_domain.carrier_type)
 
     @cached_property
+    def kind(self) -> Kind:
+        """The kind of its data."""
+        return kind_of(self.input_domain)
+
+    @cached_property
     def output_measure(self) -> Measure:
         """How privacy loss is measured."""
         return self.measure.opendp()
+
+    @cached_property
+    def input_domain(self) -> Domain:
+        """Domain of the data."""
+        head = self.transformation
+        return self.query_space[0] if head is None else head.input_domain
+
+    @cached_property
+    def input_metric(self) -> Metric:
+        """Metric in whose units d_in is."""
+        head = self.transformation
+        return self.query_space[1] if head is None else head.input_metric
 
     def __del__(self) -> None:
         """Nothing to free."""
 
     def __call__(self, arg: Any) -> Answer:
         """Spawn an odometer queryable on the data ``arg``, converted once."""
-        token = take_in(arg, self.input_domain, self.input_carrier_type)
+        token = take_in(arg, self.input_domain, self.carrier_type, self.kind)
         return _native.call_native(self.spawn, self, token, None)
 
     def invoke(self, arg: Any) -> Answer:
         """Spawn an odometer queryable on the data ``arg``, converted once."""
         return self(arg)
-
-    @property
-    def input_domain(self) -> Domain:
-        """Domain of the data."""
-        head = self.transformation
-        return self.query_space[0] if head is None else head.input_domain
-
-    @property
-    def input_metric(self) -> Metric:
-        """Metric in whose units d_in is."""
-        head = self.transformation
-        return self.query_space[1] if head is None else head.input_metric
 
     def __rshift__(self, other: Any) -> ConcurrentOdometer:
         return postprocess(self, other)

@@ -34,7 +34,7 @@ from ..accounting import (
 )
 from ..data import check_files
 from ..errors import charged as known_charged
-from ..measures import CompositionMeasure
+from ..measures import Composability, CompositionMeasure
 from .child import PLAIN, MachineQueryable, adopt
 from .data import (
     HELD,
@@ -63,6 +63,7 @@ from .stream import NOT_CONTINUAL, counts_messages, is_stream, same_domain
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+CONCURRENT, UNIFORM = Composability.CONCURRENT, Composability.UNIFORM
 # what the map of a measurement or of a transformation can raise
 MAP_FAILED = OpenDPException, errors.ConcurrentError, TypeError, ValueError, ArithmeticError
 # a message that is no launch
@@ -212,7 +213,7 @@ class Session:
             charged = None
             permit = (charge or self.account.launch)(price)
             charged = True
-            if permit.parents or permit.turn:
+            if permit.parents or (permit.turn and permit.turn.ended):
                 permit.sweep()
             if self._prices.get(id(query)) is not price:
                 self._prices[id(query)] = price.settled()
@@ -417,7 +418,9 @@ class MeasurementPrice:
         self._losses: dict[errors.Key, errors.Loss] = {}
         self._mechanism: str | None = None
         self.fixed = not isinstance(measurement, ConcurrentMeasurement)
-        self.free, self.unbounded = is_free(measurement), False
+        kind = measure.composability
+        self.free = kind is CONCURRENT or (kind is UNIFORM and is_free(measurement))
+        self.unbounded = False
         self._before = self
 
     @property
@@ -457,7 +460,7 @@ class MeasurementPrice:
 
     def excludes(self, d_in: errors.Distance, key: errors.Key = None) -> bool:
         """Whether what is launched excludes all others at ``d_in``."""
-        return self._measure.excludes(self.free, lambda: self.at(d_in, key))
+        return not self.free and self._measure.excludes(lambda: self.at(d_in, key))
 
     def _read(self, d_in: errors.Distance) -> errors.Loss:
         try:

@@ -4,7 +4,8 @@ import opendp.prelude as dp
 import polars as pl
 import pytest
 
-from opendp_concurrent._opendp.data import check_distance, to_pointer
+from opendp_concurrent._opendp.calls import to_pointer
+from opendp_concurrent._opendp.data import check_distance
 from opendp_concurrent.errors import InvalidTypeError
 
 

@@ -7,8 +7,7 @@ import opendp.prelude as dp
 import pytest
 from opendp.mod import OpenDPException
 
-from opendp_concurrent._opendp.calls import invoke, transform
-from opendp_concurrent._opendp.data import to_pointer
+from opendp_concurrent._opendp.calls import invoke, to_pointer, transform
 
 ANSWERS = [
     ("bool", True),

@@ -50,6 +50,10 @@ class Linear:
             raise PrivacyMapError(d_in, "too far")
         return self.epsilon * d_in
 
+    @property
+    def free(self):
+        return not self.alone
+
     def excludes(self, d_in, key=None):
         return self.alone
 

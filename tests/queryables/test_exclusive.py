@@ -251,7 +251,7 @@ def test_a_refused_launch_closes_nothing(space):
     child(gaussian(space))
 
 
-def test_a_launch_that_fails_closes_older_children_and_what_it_made_itself(space):
+def test_a_launch_closes_older_children_wherever_they_are_and_if_it_fails_its_own(space):
     inner = python_queryable(space, APPROXIMATE_ZCDP, SMALL)
     leaked = []
 
@@ -275,6 +275,12 @@ def test_a_launch_that_fails_closes_older_children_and_what_it_made_itself(space
     root(gaussian(space))
     with pytest.raises(OpenDPException, match="sequentiality"):
         leaked[0](1)
+
+    root(free(lambda rows: {"kept elsewhere": leaked.append(inner(rows))}))
+    assert leaked[1](1) == (1, 1)
+    root(gaussian(space))
+    with pytest.raises(OpenDPException, match="sequentiality"):
+        leaked[1](2)
 
 
 def test_ours_are_closed_by_a_native_sequential_compositor_as_native_ones_are(space):
