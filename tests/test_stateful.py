@@ -155,6 +155,8 @@ class Trees(RuleBasedStateMachine):
         """Launch on both; the answer, or None if both refuse. A falsy answer is no launch."""
         handle, admitted = handle or node.handle, node.admitted(price)
         before = [self.readings(one) for one, _ in node.chain()]
+        if handle == node.handle:  # else it has been launched
+            assert node.handle.admits(query) == all(admitted)
         if not all(admitted):
             with pytest.raises(BudgetExceededError) as refusal:
                 handle(query)

@@ -2,7 +2,6 @@
 
 import gc
 import tracemalloc
-from threading import Thread
 
 import opendp.prelude as dp
 import pytest
@@ -59,29 +58,6 @@ def test_an_odometer_below_charges_its_blocks_at_each_launch():
         child(costing(0.5))
     assert child.privacy_loss(1) == 0.5
     assert losses(root) == [0.5, 0, 0, 0.75, 0]
-
-
-def test_threads_never_exceed_a_budget_together():
-    root, admitted = spawn(), []
-
-    def launch(first):
-        for turn in range(40):
-            blocks = [(first + turn) % 5, (first + turn + 1) % 5]
-            try:
-                root(blocks, costing(0.0625))
-            except BlockExceededError:
-                continue
-            admitted.append(blocks)
-
-    threads = [Thread(target=launch, args=(first,)) for first in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    counts = [sum(key in blocks for blocks in admitted) for key in KEYS]
-    assert losses(root) == [count * 0.0625 for count in counts]
-    assert max(counts) == 16
-    assert sum(count >= 15 for count in counts) >= 4
 
 
 def test_many_launches_keep_no_history_of_blocks():

@@ -104,16 +104,18 @@ class Ledgers(RuleBasedStateMachine):
                 raise ZeroDivisionError
 
         refusing = self.model.refuses(path, loss)
-        before = len(self.ran)
+        before, handle = len(self.ran), self.handle(path, below)
+        assert handle.admits(self.query(loss, ends)) == (not refusing)
         if refusing:
             with pytest.raises(BudgetExceededError) as refusal:
-                self.handle(path, below)(self.query(loss, ends))
+                handle(self.query(loss, ends))
             assert len(self.ran) == before
             assert refusal.value.account[1:] == tuple(f"limit '{one}'" for one in refusing[0])
             assert refusal.value.spent == self.model.spent(refusing[0]) * UNIT
             return
         with pytest.raises(OpenDPException) if fails else contextlib.nullcontext():
-            self.handle(path, below)(self.query(loss, ends))
+            handle(self.query(loss, ends))
+        assert len(self.ran) == before + 1
         self.model.charges.append((path, loss))
 
     @rule(path=paths, loss=losses, count=st.integers(2, 4))

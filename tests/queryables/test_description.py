@@ -1,16 +1,12 @@
 """What a handle says of a launch before it happens, without charging or running it."""
 
-import re
-
 import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
-    BudgetExceededError,
     InvalidTypeError,
 )
-from opendp_concurrent.ledger import create_ledger, open_ledger
 from opendp_concurrent.queryables.mechanism import interactive
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -56,21 +52,6 @@ def test_nothing_is_run_charged_or_halted(halt):
     assert root(user(1.0, ran)) == 3
 
 
-def test_the_verdict_is_that_of_the_launch_to_the_last_ulp():
-    root, losses = bounded(), [0.1, 0.2, 0.3, 0.1, 0.2, 0.1, 0.05, 0.5]
-    admitted = []
-    for loss in losses:
-        found = root.describe(user(loss))
-        if found.admitted:
-            root(user(loss))
-        else:
-            with pytest.raises(BudgetExceededError, match=re.escape(str(found.refusal))):
-                root(user(loss))
-        admitted.append(found.admitted)
-    assert True in admitted
-    assert False in admitted
-
-
 def test_an_ancestor_refuses_for_a_child():
     root = bounded()
     child = root(odometer())
@@ -90,32 +71,6 @@ def test_a_compositor_may_be_given_its_own_d_in():
         with pytest.raises((InvalidTypeError, ValueError)):
             made.describe(count(4.0), d_in=d_in)
     assert made.privacy_loss() == 0.0
-
-
-def test_a_chain_is_described_in_units_of_its_head():
-    double = dp.t.make_user_transformation(*SPACE, *SPACE, lambda rows: rows, lambda d_in: 2 * d_in)
-    root = oc.make_concurrent_filter(double >> odometer(), 1, 1.0)(DATA)
-    assert root.describe(count(4.0)).loss == 0.5
-    assert root.describe(count(4.0), d_in=3).loss == 1.5
-    assert not root.admits(count(1.9))
-    assert root.admits(count(2.0))
-
-
-def test_others_on_the_ledger_count(tmp_path):
-    create_ledger(tmp_path / "a.db", "survey").close()
-    with (
-        open_ledger(tmp_path / "a.db", "survey") as a,
-        open_ledger(tmp_path / "a.db", "survey") as b,
-    ):
-        one, other = (
-            oc.make_concurrent_filter(odometer(), 1, 1.0, ledger=kept)(DATA) for kept in (a, b)
-        )
-        assert other.admits(count(2.0))
-        one(count(1.5))
-        assert not other.admits(count(2.0))
-        assert not other.describe(count(2.0)).admitted
-        assert other.admits(count(4.0))
-        assert len(a.entries()) == 1
 
 
 def test_what_is_handed_out_is_known():
