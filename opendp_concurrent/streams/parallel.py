@@ -93,8 +93,9 @@ def make_parallel_continual(
 
     Guarantee: the maximum over the parts for one added or removed event. A changed event may leave
     one part and enter another, so it counts as two. Under pure DP this holds against adversaries
-    who choose updates adaptively. For measures with a δ or a Rényi divergence it is false; see
-    ``streams/parallel.py``. On data that do not change, use
+    who choose updates adaptively; for measures with a δ it is false. Both are in the abstract of
+    [HSV25, version 4], and proven in ``docs/proofs/concurrent-continual.rst``. For Rényi
+    divergences it is false, too. On data that do not change, use
     :func:`.make_parallel_composition`.
 
     Required features: `contrib`, `honest-but-curious`
