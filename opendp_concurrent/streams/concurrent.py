@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 from weakref import ref
 
 from opendp.mod import Odometer
@@ -19,7 +19,7 @@ from .. import errors, queryables
 from .._checks import Count
 from ..composition import constructor, make_measurement, with_handles
 from ..measures import composition_measure
-from .mechanism import IS_OPEN, Checked, ContinualQueryable
+from .mechanism import IS_OPEN, Checked, ContinualQueryable, hand_out
 from .stream import items_of
 
 NESTED = (
@@ -248,13 +248,9 @@ def launching_handle(
     stream: queryables.Stream | None,
 ) -> StreamQueryable | FedStreamQueryable:
     """Return a handle that launches on ``root``: fed by ``stream``, or with its own stream."""
-    handle: StreamQueryable | FedStreamQueryable
-    if stream is None:
-        handle = StreamQueryable(machine, "Stream")
-    else:
-        handle = FedStreamQueryable(machine, "Stream", stream)
+    handle: Any = hand_out(machine, stream, "Stream", kinds=(StreamQueryable, FedStreamQueryable))
     handle.root, handle.require = root, require
-    return handle
+    return cast(StreamQueryable | FedStreamQueryable, handle)
 
 
 @constructor

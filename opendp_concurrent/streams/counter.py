@@ -391,6 +391,12 @@ def factor_loss(events: int, moved: int, scale: float, measure: Measure, parts: 
     return composed(measure, [(loss, parts)])
 
 
+def moves_of(input_domain: Domain, input_metric: Metric) -> tuple[int, int]:
+    """Return the largest move of a sum by one event, and by an item that changes; or raise."""
+    items = integers_of(input_domain)
+    return items.spread if require_events(input_metric) else items.largest, max(items.spread, 1)
+
+
 def check_scale(scale: Any, largest: int, **steps: int | None) -> float:
     """Return the scale, or raise unless sums and noise stay far from integer overflow.
 
@@ -511,9 +517,7 @@ def make_counter(
     >>> count == queryable.read()
     True
     """
-    items = integers_of(input_domain)
-    shift = items.spread if require_events(input_metric) else items.largest
-    largest = max(items.spread, 1)
+    shift, largest = moves_of(input_domain, input_metric)
     scale = check_scale(scale, largest, horizon=horizon)
     made = plan(horizon, scale, output_measure, shift=shift, largest=largest)
     name = f"Counter[scale={scale}, horizon={horizon}]"

@@ -8,7 +8,7 @@ neighbouring streams both have valid updates only, so an adversary learns nothin
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from opendp.mod import Domain, Measure, Metric
@@ -225,14 +225,16 @@ def hand_out(
     stream: queryables.Stream | None,
     description: str = "Continual",
     queries: queryables.Queries = queryables.NONE,
+    kinds: tuple[type[Any], type[Any]] = (ContinualQueryable, queryables.FedQueryable),
 ) -> queryables.MachineQueryable:
-    """Return a handle of a continual mechanism: fed by ``stream``, or with its own stream.
+    """Return a handle of a continual mechanism: with its own stream, or fed by ``stream``.
 
     :param queries: named queries that the machine answers
+    :param kinds: of the two handles
     """
-    if stream is None:
-        return queryables.answering(ContinualQueryable, queries)(machine, description)
-    return queryables.answering(queryables.FedQueryable, queries)(machine, description, stream)
+    own, fed = (queryables.answering(kind, queries) for kind in kinds)
+    made = own(machine, description) if stream is None else fed(machine, description, stream)
+    return cast(queryables.MachineQueryable, made)
 
 
 @recorded

@@ -32,6 +32,7 @@ from .counter import (
     check_scale,
     factor_plan,
     most_steps,
+    moves_of,
     nodes_loss,
     of_digits,
     of_epochs,
@@ -41,7 +42,7 @@ from .counter import (
 from .digits import DigitNoise, Digits, NodeNoise, best_digits, is_laplace
 from .factors import ByItem, FactorWindow, buffered, mean_error, window_variance, windowed
 from .factors import endless as endless_factor
-from .stream import Categories, integers_of, items_of, require_events
+from .stream import Categories, items_of, require_events
 
 
 class DigitsWindow(ByItem):
@@ -172,9 +173,7 @@ def make_window_counter(
     >>> queryable.update_all([1] * 100)
     >>> count = queryable.read()
     """
-    items = integers_of(input_domain)
-    shift = items.spread if require_events(input_metric) else items.largest
-    largest = max(items.spread, 1)
+    shift, largest = moves_of(input_domain, input_metric)
     scale = check_scale(scale, largest, window=window)
     made = _plan(window, scale, output_measure, shift, largest)
     name = f"WindowCounter[scale={scale}, window={window}]"
