@@ -204,7 +204,7 @@ def ledger_trace(seed: int, path, events: int = 50) -> str:
             f"{boolean(admitted)} {boolean(has_run)} {readings}"
         )
     ledger.close()
-    return f"kept_differs (start 0%Z {units(bound)}) {sequence(kept)} 0"
+    return f"kept_differs (start 0%Z (Some {units(bound)})) {sequence(kept)} 0"
 
 
 def crashing(finish, fate: str):
@@ -227,8 +227,8 @@ Require Import Accounting Ledger Crash Traces.
 
 
 def compile_account(folder, source) -> None:
-    """Compile the verified account. It needs no algebra, so this takes seconds."""
-    for name in ("Accounting", "Ledger", "Crash", "Traces"):
+    """Compile the verified account. It needs no file on probabilities, so this takes seconds."""
+    for name in ("Preamble", "Accounting", "Ledger", "Crash", "Traces"):
         (folder / f"{name}.v").write_text((source / f"{name}.v").read_text(encoding="utf-8"))
         coqc(folder, name)
 

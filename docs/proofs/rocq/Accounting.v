@@ -2,9 +2,7 @@
    An account is a tree.  Its root is a filter (it has a bound) or an odometer
    (it has none).  Below the root there are child odometers (without a bound) and
    limits (with one); each lies below the root or below another of them. *)
-Set Warnings "-notation-overridden,-ambiguous-paths".
-From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
+Require Import Preamble.
 
 (* What the theorems need of charges.  It holds for rationals with + and <=, and
    componentwise for lists of them (curves). *)
@@ -234,3 +232,17 @@ case: (replay1 T e) => T1 v /= tr1 pk1.
 by have := IH T1 pk1 tr1; case: (replay T1 es) => T2 vs.
 Qed.
 End Acct.
+
+(* --- computed ----------------------------------------------------------------- *)
+Lemma nat_order : order_laws 0 addn leq.
+Proof. by split=> [|a b c|a b c h]; rewrite ?leq_add2r // => /leq_trans-> //; apply: leq_addr. Qed.
+(* A limit of 3 below an odometer, a child odometer below the limit.  A launch at the child
+   odometer, one at the limit, one that the limit refuses, one at the root. *)
+Definition events := [:: Open None (Some 3); Open (Some 0) None; Launch (Some 1) 1; Launch (Some 0) 2;
+  Launch (Some 1) 1; Launch None 4].
+Definition replayed := replay 0 addn leq (newodo 0) events.
+Goal (fspent replayed.1, map (@aspent nat) (fsubs replayed.1), map (@apath nat) (fsubs replayed.1)) =
+  (7, [:: 3; 1], [:: [:: 0]; [:: 1; 0]]).
+Proof. by vm_compute. Qed.
+Goal replayed.2 = [:: Granted; Granted; Granted; Granted; Refused; Granted]. Proof. by vm_compute. Qed.
+Goal parents_ok 0 leq replayed.1. Proof. exact: (parent_child nat_order events None). Qed.

@@ -1,10 +1,6 @@
 (* Approximate.v: zCDP, and approximate zCDP (theory: a mechanism V that is, up to a
    factor s = 1 - delta, at least a mechanism W with zCDP). *)
-Set Warnings "-notation-overridden,-ambiguous-paths".
-From mathcomp Require Import all_ssreflect all_algebra.
-Require Import Accounting Machine Behaviour Filter View Pure Renyi.
-Import Order.TTheory GRing.Theory Num.Theory.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
+Require Import Preamble Accounting Machine Behaviour Filter View Pure Renyi.
 Local Open Scope ring_scope.
 
 (* What the theorem needs of the share of a charge, s(c) = 1 - delta(c). *)

@@ -5,11 +5,7 @@
    to the queries q1, q2, ...  It sums over the hidden states in between.  A
    deterministic analyst who sees only answers is determined by them, so that the
    behaviour at a transcript is the probability of that transcript. *)
-Set Warnings "-notation-overridden,-ambiguous-paths".
-From mathcomp Require Import all_ssreflect all_algebra.
-Require Import Accounting Machine.
-Import Order.TTheory GRing.Theory Num.Theory.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
+Require Import Preamble Accounting Machine.
 Local Open Scope ring_scope.
 
 Section RespEq.

@@ -1,11 +1,7 @@
 (* Filter.v: filters, nested to any depth, limits, and odometers: what was charged
    bounds the behaviour.  Stated for any notion of "within a loss" that multiplies
    (good); Pure.v and the other files say which ones these are. *)
-Set Warnings "-notation-overridden,-ambiguous-paths".
-From mathcomp Require Import all_ssreflect all_algebra.
-Require Import Accounting Machine Behaviour.
-Import Order.TTheory GRing.Theory Num.Theory.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
+Require Import Preamble Accounting Machine Behaviour.
 Local Open Scope ring_scope.
 
 (* What the theorems need of "u, a probability for each world, is within the loss c". *)
@@ -185,27 +181,41 @@ elim: h T => [|[[q|j k|j b|m q] r] h IH] T //=; [exact: IH| | |exact: IH].
 - by case E: (open_acct _ _ _) => [T'|] /= /IH //; have [_ ->] := open_root E.
 Qed.
 
+(* One step of an odometer, and of the filter with the bound d: the same answers, or the
+   filter refuses, if the reading of the odometer is then not at most d. *)
+Lemma one_step d q r T : fbound T = None -> cle (fspent T) d -> let T' := track T [:: (q, r)] in
+  fbound T' = None /\ forall i (l : seq (state C (BS i))), exists N w l',
+    step i q (SF T l) = Outs N (fun j => (w j, SF T' (l' j))) /\
+    step i q (SF (bounded d T) l) = if cle (fspent T') d then Outs N (fun j => (w j, SF (bounded d T') (l' j)))
+      else det F (RRefused BA) (SF (bounded d T) l).
+Proof.
+move=> eT hd; case: q => [q|j k|j b|m q] /=.
+- by split=> // i l; exists 1%N, (fun _ => (1, RBad BA)), (fun _ => l); rewrite hd.
+- case E: (charge_at T j (decl k)) => [T'|] /=; last first.
+    split=> // i l; exists 1%N, (fun _ => (1, RRefused BA)), (fun _ => l).
+    by rewrite charge_bounded // E hd.
+  have [e1 _ _ _] := charge_root E; split=> [|i l]; first by rewrite e1.
+  exists 1%N, (fun _ => (1, RLaunched BA)), (fun _ => rcons l (init c0 (binit i) k)).
+  by rewrite charge_bounded // E; case: (cle (fspent T') d).
+- case E: (open_acct T j b) => [T'|] /=; last first.
+    split=> // i l; exists 1%N, (fun _ => (1, RBad BA)), (fun _ => l).
+    by rewrite open_bounded E hd.
+  have [e1 e2] := open_root E; split=> [|i l]; first by rewrite e1.
+  by exists 1%N, (fun _ => (1, RLaunched BA)), (fun _ => l); rewrite open_bounded E /= e2 hd.
+- split=> // i l; rewrite hd; case: (drop m l) => [|s' l2].
+    by exists 1%N, (fun _ => (1, RBad BA)), (fun _ => l).
+  by exists (card (step i q s')), (fun j => let o := out (step i q s') j in (o.1.1, o.1.2)),
+    (fun j => take m l ++ (out (step i q s') j).2 :: l2).
+Qed.
+Lemma track1 T q r h : track T ((q, r) :: h) = track (track T [:: (q, r)]) h. Proof. by case: q. Qed.
 (* As long as its reading is at most d, an odometer behaves as the filter with the bound d. *)
 Lemma odometer_is_filter d h T i (l : seq (state C (BS i))) : fbound T = None ->
   cle (fspent (track T h)) d -> beh i (SF T l) h = beh i (SF (bounded d T) l) h.
 Proof.
-elim: h T l => [|[q r] h IH] T l eT //; case: q => [q|j k|j b|m q]; rewrite [track _ _]/= => hd.
-- by rewrite /= !big_cons !big_nil /= !mul1r !addr0; case: ifP => // _; apply: IH.
-- rewrite /= charge_bounded //; case E: (charge_at T j (decl k)) hd => [T'|] /= hd.
-    have [e1 _ _ _] := charge_root E; rewrite (track_ge hd).
-    rewrite /= !big_cons !big_nil /= !mul1r !addr0; case: ifP => // _.
-    by apply: IH => //; rewrite e1.
-  by rewrite /= !big_cons !big_nil /= !mul1r !addr0; case: ifP => // _; apply: IH.
-- rewrite /= open_bounded; case E: (open_acct T j b) hd => [T'|] /= hd.
-    have [e1 e2] := open_root E.
-    rewrite /= !big_cons !big_nil /= !mul1r !addr0; case: ifP => // _.
-    by apply: IH => //; rewrite e1.
-  by rewrite /= !big_cons !big_nil /= !mul1r !addr0; case: ifP => // _; apply: IH.
-- rewrite /=; case: (drop m l) => [|s' l2] /=.
-    by rewrite !big_cons !big_nil /= !mul1r !addr0; case: ifP => // _; apply: IH.
-  by apply: eq_bigr => jj _; congr (_ * _); apply: IH.
+elim: h T l => [|[q r] h IH] T l eT // hd; have hT := track_ge hd; rewrite track1 in hd.
+have [eT' /(_ i l)[N [w [l' [e e']]]]] := one_step q r eT hT.
+by rewrite !beh_cons e e' (track_ge hd); apply: eq_bigr => j _; rewrite /= IH.
 Qed.
-
 (* A transcript of the filter is one of the odometer without the launches that the
    bound d refuses, or it has the probability 0 in all worlds. *)
 Lemma filter_is_odometer d h T : fbound T = None -> cle (fspent T) d ->
@@ -214,50 +224,16 @@ Lemma filter_is_odometer d h T : fbound T = None -> cle (fspent T) d ->
   (forall i (l : seq (state C (BS i))), beh i (SF (bounded d T) l) h = 0).
 Proof.
 elim: h T => [|[q r] h IH] T eT hd; first by left; exists [::].
-have skip q' a : (forall i (l : seq (state C (BS i))), step i q' (SF (bounded d T) l) =
-      det F a (SF (bounded d T) l)) -> 
-    (exists2 h', cle (fspent (track T h')) d &
-       forall i (l : seq (state C (BS i))), beh i (SF (bounded d T) l) ((q', r) :: h) = beh i (SF T l) h') \/
-    (forall i (l : seq (state C (BS i))), beh i (SF (bounded d T) l) ((q', r) :: h) = 0).
-  move=> st; case ar : (a == r); last by right=> i l; rewrite (beh_det _ _ (st i l)) ar.
-  case: (IH T eT hd) => [[h' h1 h2]|h2]; [left; exists h' => // i l|right=> i l];
-    by rewrite (beh_det _ _ (st i l)) ar h2.
-have go q' a T' (f : forall i, seq (state C (BS i)) -> seq (state C (BS i))) :
-    fbound T' = None -> cle (fspent T') d -> (forall h', track T ((q', r) :: h') = track T' h') ->
-    (forall i l, step i q' (SF (bounded d T) l) = det F a (SF (bounded d T') (f i l))) ->
-    (forall i l, step i q' (SF T l) = det F a (SF T' (f i l))) ->
-    (exists2 h', cle (fspent (track T h')) d &
-       forall i (l : seq (state C (BS i))), beh i (SF (bounded d T) l) ((q', r) :: h) = beh i (SF T l) h') \/
-    (forall i (l : seq (state C (BS i))), beh i (SF (bounded d T) l) ((q', r) :: h) = 0).
-  move=> eT' hd' tr st st'; case ar : (a == r); last by right=> i l; rewrite (beh_det _ _ (st i l)) ar.
-  case: (IH T' eT' hd') => [[h' h1 h2]|h2]; last by right=> i l; rewrite (beh_det _ _ (st i l)) ar h2.
-  left; exists ((q', r) :: h') => [|i l]; first by rewrite tr.
-  by rewrite (beh_det _ _ (st i l)) (beh_det _ _ (st' i l)) ar h2.
-case: q => [q|j k|j b|m q].
-- exact: (skip _ (RBad BA)).
-- case E: (charge_at T j (decl k)) => [T'|]; last first.
-    by apply: (skip _ (RRefused BA)) => i l /=; rewrite charge_bounded // E.
-  case hd' : (cle (fspent T') d); last first.
-    by apply: (skip _ (RRefused BA)) => i l /=; rewrite charge_bounded // E hd'.
-  have [e1 _ _ _] := charge_root E.
-  apply: (go _ (RLaunched BA) T' (fun i l => rcons l (init c0 (binit i) k))); rewrite ?e1 //.
-  + by move=> h' /=; rewrite E.
-  + by move=> i l /=; rewrite charge_bounded // E hd'.
-  + by move=> i l /=; rewrite E.
-- case E: (open_acct T j b) => [T'|]; last first.
-    by apply: (skip _ (RBad BA)) => i l /=; rewrite open_bounded E.
-  have [e1 e2] := open_root E.
-  apply: (go _ (RLaunched BA) T' (fun i l => l)); rewrite ?e1 ?e2 //.
-  + by move=> h' /=; rewrite E.
-  + by move=> i l /=; rewrite open_bounded E.
-  + by move=> i l /=; rewrite E.
-- case: (IH T eT hd) => [[h' h1 h2]|h2]; [left; exists ((QSub m q, r) :: h') => // i l|right=> i l] => /=.
-    case: (drop m l) => [|s' l2] /=.
-      by rewrite !big_cons !big_nil /= !mul1r !addr0 h2.
-    by apply: eq_bigr => jj _; rewrite h2.
-  case: (drop m l) => [|s' l2] /=.
-    by rewrite big_cons big_nil /= mul1r addr0 h2; case: ifP.
-  by rewrite big1 // => jj _; rewrite h2 mulr0.
+have [eT' st] := one_step q r eT hd; case hd': (cle (fspent (track T [:: (q, r)])) d) st => st.
+  case: (IH _ eT' hd') => [[h' h1 h2]|h2]; [left; exists ((q, r) :: h')|right] => [|i l|i l].
+  - by rewrite track1.
+  - have [N [w [l' [e e']]]] := st i l; rewrite !beh_cons e e'.
+    by apply: eq_bigr => j _; rewrite /= h2.
+  - by have [N [w [l' [_ e']]]] := st i l; rewrite beh_cons e' big1 // => j _; rewrite /= h2 mulr0.
+have e i l : beh i (SF (bounded d T) l) ((q, r) :: h) = if RRefused BA == r then beh i (SF (bounded d T) l) h else 0.
+  by have [N [w [l' [_ e']]]] := st i l; rewrite (beh_det _ _ e').
+case: (RRefused BA == r) e => e; last by right.
+by case: (IH T eT hd) => [[h' h1 h2]|h2]; [left; exists h'|right] => // i l; rewrite e h2.
 Qed.
 
 (* Lemma 2.19 of [HSTVVXZ23] for sums, both directions.  For each bound d: all views

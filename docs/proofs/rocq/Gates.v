@@ -2,11 +2,7 @@
    next query pass or refuses it.  Children that close, sequential composition, and
    halting are gates.  What a gated machine answers is what the machine answers to the
    queries that pass, so a gate costs nothing, for all notions of loss of Filter.v. *)
-Set Warnings "-notation-overridden,-ambiguous-paths".
-From mathcomp Require Import all_ssreflect all_algebra.
-Require Import Accounting Machine Behaviour Filter View Pure RandomizedResponse.
-Import Order.TTheory GRing.Theory Num.Theory.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
+Require Import Preamble Accounting Machine Behaviour Filter View Pure RandomizedResponse.
 Local Open Scope ring_scope.
 
 Section Gates.

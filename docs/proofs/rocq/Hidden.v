@@ -1,11 +1,7 @@
 (* Hidden.v: from machines with hidden states to machines whose state is what was
    asked and answered.  The step that a paper makes in one sentence: "let P(h) be the
    probability of the answers in h". *)
-Set Warnings "-notation-overridden,-ambiguous-paths".
-From mathcomp Require Import all_ssreflect all_algebra.
-Require Import Accounting Machine Behaviour Filter View Summed.
-Import Order.TTheory GRing.Theory Num.Theory.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
+Require Import Preamble Accounting Machine Behaviour Filter View Summed.
 Local Open Scope ring_scope.
 
 (* 1. Machines whose answers differ in one step: an analyst who sees answers sees all. *)
@@ -141,8 +137,6 @@ rewrite [RHS]beh_cons exchange_big; apply: eq_bigr => j _ /=.
 by rewrite -mulr_sumr IH.
 Qed.
 
-(* The probability of the transcript h of the mechanism k alone. *)
-Notation P b k h := (beh b (SB C (binit b k)) h).
 Definition to_base (q : query C BK BQ) := if q is QB _ then true else false.
 Lemma beh_bad b (s : BS b) g q h : ~~ to_base q ->
   beh b (SB C s) (g ++ (q, RBad BA) :: h) = beh b (SB C s) (g ++ h).
@@ -163,59 +157,82 @@ move=> d; elim: g s => [|[q' r'] g IH] s.
   by move: d; rewrite -er map_f // as_all.
 by case: q' => [q'|j k|j b'|m q'] /=; rewrite big1 // => j' _; rewrite IH mulr0.
 Qed.
-Lemma beh_le1 b s h : beh b s h <= 1.
+(* What the probabilities of transcripts have in common, whatever the mechanism is. *)
+Record law (P : transcript -> F) : Prop := Law {
+  law0 : P [::] = 1;
+  law_ge0 : forall h, 0 <= P h;
+  law_next : forall g q, \sum_(r <- As) P (rcons g (q, r)) = P g;
+  law_bad : forall g q h, ~~ to_base q -> P (g ++ (q, RBad BA) :: h) = P (g ++ h);
+  law_dead : forall g q r h, dead q r -> P (g ++ (q, r) :: h) = 0 }.
+Lemma beh_law b s : law (beh b (SB C s)).
 Proof.
-elim: h s => [|[q r] h IH] s //; rewrite beh_cons -[1](step_total c0 cadd cle (binit b) bdecl (@total b) q s).
-rewrite big_seq_cond [X in _ <= X]big_seq [X in _ <= X](bigID (fun j => (out (step b q s) j).1.2 == r)) /=.
-rewrite -[X in X <= _]addr0; apply: ler_add; last first.
-  by apply: sumr_ge0 => j /andP[]; rewrite mem_iota add0n => hj _; apply: step_ge0.
-apply: ler_sum => j /andP[]; rewrite mem_iota add0n => hj _.
-by rewrite -[X in _ <= X]mulr1; apply: ler_wpmul2l; [apply: step_ge0|apply: IH].
+by split=> *; [|apply: beh_ge0|apply: beh_next|apply: beh_bad|apply: beh_dead].
 Qed.
-Lemma beh_prefix b s g h : beh b s (g ++ h) <= beh b s g.
+Lemma law_zero P g h : law P -> P g = 0 -> P (g ++ h) = 0.
 Proof.
-elim: g s => [|[q r] g IH] s; first exact: beh_le1.
-rewrite /= big_seq_cond [X in _ <= X]big_seq_cond; apply: ler_sum => j.
-by rewrite mem_iota add0n => /andP[hj _]; apply: ler_wpmul2l; [apply: step_ge0|apply: IH].
+move=> l z; elim/last_ind: h => [|h [q r] IH]; first by rewrite cats0.
+rewrite -rcons_cat; case d: (dead q r); first by rewrite -cats1 (law_dead l).
+have rA : r \in As.
+  by move: d; rewrite /dead /answers mem_cat !inE; case: ifP => _ /negbFE -> //; rewrite !orbT.
+have := law_next l (g ++ h) q; rewrite IH (big_rem r rA) /= => e; apply/le_anti.
+by rewrite (law_ge0 l) andbT -e ler_addl sumr_ge0 // => x _; apply: (law_ge0 l).
 Qed.
-Lemma beh_zero b s g h : beh b s g = 0 -> beh b s (g ++ h) = 0.
-Proof. by move=> z; apply/le_anti; rewrite beh_ge0 -z beh_prefix. Qed.
+(* The machine whose behaviours are P k: it answers with the conditional probabilities,
+   and with a0 where the transcript so far is impossible. *)
+Definition cond (P : transcript -> F) g q a : F :=
+  if P g == 0 then (a == a0)%:R else P (rcons g (QB C BK q, RB a)) / P g.
+Lemma cond_ge0 P g q a : law P -> 0 <= cond P g q a.
+Proof. by move=> l; rewrite /cond; case: ifP => _; [rewrite ler0n|apply: divr_ge0; apply: (law_ge0 l)]. Qed.
+Lemma cond_total P g q : law P -> a0 \in as_ -> \sum_(j <- iota 0 (size as_)) cond P g q (nth a0 as_ j) = 1.
+Proof.
+move=> l ha; have -> : iota 0 (size as_) = index_iota 0 (size as_) by rewrite /index_iota subn0.
+rewrite -(big_nth a0 predT) /cond; case: eqP => [_|/eqP nz].
+  by rewrite (bigD1_seq a0) //= eqxx big1 ?addr0 // => a /negbTE->.
+have dead0 r : r \notin [seq RB a | a <- as_] -> P (rcons g (QB C BK q, r)) = 0.
+  by move=> d; rewrite -cats1 (law_dead l).
+have no : (RLaunched BA \notin [seq RB a | a <- as_]) && (RRefused BA \notin [seq RB a | a <- as_]) &&
+    (RBad BA \notin [seq RB a | a <- as_]) by rewrite -!andbA; apply/and3P; split; apply/negP => /mapP[].
+case/andP: no => /andP[n1 n2] n3; rewrite -mulr_suml; apply: (mulIf nz); rewrite mul1r divfK //.
+by rewrite -[RHS](law_next l g (QB C BK q)) /answers !big_cons !dead0 // !add0r big_map.
+Qed.
+Section Leaf.
+Variables (K : Type) (P : K -> transcript -> F) (linit : BK -> K * transcript).
+Hypothesis PL : forall k, law (P k).
+Definition lstep (s : K * transcript) (q : BQ) : outs (F * BA * (K * transcript)) :=
+  Outs (size as_) (fun j => let a := nth a0 as_ j in
+    (cond (P s.1) s.2 q a, a, (s.1, rcons s.2 (QB C BK q, RB a)))).
+Notation behL := (Behaviour.beh c0 cadd cle linit bdecl lstep).
+Lemma leaf k g h : behL (SB C (k, g)) h * P k g = P k (g ++ h).
+Proof.
+elim: h g => [|[q r] h IH] g; first by rewrite /= mul1r cats0.
+case d: (dead q r).
+  rewrite (law_dead (PL k)) // beh_cons big_seq_cond big1 ?mul0r // => j; rewrite mem_iota add0n => /andP[hj /eqP er].
+  case: q d hj er => [q|j' k'|j' b'|m q]; rewrite /dead /= => d hj er; try by rewrite -er eqxx in d.
+  by move: d; rewrite -er map_f // mem_nth.
+case: q d => [q|j' k'|j' b'|m q]; rewrite /dead /= => /negbFE d;
+  try by move/eqP: d => ->; rewrite big_cons big_nil /= mul1r addr0 IH (law_bad (PL k)).
+case/mapP: d => a ha ->; rewrite sum_index //= nth_index //.
+rewrite /cond; case: eqP => [z|/eqP nz]; first by rewrite z mulr0 (law_zero _ (PL k)).
+by rewrite mulrAC divfK // mulrC IH cat_rcons.
+Qed.
+Lemma leafE k h : behL (SB C (k, [::])) h = P k h.
+Proof. by rewrite -[RHS]/(P k ([::] ++ h)) -leaf (law0 (PL k)) mulr1. Qed.
+End Leaf.
 
-(* The machine with pairs of weights (those on false and on true). *)
+(* The machine with pairs of weights (those on false and on true), of mechanisms with hidden
+   states. *)
+Notation P b k := (fun h => beh b (SB C (binit b k)) h).
 Definition tinit (k : BK) : BK * transcript := (k, [::]).
 Definition tstep (s : BK * transcript) (q : BQ) : outs ((F * F)%type * BA * (BK * transcript)) :=
-  Outs (size as_) (fun j => let a := nth a0 as_ j in let h := rcons s.2 (QB C BK q, RB a) in
-    ((P false s.1 h / P false s.1 s.2, P true s.1 h / P true s.1 s.2), a, (s.1, h))).
+  Outs (size as_) (fun j => let a := nth a0 as_ j in
+    ((cond (P false s.1) s.2 q a, cond (P true s.1) s.2 q a), a, (s.1, rcons s.2 (QB C BK q, RB a)))).
 Definition sel (b : bool) : {rmorphism (F * F)%type -> F} :=
   if b then snd_rmorphism F F else fst_rmorphism F F.
 Notation behT b := (Behaviour.beh c0 cadd cle tinit bdecl (project (sel b) tstep)).
 Notation behTT := (Behaviour.beh c0 cadd cle tinit bdecl tstep).
-Lemma leaf b k g h : behT b (SB C (k, g)) h * P b k g = P b k (g ++ h).
-Proof.
-elim: h g => [|[q r] h IH] g; first by rewrite /= mul1r cats0.
-case d: (dead q r).
-  rewrite beh_dead // beh_cons big_seq_cond big1 ?mul0r // => j; rewrite mem_iota add0n => /andP[hj /eqP er].
-  case: q d hj er => [q|j' k'|j' b'|m q]; rewrite /dead /= => d hj er; try by rewrite -er eqxx in d.
-  by move: d; rewrite -er map_f // mem_nth.
-case: q d => [q|j' k'|j' b'|m q]; rewrite /dead /= => /negbFE d.
-- case/mapP: d => a ha ->; rewrite -cat_rcons -IH.
-  have hi : (index a as_ < size as_)%N by rewrite index_mem.
-  rewrite big_seq_cond (eq_bigl (fun j => j == index a as_)) => [|j]; last first.
-    rewrite mem_iota add0n /=; apply/andP/eqP => [[hj /eqP[<-]]|->]; first by rewrite index_uniq.
-    by rewrite hi nth_index.
-  rewrite (sum_one _ (iota_uniq _ _)) ?mem_iota ?add0n //= nth_index //.
-  have -> : sel b (P false k (rcons g (QB C BK q, RB a)) / P false k g,
-      P true k (rcons g (QB C BK q, RB a)) / P true k g) =
-      P b k (rcons g (QB C BK q, RB a)) / P b k g by case: (b).
-  case: (eqVneq (P b k g) 0) => [z|nz]; last by rewrite mulrAC divfK // mulrC.
-  by rewrite z mulr0 -cats1 (beh_zero _ z) mulr0.
-- by move/eqP: d => ->; rewrite big_cons big_nil /= mul1r addr0 IH beh_bad.
-- by move/eqP: d => ->; rewrite big_cons big_nil /= mul1r addr0 IH beh_bad.
-- by move/eqP: d => ->; rewrite big_cons big_nil /= mul1r addr0 IH beh_bad.
-Qed.
 (* Alone, the machine of a behaviour has that behaviour. *)
-Lemma leaf_beh b k h : behT b (SB C (tinit k)) h = P b k h.
-Proof. by rewrite -[RHS]/(P b k ([::] ++ h)) -leaf /= mulr1. Qed.
+Lemma leaf_beh b k h : behT b (SB C (tinit k)) h = beh b (SB C (binit b k)) h.
+Proof. by case: b; apply: (leafE (P := fun k => P _ k)) => x; apply: beh_law. Qed.
 
 (* And so it has in a filter. *)
 Definition BS2 b (x : bool) : Type := if x then BS b else (BK * transcript)%type.
@@ -239,7 +256,8 @@ Corollary hidden_pair R h : cle c0 R -> behTT (SF (newfilt c0 R) [::]) h =
 Proof.
 by move=> ok; rewrite !hidden_filter // !beh_project /=; case: (behTT _ _).
 Qed.
-Corollary leaf_pair k h : behTT (SB C (tinit k)) h = (P false k h, P true k h).
+Corollary leaf_pair k h : behTT (SB C (tinit k)) h =
+  (beh false (SB C (binit false k)) h, beh true (SB C (binit true k)) h).
 Proof. by rewrite -!leaf_beh !beh_project /=; case: (behTT _ _). Qed.
 
 Lemma tstep_all s q j : (j < card (tstep s q))%N -> (out (tstep s q) j).1.2 \in as_.

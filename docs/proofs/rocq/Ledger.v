@@ -1,9 +1,6 @@
 (* Ledger.v: the accounts of filters inside of filters, as a program.  ModelLedger.v
    proves that it is what happens in the model; Traces.v runs it. *)
-Set Warnings "-notation-overridden,-ambiguous-paths".
-From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
-Require Import Accounting.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
+Require Import Preamble Accounting.
 
 Section Ledger.
 Variables (C : Type) (c0 : C) (cadd : C -> C -> C) (cle : C -> C -> bool).

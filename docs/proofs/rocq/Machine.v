@@ -1,11 +1,6 @@
 (* Machine.v: the interactive mechanisms, nested filters, analysts, and the
    two composition arguments (pointwise; summed, for Renyi). *)
-Set Warnings "-notation-overridden,-ambiguous-paths".
-From Coq Require List.
-From mathcomp Require Import all_ssreflect all_algebra.
-Require Import Accounting.
-Import Order.TTheory GRing.Theory Num.Theory.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
+Require Import Preamble Accounting.
 Local Open Scope ring_scope.
 
 (* A finite list of outcomes, as a length and a function of the position. *)

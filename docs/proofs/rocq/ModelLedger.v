@@ -1,9 +1,6 @@
 (* ModelLedger.v: the accounts of the probabilistic model are those of the program in
    Ledger.v, whatever is answered. *)
-Set Warnings "-notation-overridden,-ambiguous-paths".
-From mathcomp Require Import all_ssreflect all_algebra.
-Require Import Accounting Machine Ledger.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
+Require Import Preamble Accounting Machine Ledger.
 
 Section ModelLedger.
 Variables (C : Type) (c0 : C) (cadd : C -> C -> C) (cle : C -> C -> bool).

@@ -1,9 +1,5 @@
 (* Pure.v: pure differential privacy. *)
-Set Warnings "-notation-overridden,-ambiguous-paths".
-From mathcomp Require Import all_ssreflect all_algebra.
-Require Import Accounting Machine Behaviour Filter View.
-Import Order.TTheory GRing.Theory Num.Theory.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
+Require Import Preamble Accounting Machine Behaviour Filter View.
 Local Open Scope ring_scope.
 
 (* What the theorems need of the ratio of a charge, e(c) = exp(c). *)

@@ -6,11 +6,7 @@
    noisy bit.  The bit is right with probability 2/3.  The mechanism "leaky" instead
    keeps the true bit with probability 1/10.  There is a second mechanism, "public", that
    has nothing to do with the data: it always answers true. *)
-Set Warnings "-notation-overridden,-ambiguous-paths".
-From mathcomp Require Import all_ssreflect all_algebra.
-Require Import Accounting Machine Behaviour Filter View Pure Renyi Approximate.
-Import Order.TTheory GRing.Theory Num.Theory.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
+Require Import Preamble Accounting Machine Behaviour Filter View Pure Renyi Approximate.
 Local Open Scope ring_scope.
 
 Definition hi : rat := 2%:R / 3%:R.

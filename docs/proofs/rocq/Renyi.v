@@ -1,9 +1,5 @@
 (* Renyi.v: Renyi differential privacy of integer orders, and zCDP at all of them. *)
-Set Warnings "-notation-overridden,-ambiguous-paths".
-From mathcomp Require Import all_ssreflect all_algebra.
-Require Import Accounting Machine Behaviour Filter View Summed Hidden Pure.
-Import Order.TTheory GRing.Theory Num.Theory.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
+Require Import Preamble Accounting Machine Behaviour Filter View Summed Hidden Pure.
 Local Open Scope ring_scope.
 
 Section Renyi.
@@ -100,8 +96,8 @@ rewrite /moment (eq_bigr (fun h => rphi b a (Behaviour.beh c0 cadd cle tinit bde
 rewrite -link.
 apply: (filter_val (rphi1 b a) (@rphiM b a) _ (e0 X) (e_gt0 X) (eM X) (e_mono X) _ n _ ok).
 - move=> [k g] q j hj; apply: divr_ge0; apply: exprn_ge0; rewrite /=.
-  + by case: b; apply: divr_ge0; apply: beh_ge0.
-  + by case: b; apply: divr_ge0; apply: beh_ge0.
+  + by case: b; rewrite /sel /=; apply: cond_ge0; apply: (beh_law _ _ _ _ _ as_uniq as_all total nonneg).
+  + by case: b; rewrite /sel /=; apply: cond_ge0; apply: (beh_law _ _ _ _ _ as_uniq as_all total nonneg).
 - by move=> k m S'; apply: base_val.
 Qed.
 

@@ -1,10 +1,5 @@
 (* Summed.v *)
-Set Warnings "-notation-overridden,-ambiguous-paths".
-From Coq Require List.
-From mathcomp Require Import all_ssreflect all_algebra.
-Require Import Accounting Machine.
-Import Order.TTheory GRing.Theory Num.Theory.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
+Require Import Preamble Accounting Machine.
 Local Open Scope ring_scope.
 
 Section Summed.

@@ -1,11 +1,10 @@
 (* Traces.v: traces of the Python account, checked by the verified one.  A loss is an
    integer number of units of 2^-100; sums are exact.  tests/proofs writes the traces. *)
-Set Warnings "-notation-overridden,-ambiguous-paths".
+Require Import Preamble Accounting Ledger Crash.
 From Coq Require Import ZArith Lia.
-From mathcomp Require Import ssreflect ssrfun ssrbool eqtype ssrnat seq.
-Require Import Accounting Ledger Crash.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 
+Lemma Z_eqP : Equality.axiom Z.eqb. Proof. by move=> x y; apply: Z.eqb_spec. Qed.
+Canonical Z_eqType := EqType Z (EqMixin Z_eqP).
 (* Integers are charges: the theorems hold for them. *)
 Lemma Z_laws : charge_laws 0%Z Z.add Z.leb.
 Proof.
@@ -108,12 +107,12 @@ Definition bound_of (R : option Z) := LF (Filt R 0%Z [::]) [::].
 Inductive fate := Done | BeforeWrite | AfterWrite.
 Inductive kept := Went (j : option nat) (c : Z) (f : fate) (admitted has_run : bool) (root account : Z)
   | Limit (j : option nat) (b : Z) | Again (losses : seq Z).
-Definition went j c f : seq (action Z) := match f with
-  | Done => [:: Decide j c; Write Z; Take Z; Run Z]
-  | BeforeWrite => [:: Decide j c; Crashes Z]
-  | AfterWrite => [:: Decide j c; Write Z; Crashes Z] end.
+Definition went j c f : seq (action Z_eqType) := match f with
+  | Done => [:: Decide j c; Write; Take; Run]
+  | BeforeWrite => [:: Decide j c; Crashes]
+  | AfterWrite => [:: Decide j c; Write; Crashes] end.
 Notation Acts := (acts 0%Z Z.add Z.leb).
-Fixpoint kept_differs (s : system Z) (os : seq kept) (n : nat) : option nat :=
+Fixpoint kept_differs (s : system Z_eqType) (os : seq kept) (n : nat) : option nat :=
   match os with
   | [::] => None
   | Went j c f g h r a :: os' =>
@@ -124,7 +123,7 @@ Fixpoint kept_differs (s : system Z) (os : seq kept) (n : nat) : option nat :=
       then kept_differs s' os' n.+1 else Some n
   | Limit j b :: os' => kept_differs (Acts [:: Opens j (Some b)] s) os' n.+1
   | Again zs :: os' =>
-      let s' := Acts [:: Crashes Z] s in
+      let s' := Acts [:: Crashes] s in
       let T := memory s' in
       if all2 Z.eqb (map up (fspent T :: map (@aspent Z) (fsubs T))) zs
       then kept_differs s' os' n.+1 else Some n

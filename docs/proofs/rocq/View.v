@@ -1,9 +1,5 @@
 (* View.v: what analysts see. *)
-Set Warnings "-notation-overridden,-ambiguous-paths".
-From mathcomp Require Import all_ssreflect all_algebra.
-Require Import Accounting Machine Behaviour Filter.
-Import Order.TTheory GRing.Theory Num.Theory.
-Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
+Require Import Preamble Accounting Machine Behaviour Filter.
 Local Open Scope ring_scope.
 
 Section View.
@@ -55,13 +51,11 @@ Definition truncated d T (S : analyst) : analyst := fun rs =>
   if S rs is Some q then
     if cle (fspent (track T (rcons (asked S rs) (q, RBad BA)))) d then Some q else None
   else None.
-Lemma track_cons T q r h : track T ((q, r) :: h) = track (track T [:: (q, r)]) h.
-Proof. by case: q. Qed.
 Lemma truncated_cons d T S q r rs : S [::] = Some q ->
   after (truncated d T S) r rs = truncated d (track T [:: (q, r)]) (after S r) rs.
 Proof.
 move=> e; rewrite /after /truncated /=; case: (S (r :: rs)) => // q'.
-by rewrite e rcons_cons [in LHS]track_cons.
+by rewrite e rcons_cons [in LHS]track1.
 Qed.
 Lemma all_flatten (X : Type) (P : pred X) (ss : seq (seq X)) : all P (flatten ss) = all (all P) ss.
 Proof. by elim: ss => //= s ss IH; rewrite all_cat IH. Qed.
@@ -74,7 +68,7 @@ rewrite [asked _ _]/= [rcons _ _]/=; case ok': (cle _ d); last by rewrite /= ok.
 rewrite all_flatten all_map; apply/allP => r _ /=; rewrite all_map.
 have ok'' : cle (fspent (track T [:: (q, r)])) d by move: ok'; case: (q).
 rewrite (transcripts_ext _ _ (truncated_cons d T r ^~ e)).
-by apply: sub_all (IH _ _ ok'') => h; rewrite -track_cons.
+by apply: sub_all (IH _ _ ok'') => h; rewrite -track1.
 Qed.
 End View.
 
@@ -112,6 +106,15 @@ elim: s => //= y s IH /andP[ys us]; rewrite inE big_cons eq_sym => /orP[/eqP<-|x
   rewrite eqxx big1_seq ?addr0 // => r /andP[/eqP-> rs]; by rewrite rs in ys.
 case: eqP => [yx|_]; last exact: IH.
 by rewrite yx xs in ys.
+Qed.
+Lemma sum_index (V : zmodType) (f : nat -> V) a a0 : a \in as_ ->
+  \sum_(j <- iota 0 (size as_) | RB (nth a0 as_ j) == RB a) f j = f (index a as_).
+Proof.
+move=> ha; have hi : (index a as_ < size as_)%N by rewrite index_mem.
+rewrite big_seq_cond (eq_bigl (fun j => j == index a as_)) => [|j].
+  by rewrite (sum_one _ (iota_uniq _ _)) ?mem_iota.
+rewrite mem_iota add0n /=; apply/andP/eqP => [[hj /eqP[<-]]|->]; first by rewrite index_uniq.
+by rewrite hi nth_index.
 Qed.
 Lemma sum_by_answer (V : zmodType) (f : nat -> V) q s :
   \sum_(r <- As) \sum_(j <- iota 0 (card (step q s)) | (out (step q s) j).1.2 == r) f j =
