@@ -4,7 +4,8 @@
   ``values.py`` lists what may be in one.
 * ``answers.py`` keeps answers by key, ``stores.py`` handles by name. ``docs/examples/server.py``
   uses all of it. ``handles.py`` lists the classes of handles, for annotations;
-  ``extend.py`` what those need who write classes of their own.
+  ``extend.py`` what those need who write classes of their own; ``check.py`` has the laws that
+  their measurements keep.
 * ``shared_release.py`` gives several analysts versions of one answer, at the noise of
   ``levels.py``.
 """

@@ -1,7 +1,8 @@
 """For those who write measures, accumulators, mechanisms and kinds of data of their own.
 
-CONTRIBUTING.md has an example of each. ``checks`` has guards of arguments, ``constructor`` reads
-them from annotations.
+``check_measurement`` checks the laws of measurements on the constructor of a plugin.
+CONTRIBUTING.md has an example of each of the others. ``checks`` has guards of arguments,
+``constructor`` reads them from annotations.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ..measures import (
     NumberMeasure,
     composition_measure,
 )
+from .check import check_measurement
 
 __all__ = [
     "Accumulator",
@@ -33,6 +35,7 @@ __all__ = [
     "Conversion",
     "Kind",
     "NumberMeasure",
+    "check_measurement",
     "checks",
     "composition_measure",
     "constructor",

@@ -2188,6 +2188,7 @@ PROTOCOLS = (
     oc.extend.Accumulator,
     oc.extend.AccumulatorState,
     oc.extend.Kind,
+    oc.extend.check_measurement,  # whose test is serving/test_check.py
     oc.extend.constructor,
     oc.extend.Composability,
     oc.extend.CompositionMeasure,

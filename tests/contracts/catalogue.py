@@ -26,7 +26,6 @@ from opendp.mod import Measurement, Odometer, OdometerQueryable, OpenDPException
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import ConcurrentError
-from opendp_concurrent.measures import composition_measure
 
 from . import tables
 from .probes import (
@@ -49,7 +48,6 @@ PUBLIC = {
 D_INS = (1, 2, 3)
 D_IN = 3  # what is bounded at one distance is bounded at this one
 ORDERS = (2.0, 4.0, 8.0)
-EPSILONS = (0.0, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 MANY = 10_000  # messages
 CONTRIBUTIONS = 1000  # of a user
 REFUSALS = (ConcurrentError, OpenDPException)
@@ -124,18 +122,6 @@ MEASURES: dict[str, tuple[Callable[[], Any], Callable[[int], Any]]] = {
     "Gaussian": (oc.gaussian_tradeoff, lambda d: 0.5 * d),
     "trade-off": (oc.tradeoff, lambda d: oc.TradeoffFunction.gaussian(0.5 * d)),
 }
-
-
-def at_most(measure: Any, left: Any, right: Any) -> bool:
-    """Whether a loss is at most another one."""
-    known = composition_measure(measure)
-    left, right = known.validate("left", left), known.validate("right", right)
-    if callable(known.zero):
-        return all(left(alpha) <= right(alpha) for alpha in ORDERS)
-    if isinstance(left, oc.TradeoffFunction) and not left <= right:
-        # what is not shown by its order, and does not differ, is no finding
-        return all(left.delta(epsilon) <= right.delta(epsilon) + 1e-12 for epsilon in EPSILONS)
-    return bool(known.at_most(left, right))
 
 
 # --- cases -----------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from opendp.mod import Odometer, OdometerQueryable, Queryable
 import opendp_concurrent as oc
 from opendp_concurrent.queryables import interactive
 from opendp_concurrent.queryables.child import Child
+from opendp_concurrent.serving.check import at_most, charges, same_loss
 
 from .catalogue import (
     CANARY,
@@ -36,7 +37,6 @@ from .catalogue import (
     Recipe,
     Role,
     Talk,
-    at_most,
     in_composition,
     in_filter,
     is_ours,
@@ -114,13 +114,7 @@ def a_launch_costs_what_the_map_says(recipe: Recipe) -> Iterator[str]:
     except REFUSALS:
         pass
     else:
-        for d_in in D_INS:
-            try:
-                loss = whole.what.map(d_in)
-            except REFUSALS:
-                continue
-            if not same_loss(whole.measure, root.privacy_loss(d_in), loss):
-                yield f"an odometer charges {root.privacy_loss(d_in)} at {d_in}, the map is {loss}"
+        yield from charges(root, whole.what, D_INS)
     again = recipe.cases()
     assert again is not None
     try:
@@ -141,10 +135,6 @@ def has_map(measurement: Any, d_in: int) -> bool:
     except REFUSALS:
         return False
     return True
-
-
-def same_loss(measure: Any, one: Any, other: Any) -> bool:
-    return at_most(measure, one, other) and at_most(measure, other, one)
 
 
 def what_runs_inside_is_covered_by_the_map(recipe: Recipe) -> Iterator[str]:
