@@ -342,7 +342,7 @@ def on_spark(rows: int, rounds: int) -> float:
         _, ratio = in_turn(
             {
                 "launch": lambda: root(persons),
-                "engine": lambda: engine.run(found.text, found.parameters, None),
+                "engine": lambda: engine.run(found.text, found.parameters),
             },
             rounds,
         )

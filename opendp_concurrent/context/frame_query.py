@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from typing import Any
 
@@ -81,11 +82,16 @@ class ConcurrentLazyFrameQuery(AsTransformation, LazyFrameQuery):
         without a privacy loss, if the plan has all scales. Under a measure that OpenDP has no noise
         for, it makes the query under pure DP or zCDP, whichever needs less noise, and casts it.
         """
-        if _own(self, "_counted") is not None:
-            raise InvalidTypeError(
-                "the query is a count without noise: write select(dp.len(signed=True)), or pass it "
-                "as a query to a mechanism that adds noise, such as a sparse vector"
-            )
+        if _own(self, "_counted") is None:
+            return self._resolved()
+        with suppress(Exception):  # an invariant number of rows needs no noise
+            return self._resolved()
+        raise InvalidTypeError(
+            "the query is a count without noise: write select(dp.len(signed=True)), or pass it "
+            "as a query to a mechanism that adds noise, such as a sparse vector"
+        )
+
+    def _resolved(self) -> Measurement:
         _, query = frame_parts(self)
         asked = query_parts(query)
         measure, d_out = asked.output_measure, query.target()

@@ -657,7 +657,18 @@ class Frames(Kind):
         """Return a LazyFrame and its domain, or raise."""
         frame = as_lazyframe(plan_of(data))
         files_of(frame)  # raises if one is missing, as the types are read from it
-        return data, super().inferred(frame)[1]
+        with suppress(errors.InvalidTypeError):
+            return data, super().inferred(frame)[1]
+        unknown = list[str]()
+        for place, (name, kind) in enumerate(types_of(frame).items()):
+            try:
+                super().inferred(frame.select(pl.nth(place)))
+            except errors.InvalidTypeError:
+                unknown.append(f"{name} ({kind})")
+        raise errors.InvalidTypeError(
+            "data (LazyFrame) must have columns of types that OpenDP reads; cast or leave out: "
+            f"{', '.join(unknown)}"
+        )
 
     def accepted(self, data: errors.Data, domain: Domain) -> Any:
         """Return a LazyFrame of rows in memory, or raise; a plan if the owner has asked for it."""

@@ -32,7 +32,6 @@ from .numbers import (
     make_sums,
     norm_of,
     one_integer,
-    placed,
     quantised,
     saturated,
     scalar,
@@ -406,13 +405,13 @@ def make_table_histogram(
 def binned(groups: Groups, bins: int) -> Callable[[Rows], list[list[int]]]:
     """Return a function from the rows of a statement to the counts of each group."""
     names, keyed, _ = groups
-    every = placed(len(keyed) * bins)
 
     def counts(rows: Rows) -> list[list[int]]:
-        if names:
-            rows = [(bins * place + each, count) for place, each, count in rows]
-        found = every(rows)
-        return [found[at : at + bins] for at in range(0, len(found), bins)]
+        found = [[0] * bins for _ in keyed]
+        for row in rows:
+            place, each, count = row if names else (0, *row)
+            found[place][each] = saturated(count)
+        return found
 
     return counts
 
@@ -497,10 +496,10 @@ def make_quantile_scores(
     nexts = [_next(tables.schema.kind(name), one) for one in public]
     cuts = tuple(sorted({*public, *(one for one in nexts if one is not None)}))
     places = {cut: place for place, cut in enumerate(cuts)}
-    every = placed(len(cuts) + 1)
+    every = binned(groups_or_one(tables, None, None), len(cuts) + 1)
 
     def decode(rows: Any) -> list[int]:
-        below = list(accumulate(every(rows)))  # below[i] rows are below cut i
+        below = list(accumulate(every(rows)[0]))  # below[i] rows are below cut i
         scores = []
         for one, following in zip(public, nexts, strict=True):
             above = 0 if following is None else below[-1] - below[places[following]]

@@ -77,17 +77,15 @@ class Csv:
                 f"separator ({checks.shown(separator)}) must be one character of ASCII, such as "
                 "',' or ';' or '\\t', and neither a quotation mark nor the end of a line"
             )
+        nulls = checks.elements("texts", nulls=self.nulls)
+        names = () if self.header is None else checks.sequence("names", header=self.header)
         given = {
             "separator": separator,
             "decimal": _MARK(decimal=self.decimal),
             "header": None
             if self.header is None
-            else tuple(
-                column_name(header=one) for one in checks.sequence("names", header=self.header)
-            ),
-            "nulls": tuple(
-                checks.text(nulls=one) for one in checks.elements("texts", nulls=self.nulls)
-            ),
+            else tuple(column_name(header=one) for one in names),
+            "nulls": tuple(checks.text(nulls=one) for one in nulls),
             "encoding": _ENCODING(encoding=self.encoding),
         }
         for name, value in given.items():

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
 from glob import glob
-from threading import Timer
 from typing import Any, ClassVar
 from uuid import uuid4
 from warnings import warn
@@ -21,7 +20,7 @@ from .. import errors
 from .._opendp import interruptible, uninterruptible
 from .csv_file import Csv, is_code, is_csv, names_in, open_line, reader_of, value_of
 from .engine import LOGGER, Engine, Run, Scans, Stored, listed, opaque, quoted
-from .schema import Scales, Schema
+from .schema import Schema
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _PROPOSED = (int, float, bool, date, datetime)
@@ -41,14 +40,6 @@ _COLUMNS = """
     WHERE d.type = 'duckdb'
     AND c.database_name = $1 AND c.schema_name = $2 AND c.table_name = $3
 """
-# The same without a look at all tables. A generated column has its expression as its default; a
-# view has no rowid, which is an error.
-_PLAIN_COLUMNS = """
-    SELECT name, type, dflt_value FROM pragma_table_info($1)
-    UNION ALL SELECT '', type, NULL FROM duckdb_databases() WHERE database_name = $2
-    UNION ALL SELECT '', CAST(rowid AS VARCHAR), NULL FROM {} WHERE false
-"""
-_OF_DUCKDB = ("", "duckdb", None)
 _OWN = "SET search_path = 'system.main'"  # of a cursor: no macro is found there, so none shadows
 _BINARY = ("", "binary", "c", "posix")
 _OPEN: WeakSet[DuckDB] = WeakSet()
@@ -99,13 +90,13 @@ class DuckDB(Engine):
             )
         return kind, *map(os.path.abspath, paths)
 
-    def open(self, table: tuple[str, ...], schema: Schema, scales: Scales) -> Stored:
+    def open(self, table: tuple[str, ...], schema: Schema) -> Stored:
         """Return a stored table, or Parquet files whose rows can be read."""
         kind, *paths = self.reference(table)
         if kind == "table":
-            return super().open(table, schema, scales)
+            return super().open(table, schema)
         self._files = frozenset((path, _state(path)) for path in paths)
-        found = super().open(tuple(paths), schema, scales)
+        found = super().open(tuple(paths), schema)
         # each value is read once: a text that is not in UTF-8 is an error of the reader
         values = ", ".join(map(quoted, schema.names))
         self._of_parquet(f"SELECT bit_xor(hash({values}))", paths)
@@ -115,51 +106,43 @@ class DuckDB(Engine):
         """Return what values in files are, or raise without the text of a row."""
         text = f"{values} FROM read_parquet($1, hive_partitioning = false)"
         with suppress(errors.TableError):
-            found: list[Any] = opaque(lambda: self.run(text, (paths,), None))
+            found: list[Any] = opaque(lambda: self.run(text, (paths,)))
             return found
         raise errors.InvalidValueError(
             f"table ({listed(paths)}) must be Parquet files whose rows DuckDB can read, with "
             "texts in UTF-8; what it could not read is in the log (opendp_concurrent.tables)"
         )
 
-    def open_csv(
-        self, table: tuple[str, ...], schema: Schema, scales: Scales, written: Csv
-    ) -> Stored:
+    def open_csv(self, table: tuple[str, ...], schema: Schema, written: Csv) -> Stored:
         """Store the columns of CSV files, and warn of fields that are no values."""
+        self._check_collation()
         _, *paths = self.reference(table)
-        stored = self._empty(schema)
+        texts = list[Stored]()
         try:
-            for path in paths:
-                self._append(stored, path, schema, scales, written)
-        except BaseException:
-            stored.drop()
-            raise
-        return stored
+            parts = [self._values(texts, path, schema, written) for path in paths]
+            stored: Stored = opaque(lambda: self._create(f"AS {' UNION ALL '.join(parts)}"))
+            return stored
+        finally:
+            for one in texts:
+                one.drop()
 
-    def _append(
-        self, stored: Stored, path: str, schema: Schema, scales: Scales, written: Csv
-    ) -> None:
-        """Append the rows of a CSV file, or raise without the text of a row."""
+    def _values(self, texts: list[Stored], path: str, schema: Schema, written: Csv) -> str:
+        """Return a query of the values in a CSV file, or raise without the text of a row."""
         names = names_in(written, path)
         for name in schema.names:
             if [one for one in names if one.casefold() == name.casefold()] != [name]:
                 # the header is not shown: in a file without one, it is a row
                 raise _no_csv(path, f"line 1 must have {name!r} once, in this spelling, as a name")
         places = {name: f"c{names.index(name)}" for name in schema.names}
-        values = {
-            name: value_of(written, places[name], kind, scales.get(name))
-            for name, kind in schema.columns
-        }
-        texts = self._texts(path, written, len(names), places.values())
-        source, into = quoted(*texts.reference[1:]), quoted(*stored.reference[1:])
-        lost = [f"{text} IS NOT NULL AND {values[name]} IS NULL" for name, text in places.items()]
-        asked = ", ".join(f"count_if({one}), min(rowid) FILTER (WHERE {one})" for one in lost)
-        insert = f"INSERT INTO {into} SELECT {', '.join(values.values())} FROM {source}"
-        try:
-            ((*found,),) = opaque(lambda: self.run(f"SELECT {asked} FROM {source}", (), None))
-            opaque(lambda: self.run(insert, (), None))
-        finally:
-            texts.drop()
+        texts.append(self._texts(path, written, len(names), places.values()))
+        source, values, asked = quoted(*texts[-1].reference[1:]), list[str](), list[str]()
+        for name, kind in schema.columns:
+            value = value_of(written, places[name], kind, dict(schema.scales).get(name))
+            lost = f"{places[name]} IS NOT NULL AND {value} IS NULL"
+            values.append(f"{value} AS {quoted(name)}")
+            asked.append(f"count_if({lost}), min(rowid) FILTER (WHERE {lost})")
+        query = f"SELECT {', '.join(asked)} FROM {source}"
+        ((*found,),) = opaque(lambda: self.run(query))
         told = [
             f"{name} ({schema.spelled(name)}): {many}, the first in line {_line(first, written)}"
             for name, many, first in zip(schema.names, found[::2], found[1::2], strict=True)
@@ -170,8 +153,9 @@ class DuckDB(Engine):
                 f"table ({path!r}) has fields that are no values of their types; they are NULL: "
                 f"{'; '.join(told)}. Timestamps are in ISO 8601, such as 2013-01-01T10:00:00Z",
                 errors.ScanWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
+        return f"SELECT {', '.join(values)} FROM {source}"
 
     @uninterruptible
     def _texts(self, path: str, written: Csv, fields: int, wanted: Iterable[str]) -> Stored:
@@ -179,7 +163,7 @@ class DuckDB(Engine):
         reader = reader_of(written, path, fields)
         line: object = None
         try:
-            stored = self._create(f"AS SELECT {', '.join(wanted)} FROM {reader}", (), None)
+            stored = self._create(f"AS SELECT {', '.join(wanted)} FROM {reader}")
             line = open_line(written, path)
             if line is None:
                 return stored
@@ -189,14 +173,6 @@ class DuckDB(Engine):
             errors.log(LOGGER, "a CSV file could not be read", error)
             (line,) = re.findall("on Line: ([0-9]+)", str(error))[:1] or ["1 or another one"]
         raise _no_csv(path, f"line {line} is no such record")  # out here, where it has no context
-
-    def _empty(self, schema: Schema) -> Stored:
-        """Create a table without rows in a database in memory."""
-        self._check_collation()
-        kinds = [_STORED[kind] for _, kind in schema.columns]
-        columns = ", ".join(map("{} {}".format, map(quoted, schema.names), kinds))
-        stored: Stored = opaque(lambda: self._create(f"({columns})", (), None))
-        return stored
 
     def _stored_table(self, table: tuple[str, ...]) -> tuple[str, ...]:
         """Return the database, the schema and the name of a stored table, or raise."""
@@ -233,7 +209,7 @@ class DuckDB(Engine):
                     f"{code.format(is_code(written, one))}) FILTER (WHERE {one} IS NOT NULL)"
                     for one in columns
                 )
-                ((*found,),) = opaque(partial(self.run, f"SELECT {fits} FROM {source}", (), None))
+                ((*found,),) = opaque(partial(self.run, f"SELECT {fits} FROM {source}"))
                 known = zip(columns, found, strict=True)
                 types.update((one, _STORED[kind]) for one, fit in known if fit)
         finally:
@@ -262,19 +238,13 @@ class DuckDB(Engine):
 
     def _columns(self, run: Run, parts: list[str]) -> dict[str, str]:
         """Return the types of the columns of a stored table, or raise."""
-        table = quoted(*parts)
-        plain = '""' not in table  # which DuckDB 1.4 reads as another name
-        if plain:
-            rows = run(_PLAIN_COLUMNS.format(table), (table, parts[0]))
-            plain = all(name.lower() != "rowid" and default is None for name, _, default in rows)
-        if not plain or _OF_DUCKDB not in rows:
-            rows = run(_COLUMNS, tuple(parts))
-            if any(" GENERATED ALWAYS AS" in sql.upper() for _, _, sql in rows):
-                raise errors.InvalidTypeError(
-                    "table has generated columns, which may call functions that are not "
-                    "deterministic; store them"
-                )
-        return {name: kind for name, kind, _ in rows if name}
+        rows = run(_COLUMNS, tuple(parts))
+        if any(" GENERATED ALWAYS AS" in sql.upper() for _, _, sql in rows):
+            raise errors.InvalidTypeError(
+                "table has generated columns, which may call functions that are not "
+                "deterministic; store them"
+            )
+        return {name: kind for name, kind, _ in rows}
 
     def beside(self, other: Engine) -> Engine | None:
         """Return an engine that checks the files of both, if they have one connection."""
@@ -289,11 +259,11 @@ class DuckDB(Engine):
         for one in of:
             if one.reference[0] == "table":
                 columns = self._columns(run, list(one.reference[1:]))
-                self.check_columns(columns, one.schema, dict(one.scales))
+                self.check_columns(columns, one.schema)
         self._check_files()
 
     def _check_collation(self) -> None:
-        ((collation,),) = self._fetch("SELECT current_setting('default_collation')", ())
+        ((collation,),) = self._fetch("SELECT current_setting('default_collation')")
         if str(collation).lower() not in _BINARY:
             raise errors.InvalidValueError(
                 f"connection must compare texts by their bytes, found the default_collation "
@@ -301,20 +271,18 @@ class DuckDB(Engine):
             )
 
     @uninterruptible
-    def _fetch(self, text: str, parameters: tuple[Any, ...]) -> list[Any]:
+    def _fetch(self, text: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
         with self._opened() as cursor:
             return _execute(cursor, text, parameters)
 
-    def run(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans = ()
-    ) -> list[Any]:
-        """Run a statement on a cursor of its own; interrupt it when the time is over."""
+    def run(self, text: str, parameters: tuple[Any, ...] = (), of: Scans = ()) -> list[Any]:
+        """Run a statement on a cursor of its own."""
         if of:
-            with self._begun(timeout) as run:  # the catalogue of a transaction does not change
+            with self._begun() as run:  # the catalogue of a transaction does not change
                 found = run(text, parameters)
                 self.check(run, of)
             return found
-        with self._cursor(timeout) as cursor:
+        with self._opened() as cursor:
             found = _execute(cursor, text, parameters)
         self._check_files()
         return found
@@ -339,24 +307,9 @@ class DuckDB(Engine):
             raise ValueError("a file has changed since it was scanned; scan it again")
 
     @contextmanager
-    def _cursor(self, timeout: float | None) -> Iterator[Any]:
-        """Open a cursor, whose statements are interrupted when the time is over."""
-        with self._opened() as cursor:
-            if timeout is None:
-                yield cursor
-                return
-            timer = Timer(timeout, cursor.interrupt)
-            timer.daemon = True
-            timer.start()
-            try:
-                yield cursor
-            finally:
-                timer.cancel()
-
-    @contextmanager
-    def _begun(self, timeout: float | None) -> Iterator[Run]:
+    def _begun(self) -> Iterator[Run]:
         """Begin a transaction; commit it, or roll back if something raises."""
-        with self._cursor(timeout) as cursor:
+        with self._opened() as cursor:
             cursor.execute("BEGIN TRANSACTION")
             try:
                 yield partial(_execute, cursor)
@@ -366,15 +319,11 @@ class DuckDB(Engine):
                     cursor.execute("ROLLBACK")
                 raise
 
-    def materialize(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans
-    ) -> Stored:
+    def materialize(self, text: str, parameters: tuple[Any, ...], of: Scans) -> Stored:
         """Store rows in a database in memory, which all cursors of the connection see."""
-        return self._create(f"AS {text}", parameters, timeout, of)
+        return self._create(f"AS {text}", parameters, of)
 
-    def _create(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans = ()
-    ) -> Stored:
+    def _create(self, text: str, parameters: tuple[Any, ...] = (), of: Scans = ()) -> Stored:
         """Create a table in a database in memory."""
         name = f"oc_{uuid4().hex}"
 
@@ -382,9 +331,9 @@ class DuckDB(Engine):
             with self._connection.cursor() as cursor:
                 cursor.execute(f'DETACH DATABASE IF EXISTS "{name}"')
 
-        self._fetch(f"ATTACH ':memory:' AS \"{name}\" (READ_WRITE)", ())
+        self._fetch(f"ATTACH ':memory:' AS \"{name}\" (READ_WRITE)")
         try:
-            self.run(f'CREATE TABLE "{name}".main."{name}" {text}', parameters, timeout, of)
+            self.run(f'CREATE TABLE "{name}".main."{name}" {text}', parameters, of)
         except BaseException:
             drop()
             raise
@@ -434,7 +383,7 @@ class Frame(DuckDB):
         return columns
 
     def _of_frame(self, values: str) -> list[Any]:
-        found: list[Any] = opaque(lambda: self._fetch(f"{values} FROM temp.main.{FRAME}", ()))
+        found: list[Any] = opaque(lambda: self._fetch(f"{values} FROM temp.main.{FRAME}"))
         return found
 
     def check(self, run: Run, of: Scans) -> None:

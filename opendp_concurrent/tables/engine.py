@@ -24,7 +24,8 @@ from weakref import finalize
 from .. import errors
 from .._opendp import Lock, uninterruptible
 from .plan import Aggregate, FoundKeys, Relation, Scan, Select, moving
-from .schema import KINDS, Scales, Schema
+from .schema import Decimal as DecimalType
+from .schema import Schema, Type
 
 
 @lru_cache(maxsize=1)
@@ -49,10 +50,6 @@ Scans = tuple[Scan, ...]
 Run = Callable[[str, tuple[Any, ...]], list[Any]]  # runs a statement, and returns its rows
 
 
-def _nothing() -> None:
-    """Drop nothing: what is stored dies with its engine."""
-
-
 @dataclass(frozen=True, slots=True)
 class Stored:
     """A stored table.
@@ -61,14 +58,12 @@ class Stored:
     :ivar reference: its reference there
     :ivar drop: drops it
     :ivar fixed: whether its rows no longer change
-    :ivar scales: as in a plan
     """
 
     engine: Engine
     reference: tuple[str, ...]
-    drop: Callable[[], None] = _nothing
+    drop: Callable[[], object] = tuple  # nothing: what is stored dies with its engine
     fixed: bool = False
-    scales: tuple[tuple[str, int], ...] = ()
 
 
 def listed(names: Sequence[str], between: str = ", ") -> str:
@@ -88,34 +83,32 @@ class Engine(ABC):
     dialect: ClassVar[str]
     stored: ClassVar[dict[type, frozenset[str]]]
 
-    def ask(self, relation: Relation, aggregate: Aggregate, timeout: float | None) -> Rows:
+    def ask(self, relation: Relation, aggregate: Aggregate) -> Rows:
         """Return the rows of integers of an aggregate.
 
-        :raises TableError: always the same, if the engine fails or ``timeout`` seconds have passed
+        :raises TableError: always the same, if the engine fails
         """
-        rows: Rows = self._asked(relation, aggregate, timeout, integers)
+        rows: Rows = self._asked(relation, aggregate, integers)
         return rows
 
-    def keys(self, relation: Relation, found: FoundKeys, timeout: float | None) -> KeyRows:
+    def keys(self, relation: Relation, found: FoundKeys) -> KeyRows:
         """Return the keys that the data have, and integers of each. They are secret.
 
-        :raises TableError: always the same, if the engine fails or ``timeout`` seconds have passed
+        :raises TableError: always the same, if the engine fails
         """
-        rows: KeyRows = self._asked(relation, found, timeout, lambda rows: list(map(tuple, rows)))
+        rows: KeyRows = self._asked(relation, found, lambda rows: list(map(tuple, rows)))
         return rows
 
-    def _asked(
-        self, relation: Relation, of: Aggregate, timeout: float | None, read: Callable[..., Any]
-    ) -> Any:
+    def _asked(self, relation: Relation, of: Aggregate, read: Callable[..., Any]) -> Any:
         query, scans = self.query(relation, of), moving(relation)
-        return opaque(lambda: read(self.run(*query, timeout, scans)))
+        return opaque(lambda: read(self.run(*query, scans)))
 
     def query(self, relation: Relation, of: Aggregate | None = None) -> tuple[str, tuple[Any, ...]]:
         """Return the query of an aggregate, or of all rows, and its parameters."""
         found = rendering().statement(self.dialect, relation, of)
         return found.text, found.parameters
 
-    def store(self, relation: Relation, timeout: float | None) -> Stored:
+    def store(self, relation: Relation) -> Stored:
         """Store the rows of a relation until they are dropped.
 
         :raises InvalidValueError: if the login may not store any
@@ -123,52 +116,52 @@ class Engine(ABC):
         """
         self.check_storing()
         query, of = self.query(relation), moving(relation)
-        stored: Stored = opaque(lambda: self.materialize(*query, timeout, of))
+        stored: Stored = opaque(lambda: self.materialize(*query, of))
         return stored
 
-    def open(self, table: tuple[str, ...], schema: Schema, scales: Scales) -> Stored:
+    def open(self, table: tuple[str, ...], schema: Schema) -> Stored:
         """Return what is scanned: a stored table or a file, or what has been read of a file.
 
         What can fail on rows fails here, before the owner, and not when a statement runs. It takes
         as long as it takes.
 
         :param table: its name, or its schema and its name, or a path where the engine reads files
-        :param scales: of the columns that are stored as decimals
         :raises InvalidTypeError, InvalidValueError: naming the argument, without the text of a row
         :raises TableError: always the same, if the engine fails
         """
         reference = self.reference(table)
-        self.check_columns(self.columns(reference), schema, scales)
-        return Stored(self, reference, scales=tuple(scales.items()))
+        self.check_columns(self.columns(reference), schema)
+        return Stored(self, reference)
 
-    def few_units(self, scan: Scan) -> tuple[int, int] | None:
-        """Return the numbers of units and of rows, if there are few units; for the owner.
+    def units(self, scan: Scan) -> tuple[int, int]:
+        """Return the numbers of units and of rows, of some rows if there are many; for the owner.
 
         :raises TableError: always the same, if the engine fails
         """
         text, parameters = self.query(Select(scan, scan.schema.keep(())))
-        some = f"SELECT * FROM ({text}) AS s LIMIT {LOOKED_AT}"
 
-        def counted(rows: str, distinct: str = "") -> int:
-            query = f"SELECT COUNT(*) FROM (SELECT {distinct} * FROM ({rows}) AS t) AS u"
-            ((found,),) = opaque(lambda: self.run(query, parameters, None))
-            return int(found)
+        def counted(rows: str) -> tuple[int, int]:
+            distinct, every = (f"SELECT {how} * FROM ({rows}) AS t" for how in ("DISTINCT", ""))
+            query = f"SELECT (SELECT COUNT(*) FROM ({distinct}) AS u), COUNT(*) FROM ({every}) AS v"
+            ((units, found),) = opaque(lambda: self.run(query, parameters))
+            return int(units), int(found)
 
-        if counted(some, "DISTINCT") > FEW:
-            return None
-        units, rows = counted(text, "DISTINCT"), counted(text)
-        return (units, rows) if units <= FEW and rows >= ROWS_OF_FEW * units > 0 else None
+        units, found = counted(f"SELECT * FROM ({text}) AS s LIMIT {LOOKED_AT}")
+        return (units, found) if units > FEW else counted(text)
 
     def proposal(self, table: tuple[str, ...]) -> list[tuple[str, str]]:
         """Return the columns of what could be scanned and their stored types, or raise."""
         return list(self.columns(self.reference(table)).items())
 
-    def kind_of(self, stored: str) -> type | None:
+    def type_of(self, stored: str) -> Type | None:
         """Return the type of a schema that reads a stored type, if there is one."""
+        decimal = DECIMAL.fullmatch(stored)
+        if decimal is not None:
+            return DecimalType(int(decimal[2])) if int(decimal[1]) <= DIGITS_READ else None
         name = stored.partition("(")[0]
         return next((kind for kind, names in self.stored.items() if name in names), None)
 
-    def check_columns(self, columns: dict[str, str], schema: Schema, scales: Scales) -> None:
+    def check_columns(self, columns: dict[str, str], schema: Schema) -> None:
         """Raise unless a stored table has the columns of the schema, in types that are read.
 
         :param columns: the engine's names of the types of its columns
@@ -179,17 +172,9 @@ class Engine(ABC):
                     f"schema[{name!r}] must be a column of the table, which has: "
                     f"{', '.join(columns)}"
                 )
-            scale = scales.get(name)
-            if scale is None:
-                read = self.kind_of(columns[name]) is kind
-            else:
-                found = DECIMAL.fullmatch(columns[name])
-                read = (
-                    found is not None and (int(found[1]) <= DIGITS_READ) and int(found[2]) == scale
-                )
-            if not read:
+            if self.type_of(columns[name]) != schema.type_of(name):
                 raise errors.InvalidTypeError(
-                    f"schema[{name!r}] ({KINDS[kind]}) cannot read the stored type "
+                    f"schema[{name!r}] ({schema.spelled(name)}) cannot read the stored type "
                     f"{columns[name]}, because a cast could fail or round; it reads: "
                     f"{', '.join(sorted(self.stored[kind]))}, and DECIMAL(p, s) by "
                     f"oc.tables.Decimal(s) up to {DIGITS_READ} digits; store the column in one "
@@ -229,18 +214,14 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def run(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans = ()
-    ) -> list[Any]:
+    def run(self, text: str, parameters: tuple[Any, ...] = (), of: Scans = ()) -> list[Any]:
         """Run a statement, and return its rows.
 
         :param of: what :meth:`check` is about
         """
 
     @abstractmethod
-    def materialize(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans
-    ) -> Stored:
+    def materialize(self, text: str, parameters: tuple[Any, ...], of: Scans) -> Stored:
         """Store the rows of a query in a table that others do not see.
 
         :param of: what :meth:`check` is about
@@ -313,7 +294,7 @@ class Connected:
     """
 
     def __init__(self, connection: Any) -> None:
-        self._connection, self._milliseconds = connection, -1
+        self._connection = connection
 
     def execute(self, text: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
         """Run a statement, and return its rows."""
@@ -323,12 +304,6 @@ class Connected:
             cursor.execute(text.encode(), list(parameters) or None)
             rows: list[Any] = cursor.fetchall() if cursor.description else []
         return rows
-
-    def limit(self, milliseconds: int) -> None:
-        """Let the server cancel statements that run longer; 0 is no limit."""
-        if milliseconds != self._milliseconds:
-            self.execute(f"SELECT set_config('statement_timeout', '{milliseconds}', false)")
-            self._milliseconds = milliseconds
 
     def close(self) -> None:
         """Close the connection; what runs on it is cancelled by the server."""

@@ -171,18 +171,6 @@ def one_integer(rows: Rows) -> int:
     return saturated(value)
 
 
-def placed(size: int) -> Decode:
-    """Return a function from pairs of a place and an integer to a list; others are 0."""
-
-    def decode(rows: Rows) -> list[int]:
-        found = [0] * size
-        for place, value in rows:
-            found[place] = saturated(value)
-        return found
-
-    return decode
-
-
 def make_sums(
     tables: Tables,
     sums: nodes.Sums,

@@ -34,15 +34,13 @@ class Scan:
 
     :ivar reference: where the engine finds it: ``"table"`` and the parts of its name, or
         ``"parquet"`` and paths
-    :ivar fixed: whether its rows, their types and what it is no longer change
-    :ivar scales: columns of integers that are stored as decimals: the number of digits after the
-        point, by which the integer has been shifted
+    :ivar fixed: whether its rows, their types and what it is no longer change: decimals are stored
+        as integers then
     """
 
     reference: tuple[str, ...]
     schema: Schema
     fixed: bool = False
-    scales: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

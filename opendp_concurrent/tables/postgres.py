@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from functools import partial
-from math import ceil
 from typing import Any, ClassVar
 from uuid import uuid4
 
@@ -12,7 +11,6 @@ from .._opendp import interruptible
 from ..errors import InvalidTypeError, InvalidValueError
 from . import engine
 
-LONGEST = 2**31 - 1  # milliseconds
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _STORED = "c.relkind IN ('r', 'p') AND c.relpersistence <> 't'"
 _FOREIGN = """EXISTS (
@@ -80,7 +78,7 @@ class PostgreSQL(engine.Engine):
 
     def reference(self, table: tuple[str, ...]) -> tuple[str, ...]:
         """Return the schema and the name of a stored table, or raise."""
-        rows = self.run(_TABLES, (table[-1],), None)
+        rows = self.run(_TABLES, (table[-1],))
         found = [row for row in rows if row[:2][-len(table) :] == table]
         if len(found) != 1:
             raise InvalidValueError(
@@ -100,13 +98,13 @@ class PostgreSQL(engine.Engine):
 
     def columns(self, reference: tuple[str, ...]) -> dict[str, str]:
         """Return the types of the columns, or raise."""
-        ((encoding,),) = self.run("SELECT current_setting('server_encoding')", (), None)
+        ((encoding,),) = self.run("SELECT current_setting('server_encoding')")
         if encoding != "UTF8":
             raise InvalidValueError(
                 f"connection must be to a database in UTF8, found {encoding}: another encoding "
                 "cannot hold all texts that predicates and keys may have"
             )
-        return _types(self.run(f"{_COLUMNS} ORDER BY a.attnum", reference[1:], None))
+        return _types(self.run(f"{_COLUMNS} ORDER BY a.attnum", reference[1:]))
 
     def beside(self, other: engine.Engine) -> engine.Engine | None:
         """Return this engine if the other one has its login, and no connection of its own."""
@@ -117,24 +115,22 @@ class PostgreSQL(engine.Engine):
     def check(self, run: engine.Run, of: engine.Scans) -> None:
         """Raise unless what was read is tables of types that are read, as :meth:`reference` is."""
         for one in of:
-            self.check_columns(_types(run(_READ, one.reference[1:])), one.schema, dict(one.scales))
+            self.check_columns(_types(run(_READ, one.reference[1:])), one.schema)
 
-    def run(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: engine.Scans = ()
-    ) -> list[Any]:
-        """Run a statement on a connection of its own; the server cancels it when time is over."""
+    def run(self, text: str, parameters: tuple[Any, ...] = (), of: engine.Scans = ()) -> list[Any]:
+        """Run a statement on a connection of its own."""
         with self._connections.one() as connection:
             if not of:
-                return _run(connection, text, parameters, timeout)
-            _run(connection, f"{_BEGIN} READ ONLY", (), timeout)
-            found = _interruptible(connection, text, parameters)
-            self.check(partial(_interruptible, connection), of)
+                return _run(connection, text, parameters)
+            _run(connection, f"{_BEGIN} READ ONLY")
+            found = _run(connection, text, parameters)
+            self.check(partial(_run, connection), of)
             connection.execute("COMMIT")
             return found
 
     def check_storing(self) -> None:
         """Raise if the login may not create temporary tables."""
-        ((read_only, allowed),) = engine.opaque(lambda: self.run(_STORING, (), None))
+        ((read_only, allowed),) = engine.opaque(lambda: self.run(_STORING))
         if read_only or not allowed:
             why = "is read-only" if read_only else "may not create temporary tables"
             raise InvalidValueError(
@@ -143,7 +139,7 @@ class PostgreSQL(engine.Engine):
             )
 
     def materialize(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: engine.Scans
+        self, text: str, parameters: tuple[Any, ...], of: engine.Scans
     ) -> engine.Stored:
         """Store rows in a temporary table: only its own connection sees it, and it dies with it.
 
@@ -152,14 +148,14 @@ class PostgreSQL(engine.Engine):
         name = f"oc_{uuid4().hex}"
         create, reference = f'CREATE TEMPORARY TABLE "{name}" AS {text}', ("table", "pg_temp", name)
         if isinstance(self._connections, engine.Kept):
-            self.run(create, parameters, timeout)
+            self.run(create, parameters)
             return engine.Stored(self, reference, fixed=True)
         connection = self._connections.open()
         try:
             if of:
-                _run(connection, f"{_BEGIN} READ WRITE", (), timeout)
-            _run(connection, create, parameters, timeout)
-            self.check(partial(_interruptible, connection), of)
+                _run(connection, f"{_BEGIN} READ WRITE")
+            _run(connection, create, parameters)
+            self.check(partial(_run, connection), of)
             connection.execute("COMMIT")
         except BaseException:
             connection.close()
@@ -179,20 +175,7 @@ def _types(rows: list[Any]) -> dict[str, str]:
     return {row[0]: row[1] for row in rows}
 
 
-def _run(
-    connection: engine.Connected, text: str, parameters: tuple[Any, ...], timeout: float | None
-) -> list[Any]:
-    connection.limit(_milliseconds(timeout))
-    return _interruptible(connection, text, parameters)
-
-
-def _interruptible(
-    connection: engine.Connected, text: str, parameters: tuple[Any, ...]
-) -> list[Any]:
+def _run(connection: engine.Connected, text: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
     """Run a statement, which may take long. psycopg cancels it at an interrupt."""
     rows: list[Any] = interruptible(connection.execute, text, parameters)
     return rows
-
-
-def _milliseconds(timeout: float | None) -> int:
-    return 0 if timeout is None else min(max(1, ceil(timeout * 1000)), LONGEST)

@@ -129,7 +129,8 @@ class Renderer:
 
     def _scan(self, scan: nodes.Scan) -> Query:
         names = {name: f"c{place}" for place, name in enumerate(scan.schema.names)}
-        columns, conditions, scales = [], list[Any](), dict(scan.scales)
+        columns, conditions = [], list[Any]()
+        scales = {} if scan.fixed else dict(scan.schema.scales)
         for name, kind in scan.schema.columns:
             stored = exp.column(name, "t", quoted=True)
             if name in scales:

@@ -17,7 +17,7 @@ from ..errors import InvalidTypeError, InvalidValueError, ScanWarning
 from .csv_file import Csv, is_csv
 from .domain import Tables
 from .duckdb import DuckDB
-from .engine import DECIMAL, DIGITS_READ, Engine, listed
+from .engine import FEW, ROWS_OF_FEW, Engine, listed
 from .engines import engine_of, engine_of_frame, own_connection
 from .plan import Scan
 from .schema import Decimal, Type, schema_of, spelled
@@ -33,7 +33,6 @@ def scan(
     schema: Columns | str | Sequence[str] | None = None,
     unit: str | Sequence[str] | None = None,
     *,
-    timeout: float | None = None,
     snapshot: bool = False,
     csv: Csv | None = None,
 ) -> Table:
@@ -80,10 +79,6 @@ def scan(
         weeks, which a block filter needs. The first is of integers or texts, none of floats.
         ``oc.tables.ROW`` says that each row is a unit, such as a person with one row: then no
         truncation is needed, and a person with k rows is k units. A unit with few values warns you
-    :param timeout: seconds after which a statement of a launch is cancelled; the launch stays
-        charged. The error is an answer about the data that no loss covers, and a unit with many
-        rows can cause it. So can limits of the engine on time or memory. Let them be far above what
-        a statement takes. The running time is not hidden from who can measure it
     :param snapshot: answer all launches from the table as it is now: the columns are copied. On
         PostgreSQL the copy is a temporary table, whose statements run one after another
     :param csv: how CSV files are written, if not in UTF-8 with commas and names in the first line
@@ -128,15 +123,13 @@ def scan(
         given = {name: kind for name, kind, _ in found if kind is not None}
         print(_code(found))
     known = schema_of(given, of)
-    scales = dict(known.scales)
-    seconds = None if timeout is None else checks.positive(timeout=timeout)
     keep = checks.flag(snapshot=snapshot)
     engine, names, written = source
     if written is not None and isinstance(engine, DuckDB):
-        stored = engine.open_csv(names, known, scales, written)
+        stored = engine.open_csv(names, known, written)
     else:
-        stored = engine.open(names, known, scales)
-    scanned = table_of(stored, Tables(known, None if known.unit else 1), seconds)
+        stored = engine.open(names, known)
+    scanned = table_of(stored, Tables(known, None if known.unit else 1))
     if keep or frame is not None:
         scanned = scanned.materialized()
     if known.unit:
@@ -148,11 +141,11 @@ def _tell_of_few(table: Table) -> None:
     """Warn the owner if the unit has so few values that these are hardly persons."""
     scanned = table.relation
     assert isinstance(scanned, Scan)
-    few = table.engine().few_units(scanned)
-    if few is not None:
+    units, rows = table.engine().units(scanned)
+    if units <= FEW and rows >= ROWS_OF_FEW * units > 0:
         names = ", ".join(scanned.schema.unit)
         warn(
-            f"unit ({names}) has {few[0]} different values in {few[1]} rows. All rows with one "
+            f"unit ({names}) has {units} different values in {rows} rows. All rows with one "
             "value are protected together, as those of one person. If the values are no persons, "
             "but groups such as species, name the column of the persons; if each row is a person, "
             "pass unit=oc.tables.ROW",
@@ -253,10 +246,7 @@ def _proposed(
         types = engine.proposal(names)
     found, folded = list[tuple[str, Type | None, str]](), [name.casefold() for name, _ in types]
     for name, stored in types:
-        kind: Type | None = engine.kind_of(stored)
-        decimal = DECIMAL.fullmatch(stored)
-        if decimal is not None and int(decimal[1]) <= DIGITS_READ:
-            kind = Decimal(int(decimal[2]))
+        kind = engine.type_of(stored)
         line = f"# {json.dumps(name)}: {re.sub('[^ -~]', '?', stored)}, which is not read"
         if not name:
             kind, line = None, "# a column without a name, which is not read"

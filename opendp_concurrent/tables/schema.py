@@ -74,7 +74,6 @@ def exact_of(**argument: Any) -> Fraction:
 
 
 Type: TypeAlias = type | Decimal  # of a column
-Scales = Mapping[str, int]  # of the columns that are stored as decimals
 
 
 def spelled(one: Type) -> str:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextlib import suppress
 from datetime import date, datetime
-from threading import Event, Thread
 from typing import Any, ClassVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -15,10 +12,9 @@ from weakref import WeakKeyDictionary
 from .._opendp import interruptible
 from ..errors import InvalidTypeError, InvalidValueError, TableError
 from .engine import Engine, Run, Scans, Stored, listed, opaque
-from .schema import Scales, Schema
+from .schema import Schema
 
 OWN = 2  # parts of the reference of a view in our own session, whose types cannot change
-AGAIN = 0.05  # seconds between two attempts to cancel: a statement starts jobs one after another
 PROVIDERS = ("parquet", "orc", "avro", "delta", "iceberg")  # they store typed values
 SETTINGS = {  # on which the meaning of a statement depends
     "spark.sql.ansi.enabled": "true",  # an overflow is an error, and never wraps
@@ -94,15 +90,14 @@ class Spark(Engine):
             raise _no_table(table, f"found one that is stored as {provider}")
         return "table", *parts
 
-    def open(self, table: tuple[str, ...], schema: Schema, scales: Scales) -> Stored:
+    def open(self, table: tuple[str, ...], schema: Schema) -> Stored:
         """Return a stored table, or a view of Parquet files, whose rows can be read, or raise."""
         kind, *parts = self.reference(table)
         found = Stored(self, ("table", *parts))
         if kind == "parquet":
             found = self._of_files(parts)
-        found = replace(found, scales=tuple(scales.items()))
         try:
-            self.check_columns(self.columns(found.reference), schema, scales)
+            self.check_columns(self.columns(found.reference), schema)
             self._check_rows(found.reference[1:], schema)
         except BaseException:
             found.drop()
@@ -138,7 +133,7 @@ class Spark(Engine):
         values = ", ".join(map(_quoted, schema.names))
         text = f"SELECT bit_xor(xxhash64({values})) FROM {spelled}"
         with suppress(TableError):
-            opaque(lambda: self.run(text, (), None))
+            opaque(lambda: self.run(text))
             return
         raise _not_readable(spelled)
 
@@ -176,25 +171,19 @@ class Spark(Engine):
                 self.reference(names)
                 found = self._session.catalog.listColumns(".".join(map(_quoted, names)))
                 types = {one.name: one.dataType for one in found}
-                self.check_columns(types, scan.schema, dict(scan.scales))
+                self.check_columns(types, scan.schema)
 
-    def run(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans = ()
-    ) -> list[Any]:
-        """Run a statement under a tag of its own; cancel its jobs when the time is over."""
-        with self._limited(timeout):
-            found = self._rows(text, parameters)
-            self.check(self._rows, of)
+    def run(self, text: str, parameters: tuple[Any, ...] = (), of: Scans = ()) -> list[Any]:
+        """Run a statement."""
+        found = self._rows(text, parameters)
+        self.check(self._rows, of)
         return found
 
-    def materialize(
-        self, text: str, parameters: tuple[Any, ...], timeout: float | None, of: Scans
-    ) -> Stored:
+    def materialize(self, text: str, parameters: tuple[Any, ...], of: Scans) -> Stored:
         """Store rows in the executors. If one of them is lost, statements fail; none runs anew."""
         name = f"oc_{uuid4().hex}"
-        with self._limited(timeout):
-            stored = interruptible(self._frame(text, parameters).localCheckpoint, True)  # eager
-            self.check(self._rows, of)
+        stored = interruptible(self._frame(text, parameters).localCheckpoint, True)  # eager
+        self.check(self._rows, of)
         stored.createOrReplaceTempView(name)  # in our own session
         rows = stored._jdf  # whose blocks are freed when Java's collector finds it unused
 
@@ -211,31 +200,6 @@ class Spark(Engine):
     def _frame(self, text: str, parameters: tuple[Any, ...]) -> Any:
         named = {f"p{place}": _sent(one) for place, one in enumerate(parameters, 1)}
         return self._session.sql(text, args=named)
-
-    @contextmanager
-    def _limited(self, timeout: float | None) -> Iterator[None]:
-        """Cancel all jobs that this thread starts after ``timeout`` seconds, and then raise."""
-        if timeout is None:
-            yield
-            return
-        context, tag, done, late = self._session.sparkContext, f"oc_{uuid4().hex}", Event(), Event()
-
-        def cancel() -> None:
-            while not done.wait(AGAIN if late.is_set() else timeout):
-                late.set()
-                context.cancelJobsWithTag(tag)
-
-        watch = Thread(target=cancel, daemon=True)
-        context.addJobTag(tag)
-        watch.start()
-        try:
-            yield
-        finally:
-            done.set()
-            context.removeJobTag(tag)
-            watch.join()
-        if late.is_set():
-            raise TimeoutError("a statement took too long")
 
 
 def _sent(value: Any) -> str:

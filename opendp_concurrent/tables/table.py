@@ -35,14 +35,12 @@ class Table:
 
     :ivar space: the domain and the metric of OpenDP, for constructors
     :ivar relation: the plan of this table, which has no data
-    :ivar timeout: seconds after which a statement is cancelled
     """
 
     is_table: ClassVar = True  # which the domain asks of the class
     _engine: Engine
     relation: Relation
     tables: Tables
-    timeout: float | None
     _held: tuple[Any, ...] = ()
     _others: Mapping[str, Table] = field(default_factory=dict)
     _process: int = field(default_factory=os.getpid)  # a fork may not use the connection
@@ -93,27 +91,22 @@ class Table:
     def joined(
         self, name: str, node: Callable[[Relation, Relation], Relation], tables: Tables
     ) -> Table:
-        """Return a table whose plan goes on from this one's, and that of another. Nothing runs.
-
-        Its statements are cancelled after the shorter timeout of both.
-        """
+        """Return a table whose plan goes on from this one's, and that of another. Nothing runs."""
         other = self._others[name]
         engine, held = self._engine.beside(other._engine), self._held + other._held
         assert engine is not None
         relation = node(self.relation, other.relation)
-        timeout = min(filter(None, (self.timeout, other.timeout)), default=None)
-        after = replace(self, _engine=engine, relation=relation, tables=tables)
-        return replace(after, timeout=timeout, _held=held)
+        return replace(self, _engine=engine, relation=relation, tables=tables, _held=held)
 
     def ask(self, aggregate: Aggregate) -> Rows:
         """Run one statement in the engine, and return its integers. For mechanisms only."""
         self._check_process()
-        return self._engine.ask(self.relation, aggregate, self.timeout)
+        return self._engine.ask(self.relation, aggregate)
 
     def ask_keys(self, found: FoundKeys) -> KeyRows:
         """Run one statement in the engine, and return the keys of the data. For mechanisms only."""
         self._check_process()
-        return self._engine.keys(self.relation, found, self.timeout)
+        return self._engine.keys(self.relation, found)
 
     def engine(self) -> Engine:
         """Return the engine. For mechanisms only."""
@@ -123,8 +116,8 @@ class Table:
     def materialized(self) -> Table:
         """Return the same table, stored by the engine until it is freed."""
         self._check_process()
-        stored = self._engine.store(self.relation, self.timeout)
-        return table_of(stored, self.tables, self.timeout, self._others)
+        stored = self._engine.store(self.relation)
+        return table_of(stored, self.tables, self._others)
 
     def frozen(self) -> Table:
         """Return the same table, which no longer changes: as it is, if it is stored already."""
@@ -144,12 +137,11 @@ class Table:
 def table_of(
     stored: Stored,
     tables: Tables,
-    timeout: float | None,
     others: Mapping[str, Table] = MappingProxyType({}),
 ) -> Table:
     """Return a table of what is stored, which is dropped when nobody needs it."""
-    scan = Scan(stored.reference, tables.schema, stored.fixed, stored.scales)
-    return Table(stored.engine, scan, tables, timeout, (_Held(stored),), others)
+    scan = Scan(stored.reference, tables.schema, stored.fixed)
+    return Table(stored.engine, scan, tables, (_Held(stored),), others)
 
 
 class _Held:

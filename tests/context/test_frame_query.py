@@ -365,3 +365,31 @@ def test_all_of_a_loss_under_a_measure_of_this_package_can_be_spent(context):
     open_.query(epsilon=1.0, alpha=4.0).select(dp.len(signed=True)).release()
     with pytest.raises(BudgetExceededError):
         open_.query(epsilon=0.5, alpha=4.0).select(dp.len(signed=True)).release()
+
+
+@pytest.mark.parametrize("unit", ["changes", "invariant"])
+def test_a_count_that_no_neighbour_changes_is_answered_without_noise(unit):
+    """OpenDP answers it; it was refused as a count without noise."""
+    margins = [dp.polars.Margin(invariant="lengths")] if unit == "invariant" else []
+    context = oc.concurrent_context(
+        data=pl.LazyFrame({"a": [1, 2, 3]}),
+        privacy_unit=UNIT if unit == "invariant" else dp.unit_of(changes=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+        margins=margins,
+    )
+    assert context.query().select(pl.len()).release().collect().item() == 3
+
+
+@pytest.mark.parametrize(
+    "kind", [pl.Null, pl.List(pl.Int64), pl.Decimal(9, 2), pl.Int8, pl.Duration("us")]
+)
+def test_a_column_of_a_type_that_opendp_does_not_read_is_refused_by_its_type(kind):
+    """It was refused as data that are no LazyFrame."""
+    frame = pl.LazyFrame({"a": [1], "odd": pl.Series([None], dtype=kind)})
+    with pytest.raises(InvalidTypeError, match=r"leave out: odd \(") as caught:
+        oc.concurrent_context(
+            data=frame, privacy_unit=UNIT, privacy_loss=dp.loss_of(epsilon=1.0), split_evenly_over=1
+        )
+    assert str(kind) in str(caught.value)
+    assert "a (Int64)" not in str(caught.value)

@@ -1330,7 +1330,6 @@ case(
     table=("people", COLUMNS),
     schema=({"person": int}, "mapping"),
     unit=("person", COLUMNS),
-    timeout=(None, "None or positive"),
     csv=(None, "None"),
 )
 maker("table_keys", BOUNDED, 1, asked_table, d_out=((0.5, 1e-3), "pair of non_negative"))

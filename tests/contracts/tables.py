@@ -77,7 +77,7 @@ def linked() -> Any:
 
 def alone(table: Any) -> Any:
     """The same rows in the space of truncated tables, without others beside them."""
-    return oc.tables.Table(table.engine(), table.relation, data().tables, table.timeout)
+    return oc.tables.Table(table.engine(), table.relation, data().tables)
 
 
 def space() -> Any:

@@ -31,7 +31,7 @@ LOST = "values of their types; they are NULL: "
 def rows(table):
     """The rows of a table, in their order."""
     text, parameters = table.engine().query(table.relation)
-    return table.engine().run(text, parameters, None)
+    return table.engine().run(text, parameters)
 
 
 def read(kind, text, scale=None):

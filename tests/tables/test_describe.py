@@ -37,7 +37,7 @@ MOOD = "ENUM ('sad', 'glad')"
 def values(table):
     """The columns as they are read."""
     text, parameters = table.engine().query(table.relation)
-    rows = sorted(table.engine().run(text, parameters, None))
+    rows = sorted(table.engine().run(text, parameters))
     return dict(zip(table.tables.schema.names, map(list, zip(*rows, strict=True)), strict=True))
 
 

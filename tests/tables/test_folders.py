@@ -41,7 +41,7 @@ def test_duckdb_is_told_that_folders_are_no_columns_when_a_statement_runs(tmp_pa
     path = written(tmp_path / "region=1" / "t.parquet", "SELECT 7::BIGINT AS person, 5 AS region")
     table = oc.tables.scan(duckdb.connect(), path, {"person": int}, "person")
     engine, relation = table.engine(), table.relation
-    stored = engine.store(relation, None)
+    stored = engine.store(relation)
     assert stored.engine.columns(stored.reference) == {"person": "BIGINT"}
 
 

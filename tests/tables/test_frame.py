@@ -41,7 +41,7 @@ SCHEMA |= {"coarse": datetime, "zoned": datetime, "eur": oc.tables.Decimal(2)}
 def values(table):
     """The columns as they are read."""
     text, parameters = table.engine().query(table.relation)
-    return sorted(map(repr, table.engine().run(text, parameters, None)))
+    return sorted(map(repr, table.engine().run(text, parameters)))
 
 
 def test_each_type_is_read_as_from_a_parquet_file(tmp_path):

@@ -366,18 +366,3 @@ def test_decimals_of_two_scales_are_not_compared(tmp_path):
     schema = added.output_domain.descriptor.schema
     assert dict(schema.scales) == {"eur": 2, "eur3": 3}
     assert '"eur3": Decimal(3)' in str(schema)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "expected"), [(None, 5.0, 5.0), (9.0, 5.0, 5.0), (5.0, None, 5.0)]
-)
-def test_a_join_has_the_shorter_timeout(tmp_path, first, second, expected):
-    (tmp_path / "a.csv").write_text("p\n1\n")
-    main, other = (
-        oc.tables.scan(tmp_path / "a.csv", {"p": int}, unit="p", timeout=one)
-        for one in (first, second)
-    )
-    both = main.with_tables(o=other)
-    assert both.timeout == first
-    made = both.space >> oc.t.then_private_join("o")
-    assert made(both).timeout == expected

@@ -117,21 +117,6 @@ def test_an_error_of_the_engine_is_constant_and_logged(connection, caplog):
     assert root.privacy_loss(1) == 5.0  # it stays charged
 
 
-def test_a_statement_that_takes_too_long_is_cancelled_and_stays_charged():
-    connection = duckdb.connect()
-    connection.execute(
-        "CREATE TABLE long AS SELECT range % 97 AS person, range AS x FROM range(2000000)"
-    )
-    schema = {"person": int, "x": int}
-    table = oc.tables.scan(connection, "long", schema, "person", timeout=0.05)
-    root = (table.space >> oc.then_concurrent_odometer(dp.max_divergence()))(table)
-    with pytest.raises(TableError):
-        root(count_of(table) >> dp.m.then_laplace(scale=1.0))
-    assert root.privacy_loss(1) == 5.0
-    again = oc.tables.scan(connection, "long", schema, "person", timeout=600.0)
-    assert (again.space >> oc.t.then_distinct_units())(again) == 97
-
-
 def test_a_snapshot_does_not_change(connection):
     moving, still = notes(connection), notes(connection, snapshot=True)
     connection.execute("DELETE FROM notes WHERE person = 1")

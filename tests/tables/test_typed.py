@@ -52,7 +52,7 @@ def values(table, columns):
     schema = table.tables.schema
     nodes = tuple((name, checked_value(schema, one, name)) for name, one in columns.items())
     text, parameters = table.engine().query(WithColumns(table.relation, nodes))
-    found = table.engine().run(text, parameters, None)
+    found = table.engine().run(text, parameters)
     return {row[0]: list(row[len(SCHEMA) :]) for row in found}
 
 
@@ -196,7 +196,7 @@ def test_the_parts_of_each_day_are_those_of_python(name, request):
         (part, checked_value(table.tables.schema, one, part)) for part, one in columns.items()
     )
     text, parameters = table.engine().query(WithColumns(table.relation, nodes))
-    for _, day, *found in table.engine().run(text, parameters, None):
+    for _, day, *found in table.engine().run(text, parameters):
         assert found == [reference.PARTS[part](day) for part in parts]
 
 
@@ -220,6 +220,6 @@ def test_what_is_beyond_the_years_1_to_9999_has_no_parts_and_no_casts(name, requ
     )
     text, parameters = table.engine().query(WithColumns(table.relation, nodes))
     names = ", ".join(f'"x{at}"' for at in range(len(columns)))
-    rows = table.engine().run(f"SELECT {names} FROM ({text}) AS t", parameters, None)
+    rows = table.engine().run(f"SELECT {names} FROM ({text}) AS t", parameters)
     assert rows == [(None,) * (len(columns) - 1) + (0,)] * len(rows)
     assert len(rows) >= len(days)

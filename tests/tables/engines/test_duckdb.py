@@ -133,8 +133,8 @@ def test_an_interrupt_that_stops_a_statement_is_an_interrupt():
     connection = Stopping()
     engine = DuckDB(connection)
     for work in (
-        lambda: opaque(lambda: engine.run("SELECT 1", (), None)),
-        lambda: opaque(lambda: engine.run("SELECT 1", (), None, of=("it is not reached",))),
+        lambda: opaque(lambda: engine.run("SELECT 1", ())),
+        lambda: opaque(lambda: engine.run("SELECT 1", (), of=("it is not reached",))),
         lambda: engine._of_parquet("SELECT 1", "gone.parquet"),
     ):
         with pytest.raises(KeyboardInterrupt) as caught:

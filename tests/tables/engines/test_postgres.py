@@ -81,19 +81,20 @@ def test_an_error_of_the_engine_is_constant_and_logged(connection, caplog):
     assert root.privacy_loss(1) == 5.0  # it stays charged
 
 
-def test_a_statement_that_takes_too_long_is_cancelled_and_stays_charged(connection, caplog):
+def test_the_limit_of_a_login_on_time_cancels_statements_which_stay_charged(connection, caplog):
     connection.execute(
         "CREATE TABLE long AS SELECT x % 97 AS person, x FROM generate_series(1, 300000) AS g (x)"
     )
     schema = {"person": int, "x": int}
-    table = oc.tables.scan(connection, "long", schema, "person", timeout=0.02)
+    table = oc.tables.scan(connection, "long", schema, "person")
+    name = connection.info.dbname
+    connection.execute(f"ALTER DATABASE {name} SET statement_timeout = '20ms'")
+    table._engine._connections._idle.clear()  # which began before
     root = odometer_on(table)
     with caplog.at_level(logging.ERROR), pytest.raises(TableError):
         root(count_of(table) >> dp.m.then_laplace(scale=1.0))
     assert "statement timeout" in caplog.text
     assert root.privacy_loss(1) == 5.0
-    again = oc.tables.scan(connection, "long", schema, "person", timeout=600.0)
-    assert (again.space >> oc.t.then_distinct_units())(again) == 97
 
 
 def test_a_snapshot_does_not_change(connection):
@@ -126,7 +127,7 @@ def test_a_failed_statement_leaves_a_materialized_table_as_it_is(connection, sna
     table = notes(connection, snapshot=snapshot)
     kept = (table.space >> oc.t.then_truncate(1, materialize=True))(table)
     with pytest.raises(psycopg.Error):
-        kept._engine.run("SELECT 1 / 0", (), None)
+        kept._engine.run("SELECT 1 / 0", ())
     assert (kept.space >> oc.t.then_table_count())(kept) == 2
 
 

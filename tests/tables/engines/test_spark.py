@@ -4,7 +4,6 @@ import gc
 import logging
 import re
 import threading
-import time
 from datetime import date
 
 import duckdb
@@ -60,25 +59,6 @@ def test_an_error_of_the_engine_is_constant_and_logged(spark, tmp_path, caplog):
     for linked in (caught.value.__context__, caught.value.__cause__):
         assert linked is None or SECRET not in repr(linked)
     assert root.privacy_loss(1) == 5.0  # it stays charged
-
-
-def test_a_statement_that_takes_too_long_is_cancelled_and_stays_charged(spark, tmp_path, caplog):
-    path = str(tmp_path / "long.parquet")
-    rows = "SELECT range % 9999 AS person, hash(range) % 9 AS x FROM range(5000000)"
-    duckdb.connect().execute(
-        f"COPY (SELECT person, x::BIGINT AS x FROM ({rows})) TO '{path}' (FORMAT parquet)"
-    )
-    schema = {"person": int, "x": int}
-    table = oc.tables.scan(spark, path, schema, "person", timeout=0.5)
-    root, begun = odometer_on(table), time.monotonic()
-    with caplog.at_level(logging.ERROR), pytest.raises(TableError):
-        root(count_of(table) >> dp.m.then_laplace(scale=1.0))
-    assert time.monotonic() - begun < 30
-    assert re.search("cancel|too long", caplog.text)
-    assert root.privacy_loss(1) == 5.0
-    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
-    again = oc.tables.scan(spark, path, schema, "person", timeout=600.0)
-    assert (again.space >> oc.t.then_distinct_units())(again) == 9999
 
 
 def test_a_snapshot_does_not_change_and_is_dropped(session):
