@@ -22,7 +22,7 @@ from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.conversion import gaussian_to_zcdp, pure_to_renyi, pure_to_zcdp
 from opendp_concurrent.measures.gaussian import gaussian_to_delta, pure_to_gaussian
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.measures.sums import Squares
+from opendp_concurrent.measures.sums import SquareSum
 from opendp_concurrent.numerics.normal import zcdp_to_epsilon
 from opendp_concurrent.verify.simulation import joint
 
@@ -127,7 +127,7 @@ def test_gaussian_children_that_are_launched_and_interleaved_adaptively(seed):
     menu = menu_of(seed, lambda one: pure_to_gaussian(one.epsilon() * UP))
     sizes = sorted(item.d_mid for item in menu)
     mu = math.hypot(sizes[0], sizes[-1]) * UP
-    start = limited(Squares().start(None), Within(mu))
+    start = limited(SquareSum(), Within(mu))
     for epsilon in (0.0, 1.0):
         found = delta(menu, *start, epsilon)
         assert 0.0 < found <= gaussian_to_delta(mu, epsilon) + CRUMB

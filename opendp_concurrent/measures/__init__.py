@@ -6,13 +6,13 @@ adds losses up, the conversions that lead out, and by which theorem children com
 
 * Measures: ``max_divergence.py``, ``approximate.py``, ``zero_concentrated.py``, ``renyi.py``,
   ``truncated.py``, ``gaussian.py``, ``tradeoffs.py``.
-* ``shapes.py`` has what those have in common whose distance is a number or a pair, ``sums.py`` and
-  ``slots.py`` the sums, ``conversion.py`` the conversions that need no measure.
-* ``opendp.py`` knows OpenDP's measures. ``registry.py`` finds the object of a measure; to add one,
-  write its class in one file, and add a line there. Others add theirs by ``oc.extend.register``.
+* ``measure.py`` also has the protocol of accumulators. ``shapes.py`` has what those have in common
+  whose distance is a number or a pair, and the joins of parallel parts; ``sums.py`` the exact sums,
+  ``slots.py`` plans of trade-off functions, ``conversion.py`` the conversions that need no measure.
+* ``opendp.py`` makes and recognises OpenDP's measures. ``registry.py`` has the table of classes and
+  finds the object of a measure. To add a measure, write its class in a file here, and add a line to
+  the table. Another package adds its own by ``oc.extend.register``.
 """
-
-from __future__ import annotations
 
 from .approximate import APPROXIMATE_MAX_DIVERGENCE
 from .attacker import PRIOR, Risk, risk, risk_of
@@ -38,6 +38,7 @@ from .measure import (
     Composability,
     CompositionMeasure,
     EvenlyDivisible,
+    OfOneMeasure,
     nearly_equal,
     times,
 )

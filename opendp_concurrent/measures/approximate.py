@@ -7,7 +7,6 @@ from math import inf
 from types import MappingProxyType, ModuleType
 
 from .. import _checks as checks
-from .._checks import cite
 from ..errors import Argument, DpEvent, Loss
 from ..numerics import largest_rho
 from . import opendp as native
@@ -26,7 +25,9 @@ class ApproximateMaxDivergence(PairMeasure):
     kind = native.APPROXIMATE
     tag = "approximate"
     composability = Composability.CONCURRENT
-    reason = f"{cite('LW22', 'Theorem 1')} and {cite('VZ23')}, under finite communication"
+    reason = (
+        f"{checks.cite('LW22', 'Theorem 1')} and {checks.cite('VZ23')}, under finite communication"
+    )
     assumes_finite = True
     distance_form = "(epsilon, delta)"
     noise = native.Noise.LAPLACE

@@ -14,8 +14,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 from .. import _checks as checks
-from .._checks import cite, recorded
-from ..errors import DpEvent, Json, Loss
+from ..errors import DpEvent, Loss
 from ..numerics import (
     Bracket,
     Digits,
@@ -30,9 +29,9 @@ from ..numerics import (
 )
 from . import opendp as native
 from .conversion import Conversion, Profile, gaussian_to_zcdp
-from .measure import Accumulator, AccumulatorState, Composability, singleton
-from .shapes import NumberMeasure, divided_down, times_up
-from .sums import Squares, SquareSum
+from .measure import Composability, singleton
+from .shapes import NumberMeasure
+from .sums import SquareSum
 
 FAR = 40.0  # 1 - Φ(40) is less than 1e-349
 
@@ -97,12 +96,7 @@ def pure_to_gaussian(epsilon: float) -> float:
 # Gaussian DP: the distance is μ, and the trade-off function that of N(0, 1) and N(μ, 1).
 
 
-@dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError
-class Gaussian:
-    """Descriptor: what makes two of these measures equal."""
-
-
-@recorded
+@checks.recorded
 def gaussian_tradeoff() -> native.Measure:
     """Gaussian differential privacy; the distance is a number μ.
 
@@ -119,7 +113,7 @@ def gaussian_tradeoff() -> native.Measure:
     >>> oc.gaussian_tradeoff()
     GaussianTradeoff
     """
-    return native.user_divergence(native.GAUSSIAN, Gaussian())
+    return native.user_divergence(native.GAUSSIAN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +123,14 @@ class GaussianTradeoff(NumberMeasure):
     kind = native.GAUSSIAN
     tag = "gdp"
     composability = Composability.CONCURRENT
-    reason = f"{cite('ST22')}, {cite('KTH22')} and {cite('VZ23')}, under finite communication"
+    reason = (
+        f"{checks.cite('ST22')}, {checks.cite('KTH22')} and {checks.cite('VZ23')}, under finite "
+        "communication"
+    )
     assumes_finite = True
     distance_form = "mu"
+    total = SquareSum
+    group_power = 1
     noise = native.Noise.GAUSSIAN
     keywords = MappingProxyType({"mu": checks.non_negative})
     why_not = "its loss may be unbounded, as that of Gaussian noise is"
@@ -152,31 +151,9 @@ class GaussianTradeoff(NumberMeasure):
     def opendp(self) -> native.Measure:
         return gaussian_tradeoff()
 
-    @classmethod
-    def find(cls, output_measure: native.Measure) -> GaussianTradeoff | None:
-        return singleton(cls) if type(native.descriptor(output_measure)) is Gaussian else None
-
     def split(self, d_out: float, weights: list[Fraction]) -> list[Loss]:
         """Shares whose squares add up to at most that of ``d_out``."""
         return list(split_squares(d_out, weights))
-
-    def sum(self) -> Accumulator:
-        """The root of the sum of squares."""
-        return Squares()
-
-    def empty(self) -> AccumulatorState:
-        return SquareSum()
-
-    def read_sum(self, record: Json) -> AccumulatorState:
-        return Squares().from_record(self, record)
-
-    def group_loss(self, loss: float, size: int) -> float:
-        """Return k μ [DRS22, Theorem 2.14]."""
-        return times_up(loss, size)
-
-    def member_loss(self, d_out: float, size: int) -> float:
-        """The same, backwards."""
-        return divided_down(d_out, size)
 
     def gaussian_scale(self, sensitivity: float, loss: float) -> float:
         """Sensitivity over μ, in doubles."""

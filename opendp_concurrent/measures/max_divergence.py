@@ -7,7 +7,6 @@ from fractions import Fraction
 from types import MappingProxyType, ModuleType
 
 from .. import _checks as checks
-from .._checks import cite
 from ..errors import DpEvent
 from . import opendp as native
 from .conversion import (
@@ -20,7 +19,7 @@ from .conversion import (
     pure_to_zcdp,
 )
 from .measure import Composability, singleton
-from .shapes import NumberMeasure, divided_down, times_up
+from .shapes import NumberMeasure
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +29,10 @@ class MaxDivergence(NumberMeasure):
     kind = native.PURE
     tag = "pure"
     composability = Composability.CONCURRENT
-    reason = cite("VW21", "Theorem 1.5")
+    reason = checks.cite("VW21", "Theorem 1.5")
     distance_form = "epsilon"
     adaptive_updates = True
+    group_power = 1
     noise = native.Noise.LAPLACE
     keywords = MappingProxyType({"epsilon": checks.non_negative})
     conversions_to = MappingProxyType(
@@ -54,14 +54,6 @@ class MaxDivergence(NumberMeasure):
     def noise_loss(self) -> native.NoiseLoss:
         """Laplace noise: |v|/s."""
         return native.NoiseLoss(1, Fraction(1))
-
-    def group_loss(self, loss: float, size: int) -> float:
-        """Return k ε."""
-        return times_up(loss, size)
-
-    def member_loss(self, d_out: float, size: int) -> float:
-        """The same, backwards."""
-        return divided_down(d_out, size)
 
     def finite_event(self, dp_event: ModuleType, d_mid: float) -> DpEvent:
         """Randomized response [KOV15], which the discrete Laplace mechanism at distance 1 is.

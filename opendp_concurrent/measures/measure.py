@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
@@ -23,7 +23,6 @@ from types import MappingProxyType, ModuleType
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from .. import _checks as checks
-from .._checks import tagged
 from ..errors import Argument, DpEvent, InvalidTypeError, Json, Loss, UnsupportedMeasureError, shown
 from ..numerics import from_units_up, to_units
 from . import opendp as native
@@ -102,6 +101,25 @@ def nearly_equal(one: float, other: float) -> bool:
     return abs(first - second) <= _TOLERANCE * max(abs(first), abs(second))
 
 
+class OfOneMeasure:
+    """Accumulators that add up losses under one measure.
+
+    :cvar made_for: its kind
+    """
+
+    __slots__ = ()
+    made_for: ClassVar[str]
+
+    def supports(self, measure: CompositionMeasure) -> bool:
+        """Return whether it is the measure."""
+        return bool(measure.kind == self.made_for)
+
+    def __repr__(self) -> str:
+        given: Any = self  # a dataclass, whose fields are the arguments of what makes it
+        values = (f"{one.name}={getattr(self, one.name)!r}" for one in fields(given))
+        return f"{checks.BY_CLASS[type(self)].tag}({', '.join(values)})"
+
+
 class Accumulator(Protocol):
     """A theorem that adds up losses, with its parameters. Frozen; it stores no history.
 
@@ -157,7 +175,7 @@ class PlainSum:
         return epsilon
 
 
-@tagged("basic")
+@checks.tagged("basic")
 @dataclass(frozen=True, slots=True)
 class Basic(EvenlyDivisible):
     """Add up the d_mids by the measure's own sum."""
@@ -170,12 +188,12 @@ class Basic(EvenlyDivisible):
 
     def start(self, measure: CompositionMeasure | None = None) -> AccumulatorState:
         """Return the empty sum of the measure, without which it is not known what is added up."""
-        empty: AccumulatorState = _checked(measure).empty()
+        empty: AccumulatorState = _checked(measure).total()
         return empty
 
     def from_record(self, measure: CompositionMeasure | None, record: Json) -> AccumulatorState:
         """Return the sum that ``to_record`` described."""
-        total: AccumulatorState = _checked(measure).read_sum(record)
+        total: AccumulatorState = _checked(measure).total.from_record(record)
         return total
 
     def parts(self) -> tuple[PlainSum, ...]:
@@ -186,8 +204,8 @@ class Basic(EvenlyDivisible):
         return "basic()"
 
 
-def _checked(measure: CompositionMeasure | None) -> Any:
-    if not callable(getattr(type(measure), "empty", None)):
+def _checked(measure: CompositionMeasure | None) -> CompositionMeasure:
+    if not isinstance(measure, CompositionMeasure):
         raise InvalidTypeError(
             f"measure must be a composition measure, found {shown(measure)}, because each measure "
             "has a sum of its own; pass for example "
@@ -259,6 +277,10 @@ class Convertible(ABC):
     @classmethod
     def find(cls, output_measure: native.Measure) -> Any:
         """Return the measure for OpenDP's object; None if that is of another kind."""
+        if cls.kind in native.DESCRIBED:
+            found = native.descriptor(output_measure)
+            ours = type(found) is native.Described and found.kind == cls.kind
+            return singleton(cls, *found.parameters) if ours else None
         one = singleton(cls)
         return one if one.opendp() == output_measure else None
 
@@ -276,6 +298,8 @@ class CompositionMeasure(Convertible):
 
     :cvar tag: of ours, what ledgers write for the kind; it is never changed
     :cvar zero: the distance of no privacy loss
+    :cvar total: the class of the sum of losses, which :func:`.basic` keeps: called without
+        arguments, it is the sum of none, and its ``from_record`` reads what ``to_record`` wrote
     :cvar reason: the theorem that lets children be queried concurrently, or why none does
     :cvar distance_form: what a distance looks like, for messages
     :cvar composability: whether interactive children may be interleaved; not, if left out
@@ -302,6 +326,7 @@ class CompositionMeasure(Convertible):
     __slots__ = ()
     tag: ClassVar[str] = ""
     zero: ClassVar[Loss]
+    total: ClassVar[Any]
     reason: ClassVar[str]
     distance_form: ClassVar[str]
     composability: ClassVar[Composability] = Composability.SEQUENTIAL
@@ -381,14 +406,6 @@ class CompositionMeasure(Convertible):
     def fixed_sum(self) -> Accumulator:
         """Return how losses add up that are fixed up front."""
         return self.sum()
-
-    @abstractmethod
-    def empty(self) -> AccumulatorState:
-        """Return the sum of no losses, for :func:`.basic`."""
-
-    @abstractmethod
-    def read_sum(self, record: Json) -> AccumulatorState:
-        """Return the sum that its ``to_record`` described."""
 
     @abstractmethod
     def join(self, losses: list[list[Loss]], parts: Sequence[int]) -> Loss:
@@ -493,11 +510,37 @@ def _made(cls: type[Any], *parameters: float) -> Any:
     return cls(*parameters)
 
 
-def parameter(kind: str, key: str, tag: str) -> float | None:
-    """Return the parameter in a name such as ``Kind(key=2.0)``; None if it is no such name."""
-    text = tag.removeprefix(f"{kind}({key}=").removesuffix(")")
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if tag == f"{kind}({key}={value!r})" else None
+class Parametrised(Convertible):
+    """A measure with one parameter, which is in its name.
+
+    :cvar parameter: its name
+    :cvar guard: of the parameter
+    :cvar written: its name in ledgers
+    """
+
+    __slots__ = ()
+    parameter: ClassVar[str]
+    guard: ClassVar[checks.Guard[float]]
+    written: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        return str(native.Described(self.kind, (getattr(self, self.parameter),), self.parameter))
+
+    @classmethod
+    def from_tag(cls, tag: str) -> Any:
+        """Return the measure with this name; None if that is of another kind."""
+        text = tag.removeprefix(f"{cls.kind}({cls.parameter}=").removesuffix(")")
+        try:
+            value = float(text)
+        except ValueError:
+            return None
+        described = native.Described(cls.kind, (value,), cls.parameter)
+        return cls.of_parameters(**{cls.parameter: value}) if tag == str(described) else None
+
+    def parameters(self) -> dict[str, float]:
+        return {self.written: getattr(self, self.parameter)}
+
+    @classmethod
+    def of_parameters(cls, **given: float) -> Any:
+        return singleton(cls, cls.guard(**given))

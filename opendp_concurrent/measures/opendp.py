@@ -27,13 +27,26 @@ _KEEPS_DESCRIPTORS = "identifier" in signature(_measures.user_divergence).parame
 
 
 @uninterruptible  # as _opendp/constructors.py says
-def user_divergence(identifier: str, described: Argument) -> Measure:
+def user_divergence(kind: str, **parameter: float) -> Measure:
     """Return the measure with a descriptor of its own."""
+    described = Described(kind, tuple(parameter.values()), "".join(parameter))
     if _KEEPS_DESCRIPTORS:
-        return _measures.user_divergence(identifier, described)
-    measure = _measures.user_divergence(identifier)
+        return _measures.user_divergence(str(described), described)
+    measure = _measures.user_divergence(str(described))
     _DESCRIBED[repr(measure)] = described
     return measure
+
+
+@dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError
+class Described:
+    """What makes two measures that OpenDP lacks equal: their kind and their parameter, if any."""
+
+    kind: str
+    parameters: tuple[float, ...] = ()
+    key: str = ""
+
+    def __str__(self) -> str:
+        return self.kind + "".join(f"({self.key}={one!r})" for one in self.parameters)
 
 
 def is_measure(value: Argument) -> bool:
@@ -107,3 +120,4 @@ TRUNCATED = "TruncatedConcentratedDivergence"
 GAUSSIAN = "GaussianTradeoff"
 TRADEOFF = "Tradeoff"
 PROFILE = "SmoothedMaxDivergence"  # a target of conversions only
+DESCRIBED = frozenset({FIXED, TRUNCATED, GAUSSIAN, TRADEOFF})  # known by a descriptor

@@ -1,8 +1,8 @@
-"""The privacy measures that are composed here, one file and one class each.
+"""The table of privacy measures: the class of each kind, and the object for OpenDP's measure.
 
 Everything that differs between measures is asked of the measure object: see
-:class:`.CompositionMeasure`. To add a measure, write its class in one file, and add a line here;
-one of another package is added by :func:`register`.
+:class:`.CompositionMeasure`. To add a measure, write its class in a file of this package, and add a
+line to the table; one of another package is added by :func:`register`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .truncated import TruncatedConcentratedDivergence
 from .zero_concentrated import ApproximateZeroConcentratedDivergence, ZeroConcentratedDivergence
 
 C = TypeVar("C", bound=type[CompositionMeasure])
-_NEEDED = ("kind", "zero", "reason", "distance_form")
+_NEEDED = ("kind", "zero", "total", "reason", "distance_form")
 
 _KNOWN: dict[str, type[CompositionMeasure]] = {  # those with a descriptor are found at once
     one.kind: one

@@ -1,9 +1,10 @@
-"""The sum at every order of a grid, for Rényi DP: the all-orders rule.
+"""Rényi DP: curves and their sums, the measure of all orders, and that of one order.
 
-Each fixed order has a filter [HSTVVXZ23, Theorems 4.6 and 4.9], concurrent and with adaptive
-parameters. The all-orders rule continues only while every order of the grid stays within its
-budget. It restricts each of these filters, so the budget holds at all orders at once, with no union
-bound. (It is not valid at an undivided δ to continue while *some* order stays within its budget.)
+A bound is enforced at every order of a grid, by the all-orders rule: each fixed order has a filter
+[HSTVVXZ23, Theorems 4.6 and 4.9], concurrent and with adaptive parameters. The all-orders rule
+continues only while every order of the grid stays within its budget. It restricts each of these
+filters, so the budget holds at all orders at once, with no union bound. (It is not valid at an
+undivided δ to continue while *some* order stays within its budget.)
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from types import MappingProxyType
 from typing import Any
 
 from .. import _checks as checks
-from .._checks import cite, recorded, tagged
 from ..errors import Argument, InvalidTypeError, InvalidValueError, Json, Loss
 from ..numerics import split
 from . import opendp as native
@@ -27,7 +27,7 @@ from .measure import (
     Composability,
     CompositionMeasure,
     EvenlyDivisible,
-    parameter,
+    Parametrised,
     singleton,
     times,
 )
@@ -35,7 +35,7 @@ from .shapes import NumberMeasure, join_curves
 from .sums import ScalarSum
 
 
-@tagged("curve", "orders", "values")
+@checks.tagged("curve", "orders", "values")
 @dataclass(frozen=True, slots=True)
 class GridCurve:
     """A Rényi curve on a grid of orders, with one value at each order, in increasing order.
@@ -117,7 +117,7 @@ class OrdersSum:
         return [one.to_record() for one in self.sums]
 
 
-@tagged("orders", "orders")
+@checks.tagged("orders", "orders")
 @dataclass(frozen=True, slots=True)
 class OnOrders(EvenlyDivisible):
     """The accumulator for Rényi curves on a grid of orders."""
@@ -253,6 +253,11 @@ class CurveSum(AccumulatorState):
         """Refuse: a curve is a program; record it on a grid of orders."""
         raise InvalidTypeError("a Rényi curve has no exact record; use a grid of orders")
 
+    @classmethod
+    def from_record(cls, record: Json) -> CurveSum:
+        """Refuse, as ``to_record`` does."""
+        return cls().to_record()
+
 
 # Rényi DP: the distance is a curve, the divergence as a function of the order.
 
@@ -337,8 +342,9 @@ class RenyiDivergence(CompositionMeasure):
     kind = native.RENYI
     tag = "renyi"
     zero = staticmethod(zero_curve)
+    total = CurveSum
     composability = Composability.CONCURRENT
-    reason = f"{cite('LW22', 'Theorem 2')} and {cite('HSTVVXZ23', 'Theorem 4.6')}"
+    reason = f"{checks.cite('LW22', 'Theorem 2')} and {checks.cite('HSTVVXZ23', 'Theorem 4.6')}"
     distance_form = "a function of the order alpha"
     needs_orders = True
     most_parallel = 64
@@ -380,13 +386,6 @@ class RenyiDivergence(CompositionMeasure):
         whole = sum(weights)
         return [_Share(d_out, weight / whole) for weight in weights]
 
-    def empty(self) -> AccumulatorState:
-        return CurveSum()
-
-    def read_sum(self, record: Json) -> AccumulatorState:
-        """Refuse: a curve is a program."""
-        raise InvalidTypeError("a Rényi curve has no exact record; use a grid of orders")
-
     def join(self, losses: list[list[Callable[[float], float]]], parts: Sequence[int]) -> Loss:
         """The largest sum at each order."""
         return join_curves(losses, parts)
@@ -420,17 +419,7 @@ RENYI_DIVERGENCE = singleton(RenyiDivergence)
 _WHY_NOT = "one order bounds no higher order"
 
 
-@dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError
-class FixedRenyi:
-    """Descriptor: what makes two of these measures equal."""
-
-    alpha: float
-
-    def __str__(self) -> str:
-        return f"{native.FIXED}(alpha={self.alpha!r})"
-
-
-@recorded
+@checks.recorded
 def fixed_renyi_divergence(alpha: float) -> native.Measure:
     """Rényi divergence of the order ``alpha``; the distance is a number.
 
@@ -450,8 +439,7 @@ def fixed_renyi_divergence(alpha: float) -> native.Measure:
     >>> oc.fixed_renyi_divergence(alpha=8) == oc.fixed_renyi_divergence(alpha=9)
     False
     """
-    found = FixedRenyi(checks.order(alpha=alpha))
-    return native.user_divergence(str(found), found)
+    return native.user_divergence(native.FIXED, alpha=checks.order(alpha=alpha))
 
 
 def _lower(ends: Ends) -> None:
@@ -464,15 +452,16 @@ def _lower(ends: Ends) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class FixedRenyiDivergence(NumberMeasure):
+class FixedRenyiDivergence(Parametrised, NumberMeasure):
     """Rényi DP of the order ``alpha``."""
 
     alpha: float
 
     kind = native.FIXED
     tag = "fixed-renyi"
+    parameter, guard, written = "alpha", checks.order, "order"
     composability = Composability.CONCURRENT
-    reason = f"{cite('LW22', 'Theorem 2')} and {cite('HSTVVXZ23', 'Theorem 4.6')}"
+    reason = f"{checks.cite('LW22', 'Theorem 2')} and {checks.cite('HSTVVXZ23', 'Theorem 4.6')}"
     distance_form = "epsilon, the divergence of that order"
     noise = native.Noise.GAUSSIAN
     keywords = MappingProxyType({"epsilon": checks.non_negative, "alpha": checks.order})
@@ -494,30 +483,8 @@ class FixedRenyiDivergence(NumberMeasure):
         }
     )
 
-    @property
-    def name(self) -> str:
-        return str(FixedRenyi(self.alpha))
-
     def opendp(self) -> native.Measure:
         return fixed_renyi_divergence(self.alpha)
-
-    @classmethod
-    def find(cls, output_measure: native.Measure) -> FixedRenyiDivergence | None:
-        found = native.descriptor(output_measure)
-        return singleton(cls, found.alpha) if type(found) is FixedRenyi else None
-
-    @classmethod
-    def from_tag(cls, tag: str) -> FixedRenyiDivergence | None:
-        alpha = parameter(native.FIXED, "alpha", tag)
-        return None if alpha is None else singleton(cls, checks.order(alpha=alpha))
-
-    def parameters(self) -> dict[str, float]:
-        return {"order": self.alpha}
-
-    @classmethod
-    def of_parameters(cls, **given: float) -> FixedRenyiDivergence:
-        (alpha,) = given.values()
-        return singleton(cls, checks.order(order=alpha))
 
     @property
     def noise_loss(self) -> native.NoiseLoss:

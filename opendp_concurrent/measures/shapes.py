@@ -15,11 +15,10 @@ from fractions import Fraction
 from math import inf
 from operator import add
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import _checks as checks
-from .._checks import number
-from ..errors import Argument, DpEvent, InvalidValueError, Json, Loss
+from ..errors import Argument, DpEvent, InvalidValueError, Loss
 from ..numerics import (
     Bracket,
     Digits,
@@ -31,7 +30,7 @@ from ..numerics import (
     to_units,
     upper,
 )
-from .measure import AccumulatorState, CompositionMeasure
+from .measure import CompositionMeasure
 from .sums import PairSum, ScalarSum
 
 _MOST_STEPS = 2**22  # of a knapsack
@@ -103,7 +102,7 @@ def join_curves(
     """The loss at each Rényi order."""
 
     def curve(alpha: float) -> float:
-        if not number(alpha=alpha) > 1.0:
+        if not checks.number(alpha=alpha) > 1.0:
             raise InvalidValueError(f"alpha ({alpha}) must be above 1")
         return join_numbers([[one(alpha) for one in row] for row in losses], parts)
 
@@ -120,6 +119,9 @@ class NumberMeasure(CompositionMeasure):
     proof that the sum of adaptively chosen losses bounds the loss of sequential children. With a
     proof for concurrent children, the class sets ``composability`` to ``Composability.CONCURRENT``.
 
+    :cvar group_power: datasets that are k steps apart lose k to this power times the loss of a
+        step; None if that is not known
+
     :example:
 
     >>> isinstance(oc.extend.composition_measure(dp.max_divergence()), oc.extend.NumberMeasure)
@@ -128,7 +130,9 @@ class NumberMeasure(CompositionMeasure):
 
     __slots__ = ()
     zero = 0.0
+    total = ScalarSum
     one_number = True
+    group_power: ClassVar[int | None] = None
 
     def validate(self, name: str, value: Argument) -> float:
         if type(value) is float and value >= 0.0:
@@ -153,14 +157,20 @@ class NumberMeasure(CompositionMeasure):
         """All distances."""
         return d_out, _part
 
-    def empty(self) -> AccumulatorState:
-        return ScalarSum()
-
-    def read_sum(self, record: Json) -> AccumulatorState:
-        return ScalarSum.from_record(record)
-
     def join(self, losses: list[list[float]], parts: Sequence[int]) -> float:
-        return join_numbers(losses, parts, self.empty())
+        return join_numbers(losses, parts, self.total())
+
+    def group_loss(self, loss: float, size: int) -> float:
+        """The loss times the size to ``group_power``."""
+        if self.group_power is None:
+            return super().group_loss(loss, size)
+        return times_up(loss, size**self.group_power)
+
+    def member_loss(self, d_out: float, size: int) -> float:
+        """The same, backwards."""
+        if self.group_power is None:
+            return super().member_loss(d_out, size)
+        return divided_down(d_out, size**self.group_power)
 
     def event(self, dp_event: ModuleType, d_mid: Loss) -> DpEvent:
         """The event of an infinite loss; that of a finite one is ``finite_event``."""
@@ -186,6 +196,7 @@ class PairMeasure(CompositionMeasure):
 
     __slots__ = ()
     zero = (0.0, 0.0)
+    total = PairSum
 
     def validate(self, name: str, value: Argument) -> tuple[float, float]:
         """Two doubles in [0, inf]; a second one above 1 promises nothing, but is a bound."""
@@ -221,12 +232,6 @@ class PairMeasure(CompositionMeasure):
         """The distances that have this ``delta``."""
         return d_out[0], lambda top, part: (_part(top, part), delta)
 
-    def empty(self) -> AccumulatorState:
-        return PairSum()
-
-    def read_sum(self, record: Json) -> AccumulatorState:
-        return PairSum.from_record(record)
-
     def join(
         self, losses: list[list[tuple[float, float]]], parts: Sequence[int]
     ) -> tuple[float, float]:
@@ -256,9 +261,9 @@ def _part(top: float, part: Fraction) -> float:
 
 # Group privacy: the loss between the ends of a path of datasets, from the loss of each step.
 #
-# All steps have the same loss. Pure DP: likelihood ratios multiply. zCDP: [BS16, Proposition 27].
-# (ε, δ)-DP: each step adds δ and multiplies what came before by e^ε. Gaussian DP and f-DP: [DRS22,
-# Theorem 2.14], in the classes of these measures.
+# All steps have the same loss. Pure DP: likelihood ratios multiply, k ε. zCDP: k² ρ [BS16,
+# Proposition 27]. (ε, δ)-DP: each step adds δ and multiplies what came before by e^ε. Gaussian DP,
+# k μ, and f-DP: [DRS22, Theorem 2.14].
 
 
 def times_up(loss: float, factor: int) -> float:

@@ -1,4 +1,4 @@
-"""The accumulator of a plan: the shares consumed so far, of d_mids that are fixed up front.
+"""Exact sums of numbers, pairs and squares; and the plan whose d_mids are fixed up front.
 
 Composition with d_mids fixed in advance: [VW21, Theorem 1.5] for pure DP, [LW22, Theorems 1 and 2]
 for (ε, δ)-DP and Rényi DP. A launch consumes its whole share, even if its loss is smaller.
@@ -14,10 +14,9 @@ from math import inf, isinf
 from typing import Any, ClassVar
 
 from .. import _checks as checks
-from .._checks import tagged
 from ..errors import InvalidValueError, Json, Loss
 from ..numerics import SMALLEST, from_units_down, from_units_up, sqrt_down, sqrt_up, to_units
-from .measure import AccumulatorState, CompositionMeasure, EvenlyDivisible, times
+from .measure import AccumulatorState, times
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,24 +220,3 @@ class SquareSum(ScalarSum):
     in_units: ClassVar[Any] = staticmethod(_square)
     up: ClassVar[Any] = staticmethod(sqrt_up)
     down: ClassVar[Any] = staticmethod(sqrt_down)
-
-
-@tagged("squares")
-@dataclass(frozen=True, slots=True)
-class Squares(EvenlyDivisible):
-    """The accumulator for Gaussian DP."""
-
-    def supports(self, measure: CompositionMeasure) -> bool:
-        """Return whether this is the measure's own sum."""
-        return bool(measure.sum() == self)
-
-    def start(self, measure: CompositionMeasure | None = None) -> SquareSum:
-        """Zero."""
-        return SquareSum()
-
-    def from_record(self, measure: CompositionMeasure | None, record: str | None) -> ScalarSum:
-        """Inverse of :meth:`SquareSum.to_record`."""
-        return SquareSum.from_record(record)
-
-    def __repr__(self) -> str:
-        return "root of the sum of squares"

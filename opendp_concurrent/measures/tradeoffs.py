@@ -1,4 +1,4 @@
-"""The theorems that lead to f-DP, by the kind of the measure that they begin at."""
+"""f-DP: the theorems that lead to it from other measures, its joins, the measure, Laplace noise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import cite, recorded
-from ..errors import Argument, InvalidValueError, Json, Loss, UnsupportedMeasureError
+from ..errors import Argument, InvalidValueError, Loss, UnsupportedMeasureError
 from ..fdp import (
     Array,
     TradeoffFunction,
@@ -28,7 +28,7 @@ from ..numerics import split_squares
 from . import opendp as native
 from .conversion import Conversion, Profile, renyi_to_delta
 from .gaussian import gaussian_to_delta, gaussian_to_epsilon
-from .measure import Accumulator, AccumulatorState, Composability, CompositionMeasure, singleton
+from .measure import Accumulator, Composability, CompositionMeasure, singleton
 from .renyi import curve_to_delta
 from .shapes import divided_down
 from .slots import AnyOrder, Products, Slots
@@ -148,11 +148,6 @@ def join(functions: Iterable[TradeoffFunction]) -> TradeoffFunction:
 _DRAWN_AT = 1e-6  # the δ at which a plot reads a function
 
 
-@dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError
-class Tradeoff:
-    """Descriptor: what makes two of these measures equal."""
-
-
 @recorded
 def tradeoff() -> native.Measure:
     """f-DP; the distance is a :class:`.TradeoffFunction`.
@@ -172,7 +167,7 @@ def tradeoff() -> native.Measure:
     >>> oc.tradeoff()
     Tradeoff
     """
-    return native.user_divergence(native.TRADEOFF, Tradeoff())
+    return native.user_divergence(native.TRADEOFF)
 
 
 def _split(d_out: TradeoffFunction, weights: list[Fraction]) -> list[Any]:
@@ -234,10 +229,6 @@ class TradeoffDivergence(CompositionMeasure):
     def opendp(self) -> native.Measure:
         return tradeoff()
 
-    @classmethod
-    def find(cls, output_measure: native.Measure) -> TradeoffDivergence | None:
-        return singleton(cls) if type(native.descriptor(output_measure)) is Tradeoff else None
-
     def validate(self, name: str, value: Argument) -> TradeoffFunction:
         """Return a trade-off function that bounds both directions of neighbours, or raise."""
         return check_both(**{name: value})
@@ -289,13 +280,10 @@ class TradeoffDivergence(CompositionMeasure):
     def fixed_sum(self) -> Accumulator:
         return Products()
 
-    def empty(self) -> AccumulatorState:
+    @property
+    def total(self) -> Accumulator:  # type: ignore[override]
         """Refuse, as ``sum`` does."""
-        return self.sum().start(self)
-
-    def read_sum(self, record: Json) -> AccumulatorState:
-        """Refuse, as ``sum`` does."""
-        return self.sum().from_record(self, record)
+        return self.sum()
 
     def in_any_order(self, shares: tuple[Any, ...]) -> tuple[AnyOrder, Slots]:
         return AnyOrder(), Slots.of(shares)

@@ -1,34 +1,29 @@
-"""Distances that are neither numbers nor pairs: small values with a partial order."""
+"""Truncated concentrated DP: its distance (ρ, ω), the sum of losses, the measure, and tools."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import inf
+from math import inf, nan
 from types import MappingProxyType
 from typing import Any
 
 from .. import _checks as checks
-from .._checks import cite, instance, recorded, sent, tagged
-from ..errors import Argument, InvalidTypeError, InvalidValueError, Json, Loss
+from ..errors import Argument, InvalidTypeError, InvalidValueError, Loss
 from ..numerics import Bracket, Digits, lower, split, upper, zcdp_to_delta, zcdp_to_epsilon
 from . import opendp as native
 from .conversion import Conversion, Ends, Profile, pure_to_zcdp, zcdp_to_renyi
-from .measure import (
-    Accumulator,
-    AccumulatorState,
-    Composability,
-    CompositionMeasure,
-    EvenlyDivisible,
-    parameter,
-    singleton,
-)
+from .measure import AccumulatorState, Composability, CompositionMeasure, Parametrised
 from .shapes import join_numbers
 from .sums import ScalarSum
 
+above_one = checks.number.narrowed(
+    lambda omega: omega > 1.0, "be above 1; it is the end of the orders", 1.0, -inf, nan
+)
 
-@tagged("tcdp", "rho", "omega")
+
+@checks.tagged("tcdp", "rho", "omega")
 @dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError
 class TruncatedConcentrated:
     """A distance: Rényi divergence at most ρ α for every order α in (1, ω).
@@ -53,7 +48,7 @@ class TruncatedConcentrated:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", checks.non_negative(rho=self.rho))
-        object.__setattr__(self, "omega", omega_above_one(omega=self.omega))
+        object.__setattr__(self, "omega", above_one(omega=self.omega))
 
     def __le__(self, other: object) -> bool:
         if not isinstance(other, TruncatedConcentrated):
@@ -64,25 +59,8 @@ class TruncatedConcentrated:
         at_most = self.__le__(other)
         return at_most if at_most is NotImplemented else at_most and self != other
 
-    def __ge__(self, other: object) -> bool:
-        return other <= self if isinstance(other, TruncatedConcentrated) else NotImplemented
 
-    def __gt__(self, other: object) -> bool:
-        return other < self if isinstance(other, TruncatedConcentrated) else NotImplemented
-
-
-def omega_above_one(**argument: Any) -> float:
-    """Return the argument as a double above 1, possibly infinite, or raise."""
-    ((name, value),) = argument.items()
-    omega = checks.number(**argument)
-    if not omega > 1.0:
-        raise InvalidValueError(
-            f"{name} ({checks.shown(value)}) must be above 1; it is the end of the orders"
-        )
-    return omega
-
-
-sent(TruncatedConcentrated, "TruncatedConcentrated")(TruncatedConcentrated)
+checks.sent(TruncatedConcentrated, "TruncatedConcentrated")(TruncatedConcentrated)
 
 
 # The sum of the ρ and the least of the ω, for truncated concentrated DP.
@@ -124,45 +102,17 @@ class TruncatedSum(AccumulatorState):
         """The exact sum, and ω in hexadecimal."""
         return [self.rho.to_record(), self.omega.hex()]
 
-
-@tagged("least-omega")
-@dataclass(frozen=True, slots=True)
-class LeastOmega(EvenlyDivisible):
-    """The accumulator for truncated concentrated DP."""
-
-    def supports(self, measure: CompositionMeasure) -> bool:
-        """Return whether this is the measure's own sum."""
-        return bool(measure.sum() == self)
-
-    def start(self, measure: CompositionMeasure | None = None) -> TruncatedSum:
-        """Return the empty sum."""
-        return TruncatedSum()
-
-    def from_record(
-        self, measure: CompositionMeasure | None, record: list[str | None]
-    ) -> TruncatedSum:
-        """Inverse of :meth:`TruncatedSum.to_record`."""
+    @classmethod
+    def from_record(cls, record: list[str | None]) -> TruncatedSum:
+        """Inverse of :meth:`to_record`."""
         rho, omega = record
-        return TruncatedSum(ScalarSum.from_record(rho), float.fromhex(str(omega)))
-
-    def __repr__(self) -> str:
-        return "sum of rho, least omega"
+        return cls(ScalarSum.from_record(rho), float.fromhex(str(omega)))
 
 
 # Truncated concentrated DP: the distance is (ρ, ω), and smaller is a smaller ρ or a larger ω.
 
 
-@dataclass(frozen=True)  # with slots, OpenDP's attempt to annotate it would raise TypeError
-class Truncated:
-    """Descriptor: what makes two of these measures equal."""
-
-    omega: float
-
-    def __str__(self) -> str:
-        return f"{native.TRUNCATED}(omega={self.omega!r})"
-
-
-@recorded
+@checks.recorded
 def truncated_concentrated_divergence(omega: float) -> native.Measure:
     """Truncated concentrated DP for orders up to ``omega`` at least; distances have ρ and their ω.
 
@@ -183,8 +133,7 @@ def truncated_concentrated_divergence(omega: float) -> native.Measure:
     >>> oc.truncated_concentrated_divergence(omega=10.0)
     TruncatedConcentratedDivergence(omega=10.0)
     """
-    found = Truncated(omega_above_one(omega=omega))
-    return native.user_divergence(str(found), found)
+    return native.user_divergence(native.TRUNCATED, omega=above_one(omega=omega))
 
 
 def _below(omega: float, ends: Ends) -> float:
@@ -204,19 +153,21 @@ def _truncate(loss: TruncatedConcentrated, ends: Ends) -> TruncatedConcentrated:
 
 
 @dataclass(frozen=True, slots=True)
-class TruncatedConcentratedDivergence(CompositionMeasure):
+class TruncatedConcentratedDivergence(Parametrised, CompositionMeasure):
     """Truncated concentrated DP: ρ adds up, and the least ω counts."""
 
     omega: float
 
     kind = native.TRUNCATED
     tag = "tcdp"
+    parameter, guard, written = "omega", above_one, "omega"
     zero = TruncatedConcentrated(0.0, inf)
+    total = TruncatedSum
     composability = Composability.CONCURRENT
-    reason = f"{cite('LW22', 'Corollary 1')} and {cite('HSTVVXZ23', 'Theorem 4.6')}"
+    reason = f"{checks.cite('LW22', 'Corollary 1')} and {checks.cite('HSTVVXZ23', 'Theorem 4.6')}"
     distance_form = "TruncatedConcentrated(rho, omega)"
     noise = native.Noise.GAUSSIAN
-    keywords = MappingProxyType({"rho": checks.non_negative, "omega": omega_above_one})
+    keywords = MappingProxyType({"rho": checks.non_negative, "omega": above_one})
     why_not = "its orders end at omega"
     read_from = (native.ZCDP,)
     conversions_from = MappingProxyType(
@@ -241,30 +192,8 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
         }
     )
 
-    @property
-    def name(self) -> str:
-        return str(Truncated(self.omega))
-
     def opendp(self) -> native.Measure:
         return truncated_concentrated_divergence(self.omega)
-
-    @classmethod
-    def find(cls, output_measure: native.Measure) -> TruncatedConcentratedDivergence | None:
-        found = native.descriptor(output_measure)
-        return singleton(cls, found.omega) if type(found) is Truncated else None
-
-    @classmethod
-    def from_tag(cls, tag: str) -> TruncatedConcentratedDivergence | None:
-        omega = parameter(native.TRUNCATED, "omega", tag)
-        return None if omega is None else singleton(cls, omega_above_one(omega=omega))
-
-    def parameters(self) -> dict[str, float]:
-        return {"omega": self.omega}
-
-    @classmethod
-    def of_parameters(cls, **given: float) -> TruncatedConcentratedDivergence:
-        (omega,) = given.values()
-        return singleton(cls, omega_above_one(omega=omega))
 
     def validate(self, name: str, value: Argument) -> TruncatedConcentrated:
         """Return a distance whose ω is large enough; a number is a ρ."""
@@ -295,18 +224,6 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
         """Shares of ρ."""
         return [TruncatedConcentrated(rho, d_out.omega) for rho in split(d_out.rho, weights)]
 
-    def sum(self) -> Accumulator:
-        """The sum of ρ, with the least ω."""
-        return LeastOmega()
-
-    def empty(self) -> AccumulatorState:
-        """The sum of ρ, with the least ω."""
-        return TruncatedSum()
-
-    def read_sum(self, record: Json) -> AccumulatorState:
-        """The sum of ρ, with the least ω."""
-        return LeastOmega().from_record(self, record)
-
     def join(
         self, losses: list[list[TruncatedConcentrated]], parts: Sequence[int]
     ) -> TruncatedConcentrated:
@@ -325,7 +242,7 @@ class TruncatedConcentratedDivergence(CompositionMeasure):
 
     @classmethod
     def height(cls, loss: Loss, order: float | None, of: str) -> float:
-        rho: float = instance(TruncatedConcentrated)(**{of: loss}).rho
+        rho: float = checks.instance(TruncatedConcentrated)(**{of: loss}).rho
         return rho
 
     @classmethod

@@ -9,13 +9,12 @@ from math import sqrt
 from types import MappingProxyType, ModuleType
 
 from .. import _checks as checks
-from .._checks import cite
 from ..errors import DpEvent, InvalidValueError, Loss
 from ..numerics import lower, upper, zcdp_to_delta, zcdp_to_epsilon
 from . import opendp as native
 from .conversion import Conversion, Ends, KnownCurve, Profile, pure_to_zcdp, zcdp_to_renyi
 from .measure import Composability, singleton
-from .shapes import NumberMeasure, PairMeasure, divided_down, times_up
+from .shapes import NumberMeasure, PairMeasure
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +24,9 @@ class ZeroConcentratedDivergence(NumberMeasure):
     kind = native.ZCDP
     tag = "zcdp"
     composability = Composability.CONCURRENT
-    reason = f"{cite('LW22', 'Corollary 1')} and {cite('HSTVVXZ23', 'Theorem 4.11')}"
+    reason = f"{checks.cite('LW22', 'Corollary 1')} and {checks.cite('HSTVVXZ23', 'Theorem 4.11')}"
     distance_form = "rho"
+    group_power = 2
     noise = native.Noise.GAUSSIAN
     keywords = MappingProxyType({"rho": checks.non_negative})
     why_not = (
@@ -55,14 +55,6 @@ class ZeroConcentratedDivergence(NumberMeasure):
     def gaussian_scale(self, sensitivity: float, loss: float) -> float:
         """From ρ = sensitivity² / (2 scale²), in doubles."""
         return sensitivity / sqrt(2 * loss)
-
-    def group_loss(self, loss: float, size: int) -> float:
-        """Return k² ρ [BS16, Proposition 27]."""
-        return times_up(loss, size**2)
-
-    def member_loss(self, d_out: float, size: int) -> float:
-        """The same, backwards."""
-        return divided_down(d_out, size**2)
 
     def finite_event(self, dp_event: ModuleType, d_mid: float) -> DpEvent:
         return dp_event.ZCDpEvent(d_mid)
@@ -111,7 +103,7 @@ class ApproximateZeroConcentratedDivergence(PairMeasure):
     reason = (
         "interactive mechanisms that are approximate zCDP only as a whole do not compose "
         "concurrently, by the counterexample of oc.verify.approximate_zcdp_counterexample(); it "
-        f"answers the question of Section 4 of {cite('HSTVVXZ23')}"
+        f"answers the question of Section 4 of {checks.cite('HSTVVXZ23')}"
     )
     distance_form = "(rho, delta)"
     keywords = MappingProxyType({"delta": checks.probability, "rho": checks.non_negative})

@@ -23,8 +23,8 @@ TAGS = {
         "ladder-at-delta",
         "laplace",
     ),
-    *("least-omega", "limit", "limited", "on-blocks", "on-each-block", "orders", "pair", "renyi"),
-    *("residue", "squares", "subsampled", "tcdp", "zcdp"),
+    *("limit", "limited", "on-blocks", "on-each-block", "orders", "pair", "renyi"),
+    *("residue", "subsampled", "tcdp", "zcdp"),
 }
 SENT = {
     "TruncatedConcentrated",

@@ -14,8 +14,8 @@ from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.measures.renyi import CurveSum, GridCurve, OnOrders
 from opendp_concurrent.measures.slots import AnyOrder, Products, Slots
-from opendp_concurrent.measures.sums import Planned, ScalarSum, Squares
-from opendp_concurrent.measures.truncated import LeastOmega
+from opendp_concurrent.measures.sums import Planned, ScalarSum, SquareSum
+from opendp_concurrent.measures.truncated import TruncatedSum
 
 PURE = oc.TradeoffFunction.pure
 GRID = OnOrders((2.0, 3.0))
@@ -63,8 +63,6 @@ class Rule:
         (oc.accumulators.from_rule(Rule()), "from_rule(mine)"),
         (oc.accumulators.ladder(PURE(0.5)), f"ladder({PURE(0.5)})"),
         (oc.accumulators.residue(0.5), "residue(mu=0.5)"),
-        (Squares(), "root of the sum of squares"),
-        (LeastOmega(), "sum of rho, least omega"),
         (GRID, "basic sums at orders (2.0, 3.0)"),
     ],
     ids=lambda one: str(one)[:20],
@@ -82,8 +80,8 @@ def test_an_accounting_says_what_it_is(accounting, text):
         (oc.accumulators.from_rule(Rule()).start(0.0), 0.5),
         (oc.accumulators.ladder(PURE(0.5)).start(None), PURE(0.5)),
         (oc.accumulators.residue(0.5).start(None), PURE(0.5)),
-        (Squares().start(None), 0.5),
-        (LeastOmega().start(None), oc.TruncatedConcentrated(0.5, 8.0)),
+        (SquareSum(), 0.5),
+        (TruncatedSum(), oc.TruncatedConcentrated(0.5, 8.0)),
         (Products().start(oc.TradeoffFunction.identity()), PURE(0.5)),
         (Slots((PURE(0.5),), (PURE(0.5),)), PURE(0.5)),
         (Planned((0.5,), 0, ScalarSum()), 0.5),

@@ -9,7 +9,7 @@ from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.gaussian import GAUSSIAN_TRADEOFF
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.measures.measure import Basic
-from opendp_concurrent.measures.sums import Squares
+from opendp_concurrent.measures.sums import SquareSum
 from opendp_concurrent.measures.tradeoffs import TRADEOFF_DIVERGENCE
 
 ZCDP = oc.accumulators.zcdp(1e-6)
@@ -17,8 +17,9 @@ ZCDP = oc.accumulators.zcdp(1e-6)
 
 def test_basic_is_the_sum_of_the_measure():
     for left_out in (None, oc.accumulators.basic()):
-        assert accumulator_for(MAX_DIVERGENCE, left_out) == Basic()
-        assert accumulator_for(GAUSSIAN_TRADEOFF, left_out) == Squares()
+        for measure in (MAX_DIVERGENCE, GAUSSIAN_TRADEOFF):
+            assert accumulator_for(measure, left_out) == Basic()
+        assert isinstance(Basic().start(GAUSSIAN_TRADEOFF), SquareSum)
 
 
 def test_an_accumulator_is_taken_under_the_measures_that_it_supports():

@@ -19,7 +19,7 @@ from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.measures.measure import singleton
 from opendp_concurrent.measures.renyi import FixedRenyiDivergence, GridCurve, OnOrders
 from opendp_concurrent.measures.sums import Planned
-from opendp_concurrent.measures.truncated import LeastOmega, TruncatedConcentrated
+from opendp_concurrent.measures.truncated import TruncatedConcentrated, TruncatedSum
 from opendp_concurrent.measures.zero_concentrated import ZERO_CONCENTRATED_DIVERGENCE
 from opendp_concurrent.verify.adversary import Item, worst_analyst
 from opendp_concurrent.verify.mechanism import FiniteMechanism, Number
@@ -114,7 +114,7 @@ def fixed_renyi(budget: Budget) -> Iterator[Outcome]:
 
 def truncated_sum(budget: Budget) -> Iterator[Outcome]:
     """Compare all orders below ω; for ω itself, use a mechanism with a steep divergence there."""
-    start = LeastOmega().start()
+    start = TruncatedSum()
     if budget.part == "omega":
         steep = steep_mechanism()
         d_mid = TruncatedConcentrated(steep.renyi(OMEGA) / OMEGA * (1 + 1e-12), OMEGA)

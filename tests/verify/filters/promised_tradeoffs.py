@@ -19,7 +19,7 @@ from opendp_concurrent.accounting.rule import Shares, Within
 from opendp_concurrent.fdp.function import TradeoffFunction
 from opendp_concurrent.measures.gaussian import gaussian_to_delta, pure_to_gaussian
 from opendp_concurrent.measures.slots import AnyOrder, Products, Slots
-from opendp_concurrent.measures.sums import Planned, Squares
+from opendp_concurrent.measures.sums import Planned, SquareSum
 from opendp_concurrent.verify.adversary import Item, Limited, worst_analyst
 from opendp_concurrent.verify.mechanism import FiniteMechanism
 from opendp_concurrent.verify.totals import worst_renyi
@@ -62,7 +62,7 @@ def _curve(
 
 def squares(budget: Budget) -> Iterator[Outcome]:
     """Binned Gaussian noise with μ from ``epsilons``, then randomized responses with these ε."""
-    start = Squares().start()
+    start = SquareSum()
     cost = budget.after(start, float).loss
     mu, rule = budget.promised("mu", cost), Within(budget.limit("mu", cost))
     worst = worst_renyi(_gaussian_menu(budget, float), start, rule, 1.0)
@@ -110,7 +110,7 @@ def gaussian_residue(budget: Budget) -> Iterator[Outcome]:
     """Binned Gaussian noise, then randomized responses; at most three launches."""
     counts = [min(count, 1) for count in budget.counts]
     for declare in (float, pure_to_gaussian):
-        cost = accumulated(Squares().start(), map(declare, budget.epsilons), counts).loss
+        cost = accumulated(SquareSum(), map(declare, budget.epsilons), counts).loss
         mu, limit = budget.promised("mu", cost), budget.limit("mu", cost)
         rule = CachedRule(Limited(Within(gaussian(limit))))
         start = residue(limit).start(), RESIDUE_LAUNCHES

@@ -11,7 +11,7 @@ from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError, InvalidValueError
 from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.measures.sums import Squares
+from opendp_concurrent.measures.sums import SquareSum
 from opendp_concurrent.verify.adversary import Item
 
 
@@ -203,7 +203,7 @@ def test_twenty_launches_from_three_items():
 
 def test_accumulators_of_other_measures_may_be_used():
     menu = [Item("rr", 0.5, verify.randomized_response(0.3))]
-    found = verify.worst_analyst(menu, Squares().start(None), Within(1.0), 0.5)
+    found = verify.worst_analyst(menu, SquareSum(), Within(1.0), 0.5)
     assert 0.0 < found.delta < 0.2  # four launches, since squares add up
 
 
