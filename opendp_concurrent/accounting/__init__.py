@@ -7,8 +7,6 @@
 * ``any_time.py`` has readings that hold when answers choose the time at which one stops.
 """
 
-from __future__ import annotations
-
 from . import accumulators as accumulators
 from .account import Account, Bound, Launch, Verdict
 from .epsilon_delta import EpsilonDeltaSum

@@ -25,7 +25,6 @@ from math import exp, inf, log, sqrt
 import scipy
 
 from .. import _checks as checks
-from .._checks import sent, tagged
 from ..errors import InvalidValueError
 from ..numerics import Bracket, Digits, is_nonnegative, largest_double, mills, pi, upper
 from .best_rule import Zcdp
@@ -36,8 +35,8 @@ _ENOUGH = 1e20  # a larger sum of ρ reads infinity
 _LOG_ROOT_TWO_PI = 0.9189385332046727
 
 
-@tagged("any_time", "planned", slack="delta_slack")
-@dataclass(frozen=True, slots=True)
+@checks.tagged("any_time", "planned", slack="delta_slack")
+@dataclass(frozen=True, slots=True, repr=False)
 class AnyTime(EpsilonDeltaAccumulator):
     """Add up ρ_i = ε_i tanh(ε_i/2), and read the mixture."""
 
@@ -47,10 +46,6 @@ class AnyTime(EpsilonDeltaAccumulator):
     def cost(self, epsilon: float) -> int:
         """Return units of ε tanh(ε/2), rounded up to a double."""
         return Zcdp(self.delta_slack).cost(epsilon)
-
-    def spent(self, units: float) -> float:
-        """Return the least double at or above the sum of ρ."""
-        return Zcdp(self.delta_slack).spent(units)
 
     def epsilon(self, spent: float) -> float:
         """Return the reading of a sum of ρ; a sum under zCDP may be read, too."""
@@ -64,9 +59,6 @@ class AnyTime(EpsilonDeltaAccumulator):
     def scale(self) -> float:
         """Return g, which is fixed by the arguments."""
         return _scale(self.delta_slack, self.planned)
-
-    def __repr__(self) -> str:
-        return f"any_time(delta_slack={self.delta_slack!r}, planned={self.planned!r})"
 
 
 @lru_cache(maxsize=256)
@@ -161,7 +153,7 @@ class _Mixture:
         return real(self.loss) + rest.ln() + (1 - slope / rest) * (real(loss) - real(self.loss))
 
 
-@sent(AnyTime)
+@checks.sent(AnyTime)
 def any_time(delta_slack: float, planned: float = 1.0) -> AnyTime:
     """Add up (ε, δ) losses to a bound that holds whenever one stops.
 

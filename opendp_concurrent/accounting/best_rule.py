@@ -19,27 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _checks as checks
-from .._checks import sent, tagged
+from .. import measures
 from ..errors import InvalidTypeError, InvalidValueError, Loss, shown
-from ..measures import (
-    APPROXIMATE_MAX_DIVERGENCE,
-    MAX_DIVERGENCE,
-    TRADEOFF_DIVERGENCE,
-    Accumulator,
-    AccumulatorState,
-    CompositionMeasure,
-    largest_divergence,
-    pure_to_renyi,
-    pure_to_zcdp,
-    renyi_to_epsilon,
-)
-from ..numerics import from_units_up, largest_rho, to_units, zcdp_to_epsilon
+from ..numerics import largest_rho, to_units, zcdp_to_epsilon
 from .epsilon_delta import Advanced, EpsilonDeltaAccumulator, basic, either, slack
 from .ladder import alike_ladder
 
 
-@tagged("renyi", "order", slack="delta_slack")
-@dataclass(frozen=True, slots=True)
+@checks.tagged("renyi", "order", slack="delta_slack")
+@dataclass(frozen=True, slots=True, repr=False)
 class Renyi(EpsilonDeltaAccumulator):
     """Add up the divergences of order ``order``."""
 
@@ -50,28 +38,21 @@ class Renyi(EpsilonDeltaAccumulator):
         """Units of the divergence of randomized response, rounded up to a double."""
         return _cost(epsilon, self.order)
 
-    def spent(self, units: float) -> float:
-        """Return the least double at or above the sum of divergences."""
-        return from_units_up(int(units))
-
     def epsilon(self, spent: float) -> float:
         """Return the ε that the divergence implies at the slack."""
-        return renyi_to_epsilon(self.order, spent, self.delta_slack)
+        return measures.renyi_to_epsilon(self.order, spent, self.delta_slack)
 
     def largest(self, epsilon: float) -> float:
         """Return the largest double divergence whose ε at the slack is at most ``epsilon``."""
-        return largest_divergence(self.order, epsilon, self.delta_slack)
-
-    def __repr__(self) -> str:
-        return f"renyi(order={self.order!r}, delta_slack={self.delta_slack!r})"
+        return measures.largest_divergence(self.order, epsilon, self.delta_slack)
 
 
 @lru_cache(maxsize=65536)
 def _cost(epsilon: float, order: float) -> int:
-    return to_units(pure_to_renyi(epsilon, order))
+    return to_units(measures.pure_to_renyi(epsilon, order))
 
 
-@sent(Renyi)
+@checks.sent(Renyi)
 def renyi(order: float, delta_slack: float) -> Renyi:
     """Add up (ε, δ) losses by the Rényi divergence of a fixed order.
 
@@ -103,8 +84,8 @@ def renyi(order: float, delta_slack: float) -> Renyi:
 # may be chosen last, because a filter bounds ρ by a number.
 
 
-@tagged("zcdp", slack="delta_slack")
-@dataclass(frozen=True, slots=True)
+@checks.tagged("zcdp", slack="delta_slack")
+@dataclass(frozen=True, slots=True, repr=False)
 class Zcdp(EpsilonDeltaAccumulator):
     """Add up ρ_i = ε_i tanh(ε_i/2)."""
 
@@ -114,10 +95,6 @@ class Zcdp(EpsilonDeltaAccumulator):
         """Units of ε tanh(ε/2), rounded up to a double."""
         return _zcdp_cost(epsilon)
 
-    def spent(self, units: float) -> float:
-        """Return the least double at or above the sum of ρ."""
-        return from_units_up(int(units))
-
     def epsilon(self, spent: float) -> float:
         """Return the ε that ρ-zCDP implies at the slack."""
         return zcdp_to_epsilon(spent, self.delta_slack)
@@ -126,16 +103,13 @@ class Zcdp(EpsilonDeltaAccumulator):
         """Return the largest double ρ whose ε at the slack is at most ``epsilon``."""
         return largest_rho(epsilon, self.delta_slack)
 
-    def __repr__(self) -> str:
-        return f"zcdp(delta_slack={self.delta_slack!r})"
-
 
 @lru_cache(maxsize=65536)
 def _zcdp_cost(epsilon: float) -> int:
-    return to_units(pure_to_zcdp(epsilon))
+    return to_units(measures.pure_to_zcdp(epsilon))
 
 
-@sent(Zcdp)
+@checks.sent(Zcdp)
 def zcdp(delta_slack: float) -> Zcdp:
     """Add up (ε, δ) losses by the sum of their zCDP losses.
 
@@ -161,17 +135,17 @@ def zcdp(delta_slack: float) -> Zcdp:
 # The choice of the (ε, δ) accumulator that admits the most typical launches.
 
 MOST = 10**15  # larger numbers of launches are not counted
-_MEASURES: list[CompositionMeasure] = [
-    APPROXIMATE_MAX_DIVERGENCE,
-    TRADEOFF_DIVERGENCE,
-    MAX_DIVERGENCE,
+_MEASURES: list[measures.CompositionMeasure] = [
+    measures.APPROXIMATE_MAX_DIVERGENCE,
+    measures.TRADEOFF_DIVERGENCE,
+    measures.MAX_DIVERGENCE,
 ]
 _ORDERS = np.unique(np.round(1.0 + np.geomspace(1e-3, 1e6, 4000), 3))
 
 
 def best_rule(
     d_out: tuple[float, float], typical: Sequence[tuple[float, float]], *, alike: bool = False
-) -> Accumulator:
+) -> measures.Accumulator:
     """Choose the accumulator that admits the most launches of a typical kind, before any are made.
 
     The candidates are ``basic``, ``advanced``, ``zcdp`` and ``renyi`` at the best order. Each is
@@ -221,7 +195,9 @@ def best_rule(
     return best if best is rules[0] else either(basic(), best)
 
 
-def launches_admitted(accumulator: Accumulator, d_out: Loss, typical: Sequence[Loss]) -> int:
+def launches_admitted(
+    accumulator: measures.Accumulator, d_out: Loss, typical: Sequence[Loss]
+) -> int:
     """Count the launches that a filter admits, if their losses cycle through ``typical``.
 
     :param accumulator: an accumulator for (ε, δ), for trade-off functions, or for ε alone
@@ -242,7 +218,7 @@ def launches_admitted(accumulator: Accumulator, d_out: Loss, typical: Sequence[L
     losses = [measure.validate(f"typical[{i}]", loss) for i, loss in enumerate(given)]
     start = accumulator.start(measure)
 
-    def after(rounds: int) -> AccumulatorState:
+    def after(rounds: int) -> measures.AccumulatorState:
         state = start
         for loss in losses if rounds else ():
             state = state.after(loss, rounds)
@@ -258,7 +234,7 @@ def launches_admitted(accumulator: Accumulator, d_out: Loss, typical: Sequence[L
     return min(admitted, MOST)
 
 
-def _measure(accumulator: Accumulator) -> CompositionMeasure:
+def _measure(accumulator: measures.Accumulator) -> measures.CompositionMeasure:
     """Return the measure under which launches are counted."""
     if not callable(getattr(type(accumulator), "supports", None)):
         raise InvalidTypeError(
@@ -286,7 +262,9 @@ def _largest_count(holds: Callable[[int], bool], most: int) -> int:
     return low
 
 
-def _candidates(d_out: tuple[float, float], losses: list[tuple[float, float]]) -> list[Accumulator]:
+def _candidates(
+    d_out: tuple[float, float], losses: list[tuple[float, float]]
+) -> list[measures.Accumulator]:
     """Return one accumulator of each kind with a slack, or none if no δ is left for a slack."""
     epsilon, delta = d_out
     if not 0.0 < delta < 1.0 or not 0.0 < epsilon < inf:

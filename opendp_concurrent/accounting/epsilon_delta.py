@@ -25,17 +25,8 @@ from math import inf
 from typing import Any, Protocol
 
 from .. import _checks as checks
-from .._checks import elements, sent, tagged
+from .. import measures
 from ..errors import Argument, InvalidTypeError, InvalidValueError, Json, Loss, shown
-from ..measures import (
-    APPROXIMATE_MAX_DIVERGENCE,
-    AccumulatorState,
-    Basic,
-    CompositionMeasure,
-    ScalarSum,
-    nearly_equal,
-    times,
-)
 from ..numerics import SMALLEST, Bracket, Digits, from_units_up, largest_double, to_units, upper
 
 
@@ -60,12 +51,12 @@ class EpsilonRule(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class EpsilonDeltaSum(AccumulatorState):
+class EpsilonDeltaSum(measures.AccumulatorState):
     """Exact costs under each rule, possibly infinite, and the exact sum of the δ."""
 
     rules: tuple[EpsilonRule, ...]
     costs: tuple[float, ...]
-    deltas: ScalarSum
+    deltas: measures.ScalarSum
 
     @property
     def loss(self) -> tuple[float, float]:
@@ -81,16 +72,16 @@ class EpsilonDeltaSum(AccumulatorState):
         return self.deltas.units == 0 and not any(self.costs)
 
     @property
-    def _delta(self) -> ScalarSum:
+    def _delta(self) -> measures.ScalarSum:
         units, slacks = self.deltas.units, _slacks(self.rules)
-        return ScalarSum(None if units is None else units + slacks)
+        return measures.ScalarSum(None if units is None else units + slacks)
 
     def after(self, d_mid: Loss, count: int = 1) -> EpsilonDeltaSum:
         """Add ``count`` times the costs of ``d_mid``."""
         if type(d_mid) is not tuple or len(d_mid) != 2:
             d_mid = checks.pair(d_mid=d_mid)
         epsilon, delta = d_mid
-        count = times(count)
+        count = measures.times(count)
         if type(epsilon) is not float or not 0.0 <= epsilon:
             epsilon = checks.non_negative(**{"d_mid[0]": epsilon})
         deltas = self.deltas
@@ -137,7 +128,7 @@ class EpsilonDeltaSum(AccumulatorState):
         if (self.rules, self.deltas) != (other.rules, other.deltas):
             return None
         if len(self.costs) != len(other.costs) or not all(
-            map(nearly_equal, self.costs, other.costs)
+            map(measures.nearly_equal, self.costs, other.costs)
         ):
             return None
         return EpsilonDeltaSum(self.rules, tuple(map(max, self.costs, other.costs)), self.deltas)
@@ -149,31 +140,32 @@ def _slacks(rules: tuple[EpsilonRule, ...]) -> int:
     return sum(to_units(rule.delta_slack) for rule in rules)
 
 
-class EpsilonDeltaAccumulator:
+class EpsilonDeltaAccumulator(measures.OfOneMeasure):
     """The common methods of the (ε, δ) accumulators with a slack."""
 
     __slots__ = ()
+    made_for = measures.APPROXIMATE
+
+    def spent(self, units: float) -> float:
+        """Return the least double at or above the sum of the costs."""
+        return from_units_up(int(units))
 
     def parts(self) -> tuple[Any, ...]:
         """Return the rules, of which one must continue: only this rule, unless it has several."""
         return (self,)
 
-    made_for = "Approximate(MaxDivergence)"
-
-    def supports(self, measure: CompositionMeasure) -> bool:
-        """Return whether the measure is approximate DP."""
-        return bool(measure == APPROXIMATE_MAX_DIVERGENCE)
-
-    def start(self, measure: CompositionMeasure | None = None) -> EpsilonDeltaSum:
+    def start(self, measure: measures.CompositionMeasure | None = None) -> EpsilonDeltaSum:
         """Return the sums before the first launch."""
         rules = self.parts()
-        return EpsilonDeltaSum(rules, (0,) * len(rules), ScalarSum())
+        return EpsilonDeltaSum(rules, (0,) * len(rules), measures.ScalarSum())
 
-    def from_record(self, measure: CompositionMeasure | None, record: Json) -> EpsilonDeltaSum:
+    def from_record(
+        self, measure: measures.CompositionMeasure | None, record: Json
+    ) -> EpsilonDeltaSum:
         """Inverse of :meth:`EpsilonDeltaSum.to_record`."""
         costs, deltas = record
         exact = tuple(inf if cost is None else int(cost, 16) for cost in costs)
-        return EpsilonDeltaSum(self.parts(), exact, ScalarSum.from_record(deltas))
+        return EpsilonDeltaSum(self.parts(), exact, measures.ScalarSum.from_record(deltas))
 
     def check_budget(self, d_out: tuple[float, float]) -> None:
         """Raise if the slack exceeds the δ of ``d_out``."""
@@ -198,8 +190,8 @@ def slack(value: Argument) -> float:
 # The basic accumulator: the plain sum of losses, for every kind of distance.
 
 
-@sent(Basic)
-def basic() -> Basic:
+@checks.sent(measures.Basic)
+def basic() -> measures.Basic:
     """Add up privacy losses by their plain sum: basic composition.
 
     The sum is valid for every measure of this package, against any adaptive analyst. Children may
@@ -212,7 +204,7 @@ def basic() -> Basic:
     >>> oc.accumulators.basic()
     basic()
     """
-    return Basic()
+    return measures.Basic()
 
 
 # The accumulator ``advanced``: Theorems 3.7, 3.8 of [HSTVVXZ23], and [WRRW23, Theorem 2].
@@ -221,8 +213,8 @@ def basic() -> Basic:
 # (sqrt(2 S log(1/δ')) + S/2, δ' + sum of δ_i)-DP.
 
 
-@tagged("advanced", slack="delta_slack")
-@dataclass(frozen=True, slots=True)
+@checks.tagged("advanced", slack="delta_slack")
+@dataclass(frozen=True, slots=True, repr=False)
 class Advanced(EpsilonDeltaAccumulator):
     """Add up the squares of ε."""
 
@@ -244,9 +236,6 @@ class Advanced(EpsilonDeltaAccumulator):
         """Return the largest double S that Theorem 3.7 admits."""
         return _largest(epsilon, self.delta_slack)
 
-    def __repr__(self) -> str:
-        return f"advanced(delta_slack={self.delta_slack!r})"
-
 
 @lru_cache(maxsize=65536)
 def _epsilon(spent: float, delta_slack: float) -> float:
@@ -265,7 +254,7 @@ def _largest(epsilon: float, delta_slack: float) -> float:
     return largest_double(lambda spent: _epsilon(spent, delta_slack) <= epsilon, epsilon)
 
 
-@sent(Advanced)
+@checks.sent(Advanced)
 def advanced(delta_slack: float) -> Advanced:
     """Add up (ε, δ) losses by the sum of squares of ε.
 
@@ -293,7 +282,7 @@ def advanced(delta_slack: float) -> Advanced:
 # jointly valid at an undivided δ. The proof is at the head of this file.
 
 
-@tagged("either", "rules")
+@checks.tagged("either", "rules")
 @dataclass(frozen=True, slots=True)
 class Either(EpsilonDeltaAccumulator):
     """The least ε of several rules."""
@@ -348,7 +337,7 @@ def either(*rules: Any) -> Either:
     return Either(tuple(rules))
 
 
-@sent(Either)
+@checks.sent(Either)
 def either_of(rules: Any) -> Either:
     """Return the accumulator that combines several rules, as a message names them."""
-    return either(*elements("accumulators", rules=rules))
+    return either(*checks.elements("accumulators", rules=rules))

@@ -1,8 +1,8 @@
-"""The accumulator ``ladder`` for (ε, δ)-DP: launches cost whole units of one trade-off function.
+"""The accumulators ``ladder``, in whole units of one trade-off function, and ``residue``.
 
-A launch of (ε_i, δ_i) costs as many units as the worst such function, which is randomized response
-[KOV15], interactively by [LW22, Theorem 3]. So K spent units are unit^K-DP, as in ``ladder``. The
-loss is the ε of unit^K at a δ that is fixed up front.
+``ladder`` for (ε, δ)-DP: a launch of (ε_i, δ_i) costs as many units as the worst such function,
+which is randomized response [KOV15], interactively by [LW22, Theorem 3]. So K spent units are
+unit^K-DP, as in ``ladder``. The loss is the ε of unit^K at a δ that is fixed up front.
 """
 
 from __future__ import annotations
@@ -14,29 +14,67 @@ from math import atanh, inf
 from typing import Any
 
 from .. import _checks as checks
-from .._checks import sent, tagged
+from .. import measures
 from ..errors import InvalidValueError, Json, Loss
 from ..fdp import TradeoffFunction, check_both, check_function
-from ..measures import (
-    APPROXIMATE_MAX_DIVERGENCE,
-    TRADEOFF_DIVERGENCE,
-    AccumulatorState,
-    CompositionMeasure,
-    EvenlyDivisible,
-    nearly_equal,
-    times,
-)
 from ..numerics import sqrt_down, sqrt_up, to_units
 from .epsilon_delta import slack
 
 
 @dataclass(frozen=True, slots=True)
-class EpsilonDeltaRungs(AccumulatorState):
-    """The number of units spent on (ε, δ) launches, or None if no number covers a launch."""
+class Rungs(measures.AccumulatorState):
+    """The number of units spent, or None if no number of units covers a launch."""
 
     unit: TradeoffFunction
-    delta_slack: float
     spent: int | None = 0
+
+    @property
+    def loss(self) -> Any:
+        """The power of the unit."""
+        return TradeoffFunction.worst() if self.spent is None else self.unit.power(self.spent)
+
+    def units(self, d_mid: Loss) -> int | None:
+        """Return the units that ``d_mid`` costs; None if no number of them covers it."""
+        return check_function(d_mid=d_mid).units(self.unit)
+
+    def after(self, d_mid: Loss, count: int = 1) -> Rungs:
+        """Spend the units that ``d_mid`` costs, ``count`` times."""
+        count, units = measures.times(count), self.units(d_mid)
+        if units is None or self.spent is None:
+            return replace(self, spent=None)
+        return replace(self, spent=self.spent + count * units)
+
+    def within(self, d_out: Loss) -> bool:
+        """Return whether ``d_out`` covers the units spent."""
+        return self.spent is not None and self.spent <= d_out.admits(self.unit)
+
+    def remaining(self, d_out: Loss) -> Loss:
+        """Return the power of the unit that is left."""
+        if self.spent is None:
+            return TradeoffFunction.identity()
+        return self.unit.power(max(0, d_out.admits(self.unit) - self.spent))
+
+    def to_record(self) -> int | None:
+        """Units spent."""
+        return self.spent
+
+    def merged(self, other: Rungs) -> Rungs | None:
+        """Return the larger of two counts of the same launches; None if they do not agree.
+
+        Each launch costs the least number of units that is shown to cover it. A later version, or
+        another C library, may show one unit less or more. Each count is a bound.
+        """
+        one, two = self.spent, other.spent
+        if one is None or two is None or replace(self, spent=two) != other:
+            return None
+        return replace(self, spent=max(one, two)) if max(one, two) <= 2 * min(one, two) else None
+
+
+@dataclass(frozen=True, slots=True)
+class EpsilonDeltaRungs(Rungs):
+    """The number of units spent on (ε, δ) launches."""
+
+    delta_slack: float = 0.0
 
     @property
     def loss(self) -> tuple[float, float]:
@@ -45,15 +83,12 @@ class EpsilonDeltaRungs(AccumulatorState):
             return 0.0, 0.0
         return _epsilon(self.unit, self.spent, self.delta_slack), self.delta_slack
 
-    def after(self, d_mid: Loss, count: int = 1) -> EpsilonDeltaRungs:
-        """Spend the units that the pair ``d_mid`` costs, ``count`` times."""
-        count, (epsilon, delta) = times(count), checks.pair(d_mid=d_mid)
+    def units(self, d_mid: Loss) -> int | None:
+        """Return the units that the pair ``d_mid`` costs; None if no number of them covers it."""
+        epsilon, delta = checks.pair(d_mid=d_mid)
         epsilon = checks.non_negative(**{"d_mid[0]": epsilon})
         delta = checks.non_negative(**{"d_mid[1]": delta})
-        units = TradeoffFunction.approximate(epsilon, min(delta, 1.0)).units(self.unit)
-        if units is None or self.spent is None:
-            return replace(self, spent=None)
-        return self.moved(count * units)
+        return TradeoffFunction.approximate(epsilon, min(delta, 1.0)).units(self.unit)
 
     def within(self, d_out: tuple[float, float]) -> bool:
         """Return whether the loss is at most ``d_out``."""
@@ -107,27 +142,6 @@ class EpsilonDeltaRungs(AccumulatorState):
         """So many units more."""
         return replace(self, spent=(self.spent or 0) + units)
 
-    def to_record(self) -> int | None:
-        """Units spent."""
-        return self.spent
-
-    def merged(self, other: EpsilonDeltaRungs) -> EpsilonDeltaRungs | None:
-        """Return the larger of two counts of the same launches."""
-        spent = larger_count(self.spent, other.spent)
-        same = (self.unit, self.delta_slack) == (other.unit, other.delta_slack)
-        return replace(self, spent=spent) if same and spent is not None else None
-
-
-def larger_count(one: int | None, other: int | None) -> int | None:
-    """Return the larger of two counts of units for the same launches; None if they do not agree.
-
-    Each launch costs the least number of units that is shown to cover it. A later version, or
-    another C library, may show one unit less or more. Each count is a bound.
-    """
-    if one is None or other is None:
-        return None
-    return max(one, other) if max(one, other) <= 2 * min(one, other) else None
-
 
 _MOST = 2**22  # units that ``remaining`` counts
 _LARGEST = 1e100  # ε whose square is a double
@@ -140,30 +154,33 @@ def _epsilon(unit: TradeoffFunction, units: int | None, delta: float) -> float:
     return inf if units is None else unit.power(units).epsilon(delta)
 
 
-@tagged("ladder-at-delta", "unit", slack="delta_slack")
+class InUnits(measures.OfOneMeasure):
+    """The accumulators in units of one trade-off function."""
+
+    __slots__ = ()
+
+    def start(self, measure: measures.CompositionMeasure | None = None) -> Rungs:
+        """Return the state with no units spent."""
+        raise NotImplementedError
+
+    def from_record(self, measure: measures.CompositionMeasure | None, record: int | None) -> Rungs:
+        """Inverse of :meth:`Rungs.to_record`."""
+        return replace(self.start(), spent=None if record is None else checks.whole(record=record))
+
+
+@checks.tagged("ladder-at-delta", "unit", slack="delta_slack")
 @dataclass(frozen=True, slots=True)
-class EpsilonDeltaLadder:
+class EpsilonDeltaLadder(InUnits):
     """The accumulator of (ε, δ) losses in units of one trade-off function."""
 
     unit: TradeoffFunction
     delta_slack: float
 
-    made_for = "Approximate(MaxDivergence)"
+    made_for = measures.APPROXIMATE
 
-    def supports(self, measure: CompositionMeasure) -> bool:
-        """Return whether the measure is approximate DP."""
-        return bool(measure == APPROXIMATE_MAX_DIVERGENCE)
-
-    def start(self, measure: CompositionMeasure | None = None) -> EpsilonDeltaRungs:
+    def start(self, measure: measures.CompositionMeasure | None = None) -> EpsilonDeltaRungs:
         """Return the state with no units spent."""
-        return EpsilonDeltaRungs(self.unit, self.delta_slack)
-
-    def from_record(
-        self, measure: CompositionMeasure | None, record: int | None
-    ) -> EpsilonDeltaRungs:
-        """Inverse of :meth:`EpsilonDeltaRungs.to_record`."""
-        spent = None if record is None else checks.whole(record=record)
-        return EpsilonDeltaRungs(self.unit, self.delta_slack, spent)
+        return EpsilonDeltaRungs(self.unit, delta_slack=self.delta_slack)
 
     def check_budget(self, d_out: tuple[float, float]) -> None:
         """Raise if the slack exceeds the δ of ``d_out``."""
@@ -192,68 +209,21 @@ def alike_ladder(loss: tuple[float, float], delta: float) -> EpsilonDeltaLadder 
 # postprocessing of the spent samples, and so unit^K-DP for every adaptive choice of launches.
 
 
+@checks.tagged("ladder", "unit")
 @dataclass(frozen=True, slots=True)
-class Rungs(AccumulatorState):
-    """The number of units spent, or None if no number of units covers a launch."""
-
-    unit: TradeoffFunction
-    spent: int | None = 0
-
-    @property
-    def loss(self) -> TradeoffFunction:
-        """The power of the unit."""
-        return TradeoffFunction.worst() if self.spent is None else self.unit.power(self.spent)
-
-    def after(self, d_mid: Loss, count: int = 1) -> Rungs:
-        """Spend the units that ``d_mid`` costs, ``count`` times."""
-        count, units = times(count), check_function(d_mid=d_mid).units(self.unit)
-        if units is None or self.spent is None:
-            return Rungs(self.unit, None)
-        return Rungs(self.unit, self.spent + count * units)
-
-    def within(self, d_out: TradeoffFunction) -> bool:
-        """Return whether ``d_out`` covers the units spent."""
-        return self.spent is not None and self.spent <= d_out.admits(self.unit)
-
-    def remaining(self, d_out: TradeoffFunction) -> TradeoffFunction:
-        """Return the power of the unit that is left."""
-        if self.spent is None:
-            return TradeoffFunction.identity()
-        return self.unit.power(max(0, d_out.admits(self.unit) - self.spent))
-
-    def to_record(self) -> int | None:
-        """Units spent."""
-        return self.spent
-
-    def merged(self, other: Rungs) -> Rungs | None:
-        """Return the larger of two counts of the same launches."""
-        spent = larger_count(self.spent, other.spent)
-        return Rungs(self.unit, spent) if self.unit == other.unit and spent is not None else None
-
-
-@tagged("ladder", "unit")
-@dataclass(frozen=True, slots=True)
-class Ladder:
+class Ladder(InUnits):
     """The accumulator in units of one trade-off function."""
 
     unit: TradeoffFunction
 
-    made_for = "Tradeoff"
+    made_for = measures.TRADEOFF
 
-    def supports(self, measure: CompositionMeasure) -> bool:
-        """Return whether the measure is f-DP."""
-        return bool(measure == TRADEOFF_DIVERGENCE)
-
-    def start(self, measure: CompositionMeasure | None = None) -> Rungs:
+    def start(self, measure: measures.CompositionMeasure | None = None) -> Rungs:
         """Return the state with no units spent."""
         return Rungs(self.unit)
 
-    def from_record(self, measure: CompositionMeasure | None, record: int | None) -> Rungs:
-        """Inverse of :meth:`Rungs.to_record`."""
-        return Rungs(self.unit, None if record is None else checks.whole(record=record))
-
     def shares(
-        self, measure: CompositionMeasure, d_out: TradeoffFunction, weights: list[Fraction]
+        self, measure: measures.CompositionMeasure, d_out: TradeoffFunction, weights: list[Fraction]
     ) -> list[TradeoffFunction]:
         """Return whole units in proportion to the weights, rounded down."""
         units, whole = d_out.admits(self.unit), sum(weights)
@@ -318,7 +288,7 @@ LARGEST = 1e150  # its square is a double
 
 
 @dataclass(frozen=True, slots=True)
-class Residual(AccumulatorState):
+class Residual(measures.AccumulatorState):
     """The residual of the budget, and the sum of the children's squares.
 
     :ivar mu: the budget
@@ -341,7 +311,7 @@ class Residual(AccumulatorState):
     def after(self, d_mid: Loss, count: int = 1) -> Residual:
         """Charge ``d_mid`` to the residual and to the squares, ``count`` times."""
         child = check_function(d_mid=d_mid)
-        count = times(count)
+        count = measures.times(count)
         own, left, squares = child.gaussian_bound, self.left, self.squares
         for _ in range(count):
             if left is None:
@@ -382,31 +352,27 @@ class Residual(AccumulatorState):
 def _both(pair: tuple[Any, Any]) -> bool:
     """Return whether two numbers are nearly equal, or both are None."""
     one, other = pair
-    return one is other if None in pair else nearly_equal(one, other)
+    return one is other if None in pair else measures.nearly_equal(one, other)
 
 
 def _chosen(which: Any, pair: tuple[Any, Any]) -> Any:
     return None if None in pair else which(pair)
 
 
-@tagged("residue", "mu")
-@dataclass(frozen=True, slots=True)
-class Residue(EvenlyDivisible):
+@checks.tagged("residue", "mu")
+@dataclass(frozen=True, slots=True, repr=False)
+class Residue(measures.OfOneMeasure, measures.EvenlyDivisible):
     """The accumulator by residuals of one Gaussian budget."""
 
     mu: float
 
-    made_for = "Tradeoff"
+    made_for = measures.TRADEOFF
 
-    def supports(self, measure: CompositionMeasure) -> bool:
-        """Return whether the measure is f-DP."""
-        return bool(measure == TRADEOFF_DIVERGENCE)
-
-    def start(self, measure: CompositionMeasure | None = None) -> Residual:
+    def start(self, measure: measures.CompositionMeasure | None = None) -> Residual:
         """Return the whole budget."""
         return Residual(self.mu, self.mu)
 
-    def from_record(self, measure: CompositionMeasure | None, record: Json) -> Residual:
+    def from_record(self, measure: measures.CompositionMeasure | None, record: Json) -> Residual:
         """Inverse of :meth:`Residual.to_record`."""
         left, squares = record
         return Residual(
@@ -415,11 +381,8 @@ class Residue(EvenlyDivisible):
             None if squares is None else int(squares, 16),
         )
 
-    def __repr__(self) -> str:
-        return f"residue(mu={self.mu!r})"
 
-
-@sent(Residue)
+@checks.sent(Residue)
 def residue(mu: float) -> Residue:
     """Add up adaptively chosen f-DP losses under a Gaussian budget.
 
