@@ -13,7 +13,7 @@ from copy import copy
 from logging import Logger
 from re import compile as pattern
 from traceback import extract_tb
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from opendp.mod import OpenDPException
 
@@ -107,10 +107,11 @@ class ConcurrentError(Exception):
     charged: bool | None = None
     variant = "FailedFunction"
     raw_traceback = None
+    fixed: ClassVar[str] = ""  # the message of a class that has no other
 
-    def __init__(self, message: str) -> None:
-        Exception.__init__(self, message)
-        self.message = message
+    def __init__(self, message: str = "") -> None:
+        self.message = message or self.fixed
+        Exception.__init__(self, self.message)
 
     def __str__(self) -> str:
         return self.message
@@ -296,13 +297,10 @@ class ReentrantLaunchError(ConcurrentError, RuntimeError, OpenDPException):
     A running mechanism queried itself, or tried to launch on an account that pays for it.
     """
 
-    def __init__(
-        self,
-        message: str = "a mechanism must not query itself, or launch on the account that pays for "
-        "it, while it runs: the query could depend on the data; send the query after it has "
-        "answered",
-    ) -> None:
-        super().__init__(message)
+    fixed = (
+        "a mechanism must not query itself, or launch on the account that pays for it, while it "
+        "runs: the query could depend on the data; send the query after it has answered"
+    )
 
 
 class RefusalError(ConcurrentError, OpenDPException):
@@ -477,12 +475,11 @@ class EndedError(RefusalError):
 class InterruptedHandleError(RefusalError):
     """The mechanism was interrupted while it was answering, and is closed."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "an interrupt, such as Ctrl-C, stopped this mechanism in the middle of an "
-            "answer or an update, so its state is unknown; it is closed and its cost stays "
-            "charged; launch another"
-        )
+    fixed = (
+        "an interrupt, such as Ctrl-C, stopped this mechanism in the middle of an "
+        "answer or an update, so its state is unknown; it is closed and its cost stays "
+        "charged; launch another"
+    )
 
 
 class NativeConstructorError(InvalidValueError, OpenDPException):
@@ -502,23 +499,21 @@ class MechanismError(ConcurrentError, OpenDPException):
     The exception is always the same. It has no cause, context or frames of the mechanism.
     """
 
-    def __init__(self) -> None:
-        super().__init__(
-            "the mechanism has failed; the reason is hidden from analysts, because it may "
-            "depend on the data, and is in the owner's log; the cost of the mechanism "
-            "stays charged"
-        )
+    fixed = (
+        "the mechanism has failed; the reason is hidden from analysts, because it may "
+        "depend on the data, and is in the owner's log; the cost of the mechanism "
+        "stays charged"
+    )
 
 
 class ForkedError(RefusalError):
     """The process was forked; its queryables can be used in the parent process only."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "this process was forked from the process that holds the data; a copied "
-            "queryable would repeat its noise and keep an account of its own; query it in "
-            "the original process, or launch a mechanism in this one"
-        )
+    fixed = (
+        "this process was forked from the process that holds the data; a copied "
+        "queryable would repeat its noise and keep an account of its own; query it in "
+        "the original process, or launch a mechanism in this one"
+    )
 
 
 class DataSourceError(RefusalError):
@@ -526,21 +521,19 @@ class DataSourceError(RefusalError):
 
     charged = False
 
-    def __init__(self) -> None:
-        super().__init__(
-            "a file that the LazyFrame is scanned from was not found; nothing was charged; put the "
-            "file back, or open the data where the files are"
-        )
+    fixed = (
+        "a file that the LazyFrame is scanned from was not found; nothing was charged; put the "
+        "file back, or open the data where the files are"
+    )
 
 
 class CollectedError(RefusalError):
     """A released frame was collected before. Its plan would draw fresh noise without a charge."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "the released frame is exhausted, because it was collected before; keep the DataFrame "
-            "that collect() returned, or release the query again, which is charged again"
-        )
+    fixed = (
+        "the released frame is exhausted, because it was collected before; keep the DataFrame "
+        "that collect() returned, or release the query again, which is charged again"
+    )
 
 
 class TooFewRowsError(ConcurrentError, ValueError):
@@ -560,12 +553,11 @@ class TooFewRowsError(ConcurrentError, ValueError):
 class TableError(ConcurrentError, OpenDPException):
     """An engine could not run a statement on a table. Always the same, whatever the data are."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "the engine could not answer the statement; why is kept from analysts, as it may tell "
-            "of the data, and is in the log of the owner (opendp_concurrent.tables); what it cost "
-            "stays charged"
-        )
+    fixed = (
+        "the engine could not answer the statement; why is kept from analysts, as it may tell "
+        "of the data, and is in the log of the owner (opendp_concurrent.tables); what it cost "
+        "stays charged"
+    )
 
 
 class MessageLimitError(RefusalError):
@@ -588,13 +580,12 @@ class StreamError(RefusalError):
 class StreamHaltedError(RefusalError):
     """The continual mechanism has halted: an update was invalid or failed, or it was saved."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "the continual mechanism has halted: an update was not an item of its stream "
-            "(several items go to update_all), or failed, or its state was saved to "
-            "continue elsewhere; chain the mechanism with a clamp or a filter of the "
-            "stream, and launch it again"
-        )
+    fixed = (
+        "the continual mechanism has halted: an update was not an item of its stream "
+        "(several items go to update_all), or failed, or its state was saved to "
+        "continue elsewhere; chain the mechanism with a clamp or a filter of the "
+        "stream, and launch it again"
+    )
 
 
 class PostprocessorError(ConcurrentError, OpenDPException):
@@ -640,11 +631,10 @@ class SharesUsedError(RefusalError, ValueError):
 
     charged = False
 
-    def __init__(self) -> None:
-        super().__init__(
-            "the privacy loss of the context is exhausted: all shares of it are used; split it "
-            "over more queries, or leave the split out"
-        )
+    fixed = (
+        "the privacy loss of the context is exhausted: all shares of it are used; split it "
+        "over more queries, or leave the split out"
+    )
 
 
 class LedgerError(ConcurrentError):
