@@ -11,8 +11,6 @@ Importing this package changes OpenDP, too: the types of native functions are se
 change, so that threads do not race for them, and callbacks are wrapped (``calls.py``).
 """
 
-from __future__ import annotations
-
 from .advisories import accept_advisories, native_frame, refuse
 from .calls import (
     apply,

@@ -10,8 +10,6 @@
   constructor wears.
 """
 
-from __future__ import annotations
-
 from .block_filter import make_block_filter
 from .block_session import BlockFilterQueryable
 from .casts import (

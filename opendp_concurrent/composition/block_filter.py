@@ -1,4 +1,4 @@
-"""A limit on a block filter: a block filter with budgets of its own, below another one.
+"""The constructor of block filters; and a limit on one, which has budgets of its own below it.
 
 A launch below the limit is charged to its blocks in the limit and in each ancestor. So the limit
 has the guarantee of a block filter, on what was launched below it.
@@ -208,7 +208,7 @@ def make_block_filter(
         return BlockFilterQueryable(session, measure.name, share)
 
     def privacy_map(d: Any) -> Any:
-        return budget if d == d_in else steps.loss(queryables.validate_d_in(input_metric, d), share)
+        return budget if d == d_in else steps.loss(d, share)
 
     return make_measurement(
         odometer.input_space,

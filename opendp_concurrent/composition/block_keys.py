@@ -18,8 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _checks as checks
-from .. import _checks as owned
-from .._checks import check_key, plain
 from .._opendp import Lock
 from ..errors import Argument, InvalidTypeError, InvalidValueError, Key, shown
 from ..queryables import Sealed
@@ -71,7 +69,7 @@ class Keys:
     def _list(self, own: list[Key]) -> None:
         for key in own:
             if type(key) not in _PLAIN:
-                check_key("keys", key)
+                checks.check_key("keys", key)
             if key in self:
                 raise _known(key)
         if len(set(own)) < len(own):
@@ -102,7 +100,7 @@ class Keys:
     def place(self, key: Key, name: str = "block") -> int:
         """Return the place of one key, or raise."""
         if type(key) not in _PLAIN:
-            check_key(name, key)
+            checks.check_key(name, key)
         place = self._place(key)
         if place is None:
             raise InvalidValueError(
@@ -147,7 +145,7 @@ class Keys:
         else:
             if np.asarray(blocks).size > _MOST:
                 raise InvalidValueError(f"blocks must be at most {_MOST}, found more")
-            blocks = owned.array(blocks)
+            blocks = checks.array(blocks)
         if blocks.ndim != 1 or blocks.dtype.kind not in "iu":
             raise InvalidTypeError(
                 "blocks must be a collection of keys; an array must have integers and one "
@@ -216,7 +214,7 @@ def keys_of(keys: Argument, name: str = "keys") -> tuple[Any, ...]:
 def _plain(key: Key) -> Key:
     if type(key) in _PLAIN:
         return key
-    return key.item() if isinstance(key, np.generic) else plain(key)
+    return key.item() if isinstance(key, np.generic) else checks.plain(key)
 
 
 def _integer(key: Key) -> int | None:

@@ -18,7 +18,6 @@ from opendp.mod import Domain
 from .. import _checks as checks
 from .. import _opendp as _native
 from .. import errors
-from .._opendp import Lock
 from ..data import Partition, kind_of
 from ..measures import CompositionMeasure
 from ..queryables import Sealed, seal_selected, seal_transformed, take_in, unseal
@@ -54,7 +53,7 @@ class Records:
 
     def __init__(self, keys: Keys, partition: Partition, domain: Domain, token: Sealed) -> None:
         self.keys, self._partition, self._domain, self._token = keys, partition, domain, token
-        self._kind, self._lock, self._selections = kind_of(domain), Lock(), Selections()
+        self._kind, self._lock, self._selections = kind_of(domain), _native.Lock(), Selections()
         self._batches = [self._cut(token)]
         self._batch_of = np.zeros(len(keys), dtype=np.int32)
 

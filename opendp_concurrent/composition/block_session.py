@@ -1,4 +1,4 @@
-"""What a launch on some blocks costs, and the rule that admits it."""
+"""Launches on blocks: what they cost, the rule that admits them, the session and the handle."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Totals of blocks as integers in two limbs, for accumulators that are exact sums.
+"""The totals of all blocks, and what a ledger keeps of them.
 
-A total counts quanta. A quantum is 2^-121 of the bound, rounded up to a power of two. A total is at
-most 2^121 quanta, so two limbs of 61 bits in integers of 64 bits are enough. A loss that is a
-multiple of the quantum is added exactly; any other loss is rounded up to the next one. A double has
-53 bits, so a loss of at least 2^-68 of the bound is a multiple; where squares add up, of Gaussian
-DP, a loss of at least 2^-7 of the bound.
+For accumulators that are exact sums, a total is an integer in two limbs. It counts quanta. A
+quantum is 2^-121 of the bound, rounded up to a power of two. A total is at most 2^121 quanta, so
+two limbs of 61 bits in integers of 64 bits are enough. A loss that is a multiple of the quantum is
+added exactly; any other loss is rounded up to the next one. A double has 53 bits, so a loss of at
+least 2^-68 of the bound is a multiple; where squares add up, of Gaussian DP, a loss of at least
+2^-7 of the bound.
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ from opendp.mod import Measure, Measurement
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .._checks import Probability, optional, probability
-from .._checks import orders as orders_of
+from .. import queryables
 from ..errors import Distance, InvalidTypeError, Loss, UnsupportedMeasureError
 from ..measures import (
     APPROXIMATE,
@@ -40,15 +39,6 @@ from ..measures import (
     tradeoff,
     truncated_concentrated_divergence,
 )
-from ..queryables import (
-    Accuracy,
-    ConcurrentMeasurement,
-    interactive,
-    is_free,
-    known_accuracy,
-    read_map,
-    run,
-)
 from .guards import check_measurement, constructor
 from .interactive import make_measurement
 
@@ -57,8 +47,8 @@ def recertify(
     measurement: Measurement,
     to_measure: Measure,
     convert: Callable[[Any], Any],
-    accuracy: Accuracy | None = None,
-) -> ConcurrentMeasurement:
+    accuracy: queryables.Accuracy | None = None,
+) -> queryables.ConcurrentMeasurement:
     """Return ``measurement`` under ``to_measure``, with ``convert`` applied to its privacy map.
 
     :param convert: from a distance of the measurement's measure to one of ``to_measure``, or to a
@@ -68,18 +58,18 @@ def recertify(
     validate = convertible_measure(measurement.output_measure).validate
 
     def privacy_map(d_in: Distance) -> Loss:
-        distance = convert(validate("d_mid", read_map(measurement, d_in)))
+        distance = convert(validate("d_mid", queryables.read_map(measurement, d_in)))
         return _native.new_privacy_profile(distance) if isinstance(distance, Profile) else distance
 
     summary = f"Measurement({measurement.output_measure} as {to_measure})"
     return make_measurement(
         measurement.input_space,
         to_measure,
-        lambda token: run(measurement, token),
+        lambda token: queryables.run(measurement, token),
         privacy_map,
         summary,
         around=measurement,
-        accuracy=accuracy or known_accuracy(measurement),
+        accuracy=accuracy or queryables.known_accuracy(measurement),
         releases=True,
         free=_stays_free(measurement, to_measure),
     )
@@ -91,9 +81,9 @@ def _stays_free(measurement: Measurement, to_measure: Measure) -> bool:
     An (ε, δ) mechanism is a postprocessing of a randomized response that answers once [LW22].
     """
     source = convertible_measure(measurement.output_measure).kind
-    if interactive(measurement) is False or source == APPROXIMATE:
+    if queryables.interactive(measurement) is False or source == APPROXIMATE:
         return True
-    return source == convertible_measure(to_measure).kind and is_free(measurement)
+    return source == convertible_measure(to_measure).kind and queryables.is_free(measurement)
 
 
 # Convert a measurement's guarantee from one measure to another.
@@ -101,14 +91,14 @@ def _stays_free(measurement: Measurement, to_measure: Measure) -> bool:
 # Each measure lists its own conversions with their theorems. This file searches them.
 
 
-@constructor(orders=optional(orders_of))
+@constructor(orders=checks.optional(checks.orders))
 def cast(
     measurement: Measurement,
     to_measure: Measure,
     *,
-    delta: Probability | None = None,
+    delta: checks.Probability | None = None,
     orders: Sequence[float] | None = None,
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Convert the guarantee of a measurement to another measure.
 
     The cast uses the tightest conversion that is known, or raises if none is known:
@@ -268,7 +258,7 @@ Required features: `contrib`, `honest-but-curious`
 >>> oc.c.{name}(mechanism{argument}).map(1.0){reading}
 {shown}
 """
-Cast = Callable[..., ConcurrentMeasurement]
+Cast = Callable[..., queryables.ConcurrentMeasurement]
 
 
 def _named(
@@ -292,18 +282,18 @@ def _named(
     taken = [Parameter("measurement", either, annotation=Measurement)]
     if parameter:
         taken.append(Parameter(parameter, either, annotation=kind))
-    signature = Signature(taken, return_annotation=ConcurrentMeasurement)
+    signature = Signature(taken, return_annotation=queryables.ConcurrentMeasurement)
 
-    def make(*args: Any, **kwargs: Any) -> ConcurrentMeasurement:
+    def make(*args: Any, **kwargs: Any) -> queryables.ConcurrentMeasurement:
         given = signature.bind(*args, **kwargs).arguments
         measurement = check_measurement("measurement", given.pop("measurement"))
         found = convertible_measure(measurement.output_measure).kind
         if found != source:
             raise UnsupportedMeasureError(f"measurement must be under {source}, found {found}")
         if "delta" in given:
-            given["delta"] = probability(delta=given["delta"])
+            given["delta"] = checks.probability(delta=given["delta"])
         options = {key: given.pop(key) for key in _OF_THE_CAST if key in given}
-        converted: ConcurrentMeasurement = cast(measurement, target(**given), **options)
+        converted: queryables.ConcurrentMeasurement = cast(measurement, target(**given), **options)
         return converted
 
     under, mechanism = _SOURCES[source]
@@ -320,7 +310,7 @@ def _named(
         shown=shown,
     )
     make.__annotations__ = {one.name: one.annotation for one in taken} | {
-        "return": ConcurrentMeasurement
+        "return": queryables.ConcurrentMeasurement
     }
     vars(make)["__signature__"] = signature
     return make

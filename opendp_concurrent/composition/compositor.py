@@ -10,15 +10,8 @@ from opendp.mod import Domain, Measure, Measurement, Metric, OpenDPException
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .. import errors, queryables
+from .. import errors, measures, queryables
 from ..accounting import Bound, ContinuationRule, Shares
-from ..measures import (
-    AccumulatorState,
-    CompositionMeasure,
-    Planned,
-    composition_measure,
-    grid_curve,
-)
 from ..numerics import down
 from .guards import check_inside, check_measurement_on, check_orders, constructor
 from .interactive import Ask, as_answering, constant_map, make_measurement, wrap_queries
@@ -44,7 +37,8 @@ def make_concurrent_composition(
     The arguments are those of :func:`~opendp.combinators.make_adaptive_composition`. The returned
     measurement spawns a queryable that launches one mechanism for each of ``d_mids``, in order. A
     launch consumes its whole share, even if its loss is smaller. Children may be queried in any
-    interleaving, except under approximate zCDP: there, each launch closes the older children.
+    interleaving. Under approximate zCDP, a child that is approximate only as a whole is closed by
+    the next launch or answer of any other.
 
     Guarantee: the sum of ``d_mids``, exact and then rounded up once, against any adaptive analyst.
     [VW21, Theorem 1.5] for pure DP; [LW22, Theorem 1] and [VZ23] for (ε, δ)-DP, under finite
@@ -86,7 +80,7 @@ def make_concurrent_composition(
     >>> root.remaining()
     (0.25,)
     """
-    measure = composition_measure(output_measure)
+    measure = measures.composition_measure(output_measure)
     d_in = queryables.validate_d_in(input_metric, d_in)
     shares, accounting = _shares(measure, d_mids, orders)
     start = whole = accounting.start(measure)
@@ -94,7 +88,7 @@ def make_concurrent_composition(
         whole = whole.after(share)
     d_out = whole.loss if delta is None else measure.optimal(shares, delta)
     rule: ContinuationRule = Shares(measure.at_most)
-    plan: AccumulatorState = Planned(shares, 0, start)
+    plan: measures.AccumulatorState = measures.Planned(shares, 0, start)
     if checks.one_of("given", "any")(order=order) == "any":
         rule, plan = measure.in_any_order(shares)
     bound = Bound(d_in, rule, plan, measure=measure.name, accumulator=repr(accounting))
@@ -112,7 +106,7 @@ def make_concurrent_composition(
 
 
 def _shares(
-    measure: CompositionMeasure, d_mids: errors.Argument, orders: errors.Argument
+    measure: measures.CompositionMeasure, d_mids: errors.Argument, orders: errors.Argument
 ) -> tuple[tuple[errors.Loss, ...], errors.Loss]:
     listed = d_mids.tolist() if type(d_mids) is np.ndarray else d_mids  # as OpenDP's Sequential has
     given = [down(one) for one in checks.elements("losses", d_mids=listed)]
@@ -126,7 +120,9 @@ def _shares(
     shares = tuple(measure.validate(f"d_mids[{index}]", share) for index, share in enumerate(given))
     if (on_orders := check_orders(measure, orders)) is None:
         return shares, measure.fixed_sum()
-    return tuple(grid_curve(on_orders.orders, share, "d_mids") for share in shares), on_orders
+    return tuple(
+        measures.grid_curve(on_orders.orders, share, "d_mids") for share in shares
+    ), on_orders
 
 
 then_concurrent_composition = _native.to_then(make_concurrent_composition)
@@ -181,7 +177,7 @@ def make_indexed_composition(
     >>> queryable = both([1, 2, 3])
     >>> answers = queryable((0, count)), queryable((1, count)), queryable((0, count))
     """
-    measure = composition_measure(output_measure)
+    measure = measures.composition_measure(output_measure)
     d_in = queryables.validate_d_in(input_metric, d_in)
     parts = []
     for index, one in enumerate(checks.elements("measurements", measurements=measurements)):

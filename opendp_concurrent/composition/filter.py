@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from .. import queryables
@@ -30,8 +31,9 @@ def make_concurrent_filter(
     measurement spawns a queryable that launches mechanisms, interactive or not, while the
     odometer's accumulator stays at most ``d_out`` for inputs at distance ``d_in``. A launch that
     would exceed ``d_out`` is refused before it runs and is not charged; smaller launches remain
-    possible. Children may be queried in any interleaving, except under approximate zCDP: there,
-    each launch closes the older children. The whole loss is charged at launch.
+    possible. Children may be queried in any interleaving. Under approximate zCDP, a child that is
+    approximate only as a whole is closed by the next launch or answer of any other. The whole loss
+    is charged at launch.
 
     Guarantee: ``d_out`` under the odometer's measure, against any adaptive analyst [HSTVVXZ23,
     Theorems 1.20, 1.21, 4.6 and Lemma 2.19]; finite communication for (ε, δ)-DP, Gaussian DP and
@@ -58,7 +60,8 @@ def make_concurrent_filter(
         original error
     :return: a measurement that spawns a :class:`.ConcurrentFilterQueryable`
     :raises InvalidTypeError, InvalidValueError: naming the argument
-    :raises UnsupportedMeasureError: for a ledger under approximate zCDP
+    :raises UnsupportedMeasureError: for a ledger under a measure whose children are not concurrent;
+        by a launch of what is approximate zCDP only as a whole, if there is a ledger
     :raises LedgerError: if the ledger cannot be read, or was made under other terms
 
     :example:
@@ -95,7 +98,7 @@ def make_concurrent_filter(
         partial(queryables.spawn_filter, odometer, bound),
         constant_map(space[1], d_in, budget, odometer.distance_type),
         f"ConcurrentFilter({terms.measure}, {name}, d_in={d_in}, d_out={budget})",
-        odometer if ledger is None else queryables.replace(odometer, record=(ledger, d_in)),
+        odometer if ledger is None else replace(odometer, record=(ledger, d_in)),
         composes=True,
         live=True,
     )
@@ -178,4 +181,4 @@ def make_limited(
     if not label:
         raise InvalidValueError("label must not be empty; pass the name of an analyst or a team")
     limit = Limit(label, bounded(odometer, d_in, d_out, orders))
-    return queryables.replace(odometer, spawn=queryables.spawn_limited, limit=limit)
+    return replace(odometer, spawn=queryables.spawn_limited, limit=limit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, overload
 
@@ -19,13 +20,11 @@ from opendp.mod import (
 from .. import _checks as checks
 from .. import _opendp as _native
 from .. import errors, queryables
-from .._checks import GUARDS, Guard, find_guards, guard, recorded
-from .._opendp import refuse
 from ..accounting import Terms
 from ..measures import Accumulator, Basic, CompositionMeasure, OnOrders, grid_curve
 
 
-def _native_kind(kind: type, word: str, example: str) -> Guard[errors.Argument]:
+def _native_kind(kind: type, word: str, example: str) -> checks.Guard[errors.Argument]:
     """Make the guard of one kind of OpenDP's objects, which refuses null pointers.
 
     An annotation with the class itself carries the guard.
@@ -39,7 +38,7 @@ def _native_kind(kind: type, word: str, example: str) -> Guard[errors.Argument]:
             raise errors.InvalidTypeError(f"{name} must be a {word}, found {found}; pass {example}")
         return value
 
-    made = GUARDS[kind] = Guard(check, word, (None, 3, "text", kind))
+    made = checks.GUARDS[kind] = checks.Guard(check, word, (None, 3, "text", kind))
     return made
 
 
@@ -54,7 +53,7 @@ transformation = _native_kind(
 )
 
 
-@guard("odometer", None, 3, "text")
+@checks.guard("odometer", None, 3, "text")
 def odometer(name: str, value: errors.Argument) -> queryables.ConcurrentOdometer:
     """Return the argument as an odometer of this package, or raise naming the argument."""
     if type(value) is Odometer:
@@ -66,7 +65,7 @@ def odometer(name: str, value: errors.Argument) -> queryables.ConcurrentOdometer
     return value
 
 
-@guard("measurement or odometer", None, 3, "text", Measurement)
+@checks.guard("measurement or odometer", None, 3, "text", Measurement)
 def interactive(name: str, value: errors.Argument) -> Measurement | queryables.ConcurrentOdometer:
     """Return a measurement, or an odometer of this package on data that are fixed, or raise."""
     if not isinstance(value, queryables.ConcurrentOdometer):
@@ -101,7 +100,7 @@ def check_unbounded(
         raise errors.InvalidTypeError(
             f"odometer must have no ledger of its own; pass the ledger to {keeper}"
         )
-    return queryables.replace(found, opaque=True) if opaque else found
+    return replace(found, opaque=True) if opaque else found
 
 
 def check_orders(known: CompositionMeasure, orders: Sequence[float] | None) -> OnOrders | None:
@@ -215,8 +214,8 @@ def constructor(
     """
 
     def decorate(make: F) -> F:
-        guards = find_guards(make, given)
-        made: F = recorded(make, guards, partial(assert_features, *features))
+        guards = checks.find_guards(make, given)
+        made: F = checks.recorded(make, guards, partial(assert_features, *features))
         vars(made).update(__guards__=guards, __features__=features)
         return made
 
@@ -229,7 +228,7 @@ def constructor(
 def check_measurement(name: str, value: errors.Argument) -> Measurement:
     """Return the measurement, or raise: also for a known fault of OpenDP."""
     found: Measurement = measurement.check(name, value)
-    refuse(found)
+    _native.refuse(found)
     return found
 
 
@@ -248,7 +247,7 @@ def check_inside(name: str, measurement: Measurement) -> None:
     These are those with a known fault of OpenDP, and on a stream what does not receive its updates:
     updates to the wrapper would not reach the children of a wrapped composition.
     """
-    refuse(measurement)
+    _native.refuse(measurement)
     if queryables.is_stream(measurement.input_domain) and not queryables.takes_stream(measurement):
         raise errors.InvalidTypeError(f"{name} {queryables.NOT_CONTINUAL}")
     if not isinstance(measurement, queryables.ConcurrentMeasurement):
@@ -275,21 +274,21 @@ def check_measurement_on(
 # Guards of pairs of OpenDP's objects: a space, a unit of privacy, and a loss.
 
 
-@guard("nothing hostile", None, 1.0, (None, 1.0), [])
+@checks.guard("nothing hostile", None, 1.0, (None, 1.0), [])
 def privacy_loss(name: str, value: errors.Argument) -> tuple[Measure, Any]:
     """Return a measure and a loss, or raise."""
     first, loss = _two("a measure and a loss", "dp.loss_of(epsilon=1.0)", name, value)
     return measure.check(f"{name}[0]", first), loss
 
 
-@guard("nothing hostile", None, 1, (None, 1), [])
+@checks.guard("nothing hostile", None, 1, (None, 1), [])
 def privacy_unit(name: str, value: errors.Argument) -> tuple[Metric, Any]:
     """Return a metric and a distance, or raise."""
     first, d_in = _two("a metric and a distance", "dp.unit_of(contributions=1)", name, value)
     return metric.check(f"{name}[0]", first), d_in
 
 
-@guard("nothing hostile", None, (None, None), [])
+@checks.guard("nothing hostile", None, (None, None), [])
 def space(name: str, value: errors.Argument) -> tuple[Domain, Metric]:
     """Return a domain and a metric, or raise."""
     example = "dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -62,10 +63,6 @@ def make_chain_ot(
     VectorDomain(AtomDomain(T=i32))
     """
     inner = check_odometer(odometer)
-    if not isinstance(transformation, Transformation):
-        raise errors.InvalidTypeError(
-            f"transformation must be a transformation, found {type(transformation).__name__}"
-        )
     check_no_stream(transformation)
     if transformation.output_domain != inner.input_domain:
         raise errors.SpaceMismatchError(
@@ -79,7 +76,7 @@ def make_chain_ot(
     head = (
         transformation if inner.transformation is None else transformation >> inner.transformation
     )
-    return queryables.replace(inner, transformation=head)
+    return replace(inner, transformation=head)
 
 
 # Builds a measurement that OpenDP accepts from a spawn function.
@@ -370,7 +367,7 @@ def _wrap_odometer(
         machine = make_machine(_metered(handle, meter, deep=False))
         return queryables.WrappedOdometerQueryable(machine, name, handle)
 
-    return queryables.replace(odometer, spawn=spawn, wrapped=True)
+    return replace(odometer, spawn=spawn, wrapped=True)
 
 
 def _metered(answer: Ask, meter: queryables.Meter | None, *, deep: bool) -> Ask:

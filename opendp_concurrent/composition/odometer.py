@@ -32,8 +32,9 @@ def make_concurrent_odometer(
     The arguments are those of :func:`~opendp.combinators.make_fully_adaptive_composition`. The
     returned odometer spawns a queryable that launches any measurement on the same space and
     measure, and returns the privacy loss so far at any time. Children may be queried in any
-    interleaving, except under approximate zCDP: there, each launch closes the older children. A
-    launch is charged before it runs and is never refunded, even if the mechanism raises.
+    interleaving. Under approximate zCDP, a child that is approximate only as a whole is closed by
+    the next launch or answer of any other. A launch is charged before it runs and is never
+    refunded, even if the mechanism raises.
 
     Guarantee: for every d_out fixed in advance, the interaction up to the last answer at which the
     loss was at most d_out is d_out-DP, against any adaptive analyst: [HSTVVXZ23, Theorems 1.20,

@@ -234,7 +234,6 @@ def make_parallel_composition(
         return queryable(machine, "ParallelComposition", interruptible=True)
 
     def privacy_map(d_in: errors.Distance) -> Any:
-        d_in = queryables.validate_d_in(input_metric, d_in)
         if not isinstance(d_in, int):
             raise errors.InvalidTypeError(
                 f"d_in ({d_in!r}) must be an integer, to be divided over parts"

@@ -11,7 +11,7 @@ from opendp.mod import Measurement
 from .. import _checks as checks
 from .. import queryables
 from .._opendp import interruptible
-from ..errors import Answer, Argument, InvalidTypeError, PostprocessorError, Query, State
+from ..errors import Answer, Argument, PostprocessorError, Query, State
 from . import guards
 from .guards import check_inside, constructor
 from .interactive import Ask, unchanged, wrap, wrap_queries
@@ -43,7 +43,7 @@ Wrapped = TypeVar("Wrapped", Measurement, queryables.ConcurrentOdometer)
 Postprocessor = Callable[[Any, Tag, Any], tuple[Any, Tag, Any]]
 
 
-@constructor(measurement=guards.interactive)
+@constructor(measurement=guards.interactive, postprocessor=checks.function, max_asks=checks.count)
 def make_interactive_postprocessing(
     measurement: Wrapped,
     postprocessor: Postprocessor,
@@ -116,13 +116,7 @@ def make_interactive_postprocessing(
     >>> root.privacy_loss(1)
     0.75
     """
-    if not callable(postprocessor):
-        raise InvalidTypeError(
-            f"postprocessor must be callable, found {type(postprocessor).__name__}; "
-            "pass a function of a state, a tag and a message"
-        )
-    limit = checks.count(max_asks=max_asks)
-    made: Wrapped = postprocessing(measurement, postprocessor, initial_state, limit)
+    made: Wrapped = postprocessing(measurement, postprocessor, initial_state, max_asks)
     return made
 
 
@@ -202,7 +196,7 @@ def make_chain_po(
 # A limit on the number of messages. Some theorems assume such a limit.
 
 
-@constructor(measurement=guards.interactive)
+@constructor(measurement=guards.interactive, max_messages=queryables.MESSAGES)
 def make_bounded_interactive(measurement: Wrapped, max_messages: int) -> Wrapped:
     """Limit the number of messages that an interactive measurement, or an odometer, answers.
 
@@ -241,11 +235,10 @@ def make_bounded_interactive(measurement: Wrapped, max_messages: int) -> Wrapped
     ...
     opendp_concurrent.errors.MessageLimitError: the mechanism has answered 1 of 1 messages; ...
     """
-    limit = queryables.MESSAGES(max_messages=max_messages)
     if not isinstance(measurement, queryables.ConcurrentOdometer):
         check_inside("measurement", measurement)
     bounded: Any = wrap_queries(
-        measurement, unchanged, "BoundedInteractive", limit=limit, queries=None
+        measurement, unchanged, "BoundedInteractive", limit=max_messages, queries=None
     )
     made: Wrapped = bounded
     return made

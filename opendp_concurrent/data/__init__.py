@@ -8,8 +8,6 @@ converts, cuts, selects, joins and keeps, and nobody else converts.
 * ``partition.py`` says how data are cut into disjoint parts.
 """
 
-from __future__ import annotations
-
 from .kind import (
     Cut,
     Kind,

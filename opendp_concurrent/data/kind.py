@@ -41,7 +41,6 @@ from opendp.mod import (
 
 from .. import _opendp as _native
 from .. import errors
-from .._opendp import interruptible, native_frame
 from ..errors import shown
 
 Cut = Callable[[Any], Mapping[Any, Any]]
@@ -562,7 +561,7 @@ def readable(data: errors.Data, function: Callable[[], Any]) -> Any:
     """Return what a function reads of a LazyFrame, or of its rows; or raise without a row."""
     try:
         files_of(data)
-        return interruptible(function)
+        return _native.interruptible(function)
     except errors.DataSourceError:
         raise
     except BaseException as error:  # its text, and the frames of its traceback, may have rows
@@ -599,7 +598,7 @@ def _nodes(frame: Any) -> list[str]:
     """Return the paths in the nodes of the plan. It is not run."""
     found: list[str] = []
     with suppress(AttributeError, NotImplementedError):  # another version of Polars
-        plan = native_frame(frame).visit()
+        plan = _native.native_frame(frame).visit()
         left = [plan.get_node()]
         while left:
             plan.set_node(left.pop())
@@ -852,7 +851,7 @@ class Vectors(Kind):
         self, domain: Domain, of: Of | None, owners: Owners | None, data: errors.Data
     ) -> Any:
         """Return the records of each key, with those of keys that nobody has named yet."""
-        return interruptible(_parts, data, of, owners)
+        return _native.interruptible(_parts, data, of, owners)
 
     def selector(
         self, domain: Domain, of: Of, owners: Owners | None, keys: Collection[Any]

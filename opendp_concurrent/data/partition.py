@@ -27,7 +27,6 @@ from typing import Any
 from opendp.mod import Domain, ExtrinsicDistance, Metric
 
 from .. import _checks as checks
-from .._checks import check_key, guard, mapping, plain
 from ..errors import Argument, Data, InvalidTypeError, InvalidValueError, Json, shown
 from .kind import Cut, Kind, Of, Own, Owners, kind_of, metric_of_records
 
@@ -73,7 +72,7 @@ class Partition(ABC):
         return metric_of_records(input_metric)
 
 
-@guard("nothing hostile", None, 3, "text")
+@checks.guard("nothing hostile", None, 3, "text")
 def partitioned(name: str, value: Argument) -> Partition:
     """Return the argument if it is a partition, or raise."""
     if not isinstance(value, Partition):
@@ -239,7 +238,7 @@ def by_column(*names: str) -> Partition:
     """
     if not names:
         raise InvalidTypeError("names must be at least one name of a column")
-    names = _columns(names)
+    names = tuple(checks.each("names of columns", checks.text)(names=names))
     if len(set(names)) != len(names):
         raise InvalidValueError(f"names ({', '.join(names)}) must be different")
     return ByRecord(names, None, f"by_column({', '.join(map(repr, names))})")
@@ -314,16 +313,9 @@ def by_entry() -> Partition:
     return ByEntry()
 
 
-def _columns(names: tuple[Any, ...]) -> tuple[str, ...]:
-    for name in names:
-        if not isinstance(name, str):
-            raise InvalidTypeError(f"names must be strings, found {type(name).__name__}")
-    return tuple(map(str.__str__, names))
-
-
 def _disjoint(groups: Any) -> dict[Any, Any]:
     """Return the group of each value, or raise if a value is in two groups."""
-    given = mapping("keys to values", groups=groups)
+    given = checks.mapping("keys to values", groups=groups)
     if not given:
         raise InvalidValueError("groups must have at least one key")
     total, own = 0, {}
@@ -333,8 +325,10 @@ def _disjoint(groups: Any) -> dict[Any, Any]:
             raise InvalidTypeError(
                 f"{name} must be a collection of values, found {type(values).__name__}"
             )
-        own[plain(key)] = [plain(one) for one in checks.read("values", **{name: values})]
-        total += len(own[plain(key)])
+        own[checks.plain(key)] = [
+            checks.plain(one) for one in checks.read("values", **{name: values})
+        ]
+        total += len(own[checks.plain(key)])
     if total > _MOST_VALUES:
         raise InvalidValueError(
             f"groups has {total} values, which must be at most {_MOST_VALUES}; "
@@ -343,7 +337,7 @@ def _disjoint(groups: Any) -> dict[Any, Any]:
     owners: dict[Any, Any] = {}
     for key, values in own.items():
         for value in values:
-            check_key(f"groups[{shown(key)}]", value)
+            checks.check_key(f"groups[{shown(key)}]", value)
             if value in owners and owners[value] != key:
                 raise InvalidValueError(
                     f"groups overlap: {shown(value)} is in both {shown(owners[value])} and "

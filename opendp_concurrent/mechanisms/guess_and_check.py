@@ -191,7 +191,7 @@ def make_guess_and_check(
         [checker.map(d_in)] + [release.loss] * max_hits,
         orders=orders,
     )
-    privacy_map = compositor.privacy_map
+    privacy_map = compositor.inside.privacy_map
     if delta is not None:
         checks = [make_checker(1).map(d_in)] * max_hits if refresh else [checker.map(d_in)]
         shares = *checks, *[release.loss] * max_hits
@@ -203,7 +203,7 @@ def make_guess_and_check(
         return max(confirmed, release.error(beta / 2, min(max_hits, answers)))
 
     def spawn(token: Sealed) -> MachineQueryable:
-        machine = _GuessAndCheck(compositor.spawn(token), checker, release)
+        machine = _GuessAndCheck(compositor.inside.spawn(token), checker, release)
         handle = MachineQueryable(machine, "GuessAndCheck")
         handle.passes_on = True  # only what it launches sees the data
         return handle

@@ -7,8 +7,6 @@
   be asked by name, ``data.py`` the sealed data, ``stream.py`` the handles of streams.
 """
 
-from __future__ import annotations
-
 from .child import (
     ChildOdometerQueryable,
     ChildQueryable,
@@ -47,7 +45,6 @@ from .mechanism import (
     may_feed_many,
     postprocess,
     read_map,
-    replace,
     require_launches,
     takes_stream,
 )

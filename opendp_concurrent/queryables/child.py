@@ -19,7 +19,6 @@ from opendp.mod import Measurement, OdometerQueryable, Queryable
 
 from .. import _opendp as _native
 from .. import errors
-from .._opendp import Lock
 from ..accounting import Event, Lifecycle, innermost_running
 from .data import (
     HELD,
@@ -50,7 +49,7 @@ def _require_measurement(query: errors.Query) -> None:
 class Child(SealedHandle):
     """A native queryable, its lock and its lifecycle. It cannot be used after a fork."""
 
-    def __init__(self, queryable: Queryable, lifecycle: Lifecycle, lock: Lock) -> None:
+    def __init__(self, queryable: Queryable, lifecycle: Lifecycle, lock: _native.Lock) -> None:
         self._queryable, self._lifecycle, self._lock = seal(queryable), lifecycle, lock
 
     def _ask(self, *asking: Any) -> errors.Answer:
@@ -67,7 +66,7 @@ class Child(SealedHandle):
         lifecycle.enter()
         return hide_errors(lifecycle, lifecycle.run, evaluate, queryable, query)
 
-    def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
+    def _adopt_by(self, lifecycle: Lifecycle, lock: _native.Lock | None) -> None:
         self._lifecycle.adopt_by(lifecycle)
         self._lock = lock or self._lock
 
@@ -76,7 +75,7 @@ class ChildQueryable(Child, Queryable):
     """A native queryable launched as a child."""
 
     def __init__(
-        self, queryable: Queryable, query_type: Any, lifecycle: Lifecycle, lock: Lock
+        self, queryable: Queryable, query_type: Any, lifecycle: Lifecycle, lock: _native.Lock
     ) -> None:
         super().__init__(queryable, lifecycle, lock)
         self.query_type = query_type
@@ -120,7 +119,7 @@ class ChildOdometerQueryable(Child, OdometerQueryable):
         return f"ChildOdometerQueryable({self._lifecycle.state.value})"
 
 
-def adopt(answer: errors.Answer, lifecycle: Lifecycle, lock: Lock | None) -> Any:
+def adopt(answer: errors.Answer, lifecycle: Lifecycle, lock: _native.Lock | None) -> Any:
     """Return ``answer``. A native queryable is returned as a child.
 
     A handle that is made while a mechanism runs belongs to its launch. If the launch can be closed,
@@ -143,7 +142,7 @@ def adopt(answer: errors.Answer, lifecycle: Lifecycle, lock: Lock | None) -> Any
     return answer
 
 
-def _adopt_all(answer: errors.Answer, lifecycle: Lifecycle, lock: Lock | None) -> None:
+def _adopt_all(answer: errors.Answer, lifecycle: Lifecycle, lock: _native.Lock | None) -> None:
     seen, left = {}, [answer]
     while left:
         one = left.pop()
@@ -153,7 +152,7 @@ def _adopt_all(answer: errors.Answer, lifecycle: Lifecycle, lock: Lock | None) -
         if isinstance(one, SealedHandle):
             one._adopt_by(lifecycle, lock)
         elif type(one) in (Queryable, OdometerQueryable):
-            _become_child(one, lifecycle, lock or lock_for_turns())
+            _become_child(one, lifecycle, lock)
         else:
             left += [part for part in _parts(one) if type(part) not in PLAIN]
 
@@ -191,12 +190,9 @@ def _content(cell: CellType) -> Any:
         return None
 
 
-def _become_child(queryable: Queryable, lifecycle: Lifecycle, lock: Lock) -> None:
+def _become_child(queryable: Queryable, lifecycle: Lifecycle, lock: _native.Lock | None) -> None:
     """Turn a native queryable into a child, in place."""
-    if isinstance(queryable, Queryable):
-        child: Child = ChildQueryable(queryable.value, queryable.query_type, lifecycle, lock)
-    else:
-        child = ChildOdometerQueryable(queryable.value, lifecycle, lock)
+    child = adopt(queryable, lifecycle, lock)
     queryable.__dict__.clear()
     queryable.__class__ = type(child)
     queryable.__dict__.update(vars(child))
@@ -273,7 +269,7 @@ class MachineQueryable(SealedHandle, Queryable):
         self._transport = _native.python_queryable(lambda q: (machine(q),)) if native else None
         # native queryables ask it for permission later, so they all share one lock
         self._shared = native or inherited is not None
-        self._lock: Lock = lock_for_turns() if self._shared else Lock()
+        self._lock: _native.Lock = lock_for_turns() if self._shared else _native.Lock()
 
     def __call__(self, query: errors.Query) -> errors.Answer:
         """Query the mechanism. Wait while another thread queries it."""
@@ -310,7 +306,7 @@ class MachineQueryable(SealedHandle, Queryable):
         finally:
             self._running = False
 
-    def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
+    def _adopt_by(self, lifecycle: Lifecycle, lock: _native.Lock | None) -> None:
         self._lifecycle.adopt_by(lifecycle)
         if lock is not None and not self._shared:
             self._lock, self._shared = lock, True

@@ -26,7 +26,6 @@ from opendp.mod import Domain, Measurement, Transformation
 from .. import _opendp as _native
 from .. import errors
 from .._checks import Unrecorded
-from .._opendp import Lock
 from ..accounting import Lifecycle, State
 from ..data import Kind
 
@@ -71,7 +70,7 @@ class SealedHandle:
     def __reduce__(self) -> Any:
         raise TypeError("a queryable holds sensitive data and cannot be pickled or copied")
 
-    def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
+    def _adopt_by(self, lifecycle: Lifecycle, lock: _native.Lock | None) -> None:
         """Close with ``lifecycle``, and take turns on ``lock`` if there is one."""
         raise NotImplementedError
 
@@ -82,7 +81,7 @@ class _Pending:
     __slots__ = ("_compute", "_lock")
 
     def __init__(self, compute: Callable[[], Any]) -> None:
-        self._compute, self._lock = compute, Lock()
+        self._compute, self._lock = compute, _native.Lock()
 
     def settle(self, token: Sealed) -> Any:
         with self._lock:
@@ -221,16 +220,16 @@ HELD: ContextVar[Any] = ContextVar("HELD", default=None)
 
 def lock_for_turns() -> Any:
     """Return the inherited lock, or a new one."""
-    return HELD.get() or Lock()
+    return HELD.get() or _native.Lock()
 
 
-def in_turn(lock: Lock, function: Callable[..., Any], *arguments: Any) -> Any:
+def in_turn(lock: _native.Lock, function: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``function(*arguments)``, called while ``lock`` is held and inherited."""
     with lock:
         return copy_context().run(_holding, lock, function, arguments)
 
 
-def launch_in_turn(lock: Lock, launch: Callable[..., Any], query: Any) -> Any:
+def launch_in_turn(lock: _native.Lock, launch: Callable[..., Any], query: Any) -> Any:
     """Return ``launch(query)``, in a turn. What interrupts the wait for it has charged nothing."""
     errors.uncharged(lock.__enter__)
     try:
@@ -239,7 +238,7 @@ def launch_in_turn(lock: Lock, launch: Callable[..., Any], query: Any) -> Any:
         lock.__exit__()
 
 
-def _holding(lock: Lock, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+def _holding(lock: _native.Lock, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     HELD.set(lock)
     return function(*arguments)
 
@@ -383,11 +382,11 @@ def hidden(
 class ReleasedFrame(SealedHandle, OnceFrame):
     """A LazyFrame that was paid for and can be collected once."""
 
-    def __init__(self, frame: OnceFrame, lifecycle: Lifecycle, lock: Lock) -> None:
+    def __init__(self, frame: OnceFrame, lifecycle: Lifecycle, lock: _native.Lock) -> None:
         self._frame, self._lock, self._collected = seal(frame), lock, False
         self._lifecycle = lifecycle
 
-    def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
+    def _adopt_by(self, lifecycle: Lifecycle, lock: _native.Lock | None) -> None:
         self._lock = lock or self._lock
         self._lifecycle.adopt_by(lifecycle)
 

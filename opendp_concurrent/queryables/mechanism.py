@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from opendp.mod import Domain, Function, Measure, Measurement, Metric, Odometer, Transformation
 
 from .. import _opendp as _native
 from .._checks import Unrecorded, function
-from .._opendp import uninterruptible
 from ..accounting import RUNNING, Ledger, Lifecycle, Limit, innermost_running
 from ..data import Kind, kind_of
 from ..errors import Answer, Argument, Distance, InvalidTypeError, Loss, UnsupportedMeasureError
@@ -101,14 +101,9 @@ def interactive(measurement: Measurement) -> bool | None:
     For OpenDP's own it is read from the record of how they were made.
     """
     found = _inside(measurement)
-    return made_interactive(measurement) if found is None else found.interactive
-
-
-def made_interactive(measurement: Measurement) -> bool | None:
-    """Answer for a native measurement, from the names of its constructors."""
-    made = getattr(measurement, "__opendp_dict__", None)
-    made = made if type(made) is dict else {}
-    name, arguments = made.get("__function__"), made.get("__kwargs__")
+    if found is not None:
+        return found.interactive
+    module, name, arguments = _made(measurement)
     if not isinstance(arguments, dict):
         return None
     if name in _COMPOSE:
@@ -123,9 +118,14 @@ def made_interactive(measurement: Measurement) -> bool | None:
         return False if interactive(arguments.get("measurement0")) is False else None
     if "measurement" in arguments:  # a cast
         return interactive(arguments["measurement"])
-    if made.get("__module__") == "measurements" and name not in _UNKNOWN:
-        return False
-    return None
+    return False if module == "measurements" and name not in _UNKNOWN else None
+
+
+def _made(measurement: Measurement) -> tuple[Any, Any, Any]:
+    """Return the module, name and arguments of the constructor of a native measurement."""
+    made = getattr(measurement, "__opendp_dict__", None)
+    made = made if type(made) is dict else {}
+    return made.get("__module__"), made.get("__function__"), made.get("__kwargs__")
 
 
 def is_free(measurement: Measurement) -> bool:
@@ -137,15 +137,13 @@ def is_free(measurement: Measurement) -> bool:
     found = _inside(measurement)
     if found is not None:
         return found.free
-    made = getattr(measurement, "__opendp_dict__", None)
-    made = made if type(made) is dict else {}
-    name, arguments = made.get("__function__"), made.get("__kwargs__")
+    _, name, arguments = _made(measurement)
     if name in _POSTPROCESSED and isinstance(arguments, dict):
         behind = arguments.get(_POSTPROCESSED[name])
         return isinstance(behind, Measurement) and is_free(behind)
     if name == "make_user_measurement" and isinstance(arguments, dict):
         return _DATA.fullmatch(str(arguments.get("TO"))) is not None
-    return name in _ONCE or made_interactive(measurement) is False
+    return name in _ONCE or interactive(measurement) is False
 
 
 def takes_stream(measurement: Measurement) -> bool:
@@ -157,9 +155,7 @@ def takes_stream(measurement: Measurement) -> bool:
     found = _inside(measurement)
     if found is not None:
         return found.takes_updates or found.composes
-    made = getattr(measurement, "__opendp_dict__", None)
-    composes = type(made) is dict and made.get("__function__") in _COMPOSE
-    return composes or _all_behind(measurement, takes_stream)
+    return _made(measurement)[1] in _COMPOSE or _all_behind(measurement, takes_stream)
 
 
 def is_bounded(measurement: Measurement) -> bool:
@@ -176,13 +172,11 @@ def is_bounded(measurement: Measurement) -> bool:
 
 def _all_behind(measurement: Measurement, holds: Callable[[Measurement], bool]) -> bool:
     """Whether something holds of all that a native measurement passes its stream on to."""
-    made = getattr(measurement, "__opendp_dict__", None)
-    made = made if type(made) is dict else {}
-    arguments = made.get("__kwargs__")
+    _, name, arguments = _made(measurement)
     if not isinstance(arguments, dict):
         return False
     parts = arguments.get("measurements")
-    if made.get("__function__") == "make_composition" and isinstance(parts, list):
+    if name == "make_composition" and isinstance(parts, list):
         return all(map(holds, parts))
     behind = arguments.get("measurement0", arguments.get("measurement"))  # postprocessed, or cast
     return isinstance(behind, Measurement) and holds(behind)
@@ -241,35 +235,25 @@ class ConcurrentMeasurement(Measurement):
         return accuracy_of(self).at(beta, answers)
 
     @property
-    @uninterruptible
+    @_native.uninterruptible
     def input_domain(self) -> Domain:
         """Domain of the data."""
         domain: Domain = _native.made_as(super().input_domain, self.made_on[0])
         return domain
 
     @property
-    @uninterruptible
+    @_native.uninterruptible
     def input_metric(self) -> Metric:
         """Metric in whose units d_in is."""
         metric: Metric = _native.made_as(super().input_metric, self.made_on[1])
         return metric
 
     @property
-    @uninterruptible
+    @_native.uninterruptible
     def output_measure(self) -> Measure:
         """How privacy loss is measured."""
         measure: Measure = _native.made_as(super().output_measure, self.made_on[2])
         return measure
-
-    @property
-    def spawn(self) -> Spawn:
-        """A function from sealed data to a handle or a release."""
-        return self.inside.spawn
-
-    @property
-    def privacy_map(self) -> Callable[[Any], Any]:
-        """A function from d_in to the privacy loss."""
-        return self.inside.privacy_map
 
     @property
     def odometer(self) -> ConcurrentOdometer | None:
@@ -290,7 +274,7 @@ class ConcurrentMeasurement(Measurement):
 
     def map(self, d_in: Distance) -> Any:
         """Map an input distance to the privacy loss of the whole interaction."""
-        return self.privacy_map(d_in)
+        return self.inside.privacy_map(d_in)
 
     def check(self, d_in: Distance, d_out: Loss, *, debug: bool = False) -> bool:
         """Whether the privacy loss at ``d_in`` is at most ``d_out``.
@@ -319,6 +303,7 @@ def read_map(measurement: Measurement, d_in: Distance) -> Any:
     return _native.measurement_map(measurement, d_in)
 
 
+@dataclass(eq=False, repr=False)
 class ConcurrentOdometer(Odometer):
     """An odometer that OpenDP can chain and nest, made in Python.
 
@@ -334,30 +319,21 @@ class ConcurrentOdometer(Odometer):
     :param wrapped: whether its handle answers other messages than launches
     """
 
-    _type_ = _native.ODOMETER
+    _type_: ClassVar[type] = _native.ODOMETER
+    query_space: tuple[Domain, Metric]
+    measure: CompositionMeasure
+    accumulator: Accumulator
+    spawn: Callable[[ConcurrentOdometer, Sealed, Any], Any]
+    transformation: Transformation | None = None
+    postprocessors: tuple[Callable[[Any], Any], ...] = ()
+    record: tuple[Ledger, Distance] | None = None
+    opaque: bool = False
+    limit: Limit | None = None
+    wrapped: bool = False
 
-    def __init__(
-        self,
-        query_space: tuple[Domain, Metric],
-        measure: CompositionMeasure,
-        accumulator: Accumulator,
-        spawn: Callable[[ConcurrentOdometer, Sealed, Any], Any],
-        transformation: Transformation | None = None,
-        postprocessors: tuple[Callable[[Any], Any], ...] = (),
-        record: tuple[Ledger, Any] | None = None,
-        opaque: bool = False,
-        limit: Limit | None = None,
-        wrapped: bool = False,
-    ) -> None:
-        self.query_space = query_space
-        self.measure = measure
-        self.accumulator = accumulator
-        self.transformation = transformation
-        self.postprocessors = postprocessors
+    def __post_init__(self) -> None:
         self.__opendp_dict__: dict[str, Any] = Unrecorded()
-        self.spawn, self.record, self.opaque, self.limit = spawn, record, opaque, limit
-        self.exclusive_reason = measure.exclusive_reason
-        self.wrapped = wrapped
+        self.exclusive_reason = self.measure.exclusive_reason
 
     @cached_property
     def distance_type(self) -> str:
@@ -417,25 +393,10 @@ class ConcurrentOdometer(Odometer):
             f"    input_domain   = {self.input_domain},\n"
             f"    input_metric   = {self.input_metric},\n"
             f"    output_measure = {self.measure.name},\n"
-            f"    accumulator    = {self.accumulator}{self._limited()})"
+            f"    accumulator    = {self.accumulator}"
+            + ("" if self.limit is None else f",\n    limit          = {self.limit}")
+            + ")"
         )
-
-    def _limited(self) -> str:
-        return "" if self.limit is None else f",\n    limit          = {self.limit}"
-
-
-def replace(odometer: ConcurrentOdometer, **changes: Any) -> ConcurrentOdometer:
-    """Return a copy of the odometer with another transformation, postprocessors or ledger."""
-    kept = {
-        name: getattr(odometer, name)
-        for name in (
-            *("spawn", "transformation", "postprocessors", "record", "opaque", "limit"),
-            "wrapped",
-        )
-    }
-    return ConcurrentOdometer(
-        odometer.query_space, odometer.measure, odometer.accumulator, **{**kept, **changes}
-    )
 
 
 def require_launches(odometer: ConcurrentOdometer) -> None:

@@ -13,20 +13,7 @@ from typing import Any
 from opendp.mod import Odometer, OdometerQueryable, Queryable, Transformation
 
 from .. import _opendp as _native
-from .. import errors
-from ..accounting import (
-    Account,
-    Bound,
-    InLedger,
-    Ledger,
-    Limit,
-    StabilityMap,
-    Terms,
-    Unlimited,
-    Within,
-    named,
-    open_limit,
-)
+from .. import accounting, errors
 from ..measures import (
     PRIOR,
     AccumulatorState,
@@ -43,7 +30,9 @@ from .session import MAP_FAILED, Handle, Session, validate_d_in
 
 
 class _Handle(Handle):
-    """What the three handles share: launching a query."""
+    """What the three handles share. A filter and a compositor have a d_in of their own."""
+
+    _d_in: errors.Distance = None
 
     def admits(self, query: errors.Query) -> bool:
         """Whether a launch of a measurement would be admitted now; runs and charges nothing.
@@ -79,65 +68,6 @@ class _Handle(Handle):
         loss = self.privacy_loss(d_in)
         return risk_of(self._session.measure, loss, PRIOR(prior=prior))
 
-    def _describe(self, query: errors.Query, d_in: errors.Distance) -> Description:
-        check_process(self._session.token)
-        found: Description = _native.call_native(self._session.describe, query, d_in)
-        return found
-
-
-class ConcurrentOdometerQueryable(_Handle, OdometerQueryable):
-    """Handle of an odometer. It launches without a limit and returns the loss so far."""
-
-    def privacy_loss(self, d_in: errors.Distance) -> errors.Loss:
-        """Return the privacy loss of the launches so far; changes nothing.
-
-        :param d_in: distance between neighbouring inputs, in units of the odometer's input metric
-        """
-        return self._session.privacy_loss(d_in)
-
-    def describe(self, query: errors.Query, d_in: errors.Distance) -> Description:
-        """Describe a launch before it happens: its answer, its loss, whether it is admitted.
-
-        The mechanism does not run, and nothing is charged. The privacy map is read. Another thread
-        or process may launch in between, so ``admitted`` may be outdated when it arrives. A map
-        that was written in Python may return another loss at the launch, which then counts.
-
-        :param query: a measurement on the same domain, metric and measure, or an odometer of this
-            package, which costs nothing until something is launched on it
-        :param d_in: distance between neighbouring inputs
-        :raises InvalidTypeError, SpaceMismatchError: the query does not fit this handle
-        :raises PrivacyMapError: the measurement's privacy map cannot be used
-        """
-        return self._describe(query, d_in)
-
-    def loss_after(self, queries: Iterable[errors.Query], d_in: errors.Distance) -> errors.Loss:
-        """Return the privacy loss if all of ``queries`` were launched now; charges nothing.
-
-        :param queries: measurements, a planned batch
-        :param d_in: distance between neighbouring inputs
-        """
-        return self._session.loss_after(queries, d_in)
-
-    def __repr__(self) -> str:
-        return f"ConcurrentOdometerQueryable({self._description}, {self._launches()})"
-
-
-class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
-    """Handle of a filter. It admits a launch if the loss stays at or below d_out."""
-
-    def __init__(
-        self, session: Session, description: str, d_in: errors.Distance, d_out: errors.Loss
-    ) -> None:
-        super().__init__(session, session.launch, description)
-        self._d_in, self._d_out = d_in, d_out
-
-    def privacy_loss(self, d_in: errors.Distance = None) -> errors.Loss:
-        """Return the privacy loss of the launches so far; changes nothing.
-
-        :param d_in: distance between neighbouring inputs; the filter's own if left out
-        """
-        return self._session.privacy_loss(self._d_in if d_in is None else d_in)
-
     def describe(self, query: errors.Query, d_in: errors.Distance = None) -> Description:
         """Describe a launch before it happens: its answer, its loss, whether it is admitted.
 
@@ -147,7 +77,7 @@ class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
 
         :param query: a measurement on the same domain, metric and measure, or an odometer of this
             package, which costs nothing until something is launched on it
-        :param d_in: distance between neighbouring inputs; the filter's own if left out
+        :param d_in: distance between neighbouring inputs; the handle's own if left out
         :raises InvalidTypeError, SpaceMismatchError: the query does not fit this handle
         :raises PrivacyMapError: the measurement's privacy map cannot be used
 
@@ -161,17 +91,48 @@ class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
         >>> found.mechanism, found.interactive, found.loss, found.admitted
         ('count >> laplace(scale=0.5)', False, 2.0, False)
         """
-        return self._describe(query, self._d_in if d_in is None else d_in)
+        check_process(self._session.token)
+        at = self._d_in if d_in is None else d_in
+        found: Description = _native.call_native(self._session.describe, query, at)
+        return found
+
+    def privacy_loss(self, d_in: errors.Distance = None) -> errors.Loss:
+        """Return the privacy loss of the launches so far; changes nothing.
+
+        A compositor's is that of the d_mids consumed so far, and known at its own d_in only.
+
+        :param d_in: distance between neighbouring inputs, in units of the input metric; the
+            handle's own if left out
+        """
+        return self._session.privacy_loss(self._d_in if d_in is None else d_in)
 
     def loss_after(
         self, queries: Iterable[errors.Query], d_in: errors.Distance = None
     ) -> errors.Loss:
         """Return the privacy loss if all of ``queries`` were launched now; charges nothing.
 
-        :param queries: measurements, a planned batch
-        :param d_in: distance between neighbouring inputs; the filter's own if left out
+        :param queries: measurements, a planned batch; on a compositor, each would consume its whole
+            share
+        :param d_in: distance between neighbouring inputs; the handle's own if left out
         """
         return self._session.loss_after(queries, self._d_in if d_in is None else d_in)
+
+
+class ConcurrentOdometerQueryable(_Handle, OdometerQueryable):
+    """Handle of an odometer. It launches without a limit and returns the loss at any d_in."""
+
+    def __repr__(self) -> str:
+        return f"ConcurrentOdometerQueryable({self._description}, {self._launches()})"
+
+
+class ConcurrentFilterQueryable(_Handle, OdometerQueryable):
+    """Handle of a filter. It admits a launch if the loss stays at or below d_out."""
+
+    def __init__(
+        self, session: Session, description: str, d_in: errors.Distance, d_out: errors.Loss
+    ) -> None:
+        super().__init__(session, session.launch, description)
+        self._d_in, self._d_out = d_in, d_out
 
     def remaining(self) -> errors.Loss:
         """Return the largest privacy loss that one more launch may have."""
@@ -195,36 +156,11 @@ class ConcurrentCompositionQueryable(_Handle, Queryable):
         super().__init__(session, session.launch, description)
         self._d_in = d_in
 
-    def privacy_loss(self, d_in: errors.Distance = None) -> errors.Loss:
-        """Return the privacy loss of the d_mids consumed so far; changes nothing.
-
-        :param d_in: the compositor's own, which may be left out
-        """
-        return self._session.privacy_loss(self._d_in if d_in is None else d_in)
-
     def describe(self, query: errors.Query, d_in: errors.Distance = None) -> Description:
-        """Describe a launch before it happens: its answer, its loss, whether it is admitted.
-
-        The mechanism does not run, and nothing is charged. The privacy map is read. Another thread
-        or process may launch in between, so ``admitted`` may be outdated when it arrives. A map
-        that was written in Python may return another loss at the launch, which then counts.
-
-        :param query: a measurement on the same domain, metric and measure, or an odometer of this
-            package, which costs nothing until something is launched on it
-        :param d_in: the compositor's own, which may be left out
-        :raises InvalidTypeError, SpaceMismatchError: the query does not fit this handle
-        :raises PrivacyMapError: the measurement's privacy map cannot be used
-        """
+        """Describe a launch before it happens, as a filter does, at the compositor's own d_in."""
         if d_in is not None:
             self.privacy_loss(d_in)  # raises at any other distance
-        return self._describe(query, self._d_in)
-
-    def loss_after(self, queries: Iterable[errors.Query]) -> errors.Loss:
-        """Return the privacy loss if all of ``queries`` were launched now; charges nothing.
-
-        :param queries: measurements, a planned batch; each would consume its whole share
-        """
-        return self._session.loss_after(queries, self._d_in)
+        return super().describe(query)
 
     def remaining(self) -> errors.Loss:
         """Return the d_mids that are left. The next one is first."""
@@ -268,12 +204,14 @@ class RootSession(Session):
 # --- how they begin -------------------------------------------------------------------------------
 
 
-def head(odometer: ConcurrentOdometer, token: Sealed) -> tuple[Sealed, StabilityMap | None]:
+def head(
+    odometer: ConcurrentOdometer, token: Sealed
+) -> tuple[Sealed, accounting.StabilityMap | None]:
     """Return the data of an odometer's queries, and the map to the d_in of these."""
     transformation = odometer.transformation
     if transformation is None:
         return token, None
-    inward = StabilityMap(partial(_stability, transformation))
+    inward = accounting.StabilityMap(partial(_stability, transformation))
 
     return seal_transformed(token, partial(_native.transform, transformation)), inward
 
@@ -289,7 +227,7 @@ def _stability(transformation: Transformation, d_in: errors.Distance) -> errors.
 
 def _session(
     odometer: ConcurrentOdometer,
-    account: Account,
+    account: accounting.Account,
     token: Sealed,
     path: tuple[str, ...] = (),
 ) -> Session:
@@ -304,13 +242,15 @@ def _session(
     )
 
 
-def _recorded(odometer: ConcurrentOdometer, ledger: Ledger, d_in: errors.Distance) -> Bound:
+def _recorded(
+    odometer: ConcurrentOdometer, ledger: accounting.Ledger, d_in: errors.Distance
+) -> accounting.Bound:
     d_in = validate_d_in(odometer.input_metric, d_in)
     metric = str(odometer.input_metric)
     store, start = open_book(
-        ledger, Terms(odometer.measure.name, odometer.accumulator, metric, d_in, None)
+        ledger, accounting.Terms(odometer.measure.name, odometer.accumulator, metric, d_in, None)
     )
-    return Bound(d_in, Unlimited(), start, store=store)
+    return accounting.Bound(d_in, accounting.Unlimited(), start, store=store)
 
 
 def spawn_odometer(
@@ -326,7 +266,7 @@ def spawn_odometer(
             )
         bound = _recorded(odometer, *odometer.record)
     token, inward = head(odometer, token)
-    account = Account(
+    account = accounting.Account(
         None if bound else odometer.accumulator.start(measure),
         bound=bound,
         inward=inward,
@@ -347,11 +287,11 @@ def spawn_odometer(
 
 
 def spawn_filter(
-    odometer: ConcurrentOdometer, bound: Bound, token: Sealed
+    odometer: ConcurrentOdometer, bound: accounting.Bound, token: Sealed
 ) -> ConcurrentFilterQueryable:
     """Return the handle of a filter over an odometer."""
     token, inward = head(odometer, token)
-    account = Account(
+    account = accounting.Account(
         bound.start if bound.store is None else None,  # others charge a ledger: no history here
         bound=bound,
         inward=inward,
@@ -379,17 +319,17 @@ def spawn_limited(
 
 
 def _open_limit(
-    odometer: ConcurrentOdometer, token: Sealed, parent: Session, limit: Limit
+    odometer: ConcurrentOdometer, token: Sealed, parent: Session, limit: accounting.Limit
 ) -> ConcurrentFilterQueryable:
     measure, terms = odometer.measure, limit.terms
     token, inward = head(odometer, token)
     path = (*parent.path, limit.label)
-    store = open_limit(parent.account, path, terms)
+    store = accounting.open_limit(parent.account, path, terms)
     start = terms.accumulator.start(measure) if store is None else store.read()
-    rule, name = Within(terms.d_out), repr(terms.accumulator)
-    bound = Bound(terms.d_in, rule, start, False, store, measure.name, name)
-    with named("limit", limit.label):
-        account = Account(
+    rule, name = accounting.Within(terms.d_out), repr(terms.accumulator)
+    bound = accounting.Bound(terms.d_in, rule, start, False, store, measure.name, name)
+    with accounting.named("limit", limit.label):
+        account = accounting.Account(
             start if store is None else None,  # other processes charge a ledger: no history here
             bound=bound,
             inward=inward,
@@ -403,11 +343,11 @@ def _open_limit(
 
 
 def spawn_composition(
-    space: Any, measure: CompositionMeasure, token: Sealed, bound: Bound, opaque: bool
+    space: Any, measure: CompositionMeasure, token: Sealed, bound: accounting.Bound, opaque: bool
 ) -> ConcurrentCompositionQueryable:
     """Return the handle of a compositor."""
     reason = measure.exclusive_reason
-    account = Account(None, bound=bound, exclusive_reason=reason, opaque=opaque)
+    account = accounting.Account(None, bound=bound, exclusive_reason=reason, opaque=opaque)
     session = RootSession(account, space, space[1], measure, token)
     return ConcurrentCompositionQueryable(session, measure.name, bound.d_in)
 
@@ -433,10 +373,12 @@ def check_ledger(ledger: Any, measure: CompositionMeasure, *, halt: bool = False
         )
 
 
-def open_book(ledger: Ledger, terms: Terms) -> tuple[InLedger, AccumulatorState]:
+def open_book(
+    ledger: accounting.Ledger, terms: accounting.Terms
+) -> tuple[accounting.InLedger, AccumulatorState]:
     """Open the budget with these terms. Return its keeper, and the accumulator of its charges.
 
     :raises LedgerError: if the budget has other terms
     """
-    keeper = InLedger(ledger.book(terms))
+    keeper = accounting.InLedger(ledger.book(terms))
     return keeper, keeper.read()

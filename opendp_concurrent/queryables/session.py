@@ -20,20 +20,8 @@ from opendp.mod import Domain, Measurement, Metric, Odometer, OpenDPException
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .. import errors
-from .._checks import plain
-from .._opendp import Lock, interruptible, uninterruptible
-from ..accounting import (
-    Account,
-    Lifecycle,
-    Limit,
-    as_child,
-    distance_key,
-    own_distance,
-    require_same_terms,
-)
+from .. import accounting, errors
 from ..data import check_files
-from ..errors import charged as known_charged
 from ..measures import Composability, CompositionMeasure
 from .child import PLAIN, MachineQueryable, adopt
 from .data import (
@@ -117,7 +105,7 @@ class Handle(SealedHandle):
         _native.tell_launched(not isinstance(query, Odometer))
         return answer
 
-    def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
+    def _adopt_by(self, lifecycle: accounting.Lifecycle, lock: _native.Lock | None) -> None:
         self._session.account.lifecycle.adopt_by(lifecycle)
         self._session.lock = self._session.lock or lock
 
@@ -168,7 +156,7 @@ class Session:
 
     def __init__(
         self,
-        account: Account,
+        account: accounting.Account,
         space: tuple[Domain, Metric],
         metric: Metric,
         measure: CompositionMeasure,
@@ -191,7 +179,7 @@ class Session:
     def launch(
         self,
         query: errors.Query,
-        charge: Callable[[MeasurementPrice], Lifecycle] | None = None,
+        charge: Callable[[MeasurementPrice], accounting.Lifecycle] | None = None,
         token: Sealed | None = None,
     ) -> errors.Answer:
         """Launch a measurement, or open a child odometer, which is not charged yet.
@@ -232,15 +220,17 @@ class Session:
             return answer
         except BaseException as error:
             if charged is None:  # what reads a price, or refuses, has told it
-                charged = known_charged(error)
+                charged = errors.charged(error)
             errors.tell_charged(error, charged)
             raise
         finally:
             _native.tell_launched(charged)
 
-    def _numbered(self, parent: Lifecycle, function: Callable[..., Any], *arguments: Any) -> Any:
+    def _numbered(
+        self, parent: accounting.Lifecycle, function: Callable[..., Any], *arguments: Any
+    ) -> Any:
         """Give a number to accounts that ``function`` opens. A refusal shows it."""
-        with as_child(parent.named, next(self._children)):
+        with accounting.as_child(parent.named, next(self._children)):
             return function(*arguments)
 
     def _check_odometer(self, odometer: Odometer) -> None:
@@ -279,7 +269,9 @@ class Session:
         handle = self._numbered(self.account.lifecycle, odometer.spawn, odometer, self.token, self)
         return self._postprocess(handle)
 
-    def open_once(self, odometer: ConcurrentOdometer, make: Callable[[Limit], Any]) -> Any:
+    def open_once(
+        self, odometer: ConcurrentOdometer, make: Callable[[accounting.Limit], Any]
+    ) -> Any:
         """Return the handle of a limit: the one that it was first opened with, or a new one.
 
         A label names one limit, which several threads may open at once.
@@ -296,7 +288,7 @@ class Session:
         if before is odometer:
             return handle
         assert before.limit is not None
-        require_same_terms((*self.path, limit.label), before.limit.terms, limit.terms)
+        accounting.require_same_terms((*self.path, limit.label), before.limit.terms, limit.terms)
         for name in ("transformation", "postprocessors", "opaque"):
             if getattr(before, name) != getattr(odometer, name):
                 raise errors.InvalidValueError(
@@ -307,7 +299,7 @@ class Session:
 
     def _postprocess(self, answer: errors.Answer) -> Any:
         for postprocessor in self._postprocessors:
-            answer = interruptible(postprocessor, answer)
+            answer = _native.interruptible(postprocessor, answer)
         if self._static and isinstance(answer, MachineQueryable) and answer.takes_updates:
             raise errors.InvalidTypeError(self._static)
         return answer
@@ -317,7 +309,7 @@ class Session:
         self._check_d_in(d_in)
         return self.account.privacy_loss(d_in)
 
-    @uninterruptible
+    @_native.uninterruptible
     def loss_after(self, queries: Iterable[Any], d_in: errors.Distance) -> errors.Loss:
         """Return the loss at ``d_in`` if the measurements ``queries`` were launched now."""
         planned = checks.read("measurements", queries=queries)
@@ -328,7 +320,7 @@ class Session:
     def describe(self, query: errors.Query, d_in: errors.Distance) -> Description:
         """Describe a launch of ``query`` without charging or running it."""
         self._check_d_in(d_in)
-        d_in = own_distance(d_in)
+        d_in = accounting.own_distance(d_in)
         if isinstance(query, Odometer):
             self._check_odometer(query)
             return Description("odometer", True, d_in, None, None)
@@ -376,7 +368,7 @@ def validate_d_in(metric: Metric, d_in: errors.Distance, distance_type: str = ""
     number = type(d_in) in (int, float) and type(d_in) is _PLAIN_DISTANCES.get(distance_type)
     if number and 0 <= d_in < 2**32:
         return d_in + 0  # not -0.0, which is another distance
-    d_in = plain(d_in)
+    d_in = checks.plain(d_in)
     if isinstance(d_in, bool):
         raise errors.InvalidTypeError(f"d_in ({d_in}) must be a distance of {metric}, found bool")
     if isinstance(d_in, (int, float)):
@@ -385,7 +377,7 @@ def validate_d_in(metric: Metric, d_in: errors.Distance, distance_type: str = ""
             d_in = type(d_in)()  # not -0.0, which is another distance
     _native.check_distance(metric, "d_in", d_in)
     try:
-        return own_distance(d_in)
+        return accounting.own_distance(d_in)
     except (RecursionError, MemoryError) as error:
         raise errors.InvalidValueError(
             f"d_in ({checks.shown(d_in)}) must be a distance that can be copied"
@@ -450,7 +442,7 @@ class MeasurementPrice:
 
     def at(self, d_in: errors.Distance, key: errors.Key = None) -> errors.Loss:
         """Return the validated d_mid at ``d_in``."""
-        key = distance_key(d_in) if key is None else key
+        key = accounting.distance_key(d_in) if key is None else key
         loss = self._losses.get(key)
         if loss is None:
             loss = self._read(d_in)
@@ -472,7 +464,9 @@ class MeasurementPrice:
     def _validated(self, d_in: errors.Distance) -> errors.Loss:
         try:
             # it is read before the charge
-            raw, native = errors.uncharged(_native.call_native, self._ask, own_distance(d_in))
+            raw, native = errors.uncharged(
+                _native.call_native, self._ask, accounting.own_distance(d_in)
+            )
         except errors.PrivacyMapError:
             raise
         except MAP_FAILED as error:

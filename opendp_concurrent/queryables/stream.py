@@ -1,6 +1,6 @@
-"""Messages that carry data: updates of a stream, and the checks of what they carry.
+"""Streams: messages that carry data, who receives them, and the handles of mechanisms on streams.
 
-They are no queries. They go to the stream directly, and every subscriber gets the same copy.
+Updates are no queries. They go to the stream directly, and every subscriber gets the same copy.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ import numpy as np
 from opendp.measures import max_divergence
 from opendp.mod import Domain, Measure
 
-from .. import _checks as owned
+from .. import _checks as checks
 from .. import _opendp as _native
 from .. import errors
-from .._checks import at_most, integer
-from .._opendp import Lock
 from ..accounting import innermost_running
 from .child import MachineQueryable
 from .data import Sealed, check_process, seal, unseal
@@ -115,14 +113,14 @@ def check_items(items: errors.Argument) -> Any:
         )
     if isinstance(items, np.ma.MaskedArray):
         return items.tolist()
-    return owned.array(items) if isinstance(items, np.ndarray) else list(items)
+    return checks.array(items) if isinstance(items, np.ndarray) else list(items)
 
 
 def check_step(step: Any, steps: int) -> None:
     """Raise unless ``step`` is the one after ``steps``, or None."""
     if step is None:
         return
-    step = integer(step=step)
+    step = checks.integer(step=step)
     if step != steps + 1:
         raise errors.StreamError(
             f"the update's step ({errors.shown(step)}) must be {steps + 1}: "
@@ -185,7 +183,7 @@ class Meter:
 
     def __init__(self, limit: int) -> None:
         self._limit = self._left = limit
-        self.lock = Lock()
+        self.lock = _native.Lock()
 
     def room(self, messages: int) -> None:
         """Raise unless at least ``messages`` are left."""
@@ -220,8 +218,8 @@ class Stream:
         self._feeds: list[ref[Any]] = []
         # a subscriber may hold the lock of a mechanism that waits for an update, so it must not
         # wait for `lock`; it waits for this lock, under which no other lock is taken
-        self._listing = Lock()
-        self._steps, self.lock, self.subscribed = 0, Lock(), False
+        self._listing = _native.Lock()
+        self._steps, self.lock, self.subscribed = 0, _native.Lock(), False
 
     counts = False  # whether the messages of each mechanism that is launched on it are counted
 
@@ -356,7 +354,7 @@ NOT_CONTINUAL = (
     "must be a continual mechanism: on a stream, what is not one would run once, on the empty "
     "stream, before any item arrives; use make_counter, make_alarm or make_continual"
 )
-MESSAGES = at_most(2**63 - 1, "no session has more")
+MESSAGES = checks.at_most(2**63 - 1, "no session has more")
 
 
 class StreamItems:

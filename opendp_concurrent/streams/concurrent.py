@@ -336,7 +336,7 @@ def make_concurrent_continual(
             return launching_handle(root, Checked(_FanOut(root, stream), items), require_fed, None)
 
         return open_odometer
-    spawn_root = composition.spawn
+    spawn_root = composition.inside.spawn
 
     def spawn(token: queryables.Sealed) -> queryables.MachineQueryable:
         outer, stream = queryables.start_of(token), Branches(max_messages)
