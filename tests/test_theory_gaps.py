@@ -61,7 +61,7 @@ def pure_case(seed, loosened):
     budget = pair_budget([item.d_mid for item in menu])
     return delta(
         menu,
-        *limited(MAX_DIVERGENCE.empty(), Within(budget * loosened)),
+        *limited(MAX_DIVERGENCE.total(), Within(budget * loosened)),
         budget,
     )
 
@@ -108,7 +108,7 @@ def test_approximate_children_that_are_launched_and_interleaved_adaptively(seed,
 def test_renyi_children_that_are_launched_and_interleaved_adaptively(seed, order):
     menu = menu_of(seed, lambda one: one.renyi(order) * UP)
     budget = pair_budget([item.d_mid for item in menu])
-    start = limited(MAX_DIVERGENCE.empty(), Within(budget))
+    start = limited(MAX_DIVERGENCE.total(), Within(budget))
     assert verify.worst_renyi(menu, *start, order) <= budget + CRUMB
 
 
@@ -117,7 +117,7 @@ def test_zcdp_children_that_are_launched_and_interleaved_adaptively(seed):
     """Declared by their ε, as [Ste24] does; the divergence is held at several orders."""
     menu = menu_of(seed, lambda one: pure_to_zcdp(one.epsilon() * UP))
     rho = pair_budget([item.d_mid for item in menu])
-    start = limited(MAX_DIVERGENCE.empty(), Within(rho))
+    start = limited(MAX_DIVERGENCE.total(), Within(rho))
     for order in (1.2, 8.0):
         assert verify.worst_renyi(menu, *start, order) <= rho * order + CRUMB
 

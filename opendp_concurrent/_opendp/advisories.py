@@ -20,7 +20,7 @@ from math import dist, isnan
 from typing import Any, NamedTuple
 
 from opendp import domains, measurements, metrics, transformations
-from opendp.mod import LazyFrameDomain, Measurement
+from opendp.mod import Domain, LazyFrameDomain, Measurement, Metric
 
 from .._checks import one_of
 from ..errors import AdvisoryError, Distance
@@ -63,7 +63,7 @@ def _moved_by_a_mean() -> bool:
     return bool(abs(made([low + 0.25, *rest]) - made([low + 0.5, *rest])) > made.map(2))
 
 
-def _tree(size: int, metric: Any) -> Any:
+def _tree(size: int, metric: Metric) -> Any:
     make = transformations.make_b_ary_tree
     more = {"output_metric": metric} if "output_metric" in signature(make).parameters else {}
     space = domains.vector_domain(domains.atom_domain(T=int), size=size), metric
@@ -244,7 +244,7 @@ def _faults(path: list[_Step], flows: bool) -> Iterator[int]:
         yield 2935
 
 
-def _floats(domain: Any) -> bool:
+def _floats(domain: Domain) -> bool:
     """Whether the carrier type has floats; for frames, whether a column has floats without NaN."""
     if not isinstance(domain, LazyFrameDomain):
         return re.search("f64|f32", str(domain.carrier_type)) is not None

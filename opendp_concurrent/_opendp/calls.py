@@ -271,7 +271,7 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def _is_known(function: Any) -> bool:
+def _is_known(function: Callable[..., Any]) -> bool:
     """Whether a function is OpenDP's or ours. A measurement may also be used as a function."""
     module = getattr(function, "__module__", None) or type(function).__module__
     return str(module).partition(".")[0] in ("opendp", "opendp_concurrent")
@@ -287,7 +287,7 @@ def guard() -> None:
 
 def _preparing(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     @wraps(original)
-    def prepare(function: Any, kind: Any) -> Any:
+    def prepare(function: Callable[..., Any], kind: Any) -> Any:
         ours = isinstance(function, carry)
         return original(function if ours else _guarded(function), kind)
 
@@ -329,7 +329,7 @@ def to_pointer(data: Data, carrier_type: Any) -> Any:
     return pointer
 
 
-def to_python(pointer: Any) -> Any:
+def to_python(pointer: AnyObjectPtr) -> Any:
     """Convert data back from OpenDP's representation."""
     return c_to_py(pointer)
 
@@ -356,7 +356,7 @@ _PLAIN = {
 }
 
 
-def invoke(measurement: Measurement, pointer: Any) -> Any:
+def invoke(measurement: Measurement, pointer: AnyObjectPtr) -> Any:
     """Run a measurement on data that are converted already."""
     try:
         result = _measurement_invoke(measurement, pointer)
@@ -387,7 +387,7 @@ def _answer(result: Any) -> Any:
     return answer
 
 
-def transform(transformation: Transformation, pointer: Any) -> Any:
+def transform(transformation: Transformation, pointer: AnyObjectPtr) -> Any:
     """Run a transformation on converted data; the result stays converted."""
     try:
         return unwrap(_transform(transformation, pointer), AnyObjectPtr)
@@ -395,7 +395,7 @@ def transform(transformation: Transformation, pointer: Any) -> Any:
         del pointer
 
 
-def apply(transformation: Transformation, pointer: Any) -> Any:
+def apply(transformation: Transformation, pointer: AnyObjectPtr) -> Any:
     """Apply a transformation to converted data, and convert the result."""
     try:
         result = _transform(transformation, pointer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from types import ModuleType
 from typing import Any
 
 from opendp import mod
@@ -17,7 +18,7 @@ from .interrupts import uninterruptible
 class Hook:
     """What stands in place of a function of OpenDP, from :meth:`put` until :meth:`undo`."""
 
-    def __init__(self, owner: Any, name: str, extend: Callable[[Any], Any]) -> None:
+    def __init__(self, owner: ModuleType | type, name: str, extend: Callable[[Any], Any]) -> None:
         """Describe the hook.
 
         :param owner: a module or class of OpenDP
@@ -60,7 +61,7 @@ def chaining(chains: dict[type, Callable[[Any, Transformation], Any]]) -> Hook:
     OpenDP declares ``Transformation >> Odometer`` and does not implement it.
     """
 
-    def extend(original: Any) -> Any:
+    def extend(original: Callable[..., Any]) -> Any:
         @wraps(original)
         def rshift(self: Transformation, other: Any) -> Any:
             for kind, chain in chains.items():
@@ -78,7 +79,7 @@ def chaining(chains: dict[type, Callable[[Any, Transformation], Any]]) -> Hook:
 def deserializing(module: str, rebuild: Callable[[dict[str, Any]], Any]) -> Hook:
     """Return the hook by which ``dp.deserialize`` rebuilds what ``module`` has made."""
 
-    def extend(original: Any) -> Any:
+    def extend(original: Callable[..., Any]) -> Any:
         @wraps(original)
         def hook(record: dict[str, Any]) -> Any:
             ours = "__function__" in record and record.get("__module__") == module

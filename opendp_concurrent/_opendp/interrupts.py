@@ -26,6 +26,7 @@ from _thread import get_ident
 from collections.abc import Callable
 from functools import wraps
 from threading import RLock, main_thread
+from types import FrameType
 from typing import Any, TypeVar
 
 # the module ``signal`` wraps it in enums, and takes ten times as long
@@ -53,7 +54,7 @@ class _State:
 _STATE = _State()
 
 
-def _note(number: int, frame: Any) -> None:
+def _note(number: int, frame: FrameType | None) -> None:
     """Handle SIGINT in a section."""
     if not _STATE.open:
         _STATE.noted = True

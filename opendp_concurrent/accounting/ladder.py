@@ -7,6 +7,7 @@ unit^K-DP, as in ``ladder``. The loss is the ε of unit^K at a δ that is fixed 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -355,7 +356,7 @@ def _both(pair: tuple[Any, Any]) -> bool:
     return one is other if None in pair else measures.nearly_equal(one, other)
 
 
-def _chosen(which: Any, pair: tuple[Any, Any]) -> Any:
+def _chosen(which: Callable[..., Any], pair: tuple[Any, Any]) -> Any:
     return None if None in pair else which(pair)
 
 

@@ -379,7 +379,7 @@ _KIND: ContextVar[str] = ContextVar("_KIND", default="")
 _CHILD: ContextVar[tuple[object, int]] = ContextVar("_CHILD", default=(None, 0))
 
 
-def name_of_account(kind: str, parent: object, ledger: str = "") -> str:
+def name_of_account(kind: str, parent: Lifecycle | None, ledger: str = "") -> str:
     """Return the name of an account that is made in this context.
 
     :param kind: a noun
@@ -394,7 +394,7 @@ def name_of_account(kind: str, parent: object, ledger: str = "") -> str:
 
 
 @contextmanager
-def as_child(parent: object, number: int) -> Iterator[None]:
+def as_child(parent: Lifecycle | None, number: int) -> Iterator[None]:
     """Give a number to accounts that are made below ``parent`` in this block."""
     token = _CHILD.set((parent, number))
     try:

@@ -274,12 +274,12 @@ class Rows:
             room[:have] = self._cells
             self._cells = room
 
-    def read(self, places: Any) -> Cells:
+    def read(self, places: Places | list[int]) -> Cells:
         """Return the rows at some places, as a copy."""
         found: Cells = np.take(self._cells, places, axis=0)
         return found
 
-    def write(self, places: Any, cells: Cells) -> None:
+    def write(self, places: Places, cells: Cells) -> None:
         """Replace the rows at some places."""
         # NumPy copies rows of bytes as they are, ten times faster than rows of numbers
         whole = np.dtype((np.void, self._cells.itemsize * self._cells.shape[1]))

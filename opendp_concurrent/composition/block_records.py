@@ -8,7 +8,7 @@ moment only. Of other data, a launch selects what it needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -164,7 +164,7 @@ def check_partition(partition: Partition, domain: Domain) -> None:
         partition.cutter(domain, groups)
 
 
-def check_keys(partition: Partition, domain: Domain, keys: Any) -> None:
+def check_keys(partition: Partition, domain: Domain, keys: Sequence[Any]) -> None:
     """Raise unless a partition can select each of some keys, and keys that differ are disjoint."""
     known = partition.keys()
     if known is not None:
@@ -191,7 +191,7 @@ def _are_integers(partition: Partition, domain: Domain, keys: range) -> bool:
     return ends is None or all(type(value) is int for row in ends for value in row)
 
 
-def _check_exact(partition: Partition, domain: Domain, keys: Any) -> None:
+def _check_exact(partition: Partition, domain: Domain, keys: Sequence[Any]) -> None:
     """Raise unless each key equals its value in the data: two keys may have one value there."""
     rows = kind_of(domain).values(domain, partition.of, keys)
     for key, row in zip(keys, rows or (), strict=rows is not None):

@@ -62,7 +62,7 @@ class Counters(Rows):
 
     kept = 0  # apart from the cells
 
-    def copy(self, places: Any, cells: Cells) -> Counters:
+    def copy(self, places: Places, cells: Cells) -> Counters:
         """Return a copy, with other totals at some places."""
         found = copy(self)
         found._cells = self._cells.copy()
@@ -166,7 +166,7 @@ class Shared(Rows):
         """Number of accumulators, of which a copy has only those that blocks have."""
         return len(self._known)
 
-    def copy(self, places: Any, cells: Cells | Moved) -> Shared:
+    def copy(self, places: Places, cells: Cells | Moved) -> Shared:
         """Return a copy, with other accumulators at some places, and with new numbers then."""
         found = copy(self)
         numbers, known = self._cells.copy(), self._known
@@ -182,7 +182,7 @@ class Shared(Rows):
         found._cells = np.array(new, dtype=np.int64)[inverse].reshape(-1, 1)
         return found
 
-    def write(self, places: Any, cells: Cells | Moved) -> None:
+    def write(self, places: Places, cells: Cells | Moved) -> None:
         """Replace the numbers at some places."""
         if isinstance(cells, Moved):
             numbers = np.array([self._number(one) for one in cells.accumulators], dtype=np.int64)

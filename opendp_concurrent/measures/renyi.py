@@ -254,7 +254,7 @@ class CurveSum(AccumulatorState):
         raise InvalidTypeError("a Rényi curve has no exact record; use a grid of orders")
 
     @classmethod
-    def from_record(cls, record: Json) -> CurveSum:
+    def from_record(cls, record: Json) -> Json:
         """Refuse, as ``to_record`` does."""
         return cls().to_record()
 
@@ -325,12 +325,12 @@ def zero_curve(alpha: float) -> float:
     return 0.0
 
 
-def _epsilon(curve: Any, ends: Ends) -> tuple[float, float]:
+def _epsilon(curve: Callable[[float], float], ends: Ends) -> tuple[float, float]:
     found = min(renyi_to_epsilon(a, curve(a), ends.at_delta) for a in ends.at_orders)
     return found, ends.at_delta
 
 
-def curve_to_delta(curve: Any, ends: Ends) -> Callable[[float], float]:
+def curve_to_delta(curve: Callable[[float], float], ends: Ends) -> Callable[[float], float]:
     """Return δ as a function of ε, the least at any of the orders."""
     return lambda epsilon: min(renyi_to_delta(a, curve(a), epsilon) for a in ends.at_orders)
 

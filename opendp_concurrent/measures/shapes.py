@@ -160,13 +160,13 @@ class NumberMeasure(CompositionMeasure):
     def join(self, losses: list[list[float]], parts: Sequence[int]) -> float:
         return join_numbers(losses, parts, self.total())
 
-    def group_loss(self, loss: float, size: int) -> float:
+    def group_loss(self, loss: float, size: int) -> Loss:
         """The loss times the size to ``group_power``."""
         if self.group_power is None:
             return super().group_loss(loss, size)
         return times_up(loss, size**self.group_power)
 
-    def member_loss(self, d_out: float, size: int) -> float:
+    def member_loss(self, d_out: float, size: int) -> Loss:
         """The same, backwards."""
         if self.group_power is None:
             return super().member_loss(d_out, size)

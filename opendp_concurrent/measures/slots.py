@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from .. import _checks as checks
 from ..errors import BudgetExceededError, InvalidTypeError, InvalidValueError, Json, Loss
@@ -219,7 +219,7 @@ class Products(EvenlyDivisible):
         raise InvalidTypeError("a product of trade-off functions has no record of its own")
 
 
-def optimal_pair(shares: tuple[tuple[float, float], ...], delta: Any) -> tuple[float, float]:
+def optimal_pair(shares: tuple[tuple[float, float], ...], delta: float) -> tuple[float, float]:
     """Return the optimal composition of (ε, δ) losses that are fixed up front, at one δ.
 
     It is that of [KOV15] and [MV16], which [LW22, Theorem 1] carries over to concurrent children.

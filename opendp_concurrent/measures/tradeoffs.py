@@ -281,7 +281,7 @@ class TradeoffDivergence(CompositionMeasure):
         return Products()
 
     @property
-    def total(self) -> Accumulator:  # type: ignore[override]
+    def total(self) -> Accumulator:
         """Refuse, as ``sum`` does."""
         return self.sum()
 

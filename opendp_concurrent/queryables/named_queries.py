@@ -186,10 +186,10 @@ def describe(measurement: Measurement) -> str:
 
 def _text(one: errors.Argument) -> str:
     made = getattr(one, "__opendp_dict__", None)
+    record = made if made is not None else {}
+    name, arguments = record.get("__function__"), record.get("__kwargs__", {})
     if isinstance(made, Record):
         name, arguments = made.call
-    else:
-        name, arguments = (made or {}).get("__function__"), (made or {}).get("__kwargs__", {})
     if not isinstance(name, str):
         return type(one).__name__
     if name.startswith("make_chain_"):  # numbered from the end: measurement1, transformation0

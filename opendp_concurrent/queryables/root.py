@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from opendp.mod import Odometer, OdometerQueryable, Queryable, Transformation
+from opendp.mod import Domain, Metric, Odometer, OdometerQueryable, Queryable, Transformation
 
 from .. import _opendp as _native
 from .. import accounting, errors
@@ -32,7 +32,15 @@ from .session import MAP_FAILED, Handle, Session, validate_d_in
 class _Handle(Handle):
     """What the three handles share. A filter and a compositor have a d_in of their own."""
 
-    _d_in: errors.Distance = None
+    _d_in: errors.Distance
+
+    def _own(self, d_in: errors.Distance) -> errors.Distance:
+        """Return ``d_in``, or the handle's own if it is left out; raise if there is none."""
+        if d_in is not None:
+            return d_in
+        if not hasattr(self, "_d_in"):
+            raise errors.InvalidTypeError("d_in must be given: an odometer has none of its own")
+        return self._d_in
 
     def admits(self, query: errors.Query) -> bool:
         """Whether a launch of a measurement would be admitted now; runs and charges nothing.
@@ -92,8 +100,7 @@ class _Handle(Handle):
         ('count >> laplace(scale=0.5)', False, 2.0, False)
         """
         check_process(self._session.token)
-        at = self._d_in if d_in is None else d_in
-        found: Description = _native.call_native(self._session.describe, query, at)
+        found: Description = _native.call_native(self._session.describe, query, self._own(d_in))
         return found
 
     def privacy_loss(self, d_in: errors.Distance = None) -> errors.Loss:
@@ -104,7 +111,7 @@ class _Handle(Handle):
         :param d_in: distance between neighbouring inputs, in units of the input metric; the
             handle's own if left out
         """
-        return self._session.privacy_loss(self._d_in if d_in is None else d_in)
+        return self._session.privacy_loss(self._own(d_in))
 
     def loss_after(
         self, queries: Iterable[errors.Query], d_in: errors.Distance = None
@@ -115,7 +122,7 @@ class _Handle(Handle):
             share
         :param d_in: distance between neighbouring inputs; the handle's own if left out
         """
-        return self._session.loss_after(queries, self._d_in if d_in is None else d_in)
+        return self._session.loss_after(queries, self._own(d_in))
 
 
 class ConcurrentOdometerQueryable(_Handle, OdometerQueryable):
@@ -343,7 +350,11 @@ def _open_limit(
 
 
 def spawn_composition(
-    space: Any, measure: CompositionMeasure, token: Sealed, bound: accounting.Bound, opaque: bool
+    space: tuple[Domain, Metric],
+    measure: CompositionMeasure,
+    token: Sealed,
+    bound: accounting.Bound,
+    opaque: bool,
 ) -> ConcurrentCompositionQueryable:
     """Return the handle of a compositor."""
     reason = measure.exclusive_reason

@@ -34,7 +34,7 @@ def user_distance():
     return native.user_distance(f"y{id(object())}")
 
 def divergence():
-    return user_divergence("c", "d")
+    return user_divergence("c", d=1.0)
 
 def profile():
     return native.new_privacy_profile(lambda epsilon: 0.0)

@@ -77,7 +77,7 @@ def test_the_solver_equals_the_enumeration_of_all_analysts(seed):
         Item(str(index), float(generator.integers(1, 3)), one)
         for index, one in enumerate(mechanisms)
     ]
-    rule, start = Within(float(depth)), MAX_DIVERGENCE.empty()
+    rule, start = Within(float(depth)), MAX_DIVERGENCE.total()
     for epsilon in (0.0, 0.4, 1.1):
         worst = verify.worst_analyst(menu, start, rule, epsilon)
         assert worst.delta == pytest.approx(
@@ -95,7 +95,7 @@ def test_an_analyst_who_interleaves_queries_and_launches_equals_the_enumeration(
         machine = verify.FiniteInteractiveMechanism((0 * first + first.mean(axis=0), second))
     coin = verify.random_mechanism(seed, 2, epsilon=1.0)
     menu = [Item("machine", 3.0, machine), Item("coin", 1.0, coin)]
-    rule, start = Within(4.0), MAX_DIVERGENCE.empty()
+    rule, start = Within(4.0), MAX_DIVERGENCE.total()
     for epsilon in (0.0, 0.4, 1.1):
         worst = verify.worst_analyst(menu, start, rule, epsilon)
         exact = brute_force(menu, rule, start, excess(epsilon))
@@ -153,7 +153,7 @@ def test_launches_of_one_kind_reach_the_optimal_composition(epsilon0, k, epsilon
         p, q = truth**j * lie ** (k - j), truth ** (k - j) * lie**j
         exact += math.comb(k, j) * max(0.0, p - math.exp(epsilon) * q)
     menu = verify.response_menu(epsilon0)
-    state = (APPROXIMATE_MAX_DIVERGENCE.empty(), k)
+    state = (APPROXIMATE_MAX_DIVERGENCE.total(), k)
     found = verify.worst_analyst(menu, state, verify.Limited(Within((1e6, 0.0))), epsilon)
     assert found.delta == pytest.approx(exact, abs=1e-12)
 
@@ -168,7 +168,7 @@ def test_printed_values_of_optimal_composition():
         (0.2, 5.23138909e-2),
         (0.0, 0.122544998),
     ):
-        state = (MAX_DIVERGENCE.empty(), 10)
+        state = (MAX_DIVERGENCE.total(), 10)
         # a launch that costs nothing is not made: count launches instead
         counted = verify.Limited(_Free())
         assert verify.worst_analyst(menu, state, counted, epsilon).delta == pytest.approx(
@@ -193,7 +193,7 @@ def test_twenty_launches_from_three_items():
     menu = verify.response_menu(0.125, 0.25, 0.375)
     found = verify.worst_analyst(
         menu,
-        APPROXIMATE_MAX_DIVERGENCE.empty(),
+        APPROXIMATE_MAX_DIVERGENCE.total(),
         Within((2.5, 0.0)),
         epsilon=1.25,
     )
@@ -208,7 +208,7 @@ def test_accumulators_of_other_measures_may_be_used():
 
 
 def test_edges_of_the_solver():
-    start = APPROXIMATE_MAX_DIVERGENCE.empty()
+    start = APPROXIMATE_MAX_DIVERGENCE.total()
     with pytest.raises(InvalidValueError, match="^epsilon"):
         verify.worst_analyst(verify.response_menu(1.0), start, Within((1.0, 0.0)), math.nan)
     with pytest.raises(InvalidTypeError, match="^epsilon"):

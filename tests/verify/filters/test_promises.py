@@ -90,7 +90,7 @@ def test_a_budget_that_launches_use_up_is_used_up(index):
 def test_pure_privacy_is_judged_by_its_loss_however_little_mass_has_it():
     """41 launches of 0.05 under 2.0: a δ of 6e-14, which no tolerance for δ would notice."""
     menu = [verify.Item("0.05", 0.05, verify.randomized_response(0.05))]
-    start, rule = MAX_DIVERGENCE.empty(), Within(2.05 + 1e-9)
+    start, rule = MAX_DIVERGENCE.total(), Within(2.05 + 1e-9)
     assert verify.worst_analyst(menu, start, rule, 2.0).delta_upper < 1e-12
     assert verify.worst_loss(menu, start, rule) == pytest.approx(2.05, abs=1e-12)
     exact = verify.worst_loss(menu, start, rule, losses=[Fraction(0.05)])
@@ -109,17 +109,17 @@ def test_one_unit_in_the_last_place_is_noticed_under_pure_privacy():
     menu, losses = [verify.Item("0.1", 0.1, verify.randomized_response(0.1))], [Fraction(0.1)]
     worst = verify.worst_loss(menu, 0.0, Nearest(), losses=losses)
     assert Outcome("epsilon", "largest loss", worst, 0.3).excess > 0.0
-    kept = verify.worst_loss(menu, MAX_DIVERGENCE.empty(), Within(0.3), losses=losses)
+    kept = verify.worst_loss(menu, MAX_DIVERGENCE.total(), Within(0.3), losses=losses)
     assert Outcome("epsilon", "largest loss", kept, 0.3).excess <= 0.0
 
 
 def test_what_is_left_out_of_a_strategy_is_in_the_upper_bound():
     """Launches that gain less than 1e-15 each; the analyst who makes them is not believed away."""
     menu = [verify.Item("rare", 1.0, verify.FiniteMechanism((1e-16, 1.0), (0.0, 1.0)))]
-    found = verify.worst_analyst(menu, MAX_DIVERGENCE.empty(), Within(9.0), 1.0)
+    found = verify.worst_analyst(menu, MAX_DIVERGENCE.total(), Within(9.0), 1.0)
     assert found.delta == 0.0
     assert 9e-16 <= found.delta_upper < 1e-13
-    told = verify.worst_loss(menu, MAX_DIVERGENCE.empty(), Within(9.0))
+    told = verify.worst_loss(menu, MAX_DIVERGENCE.total(), Within(9.0))
     assert told == inf
 
 
@@ -145,7 +145,7 @@ def test_a_launch_that_costs_nothing_and_tells_something_raises():
         def admits(self, state, d_mid):
             return state
 
-    start = APPROXIMATE_MAX_DIVERGENCE.empty()
+    start = APPROXIMATE_MAX_DIVERGENCE.total()
     with pytest.raises(InvalidValueError, match="admitted at no cost, so without limit"):
         verify.worst_analyst(verify.response_menu(1.0), start, Never(), 0.5)
     with pytest.raises(InvalidValueError, match="admitted at no cost, so without limit"):
