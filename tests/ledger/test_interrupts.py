@@ -73,7 +73,7 @@ def test_no_moment_leaves_a_ledger_locked_though_the_exception_is_kept(name, tmp
         beside = LAUNCHES["blocks" if name == "blocks" else "filter"](another)
         launch()
         while came:
-            moment += 1 + moment // 40
+            moment += 1 + moment // 20
             before = ledger.summary().launches
             came = interrupted(moment, launch, kept)
             assert ledger.summary().launches - before <= 2
@@ -106,7 +106,7 @@ def test_no_moment_loses_an_answer_that_is_charged_or_charges_a_key_twice(tmp_pa
             )
 
         while came:
-            moment += 1 + moment // 40
+            moment += 1 + moment // 20
             labels.append(f"key {moment}")
             came = interrupted(moment, ask, kept)
             found = ask()
