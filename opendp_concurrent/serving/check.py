@@ -13,8 +13,8 @@ from math import exp
 from typing import Any
 
 import opendp.prelude as dp
+import scipy
 from opendp.mod import Measurement, OpenDPException
-from scipy.stats import beta
 
 from .. import errors
 from .._checks import Count, checked, function, instance, optional, two
@@ -193,8 +193,9 @@ def _neighbours(case: _Case) -> Iterator[str]:
         key=lambda one: seen[one[1]][:half].count(one[0]) - seen[1 - one[1]][:half].count(one[0]),
     )
     hits, others = (seen[one][-half:].count(event) for one in (side, 1 - side))
-    low = float(beta.ppf(FAILURE / 2, hits, half - hits + 1)) if hits else 0.0
-    high = float(beta.isf(FAILURE / 2, others + 1, half - others)) if others < half else 1.0
+    bound, miss = scipy.special.betaincinv, FAILURE / 2  # the limits of Clopper and Pearson
+    low = float(bound(hits, half - hits + 1, miss)) if hits else 0.0
+    high = float(bound(others + 1, half - others, 1 - miss)) if others < half else 1.0
     orders = ORDERS if callable(case.made.map(case.d_ins[0])) else None  # of a Rényi curve
     profile = cast(case.made, dp.smoothed_max_divergence(), orders=orders).map(case.d_ins[0])
     for epsilon in EPSILONS:
