@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from opendp.mod import Domain, Measure, Measurement, Metric, OpenDPException
@@ -31,7 +31,7 @@ def make_concurrent_composition(
     order: str = "given",
     delta: float | None = None,
     opaque_errors: bool = False,
-) -> queryables.ConcurrentMeasurement:
+) -> queryables.MeasurementOf[queryables.ConcurrentCompositionQueryable]:
     """Compose mechanisms, interactive or not, whose privacy losses are fixed up front.
 
     The arguments are those of :func:`~opendp.combinators.make_adaptive_composition`. The returned
@@ -93,7 +93,7 @@ def make_concurrent_composition(
         rule, plan = measure.in_any_order(shares)
     bound = Bound(d_in, rule, plan, measure=measure.name, accumulator=repr(accounting))
     space = input_domain, input_metric
-    return make_measurement(
+    made = make_measurement(
         space,
         measure.opendp(),
         lambda token: queryables.spawn_composition(space, measure, token, bound, opaque_errors),
@@ -103,6 +103,7 @@ def make_concurrent_composition(
         live=True,
         bounded=measure.assumes_finite,  # then each child is pure or bounded
     )
+    return cast("queryables.MeasurementOf[queryables.ConcurrentCompositionQueryable]", made)
 
 
 def _shares(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import cast
 
 from .. import queryables
 from ..accounting import Bound, Ledger, Limit, Within, label_text
@@ -24,7 +25,7 @@ def make_concurrent_filter(
     halt: bool = False,
     ledger: Ledger | None = None,
     opaque_errors: bool = False,
-) -> queryables.ConcurrentMeasurement:
+) -> queryables.MeasurementOf[queryables.ConcurrentFilterQueryable]:
     """Bound the privacy loss of a concurrent odometer.
 
     The arguments are those of :func:`~opendp.combinators.make_privacy_filter`. The returned
@@ -92,7 +93,7 @@ def make_concurrent_filter(
     bound = Bound(d_in, Within(budget, cap), start, halt, book, terms.measure, name)
     if terms.accumulator is not odometer.accumulator:
         name = repr(odometer.accumulator)
-    return make_measurement(
+    made = make_measurement(
         space,
         odometer.output_measure,
         partial(queryables.spawn_filter, odometer, bound),
@@ -102,6 +103,7 @@ def make_concurrent_filter(
         composes=True,
         live=True,
     )
+    return cast("queryables.MeasurementOf[queryables.ConcurrentFilterQueryable]", made)
 
 
 # A limit: an odometer with a bound of its own, below an account that is charged as well.

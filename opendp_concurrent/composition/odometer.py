@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from opendp.mod import Domain, Measure, Metric, assert_features
 
@@ -15,6 +15,9 @@ from ..numerics import cap_and_shown, down, typed
 from ..queryables import ConcurrentMeasurement, ConcurrentOdometer, check_ledger, spawn_odometer
 from .guards import accumulator_for, constructor
 
+if TYPE_CHECKING:
+    from ..queryables import ConcurrentOdometerQueryable, OdometerOf
+
 
 @constructor
 def make_concurrent_odometer(
@@ -26,7 +29,7 @@ def make_concurrent_odometer(
     ledger: Ledger | None = None,
     d_in: Distance = None,
     opaque_errors: bool = False,
-) -> ConcurrentOdometer:
+) -> OdometerOf[ConcurrentOdometerQueryable]:
     """Compose mechanisms, interactive or not, whose privacy losses are chosen adaptively.
 
     The arguments are those of :func:`~opendp.combinators.make_fully_adaptive_composition`. The
@@ -87,7 +90,7 @@ def make_concurrent_odometer(
                 "oc.fixed_renyi_divergence"
             )
     record = None if ledger is None else (ledger, own_distance(d_in))
-    return ConcurrentOdometer(
+    made = ConcurrentOdometer(
         (input_domain, input_metric),
         measure,
         accounting,
@@ -95,6 +98,7 @@ def make_concurrent_odometer(
         record=record,
         opaque=opaque_errors,
     )
+    return cast("OdometerOf[ConcurrentOdometerQueryable]", made)
 
 
 then_concurrent_odometer = _native.to_then(make_concurrent_odometer)

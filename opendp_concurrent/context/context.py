@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 from warnings import warn
 
 from opendp.context import Context, Query, domain_of
@@ -29,11 +29,62 @@ from .query import concurrent_query
 from .table_query import table_query
 
 if TYPE_CHECKING:
+    from polars import LazyFrame
     from typing_extensions import Self
 
+    from ..tables import Table
+    from .names import ListQuery  # a stub: a list's query with the constructors that it has
+    from .table_query import TableQuery
+
+Q = TypeVar("Q")  # its queries
 _FILES = (".csv", ".csv.gz", ".tsv", ".parquet", ".feather", ".arrow", ".json", ".xlsx", ".db")
 
 
+@overload
+def concurrent_context(
+    data: Table,
+    privacy_unit: tuple[Any, Any],
+    privacy_loss: tuple[Any, Any],
+    split_evenly_over: int | None = None,
+    split_by_weights: Sequence[float] | None = None,
+    domain: Domain | None = None,
+    margins: Sequence[Any] | Mapping[Any, Any] | None = None,
+    *,
+    orders: Sequence[float] | None = None,
+    accumulator: Accumulator | None = None,
+    ledger: Ledger | None = None,
+    opaque_errors: bool = False,
+) -> ConcurrentContext[TableQuery]: ...
+@overload
+def concurrent_context(
+    data: LazyFrame,
+    privacy_unit: tuple[Any, Any],
+    privacy_loss: tuple[Any, Any],
+    split_evenly_over: int | None = None,
+    split_by_weights: Sequence[float] | None = None,
+    domain: Domain | None = None,
+    margins: Sequence[Any] | Mapping[Any, Any] | None = None,
+    *,
+    orders: Sequence[float] | None = None,
+    accumulator: Accumulator | None = None,
+    ledger: Ledger | None = None,
+    opaque_errors: bool = False,
+) -> ConcurrentContext[ConcurrentLazyFrameQuery]: ...
+@overload
+def concurrent_context(
+    data: errors.Data,
+    privacy_unit: tuple[Any, Any],
+    privacy_loss: tuple[Any, Any],
+    split_evenly_over: int | None = None,
+    split_by_weights: Sequence[float] | None = None,
+    domain: Domain | None = None,
+    margins: Sequence[Any] | Mapping[Any, Any] | None = None,
+    *,
+    orders: Sequence[float] | None = None,
+    accumulator: Accumulator | None = None,
+    ledger: Ledger | None = None,
+    opaque_errors: bool = False,
+) -> ConcurrentContext[ListQuery]: ...
 @checks.checked(
     privacy_unit=privacy_unit,
     privacy_loss=pairs_privacy_loss,
@@ -52,7 +103,7 @@ def concurrent_context(
     accumulator: Accumulator | None = None,
     ledger: Ledger | None = None,
     opaque_errors: bool = False,
-) -> Context:
+) -> ConcurrentContext[Any]:
     """Build a ``dp.Context`` whose queries compose concurrently.
 
     The arguments are those of :meth:`opendp.context.Context.compositor`. ``split_evenly_over`` and
@@ -180,7 +231,7 @@ def _is_of_one(domain: Domain, data: errors.Data) -> bool:
         return False
 
 
-class ConcurrentContext(Context):
+class ConcurrentContext(Context, Generic[Q]):
     """A context with exact sums, whose children are contexts of this package."""
 
     @uninterruptible
@@ -202,7 +253,7 @@ class ConcurrentContext(Context):
                 self.d_mids_consumed.append(self.d_mids.pop(0))
 
     @uninterruptible
-    def query(self, **kwargs: Any) -> Any:
+    def query(self, **kwargs: Any) -> Q:
         """Start a query; see :meth:`opendp.context.Context.query`.
 
         On a LazyFrame, the query also has the mechanisms of this package: ``query.x(...)`` is
@@ -238,9 +289,9 @@ class ConcurrentContext(Context):
         concurrent = concurrent_query(query)
         concurrent._d_out = query._d_out if d_out is None else d_out
         if not frames:
-            return table_query(concurrent)
+            return cast("Q", table_query(concurrent))
         plan = object.__getattribute__(made, "polars_plan")
-        return ConcurrentLazyFrameQuery(plan, concurrent, untouched=True)
+        return cast("Q", ConcurrentLazyFrameQuery(plan, concurrent, untouched=True))
 
     def remaining_privacy_loss(self) -> Any:
         """Return the largest loss that can still be spent, or the d_mids that are left."""
@@ -255,7 +306,7 @@ class ConcurrentContext(Context):
         *,
         accumulator: Accumulator | None = None,
         orders: Sequence[float] | None = None,
-    ) -> ConcurrentContext:
+    ) -> ConcurrentContext[Q]:
         """Return a context with its own limit below this one; see :func:`.make_limited`.
 
         This costs nothing. Its queries are charged there and here, and refused by whichever has no
@@ -326,6 +377,6 @@ class ConcurrentContext(Context):
         d_mids: Any,
         d_out: errors.Loss,
         space: tuple[Any, Any],
-    ) -> ConcurrentContext:
+    ) -> ConcurrentContext[Q]:
         """Return the context of a child."""
         return ConcurrentContext(accountant, queryable, d_in, d_mids, d_out, space)

@@ -101,6 +101,10 @@ class ConcurrentQuery(AsTransformation, Query):
             add = partial(_under, name, self._measure_of_noise(), add)
         return partial(_added, name, add) if name in constructors else add
 
+    def __dir__(self) -> list[str]:
+        """Return the names that it has, each once: some are methods and constructors."""
+        return sorted(set(super().__dir__()))
+
     def _measure_of_noise(self) -> Measure:
         """Return zCDP if the loss of the query is one, else pure DP."""
         zcdp = zero_concentrated_divergence()

@@ -98,12 +98,13 @@ def _named(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def _step(name: str, then: Callable[..., Any]) -> Callable[..., ConcurrentQuery]:
+def _step(name: str, then: Callable[..., Any]) -> Callable[..., TableQuery]:
     """Return the method that applies a transformation of tables."""
 
     @wraps(then)
-    def step(self: TableQuery, *args: Any, **kwargs: Any) -> ConcurrentQuery:
-        return self.new_with(chain=self._chain >> then(*args, **kwargs))
+    def step(self: TableQuery, *args: Any, **kwargs: Any) -> TableQuery:
+        made: TableQuery = self.new_with(chain=self._chain >> then(*args, **kwargs))
+        return made
 
     own = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
     vars(step)["__signature__"] = Signature([own, *signature(then).parameters.values()])
@@ -182,7 +183,7 @@ class TableQuery(ConcurrentQuery):
 
     _advice = advice.TABLES
 
-    def new_with(self, *, chain: Any, wrap_release: Any = None) -> ConcurrentQuery:
+    def new_with(self, *, chain: Any, wrap_release: Any = None) -> Any:
         """Return the query with another chain."""
         return table_query(super().new_with(chain=chain, wrap_release=wrap_release))
 
@@ -190,9 +191,10 @@ class TableQuery(ConcurrentQuery):
 
     where = _step("where", tables.then_where)
 
-    def with_columns(self, **columns: tables.Expression) -> ConcurrentQuery:
+    def with_columns(self, **columns: tables.Expression) -> TableQuery:
         """Add columns, whose values are expressions on the row; see :func:`.make_with_columns`."""
-        return self.new_with(chain=self._chain >> tables.then_with_columns(columns))
+        made: TableQuery = self.new_with(chain=self._chain >> tables.then_with_columns(columns))
+        return made
 
     def select(self, columns: Sequence[str] | None = None, **answers: TableAnswerQuery) -> Any:
         """Keep some columns (:func:`.make_table_select`), or release several answers in one launch.
@@ -252,12 +254,13 @@ class TableQuery(ConcurrentQuery):
         labels.check(list(answers))
         return labels, specs
 
-    def per_unit(self, **columns: tables.Answer) -> ConcurrentQuery:
+    def per_unit(self, **columns: tables.Answer) -> TableQuery:
         """Go on with one row for each unit; see :func:`.make_per_unit`.
 
         ``query.per_unit(visits=oc.tables.count(), last=oc.tables.max("day"))``
         """
-        return self.new_with(chain=self._chain >> tables.then_per_unit(columns))
+        made: TableQuery = self.new_with(chain=self._chain >> tables.then_per_unit(columns))
+        return made
 
     truncate = _step("truncate", tables.then_truncate)
     group_truncate = _step("group_truncate", tables.then_group_truncate)
@@ -498,10 +501,11 @@ class TableQuery(ConcurrentQuery):
             return made
 
         way = best_top(d_in, counts, self._measure_of_noise(), wanted)
-        return self.new_with(
+        made: ConcurrentQuery = self.new_with(
             chain=PartialChain(lambda scale: self._after(way.measurement(scale))),
             wrap_release=lambda found: [public[place] for place in way.places(found)],
         )
+        return made
 
     def _with_noise(self, answer: TableAnswerQuery) -> TableAnswerQuery:
         """Return an answer with noise: Gaussian if the loss of the query is of zCDP, or Laplace."""
@@ -633,6 +637,8 @@ class TableQuery(ConcurrentQuery):
 class TableAnswerQuery(ConcurrentQuery):
     """A query for integers of a table, which can be released as a data frame."""
 
+    laplace: Callable[..., TableAnswerQuery]  # constructors, which __getattr__ adds
+    gaussian: Callable[..., TableAnswerQuery]
     _labels: Labels
     _under: Callable[[str], TableAnswerQuery] | None = None  # the aggregate under another norm
     _of: tuple[tables.Answer | None, Any] = None, None  # for select(), and of which rows

@@ -7,6 +7,8 @@
   be asked by name, ``data.py`` the sealed data, ``stream.py`` the handles of streams.
 """
 
+from typing import TYPE_CHECKING
+
 from .child import (
     ChildOdometerQueryable,
     ChildQueryable,
@@ -111,3 +113,6 @@ from .stream import (
     same_domain,
     start_of,
 )
+
+if TYPE_CHECKING:
+    from .mechanism import MeasurementOf, OdometerOf

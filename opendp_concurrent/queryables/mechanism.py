@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from opendp.mod import Domain, Function, Measure, Measurement, Metric, Odometer, Transformation
 
@@ -26,6 +26,7 @@ from .named_queries import Accuracy
 from .stream import feeds_many, is_stream
 
 Spawn = Callable[[Sealed], Any]
+H = TypeVar("H", covariant=True)
 
 
 class Inside(NamedTuple):
@@ -423,3 +424,18 @@ def postprocess(odometer: ConcurrentOdometer, postprocessor: Argument) -> Concur
             "queries and answers only"
         )
     return replace(odometer, postprocessors=(*odometer.postprocessors, postprocessor))
+
+
+if TYPE_CHECKING:  # what type checkers and editors know of a handle: OpenDP's classes have no types
+
+    class MeasurementOf(ConcurrentMeasurement, Generic[H]):
+        """A measurement that returns handles of a class."""
+
+        def __call__(self, arg: Any) -> H:
+            """Return a handle on the data."""
+
+    class OdometerOf(ConcurrentOdometer, Generic[H]):
+        """An odometer that returns handles of a class."""
+
+        def __call__(self, arg: Any) -> H:
+            """Return a handle on the data."""

@@ -185,6 +185,7 @@ def describe(measurement: Measurement) -> str:
 
 
 def _text(one: errors.Argument) -> str:
+    name: Any
     made = getattr(one, "__opendp_dict__", None)
     record = made if made is not None else {}
     name, arguments = record.get("__function__"), record.get("__kwargs__", {})
