@@ -67,7 +67,7 @@ def launches(handle):
 
 
 def sums(handle):
-    query = oc.m.NoisySum(lambda rows: rows, bound=1.0, scale=1e6)
+    query = oc.handles.NoisySum(lambda rows: rows, bound=1.0, scale=1e6)
     return lambda: handle(query)
 
 

@@ -96,7 +96,7 @@ def largest_error(made, data, cells, queries, generator, worst: int):
         else:
             query = (generator.random(cells) < generator.random()).astype(float)
         answer = queryable(query)
-        assert answer.outcome is not oc.m.Outcome.EXHAUSTED
+        assert answer.outcome is not oc.handles.Outcome.EXHAUSTED
         updates += bool(answer)
         error = max(error, abs(answer.value - float(query @ histogram)))
     return error, updates
@@ -146,7 +146,7 @@ def sparse_vector_failures(runs: int, queries: int, beta: float, refresh: bool, 
         answers[generator.random(queries) < HITS / queries] += int(2 * bound)
         for answer in answers.tolist():
             said = queryable(lambda _, a=answer: a)
-            if said.outcome is oc.m.Outcome.EXHAUSTED:
+            if said.outcome is oc.handles.Outcome.EXHAUSTED:
                 break
             above += bool(said)
             far = max(far, -answer if said else answer)

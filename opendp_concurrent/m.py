@@ -1,10 +1,5 @@
 """Measurements: mechanisms to launch."""
 
-from .mechanisms import Deviation as Deviation
-from .mechanisms import LinearAnswers as LinearAnswers
-from .mechanisms import NoisySum as NoisySum
-from .mechanisms import Outcome as Outcome
-from .mechanisms import SparseVectorAnswer as SparseVectorAnswer
 from .mechanisms import individual_scale as individual_scale
 from .mechanisms import make_above_threshold as make_above_threshold
 from .mechanisms import make_certified_gaussian as make_certified_gaussian
@@ -31,8 +26,6 @@ from .mechanisms import then_marginals as then_marginals
 from .mechanisms import then_private_multiplicative_weights as then_private_multiplicative_weights
 from .mechanisms import then_projected_queries as then_projected_queries
 from .mechanisms import then_sparse_vector as then_sparse_vector
-from .queryables import Update as Update
-from .queryables import Updates as Updates
 from .serving import make_shared_release as make_shared_release
 from .serving import then_shared_release as then_shared_release
 from .streams import counter_rmse as counter_rmse

@@ -94,7 +94,7 @@ class NoisySum:
     :example:
 
     >>> import numpy as np
-    >>> oc.m.NoisySum(lambda rows: rows[:, 0] > 40, bound=1, scale=10.0).bound
+    >>> oc.handles.NoisySum(lambda rows: rows[:, 0] > 40, bound=1, scale=10.0).bound
     1
     """
 
@@ -506,7 +506,7 @@ def make_individual_filter(
     >>> measurement.map(1), measurement.map(2)
     (0.5, 2.0)
     >>> queryable = measurement(np.tile([[1.0, 20.0]], (10_000, 1)))
-    >>> visits = oc.m.NoisySum(lambda rows: rows[:, 0], bound=100.0, scale=100.0)
+    >>> visits = oc.handles.NoisySum(lambda rows: rows[:, 0], bound=100.0, scale=100.0)
     >>> round(queryable(visits), -4)
     10000.0
     """

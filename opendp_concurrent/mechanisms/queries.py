@@ -214,7 +214,7 @@ class Deviation:
 
     >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> far = oc.m.make_above_threshold(*space, dp.max_divergence(), 1, scale=2.0, threshold=100)
-    >>> far([1] * 1000)(oc.m.Deviation(space >> dp.t.then_count(), guess=1000)).outcome
+    >>> far([1] * 1000)(oc.handles.Deviation(space >> dp.t.then_count(), guess=1000)).outcome
     BELOW
     """
 

@@ -179,7 +179,7 @@ class Outcome(Enum):
 
     :example:
 
-    >>> [*oc.m.Outcome]
+    >>> [*oc.handles.Outcome]
     [BELOW, ABOVE, EXHAUSTED]
     """
 
@@ -200,7 +200,7 @@ class SparseVectorAnswer:
 
     :example:
 
-    >>> bool(oc.m.SparseVectorAnswer(oc.m.Outcome.ABOVE, 12.5))
+    >>> bool(oc.handles.SparseVectorAnswer(oc.handles.Outcome.ABOVE, 12.5))
     True
     """
 

@@ -45,7 +45,7 @@ class Update(DataMessage):
 
     >>> space = oc.integer_stream(0, 1), oc.event_presence()
     >>> queryable = oc.m.make_counter(*space, dp.max_divergence(), scale=1.0)([])
-    >>> queryable(oc.m.Update(1))  # as queryable.update(1)
+    >>> queryable(oc.handles.Update(1))  # as queryable.update(1)
     """
 
     item: errors.Item
@@ -62,7 +62,7 @@ class Updates(DataMessage):
 
     >>> space = oc.integer_stream(0, 1), oc.event_presence()
     >>> queryable = oc.m.make_counter(*space, dp.max_divergence(), scale=1.0)([])
-    >>> queryable(oc.m.Updates([1, None, 0]))  # as queryable.update_all([1, None, 0])
+    >>> queryable(oc.handles.Updates([1, None, 0]))  # as queryable.update_all([1, None, 0])
     """
 
     items: Any

@@ -131,7 +131,7 @@ def as_json(value: Json) -> Json:
     :example:
 
     >>> from opendp_concurrent.serving import as_json
-    >>> as_json({"remaining": (float("inf"), 1e-6), 3: oc.m.Outcome.BELOW})
+    >>> as_json({"remaining": (float("inf"), 1e-6), 3: oc.handles.Outcome.BELOW})
     {'remaining': ['inf', 1e-06], '3': 'BELOW'}
     """
     try:

@@ -70,7 +70,7 @@ def test_a_child_that_takes_updates_is_refused_when_it_is_opened(elsewhere):
     child = root([1], oc.c.make_interactive(hidden)) if elsewhere else None
     if child is not None:
         with pytest.raises(InvalidTypeError, match="an update is data"):
-            child(oc.m.Update(1))
+            child(oc.handles.Update(1))
 
 
 def test_a_stream_has_no_blocks():

@@ -29,8 +29,8 @@ def shared(space=None, d_out=1e9):
 
 
 FORGERS = {
-    "update": lambda: oc.m.Update(1),
-    "updates": lambda: oc.m.Updates([1, 1]),
+    "update": lambda: oc.handles.Update(1),
+    "updates": lambda: oc.handles.Updates([1, 1]),
 }
 
 
@@ -59,7 +59,7 @@ def test_nor_to_a_counter_with_a_stream_of_its_own():
     """Which a measurement of somebody's own hands out."""
 
     def forger(state, tag, message):
-        return state, tag, oc.m.Update(1) if message == "forge" else message
+        return state, tag, oc.handles.Update(1) if message == "forge" else message
 
     table = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     own = dp.m.make_user_measurement(

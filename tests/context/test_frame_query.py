@@ -250,7 +250,7 @@ def test_children_on_one_frame_interleave(context):
     other.query().select(dp.len(signed=True)).release()
     assert search(open_.query().select(pl.len().alias("rows")))  # 150
     one.query().select(dp.len(signed=True)).release()
-    assert search(older.frame_count()).outcome is oc.m.Outcome.EXHAUSTED
+    assert search(older.frame_count()).outcome is oc.handles.Outcome.EXHAUSTED
     assert open_.current_privacy_loss() <= 30.0
 
 

@@ -262,7 +262,7 @@ def test_a_nested_context_is_on_the_truncated_table(visits):
         .sparse_vector(PURE, 1, threshold=300, max_hits=2, sensitivity=3)
         .release()
     )  # its accuracy is 290 but for a share of 10^-11; at a threshold of 30, 3 % are above
-    assert search(nested.query().where(col("week") < 0).count()).outcome is oc.m.Outcome.BELOW
+    assert search(nested.query().where(col("week") < 0).count()).outcome is oc.handles.Outcome.BELOW
     with pytest.raises(BudgetExceededError):
         nested.query(epsilon=0.5).count().laplace().release()
     assert open_.current_privacy_loss() == 2.0

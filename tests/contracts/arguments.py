@@ -45,6 +45,11 @@ PUBLIC = {
     for name in group.__all__
     if not inspect.ismodule(vars(group).get(name, inspect))
 }
+MESSAGES = (  # what handles take and answer, which is no handle
+    *("Deviation", "LinearAnswers", "NoisySum", "Outcome", "SparseVectorAnswer"),
+    *("Update", "Updates"),
+)
+PUBLIC |= {name: vars(oc.handles)[name] for name in MESSAGES}
 
 dp.enable_features("contrib", "honest-but-curious")
 T = oc.TradeoffFunction
@@ -175,7 +180,7 @@ KINDS["exceptions"] = lambda value: (
     is_kind(value, tuple)
     and all(is_kind(one, type) and issubclass(one, Exception) for one in tuple.__iter__(value))
 )
-KINDS["message"] = of_class(oc.m.Update, oc.m.Updates)
+KINDS["message"] = of_class(oc.handles.Update, oc.handles.Updates)
 KINDS["accounting"] = of_class(type(oc.accumulators.zcdp(1e-7)))
 KINDS["counts"] = each("count", 0)
 KINDS["guess"] = lambda value: (
@@ -626,13 +631,13 @@ case("integer_stream")
 case("record_stream", member=(lambda record: True, "callable"))
 case(
     "Update",
-    lambda item, step: COUNTER([])(oc.m.Update(item, step)),
+    lambda item, step: COUNTER([])(oc.handles.Update(item, step)),
     item=(1, "item"),
     step=(1, "None or count"),
 )
-case("Updates", lambda items: COUNTER([])(oc.m.Updates(items)), items=([1, None], "sequence"))
+case("Updates", lambda items: COUNTER([])(oc.handles.Updates(items)), items=([1, None], "sequence"))
 case("Deviation", query=(len, "anything"), guess=(1.0, "anything"))
-case("SparseVectorAnswer", then=bool, outcome=(oc.m.Outcome.ABOVE, "anything"))
+case("SparseVectorAnswer", then=bool, outcome=(oc.handles.Outcome.ABOVE, "anything"))
 case(
     "LinearAnswers",
     then=type,
@@ -2011,7 +2016,7 @@ on_handle(
 on_handle(
     "sparse vector(Deviation)",
     lambda: SVT([1, 2]),
-    lambda handle, guess: handle(oc.m.Deviation(QUERY, guess)),
+    lambda handle, guess: handle(oc.handles.Deviation(QUERY, guess)),
     guess=(3, "guess"),
 )
 GUESS = oc.m.make_guess_and_check(*VECTOR, PURE, 1, 2.0, 5.0, 99)
@@ -2048,7 +2053,7 @@ on_handle(
     "individual()",
     lambda: INDIVIDUAL(np.ones((20, 2))),
     lambda handle, query: handle(query),
-    query=(oc.m.NoisySum(lambda rows: rows[:, 0], 1.0, 10.0),),
+    query=(oc.handles.NoisySum(lambda rows: rows[:, 0], 1.0, 10.0),),
 )
 case(
     "individual filter.invoke",
@@ -2198,7 +2203,7 @@ PROTOCOLS = (
 
 def public_callables() -> set[str]:
     """Names that must have a case: what is exported, and the methods of exported classes."""
-    names = set()
+    names = set(MESSAGES)
     groups = dict.fromkeys((oc.c, oc.m, oc.t, oc.accumulators, oc.fdp, oc.measures, oc), "")
     extras = {
         ledger: "ledger.",

@@ -45,6 +45,11 @@ PUBLIC = {
     for name in group.__all__
     if callable(vars(group).get(name))
 }
+MESSAGES = (  # what handles take and answer, which is no handle
+    *("Deviation", "LinearAnswers", "NoisySum", "Outcome", "SparseVectorAnswer"),
+    *("Update", "Updates"),
+)
+PUBLIC |= {name: vars(oc.handles)[name] for name in MESSAGES}
 D_INS = (1, 2, 3)
 D_IN = 3  # what is bounded at one distance is bounded at this one
 ORDERS = (2.0, 4.0, 8.0)
@@ -211,12 +216,14 @@ class Talk:
 
     def update(self, item: Any) -> Any:
         """Let an item arrive, wherever it is taken; return where, or None if it is refused."""
-        return self.deliver(oc.m.Update(None if item is None else self.case.item(item)))
+        return self.deliver(oc.handles.Update(None if item is None else self.case.item(item)))
 
     def update_all(self, items: list[Any]) -> Any:
         """Let items arrive, likewise."""
         wrap = self.case.item
-        return self.deliver(oc.m.Updates([None if one is None else wrap(one) for one in items]))
+        return self.deliver(
+            oc.handles.Updates([None if one is None else wrap(one) for one in items])
+        )
 
     def deliver(self, message: Any) -> Any:
         for index, door in reversed(list(enumerate(self.doors))):  # a filter may halt at it
@@ -621,7 +628,7 @@ SUBJECTS: tuple[Subject, ...] = (
         Kind.INTERACTIVE,
         _both("individual_filter"),
         lambda seen: Built("individual_filter", table())(PURE(), d_out=0.5),
-        lambda: oc.m.NoisySum(lambda rows: rows > 0, bound=1, scale=10.0),
+        lambda: oc.handles.NoisySum(lambda rows: rows > 0, bound=1, scale=10.0),
     ),
     Subject(
         "counter",

@@ -232,7 +232,11 @@ def updates_reach_the_innermost_and_nobody_in_between(recipe: Recipe) -> Iterato
 
 def a_refused_update_is_shown_to_nobody(recipe: Recipe) -> Iterator[str]:
     """Also where nothing takes updates, and where they come inside of a query."""
-    for message in (oc.m.Update(CANARY), oc.m.Updates([CANARY]), (0, oc.m.Update(CANARY))):
+    for message in (
+        oc.handles.Update(CANARY),
+        oc.handles.Updates([CANARY]),
+        (0, oc.handles.Update(CANARY)),
+    ):
         cases = recipe.cases()
         if cases is None or not (cases[0].on_stream or cases[0].continual):
             return

@@ -76,7 +76,7 @@ def of_threshold(mechanism):
     queryable, worst = mechanism(DATA), 0.0
     for answer in (480, 520, 490, 470, 485, 495, 475, 465, 510, 500):
         said = queryable(lambda rows, answer=answer: answer)
-        if said.outcome is oc.m.Outcome.EXHAUSTED:
+        if said.outcome is oc.handles.Outcome.EXHAUSTED:
             break
         worst = max(worst, 500 - answer if said else answer - 500)
         if said.value is not None:
@@ -88,7 +88,7 @@ def of_guesses(mechanism):
     queryable, worst = mechanism(DATA), 0.0
     for guess in (590, 610, 580, 560, 640, 555, 600, 605, 570, 650):
         said = queryable((lambda rows: 600, guess))
-        if said.outcome is oc.m.Outcome.EXHAUSTED:
+        if said.outcome is oc.handles.Outcome.EXHAUSTED:
             break
         worst = max(worst, abs(said.value - 600))
     return worst
@@ -145,7 +145,7 @@ def of_alarm(mechanism):
         queryable.update(1)
         threshold = step + 15 * (-1) ** step
         said = queryable(threshold)
-        if said.outcome is oc.m.Outcome.EXHAUSTED:
+        if said.outcome is oc.handles.Outcome.EXHAUSTED:
             break
         worst = max(worst, threshold - step if said else step - threshold)
     return worst

@@ -322,7 +322,7 @@ def taken_after_an_invalid_update(recipe):
         return
     if talk.update(5) is None:
         return
-    talk.deliver(oc.m.Update("no item"))
+    talk.deliver(oc.handles.Update("no item"))
     taken, seen = talk.update(6), cases[0].seen
     if taken is not None:
         yield f"{recipe}: takes updates after an invalid one"

@@ -130,7 +130,7 @@ def test_blocks():
 def test_people():
     zcdp = dp.zero_concentrated_divergence()
     sums = oc.m.make_individual_filter(*SPACE, zcdp, 1e6)([3, 3, 4])
-    assert round(sums(oc.m.NoisySum(lambda rows: rows, bound=10.0, scale=0.01))) == 10
+    assert round(sums(oc.handles.NoisySum(lambda rows: rows, bound=10.0, scale=0.01))) == 10
 
 
 def test_a_context():

@@ -38,10 +38,10 @@ def ask(space):
 def test_transformations_and_callables_are_answered(ask, space):
     count = space >> dp.t.then_count()
     for query in (count, len, lambda rows: rows.count(2) + 2):
-        assert ask(threshold=3)(query).outcome is oc.m.Outcome.ABOVE
-        assert ask(threshold=4)(query).outcome is oc.m.Outcome.BELOW
-    assert ask(threshold=3)((count, 4)).outcome is oc.m.Outcome.BELOW
-    assert ask(threshold=4)((count, 3)).outcome is oc.m.Outcome.ABOVE
+        assert ask(threshold=3)(query).outcome is oc.handles.Outcome.ABOVE
+        assert ask(threshold=4)(query).outcome is oc.handles.Outcome.BELOW
+    assert ask(threshold=3)((count, 4)).outcome is oc.handles.Outcome.BELOW
+    assert ask(threshold=4)((count, 3)).outcome is oc.handles.Outcome.ABOVE
 
 
 def test_callables_get_what_python_has(ask):
@@ -60,16 +60,16 @@ def test_a_deviation_is_the_distance_from_a_guess(ask, space, guess):
     distance = abs(3 - guess)
     for query in (space >> dp.t.then_count(), len):
         queryable = ask(threshold=distance)
-        assert queryable(oc.m.Deviation(query, guess))
-        assert not queryable((oc.m.Deviation(query, guess), distance + 1))
+        assert queryable(oc.handles.Deviation(query, guess))
+        assert not queryable((oc.handles.Deviation(query, guess), distance + 1))
     fine = ask(sensitivity=1.0, scale=1e-9)
-    assert fine((oc.m.Deviation(len, guess + 0.5), abs(2.5 - guess) - 1e-6))
-    assert not fine((oc.m.Deviation(len, guess + 0.5), abs(2.5 - guess) + 1e-6))
+    assert fine((oc.handles.Deviation(len, guess + 0.5), abs(2.5 - guess) - 1e-6))
+    assert not fine((oc.handles.Deviation(len, guess + 0.5), abs(2.5 - guess) + 1e-6))
 
 
 def test_a_deviation_of_a_deviation(ask):
     queryable = ask()
-    twice = oc.m.Deviation(oc.m.Deviation(len, 5), 1)  # ||3 - 5| - 1|
+    twice = oc.handles.Deviation(oc.handles.Deviation(len, 5), 1)  # ||3 - 5| - 1|
     assert queryable((twice, 1))
     assert not queryable((twice, 2))
 
@@ -78,7 +78,7 @@ def test_a_deviation_is_refused_where_queries_must_be_monotone(ask):
     """Deviations of one count from 0 and from a large guess move in opposite directions."""
     queryable = ask(monotone=True)
     with pytest.raises(InvalidValueError, match="monotone"):
-        queryable(oc.m.Deviation(len, 1))
+        queryable(oc.handles.Deviation(len, 1))
 
 
 def narrow(domain, metric, to_type="i32", output=None, out_metric=None, stability=None):
@@ -145,10 +145,10 @@ def wrong_queries(space):
     yield (len, math.inf), InvalidValueError, "^threshold must be finite"
     yield (len, -math.inf), InvalidValueError, "^threshold must be finite"
     yield (5, 5), InvalidTypeError, "^the query must be a transformation, or a callable"
-    yield oc.m.Deviation(5, 5), InvalidTypeError, "^the query must be a transformation"
-    yield oc.m.Deviation(len, None), InvalidTypeError, "^guess must be a number"
-    yield oc.m.Deviation(len, math.nan), InvalidValueError, "^guess must be finite"
-    yield oc.m.Deviation(clamped, 1), InvalidTypeError, "one number"
+    yield oc.handles.Deviation(5, 5), InvalidTypeError, "^the query must be a transformation"
+    yield oc.handles.Deviation(len, None), InvalidTypeError, "^guess must be a number"
+    yield oc.handles.Deviation(len, math.nan), InvalidValueError, "^guess must be finite"
+    yield oc.handles.Deviation(clamped, 1), InvalidTypeError, "one number"
     yield int, InvalidTypeError, "^the query must be a transformation, or a callable"
     yield (space >> dp.t.then_count()).function, InvalidTypeError, "found Function"
 
@@ -166,11 +166,15 @@ def test_wrong_queries_are_refused_and_change_nothing(ask, space):
     assert not calls
     count = space >> dp.t.then_count()
     found = [queryable(count).outcome for _ in range(3)]
-    assert found == [oc.m.Outcome.ABOVE, oc.m.Outcome.ABOVE, oc.m.Outcome.EXHAUSTED]
+    assert found == [
+        oc.handles.Outcome.ABOVE,
+        oc.handles.Outcome.ABOVE,
+        oc.handles.Outcome.EXHAUSTED,
+    ]
     for query, error, match in wrong_queries(space):
         with pytest.raises(error, match=match):
             queryable(query)  # exhausted or not
-    assert queryable(count).outcome is oc.m.Outcome.EXHAUSTED
+    assert queryable(count).outcome is oc.handles.Outcome.EXHAUSTED
 
 
 def test_a_refused_query_is_not_computed(ask, space):
@@ -183,7 +187,7 @@ def test_a_refused_query_is_not_computed(ask, space):
         lambda d_in: 2 * d_in,
     )
     queryable = ask()
-    for query in (wide, oc.m.Deviation(wide, 3), (wide, 1)):
+    for query in (wide, oc.handles.Deviation(wide, 3), (wide, 1)):
         with pytest.raises(InvalidValueError, match="larger sensitivity; the query was not run"):
             queryable(query)
     with pytest.raises(InvalidTypeError, match="^threshold"):
@@ -284,7 +288,7 @@ def test_large_integers_keep_their_distance_on_a_fine_grid(ask):
     """Answers 2**53 + 1 and 2**53 + 2 on neighbours become 2 apart."""
     queryable = ask(sensitivity=1.0, answer_scale=1e-9)
     distances = [
-        queryable(oc.m.Deviation(lambda rows, a=answer: a, 2.0**53)).value
+        queryable(oc.handles.Deviation(lambda rows, a=answer: a, 2.0**53)).value
         for answer in (2**53 + 1, 2**53 + 2)
     ]
     assert distances == pytest.approx([1.0, 2.0], abs=1e-6)
@@ -296,12 +300,12 @@ def test_a_query_that_raises_leaves_the_mechanism_as_it_was(ask, failure):
         raise failure("no answer")
 
     queryable = ask(max_hits=1, threshold=2)
-    for query in (fail, oc.m.Deviation(fail, 3), (fail, 3)):
+    for query in (fail, oc.handles.Deviation(fail, 3), (fail, 3)):
         with pytest.raises(failure):
             queryable(query)
-    assert queryable(len).outcome is oc.m.Outcome.ABOVE
-    assert queryable(fail).outcome is oc.m.Outcome.EXHAUSTED  # not asked
-    assert queryable(len).outcome is oc.m.Outcome.EXHAUSTED
+    assert queryable(len).outcome is oc.handles.Outcome.ABOVE
+    assert queryable(fail).outcome is oc.handles.Outcome.EXHAUSTED  # not asked
+    assert queryable(len).outcome is oc.handles.Outcome.EXHAUSTED
 
 
 def test_an_interrupt_within_a_query_closes_the_mechanism(ask):
@@ -332,7 +336,7 @@ def test_a_transformation_that_fails_leaves_the_mechanism_as_it_was(ask, space):
     with pytest.raises(OpenDPException):
         queryable(made)
     assert queryable(len)
-    assert queryable(made).outcome is oc.m.Outcome.EXHAUSTED
+    assert queryable(made).outcome is oc.handles.Outcome.EXHAUSTED
 
 
 def test_a_new_transformation_at_an_old_address_is_checked(ask, space):
@@ -361,7 +365,7 @@ def test_the_stability_map_of_a_query_is_read_at_each_query(space):
         lambda d_in: factor[0] * d_in,
     )
     vector = oc.m.make_above_threshold(*space, PURE, 1, scale=1.0, threshold=1000.0)([1, 2, 3])
-    assert vector(query).outcome is oc.m.Outcome.BELOW
+    assert vector(query).outcome is oc.handles.Outcome.BELOW
     factor[0] = 10**6
     with pytest.raises(InvalidValueError, match="sensitivity of the query"):
         vector(query)

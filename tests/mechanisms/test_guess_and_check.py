@@ -26,7 +26,11 @@ SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 SURE = 1e-3  # a scale whose noise is 0, but for odds of e^-1000
 ODDS = 1e-12  # of a false alarm, of one of two sides
 CRUMB = 1e-10  # of the oracle's doubles
-BELOW, ABOVE, EXHAUSTED = oc.m.Outcome.BELOW, oc.m.Outcome.ABOVE, oc.m.Outcome.EXHAUSTED
+BELOW, ABOVE, EXHAUSTED = (
+    oc.handles.Outcome.BELOW,
+    oc.handles.Outcome.ABOVE,
+    oc.handles.Outcome.EXHAUSTED,
+)
 
 
 def make(measure=PURE, scale=SURE, tolerance=3, max_hits=3, *, d_in=1, **more):
@@ -358,7 +362,7 @@ def test_rounds_of_a_refreshed_tolerance_have_the_law_of_the_oracle():
 def test_a_confirmed_guess_comes_back_unchanged(guess):
     queryable = make(tolerance=100)([1, 2, 3])
     said = queryable((len, guess))
-    assert said == oc.m.SparseVectorAnswer(BELOW, float(guess))
+    assert said == oc.handles.SparseVectorAnswer(BELOW, float(guess))
     assert said.value == guess
     assert not said
 
@@ -367,12 +371,12 @@ def test_a_bad_guess_is_answered_until_hits_are_used_up():
     count = SPACE[0], SPACE[1]
     count = count >> dp.t.then_count()
     queryable = make(tolerance=3, max_hits=2)([1, 2, 3])
-    assert queryable((count, 5)) == oc.m.SparseVectorAnswer(BELOW, 5.0)
-    assert queryable((count, 6)) == oc.m.SparseVectorAnswer(ABOVE, 3)  # off by 3: not below
-    assert queryable((count, 1)) == oc.m.SparseVectorAnswer(BELOW, 1.0)
-    assert queryable((count, -99)) == oc.m.SparseVectorAnswer(ABOVE, 3)
+    assert queryable((count, 5)) == oc.handles.SparseVectorAnswer(BELOW, 5.0)
+    assert queryable((count, 6)) == oc.handles.SparseVectorAnswer(ABOVE, 3)  # off by 3: not below
+    assert queryable((count, 1)) == oc.handles.SparseVectorAnswer(BELOW, 1.0)
+    assert queryable((count, -99)) == oc.handles.SparseVectorAnswer(ABOVE, 3)
     for guess in (3, 99):
-        assert queryable((count, guess)) == oc.m.SparseVectorAnswer(EXHAUSTED, None)
+        assert queryable((count, guess)) == oc.handles.SparseVectorAnswer(EXHAUSTED, None)
 
 
 def test_numbers_that_are_released_are_whole_or_not_as_the_queries():
@@ -400,7 +404,7 @@ def test_no_more_releases_than_max_hits_with_noise(max_hits, refresh):
 def test_the_answer_released_is_that_of_the_query_not_of_its_deviation():
     queryable = make()([1, 2, 3])
     assert queryable((len, 1000)).value == 3
-    assert queryable((oc.m.Deviation(len, 10), 1000)).value == 7
+    assert queryable((oc.handles.Deviation(len, 10), 1000)).value == 7
 
 
 def test_the_scale_of_a_release():
@@ -439,4 +443,4 @@ def test_a_transformation_that_is_too_sensitive_is_refused():
     with pytest.raises(InvalidValueError, match="sensitivity of the query"):
         queryable((total, 99))
     wide = oc.m.make_guess_and_check(*bounded, PURE, 1, SURE, 3, 1, sensitivity=9)([1, 2, 3])
-    assert wide((total, 99)) == oc.m.SparseVectorAnswer(ABOVE, 6)
+    assert wide((total, 99)) == oc.handles.SparseVectorAnswer(ABOVE, 6)

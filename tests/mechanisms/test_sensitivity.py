@@ -99,7 +99,7 @@ def test_transformations_are_read_at_d_in():
     handle = oc.m.make_above_threshold(
         *SPACE, PURE, d_in=20, scale=20.0, threshold=10**6, sensitivity=20
     )([1] * 5)
-    assert handle(count).outcome is oc.m.Outcome.BELOW
+    assert handle(count).outcome is oc.handles.Outcome.BELOW
     with pytest.raises(InvalidValueError, match=r"\(200\) must be at most 20 at d_in \(20\)"):
         handle(total)
     with pytest.raises(InvalidValueError, match=r"\(20\) must be at most 1 at d_in \(20\)"):

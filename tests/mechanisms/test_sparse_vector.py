@@ -19,7 +19,11 @@ import opendp_concurrent as oc
 from opendp_concurrent.errors import ConcurrentError, InvalidValueError
 
 PURE, ZCDP, RENYI = dp.max_divergence(), dp.zero_concentrated_divergence(), dp.renyi_divergence()
-ABOVE, BELOW, EXHAUSTED = oc.m.Outcome.ABOVE, oc.m.Outcome.BELOW, oc.m.Outcome.EXHAUSTED
+ABOVE, BELOW, EXHAUSTED = (
+    oc.handles.Outcome.ABOVE,
+    oc.handles.Outcome.BELOW,
+    oc.handles.Outcome.EXHAUSTED,
+)
 SURE = 1e-3  # a scale whose noise is 0, but for odds of e^-1000
 ODDS = 1e-11
 
@@ -235,7 +239,7 @@ def test_an_answer_below_has_no_number(space):
     assert (below.outcome, below.value) == (BELOW, None)
     assert (above.outcome, above.value) == (ABOVE, 6)
     assert queryable(lambda _: 8).value == 8
-    assert queryable(lambda _: 9) == oc.m.SparseVectorAnswer(EXHAUSTED)
+    assert queryable(lambda _: 9) == oc.handles.SparseVectorAnswer(EXHAUSTED)
 
 
 # --- conversations ----------------------------------------------------------------------------
@@ -262,17 +266,17 @@ def test_exhausted_after_exactly_so_many_hits_and_the_data_are_left_alone(space,
 
 
 def test_answers_are_values():
-    one, other = oc.m.SparseVectorAnswer(ABOVE, 3), oc.m.SparseVectorAnswer(ABOVE, 3)
+    one, other = oc.handles.SparseVectorAnswer(ABOVE, 3), oc.handles.SparseVectorAnswer(ABOVE, 3)
     assert one == other
     assert hash(one) == hash(other)
     assert one
-    assert not oc.m.SparseVectorAnswer(BELOW)
-    assert not oc.m.SparseVectorAnswer(EXHAUSTED)
+    assert not oc.handles.SparseVectorAnswer(BELOW)
+    assert not oc.handles.SparseVectorAnswer(EXHAUSTED)
     with pytest.raises(AttributeError):
         one.value = 4
     assert repr(one) == "SparseVectorAnswer(outcome=ABOVE, value=3)"
     assert pickle.loads(pickle.dumps(one)) == one
-    assert {outcome.value for outcome in oc.m.Outcome} == {"above", "below", "exhausted"}
+    assert {outcome.value for outcome in oc.handles.Outcome} == {"above", "below", "exhausted"}
 
 
 def test_thresholds_of_their_own(space):

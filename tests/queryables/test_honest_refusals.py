@@ -58,7 +58,7 @@ def test_a_query_of_a_sparse_vector_is_refused_in_its_own_words(caplog, name, wr
     assert type(refusal.value) is not MechanismError
     assert caplog.text == ""  # nothing has failed
     assert account.privacy_loss() == spent
-    assert queryable(COUNT).outcome is oc.m.Outcome.BELOW
+    assert queryable(COUNT).outcome is oc.handles.Outcome.BELOW
 
 
 def test_what_depends_on_the_data_stays_hidden():
@@ -78,11 +78,11 @@ def test_a_guess_and_an_individual_price_are_refused_likewise():
     filtered = oc.m.make_individual_filter(*SPACE, PURE, d_out=1.0)
     queryable = root()(filtered)
     with pytest.raises(ConcurrentError, match="^scale .* must be at least"):
-        queryable(oc.m.NoisySum(lambda rows: rows, bound=10.0, scale=1.0))
+        queryable(oc.handles.NoisySum(lambda rows: rows, bound=10.0, scale=1.0))
     with pytest.raises(ConcurrentError, match="must be a NoisySum"):
         queryable(7)
     with pytest.raises(MechanismError):
-        queryable(oc.m.NoisySum(lambda rows: np.ones(1), bound=1.0, scale=10.0))
+        queryable(oc.handles.NoisySum(lambda rows: np.ones(1), bound=1.0, scale=10.0))
 
 
 def test_a_key_of_no_part_is_refused_likewise():

@@ -36,7 +36,7 @@ def test_a_query_may_not_ask_its_own_mechanism_from_a_context_of_its_own():
 
     assert handle(query)
     assert [type(one) for one in inner] == [ReentrantLaunchError]
-    assert handle(len).outcome is oc.m.Outcome.EXHAUSTED
+    assert handle(len).outcome is oc.handles.Outcome.EXHAUSTED
 
 
 def test_after_a_failure_it_may_be_asked_again():

@@ -29,7 +29,7 @@ dp.enable_features("contrib", "honest-but-curious")
         (np.int32(3), 3),
         (np.float64("nan"), "nan"),
         (np.bool_(True), True),
-        (oc.m.Outcome.BELOW, "BELOW"),
+        (oc.handles.Outcome.BELOW, "BELOW"),
         (oc.TruncatedConcentrated(0.5, 20.0), {"rho": 0.5, "omega": 20.0}),
         (oc.errors.InvalidValueError("why"), "why"),
     ],

@@ -344,7 +344,7 @@ def test_domains_metrics_and_measures(make):
 def test_a_message_runs_on_a_server():
     root = oc.make_concurrent_filter(odometer(), 1, 1.0)([1, 2, 3])
     svt = root(oc.deserialize(dp.serialize(MADE["above threshold"]())))
-    assert svt(SPACE >> dp.t.then_count()).outcome in oc.m.Outcome
+    assert svt(SPACE >> dp.t.then_count()).outcome in oc.handles.Outcome
     assert root.admits(oc.deserialize(dp.serialize(count())))
 
 

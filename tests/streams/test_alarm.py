@@ -48,7 +48,7 @@ def test_without_noise_it_compares_the_sum(window):
     batched.update_all(items)
     now = sum(items[-(window or 60) :])
     assert bool(batched(now - 0.5))
-    assert batched(now).outcome is oc.m.Outcome.EXHAUSTED
+    assert batched(now).outcome is oc.handles.Outcome.EXHAUSTED
 
 
 def test_hits_are_counted_and_queries_below_are_free():

@@ -48,7 +48,7 @@ def test_an_invalid_item_halts_for_good(name, options):
         lambda handle: handle.update(INVALID[name]),
         lambda handle: handle.update_all([1, INVALID[name], 0]),
         lambda handle: handle.update_all([None, INVALID[name]]),
-        lambda handle: handle(oc.m.Update(INVALID[name])),
+        lambda handle: handle(oc.handles.Update(INVALID[name])),
     ):
         handle = counter(**options)
         handle.update(1)

@@ -237,7 +237,7 @@ def test_a_question_is_a_child_of_a_stream():
     assert child(SEEN) == [1, 2]  # since its launch, as all children
     assert root.privacy_loss() == 10.0
     with pytest.raises(InvalidTypeError):
-        child(oc.m.Update(3))
+        child(oc.handles.Update(3))
 
 
 def test_compositions_under_approximate_zcdp_and_odometers_are_refused():

@@ -83,7 +83,7 @@ def test_parts_are_asked_only():
     handle = oc.c.make_parallel_continual(*space, parity, counters(space))([])
     part = handle(0)
     with pytest.raises(InvalidTypeError, match="the parent's stream"):
-        part(oc.m.Update(2))
+        part(oc.handles.Update(2))
     handle.update(2)
     assert part(None) == handle(0)(None) == 2
     for unknown in (5, "x", None, [1], parity):

@@ -143,7 +143,7 @@ class Streams(RuleBasedStateMachine):
         child.left = None if child.left is None else child.left - 1
         assert child.handle(None) == sum(one or 0 for one in child.heard[-(child.window or 0) :])
 
-    @rule(child=children, message=st.sampled_from([oc.m.Update(1), oc.m.Updates([1])]))
+    @rule(child=children, message=st.sampled_from([oc.handles.Update(1), oc.handles.Updates([1])]))
     def feed_a_child(self, child, message):
         if child.handle is not None:
             with pytest.raises(InvalidTypeError):

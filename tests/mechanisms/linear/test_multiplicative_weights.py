@@ -28,7 +28,11 @@ PURE, ZCDP, GDP = dp.max_divergence(), dp.zero_concentrated_divergence(), oc.gau
 APPROXIMATE = dp.approximate(PURE)
 VECTOR = dp.vector_domain(dp.atom_domain(T=int))
 SPACE = VECTOR, dp.symmetric_distance()
-BELOW, ABOVE, EXHAUSTED = oc.m.Outcome.BELOW, oc.m.Outcome.ABOVE, oc.m.Outcome.EXHAUSTED
+BELOW, ABOVE, EXHAUSTED = (
+    oc.handles.Outcome.BELOW,
+    oc.handles.Outcome.ABOVE,
+    oc.handles.Outcome.EXHAUSTED,
+)
 STEP = 2.0**-20  # queries are rounded to half of it
 
 
@@ -199,13 +203,13 @@ class Stub:
         truth = query(self.histogram)
         off = abs(truth - guess)
         if self.left == 0:
-            return oc.m.SparseVectorAnswer(EXHAUSTED)
+            return oc.handles.SparseVectorAnswer(EXHAUSTED)
         if off < (self.plan.tolerance if self.exact else self.gap):
-            return oc.m.SparseVectorAnswer(BELOW, guess)
+            return oc.handles.SparseVectorAnswer(BELOW, guess)
         self.updates += 1
         self.left -= 1
         towards = math.copysign(self.gap * (1 - 1e-9), guess - truth)
-        return oc.m.SparseVectorAnswer(ABOVE, truth if self.exact else truth + towards)
+        return oc.handles.SparseVectorAnswer(ABOVE, truth if self.exact else truth + towards)
 
 
 def converse(person, state, check, query):
@@ -307,7 +311,7 @@ def test_an_update_is_that_of_the_paper():
         assert tag is QUERY
         assert guess == pytest.approx(45.0)
         assert linear(np.array([10.0, 20.0, 60.0])) == 20.0
-        said = oc.m.SparseVectorAnswer(ABOVE, value)
+        said = oc.handles.SparseVectorAnswer(ABOVE, value)
         after, tag, answer = person(asked, ANSWER, said)
         assert tag is ANSWER
         assert answer == said
@@ -315,8 +319,8 @@ def test_an_update_is_that_of_the_paper():
         assert after.distribution == pytest.approx(weights / weights.sum(), rel=1e-12)
         assert start.distribution == pytest.approx([1 / 3] * 3)  # states are not changed
     for outcome in (BELOW, EXHAUSTED):
-        after, _, answer = person(asked, ANSWER, oc.m.SparseVectorAnswer(outcome))
-        assert answer == oc.m.SparseVectorAnswer(outcome, guess)
+        after, _, answer = person(asked, ANSWER, oc.handles.SparseVectorAnswer(outcome))
+        assert answer == oc.handles.SparseVectorAnswer(outcome, guess)
         assert (after.distribution == start.distribution).all()
 
 
@@ -325,11 +329,11 @@ def test_weights_do_not_underflow():
     state, query = person.start(), np.array([1.0, 0.0, 0.0, 0.0])
     for _ in range(1_000):
         asked, _, (_, guess) = person(state, QUERY, query)
-        state, *_ = person(asked, ANSWER, oc.m.SparseVectorAnswer(ABOVE, guess + 1.0))
+        state, *_ = person(asked, ANSWER, oc.handles.SparseVectorAnswer(ABOVE, guess + 1.0))
     assert state.distribution.tolist() == [1.0, 0.0, 0.0, 0.0]
     for _ in range(1_000):
         asked, _, (_, guess) = person(state, QUERY, query)
-        state, *_ = person(asked, ANSWER, oc.m.SparseVectorAnswer(ABOVE, guess - 1.0))
+        state, *_ = person(asked, ANSWER, oc.handles.SparseVectorAnswer(ABOVE, guess - 1.0))
     assert np.isfinite(state.distribution).all()
     assert state.distribution == pytest.approx([0.25] * 4, rel=1e-6)
 
