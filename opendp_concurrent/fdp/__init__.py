@@ -7,7 +7,7 @@ for every real ε. Read ``function.py`` first: it has the public class.
 * Factors of a product: ``gaussian.py``, ``laplace.py``, ``finite.py``, ``subsampled.py``;
   ``vertices.py`` makes finite factors of discrete Gaussians and of given trade-off functions.
 * Bounds on the profile of a product: ``inversion.py`` by Fourier inversion, ``atoms.py`` exactly if
-  there are few losses, ``sandwich.py`` with sampled noise. ``product.py`` chooses among them.
+  there are few losses, ``sandwich.py`` with rare losses. ``product.py`` chooses among them.
 * ``bounds.py`` has pairs of doubles that enclose an exact value, and the search in a profile;
   ``curve.py`` turns a profile into f(α).
 * ``order.py`` compares functions, counts units and computes residuals; ``shapes.py`` makes

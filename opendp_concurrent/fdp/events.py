@@ -49,7 +49,7 @@ def from_dp_event(event: DpEvent, neighboring_relation: Any = "ADD_OR_REMOVE_ONE
     >>> from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
     >>> step = PoissonSampledDpEvent(0.01, GaussianDpEvent(noise_multiplier=1.0))
     >>> oc.fdp.from_dp_event(SelfComposedDpEvent(step, 1000)).epsilon(1e-5)
-    1.835...
+    1.830...
     """
     from .reading import read, relation
 
@@ -112,7 +112,7 @@ class Accountant:
     >>> accountant = oc.fdp.Accountant()
     >>> step = PoissonSampledDpEvent(0.01, GaussianDpEvent(noise_multiplier=1.0))
     >>> accountant.compose(step, 1000).compose(LaplaceDpEvent(10.0)).get_epsilon(1e-5)
-    1.871...
+    1.867...
     """
 
     def __init__(self, neighboring_relation: Any = "ADD_OR_REMOVE_ONE") -> None:

@@ -214,7 +214,8 @@ class Finite(Lasting):
         weights = self.masses * np.exp(exponents - np.max(exponents))
         weights = weights / float(np.sum(weights))
         error = 6 * ELEMENTARY + waves_error(len(weights)) + self.mass_error
-        error += (tau + step * nodes) * (self.loss_error + 4 * UNIT * self.largest_absolute)
+        moved = tau * self.largest_absolute + step * nodes * float(weights @ np.abs(self.losses))
+        error += (tau + step * nodes) * self.loss_error + 4 * UNIT * moved
         if len(weights) * nodes > _DIRECT:
             return Transform(np.ones(nodes, dtype=complex), _NO_BOUND)
         return Transform(waves(self.losses, weights, step, nodes), error)

@@ -230,10 +230,10 @@ class TradeoffFunction:
         Each unit takes part with probability ``rate``, independently. ``oc.fdp.Session`` keeps both
         directions of a session apart. As with μ = 1/sigma, rounded up to a double.
 
-        1,000 at sigma 1 and rate 0.01 have ε = 2.133 at δ = 10^-6; PLD says 2.125, RDP 2.437.
+        1,000 at sigma 1 and rate 0.01 have ε = 2.127 at δ = 10^-6; PLD says 2.125, RDP 2.437.
 
         :param sigma: standard deviation of the noise over sensitivity; in (0, 10^6]. Below about
-            1/16, bounds on compositions are those of Rényi divergences
+            1/25, bounds on compositions are those of Rényi divergences
         :param rate: in [0, 1]
         :param unit: "removed" for δ of the law with the unit against the law without, or "added"
         """
@@ -252,7 +252,7 @@ class TradeoffFunction:
     def subsampled_laplace(cls, epsilon: float, rate: float, *, unit: str) -> TradeoffFunction:
         """Continuous Laplace noise on Poisson-sampled units, in one direction of neighbours.
 
-        1,000 at ε = 1 and rate 0.01 have ε = 1.292 at δ = 10^-6; PLD says 1.286; by their
+        1,000 at ε = 1 and rate 0.01 have ε = 1.288 at δ = 10^-6; PLD says 1.286; by their
         largest loss 2.443.
 
         :param epsilon: shift over scale; 0, or at least 10^-6

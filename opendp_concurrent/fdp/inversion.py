@@ -128,9 +128,13 @@ def choose(
     cumulants: Array,
     epsilon: float,
     tolerance: float,
+    delta: float = 1.0,
     known: Callable[[Invertible, float, float], Array] = decay,
 ) -> Contour:
-    """Path for δ(``epsilon``) at a relative width of about ``tolerance``."""
+    """Path for δ(``epsilon``) at a relative width of about ``tolerance``.
+
+    :param delta: about the finite part of δ, if it is known: less than usual if losses are rare
+    """
     best = saddle(cumulants, epsilon)
     for _ in range(_RETREATS):  # away from where K rises so steeply that no period is enough
         if best == 1 or alias_bound(cumulants, best, epsilon, _LONG / float(TAUS[best])) < 1e-6:
@@ -141,6 +145,7 @@ def choose(
     width = 2.0 ** (round(2 * log2(width)) / 2)
     # about δ / e^(K(τ) - τε), from the height and the width of the integrand
     height = 1 / (tau * (1 + tau) * sqrt(2 * pi * (width**2 + 1 / tau**2)))
+    height = min(height, exp(min(log(delta) + tau * epsilon - float(cumulants[best]), 0.0)))
     step = 2 * pi / _period(cumulants, best, epsilon, width, 0.1 * tolerance * height)
     reach = _REACH / width
     always = sum((n * known(one, tau, width) for one, n in factors), np.zeros_like(reach))
@@ -214,7 +219,7 @@ def alias_bound(
 ) -> float:
     """Bound on Σ over m ≠ 0 of e^(τmP) δ(ε + mP), in units of e^(K(τ) - τε), τ = TAUS[at].
 
-    δ(x) <= e^(K(σ) - σx) for every σ > 0, and δ(x) <= 1. Smoothing with s adds
+    δ(x) <= e^(K(σ) - σx) for every σ > 0, whatever the masses add up to. Smoothing with s adds
     s² σ (σ + 1) / 2 to K(σ).
 
     :param error: bound on the error of ``cumulants``
@@ -223,9 +228,7 @@ def alias_bound(
     base = float((cumulants - error)[at]) - tau * epsilon
     rises = _log_rises(at, period)
     each = cumulants + error + smoothing**2 * _SQUARES - TAUS * epsilon - base - rises
-    power = tau * period
-    whole = -base - power - log(-expm1(-power))
-    ahead, behind = float(each[at + 1 :].min(initial=inf)), float(each[:at].min(initial=whole))
+    ahead, behind = (float(part.min(initial=inf)) for part in (each[at + 1 :], each[:at]))
     return 1.001 * sum(exp(one) if one < 700.0 else inf for one in (ahead, behind))
 
 

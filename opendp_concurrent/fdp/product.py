@@ -1,9 +1,10 @@
 """Products of factors: how their profile is computed, and what is remembered.
 
 Gaussians merge exactly, and equal factors are counted. The profile of a single factor is a closed
-form, and a product with few outcomes is summed over them. A product with sampled noise is between
-two pairs with few losses: a sandwich. Any other profile is computed by Fourier inversion. What is
-known of a factor on a path is remembered, and handed on to larger products.
+form, and a product with few outcomes is summed over them. Any other profile is computed by Fourier
+inversion: with sampled noise, between a finite pair below it and one above. Where losses are too
+rare for that, a product is between two pairs with few losses: a sandwich. What is known of a factor
+on a path is remembered, and handed on to larger products.
 
 An answer depends on the product and on the question alone: not on the order of the factors, on
 what was asked before, or on what is remembered.
@@ -37,7 +38,7 @@ from .bounds import (
 from .finite import Finite, repeated, worst
 from .gaussian import Gaussian, gaussian_profile
 from .inversion import CharacteristicFunction, Power, power, start
-from .sandwich import STEPS, Sandwich, sandwich, steps_for
+from .sandwich import STEPS, Sandwich, pair_of, sandwich, steps_for
 from .subsampled import Factor, Invertible, Subsampled, rank
 from .vertices import from_vertices
 
@@ -54,6 +55,8 @@ _DOUBLINGS = 40  # steps of a search for a lower bound
 _LEAST_WIDTH = 1e-12  # narrower bounds are within the rounding of inversion
 MOST_FACTORS = 2**53  # equal ones
 _INVERTED, _SAMPLED = 1e-3, 1e-2  # widths of brackets that are narrow enough
+_SIDES = 2e-3  # width of brackets on a product below or above one with sampled noise
+_SPARE = 1e-6  # part of δ that cells of sampled noise may move to an infinite loss
 _UNDERFLOWN = 1e-316  # δ that a Rényi order, which is in the doubles, is certain to reach
 _GUESSES = (1e-10, 1e-30, 1e-100, 1e-280)  # of δ
 
@@ -307,34 +310,72 @@ class Product:
     ) -> Bounds:
         """Narrow a bracket by inversion; or by sandwiches with smaller and smaller steps.
 
-        A sandwich is for sampled noise, and for pairs with too many outcomes to be inverted.
+        A sandwich is for rare losses, and for pairs with too many outcomes to be inverted.
         """
         enough = max(tolerance, _SAMPLED if self._is_sampled else _INVERTED)
-        if not self._is_sampled:
-            best = _common(best, inverted(best))
+        uses = [n * one.rate for one, n in self.counted if isinstance(one, Subsampled)]
+        rare = bool(uses) and fsum(uses) < 1.0
+        best = best if rare else _common(best, inverted(best))
+        for step in steps_for(tolerance, len(self.factors)):
             if best.width <= enough * best.upper:
                 return best
-        for step in steps_for(tolerance, len(self.factors)):
             found = between(step)
             if found is None:
                 break
             best = _common(best, found)
-            if best.width <= enough * best.upper:
-                break
-        return best
+        wide = rare and not best.width <= enough * best.upper
+        return _common(best, inverted(best)) if wide else best
 
     def _inverted(self, epsilon: float, tolerance: float, best: Bounds) -> Bounds:
         """Bounds on δ by inversion, where they are narrower than what is known."""
+        if self._is_sampled:
+            for guess in _GUESSES:
+                sides = self._sides(guess)
+                if not sides:
+                    break
+                width, at = max(tolerance, _SIDES), np.array(epsilon)
+                low, high = (one.profile(at, width) for one in sides)
+                best = _common(best, Bounds(float(low.lower), float(high.upper)))
+                if best.upper >= guess:
+                    break
+            return best
         if not self._is_invertible:
             return best
         least = paths.renyi_delta(self.cumulants + self.cumulant_errors, epsilon)
         best = Bounds(best.lower, min(best.upper, float(self.infinite.upper) + least))
-        for wanted in (tolerance, _COARSE):  # the latter, where a path has too few nodes
-            bounds = self._bounds(self._characteristic(epsilon, wanted), epsilon)
+        finer, known = tolerance, 1.0
+        for wanted in (tolerance, None, _COARSE):  # the last, where a path has too few nodes
+            bounds = self._bounds(self._characteristic(epsilon, wanted or finer, known), epsilon)
             best = bounds if bounds.width < best.width else best
-            if best.width <= tolerance * best.upper or tolerance >= _COARSE:
+            if best.width <= tolerance * best.upper:
                 break
+            finer = max(finer * _missed(bounds, tolerance), _LEAST_WIDTH)
+            known = max(best.upper - float(self.infinite.lower), TINY)
         return best
+
+    @cached_property
+    def _sides(self) -> Callable[[float], list[Product]]:
+        """Products below and above, with finite pairs in place of sampled noise; or none.
+
+        Their cells are made for a δ, which has no influence on whether the bounds hold.
+        """
+        number = sum(n for one, n in self.counted if isinstance(one, Subsampled))
+
+        def made(delta: float) -> list[Product]:
+            tail = _SPARE * delta / 16.0 ** (number.bit_length() // 4 + 1)  # alike for many numbers
+            found = []
+            for is_above in (False, True):
+                pairs: Counter[Factor] = Counter()
+                for one, n in self.factors.items():
+                    pair = pair_of(one, tail, is_above) if isinstance(one, Subsampled) else one
+                    if pair is None:
+                        return []
+                    pairs[pair] += n
+                found.append(_Side(self.squares, pairs))
+                found[-1]._memo = self._memo
+            return found
+
+        return lru_cache(len(_GUESSES))(made)
 
     # --- between two pairs with few losses ---------------------------------------------------
 
@@ -433,11 +474,12 @@ class Product:
         whole = np.concatenate([self.cumulants, self.cumulant_errors])
         return bool(np.all(np.isfinite(whole))) and self.variance < _LARGEST_VARIANCE
 
-    def _characteristic(self, epsilon: float, tolerance: float) -> CharacteristicFunction:
-        """The characteristic function on a path for δ(``epsilon``)."""
-        return self._on_path(
-            paths.choose(self._unsampled, self.cumulants, epsilon, tolerance, self._memo.decay)
-        )
+    def _characteristic(
+        self, epsilon: float, tolerance: float, delta: float
+    ) -> CharacteristicFunction:
+        """The characteristic function on a path for δ(``epsilon``), which is about ``delta``."""
+        ask, known = (epsilon, tolerance, delta), self._memo.decay
+        return self._on_path(paths.choose(self._unsampled, self.cumulants, *ask, known))
 
     @cached_property
     def _on_path(self) -> Callable[[paths.Contour], CharacteristicFunction]:
@@ -496,6 +538,12 @@ class Product:
 
     def _epsilon_inverted(self, delta: float, tolerance: float, best: Bounds) -> Bounds:
         """The same by inversion, where it is narrower than what is known."""
+        if self._is_sampled:
+            sides = self._sides(next((one for one in _GUESSES if delta >= one), _GUESSES[-1]))
+            if not sides:
+                return best
+            low, high = (one.epsilon(delta, max(tolerance, _SIDES)) for one in sides)
+            return _common(best, Bounds(low.lower, high.upper))
         finite = delta - float(self.infinite.upper)
         if not self._is_invertible or not finite > 0.0:
             return best
@@ -530,19 +578,40 @@ class Product:
     def _invert_for(self, delta: float, top: float, tolerance: float) -> Bounds:
         """Certified steps around a root, to a width in δ that gives the width in ε."""
         best, infinite = Bounds(0.0, inf), float(self.infinite.lower + self.infinite.upper) / 2
-        near = paths.near_epsilon(self.cumulants, max(delta - infinite, TINY))
+        finite = max(delta - infinite, TINY)
+        near = paths.near_epsilon(self.cumulants, finite)
         near = near if 0.0 < near < top else top
         ratio = float(paths.TAUS[paths.saddle(self.cumulants, near)])  # about -d ln δ / dε
+        share = 0.2
         for _ in range(3):
-            path = self._characteristic(near, _relative(0.2 * tolerance * near * ratio))
+            width = _relative(share * tolerance * near * ratio)
+            path = self._characteristic(near, width, finite)
             near, ratio = path.root(delta, infinite, near, top, max(0.02 * tolerance, 8 * UNIT))
+            near = near if near > _LEAST_WIDTH * self._scale else 0.0
             profile = partial(self._bounds, path)
             move = profile(near).width / (ratio * delta) if ratio * delta > 0.0 else 0.0
             found = certify(profile, delta, near, self._scale, 0.6 * move)
             best = found if found.width < best.width else best
-            if best.width <= tolerance * best.upper:
+            if best.width <= tolerance * min(best.upper, _LARGEST):
                 break
+            share *= _missed(found, tolerance)
         return best
+
+
+def _missed(found: Bounds, width: float) -> float:
+    """By how much the next path is to be finer for a relative width."""
+    wide = found.width / found.upper if 0.0 < found.upper < inf else 1.0
+    return float(min(max(0.25 * width / wide, 0.01), 1.0)) if wide > 0.0 else 1.0
+
+
+class _Side(Product):
+    """A product that is below or above another one: it is inverted, and has no sandwich."""
+
+    def _between(self, epsilon: float, step: float) -> None:
+        del epsilon, step
+
+    def _epsilon_between(self, delta: float, step: float) -> None:
+        del delta, step
 
 
 def _common(one: Bounds, other: Bounds) -> Bounds:

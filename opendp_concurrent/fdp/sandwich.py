@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache, partial
 from heapq import heapify, heappop, heappush
 from math import asinh, floor, frexp, inf, ldexp, sqrt
@@ -31,9 +32,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numerics import double_up
 from .atoms import Atoms
 from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, certify, halved
-from .finite import Finite, response
+from .finite import Finite, response, without_tiny_masses
 from .laplace import Laplace
 from .subsampled import LEAST_EPSILON, Factor, Measure, Subsampled, above, below, laplace_cells
 
@@ -46,6 +48,7 @@ _MOST_LOSSES = 1536  # of a pair: more take long
 _LARGEST = 1e100  # loss
 _SPARE = 1e-6  # part of δ that may be moved by cutting the ends
 _DOUBLINGS = 60  # of a scale, up to ε
+_CELL = 0.08  # of pairs that are inverted, in standard deviations or scales
 _LOST = 2.0**-1060  # what a product of masses may lose by underflow
 
 Counted = Sequence[tuple[Factor, int]]
@@ -185,10 +188,27 @@ def _power(factor: Factor, bit: int, step: float, spare: float, is_above: bool) 
     return None if one is None else _made(one, step, spare, is_above)
 
 
-def measure(factor: Factor, tail: float, is_above: bool) -> Measure | None:
+@lru_cache(maxsize=2**12)
+def pair_of(noise: Subsampled, tail: float, is_above: bool) -> Finite | None:
+    """A finite pair, to be inverted, that loses at least as much as the noise, or at most.
+
+    :return: None if there are no cells. Masses that are rounded outward need not add up to 1
+    """
+    given = measure(noise, tail, is_above, _CELL)
+    if given is None:
+        return None
+    losses, masses, lost = without_tiny_masses(given.losses, given.masses)
+    if not losses.size:
+        return None
+    infinite = double_up(Fraction(given.infinite) + Fraction(lost)) if is_above else 0.0
+    return Finite(losses, masses, min(1.0, infinite), 1.0, 2 * UNIT)
+
+
+def measure(factor: Factor, tail: float, is_above: bool, cell: float = 0.0) -> Measure | None:
     """A pair that loses at least as much as the factor, or at most; None if none is known.
 
     :param tail: P-mass that may count as infinite loss
+    :param cell: width of the cells of sampled noise; by default they are narrow
     """
     if isinstance(factor, Finite):
         return _of_finite(factor, is_above)
@@ -196,7 +216,7 @@ def measure(factor: Factor, tail: float, is_above: bool) -> Measure | None:
         return _of_finite(response(factor.epsilon if is_above else 0.0), is_above)
     rate, removed = 1.0, True
     if isinstance(factor, Subsampled):
-        noise, rate, removed = factor.cells(tail), factor.rate, factor.unit == "removed"
+        noise, rate, removed = factor.cells(tail, cell), factor.rate, factor.unit == "removed"
     else:
         assert isinstance(factor, Laplace)
         noise = laplace_cells(factor.epsilon, factor.steps)

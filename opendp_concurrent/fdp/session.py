@@ -36,9 +36,9 @@ class Session:
 
     >>> steps = oc.fdp.Session.subsampled_gaussian(sigma=1.0, rate=0.01).power(1000)
     >>> steps.epsilon_bounds(1e-5)
-    Bounds(lower=1.825..., upper=1.835...)
+    Bounds(lower=1.827..., upper=1.830...)
     >>> steps.compose(oc.TradeoffFunction.laplace(0.1)).epsilon(1e-5)
-    1.871...
+    1.867...
     """
 
     removed: TradeoffFunction = field(default_factory=TradeoffFunction.identity)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from math import factorial, inf, log, log1p, nextafter, pi, sqrt
+from math import ceil, factorial, inf, log, log1p, nextafter, pi, sqrt
 from typing import TypeAlias, Union
 
 import numpy as np
@@ -30,6 +30,7 @@ from .gaussian import SPECIAL, Gaussian
 from .laplace import Laplace
 
 _CELLS = 600  # of a noise
+_FLAT = 60.0  # -y from which on 1 - q + q e^y is 1 - q: the first cell
 _TERMS = 7  # of a series for the mass of a narrow cell
 LEAST_EPSILON = 1e-9  # of Laplace noise: with less, cells have no width
 _MOST_RATIO = 600.0  # largest |y|, for exponentials that stay in the doubles
@@ -67,15 +68,17 @@ class Noise:
 
 
 @lru_cache(maxsize=512)
-def gaussian_cells(mu: float, rate: float, tail: float) -> Noise | None:
+def gaussian_cells(mu: float, rate: float, tail: float, cell: float = 0.0) -> Noise | None:
     """N(μ, 1) against N(0, 1), cut at points x = y/μ + μ/2; None if ratios leave the doubles.
 
     :param tail: P-mass that may count as infinite loss
+    :param cell: width of cells in standard deviations; by default they are narrow
     """
     half = max(tail / 2, TINY)
     ends = scipy.special.ndtri([half, min(half / rate, 0.5)])
     high = max(-float(ends[0]), mu - float(ends[1]))
-    x = np.linspace(-high, high, _CELLS + 1)
+    low = max(-high, mu / 2 - _FLAT / mu)
+    x = np.linspace(low, high, _number(high - low, cell) + 1)
     y = mu * x - mu * mu / 2
     wrong = 2 * UNIT * (np.abs(mu * x) + mu * mu)
     if not np.max(np.abs(y)) < _MOST_RATIO:
@@ -127,22 +130,27 @@ def _narrow(middle: Array, half: Array) -> tuple[Array, Array]:
     return front * total, front * error * (1 + 1e-9) + TINY
 
 
+def _number(length: float, cell: float) -> int:
+    """The number of cells."""
+    return min(ceil(length / cell) + 1, _CELLS) if cell else _CELLS
+
+
 @lru_cache(maxsize=512)
-def laplace_cells(epsilon: float, steps: float = inf) -> Noise | None:
+def laplace_cells(epsilon: float, steps: float = inf, cell: float = 0.0) -> Noise | None:
     """Laplace noise at a shift of ``epsilon``: y = 2x - ε for x from 0 to ε, and constant outside.
 
     On a grid, x is a multiple of ε/steps; a cell has its left end, and the first one lacks 0.
     """
     if not LEAST_EPSILON < epsilon < _MOST_RATIO:
         return None
-    unit, cell, right = 1.0, 0.0, np.linspace(0.0, epsilon, _CELLS + 1)
+    unit, grid, right = 1.0, 0.0, np.linspace(0.0, epsilon, _number(epsilon, cell) + 1)
     if steps < inf:
-        unit = cell = epsilon / steps
+        unit = grid = epsilon / steps
         right = np.round(np.linspace(0.0, steps, int(min(_CELLS, steps)) + 1))  # in steps
     left = right[:-1].copy()
-    left[0] = 1.0 if cell else 0.0
-    odds, gone = 1 / (1 + np.exp(-cell)), -np.expm1(-(right[1:] - left) * unit)
-    near, far = np.exp(-left * unit) * gone, np.exp(right[1:] * unit - epsilon - cell) * gone
+    left[0] = 1.0 if grid else 0.0
+    odds, gone = 1 / (1 + np.exp(-grid)), -np.expm1(-(right[1:] - left) * unit)
+    near, far = np.exp(-left * unit) * gone, np.exp(right[1:] * unit - epsilon - grid) * gone
     q = odds * np.concatenate([[1.0], near, [np.exp(-epsilon)]])
     p = odds * np.concatenate([[np.exp(-epsilon)], far, [1.0]])
     y, wrong = 2 * right * unit - epsilon, np.full(len(right), 8 * UNIT * epsilon)
@@ -285,11 +293,11 @@ class Subsampled(TwoSided):
             return float(value[0] - error[0]) * (1 - 2 * ELEMENTARY)
         return self.largest_loss * (1 - 8 * ELEMENTARY)
 
-    def cells(self, tail: float) -> Noise | None:
+    def cells(self, tail: float, cell: float = 0.0) -> Noise | None:
         """Cells of the noise; None if there are none."""
         if self.noise == "gaussian":
-            return gaussian_cells(self.size, self.rate, tail)
-        return laplace_cells(self.size)
+            return gaussian_cells(self.size, self.rate, tail, cell)
+        return laplace_cells(self.size, cell=cell)
 
     @cached_property
     def _near(self) -> Measure:
