@@ -363,7 +363,7 @@ class Product:
 
         def made(delta: float) -> list[Product]:
             tail = _SPARE * delta / 16.0 ** (number.bit_length() // 4 + 1)  # alike for many numbers
-            found = []
+            found: list[Product] = []
             for is_above in (False, True):
                 pairs: Counter[Factor] = Counter()
                 for one, n in self.factors.items():

@@ -391,5 +391,6 @@ def _merged(grid: Grid, losses: Array, masses: Array, infinite: float, spare: fl
     moves = np.log1p(ratio)
     found = middle[kept] - moves - 2 * ELEMENTARY * np.abs(moves) - 8 * UNIT * size_of
     mass = mass * (1 - (number[kept] + 8) * UNIT)
-    finite = np.isfinite(found)
-    return State(grid, found[finite], mass[finite], infinite)
+    order = np.argsort(found, kind="stable")  # rounding may exchange tiny losses
+    order = order[np.isfinite(found[order])]
+    return State(grid, found[order], mass[order], infinite)
