@@ -30,7 +30,7 @@ told.losses  # wrong: misspelt (mypy, pyright)
 with odometer([1, 2, 3]) as free:
     child = free(oc.make_concurrent_odometer(*space, dp.max_divergence()))
     print(free.privacy_loss(1), free.loss_after([count], 1))
-    free.privacy_loss()  # wrong: an odometer has no d_in (mypy, pyright)
+    free.admits()  # wrong: no query (mypy, pyright)
     free.remaining()  # wrong: an odometer has no bound (pyright)
 
 planned = oc.make_concurrent_composition(*space, dp.max_divergence(), 1, [0.5, 0.5])([1, 2, 3])
