@@ -1356,6 +1356,11 @@ case(
     lower=(0.0, "constant"),
     upper=(1.0, "constant"),
 )
+case(
+    "tables.Expression.starts_with",
+    lambda **given: oc.tables.col("zone").starts_with(**given),
+    prefix=("a", "text"),
+)
 case("tables.col", name=("zone", "text"))
 case("tables.lit", value=(1.0, "constant"))
 case("tables.when", condition=(oc.tables.col("zone") == "a", "predicate"))
@@ -2241,7 +2246,8 @@ NO_ARGUMENTS = {
     "tables.Table.joined",
     "tables.Table.materialized", "tables.Table.frozen", "tables.Table.engine",
     "tables.Expression", "tables.Then",
-    "tables.Expression.is_null",
+    "tables.Expression.is_null", "tables.Expression.abs", "tables.Expression.length",
+    "tables.Expression.lower",
     # checked where they are used, with the types of the columns: see tables/test_typed.py
     "tables.Expression.clip", "tables.Expression.cut", "tables.Expression.fill_null",
     "tables.Expression.cast", "tables.Then.otherwise",
