@@ -1,6 +1,6 @@
 (* Assumptions.v: prints, for each theorem of the page, the axioms that its proof uses. *)
 From mathcomp Require Import ssreflect.
-Require Import Accounting Filter View Pure Hidden Renyi Approximate RandomizedResponse Dominated Streams Gates Ledger ModelLedger Crash Traces.
+Require Import Accounting Filter View Pure Hidden Renyi Approximate RandomizedResponse Gaussian Dominated Streams Gates Ledger ModelLedger Crash Traces.
 Goal True. idtac "Accounting.replay_ok". Abort. Print Assumptions replay_ok.
 Goal True. idtac "Accounting.parent_child". Abort. Print Assumptions parent_child.
 Goal True. idtac "Filter.filter_good". Abort. Print Assumptions filter_good.
@@ -21,6 +21,7 @@ Goal True. idtac "Approximate.mixture_filter". Abort. Print Assumptions mixture_
 Goal True. idtac "Approximate.approx_filter". Abort. Print Assumptions approx_filter.
 Goal True. idtac "RandomizedResponse.rr_view". Abort. Print Assumptions rr_view.
 Goal True. idtac "RandomizedResponse.leaky_filter". Abort. Print Assumptions leaky_filter.
+Goal True. idtac "Gaussian.gauss_filter". Abort. Print Assumptions gauss_filter.
 Goal True. idtac "Dominated.randomized_response_dominates". Abort. Print Assumptions randomized_response_dominates.
 Goal True. idtac "Dominated.mixture". Abort. Print Assumptions mixture.
 Goal True. idtac "Dominated.epsilon_delta". Abort. Print Assumptions epsilon_delta.
