@@ -8,7 +8,7 @@ import opendp.prelude as dp
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
@@ -70,7 +70,7 @@ class Streams(RuleBasedStateMachine):
         place.spent += price
         return place.handle(query)
 
-    @rule(target=places)
+    @initialize(target=places)
     def at_the_root(self):
         return self.root
 
@@ -116,6 +116,9 @@ class Streams(RuleBasedStateMachine):
             if not child.ended:
                 child.heard += batch
                 child.left = None if child.left is None else child.left - len(batch)
+            elif child.handle is not None:
+                with pytest.raises(StreamError):
+                    child.handle(None)
 
     @rule(item=items)
     def update(self, item):
