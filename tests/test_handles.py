@@ -74,11 +74,17 @@ RETURNED = {
 }
 
 
-@pytest.mark.parametrize("name", oc.handles.__all__)
+# the others are messages and answers
+@pytest.mark.parametrize("name", RETURNED)
 def test_each_class_is_of_what_is_returned(name):
     handle = RETURNED[name]()
     assert isinstance(handle, vars(oc.handles)[name])
     assert isinstance(handle, (dp.Queryable, dp.OdometerQueryable))
+
+
+def test_each_class_of_a_handle_is_tried():
+    found = (vars(oc.handles)[name] for name in oc.handles.__all__)
+    assert {one.__name__ for one in found if "Queryable" in one.__name__} <= set(RETURNED)
 
 
 def test_what_returns_another_class_has_another_handle():

@@ -73,9 +73,7 @@ class _Handle(Handle):
         >>> print(root.risk(prior=0.1))
         a guess is right with probability at most 0.9 (before: 0.9), the advantage at most ...
         """
-        own = getattr(self, "_d_in", None)
-        loss = self._session.privacy_loss(own if d_in is None else d_in)
-        return risk_of(self._session.measure, loss, PRIOR(prior=prior))
+        return risk_of(self._session.measure, self.privacy_loss(d_in), PRIOR(prior=prior))
 
     def describe(self, query: errors.Query, d_in: errors.Distance = None) -> Description:
         """Describe a launch before it happens: its answer, its loss, whether it is admitted.

@@ -12,9 +12,11 @@ from fractions import Fraction
 from math import exp
 from typing import Any
 
-import opendp.prelude as dp
 import scipy
-from opendp.mod import Measurement, OpenDPException
+from opendp.core import new_function
+from opendp.measures import smoothed_max_divergence
+from opendp.mod import Measure, Measurement, OpenDPException
+from opendp.transformations import make_user_transformation
 
 from .. import errors
 from .._checks import Count, checked, function, instance, optional, two
@@ -28,7 +30,7 @@ FAILURE = 1e-9  # probability that a law finds what is not there
 SECRET = 5  # a value of the data with at least so many characters may be in no message
 
 
-def at_most(measure: dp.Measure, left: errors.Loss, right: errors.Loss) -> bool:
+def at_most(measure: Measure, left: errors.Loss, right: errors.Loss) -> bool:
     """Whether a loss is at most another one; of curves, at a few orders."""
     known = composition_measure(measure)
     left, right = known.validate("left", left), known.validate("right", right)
@@ -40,7 +42,7 @@ def at_most(measure: dp.Measure, left: errors.Loss, right: errors.Loss) -> bool:
     return bool(known.at_most(left, right))
 
 
-def same_loss(measure: dp.Measure, one: errors.Loss, other: errors.Loss) -> bool:
+def same_loss(measure: Measure, one: errors.Loss, other: errors.Loss) -> bool:
     """Whether two losses are at most each other."""
     return at_most(measure, one, other) and at_most(measure, other, one)
 
@@ -176,8 +178,8 @@ def _launch(case: _Case) -> Iterator[str]:
 
 def _chain(case: _Case) -> Iterator[str]:
     made, space = case.made, (case.made.input_domain, case.made.input_metric)
-    same = dp.t.make_user_transformation(*space, *space, lambda data: data, lambda d_in: d_in)
-    after = dp.new_function(lambda answer: answer, TO="ExtrinsicObject")
+    same = make_user_transformation(*space, *space, lambda data: data, lambda d_in: d_in)
+    after = new_function(lambda answer: answer, TO="ExtrinsicObject")
     for name, chained in (("before", same >> made), ("after", made >> after)):
         for d_in in case.d_ins:
             if not same_loss(made.output_measure, chained.map(d_in), made.map(d_in)):
@@ -197,7 +199,7 @@ def _neighbours(case: _Case) -> Iterator[str]:
     low = float(bound(hits, half - hits + 1, miss)) if hits else 0.0
     high = float(bound(others + 1, half - others, 1 - miss)) if others < half else 1.0
     orders = ORDERS if callable(case.made.map(case.d_ins[0])) else None  # of a Rényi curve
-    profile = cast(case.made, dp.smoothed_max_divergence(), orders=orders).map(case.d_ins[0])
+    profile = cast(case.made, smoothed_max_divergence(), orders=orders).map(case.d_ins[0])
     for epsilon in EPSILONS:
         if low - exp(epsilon) * high > profile.delta(epsilon):
             yield (

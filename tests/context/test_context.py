@@ -28,6 +28,8 @@ DATA = [1, 2, 3, 4, 5]
 
 
 class Flat:
+    free = True
+
     def again(self):
         return self
 

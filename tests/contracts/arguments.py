@@ -187,6 +187,8 @@ KINDS["guess"] = lambda value: (
     KINDS["finite real"](value) or is_kind(value, bool, Fraction, Decimal)
 )
 KINDS["constant"] = of_class(int, float, str, date, np.integer, np.floating)
+# of a column of texts; in an array, NaN is NULL
+KINDS["key"] = lambda value: value is None or KINDS["text"](value) or value != value
 KINDS["predicate"] = of_class(oc.tables.Expression)
 KINDS["bounds"] = lambda value: is_kind(value, tuple) and each("finite real", 2)(value)
 KINDS["pair"] = lambda value: (
@@ -1292,7 +1294,7 @@ maker(
     norm=("l1", "nothing hostile"),
 )
 maker("distinct_values", BOUNDED, 1, asked_table)
-GROUPS = {"by": ("zone", COLUMNS), "keys": (["a"], "list of text")}
+GROUPS = {"by": ("zone", COLUMNS), "keys": (["a"], "list of key")}
 VALUE = {
     "column": ("hours", "text"),
     "bounds": ((0.0, 1.0), "bounds"),

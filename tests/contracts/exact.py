@@ -86,7 +86,7 @@ def above(measure: Any, loss: Any, pair: FiniteMechanism) -> Iterator[str]:
             pair, [a for a in ALPHAS if a < loss.omega], lambda alpha: loss.rho * alpha
         )
     else:
-        yield from _renyi(pair, [measure.descriptor.alpha], lambda alpha: loss)
+        yield from _renyi(pair, [measure.descriptor.parameters[0]], lambda alpha: loss)
 
 
 def _renyi(pair: FiniteMechanism, alphas: Any, bound: Callable[[float], float]) -> Iterator[str]:

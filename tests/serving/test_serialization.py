@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -195,6 +195,7 @@ MADE = {
             {
                 "class": oc.tables.col("age").cut([18, 65], ["young", "grown", "old"]),
                 "week": oc.tables.col("day").clip(date(2024, 1, 1), date(2024, 12, 31)).dt.week(),
+                "noon": oc.tables.lit(datetime(2024, 2, 29, 12)),
                 "half": oc.tables.when(oc.tables.col("age") > 3)
                 .then(oc.tables.col("hours") / 2)
                 .otherwise(oc.tables.col("age").cast(float).fill_null(0.5)),

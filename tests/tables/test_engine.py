@@ -34,7 +34,7 @@ def test_any_failure_is_one_constant_error(engine, monkeypatch, answer):
 
     monkeypatch.setattr(ours, "run", run)
     with pytest.raises(TableError) as caught:
-        ours.ask(SCAN, nodes.Sums((nodes.ROW,)), None)
+        ours.ask(SCAN, nodes.Sums((nodes.ROW,)))
     assert caught.value.args == TableError().args
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None
