@@ -243,7 +243,9 @@ class _Checker:
             return Node("/", float, pair, None, _reach(float))
         left, right = pair = tuple(self._aligned(one.operands, depth, numbers=True))
         if left.kind is not int:
-            raise InvalidTypeError(f"{self._name} has //, which is for integers; use / for floats")
+            raise InvalidTypeError(
+                f"{self._name} has // or %, which are for integers; use / for floats"
+            )
         low, high = right.reach or (0, 0)
         if low < 1:
             raise InvalidValueError(
