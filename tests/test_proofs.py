@@ -11,6 +11,7 @@ from pathlib import Path
 from docutils import nodes
 
 import opendp_concurrent as oc
+from opendp_concurrent.composition.casts import conversions
 
 from . import rst
 from .over import over
@@ -24,6 +25,7 @@ CONSTRUCTORS = {
     name for group in (oc.c, oc.m, oc.t) for name in group.__all__ if name.startswith("make_")
 }
 RULES = set(oc.accumulators.__all__) - NOT_RULES
+CONVERSIONS = {f"{source} to {target}" for source, target in conversions()}
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,9 @@ SECTIONS = [section for path in PAGES for section in sections_of(path)]
 each_section = over((section,) for section in SECTIONS)
 
 
-def test_every_constructor_and_every_rule_has_one_proof():
+def test_every_constructor_rule_and_conversion_has_one_proof():
     proven = [name for section in SECTIONS for name in section.field("Proves")]
-    assert sorted((CONSTRUCTORS | RULES) - set(proven)) == []
+    assert sorted((CONSTRUCTORS | RULES | CONVERSIONS) - set(proven)) == []
     assert sorted({name for name in proven if proven.count(name) > 1}) == []
 
 
@@ -65,7 +67,7 @@ def test_what_is_proven_exists(section):
         for path in section.field("Code")
     ]
     for name in section.field("Proves"):
-        public = {*CONSTRUCTORS, *RULES, *oc.c.__all__, *oc.m.__all__}
+        public = {*CONSTRUCTORS, *RULES, *CONVERSIONS, *oc.c.__all__, *oc.m.__all__}
         assert name in public or any(hasattr(module, name) for module in modules), name
 
 

@@ -341,9 +341,8 @@ def test_the_noise_with_the_smaller_variance_is_taken():
 def test_scales_in_the_plan_are_enough_under_each_measure(context):
     open_ = context((oc.gaussian_tradeoff(), 1.0))
     open_.query().select(dp.len(scale=4.0, signed=True)).release()
-    cast = oc.c.make_pureDP_to_GDP(
-        dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), 4.0)
-    )
+    noise = dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), 4.0)
+    cast = oc.c.cast(noise, oc.gaussian_tradeoff())
     assert open_.current_privacy_loss() == cast.map(1)
     curves = (dp.renyi_divergence(), lambda alpha: alpha)
     open_ = context(curves, split_evenly_over=2, orders=[2.0, 4.0])

@@ -25,6 +25,7 @@ import polars as pl
 from opendp.mod import Measurement, Odometer, OdometerQueryable, OpenDPException, Queryable
 
 import opendp_concurrent as oc
+from opendp_concurrent import measures
 from opendp_concurrent.errors import ConcurrentError
 
 from . import tables
@@ -893,37 +894,50 @@ def _profile_to_tradeoff(case: Case) -> Case:
     if case.measure != PURE() or case.layers[-1] not in ("release pure", "probe pure"):
         raise ConcurrentError("not tried")
     profile = oc.c.cast(case.what, dp.smoothed_max_divergence(), **orders_of(case))
-    return replace(case, what=oc.c.make_profile_to_fDP(profile))
+    return replace(case, what=oc.c.cast(profile, oc.tradeoff()))
 
 
-NAMED_CASTS: dict[str, Callable[[Any], Any]] = {
-    **{
-        name: PUBLIC[name]
-        for name in (
-            "make_pureDP_to_zCDP",
-            "make_pureDP_to_RDP",
-            "make_pureDP_to_GDP",
-            "make_pureDP_to_fDP",
-            "make_zCDP_to_RDP",
-            "make_zCDP_to_fDP",
-            "make_GDP_to_zCDP",
-            "make_GDP_to_fDP",
-            "make_approxDP_to_fDP",
-            "make_fDP_to_GDP",
-        )
-    },
-    "make_pureDP_to_fixedRDP": lambda one: oc.c.make_pureDP_to_fixedRDP(one, alpha=4.0),
-    "make_pureDP_to_tCDP": lambda one: oc.c.make_pureDP_to_tCDP(one, omega=20.0),
-    "make_zCDP_to_fixedRDP": lambda one: oc.c.make_zCDP_to_fixedRDP(one, alpha=4.0),
-    "make_zCDP_to_tCDP": lambda one: oc.c.make_zCDP_to_tCDP(one, omega=20.0),
-    "make_RDP_to_fixedRDP": lambda one: oc.c.make_RDP_to_fixedRDP(one, alpha=4.0),
-    "make_larger_delta": lambda one: oc.c.make_larger_delta(one, 1e-3),
-    # these give a privacy profile, which is read at one δ
-    "make_GDP_to_approxDP": lambda one: fixed_delta(oc.c.make_GDP_to_approxDP(one)),
-    "make_RDP_to_approxDP": lambda one: fixed_delta(oc.c.make_RDP_to_approxDP(one, ORDERS)),
-    "make_fixedRDP_to_approxDP": lambda one: fixed_delta(oc.c.make_fixedRDP_to_approxDP(one)),
-    "make_tCDP_to_approxDP": lambda one: fixed_delta(oc.c.make_tCDP_to_approxDP(one)),
-    "make_fDP_to_approxDP": lambda one: fixed_delta(oc.c.make_fDP_to_approxDP(one)),
+def _from(source: str, target: Callable[[], Any], **options: Any) -> Callable[[Any], Any]:
+    """A cast of what is under one kind of measure."""
+
+    def convert(one: Any) -> Any:
+        if oc.extend.composition_measure(one.output_measure).kind != source:
+            raise ConcurrentError("not tried")
+        return oc.c.cast(one, target(), **options)
+
+    return convert
+
+
+def _fixed(source: str, **options: Any) -> Callable[[Any], Any]:
+    """A cast to a privacy profile, which is read at one δ."""
+    convert = _from(source, dp.smoothed_max_divergence, **options)
+    return lambda one: fixed_delta(convert(one))
+
+
+CASTS: dict[str, Callable[[Any], Any]] = {
+    "pureDP to zCDP": oc.c.make_pureDP_to_zCDP,
+    "pureDP to RDP": _from(measures.PURE, dp.renyi_divergence),
+    "pureDP to GDP": _from(measures.PURE, oc.gaussian_tradeoff),
+    "pureDP to fDP": _from(measures.PURE, oc.tradeoff),
+    "pureDP to fixedRDP": _from(measures.PURE, lambda: oc.fixed_renyi_divergence(4.0)),
+    "pureDP to tCDP": _from(measures.PURE, lambda: oc.truncated_concentrated_divergence(20.0)),
+    "zCDP to RDP": _from(measures.ZCDP, dp.renyi_divergence),
+    "zCDP to fDP": _from(measures.ZCDP, oc.tradeoff),
+    "zCDP to fixedRDP": _from(measures.ZCDP, lambda: oc.fixed_renyi_divergence(4.0)),
+    "zCDP to tCDP": _from(measures.ZCDP, lambda: oc.truncated_concentrated_divergence(20.0)),
+    "GDP to zCDP": _from(measures.GAUSSIAN, dp.zero_concentrated_divergence),
+    "GDP to fDP": _from(measures.GAUSSIAN, oc.tradeoff),
+    "GDP to approxDP": _fixed(measures.GAUSSIAN),
+    "RDP to fixedRDP": _from(measures.RENYI, lambda: oc.fixed_renyi_divergence(4.0)),
+    "RDP to approxDP": _fixed(measures.RENYI, orders=ORDERS),
+    "fixedRDP to approxDP": _fixed(measures.FIXED),
+    "tCDP to approxDP": _fixed(measures.TRUNCATED),
+    "approxDP to fDP": _from(measures.APPROXIMATE, oc.tradeoff),
+    "larger delta": _from(
+        measures.APPROXIMATE, lambda: dp.approximate(dp.max_divergence()), delta=1e-3
+    ),
+    "fDP to GDP": _from(measures.TRADEOFF, oc.gaussian_tradeoff),
+    "fDP to approxDP": _fixed(measures.TRADEOFF),
 }
 
 
@@ -931,7 +945,7 @@ def fixed_delta(measurement: Any) -> Any:
     return dp.c.make_fix_delta(measurement, 1e-3)
 
 
-def _named(convert: Callable[[Any], Any]) -> Callable[[Case], Case]:
+def _converted(convert: Callable[[Any], Any]) -> Callable[[Case], Case]:
     return lambda case: replace(case, what=convert(case.what))
 
 
@@ -1212,10 +1226,15 @@ WRAPPERS: tuple[Wrapper, ...] = (
     ),
     Wrapper("cast away", Role.CAST, (), _cast_away),
     Wrapper("cast at delta", Role.CAST, (), _cast_at_delta),
-    Wrapper("profile to fDP", Role.CAST, ("make_profile_to_fDP",), _profile_to_tradeoff),
+    Wrapper("profile to fDP", Role.CAST, (), _profile_to_tradeoff),
     *(
-        Wrapper(name.removeprefix("make_"), Role.CAST, (name,), _named(convert))
-        for name, convert in NAMED_CASTS.items()
+        Wrapper(
+            name,
+            Role.CAST,
+            ("make_pureDP_to_zCDP",) if name == "pureDP to zCDP" else (),
+            _converted(convert),
+        )
+        for name, convert in CASTS.items()
     ),
     Wrapper(
         "stream map",

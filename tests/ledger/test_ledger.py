@@ -28,7 +28,7 @@ def gaussian(scale):
     return SPACE >> dp.t.then_count() >> dp.m.then_gaussian(scale=scale)
 
 
-CURVES = dp.renyi_divergence()
+CURVES, GDP = dp.renyi_divergence(), oc.gaussian_tradeoff()
 
 
 def with_slack(accumulator):
@@ -46,12 +46,12 @@ def on_orders():
 
 
 def truncated():
-    query = oc.c.make_zCDP_to_tCDP(gaussian(3.0), 32.0)
+    query = oc.c.cast(gaussian(3.0), oc.truncated_concentrated_divergence(32.0))
     return query.output_measure, query, oc.TruncatedConcentrated(0.4, 32.0)
 
 
 def on_functions(d_out, accumulator):
-    return oc.tradeoff(), oc.c.make_pureDP_to_fDP(laplace(8.0)), d_out, accumulator
+    return oc.tradeoff(), oc.c.cast(laplace(8.0), oc.tradeoff()), d_out, accumulator
 
 
 CASES = {  # what makes: measure, query, bound, accumulator, other arguments of the filter
@@ -67,7 +67,7 @@ CASES = {  # what makes: measure, query, bound, accumulator, other arguments of 
     "Rényi of one order": of_one_order,
     "Rényi on orders": on_orders,
     "tCDP": truncated,
-    "GDP": lambda: (oc.gaussian_tradeoff(), oc.c.make_pureDP_to_GDP(laplace(8.0)), 0.5),
+    "GDP": lambda: (GDP, oc.c.cast(laplace(8.0), GDP), 0.5),
     "f-DP, ladder": lambda: on_functions(
         F.pure(0.125).power(7), oc.accumulators.ladder(F.pure(0.125))
     ),

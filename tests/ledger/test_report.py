@@ -152,7 +152,7 @@ def test_losses_of_any_kind_are_reported(sqlite, tools):
     root = oc.make_concurrent_odometer(
         *SPACE, oc.tradeoff(), accumulator=rule, ledger=ledger, d_in=1
     )([1])
-    root(oc.c.make_pureDP_to_fDP(tools.count(0.25)))
+    root(oc.c.cast(tools.count(0.25), oc.tradeoff()))
     assert "f-DP" in ledger.report()
 
 

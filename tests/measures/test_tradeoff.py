@@ -137,11 +137,10 @@ def test_rules_for_functions_are_for_no_other_measure(accumulator):
 def test_casts_to_functions_are_exact_where_the_measure_is_a_family():
     pure = dp.m.make_laplace(*REAL, scale=2.0)
     assert oc.c.cast(pure, oc.tradeoff()).map(1.0) == T.pure(0.5)
-    assert oc.c.make_pureDP_to_fDP(pure).map(1.0) == T.pure(0.5)
     approximate = dp.c.make_approximate(pure)
-    assert oc.c.make_approxDP_to_fDP(approximate).map(1.0) == T.pure(0.5)
+    assert oc.c.cast(approximate, oc.tradeoff()).map(1.0) == T.pure(0.5)
     gaussian = oc.m.make_certified_gaussian(*REAL, 2.0, oc.gaussian_tradeoff())
-    assert oc.c.make_GDP_to_fDP(gaussian).map(1.0) == T.gaussian(gaussian.map(1.0))
+    assert oc.c.cast(gaussian, oc.tradeoff()).map(1.0) == T.gaussian(gaussian.map(1.0))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.5, 1.0, 2.0, 4.0, 6.0])
@@ -150,8 +149,8 @@ def test_chords_of_a_profile_are_close_to_it_and_above_the_mechanism(epsilon):
     gaussian = dp.m.make_gaussian(*REAL, scale=2.0)
     smoothed = oc.c.cast(gaussian, dp.smoothed_max_divergence())
     truth = T.gaussian(0.5).delta_bounds(epsilon).lower
-    for made in (oc.c.make_zCDP_to_fDP(gaussian), oc.c.make_profile_to_fDP(smoothed)):
-        delta = made.map(1.0).delta(epsilon)
+    for under in (gaussian, smoothed):
+        delta = oc.c.cast(under, oc.tradeoff()).map(1.0).delta(epsilon)
         assert truth <= delta <= smoothed.map(1.0).delta(epsilon) * 1.02
 
 
@@ -175,13 +174,13 @@ def test_a_function_is_read_as_epsilon_and_delta():
     epsilon, delta = approximate.map(1.0)
     assert delta == 1e-3
     assert epsilon == pytest.approx(1.0 + 2 * math.log(1 - 1e-3), rel=1e-9)
-    fixed = dp.c.make_fix_delta(oc.c.make_fDP_to_approxDP(mechanism), 1e-3)
+    fixed = dp.c.make_fix_delta(oc.c.cast(mechanism, dp.smoothed_max_divergence()), 1e-3)
     assert fixed.map(1.0)[0] == pytest.approx(epsilon, rel=1e-6)
 
 
 def test_a_bounded_function_is_read_as_gaussian():
     mechanism = oc.m.make_certified_laplace(*REAL, 1.0, oc.tradeoff())
-    mu = oc.c.make_fDP_to_GDP(mechanism).map(1.0)
+    mu = oc.c.cast(mechanism, oc.gaussian_tradeoff()).map(1.0)
     assert T.laplace(1.0) <= T.gaussian(mu)
     assert 1.0 < mu < oc.c.cast(dp.m.make_laplace(*REAL, 1.0), oc.gaussian_tradeoff()).map(1.0)
 
@@ -243,7 +242,7 @@ def test_the_pipeline_beats_the_best_of_opendp():
     total = space >> dp.t.then_clamp((0.0, 1.0)) >> dp.t.then_sum()
     ours = total >> oc.m.then_certified_laplace(scale=scale, output_measure=oc.tradeoff())
     whole = oc.make_concurrent_composition(*space, oc.tradeoff(), 1, [ours.map(1)] * launches)
-    fixed = dp.c.make_fix_delta(oc.c.make_fDP_to_approxDP(whole), delta)
+    fixed = dp.c.make_fix_delta(oc.c.cast(whole, dp.smoothed_max_divergence()), delta)
     root = fixed([0.25, 0.5, 0.75])
     assert all(isinstance(root(ours), float) for _ in range(3))
     epsilon = fixed.map(1)[0]

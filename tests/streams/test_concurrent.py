@@ -148,7 +148,7 @@ PURE_CHILDREN = {  # by their loss, or as casts from pure DP
         lambda space: oc.m.make_continual(*space, APPROXIMATE, Slow, lambda d: (float(d), 0.0)),
         lambda space: dp.c.make_approximate(of_loss(space, 0.5)),
     ),
-    "gaussian": (lambda space: oc.c.make_pureDP_to_GDP(of_loss(space, 0.5)),) * 2,
+    "gaussian": (lambda space: oc.c.cast(of_loss(space, 0.5), oc.gaussian_tradeoff()),) * 2,
 }
 
 
@@ -215,7 +215,7 @@ def _zcdp_plan(space):
 
 BOUNDED = {
     "wrapped": lambda space: oc.c.make_interactive(bounded(failing(space))),
-    "cast": lambda space: oc.c.make_larger_delta(bounded(failing(space)), 1e-5),
+    "cast": lambda space: oc.c.cast(bounded(failing(space)), APPROXIMATE, delta=1e-5),
     "cast by OpenDP": lambda space: dp.c.make_fix_delta(
         dp.c.make_zCDP_to_approxDP(bounded(oc.m.make_counter(*space, ZCDP, 1.0))), 1e-6
     ),
