@@ -7,7 +7,7 @@ for (ε, δ)-DP and Rényi DP. A launch consumes its whole share, even if its lo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, isinf
@@ -150,54 +150,63 @@ class ScalarSum(AccumulatorState):
 
 @dataclass(frozen=True, slots=True)
 class PairSum(AccumulatorState):
-    """Exact sums of the first and of the second components."""
+    """Exact sums of the first and of the second components, each as in :class:`ScalarSum`."""
 
-    first: ScalarSum = field(default_factory=ScalarSum)
-    second: ScalarSum = field(default_factory=ScalarSum)
+    first: int | None = 0
+    second: int | None = 0
 
     @property
     def loss(self) -> tuple[float, float]:
         """Return both sums, each rounded up once."""
-        return self.first.loss, self.second.loss
+        return ScalarSum(self.first).loss, ScalarSum(self.second).loss
 
     def after(self, d_mid: Loss, count: int = 1) -> PairSum:
         """Add ``count`` times ``d_mid``, component by component."""
         if type(d_mid) is not tuple or len(d_mid) != 2:
             d_mid = checks.pair(d_mid=d_mid)
-        first, second = d_mid
-        return PairSum(self.first.after(first, count), self.second.after(second, count))
+        (one, other), first, second = d_mid, self.first, self.second
+        usual = type(one) is type(other) is float and type(count) is int and count > 0
+        usual = usual and 0.0 <= one < inf and 0.0 <= other < inf
+        if first is None or second is None or not usual:
+            sums = ScalarSum(first).after(one, count), ScalarSum(second).after(other, count)
+            return PairSum(sums[0].units, sums[1].units)
+        # every launch comes here: both sums are written out, since calls would take longer
+        return PairSum(first + count * _units(one), second + count * _units(other))
 
     def within(self, d_out: tuple[float, float]) -> bool:
         """Return whether both exact sums are at most those of ``d_out``."""
-        return self.first.within(d_out[0]) and self.second.within(d_out[1])
+        (one, other), first, second = d_out, self.first, self.second
+        if first is None or second is None or not (0.0 <= one < inf and 0.0 <= other < inf):
+            return ScalarSum(first).within(one) and ScalarSum(second).within(other)
+        return bool(first <= _units(one) and second <= _units(other))
 
     def remaining(self, d_out: tuple[float, float]) -> tuple[float, float]:
         """Return the largest pair that can still be spent; the components are independent."""
-        return self.first.remaining(d_out[0]), self.second.remaining(d_out[1])
+        one, other = d_out
+        return ScalarSum(self.first).remaining(one), ScalarSum(self.second).remaining(other)
 
-    def amounts(self, d_mid: Loss) -> tuple[int | None, ...]:
+    def amounts(self, d_mid: Loss) -> tuple[int | None, int | None]:
         """Return the units of both components of a launch's loss."""
-        first, second = checks.pair(d_mid=d_mid)
-        return (*self.first.amounts(first), *self.second.amounts(second))
+        total = PairSum().after(d_mid)
+        return total.first, total.second
 
-    def limits(self, d_out: tuple[float, float]) -> tuple[int, ...]:
+    def limits(self, d_out: tuple[float, float]) -> tuple[int, int]:
         """Return the units of both components of a finite bound."""
-        return (*self.first.limits(d_out[0]), *self.second.limits(d_out[1]))
+        return _units(d_out[0]), _units(d_out[1])
 
     def of_amounts(self, totals: Sequence[int]) -> PairSum:
         """Return the pair of sums of these units."""
-        first, second = totals
-        return PairSum(ScalarSum(first), ScalarSum(second))
+        return PairSum(*totals)
 
     def to_record(self) -> list[str | None]:
         """Both sums in their exact form."""
-        return [self.first.to_record(), self.second.to_record()]
+        return [ScalarSum(self.first).to_record(), ScalarSum(self.second).to_record()]
 
     @classmethod
     def from_record(cls, record: list[str | None]) -> PairSum:
         """Inverse of :meth:`to_record`."""
-        first, second = record
-        return cls(ScalarSum.from_record(first), ScalarSum.from_record(second))
+        first, second = map(ScalarSum.from_record, record)
+        return cls(first.units, second.units)
 
 
 # The root of the sum of squares, for Gaussian DP.
