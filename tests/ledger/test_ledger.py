@@ -28,7 +28,7 @@ def gaussian(scale):
     return SPACE >> dp.t.then_count() >> dp.m.then_gaussian(scale=scale)
 
 
-CURVES, GDP = dp.renyi_divergence(), oc.gaussian_tradeoff()
+CURVES = dp.renyi_divergence()
 
 
 def with_slack(accumulator):
@@ -50,6 +50,10 @@ def truncated():
     return query.output_measure, query, oc.TruncatedConcentrated(0.4, 32.0)
 
 
+def gaussian_dp():
+    return oc.gaussian_tradeoff(), oc.c.cast(laplace(8.0), oc.gaussian_tradeoff()), 0.5
+
+
 def on_functions(d_out, accumulator):
     return oc.tradeoff(), oc.c.cast(laplace(8.0), oc.tradeoff()), d_out, accumulator
 
@@ -67,7 +71,7 @@ CASES = {  # what makes: measure, query, bound, accumulator, other arguments of 
     "Rényi of one order": of_one_order,
     "Rényi on orders": on_orders,
     "tCDP": truncated,
-    "GDP": lambda: (GDP, oc.c.cast(laplace(8.0), GDP), 0.5),
+    "GDP": gaussian_dp,
     "f-DP, ladder": lambda: on_functions(
         F.pure(0.125).power(7), oc.accumulators.ladder(F.pure(0.125))
     ),
