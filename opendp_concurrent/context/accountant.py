@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from math import inf
 from typing import Any
 
@@ -235,11 +236,16 @@ class ByOpenDP:
     def largest(self, d_out: tuple[float, float], share: float) -> tuple[float, float]:
         """Return the largest (ρ, ``share``) that converts to at most ``d_out``."""
 
-        def fits(rho: float) -> bool:
-            return bool(self.convert((rho, share))[0] <= d_out[0])
+        @cache
+        def epsilon(rho: float) -> Any:
+            return self.convert((rho, share))[0]
 
         try:
-            return nearest_passing([fits], T=float), share
+            return nearest_passing(
+                [lambda rho: epsilon(rho) <= d_out[0]],
+                T=float,
+                share=lambda rho: epsilon(rho) / d_out[0],
+            ), share
         except (ValueError, OpenDPException) as error:
             if isinstance(error, errors.ConcurrentError):
                 raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 from opendp.context import constructors
@@ -133,14 +133,21 @@ def _resolved(frames: ConcurrentLazyFrameQuery, measure: Measure, d_out: Loss) -
             return exact
     except OpenDPException:
         pass  # it needs noise
-    if not isinstance(measure, ApproximateDivergence):
-        return make(nearest_passing([lambda scale: make(scale).check(d_in, d_out)], T=float))
-    epsilon, delta = d_out
-    scale = nearest_passing([lambda s: make(s, _NO_CENSORING).map(d_in)[0] <= epsilon], T=float)
+    pairs = isinstance(measure, ApproximateDivergence)
+    most, delta = d_out if pairs else (d_out, None)
+
+    @cache
+    def lost(scale: float) -> Any:
+        loss = make(scale, _NO_CENSORING if pairs else None).map(d_in)
+        return loss[0] if pairs else loss
+
+    scale = nearest_passing([lambda s: lost(s) <= most], T=float, share=lambda s: lost(s) / most)
     try:
         return make(scale)
     except OpenDPException:
-        pass  # it needs a threshold; keys below the threshold are omitted
+        if not pairs:
+            raise
+    # it needs a threshold; keys below the threshold are omitted
     threshold = nearest_passing([lambda t: make(scale, t).map(d_in)[1] <= delta], T=int)
     return make(scale, threshold)
 

@@ -61,6 +61,33 @@ def test_it_is_the_number_that_opendp_finds(boundary, side):
     )
 
 
+SHARES = {  # at 1 where the number is the boundary
+    "power": lambda ratio, power: ratio**power,
+    "rippled": lambda ratio, power: ratio**power * (1 + 1e-12 * math.sin(1e15 * ratio)),
+    "curved": lambda ratio, power: math.expm1(ratio**power) / math.expm1(1.0),
+    "no power": lambda ratio, power: 2.0 + math.sin(1e3 * ratio),
+    "constant": lambda ratio, power: 0.5,
+    "unknown": lambda ratio, power: math.nan,
+}
+
+
+@pytest.mark.parametrize("share", SHARES)
+@given(
+    boundary=st.floats(1e-9, 1e9),
+    power=st.sampled_from([-2.0, -1.0, -0.5, 1.0, 2.0]),
+)
+def test_a_share_saves_trials_and_changes_no_number(share, boundary, power):
+    """The condition alone decides: the number passes, and the next double does not."""
+    condition = beyond(boundary, operator.ge if power < 0 else operator.le)
+    found = nearest_passing(
+        [condition], share=lambda number: SHARES[share](number / boundary, power)
+    )
+    assert found == boundary
+    beside = math.nextafter(found, 0.0 if power < 0 else math.inf)
+    assert {found, beside} <= set(condition.trials)
+    assert len(condition.trials) <= {"power": 10, "rippled": 30}.get(share, 2 * MOST)
+
+
 def test_a_condition_may_raise_at_one():
     condition = beyond(0.3, domain=lambda number: 0.1 < number < 0.9)
     assert nearest_passing([condition]) == 0.3
