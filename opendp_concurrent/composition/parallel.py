@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from opendp.mod import Domain, Measurement, Metric
+from opendp.mod import Domain, Measurement, Metric, Odometer
 
 from .. import _opendp as _native
 from .. import errors, queryables
@@ -339,7 +339,14 @@ def _by_key(measurements: Any) -> dict[Any, Measurement]:
         check_key("measurements", key)
         if key in by_key:
             raise errors.InvalidValueError(f"measurements has the key {errors.shown(key)} twice")
-        by_key[key] = check_measurement(f"measurements[{errors.shown(key)}]", measurements[key])
+        name, one = f"measurements[{errors.shown(key)}]", measurements[key]
+        if isinstance(one, Odometer):
+            raise errors.InvalidTypeError(
+                f"{name} is an odometer, whose loss is not known when the composition is launched; "
+                "pass a filter, or launch the odometer on a block: root([key], odometer) on the "
+                "handle of make_block_filter"
+            )
+        by_key[key] = check_measurement(name, one)
     return by_key
 
 

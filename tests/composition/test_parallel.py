@@ -195,3 +195,20 @@ def test_measurements_are_one_for_each_key_under_one_measure(space):
     two = {"a": laplace(space), "b": user(space, float, measure=ZCDP)}
     with pytest.raises(SpaceMismatchError, match=r"^measurements\['b'\].output_measure"):
         parallel(space, two)
+
+
+@pytest.mark.parametrize(
+    "make", [oc.make_concurrent_odometer, dp.c.make_fully_adaptive_composition]
+)
+def test_an_odometer_is_no_part_and_may_be_launched_on_a_block(space, make):
+    odometer = make(*space, PURE)
+    with pytest.raises(InvalidTypeError, match="is an odometer, whose loss is not known"):
+        parallel(space, {1: laplace(space), 2: odometer})
+    ours = oc.make_concurrent_odometer(*space, PURE)
+    root = oc.c.make_block_filter(ours, 1, 99.0, blocks=by_key(lambda one: one), keys=[1, 2])([1])
+    one, two = root([1], ours), root([2], ours)
+    for handle in (one, two, one):
+        handle(laplace(space))
+    loss = laplace(space).map(1)
+    assert (one.privacy_loss(1), two.privacy_loss(1)) == (2 * loss, loss)
+    assert max(map(root.privacy_loss, (1, 2))) == 2 * loss
