@@ -316,7 +316,8 @@ def make_public_join(
     a column of ``on``. A row with k partners becomes k rows.
 
     Guarantee: the distance in units does not grow. If no key has more than k public rows, each
-    bound on the rows of a unit is k times that before; a mapping has one row for each key.
+    bound on the rows of a unit is k times that before; a mapping has one row for each key. Where
+    each row is a unit, k must be 1.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -365,6 +366,11 @@ def make_public_join(
         schemas.row_of([one for _, one in types], null=True, rows=one) for one in values
     )
     most = max([1, *Counter(known).values()])
+    if most > 1 and not tables.schema.unit:  # nothing could tell the rows of a unit from others
+        raise InvalidValueError(
+            f"rows have {most} partners for a key, and must have one: each row of the table is a "
+            "unit, which has to stay one row; for several, scan with the column of a unit"
+        )
     after = tables.times(tables.schema.with_columns(dict(types)), most)
     return step(tables, after, lambda of: nodes.PublicJoin(of, names, added, known, public, how))
 

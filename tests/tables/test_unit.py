@@ -147,6 +147,20 @@ def test_one_row_more_is_distance_1_and_one_that_changes_is_distance_2(rows, one
         assert distance <= (table.space >> asked).map(2 if changed else 1)
 
 
+def test_a_unit_that_is_a_row_stays_one_row():
+    """A row with two partners was counted as two units, at the loss of one."""
+    pandas = pytest.importorskip("pandas")
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT 'a' AS zone, range AS hours FROM range(9)")
+    table = oc.tables.scan(connection, "t", ROWS.schema, oc.tables.ROW)
+    once = pandas.DataFrame({"zone": ["a", "b"], "big": [1, 2]})
+    joined = table.space >> oc.t.then_public_join("zone", {"big": int}, once)
+    units = joined >> oc.t.then_distinct_units()
+    assert (units(table), units.map(1)) == (9, 1)
+    with pytest.raises(InvalidValueError, match="^rows have 2 partners"):
+        table.space >> oc.t.then_public_join("zone", {"big": int}, pandas.concat([once, once]))
+
+
 def test_rows_are_counted_by_opendps_units_too(table):
     rows = oc.tables.scan(table.engine()._connection, "t", {"other": int}, oc.tables.ROW)
     assert unit_on(rows, *dp.unit_of(contributions=3)) == (units(), 3)
