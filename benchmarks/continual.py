@@ -90,7 +90,7 @@ def gaussian_rows(quick: bool) -> tuple[list[list[object]], float, float]:
     before = {10: 3.0584, 14: 3.9426, 20: 5.2663}
     for exponent in (10, 14, 20):
         horizon = 2**exponent - 1
-        ours = oc.m.counter_rmse(horizon)
+        ours = oc.streams.counter_rmse(horizon)
         rows.append([horizon, ours, before[exponent], ours / before[exponent]])
     horizon, runs = (48, 3000) if quick else (512, 1000)
     _, totals, _ = errors(buffered(horizon), horizon)
@@ -103,7 +103,7 @@ def endless_pure() -> float:
     """The largest error of the pure counter without a horizon over the computed ones."""
     known = {10: 15.04, 14: 24.16, 20: 39.59}
     return max(
-        oc.m.counter_rmse(2**exponent - 1, PURE, endless=True) / error
+        oc.streams.counter_rmse(2**exponent - 1, PURE, endless=True) / error
         for exponent, error in known.items()
     )
 
@@ -125,7 +125,7 @@ def pure_rows(quick: bool) -> tuple[list[list[object]], float]:
     rows, ratios = [], []
     for exponent, known in ((10, 13.0575), (14, 20.7781), (20, 33.8738)):
         horizon = 2**exponent - 1
-        ours = oc.m.counter_rmse(horizon, PURE)
+        ours = oc.streams.counter_rmse(horizon, PURE)
         shape, random = best_digits(horizon), np.random.default_rng(exponent)
         steps = sorted(set(random.integers(1, horizon + 1, 12).tolist()))
         formula = [sqrt(2 * shape.nodes(step)) for step in steps]
@@ -222,7 +222,7 @@ def main() -> None:
         ["T", "error", "columns of any norm", "over it"],
         gaussian,
     )
-    over_best = oc.m.counter_rmse(1023) / best_of_the_square_root(1023)
+    over_best = oc.streams.counter_rmse(1023) / best_of_the_square_root(1023)
     pure_table, pure = pure_rows(options.quick)
     print_table(
         "signed digits, at epsilon = 1",

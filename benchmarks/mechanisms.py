@@ -130,7 +130,7 @@ def stated(queries: int, beta: float, refresh: bool):
     mechanism = oc.m.make_sparse_vector(
         *SPACE, PURE, 1, scale, 0, HITS, query_scale=query_scale, refresh=refresh
     )
-    return mechanism, oc.m.sparse_vector_accuracy(
+    return mechanism, oc.mechanisms.sparse_vector_accuracy(
         scale, query_scale, queries, beta, thresholds=HITS if refresh else 1
     )
 

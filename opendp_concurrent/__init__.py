@@ -4,7 +4,8 @@ Constructors stand in groups, as OpenDP's do:
 
 * ``oc.c`` has combinators, ``oc.m`` measurements, ``oc.t`` transformations;
 * ``oc.accumulators`` has the theorems that add privacy losses up;
-* ``oc.fdp`` has trade-off functions, ``oc.measures`` calculators for privacy measures;
+* ``oc.fdp`` has trade-off functions; ``oc.measures``, ``oc.mechanisms`` and ``oc.streams`` have
+  calculators of losses, errors and scales;
 * ``oc.tables`` has tables that stay in a database engine;
 * ``oc.handles`` has the classes of what is queried, for annotations;
 * ``oc.extend`` is for those who write measures, accumulators, mechanisms, kinds of data;
@@ -16,7 +17,7 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-from . import c, fdp, m, measures, t, tables
+from . import c, fdp, m, measures, mechanisms, streams, t, tables
 from ._hooks import install, put_hooks, uninstall
 from ._opendp import accept_advisories
 from .accounting import accumulators, labelled
@@ -79,10 +80,12 @@ __all__ = [
     "make_concurrent_filter",
     "make_concurrent_odometer",
     "measures",
+    "mechanisms",
     "plot",
     "record_stream",
     "serialize",
     "serving",
+    "streams",
     "swapped_in",
     "t",
     "tables",

@@ -143,12 +143,12 @@ def _compare(dp: Any, oc: Any, arrivals: int) -> None:
     above = oc.m.make_above_threshold(
         *space, zcdp, d_in=1, scale=2.0, query_scale=2.0, threshold=0, monotone=True
     )
-    judged = oc.m.sparse_vector_accuracy(2.0, 2.0, QUERIES, beta=1 - SURE)
+    judged = oc.mechanisms.sparse_vector_accuracy(2.0, 2.0, QUERIES, beta=1 - SURE)
     floats = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     scale = sqrt(QUERIES / (2 * above.map(1)))
     noised = oc.m.make_certified_gaussian(*floats, scale, zcdp).accuracy(1 - SURE, answers=QUERIES)
     one = 1 / sqrt(2 * RHO)
-    counter = one * oc.m.counter_rmse(arrivals)
+    counter = one * oc.streams.counter_rmse(arrivals)
     added, fresh = one * sqrt((arrivals + 1) / 2), one * sqrt(arrivals)
 
     def seconds(make_odometer: Any, make_filter: Any) -> float:

@@ -1,6 +1,5 @@
 """Measurements: mechanisms to launch."""
 
-from .mechanisms import individual_scale as individual_scale
 from .mechanisms import make_above_threshold as make_above_threshold
 from .mechanisms import make_certified_gaussian as make_certified_gaussian
 from .mechanisms import make_certified_geometric as make_certified_geometric
@@ -15,7 +14,6 @@ from .mechanisms import make_marginals as make_marginals
 from .mechanisms import make_private_multiplicative_weights as make_private_multiplicative_weights
 from .mechanisms import make_projected_queries as make_projected_queries
 from .mechanisms import make_sparse_vector as make_sparse_vector
-from .mechanisms import sparse_vector_accuracy as sparse_vector_accuracy
 from .mechanisms import then_above_threshold as then_above_threshold
 from .mechanisms import then_certified_gaussian as then_certified_gaussian
 from .mechanisms import then_certified_geometric as then_certified_geometric
@@ -28,7 +26,6 @@ from .mechanisms import then_projected_queries as then_projected_queries
 from .mechanisms import then_sparse_vector as then_sparse_vector
 from .serving import make_shared_release as make_shared_release
 from .serving import then_shared_release as then_shared_release
-from .streams import counter_rmse as counter_rmse
 from .streams import make_alarm as make_alarm
 from .streams import make_continual as make_continual
 from .streams import make_counter as make_counter
@@ -39,7 +36,6 @@ from .streams import then_continual as then_continual
 from .streams import then_counter as then_counter
 from .streams import then_histogram_counter as then_histogram_counter
 from .streams import then_window_counter as then_window_counter
-from .streams import window_rmse as window_rmse
 from .tables import make_table_keys as make_table_keys
 from .tables import then_table_keys as then_table_keys
 

@@ -134,11 +134,11 @@ def test_the_errors_of_the_readme_are_at_the_same_budget():
     above = oc.m.make_above_threshold(
         *space, dp.zero_concentrated_divergence(), 1, 2.0, 0, query_scale=2.0, monotone=True
     )
-    assert ours == round(oc.m.sparse_vector_accuracy(2.0, 2.0, 1000, beta=0.05))
+    assert ours == round(oc.mechanisms.sparse_vector_accuracy(2.0, 2.0, 1000, beta=0.05))
     deviation = (1000 / (2 * above.map(1))) ** 0.5
     assert 0.9 < plain / (4.05 * deviation) < 1.1  # about Φ^-1 of 0.95^(1/1000)
     counter, each = figures("typical error of a count after each of 6,366 arrivals")
-    assert counter == pytest.approx(oc.m.counter_rmse(6366), abs=0.05)
+    assert counter == pytest.approx(oc.streams.counter_rmse(6366), abs=0.05)
     assert each == pytest.approx((6367 / 2) ** 0.5, abs=0.06)
 
 

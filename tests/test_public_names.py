@@ -25,6 +25,8 @@ GROUPS = [
     "opendp_concurrent.accumulators",
     "opendp_concurrent.fdp",
     "opendp_concurrent.measures",
+    "opendp_concurrent.mechanisms",
+    "opendp_concurrent.streams",
 ]
 ROOMS = [name.partition(".")[2] for name in (*GROUPS, *EXTRAS, "opendp_concurrent.tables")]
 

@@ -62,3 +62,5 @@ from .sparse_vector import (
     then_above_threshold,
     then_sparse_vector,
 )
+
+__all__ = ["individual_scale", "sparse_vector_accuracy"]

@@ -238,9 +238,10 @@ def individual_scale(
 
     :example:
 
-    >>> oc.m.individual_scale(dp.max_divergence(), d_out=1.0, bound=1, launches=10)
+    >>> oc.mechanisms.individual_scale(dp.max_divergence(), d_out=1.0, bound=1, launches=10)
     10.0
-    >>> oc.m.individual_scale(dp.zero_concentrated_divergence(), d_out=0.5, bound=2, launches=100)
+    >>> zcdp = dp.zero_concentrated_divergence()
+    >>> oc.mechanisms.individual_scale(zcdp, d_out=0.5, bound=2, launches=100)
     20.0
     """
     loss, budget = noise_loss(output_measure), individual_budget(output_measure, d_out)

@@ -541,9 +541,9 @@ def sparse_vector_accuracy(
 
     :example:
 
-    >>> oc.m.sparse_vector_accuracy(2.0, 4.0, queries=1000, beta=0.05)
+    >>> oc.mechanisms.sparse_vector_accuracy(2.0, 4.0, queries=1000, beta=0.05)
     41.40...
-    >>> oc.m.sparse_vector_accuracy(2.0, 4.0, queries=1000, beta=0.05, one_sided=False)
+    >>> oc.mechanisms.sparse_vector_accuracy(2.0, 4.0, queries=1000, beta=0.05, one_sided=False)
     47.89...
     """
     if not 0.0 < beta:

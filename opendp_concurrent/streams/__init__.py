@@ -40,3 +40,5 @@ from .window import (
     then_window_counter,
     window_rmse,
 )
+
+__all__ = ["counter_rmse", "window_rmse"]

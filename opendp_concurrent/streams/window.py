@@ -320,9 +320,11 @@ def counter_rmse(
 
     :example:
 
-    >>> round(oc.m.counter_rmse(1023), 3), round(oc.m.counter_rmse(1023, endless=True), 3)
-    (2.992, 3.956)
-    >>> round(oc.m.counter_rmse(1023, dp.max_divergence()), 3)
+    >>> round(oc.streams.counter_rmse(1023), 3)
+    2.992
+    >>> round(oc.streams.counter_rmse(1023, endless=True), 3)
+    3.956
+    >>> round(oc.streams.counter_rmse(1023, dp.max_divergence()), 3)
     13.058
     """
     measure = zero_concentrated_divergence() if output_measure is None else output_measure
@@ -359,8 +361,10 @@ def window_rmse(window: int, output_measure: Measure | None = None) -> float:
 
     :example:
 
-    >>> round(oc.m.window_rmse(1023), 3), round(oc.m.window_rmse(1023, dp.max_divergence()), 3)
-    (4.123, 20.722)
+    >>> round(oc.streams.window_rmse(1023), 3)
+    4.123
+    >>> round(oc.streams.window_rmse(1023, dp.max_divergence()), 3)
+    20.722
     """
     measure = zero_concentrated_divergence() if output_measure is None else output_measure
     if not is_laplace(measure):

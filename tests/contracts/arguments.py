@@ -39,9 +39,13 @@ from opendp_concurrent.data.partition import Partition
 from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 
+DOORS = (
+    *(oc, oc.c, oc.m, oc.t, oc.accumulators, oc.fdp),
+    *(oc.measures, oc.mechanisms, oc.streams),
+)
 PUBLIC = {
     name: vars(group)[name]
-    for group in (oc, oc.c, oc.m, oc.t, oc.accumulators, oc.fdp, oc.measures)
+    for group in DOORS
     for name in group.__all__
     if not inspect.ismodule(vars(group).get(name, inspect))
 }
@@ -2180,7 +2184,7 @@ PROTOCOLS = (
 def public_callables() -> set[str]:
     """Names that must have a case: what is exported, and the methods of exported classes."""
     names = set(MESSAGES)
-    groups = dict.fromkeys((oc.c, oc.m, oc.t, oc.accumulators, oc.fdp, oc.measures, oc), "")
+    groups = dict.fromkeys(DOORS, "")
     extras = {
         ledger: "ledger.",
         plot: "plot.",

@@ -40,9 +40,13 @@ from .probes import (
     remembering,
 )
 
+DOORS = (
+    *(oc, oc.c, oc.m, oc.t, oc.accumulators, oc.fdp),
+    *(oc.measures, oc.mechanisms, oc.streams),
+)
 PUBLIC = {
     name: vars(group)[name]
-    for group in (oc, oc.c, oc.m, oc.t, oc.accumulators, oc.fdp, oc.measures)
+    for group in DOORS
     for name in group.__all__
     if callable(vars(group).get(name))
 }

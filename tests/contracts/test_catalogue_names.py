@@ -3,9 +3,8 @@
 import pytest
 from opendp.mod import Odometer
 
-import opendp_concurrent as oc
-
 from .catalogue import (
+    DOORS,
     PLAIN,
     PUBLIC,
     REFUSALS,
@@ -33,8 +32,7 @@ def test_what_makes_or_chains_is_a_subject_or_a_wrapper():
 
 
 def test_one_public_name_is_one_thing():
-    groups = (oc, oc.c, oc.m, oc.t, oc.accumulators, oc.fdp, oc.measures)
-    for group in groups:
+    for group in DOORS:
         for name in group.__all__:
             if name in PUBLIC:
                 assert getattr(group, name) is PUBLIC[name], name

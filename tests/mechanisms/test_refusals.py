@@ -26,7 +26,11 @@ def weights(measure, **options):
             "output_measure",
             lambda: oc.m.make_projected_queries(*SPACE, PURE, 1, [0.5], 4, size=10),
         ),
-        (InvalidValueError, "beta", lambda: oc.m.sparse_vector_accuracy(2.0, 4.0, 9, beta=0.0)),
+        (
+            InvalidValueError,
+            "beta",
+            lambda: oc.mechanisms.sparse_vector_accuracy(2.0, 4.0, 9, beta=0.0),
+        ),
     ],
 )
 def test_it_is_refused_by_the_name_of_the_argument(error, words, call):

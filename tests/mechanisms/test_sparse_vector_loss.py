@@ -690,7 +690,7 @@ def failure(noise, distances, alpha, step=1):
 def test_accuracy_holds_on_whole_and_on_fine_grids(scale, query, beta, sides):
     kind = {"one_sided": sides != "two two", "renyi": sides == "two one"}
     for count in (1, 5, 40):
-        alpha = oc.m.sparse_vector_accuracy(scale, query, count, beta, **kind)
+        alpha = oc.mechanisms.sparse_vector_accuracy(scale, query, count, beta, **kind)
         edge = math.ceil(alpha)
         for below in (0, count // 2, count):
             distances = [-edge] * below + [edge] * (count - below)
@@ -710,7 +710,7 @@ def test_accuracy_holds_on_whole_and_on_fine_grids(scale, query, beta, sides):
 def test_accuracy_of_one_sided_noise_is_close(scale, query, beta, count):
     """It holds, and fails with more than β/3 if it were smaller by the larger scale."""
     noise = Noise(scale, query, sides="one one")
-    alpha = oc.m.sparse_vector_accuracy(scale, query, count, beta)
+    alpha = oc.mechanisms.sparse_vector_accuracy(scale, query, count, beta)
 
     def fails(alpha):
         edge = math.ceil(alpha)
@@ -723,7 +723,7 @@ def test_accuracy_of_one_sided_noise_is_close(scale, query, beta, count):
 def test_accuracy_for_refreshed_thresholds():
     """m thresholds, each followed by its share of the queries."""
     for m in (1, 2, 5):
-        alpha = oc.m.sparse_vector_accuracy(2.0, 3.0, 4 * m, 0.05, thresholds=m)
+        alpha = oc.mechanisms.sparse_vector_accuracy(2.0, 3.0, 4 * m, 0.05, thresholds=m)
         edge = math.ceil(alpha)
         each = failure(Noise(2.0, 3.0, sides="one one"), [-edge] * 3 + [edge], alpha)
         assert 1 - (1 - each) ** m <= 0.05

@@ -44,11 +44,13 @@ def test_errors_in_closed_form_agree_with_steps(exponent):
 def test_a_tree_of_digits():
     digits = best_digits(1000)
     nodes = np.mean([digits.nodes(step) for step in range(1, 1001)])
-    found = oc.m.counter_rmse(1000, PURE)
+    found = oc.streams.counter_rmse(1000, PURE)
     assert found == pytest.approx(digits.height * math.sqrt(2 * nodes), rel=1e-12)
 
 
 @pytest.mark.parametrize("steps", [2**41, 2**50, 2**62])
 def test_errors_of_any_number_of_steps(steps):
-    assert 9.0 < oc.m.counter_rmse(steps) <= oc.m.counter_rmse(steps, endless=True) * 1.001
-    assert 10.0 < oc.m.window_rmse(steps) < 1e9
+    assert (
+        9.0 < oc.streams.counter_rmse(steps) <= oc.streams.counter_rmse(steps, endless=True) * 1.001
+    )
+    assert 10.0 < oc.streams.window_rmse(steps) < 1e9

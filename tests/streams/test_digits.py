@@ -86,7 +86,7 @@ def test_the_least_base(horizon, height):
 )
 def test_the_best_degree_and_its_error(horizon, shape, error):
     assert best_digits(horizon) == shape
-    assert oc.m.counter_rmse(horizon, output_measure=PURE) == pytest.approx(error, abs=1e-4)
+    assert oc.streams.counter_rmse(horizon, output_measure=PURE) == pytest.approx(error, abs=1e-4)
 
 
 @pytest.mark.parametrize("horizon", [1, 2, 5, 17, 60])

@@ -54,16 +54,16 @@ def test_roots_are_rounded_to_the_nearest(number, degree):
     ("steps", "square"), [(11, Fraction(288, 11)), (60, Fraction(2077, 30)), (229, 29734 / 229)]
 )
 def test_errors_are_those_of_the_theory(steps, square):
-    found = oc.m.counter_rmse(steps, PURE, endless=True)
+    found = oc.streams.counter_rmse(steps, PURE, endless=True)
     assert found == pytest.approx(math.sqrt(square), rel=1e-12)
 
 
 @pytest.mark.parametrize(("exponent", "rmse"), [(10, 15.04), (14, 24.17), (20, 39.6), (30, 69.7)])
 def test_errors_are_near_those_of_a_horizon(exponent, rmse):
     steps = 2**exponent - 1
-    found = oc.m.counter_rmse(steps, PURE, endless=True)
+    found = oc.streams.counter_rmse(steps, PURE, endless=True)
     assert 0.99 * rmse < found <= rmse
-    assert found < 1.2 * oc.m.counter_rmse(steps, output_measure=PURE)
+    assert found < 1.2 * oc.streams.counter_rmse(steps, output_measure=PURE)
 
 
 def test_errors_are_those_of_the_nodes():
@@ -73,7 +73,7 @@ def test_errors_are_those_of_the_nodes():
         node = 2 * one.digits.height**2
         variances += [before + node * one.digits.nodes(at) for at in range(1, one.length + 1)]
         before = variances[-1]
-    found = oc.m.counter_rmse(steps, PURE, endless=True)
+    found = oc.streams.counter_rmse(steps, PURE, endless=True)
     assert found == pytest.approx(math.sqrt(np.mean(variances[:steps])), rel=1e-12)
 
 

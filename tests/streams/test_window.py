@@ -96,4 +96,4 @@ def test_the_error_late_in_a_stream_is_the_formula(size):
     for _ in range(60 * size):
         state.update(0)
         squares.append(((state._totals[-1] - state._totals[0]) / 2.0 ** (bits + MORE)) ** 2)
-    assert sum(squares) ** 0.5 == pytest.approx(oc.m.window_rmse(size), rel=1e-4)
+    assert sum(squares) ** 0.5 == pytest.approx(oc.streams.window_rmse(size), rel=1e-4)

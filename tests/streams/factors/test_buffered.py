@@ -164,7 +164,7 @@ def best_of_the_square_root(steps):
 
 @pytest.mark.parametrize("steps", [255, 1023])
 def test_the_error_is_that_of_the_square_root_with_all_of_its_memory(steps):
-    assert oc.m.counter_rmse(steps) <= 1.001 * best_of_the_square_root(steps)
+    assert oc.streams.counter_rmse(steps) <= 1.001 * best_of_the_square_root(steps)
 
 
 @pytest.mark.parametrize(("exponent", "share"), [(10, 0.98), (14, 0.982), (20, 0.986)])
@@ -173,7 +173,7 @@ def test_the_error_is_between_the_best_and_that_before(exponent, share):
     steps = 2**exponent - 1
     before = {10: 3.0584, 14: 3.9426, 20: 5.2663}[exponent]
     angles = np.pi * (2 * np.arange(1, steps + 1) - 1) / (4 * steps + 2)
-    assert np.mean(1 / (2 * np.sin(angles))) < oc.m.counter_rmse(steps) < share * before
+    assert np.mean(1 / (2 * np.sin(angles))) < oc.streams.counter_rmse(steps) < share * before
 
 
 def test_the_state_is_small():
