@@ -136,7 +136,7 @@ class Whole(NamedTuple):
     open_limit: Callable[[BlockSession, queryables.ConcurrentOdometer, Limit], Any]
 
 
-class SelectionSession(queryables.Session):
+class SelectionSession(queryables.RootSession):
     """The session of launches on some blocks."""
 
     _asked = "measurement"

@@ -68,10 +68,11 @@ def odometer(name: str, value: errors.Argument) -> queryables.ConcurrentOdometer
 @checks.guard("measurement or odometer", None, 3, "text", Measurement)
 def interactive(name: str, value: errors.Argument) -> Measurement | queryables.ConcurrentOdometer:
     """Return a measurement, or an odometer of this package on data that are fixed, or raise."""
-    if not isinstance(value, queryables.ConcurrentOdometer):
+    if not isinstance(value, Odometer):
         return measurement.check(name, value)
-    check_static(value.query_space[0])
-    return check_odometer(value)
+    found = check_odometer(value)
+    check_static(found.query_space[0])
+    return found
 
 
 def check_odometer(value: errors.Argument) -> queryables.ConcurrentOdometer:

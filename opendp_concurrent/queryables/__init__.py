@@ -78,6 +78,7 @@ from .root import (
     ConcurrentCompositionQueryable,
     ConcurrentFilterQueryable,
     ConcurrentOdometerQueryable,
+    RootSession,
     as_concurrent,
     check_ledger,
     head,

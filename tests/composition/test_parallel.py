@@ -206,7 +206,7 @@ def test_an_odometer_is_no_part_and_may_be_launched_on_a_block(space, make):
         parallel(space, {1: laplace(space), 2: odometer})
     ours = oc.make_concurrent_odometer(*space, PURE)
     root = oc.c.make_block_filter(ours, 1, 99.0, blocks=by_key(lambda one: one), keys=[1, 2])([1])
-    one, two = root([1], ours), root([2], ours)
+    one, two = root([1], odometer), root([2], odometer)
     for handle in (one, two, one):
         handle(laplace(space))
     loss = laplace(space).map(1)

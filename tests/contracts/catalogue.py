@@ -367,6 +367,29 @@ def composition_on(space: Any, measure: str, seen: Seen, count: int = 2) -> Any:
     return Built("concurrent_composition", space)(make(), D_IN, [loss(D_IN)] * count, **on_orders)
 
 
+class SumRule:
+    """A continuation rule: the measure's own sum."""
+
+    def __init__(self, measure: Any) -> None:
+        self.start = oc.extend.composition_measure(measure).total()
+
+    def after(self, state: Any, d_mid: Any) -> Any:
+        return state.after(d_mid)
+
+    def continues(self, state: Any, d_out: Any) -> Any:
+        return state.within(d_out)
+
+
+def by_rule(space: Any, measure: Any) -> Any:
+    """An odometer by a rule, whose losses are read along a family."""
+    along = {
+        MEASURES["approximate"][0](): lambda epsilon: (epsilon, 1e-2),
+        MEASURES["tCDP"][0](): lambda rho: oc.TruncatedConcentrated(rho, 20.0),
+    }
+    rule = oc.accumulators.from_rule(SumRule(measure), along=along.get(measure))
+    return oc.make_concurrent_odometer(*space, measure, accumulator=rule)
+
+
 def release_query(space: Callable[[], Any], measure: str) -> Callable[[], Any]:
     make, loss = MEASURES[measure]
     return lambda: release_on(space(), make(), loss, Seen())
@@ -704,6 +727,23 @@ SUBJECTS: tuple[Subject, ...] = (
         _both("concurrent_odometer"),
         lambda seen: Built("concurrent_odometer", table())(PURE()),
         release_query(table, "pure"),
+    ),
+    Subject(
+        "odometer of OpenDP",
+        Kind.ODOMETER,
+        (),
+        lambda seen: dp.c.make_fully_adaptive_composition(*table(), PURE()),
+        release_query(table, "pure"),
+    ),
+    *(
+        Subject(
+            f"odometer by a rule, {name}",
+            Kind.ODOMETER,
+            (),
+            lambda seen, name=name: by_rule(table(), MEASURES[name][0]()),
+            release_query(table, name),
+        )
+        for name in ("approximate", "tCDP")
     ),
     Subject(
         "odometer of a stream",
@@ -1181,6 +1221,17 @@ def _native_filter(case: Case) -> Case:
     return on(case, dp.c.make_privacy_filter(native, d_in, loss))
 
 
+def _over_opendps(case: Case) -> Case:
+    """In a filter of ours over OpenDP's odometer."""
+    native = dp.c.make_fully_adaptive_composition(*case.space, case.measure)
+    made = oc.make_concurrent_filter(native, *budget_of(case), **orders_of(case))
+    return on(case, made)
+
+
+def _by_rule(case: Case) -> Case:
+    return on(case, oc.make_concurrent_filter(by_rule(case.space, case.measure), *budget_of(case)))
+
+
 def _larger(function: Callable[..., Any], **options: Any) -> Callable[[Case], Case]:
     return lambda case: on(case, function(case, **options))
 
@@ -1331,6 +1382,8 @@ WRAPPERS: tuple[Wrapper, ...] = (
     ),
     Wrapper("in a filter", Role.COMBINATOR, ("make_concurrent_filter",), _larger(in_filter)),
     Wrapper("in a filter that halts", Role.COMBINATOR, (), _larger(in_filter, halt=True)),
+    Wrapper("in a filter over a native odometer", Role.COMBINATOR, (), _over_opendps),
+    Wrapper("in a filter by a rule", Role.COMBINATOR, (), _by_rule),
     Wrapper("in a composition", Role.COMBINATOR, (), _larger(in_composition)),
     Wrapper("in blocks", Role.COMBINATOR, ("make_block_filter",), in_blocks),
     Wrapper("in a limit on blocks", Role.COMBINATOR, (), _limit_on_blocks),
@@ -1451,9 +1504,18 @@ TAKES_ODOMETERS = frozenset(
         "on a filter's odometer",
         "in a filter",
         "in a filter that halts",
+        "in a filter over a native odometer",
+        "in a filter by a rule",
         "in a composition",
         "in a limit",
+        "in blocks",
+        "in a limit on blocks",
         "in a context",
+        "in a context that is split",
+        "bounded",
+        "looking on",
+        "remembering",
+        "counting",
         "on a stream's filter",
         "on a stream's composition",
         "on a stream's odometer",
