@@ -1,8 +1,6 @@
 (* Assumptions.v: prints, for each theorem of the page, the axioms that its proof uses. *)
 From mathcomp Require Import ssreflect.
 Require Import Accounting Filter View Pure Hidden Renyi Approximate RandomizedResponse Gaussian Dominated Streams Gates Ledger ModelLedger Crash Traces.
-Goal True. idtac "Accounting.replay_ok". Abort. Print Assumptions replay_ok.
-Goal True. idtac "Accounting.parent_child". Abort. Print Assumptions parent_child.
 Goal True. idtac "Filter.filter_good". Abort. Print Assumptions filter_good.
 Goal True. idtac "Filter.limit_good". Abort. Print Assumptions limit_good.
 Goal True. idtac "Filter.lemma_2_19". Abort. Print Assumptions lemma_2_19.
@@ -32,6 +30,7 @@ Goal True. idtac "Gates.gated_good". Abort. Print Assumptions gated_good.
 Goal True. idtac "Gates.rr_gated". Abort. Print Assumptions rr_gated.
 Goal True. idtac "ModelLedger.model_ledger". Abort. Print Assumptions model_ledger.
 Goal True. idtac "Ledger.ledger_replay_ok". Abort. Print Assumptions ledger_replay_ok.
+Goal True. idtac "Ledger.parent_child". Abort. Print Assumptions parent_child.
 Goal True. idtac "Crash.charge_before_run". Abort. Print Assumptions charge_before_run.
 Goal True. idtac "Crash.never_refund". Abort. Print Assumptions never_refund.
 Goal True. idtac "Traces.Z_laws". Abort. Print Assumptions Z_laws.

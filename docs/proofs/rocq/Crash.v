@@ -39,7 +39,7 @@ Definition act (a : action) (s : system) : system :=
       System (stored s) (memory s) Idle (rcons (ran s) x) (charges s) (known s)
   | Crashes, _ => reread s
   | Opens j b, Idle =>
-      if caps_ok c0 cle (Open j b) then
+      if cap_ok c0 cle b then
         if open_acct (stored s) j b is Some T
         then System T T Idle (ran s) (charges s) (size (charges s)) else s
       else s
@@ -56,14 +56,12 @@ Lemma total_rcons cs c : total (rcons cs c) = cadd (total cs) c.
 Proof. by rewrite /total -cats1 foldl_cat. Qed.
 
 (* Some launches, in their order: their losses are some of the losses. *)
-Lemma subseq_losses (rs xs : seq entry) : subseq rs xs -> subseq (losses rs) (losses xs).
-Proof. exact: map_subseq. Qed.
 Lemma subseq_at i (rs xs : seq entry) : subseq rs xs -> subseq (losses_at i rs) (losses_at i xs).
-Proof. by move=> h; apply: map_subseq; rewrite subseq_filter filter_all (subseq_trans (filter_subseq _ _) h). Qed.
+Proof.
+by move=> h; apply: map_subseq; rewrite subseq_filter filter_all (subseq_trans (filter_subseq _ _) h).
+Qed.
 Lemma subseq_take (X : eqType) (rs cs : seq X) k : subseq rs (take k cs) -> subseq rs cs.
 Proof. by move=> h; apply: subseq_trans h (take_subseq _ _). Qed.
-Lemma subseq_rcons_both (X : eqType) (rs cs : seq X) c : subseq rs cs -> subseq (rcons rs c) (rcons cs c).
-Proof. by move=> h; rewrite -!cats1 cat_subseq. Qed.
 
 (* The account T has exactly the charges xs: the reading of the root is their sum, that of
    each account is the sum of those at or below it. *)
@@ -75,7 +73,7 @@ Lemma books_charge T j p c T' xs : tree_ok c0 T -> pathof T j = Some p ->
   charge_at T j c = Some T' -> books T xs -> books T' (rcons xs (p, c)).
 Proof.
 move=> tr ep E [h1 h2 h3 h4]; have [_ e1 e2 _] := charge_root E.
-have [sz sub] := charge_all E ep; split.
+have [p' + [sz _ sub]] := charge_all E; rewrite ep => -[e]; rewrite -{p'}e in sub; split.
 - by rewrite e1 h1 /losses map_rcons total_rcons.
 - by rewrite /losses map_rcons all_rcons e2.
 - move=> i; rewrite sz => hi; rewrite sub // /losses_at filter_rcons /=.
@@ -93,57 +91,64 @@ Qed.
 
 (* What holds after any steps.  The accounts in memory are those on disk; the charges in
    memory are the first ones of those on disk; the mechanisms that have run are among them;
-   no account on disk has passed its bound.  While a launch is under way, its charge is the last one, and has not run. *)
+   no account on disk has passed its bound.  While a launch is under way, its charge is the
+   last one, and has not run. *)
 Definition sound (s : system) : Prop :=
   [/\ books (stored s) (charges s), books (memory s) (take (known s) (charges s)),
-      [/\ filt_ok cle (stored s), tree_ok c0 (stored s) & size (fsubs (memory s)) = size (fsubs (stored s))],
+      [/\ filt_ok cle (stored s), tree_ok c0 (stored s), known s <= size (charges s) &
+          size (fsubs (memory s)) = size (fsubs (stored s))],
       subseq (ran s) (take (known s) (charges s)) &
       match under_way s with
       | Idle => True
       | Decided T x => exists2 j, pathof (stored s) j = Some x.1 & charge_at (stored s) j x.2 = Some T
-      | Durable x => exists2 cs, charges s = rcons cs x & (known s <= size cs)%N
+      | Durable x => exists2 cs, charges s = rcons cs x & known s <= size cs
       | Charged x => exists2 cs, take (known s) (charges s) = rcons cs x & subseq (ran s) cs
       end].
-Lemma reread_sound s : sound s -> sound (reread s).
-Proof. by move=> [h1 h2 [h3 h3' _] /subseq_take h4 _]; split; rewrite //= take_size. Qed.
-Lemma act_sound a s : sound s -> known s <= size (charges s) -> sound (act a s).
+(* From s to s': the charges that were written stay, and no account vanishes. *)
+Definition later (s s' : system) : Prop := [/\ sound s',
+  exists more, charges s' = charges s ++ more & size (fsubs (stored s)) <= size (fsubs (stored s'))].
+Lemma act_later a s : sound s -> later s (act a s).
 Proof.
-move=> h hk; have h' := reread_sound h; have [h1 h2 [h3 h3' h3''] h4 h5] := h.
+move=> h; have [h1 h2 [h3 h3' hk h3''] h4 h5] := h.
+have stay s' : sound s' -> charges s' = charges s -> stored s' = stored s -> later s s'.
+  by move=> h' e1 e2; split=> //; rewrite ?e2 //; exists [::]; rewrite cats0.
+have again : later s (reread s).
+  by apply: stay => //; split; rewrite //= take_size //; apply: subseq_take h4.
 rewrite /act; case: a => [j c|||||j b] //.
-- case E: (under_way s) h5 => [|T x|x|x] // _; case ep: (pathof _ _) => [p|] //.
-  by case A: (charge_at _ _ _) => [T|] //; split=> //=; exists j.
-- case E: (under_way s) h5 => [|T [p c]||] // [j ep A]; split=> /=.
-  + exact: books_charge ep A h1.
-  + by rewrite -cats1 takel_cat.
-  + split; [|exact: charge_tree A|by have [-> _] := charge_all A ep].
-    have := @replay1_ok C c0 cadd cle (stored s) (Launch j c) h3 isT.
-    by move: A; rewrite /= /Accounting.charge_at ep => ->.
-  + by rewrite -cats1 takel_cat.
-  + by exists (charges s).
-- case E: (under_way s) h5 => [||x|] // [cs e1 e2]; split=> //=; rewrite ?take_size //.
+- case E: (under_way s) h5 => [|T x|x|x] // _; try exact: stay.
+  case ep: (pathof _ _) => [p|] //; case A: (charge_at _ _ _) => [T|] //.
+  by apply: stay => //; split=> //=; exists j.
+- case E: (under_way s) h5 => [|T [p c]|x|x] // h5; try exact: stay.
+  case: h5 => j ep A; have [p' _ [sz _ _]] := charge_all A; split=> /=; rewrite ?sz //.
+    split=> /=; [exact: books_charge ep A h1| | | |by exists (charges s)].
+    + by rewrite -cats1 takel_cat.
+    + by split; rewrite ?size_rcons ?sz // ?leqW //; [apply: charge_ok A h3|apply: charge_tree A h3'].
+    + by rewrite -cats1 takel_cat.
+  by exists [:: (p, c)]; rewrite cats1.
+- case E: (under_way s) h5 => [|T x|x|x] // h5; try exact: stay.
+  case: h5 => cs e1 e2; apply: stay => //; split=> //=; rewrite ?take_size //.
     exact: subseq_take h4.
   by exists cs => //; move: h4; rewrite e1 -cats1 takel_cat // => /subseq_take.
-- case E: (under_way s) h5 => [|||x] // [cs e1 e2]; split=> //=.
-  by rewrite e1; apply: subseq_rcons_both.
-- case E: (under_way s) h5 => [|||] // _; case B: (caps_ok _ _ _) => //.
-  case A: (open_acct _ _ _) => [T|] //; have bo := books_open A h1.
-  split; rewrite //= ?take_size //; last exact: subseq_take h4.
-  split=> //; last exact: open_tree A.
-  by have := @replay1_ok C c0 cadd cle (stored s) (Open j b) h3 B; rewrite /= A.
-Qed.
-Lemma act_known a s : known s <= size (charges s) -> known (act a s) <= size (charges (act a s)).
-Proof.
-move=> h; rewrite /act; case: a => [j c|||||j b]; case: (under_way s) => [|T x|x|x] //=.
-- by case: (pathof _ _) => [p|] //; case: (charge_at _ _ _) => [T|].
-- by rewrite size_rcons leqW.
-- by case: (if b is Some _ then _ else _) => //; case: (open_acct _ _ _) => [T|].
+- case E: (under_way s) h5 => [|T x|x|x] // h5; try exact: stay.
+  by case: h5 => cs e1 e2; apply: stay => //; split=> //=; rewrite e1 -!cats1 cat_subseq.
+- case E: (under_way s) h5 => [|T x|x|x] // _; try exact: stay.
+  case B: (cap_ok _ _ _); last exact: stay.
+  case A: (open_acct _ _ _) => [T|]; last exact: stay.
+  have bo := books_open A h1; have [p _ [sz _ _]] := open_all A.
+  split=> /=; last by rewrite sz.
+    split; rewrite //= ?take_size //; last exact: subseq_take h4.
+    by split=> //; [apply: open_ok B A h3|apply: open_tree A h3'].
+  by exists [::]; rewrite cats0.
 Qed.
 Lemma start_sound B : within cle c0 B -> sound (start B).
 Proof. by move=> ok; split=> //=; split; rewrite // /filt_ok /= ok. Qed.
 Fixpoint acts (es : seq action) s := if es is e :: es' then acts es' (act e s) else s.
-Lemma acts_sound es s : sound s -> known s <= size (charges s) ->
-  sound (acts es s) /\ known (acts es s) <= size (charges (acts es s)).
-Proof. by elim: es s => //= e es IH s h hk; apply: IH; [apply: act_sound|apply: act_known]. Qed.
+Lemma acts_later es s : sound s -> later s (acts es s).
+Proof.
+elim: es s => [|e es IH] s h /=; first by split=> //; exists [::]; rewrite cats0.
+have [h1 [m1 e1] z1] := act_later e h; have [h2 [m2 e2] z2] := IH _ h1.
+by split=> //; [exists (m1 ++ m2); rewrite e2 e1 catA|apply: leq_trans z2].
+Qed.
 
 (* Charge before run: whatever happens, in whichever order, and wherever it crashes,
    each mechanism that has run has a charge of its own on disk, at the accounts that it
@@ -154,23 +159,10 @@ Theorem charge_before_run B es : within cle c0 B -> let s := acts es (start B) i
       forall i, i < size (fsubs (stored s)) -> aspent (at_ (stored s) i) = total (losses_at i (charges s)) &
       filt_ok cle (stored s)].
 Proof.
-move=> ok s; have [[[h1 _ h2 _] _ [h3 _ _] /subseq_take h4 _] _] := @acts_sound es _ (start_sound ok) isT.
+move=> ok s; have [[[h1 _ h2 _] _ [h3 _ _ _] /subseq_take h4 _] _ _] := acts_later es (start_sound ok).
 by split.
 Qed.
 
-(* A charge that was written stays, whatever happens. *)
-Lemma charges_stay es s : exists more, charges (acts es s) = charges s ++ more.
-Proof.
-elim: es s => [|e es IH] s /=; first by exists [::]; rewrite cats0.
-have [more ->] := IH (act e s).
-have [one ->] : exists one, charges (act e s) = charges s ++ one.
-  rewrite /act; case: e => [j c|||||j b]; case: (under_way s) => [|T x|x|x];
-    try by exists [::]; rewrite cats0.
-  - by case: (pathof _ _) => [p|]; [case: (charge_at _ _ _) => [T|]|]; exists [::]; rewrite cats0.
-  - by exists [:: x]; rewrite cats1.
-  - by case: (caps_ok _ _ _); [case: (open_acct _ _ _) => [T|]|]; exists [::]; rewrite cats0.
-by exists (one ++ more); rewrite catA.
-Qed.
 (* Some of some losses, none of which is below zero, have no larger sum. *)
 Lemma subseq_total (O : order_laws c0 cadd cle) rs cs : subseq rs cs -> all (cle c0) cs ->
   cle (total rs) (total cs).
@@ -184,20 +176,6 @@ Qed.
 Lemma losses_at_ge0 i xs : all (cle c0) (losses xs) -> all (cle c0) (losses_at i xs).
 Proof. by elim: xs => //= x xs IH /andP[h /IH h']; rewrite /losses_at /=; case: ifP; rewrite //= h. Qed.
 
-(* No account vanishes. *)
-Lemma accounts_stay es s i : sound s -> known s <= size (charges s) ->
-  i < size (fsubs (stored s)) -> i < size (fsubs (stored (acts es s))).
-Proof.
-elim: es s => //= e es IH s h hk hi; apply: IH; [exact: act_sound|exact: act_known|].
-have [_ _ _ _ h5] := h; rewrite /act; case: e => [j c|||||j b].
-- by case: (under_way s) => //; case: (pathof _ _) => [p|] //; case: (charge_at _ _ _).
-- by case: (under_way s) h5 => //= T x [j ep A]; have [-> _] := charge_all A ep.
-- by case: (under_way s).
-- by case: (under_way s).
-- by [].
-- case: (under_way s) => //; case: (caps_ok _ _ _) => //; case A: (open_acct _ _ _) => [T|] //=.
-  by have [p _ [-> _ _]] := open_all A; apply: leqW.
-Qed.
 (* Never refund: no reading on disk ever falls, neither that of the root nor that of any
    account, whatever happens; and no account vanishes. *)
 Theorem never_refund (O : order_laws c0 cadd cle) B es es' : within cle c0 B ->
@@ -205,12 +183,11 @@ Theorem never_refund (O : order_laws c0 cadd cle) B es es' : within cle c0 B ->
   cle (fspent T) (fspent T') /\ forall i, i < size (fsubs T) ->
     i < size (fsubs T') /\ cle (aspent (at_ T i)) (aspent (at_ T' i)).
 Proof.
-move=> ok; have [h hk] := @acts_sound es _ (start_sound ok) isT; move: (acts es _) h hk => s h hk.
-have [[[e1 p1 e2 _] _ _ _ _] _] := acts_sound es' h hk; have [[e3 p3 e4 _] _ _ _ _] := h.
-have [more em] := charges_stay es' s.
+move=> ok; have [h _ _] := acts_later es (start_sound ok); move: (acts es _) h => s h.
+have [[[e1 p1 e2 _] _ _ _ _] [more em] sz] := acts_later es' h; have [[e3 p3 e4 _] _ _ _ _] := h.
 have a : subseq (charges s) (charges (acts es' s)) by rewrite em prefix_subseq.
-split=> [|i hi]; first by rewrite e1 e3; apply: (subseq_total O) p1; apply: subseq_losses.
-have hi' := accounts_stay es' h hk hi; split=> //.
+split=> [|i hi]; first by rewrite e1 e3; apply: (subseq_total O) p1; apply: map_subseq.
+have hi' := leq_trans hi sz; split=> //.
 by rewrite e2 // e4 //; apply: (subseq_total O); [apply: subseq_at|apply: losses_at_ge0].
 Qed.
 (* On disk >= in memory >= what has run, for the root and for each account. *)
@@ -220,11 +197,11 @@ Theorem disk_memory_run (O : order_laws c0 cadd cle) B es : within cle c0 B -> l
         cle (total (losses_at i (ran s))) (aspent (at_ (memory s) i)) /\
         cle (aspent (at_ (memory s) i)) (aspent (at_ (stored s) i))].
 Proof.
-move=> ok s; have [[[e1 p1 e2 _] [e3 p3 e4 _] [_ _ sz] h4 _] _] := @acts_sound es _ (start_sound ok) isT.
+move=> ok s; have [[[e1 p1 e2 _] [e3 p3 e4 _] [_ _ _ sz] h4 _] _ _] := acts_later es (start_sound ok).
 have a : subseq (take (known s) (charges s)) (charges s) by apply: take_subseq.
 split.
-- by rewrite e3; apply: (subseq_total O) p3; apply: subseq_losses.
-- by rewrite e3 e1; apply: (subseq_total O) p1; apply: subseq_losses.
+- by rewrite e3; apply: (subseq_total O) p3; apply: map_subseq.
+- by rewrite e3 e1; apply: (subseq_total O) p1; apply: map_subseq.
 - move=> i hi; rewrite e4 // e2 -?sz //.
   by split; apply: (subseq_total O); [apply: subseq_at|apply: losses_at_ge0|apply: subseq_at|apply: losses_at_ge0].
 Qed.

@@ -97,19 +97,17 @@ Proof. by case=> h1 h2 h3; split=> //; apply: (le_add0 L). Qed.
 Lemma sub_charge i b T j (k : name C BK) T' : sub_ok i b T -> charge_at T j (decl k) = Some T' ->
   sub_ok i b T' /\ forall c, sub_room i b T' c -> sub_room i b T (cadd (sub_cost i T j k) c).
 Proof.
-move=> [h1 h2 h3] E; rewrite /sub_cost /below.
-case pj : (pathof T j) => [p|]; last by move: E; rewrite /Accounting.charge_at pj.
-have [g1 [g2 g3]] := charge_sub E pj h1.
-rewrite /sub_ok /sub_room g2; case: ifP g3 => ip /= g3.
-  have := g3 erefl; rewrite /aok /within h2 => g4; split=> // c [_ _ g5]; split=> //.
+move=> [h1 h2 h3] E; rewrite /sub_cost /below; have [p -> [sz /allP g3 g2]] := charge_all E.
+rewrite /sub_ok /sub_room sz g2 //; case: ifP => ip /=.
+  have := g3 _ ip; rewrite /aok /within h2 => g4; split=> // c [_ _ g5]; split=> //.
   exact: (le_addA L).
-split=> // c [_ _ g5]; split=> //.
-exact: (le_add0A L).
+by split=> // c [_ _ g5]; split=> //; apply: (le_add0A L).
 Qed.
 Lemma sub_open i b T j b' T' : sub_ok i b T -> open_acct T j b' = Some T' ->
   sub_ok i b T' /\ forall c, sub_room i b T' c -> sub_room i b T c.
 Proof.
-by move=> [h1 h2 h3] E; have [g1 g2] := open_sub E h1; rewrite /sub_ok /sub_room g2; split=> // c [].
+move=> [h1 h2 h3] E; have [p _ [sz _ g]] := open_all E; rewrite /sub_ok /sub_room sz g // ltnW //.
+by split=> // c [].
 Qed.
 
 (* The view below a limit.  Account i of T is a limit with the bound b that nothing

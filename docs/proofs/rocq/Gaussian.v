@@ -75,20 +75,21 @@ Proof.
 move=> abs c1 bound; split=> [h|b n S].
   rewrite /ac /once_init; have [v v0 [E|[j E]]] := once_split k h; rewrite !E //.
   by split=> /eqP; rewrite mulf_eq0 => /orP[/eqP/abs->|/eqP->]; rewrite ?mul0r ?mulr0.
-rewrite /moment (eq_bigr (fun h => rphi b a (beh c0 cadd cle once_init bdecl once_step (SB C (k, false)) h))) => [|h _];
-  last by rewrite /once_init !beh_project.
 have all s q j : (j < card (once_step s q))%N -> (out (once_step s q) j).1.2 \in as_ by apply: once_all.
-have distinct s q i j : (i < card (once_step s q))%N -> (j < card (once_step s q))%N ->
-    (out (once_step s q) i).1.2 = (out (once_step s q) j).1.2 -> i = j.
-  by rewrite /once_step; case: s.2 => /= [|hi hj /eqP]; [case: i => //; case: j|rewrite nth_uniq // => /eqP].
-rewrite -(run_transcripts c0 cadd cle once_init bdecl as_uniq all distinct (rphi0 F b a) (@rphiM F b a)).
-rewrite -/(val c0 cadd cle once_init bdecl once_step (rphi b a) n _ _); move: (fun h => _) => S'.
-have one m S1 : val c0 cadd cle once_init bdecl once_step (rphi b a) m S1 (SB C (k, true)) = 1.
-  elim: m S1 => [|m IH] S1; first exact: val0 (rphi1 F b a) _ _.
-  rewrite (valS _ _ _ _ _ _ (rphi1 F b a) (@rphiM F b a)); case: (S1 [::]) => // -[q|j i|j x|i q];
+have distinct s q : uniq (replies (once_step s q)).
+  rewrite /once_step; case: s.2 => //=; rewrite -[replies _]/(mkseq (nth a0 as_) (size as_)).
+  by rewrite mkseq_nth.
+pose v := val c0 cadd cle once_init bdecl once_step as_ (rphi b a).
+have step m S1 s := @valS _ _ c0 cadd cle _ _ _ _ once_init bdecl once_step _ as_uniq all distinct _ _
+  (rphi0 F b a) (rphi1 F b a) (@rphiM F b a) m S1 s; rewrite -/v in step.
+have nothing S1 s : v 0%N S1 s = 1 := val0 _ _ _ _ _ _ _ (rphi1 F b a) S1 s.
+have one m S1 : v m S1 (SB C (k, true)) = 1.
+  elim: m S1 => [|m IH] S1 //; rewrite step; case: (S1 [::]) => // -[q|j i|j x|i q];
     by rewrite /= big_cons big_nil IH (rphi1 F b a) mulr1 addr0.
-elim: n S' => [|n IH] S'; first by rewrite (val0 _ _ _ _ _ _ (rphi1 F b a)).
-rewrite (valS _ _ _ _ _ _ (rphi1 F b a) (@rphiM F b a)); case: (S' [::]) => // -[q|j i|j x|i q];
+rewrite (_ : moment _ _ _ _ _ _ = v n S (SB C (k, false))); last first.
+  by apply: eq_bigr => h _; rewrite /once_init !beh_project.
+elim: n S => [|n IH] S; first by rewrite nothing.
+rewrite step; case: (S [::]) => // -[q|j i|j x|i q];
   try by rewrite /= big_cons big_nil (rphi1 F b a) mul1r addr0.
 apply: le_trans (bound b); rewrite le_eqVlt; apply/orP; left; apply/eqP.
 by apply: eq_bigr => j _; rewrite one mulr1 /rphi /= !sel_dist.

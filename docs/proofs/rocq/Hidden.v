@@ -1,70 +1,10 @@
 (* Hidden.v: from machines with hidden states to machines whose state is what was
    asked and answered.  The step that a paper makes in one sentence: "let P(h) be the
    probability of the answers in h". *)
-Require Import Preamble Accounting Machine Behaviour Filter View Summed.
+Require Import Preamble Accounting Machine Behaviour Filter View.
 Local Open Scope ring_scope.
 
-(* 1. Machines whose answers differ in one step: an analyst who sees answers sees all. *)
-Section Distinct.
-Variables (W : comRingType) (C : Type) (c0 : C) (cadd : C -> C -> C) (cle : C -> C -> bool).
-Variables (BK BS BQ : Type) (BA : eqType) (binit : BK -> BS) (bdecl : BK -> C).
-Variable bstep : BS -> BQ -> outs (W * BA * BS).
-Notation step := (step c0 cadd cle binit bdecl bstep).
-Notation beh := (beh c0 cadd cle binit bdecl bstep).
-Notation run := (run c0 cadd cle binit bdecl bstep).
-Variable as_ : seq BA.
-Hypothesis as_uniq : uniq as_.
-Hypothesis as_all : forall s q j, (j < card (bstep s q))%N -> (out (bstep s q) j).1.2 \in as_.
-Hypothesis distinct : forall s q i j, (i < card (bstep s q))%N -> (j < card (bstep s q))%N ->
-  (out (bstep s q) i).1.2 = (out (bstep s q) j).1.2 -> i = j.
-Notation As := (answers as_).
-Lemma step_distinct q s i j : (i < card (step q s))%N -> (j < card (step q s))%N ->
-  (out (step q s) i).1.2 = (out (step q s) j).1.2 -> i = j.
-Proof.
-elim: q s i j => [q|k x|k b|m q IH] [b'|T l] i j /=; try by case: i => //; case: j.
-- by move=> hi hj [] /(distinct hi hj).
-- by case: (charge_at c0 cadd cle T k _) => [T'|] /=; case: i => //; case: j.
-- by case: (open_acct c0 T k b) => [T'|] /=; case: i => //; case: j.
-- by case: (drop m l) => [|s' l2] /=; [case: i => //; case: j|apply: IH].
-Qed.
-Variables (F : realFieldType) (phi : W -> F).
-Hypothesis phi0 : phi 0 = 0.
-Hypothesis phi1 : phi 1 = 1.
-Hypothesis phiM : forall x y, phi (x * y) = phi x * phi y.
-Lemma phi_one (P : pred nat) (f : nat -> W) s : uniq s ->
-  (forall i j, i \in s -> j \in s -> P i -> P j -> i = j) ->
-  phi (\sum_(j <- s | P j) f j) = \sum_(j <- s | P j) phi (f j).
-Proof.
-elim: s => [|i s IH] /= us one; first by rewrite !big_nil.
-case/andP: us => is_ us; rewrite !big_cons.
-case Pi : (P i); last first.
-  by apply: IH us _ => x y xs ys; apply: one; rewrite inE ?xs ?ys orbT.
-have no j : P j && (j \in s) -> False.
-  case/andP=> Pj js; move: is_; rewrite (one i j) ?js // ?inE ?eqxx ?js ?orbT //.
-by rewrite ![\sum_(j <- s | P j) _]big1_seq ?addr0 // => j /no.
-Qed.
-Lemma run_transcripts n (S : analyst C BK BQ BA) s :
-  \sum_(y <- run n (fun h => S [seq x.2 | x <- h]) s) phi y.1 =
-  \sum_(h <- transcripts As n S) phi (beh s h).
-Proof.
-elim: n S s => [|n IH] S s; first by rewrite !big_cons !big_nil.
-rewrite runS transcriptsS [map _ [::]]/=; case: (S [::]) => [q|]; last by rewrite !big_cons !big_nil.
-rewrite !big_flatten !big_map.
-transitivity (\sum_(j <- iota 0 (card (step q s))) phi (out (step q s) j).1.1 *
-    \sum_(h <- transcripts As n (after S (out (step q s) j).1.2)) phi (beh (out (step q s) j).2 h)).
-  apply: eq_bigr => j _; rewrite big_map -IH mulr_sumr; apply: eq_bigr => y _ /=.
-  by rewrite phiM.
-rewrite -(sum_by_answer c0 cadd cle binit bdecl as_uniq as_all); apply: eq_bigr => r _.
-rewrite big_map (eq_bigr (fun h => \sum_(j <- iota 0 (card (step q s)) | (out (step q s) j).1.2 == r)
-    phi ((out (step q s) j).1.1 * beh (out (step q s) j).2 h))) => [|h _]; last first.
-  rewrite beh_cons phi_one ?iota_uniq // => i j; rewrite !mem_iota /= !add0n => hi hj /eqP ri /eqP rj.
-  by apply: step_distinct hi hj _; rewrite ri rj.
-rewrite exchange_big; apply: eq_bigr => j /eqP -> /=.
-by rewrite mulr_sumr; apply: eq_bigr => h _; rewrite phiM.
-Qed.
-End Distinct.
-
-(* 2. One weight of several. *)
+(* 1. One weight of several. *)
 Section Project.
 Variables (W F : comRingType) (pi : {rmorphism W -> F}).
 Variables (C : Type) (c0 : C) (cadd : C -> C -> C) (cle : C -> C -> bool).
@@ -93,7 +33,7 @@ by apply: eq_bigr => j _; rewrite e2 IH rmorphM.
 Qed.
 End Project.
 
-(* 3. The machine of a behaviour.  Its state is the transcript so far. *)
+(* 2. The machine of a behaviour.  Its state is the transcript so far. *)
 Section Transcript.
 Variables (F : realFieldType) (C : Type) (c0 : C) (cadd : C -> C -> C) (cle : C -> C -> bool).
 Hypothesis L : charge_laws c0 cadd cle.
@@ -262,7 +202,6 @@ Proof. by rewrite -!leaf_beh !beh_project /=; case: (behTT _ _). Qed.
 
 Lemma tstep_all s q j : (j < card (tstep s q))%N -> (out (tstep s q) j).1.2 \in as_.
 Proof. exact: mem_nth. Qed.
-Lemma tstep_distinct s q i j : (i < card (tstep s q))%N -> (j < card (tstep s q))%N ->
-  (out (tstep s q) i).1.2 = (out (tstep s q) j).1.2 -> i = j.
-Proof. by move=> hi hj /= /eqP; rewrite nth_uniq // => /eqP. Qed.
+Lemma tstep_distinct s q : uniq [seq (out (tstep s q) j).1.2 | j <- iota 0 (card (tstep s q))].
+Proof. by rewrite -[map _ _]/(mkseq (nth a0 as_) (size as_)) mkseq_nth. Qed.
 End Transcript.

@@ -1,5 +1,4 @@
-(* Machine.v: the interactive mechanisms, nested filters, analysts, and the
-   two composition arguments (pointwise; summed, for Renyi). *)
+(* Machine.v: interactive mechanisms, and filters, which are mechanisms, too. *)
 Require Import Preamble Accounting.
 Local Open Scope ring_scope.
 
@@ -45,44 +44,4 @@ Fixpoint step (q : query) (s : state) : outs (W * resp * state) :=
       else det RBad s
   | _, _ => det RBad s
   end.
-
-(* Analysts: any function of the history (position and answer of each outcome),
-   run for at most n questions. *)
-Definition strat := seq (nat * resp) -> option query.
-Definition shift (S : strat) x : strat := fun h => S (x :: h).
-Definition trace := seq (query * nat * resp).
-
-Fixpoint run n (S : strat) (s : state) : seq (W * trace) :=
-  if n is n'.+1 then
-    if S [::] is Some q then
-      flatten [seq (let o := out (step q s) j in
-          [seq (o.1.1 * y.1, (q, j, o.1.2) :: y.2) | y <- run n' (shift S (j, o.1.2)) o.2])
-        | j <- iota 0 (card (step q s))]
-    else [:: (1, [::])]
-  else [:: (1, [::])].
-
-(* Stop after m questions: the same run with more fuel. *)
-Definition trunc m (S : strat) : strat := fun h => if (size h < m)%N then S h else None.
-Definition stop : strat := fun _ => None.
-Definition ask q (f : nat -> strat) : strat :=
-  fun h => if h is x :: h' then f x.1 h' else Some q.
-
-Lemma run_ext n S S' s : (forall h, S h = S' h) -> run n S s = run n S' s.
-Proof.
-elim: n S S' s => [|n IH] S S' s e //=; rewrite -e; case: (S [::]) => // q.
-by congr flatten; apply: eq_map => j; congr map; apply: IH => h; apply: e.
-Qed.
-Lemma runS n S s : run n.+1 S s =
-    if S [::] is Some q then
-      flatten [seq (let o := out (step q s) j in
-          [seq (o.1.1 * y.1, (q, j, o.1.2) :: y.2) | y <- run n (shift S (j, o.1.2)) o.2])
-        | j <- iota 0 (card (step q s))]
-    else [:: (1, [::])].
-Proof. by []. Qed.
-Lemma run_trunc n S s : run n.+1 (trunc n S) s = run n S s.
-Proof.
-elim: n S s => [|n IH] S s //.
-rewrite runS [RHS]runS {1}/trunc [(_ < _)%N]/=; case: (S [::]) => // q.
-congr flatten; apply: eq_map => j; cbv zeta; congr map; rewrite -IH; exact: run_ext.
-Qed.
 End Machine.

@@ -50,55 +50,29 @@ Lemma rphiM b a x y : rphi b a (x * y) = rphi b a x * rphi b a y.
 Proof. by rewrite /rphi !rmorphM !exprMn invfM mulrACA. Qed.
 Lemma rphi0 b a : rphi b a 0 = 0.
 Proof. by rewrite /rphi rmorph0 expr0n mul0r. Qed.
-(* Of the machine of a behaviour, the position of an answer is known from the answer. *)
-Definition position (r : resp BA) : nat := if r is RB x then index x as_ else 0%N.
-Lemma run_seen n S S' s :
-  (forall h, all (fun x => x.1 == position x.2) h -> S h = S' h) ->
-  run c0 cadd cle tinit bdecl tstep n S (SB C s) = run c0 cadd cle tinit bdecl tstep n S' (SB C s).
-Proof.
-elim: n S S' s => [|n IH] S S' s e //; rewrite !runS -(e [::] erefl); case: (S [::]) => // q.
-congr flatten; apply/eq_in_map => j; rewrite mem_iota add0n => /andP[_ hj].
-case: q hj => [q|k i|k b|i q] /= hj; congr map; apply: IH => h hh; apply: e;
-  rewrite /= hh andbT; try by case: j hj.
-by rewrite index_uniq.
-Qed.
-
-Lemma link b a n (S : analyst) s :
-  \sum_(y <- run c0 cadd cle tinit bdecl tstep n (fun h => S [seq x.2 | x <- h]) s) rphi b a y.1 =
-  \sum_(h <- transcripts As n S) rphi b a (Behaviour.beh c0 cadd cle tinit bdecl tstep s h).
-Proof.
-apply: run_transcripts => //; [exact: tstep_all|exact: tstep_distinct|exact: rphi0|exact: rphiM].
-Qed.
-
 Variables (a : nat) (e : C -> F).
 Hypothesis X : ratio_laws c0 cadd cle e.
 (* Each base mechanism alone is within its price, for every analyst. *)
 Hypothesis base : forall k, renyi a (e (bdecl k)) (fun b h => beh b (SB C (binit b k)) h).
-
-Lemma base_val b k n S : val c0 cadd cle tinit bdecl tstep (rphi b a) n S (SB C (tinit k)) <= e (bdecl k).
-Proof.
-pose S' : analyst := fun rs => S [seq (position r, r) | r <- rs].
-rewrite /val (run_seen _ _ (S' := fun h => S' [seq x.2 | x <- h])) => [|h hh]; last first.
-  rewrite /S' -map_comp; congr S; elim: h hh => //= -[j r] h IH /andP[/eqP /= <- /IH hh].
-  by rewrite -hh.
-rewrite link.
-have [_ /(_ b n S')] := base k; apply: le_trans; rewrite le_eqVlt; apply/orP; left; apply/eqP.
-by apply: eq_bigr => h _; rewrite leaf_pair //; case: (b).
-Qed.
 
 (* The filter with the bound R has Renyi moments of at most e(R), for every analyst. *)
 Theorem renyi_filter R : cle c0 R -> renyi a (e R) (fun b h => beh b (FILTER R) h).
 Proof.
 move=> ok; split=> [h|b n S].
   by apply: (filter_good L ac_laws _ h ok) => k g; have [] := base k.
-rewrite /moment (eq_bigr (fun h => rphi b a (Behaviour.beh c0 cadd cle tinit bdecl tstep (FILTER R) h))) => [|h _]; last first.
-  by rewrite (hidden_pair L) //; case: (b).
-rewrite -link.
-apply: (filter_val (rphi1 b a) (@rphiM b a) _ (e0 X) (e_gt0 X) (eM X) (e_mono X) _ n _ ok).
-- move=> [k g] q j hj; apply: divr_ge0; apply: exprn_ge0; rewrite /=.
-  + by case: b; rewrite /sel /=; apply: cond_ge0; apply: (beh_law _ _ _ _ _ as_uniq as_all total nonneg).
-  + by case: b; rewrite /sel /=; apply: cond_ge0; apply: (beh_law _ _ _ _ _ as_uniq as_all total nonneg).
-- by move=> k m S'; apply: base_val.
+have moments m S' P s :
+    (forall g, Behaviour.beh c0 cadd cle tinit bdecl tstep s g = (P false g, P true g)) ->
+    moment b a m S' P = val c0 cadd cle tinit bdecl tstep as_ (rphi b a) m S' s.
+  by move=> E; apply: eq_bigr => g _; rewrite E; case: (b).
+rewrite (moments _ _ _ (FILTER R)) => [|g]; last by rewrite (hidden_pair L).
+have tall := @tstep_all _ C c0 cadd cle BK BQ BA bdecl BS binit bstep a0 as_.
+have tdis := @tstep_distinct _ C c0 cadd cle BK BQ BA bdecl BS binit bstep a0 as_ as_uniq.
+apply: (filter_val as_uniq tall tdis (rphi0 b a) (rphi1 b a) (@rphiM b a) _ (e0 X) (e_gt0 X)
+  (eM X) (e_mono X) _ n S ok) => [[k g] q j hj|k m S'].
+  by apply: divr_ge0; apply: exprn_ge0; case: (b); apply: cond_ge0;
+    apply: (beh_law _ _ _ _ _ as_uniq as_all total nonneg).
+rewrite -(moments m S' (fun b h => beh b (SB C (binit b k)) h)) => [|g]; last exact: leaf_pair.
+by have [_ ->] := base k.
 Qed.
 
 (* Of randomised analysts, whose coins K have probabilities of sum 1, and whose views

@@ -1,23 +1,34 @@
-(* Summed.v *)
-Require Import Preamble Accounting Machine.
+(* Summed.v: composition of sums over all transcripts, for mechanisms whose answers differ in
+   each step, so that an analyst who sees the answers sees all. *)
+Require Import Preamble Accounting Machine Behaviour Filter View.
 Local Open Scope ring_scope.
 
 Section Summed.
 Variables (W : comRingType) (C : Type) (c0 : C) (cadd : C -> C -> C) (cle : C -> C -> bool).
-Variables (BK BS BQ BA : Type) (binit : BK -> BS) (bdecl : BK -> C).
+Variables (BK BS BQ : Type) (BA : eqType) (binit : BK -> BS) (bdecl : BK -> C).
 Variable bstep : BS -> BQ -> outs (W * BA * BS).
-Notation SF := (SF (C := C) (BS := BS)).
-Notation SB := (@SB C BS).
-Notation query := (query C BK BQ).
-Notation resp := (resp BA).
 Notation state := (state C BS).
-Notation strat := (strat C BK BQ BA).
-Notation stop := (@stop C BK BQ BA).
+Notation analyst := (analyst C BK BQ BA).
 Notation decl := (decl bdecl).
 Notation init := (init c0 binit).
 Notation step := (step c0 cadd cle binit bdecl bstep).
-Notation run := (run c0 cadd cle binit bdecl bstep).
+Notation beh := (beh c0 cadd cle binit bdecl bstep).
+Variable as_ : seq BA.
+Hypothesis as_uniq : uniq as_.
+Hypothesis as_all : forall s q j, (j < card (bstep s q))%N -> (out (bstep s q) j).1.2 \in as_.
+(* The answers of a step, one for each outcome. *)
+Definition replies (X S : Type) (o : outs (W * X * S)) := [seq (out o j).1.2 | j <- iota 0 (card o)].
+Hypothesis distinct : forall s q, uniq (replies (bstep s q)).
+Lemma step_distinct q s : uniq (replies (step q s)).
+Proof.
+elim: q s => [q|k x|k b|m q IH] [b'|T l] //; rewrite /replies /=.
+- by rewrite (map_comp (@RB BA)) map_inj_uniq; [apply: distinct|move=> x y []].
+- by case: (charge_at c0 cadd cle T k _).
+- by case: (open_acct c0 T k b).
+- by case: (drop m l) => [|s' l2] //; apply: IH.
+Qed.
 Variables (F : realFieldType) (phi : W -> F) (e : C -> F).
+Hypothesis phi0 : phi 0 = 0.
 Hypothesis phi1 : phi 1 = 1.
 Hypothesis phiM : forall x y, phi (x * y) = phi x * phi y.
 Hypothesis bphi0 : forall b q j, (j < card (bstep b q))%N -> 0 <= phi (out (bstep b q) j).1.1.
@@ -26,8 +37,9 @@ Hypothesis e_gt0 : forall c, 0 < e c.
 Hypothesis eM : forall a b, e a * e b <= e (cadd a b).
 Hypothesis e_mono : forall a b, cle a b -> e a <= e b.
 
-Definition val n S s : F := \sum_(y <- run n S s) phi y.1.
-Hypothesis base_val : forall k n S, val n S (SB (binit k)) <= e (bdecl k).
+(* The sum over all transcripts of the analyst S, who asks at most n queries. *)
+Definition val n (S : analyst) s : F := \sum_(h <- transcripts (answers as_) n S) phi (beh s h).
+Hypothesis base_val : forall k n S, val n S (SB C (binit k)) <= e (bdecl k).
 
 Lemma step_phi0 q s j : (j < card (step q s))%N -> 0 <= phi (out (step q s) j).1.1.
 Proof.
@@ -38,22 +50,42 @@ elim: q s j => [q|k i|k b|i q IH] [s|T l] j; rewrite /= ?phi1 ?ler01 //.
 - by case: (drop i l) => [|s' l2] /=; [rewrite phi1 ler01|apply: IH].
 Qed.
 
+(* At most one outcome has the answer r. *)
+Lemma phi_one (g : nat -> resp BA) r (f : nat -> W) (s : seq nat) : uniq (map g s) ->
+  phi (\sum_(j <- s | g j == r) f j) = \sum_(j <- s | g j == r) phi (f j).
+Proof.
+elim: s => [|i s IH] /=; first by rewrite !big_nil.
+case/andP=> new us; rewrite !big_cons; case: eqP => [gi|_]; last exact: IH.
+rewrite ![\sum_(j <- s | _) _]big1_seq ?addr0 // => j /andP[/eqP gj js];
+  by move: new; rewrite gi -gj map_f.
+Qed.
 Lemma valS n S s : val n.+1 S s =
   if S [::] is Some q then
     \sum_(j <- iota 0 (card (step q s))) phi (out (step q s) j).1.1 *
-       val n (shift S (j, (out (step q s) j).1.2)) (out (step q s) j).2
+       val n (after S (out (step q s) j).1.2) (out (step q s) j).2
   else 1.
 Proof.
-rewrite /val runS; case: (S [::]) => [q|]; last by rewrite big_cons big_nil addr0.
-rewrite big_flatten big_map; apply: eq_bigr => j _ /=.
-by rewrite big_map mulr_sumr; apply: eq_bigr => y _ /=; rewrite phiM.
+rewrite /val transcriptsS; case: (S [::]) => [q|]; last by rewrite big_cons big_nil addr0.
+rewrite big_flatten big_map -(sum_by_answer c0 cadd cle binit bdecl as_uniq as_all).
+apply: eq_bigr => r _; rewrite big_map; under eq_bigr do rewrite beh_cons phi_one ?step_distinct //.
+rewrite exchange_big; apply: eq_bigr => j /eqP -> /=.
+by rewrite mulr_sumr; apply: eq_bigr => h _; rewrite phiM.
 Qed.
 Lemma val0 S s : val 0 S s = 1.
 Proof. by rewrite /val big_cons big_nil addr0. Qed.
+(* Analysts who ask nothing; who stop after m queries; who ask q first. *)
+Definition stop : analyst := fun _ => None.
+Definition trunc m (S : analyst) : analyst := fun rs => if (size rs < m)%N then S rs else None.
+Definition ask q (f : resp BA -> analyst) : analyst :=
+  fun rs => if rs is r :: rs' then f r rs' else Some q.
 Lemma val_stop n s : val n stop s = 1.
 Proof. by case: n => [|n]; rewrite ?val0 ?valS. Qed.
 Lemma val_trunc n S s : val n.+1 (trunc n S) s = val n S s.
-Proof. by rewrite /val run_trunc. Qed.
+Proof.
+elim: n S s => [|n IH] S s; first by rewrite valS val0.
+rewrite valS [RHS]valS {1}/trunc [(_ < _)%N]/=; case: (S [::]) => // q.
+by apply: eq_bigr => j _; rewrite -IH.
+Qed.
 Lemma iota_sum_le N (f g : nat -> F) : (forall j, (j < N)%N -> f j <= g j) ->
   \sum_(j <- iota 0 N) f j <= \sum_(j <- iota 0 N) g j.
 Proof. by move=> h; rewrite big_seq [X in _ <= X]big_seq; apply: ler_sum => j; rewrite mem_iota => /h. Qed.
@@ -128,7 +160,7 @@ case: q => [q|j k|j b|i q] /=.
 - case E: (charge_at _ _ _ _ _ _) => [T'|] /=; rewrite big_cons big_nil addr0 phi1 mul1r; last exact: stay.
   have [e1 e2 e3 e4] := charge_root E; rewrite e1 eB /within in e4; rewrite eB in e1.
   rewrite -cats1.
-  have [v hv hle] := IH n (ltnSn n) (shift S (0%N, RLaunched BA)) _ (l ++ [:: init k]) B e1 e4.
+  have [v hv hle] := IH n (ltnSn n) (after S (RLaunched BA)) _ (l ++ [:: init k]) B e1 e4.
   move: hv; rewrite attained_cat => -[v1 [v2 [hv1 /= [S2 [v3 [hv3 hv2]]] hv]]].
   subst v3; rewrite mulr1 in hv2; subst v2 v.
   have gk : val n S2 (init k) <= e (decl k).
@@ -145,28 +177,31 @@ case: q => [q|j k|j b|i q] /=.
   by apply: ler_wpmul2l => //; apply: attained_ge0 hv1.
 - case E: (open_acct _ _ _ _) => [T'|] /=; rewrite big_cons big_nil addr0 phi1 mul1r; last exact: stay.
   have [e1 e2] := open_root E; rewrite eB in e1; have ok' : cle (fspent T') B by rewrite e2.
-  have [v hv hle] := IH n (ltnSn n) (shift S (0%N, RLaunched BA)) _ l B e1 ok'.
+  have [v hv hle] := IH n (ltnSn n) (after S (RLaunched BA)) _ l B e1 ok'.
   by exists v; [apply: attained_pad|rewrite -e2].
 - case E: (drop i l) => [|s' l2] /=.
     by rewrite big_cons big_nil addr0 phi1 mul1r; apply: stay.
   set o := out (step q s'); set N := card (step q s').
   pose st j := SF T (take i l ++ (o j).2 :: l2).
-  have H j : (j < N)%N -> exists x : strat * F,
+  have H j : (j < N)%N -> exists x : analyst * F,
       attained n (take i l ++ l2) x.2 /\
-      e (fspent T) * val n (shift S (j, (o j).1.2)) (st j) <= e B * (val n x.1 (o j).2 * x.2).
-    move=> hj; have [v hv hle] := IH n (ltnSn n) (shift S (j, (o j).1.2)) T (take i l ++ (o j).2 :: l2) B eB ok.
+      e (fspent T) * val n (after S (o j).1.2) (st j) <= e B * (val n x.1 (o j).2 * x.2).
+    move=> hj; have [v hv hle] := IH n (ltnSn n) (after S (o j).1.2) T (take i l ++ (o j).2 :: l2) B eB ok.
     move: hv => /attained_cat[v1 [v2 [hv1 /= [S2 [v3 [hv3 hv2]]] hv]]].
     exists (S2, v1 * v3); split; first by apply/attained_cat; exists v1, v3.
     by rewrite /=; move: hle; rewrite hv hv2 [v1 * _]mulrCA.
   have [f hf] := choose (stop, 0) H.
   have [u hu hmax] := @pickmax N n _ (fun j => (f j).2) (fun j hj => (hf j hj).1).
-  pose A := ask q (fun j => (f j).1).
+  pose A := ask q (fun r => (f (index r (replies (step q s')))).1).
+  have pick j : (j < N)%N -> index (o j).1.2 (replies (step q s')) = j.
+    move=> hj; have sz : (j < size (replies (step q s')))%N by rewrite size_map size_iota.
+    by rewrite -{2}(index_uniq (RBad BA) sz (step_distinct _ _)) (nth_map 0%N) ?size_iota // nth_iota.
   exists (val n.+1 A s' * u).
     have /attained_cat[u1 [u2 [hu1 hu2 eu]]] := attained_pad hu.
     rewrite -(cat_take_drop i l) E; apply/attained_cat; exists u1, (val n.+1 A s' * u2).
     by split=> //; [exists A, u2|rewrite eu mulrCA].
   rewrite valS /= -/N mulr_sumr mulr_suml mulr_sumr; apply: iota_sum_le => j hj.
-  have [_ h2] := hf j hj; rewrite -/(o j) -/(st j) [X in X <= _]mulrCA -(mulrA (phi _)) [X in _ <= X]mulrCA.
+  have [_ h2] := hf j hj; rewrite -/(o j) /after /A /= pick // -/(st j) [X in X <= _]mulrCA -(mulrA (phi _)) [X in _ <= X]mulrCA.
   apply: ler_wpmul2l; first exact: step_phi0.
   apply: le_trans h2 _; apply: ler_wpmul2l; first exact: ltW.
   by apply: ler_wpmul2l; [apply: val_ge0|apply: hmax].
