@@ -14,6 +14,7 @@ import gc, json, os, sys
 gc.collect()
 gc.freeze()  # else each fork copies what its collector looks at
 told = []
+sys.stdout.flush()
 for case in json.loads(sys.argv[1]):
     reading, writing = os.pipe()
     child = os.fork()
@@ -41,12 +42,7 @@ print(json.dumps(told))
 
 def ran_in_forks(program, cases):
     """Run ``run(*case)`` of a program for each case; its status and what it printed, by case."""
-    done = subprocess.run(
-        [sys.executable, "-c", program + RUN, json.dumps(cases)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    done = run_program(program + RUN, json.dumps(cases))
     assert done.returncode == 0, done.stderr[-2000:]
     return {tuple(case): (status, said) for case, status, said in json.loads(done.stdout)}
 
@@ -55,10 +51,11 @@ SERVER = """
 import json, os, signal, sys, traceback
 import opendp.prelude, opendp_concurrent, opendp_concurrent.ledger, opendp_concurrent.ledger.command
 for line in sys.stdin:
-    program, arguments, folder, environment = json.loads(line)
+    program, arguments, folder, environment, cwd = json.loads(line)
     child = os.fork()
     if not child:
-        signal.alarm(120)
+        signal.alarm(300)
+        os.chdir(cwd)
         for name, to in (("out", 1), ("err", 2)):
             os.dup2(os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT), to)
         os.environ.clear()
@@ -69,6 +66,9 @@ for line in sys.stdin:
             exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
         except SystemExit as leaving:
             code = leaving.code or 0
+            if isinstance(code, str):
+                print(code, file=sys.stderr)
+                code = 1
         except BaseException:
             traceback.print_exc()
             code = 1
@@ -99,7 +99,7 @@ def run_program(program, *arguments):
     """As ``python -c program arguments``, for one that need not be the first to import anything."""
     server = _server()
     with tempfile.TemporaryDirectory() as folder:
-        asked = program, [str(one) for one in arguments], folder, dict(os.environ)
+        asked = program, [str(one) for one in arguments], folder, dict(os.environ), os.getcwd()
         server.stdin.write(f"{json.dumps(asked)}\n")
         server.stdin.flush()
         status = int(server.stdout.readline())

@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -49,6 +50,7 @@ ROWS = [1, 2, 3]
 HUGE = 1e15
 LAST = 5  # launches of the second process when the storm is over
 DATASET = "interrupts"
+FORKING = multiprocessing.get_context("fork")
 KILLER = """
 import os, random, sys, time
 pid, chosen = int(sys.argv[1]), random.Random(int(sys.argv[2]))
@@ -404,24 +406,30 @@ class InLedger:
 
     def __init__(self, scenario, name):
         self.scenario, self.name, self.answers = SCENARIOS[scenario], name, 0
+        # forked before this process has opened the ledger, which the second one may not have then
+        self.pipe, other = FORKING.Pipe()
+        self.second = FORKING.Process(target=second, args=(scenario, name, other, self.pipe))
+        self.second.start()
+        other.close()
         self.ledger = create_ledger(name, DATASET, wait=20.0)
         self.launch = self.scenario.start(self.ledger)
-        command = [sys.executable, __file__, "--second", scenario, name]
-        pipe = subprocess.PIPE
-        self.second = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
-        self.second.stdout.readline()
+        self.pipe.send("created")
+        self.pipe.recv()
 
     def work(self):
         self.launch()
         self.answers += 1
 
     def check(self):
-        if self.second.poll() is not None:
+        if not self.second.is_alive():
             raise RuntimeError("the second process has ended")
 
     def close(self, interrupts):
-        told, _ = self.second.communicate("", timeout=120)
-        others = json.loads(told)
+        self.pipe.send("over")
+        if not self.pipe.poll(120):
+            raise RuntimeError("the second process says nothing")
+        others = self.pipe.recv()
+        self.second.join()
         if others["failure"]:
             raise RuntimeError(f"second process: {others['failure']}")
         if others["answers"] < LAST + min(5, interrupts // 100):
@@ -589,15 +597,16 @@ def run(kind, name, count, seed):
     return {"interrupts": len(one.kept), "failure": one.failure}
 
 
-def second(scenario, name):
-    """Launch on a ledger until the pipe is closed, and then some more times."""
-    answers, failure, over, left = 0, None, threading.Event(), LAST
+def second(scenario, name, pipe, other):
+    """Launch on a ledger until the first process says so or ends, and then some more times."""
+    other.close()
+    pipe.recv()
+    answers, failure, left = 0, None, LAST
     with open_ledger(name, DATASET, wait=20.0) as ledger:
         launch = SCENARIOS[scenario].start(ledger)
-        print("begun", flush=True)
-        threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
+        pipe.send("begun")
         while left:
-            left -= over.is_set()
+            left -= pipe.poll()
             try:
                 launch()
             except Exception as error:
@@ -605,19 +614,15 @@ def second(scenario, name):
                 break
             answers += 1
             time.sleep(1e-3)
-    print(json.dumps({"answers": answers, "failure": failure}))
+    pipe.send({"answers": answers, "failure": failure})
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seed", type=int, default=2026)
     options.add_argument("--count", type=int, default=20, help="interrupts for each kind")
-    options.add_argument("--second", nargs=2, metavar=("SCENARIO", "LEDGER"))
     options.add_argument("kinds", nargs="*")
     given = options.parse_args()
-    if given.second:
-        second(*given.second)
-        return
     found = {}
     for each in given.kinds:
         kind, _, name = each.partition("=")

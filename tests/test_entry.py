@@ -43,19 +43,15 @@ def loaded(code, *arguments):
 
 
 def test_the_import_loads_no_heavy_module():
-    found = loaded("import opendp_concurrent")
-    assert "opendp_concurrent.context.context" in found
-    assert found & HEAVY == set()
-
-
-def test_the_import_registers_constructors_and_chains():
+    """It registers constructors and chains."""
     found = loaded(
-        "import opendp_concurrent\n"
+        "import opendp_concurrent, opendp_concurrent.plot\n"
         "from opendp.mod import Transformation\n"
         "assert 'above_threshold' in opendp.context.constructors\n"
         "assert hasattr(Transformation.__rshift__, '__wrapped__')"
     )
-    assert "opendp_concurrent" in found
+    assert "opendp_concurrent.context.context" in found
+    assert found & HEAVY == set()
 
 
 def test_a_command_on_a_ledger_loads_the_database_and_no_other_heavy_module(tmp_path):

@@ -3,8 +3,6 @@
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -12,6 +10,8 @@ from contextlib import suppress
 import pytest
 
 from opendp_concurrent._opendp.interrupts import CRITICAL, Lock, interruptible, uninterruptible
+
+from .forks import run_program
 
 
 def interrupt():
@@ -291,8 +291,7 @@ sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_thread_that_forks_in_a_section_of_the_main_thread_leaves_it():
-    done = subprocess.run([sys.executable, "-c", FORKED], timeout=60)
-    assert done.returncode == 0
+    assert run_program(FORKED).returncode == 0
 
 
 STORM = """
@@ -335,7 +334,5 @@ print("fine")
 
 
 def test_thousands_of_interrupts_cut_nothing_in_two():
-    done = subprocess.run(
-        [sys.executable, "-c", STORM], capture_output=True, text=True, timeout=120
-    )
+    done = run_program(STORM)
     assert done.stdout == "fine\n", done.stderr[-2000:]

@@ -62,14 +62,6 @@ def test_pictures_of_the_docs_are_the_same_whenever_they_are_made(tmp_path):
     assert b"<text" not in made[0]  # drawn as paths, so that no font is needed
 
 
-def test_the_package_does_not_import_matplotlib():
-    command = (
-        "import sys, opendp_concurrent, opendp_concurrent.plot; print('matplotlib' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True)
-    assert done.stdout.strip() == "False"
-
-
 def test_a_picture_of_no_ledger_needs_no_database():
     command = (
         "import sys; sys.modules['sqlalchemy'] = None\n"

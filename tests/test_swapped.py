@@ -5,7 +5,6 @@ import importlib
 import importlib.util
 import os
 import pkgutil
-import subprocess
 import sys
 import threading
 from types import ModuleType
@@ -21,6 +20,8 @@ import opendp_concurrent as oc
 from opendp_concurrent.context import swapped
 from opendp_concurrent.context.swapped import _FUNCTIONS
 from opendp_concurrent.queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
+
+from .forks import run_program
 
 dp.enable_features("contrib", "honest-but-curious")
 
@@ -194,8 +195,8 @@ if sys.argv[1:]:
 
 
 def run(*arguments):
-    command = [sys.executable, "-m", "opendp_concurrent", "run", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    code = "from opendp_concurrent.__main__ import main; raise SystemExit(main())"
+    return run_program(code, "run", *arguments)
 
 
 @pytest.mark.parametrize(("arguments", "code"), [([], 0), (["a", "--b"], 3)])

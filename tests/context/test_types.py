@@ -71,12 +71,14 @@ def reported(*command):
     return sorted(set(map(int, found))), done.stdout + done.stderr
 
 
+@pytest.mark.slow  # .ci/run has it beside mypy's check of the package, which it needs anyway
 def test_mypy_reports_the_planted_mistakes_and_no_other():
     pytest.importorskip("mypy")
     found, told = reported(sys.executable, "-m", "mypy", str(SCRIPT))
     assert found == planted("mypy"), told
 
 
+@pytest.mark.slow
 def test_pyright_reports_the_planted_mistakes_and_no_other():
     pytest.importorskip("pyright", reason="pyright is not installed")
     found, told = reported(
@@ -100,6 +102,7 @@ def test_names_are_listed_once():
     assert {"laplace", "clamp", "block_filter", "above_threshold"} <= set(dir(query))
 
 
+@pytest.mark.slow
 def test_jedi_completes_what_there_is():
     jedi = pytest.importorskip("jedi")
     code = SCRIPT.read_text()

@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, nextafter
@@ -28,6 +26,8 @@ from opendp_concurrent.errors import (
 from opendp_concurrent.ledger import register_tag
 from opendp_concurrent.ledger.command import main
 from opendp_concurrent.ledger.encoding import decode, encode
+
+from ...forks import run_program
 
 TOYS = '''
 from dataclasses import dataclass, replace
@@ -159,8 +159,6 @@ def test_a_process_that_does_not_register_the_class_is_told_its_tag(sqlite, toys
     launch(sqlite.create().book(terms(toys)), toys["Cost"](2.0, "euro"))
     sqlite.close()
     code = (
-        "import sys\n"
-        f"sys.path[:0] = {sys.path!r}\n"
         "from opendp_concurrent.ledger.command import main\n"
         "{toys}\n"
         f"raise SystemExit(main(['verify', {sqlite.address!r}]))"
@@ -169,12 +167,7 @@ def test_a_process_that_does_not_register_the_class_is_told_its_tag(sqlite, toys
         ("", 1, "a value with the tag 'acme:weighted'.*import the package that defines it"),
         (TOYS, 0, "1 charges are consistent"),
     ):
-        ran = subprocess.run(
-            [sys.executable, "-c", code.replace("{toys}", text)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        ran = run_program(code.replace("{toys}", text))
         assert ran.returncode == status, ran.stderr
         assert re.search(said, ran.stdout + ran.stderr)
     assert main(["show", sqlite.address, "--json"]) == 0
