@@ -128,7 +128,7 @@ def on_duckdb(path: str, rounds: int) -> tuple[dict[str, float], list[list[objec
             stored,
             plan.Sums(COUNT.of, ("region",), plan.Values((one,) for one in REGIONS)),
         ),
-        "units": (whole, persons, visits, plan.DistinctValues(("person",))),
+        "units": (whole, persons, visits, plan.Sums((plan.ROW,), distinct=("person",))),
     }
     for name, (queryable, launch, table, aggregate) in subjects.items():
         found = statement("duckdb", table.relation, aggregate)
@@ -337,7 +337,7 @@ def on_spark(rows: int, rounds: int) -> float:
         visits = oc.tables.scan(session, "oc_visits", {"person": int, "week": int}, "person")
         root = (visits.space >> oc.then_concurrent_odometer(dp.max_divergence()))(visits)
         persons = asked(visits.space, oc.t.then_distinct_units())
-        found = statement("spark", visits.relation, plan.DistinctValues(("person",)))
+        found = statement("spark", visits.relation, plan.Sums((plan.ROW,), distinct=("person",)))
         engine = visits._engine
         _, ratio = in_turn(
             {

@@ -292,9 +292,21 @@ class TableQuery(ConcurrentQuery):
             tables.Answer("count", column),
         )
 
-    def distinct_units(self) -> TableAnswerQuery:
-        """Count the units; see :func:`.make_distinct_units`."""
-        return self._answer(lambda _: tables.then_distinct_units(), Labels())
+    def distinct_units(
+        self,
+        by: str | Sequence[str] | None = None,
+        keys: tables.Keys = None,
+        *,
+        norm: str | None = None,
+    ) -> TableAnswerQuery:
+        """Count the units, or those of each public key; see :func:`.make_distinct_units`.
+
+        :param norm: if left out, that of the noise that follows
+        """
+        names, public, labels = self._keyed(by, keys)
+        return self._answer(
+            lambda chosen: tables.then_distinct_units(names, public, norm=chosen), labels, norm
+        )
 
     def rows_per_unit(
         self, edges: Sequence[int] = tables.ROWS, *, norm: str | None = None
@@ -309,9 +321,24 @@ class TableQuery(ConcurrentQuery):
             lambda chosen: tables.then_rows_per_unit(public, norm=chosen), labels, norm
         )
 
-    def count_distinct(self, by: str | Sequence[str]) -> TableAnswerQuery:
-        """Count the different values of columns; see :func:`.make_distinct_values`."""
-        return self._answer(lambda _: tables.then_distinct_values(by), Labels())
+    def count_distinct(
+        self,
+        columns: str | Sequence[str],
+        by: str | Sequence[str] | None = None,
+        keys: tables.Keys = None,
+        *,
+        norm: str | None = None,
+    ) -> TableAnswerQuery:
+        """Count the different values of columns; see :func:`.make_distinct_values`.
+
+        :param norm: if left out, that of the noise that follows
+        """
+        names, public, labels = self._keyed(by, keys)
+        return self._answer(
+            lambda chosen: tables.then_distinct_values(columns, names, public, norm=chosen),
+            labels,
+            norm,
+        )
 
     def sum(
         self,
@@ -437,6 +464,8 @@ class TableQuery(ConcurrentQuery):
         column: str,
         share: float = 0.01,
         exponents: Sequence[int] = range(-10, 41),
+        by: str | Sequence[str] | None = None,
+        keys: tables.Keys = None,
         *,
         alpha: float = 0.001,
     ) -> TableBoundsQuery:
@@ -450,6 +479,9 @@ class TableQuery(ConcurrentQuery):
         :param share: of the rows that each bound may cut off
         :param exponents: of the powers; a power that the column's type does not have, such as 1/2
             of integers, is left out
+        :param by: names of columns
+        :param keys: distinct values of these columns. The answer is then a list of bounds, in the
+            order of the keys, with None for a key that has too few rows
         :param alpha: probability that a count of no rows is not taken for 0
         :raises TooFewRowsError: by ``release``, after the charge
         """
@@ -460,8 +492,10 @@ class TableQuery(ConcurrentQuery):
         failing = checks.positive(alpha=checks.probability(alpha=alpha))
         cuts = tables.powers_of_two(kind, exponents=exponents)
         end = inf if kind is float else tables.in_unit(kind, tables.LARGEST)
+        names, plain, _ = self._keyed(by, keys)
+        edges = [-end, *cuts, end]
         counts = self._answer(
-            lambda chosen: tables.then_table_histogram(name, [-end, *cuts, end], norm=chosen),
+            lambda chosen: tables.then_table_histogram(name, edges, names, plain, norm=chosen),
             Labels(),
             None,
         )
@@ -469,13 +503,14 @@ class TableQuery(ConcurrentQuery):
         noisy = self._with_noise(counts)
         found = TableBoundsQuery(*query_parts(self.new_with(chain=query_parts(noisy).chain)))
 
-        def read(values: Sequence[int], scale: float) -> tuple[Any, Any]:
+        def read(values: Sequence[int], scale: float) -> Any:
             # noise is above the threshold in one of the counts with at most this probability
-            threshold = accuracy(scale, min(1.0, 2 * failing / len(values)))
-            ends = tables.bounds_of(values, cuts, threshold, part)
-            if ends is None:
+            threshold, size = accuracy(scale, min(1.0, 2 * failing / len(values))), len(edges) - 1
+            groups = [values[start : start + size] for start in range(0, len(values), size)]
+            ends = [tables.bounds_of(group, cuts, threshold, part) for group in groups]
+            if names is None and ends[0] is None:
                 raise TooFewRowsError(threshold, failing)
-            return ends
+            return ends[0] if names is None else ends
 
         found._read = read
         return found
@@ -732,15 +767,15 @@ class TableAnswerQuery(ConcurrentQuery):
 class TableBoundsQuery(ConcurrentQuery):
     """A query for bounds of a column."""
 
-    _read: Callable[[Sequence[int], float], tuple[Any, Any]]
+    _read: Callable[[Sequence[int], float], Any]
 
     def release(
         self,
         data: Data = None,
         bounds: tuple[float, float] | None = None,
         T: Any = None,  # noqa: N803 - OpenDP's name
-    ) -> tuple[Any, Any]:
-        """Release a lower and an upper bound."""
+    ) -> Any:
+        """Release a lower and an upper bound, or those of each key."""
         measurement = self.resolve(bounds=bounds, T=T)
         return self._read(self.new_with(chain=measurement).release(data), measurement.param)
 

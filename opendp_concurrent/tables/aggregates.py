@@ -21,7 +21,7 @@ from ..composition import constructor
 from ..errors import InvalidValueError
 from . import plan as nodes
 from . import schema as schemas
-from .domain import Norms, Tables, tables_of
+from .domain import GroupBound, Norms, Tables, tables_of
 from .engine import Rows
 from .moments import MOST_STEPS as MOST_SQUARED
 from .moments import Moments
@@ -111,18 +111,31 @@ def counted(schema: schemas.Schema, column: Any) -> nodes.Term:
     return nodes.Term(nodes.Quantised(name, 0, 0), 0)
 
 
-@constructor
-def make_distinct_units(input_domain: Domain, input_metric: Metric) -> Transformation:
-    """Count the units that have a row. It needs no truncation.
+@constructor(norm=norm_of)
+def make_distinct_units(
+    input_domain: Domain,
+    input_metric: Metric,
+    by: str | Sequence[str] | None = None,
+    keys: Keys = None,
+    *,
+    norm: str = "l1",
+) -> Transformation:
+    """Count the units that have a row; or for each public key, those that have a row of it.
 
-    Guarantee: the count changes by at most d_in.
+    Guarantee: the count changes by at most d_in, and needs no truncation. Let a unit have rows in
+    at most g groups, which a truncation bounds. Counts by key change by at most d_in g in L1,
+    d_in times the root of g in L2, and d_in in L∞.
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param input_domain: of tables
+    :param input_domain: of tables; with keys, of truncated ones
     :param input_metric: units added or removed
-    :return: a transformation to an integer, under absolute distance
-    :raises InvalidTypeError: naming the argument
+    :param by: names of columns, as in :func:`.make_table_count`; all rows if left out
+    :param keys: values of these columns, as there
+    :param norm: metric of the counts by key: ``"l1"``, ``"l2"`` or ``"linf"``
+    :return: a transformation to an integer, under absolute distance; with keys, to a vector of
+        integers, in the order of the keys
+    :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
 
@@ -137,7 +150,22 @@ def make_distinct_units(input_domain: Domain, input_metric: Metric) -> Transform
     (3, 1)
     """
     tables = tables_of(input_domain, input_metric)
-    return make_answer(tables, nodes.DistinctValues(tables.schema.unit), scalar(1), one_integer)
+    return _distinct(tables, tables.schema.unit, by, keys, norm)
+
+
+def _distinct(
+    tables: Tables, columns: tuple[str, ...], by: Any, keys: Any, norm: str
+) -> Transformation:
+    """Count different values of columns; of no columns, the rows, each of which is a unit."""
+    names, found = schemas.groups_of(tables.schema, by, keys)
+    public, of, groups = nodes.Values(found), frozenset(columns), frozenset(names)
+    sums = nodes.Sums((nodes.ROW,), names, public, columns)
+    if not names:
+        return make_answer(tables, sums, scalar(tables.groups_at_most(of)), one_integer)
+    # how many different values a unit has in its groups, in each of them, and in how many
+    each = GroupBound(groups, tables.groups_at_most(groups), tables.groups_at_most(of))
+    bounded = tables.at_most(tables.groups_at_most(of | groups), each)
+    return make_sums(tables, sums, norm, bounded.contribution(groups, len(public)), [1])
 
 
 @constructor(norm=norm_of)
@@ -184,21 +212,34 @@ def make_rows_per_unit(
     return counted >> then_table_histogram(rows, edges, norm=norm)
 
 
-@constructor
+@constructor(norm=norm_of)
 def make_distinct_values(
-    input_domain: Domain, input_metric: Metric, by: str | Sequence[str]
+    input_domain: Domain,
+    input_metric: Metric,
+    columns: str | Sequence[str],
+    by: str | Sequence[str] | None = None,
+    keys: Keys = None,
+    *,
+    norm: str = "l1",
 ) -> Transformation:
-    """Count the different values of columns. Rows with NULL in one of them are left out.
+    """Count the different values of columns; or for each public key, those in its rows.
 
-    Guarantee: the count changes by at most d_in times the number of groups of a unit, which a
-    truncation bounds.
+    Rows with NULL in one of the columns are left out.
+
+    Guarantee: the count changes by at most d_in times the number of different values that a unit
+    has, which a truncation bounds. Counts by key change by at most the bound of
+    :func:`.make_table_count`, of a unit that has one row for each key and value.
 
     Required features: `contrib`, `honest-but-curious`
 
     :param input_domain: of tables whose units have rows in few groups
     :param input_metric: units added or removed
-    :param by: names of columns of integers, texts, Booleans or dates
-    :return: a transformation to an integer, under absolute distance
+    :param columns: names of columns of integers, texts, Booleans or dates
+    :param by: names of columns, as in :func:`.make_table_count`; all rows if left out
+    :param keys: values of these columns, as there
+    :param norm: metric of the counts by key: ``"l1"``, ``"l2"`` or ``"linf"``
+    :return: a transformation to an integer, under absolute distance; with keys, to a vector of
+        integers, in the order of the keys
     :raises InvalidTypeError, InvalidValueError: naming the argument
 
     :example:
@@ -216,9 +257,8 @@ def make_distinct_values(
     (6, 4)
     """
     tables = tables_of(input_domain, input_metric)
-    names = schemas.names_of("by", tables.schema, by, schemas.KEYS)
-    output = scalar(tables.groups_at_most(frozenset(names)))
-    return make_answer(tables, nodes.DistinctValues(names), output, one_integer)
+    names = schemas.names_of("columns", tables.schema, columns, schemas.KEYS)
+    return _distinct(tables, names, by, keys, norm)
 
 
 Groups: TypeAlias = tuple[tuple[str, ...], nodes.Values, Norms]

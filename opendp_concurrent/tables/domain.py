@@ -93,10 +93,11 @@ class Tables:
 
     def groups_at_most(self, by: frozenset[str]) -> int:
         """Return in how many groups by these columns a unit has rows at most."""
-        if by <= set(self.schema.unit):
+        others = by - set(self.schema.unit)  # the values of the unit are the same in all its rows
+        if not others:
             return 1
         # a group by more columns lies in one group by fewer
-        return min([self.bounded_rows(), *(one.groups for one in self.groups if by <= one.by)])
+        return min([self.bounded_rows(), *(one.groups for one in self.groups if others <= one.by)])
 
     def contribution(self, by: frozenset[str], groups: int | None = None) -> Norms:
         """Return the norms of what a unit contributes to the counts of groups by these columns.

@@ -205,16 +205,6 @@ class Quantised:
 
 
 @dataclass(frozen=True, slots=True)
-class DistinctValues:
-    """The number of different values of columns, over the rows without NULL in them.
-
-    Of no columns, the number of rows: if the unit has no columns, each row is one.
-    """
-
-    by: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Term:
     """An integer of each row, which is added up: a power of a value, or 1 of each row.
 
@@ -236,11 +226,14 @@ class Sums:
     A row whose values in ``by`` are no key is in no group. None in a key is NULL.
 
     :ivar by: columns of the keys; empty for all rows
+    :ivar distinct: of rows of a group that are equal in these columns, only one is taken, and none
+        if one of them is NULL; empty for all rows
     """
 
     of: tuple[Term, ...]
     by: tuple[str, ...] = ()
     keys: Values = Values(((),))  # noqa: RUF009
+    distinct: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,4 +264,4 @@ class Bins:
     keys: Values = Values(((),))  # noqa: RUF009
 
 
-Aggregate: TypeAlias = DistinctValues | Sums | FoundKeys | Bins
+Aggregate: TypeAlias = Sums | FoundKeys | Bins

@@ -269,8 +269,6 @@ class Renderer:
     # --- aggregates --------------------------------------------------------------------------
 
     def _aggregate(self, one: nodes.Aggregate, rows: Query) -> Any:
-        if isinstance(one, nodes.DistinctValues):
-            return self._distinct(rows.tree, rows.short(one.by))
         if isinstance(one, nodes.FoundKeys):
             return self._found_keys(one, rows)
         if isinstance(one, nodes.Bins):
@@ -285,10 +283,13 @@ class Renderer:
                 columns = [sql.column("b"), exp.Count(this=exp.Star())]
                 return sql.select(columns, search.located()).group_by(sql.column("b"), copy=False)
             return self._groups(one, [exp.Count(this=exp.Star())], rows, search.located(), "b")
-        values = [self._term(each, rows) for each in one.of]
-        return (
-            self._groups(one, values, rows, rows.tree) if one.by else sql.select(values, rows.tree)
-        )
+        values, query = [self._term(each, rows) for each in one.of], rows.tree
+        if one.distinct:
+            names = rows.short(one.distinct)
+            columns = [sql.column(name) for name in dict.fromkeys([*rows.short(one.by), *names])]
+            known = sql.conjunction(*map(sql.not_null, names))
+            query = sql.select(columns, query, known).group_by(*columns, copy=False)
+        return self._groups(one, values, rows, query) if one.by else sql.select(values, query)
 
     def _term(self, one: nodes.Term, rows: Query) -> Any:
         """Return the sum of a term over rows. Squares fit 64 bits."""
@@ -301,18 +302,6 @@ class Renderer:
         if one.power == 2:
             steps = sql.binary(exp.Mul, steps, steps.copy())
         return sql.or_else(exp.Sum(this=self._dialect.wide(steps)), sql.number(0))
-
-    @staticmethod
-    def _distinct(query: Any, names: list[str]) -> Any:
-        """Count the different values of columns, without NULL; or rows, if there are no columns."""
-        if not names:
-            return sql.select([exp.Count(this=exp.Star())], query)
-        if len(names) == 1:
-            distinct = exp.Distinct(expressions=[sql.column(names[0])])
-            return sql.select([exp.Count(this=distinct)], query)
-        columns, known = list(map(sql.column, names)), sql.conjunction(*map(sql.not_null, names))
-        distinct = sql.select(columns, query, known).group_by(*columns, copy=False)
-        return sql.select([exp.Count(this=exp.Star())], distinct)
 
     def _groups(
         self,

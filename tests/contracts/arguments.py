@@ -1257,7 +1257,6 @@ maker(
     on=([], COLUMNS + " or sequence"),
     how=("semi", "nothing hostile"),
 )
-maker("distinct_units", BOUNDED, 1, asked_table)
 maker(
     "rows_per_unit",
     BOUNDED,
@@ -1266,7 +1265,6 @@ maker(
     edges=([1, 2, 3], "list of integer"),
     norm=("l1", "nothing hostile"),
 )
-maker("distinct_values", BOUNDED, 1, asked_table)
 GROUPS = {"by": ("zone", COLUMNS), "keys": (["a"], "list of key")}
 VALUE = {
     "column": ("hours", "text"),
@@ -1274,6 +1272,8 @@ VALUE = {
     "quantum": (0.5, "positive"),
 }
 NORM = {"norm": ("l1", "nothing hostile")}
+maker("distinct_units", BOUNDED, 1, asked_table, **GROUPS, **NORM)
+maker("distinct_values", BOUNDED, 1, asked_table, columns=("zone", COLUMNS), **GROUPS, **NORM)
 maker("table_count", BOUNDED, 1, asked_table, column=(None, "None or text"), **GROUPS, **NORM)
 maker("table_sum", BOUNDED, 1, asked_table, **GROUPS, **VALUE, **NORM)
 maker(

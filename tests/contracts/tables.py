@@ -20,7 +20,7 @@ PERSONS = {"zone": oc.tables.max("zone"), "hours": oc.tables.sum("hours", (0.0, 
 AGGREGATES: dict[str, dict[str, Any]] = {
     "distinct_units": {},
     "rows_per_unit": {"edges": [1, 2, 3, 5]},
-    "distinct_values": {"by": "zone"},
+    "distinct_values": {"columns": "person", "by": "zone", "keys": KEYS},
     "table_count": {"by": "zone", "keys": KEYS},
     "table_sum": {
         "by": "zone",

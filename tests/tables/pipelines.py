@@ -315,19 +315,18 @@ def aggregates(draw, schema):
         names += ["table_sum", "table_sum", "table_histogram", "quantile_scores"] * 2
         names += ["table_prefixes", "table_answers", "table_answers"] * 2
     name = draw(st.sampled_from(names))
-    if name == "distinct_units":
-        return name, {}
     if name == "rows_per_unit":
         sizes = st.lists(st.integers(-1, 5), min_size=2, max_size=6, unique=True)
         return name, {"edges": sorted(draw(sizes))}
-    if name == "distinct_values":
-        return name, {"by": draw(columns_of(keyed(schema), 2))}
     arguments: dict[str, Any] = {}
-    if name in ("table_count", "table_sum") and draw(st.booleans()):
+    grouped = ("table_count", "table_sum", "distinct_units", "distinct_values")
+    if name in grouped and draw(st.booleans()):
         by = draw(columns_of(keyed(schema), 2))
         arguments = {"by": by, "keys": draw(some_keys(schema, by))}
         arguments["norm"] = draw(NORMS)
-    if name == "table_count":
+    if name == "distinct_values":
+        arguments["columns"] = draw(columns_of(keyed(schema), 2))
+    if name in ("table_count", "distinct_units", "distinct_values"):
         return name, arguments
     if name == "table_answers":
         return name, draw(answers(schema, numbers))
@@ -364,6 +363,7 @@ def pipelines(draw, schema, unit, most=4):
         parts.append(part)
     aggregate = draw(aggregates(schema))
     bounded = any(name in ("truncate", "group_truncate", "per_unit") for name, _ in parts)
-    if not bounded and aggregate[0] not in ("distinct_units", "rows_per_unit"):
+    free = ("distinct_units", {}), "rows_per_unit"
+    if not bounded and aggregate not in free and aggregate[0] not in free:
         parts.append(("truncate", {"per_unit": draw(st.integers(1, 4))}))
     return Pipeline([*parts, aggregate])

@@ -265,15 +265,6 @@ def public_join(rows, unit, on, schema, partners):
     return joined
 
 
-def distinct_units(rows, unit):
-    return len(by_unit(rows, unit))
-
-
-def distinct_values(rows, unit, by):
-    keys = {tuple(row[name] for name in by) for row in rows}
-    return sum(None not in key for key in keys)
-
-
 def matching(rows, by, key):
     key = (key,) if len(by) == 1 else key
     return [row for row in rows if all(row[b] == k for b, k in zip(by, key, strict=True))]
@@ -285,6 +276,15 @@ def by_key(rows, by, keys, count):
 
 def table_count(rows, unit, by=None, keys=None):
     return by_key(rows, by, keys, len)
+
+
+def distinct_units(rows, unit, by=None, keys=None):
+    return by_key(rows, by, keys, lambda own: len(by_unit(own, unit)))
+
+
+def distinct_values(rows, unit, columns, by=None, keys=None):
+    values = lambda own: {tuple(row[name] for name in columns) for row in own}  # noqa: E731
+    return by_key(rows, by, keys, lambda own: sum(None not in one for one in values(own)))
 
 
 def steps(value, bounds, quantum):

@@ -88,6 +88,7 @@ ROWS = {
     # what moves the answer as far as the map says: rows of person 1
     "one group": [(0, 9)] * 6,
     "many groups": [(zone, 9) for zone in (0, 0, 1, 1, 2, 2)],
+    "many values": [(zone, eur) for zone in (0, 1, 2) for eur in (8, 9)],
 }
 TRUNCATED = oc.t.then_truncate(4)
 GROUPED = oc.t.then_group_truncate("zone", groups=2, rows=2)
@@ -140,6 +141,20 @@ TIGHT = {  # truncation, aggregate, rows, bound at 1
         8**0.5,
     ),
     "distinct values": (GROUPED, oc.t.then_distinct_values("zone"), "many groups", 2),
+    "units by key l1": (GROUPED, oc.t.then_distinct_units(**KEYS), "many groups", 2),
+    "units by key l2": (
+        GROUPED,
+        oc.t.then_distinct_units(**KEYS, norm="l2"),
+        "many groups",
+        2**0.5,
+    ),
+    "values by key l1": (GROUPED, oc.t.then_distinct_values("eur", **KEYS), "many values", 4),
+    "values by key linf": (
+        GROUPED,
+        oc.t.then_distinct_values("eur", **KEYS, norm="linf"),
+        "many values",
+        2,
+    ),
     "values of one bin": (
         GROUPED,  # two rows in each of two zones, which are in one bin
         oc.t.then_table_histogram("zone", [0, 9], norm="linf"),

@@ -78,6 +78,7 @@ ROWS = SimpleNamespace(
 ASKED = {
     "count": (oc.t.then_table_count(), 1),
     "distinct units": (oc.t.then_distinct_units(), 1),
+    "units by zone": (oc.t.then_distinct_units("zone", ["a", "b", "c"]), 1),
     "counts": (oc.t.then_table_count("zone", ["a", "b", "c"]), 1),
     "sum": (oc.t.then_table_sum("hours", (0, 5)), 5),
     "zones": (oc.t.then_distinct_values("zone"), 1),
@@ -101,6 +102,7 @@ def test_each_row_is_a_unit_on_each_engine(engine):
     expected = {
         "count": 21,
         "distinct units": 21,
+        "units by zone": [11, 10, 0],
         "counts": [11, 10, 0],
         "sum": 3 * (0 + 1 + 2 + 3 + 4 + 5 + 5),
         "zones": 2,
