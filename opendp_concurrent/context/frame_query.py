@@ -14,7 +14,7 @@ from opendp.mod import ApproximateDivergence, Measure, Measurement, OpenDPExcept
 
 from .._opendp import QueryParts, frame_parts, group_parts, query_parts
 from ..composition import cast
-from ..errors import ConcurrentError, InvalidTypeError, Loss
+from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, Loss
 from ..mechanisms import make_frame_count, stable_frame
 from ..queryables import AsTransformation
 from .accountant import is_native, native_loss, native_measures
@@ -62,6 +62,15 @@ class ConcurrentLazyFrameQuery(AsTransformation, LazyFrameQuery):
         counted: ConcurrentQuery = query.new_with(chain=make_frame_count(domain, metric, plan))
         return counted
 
+    def with_keys(self, keys: Any, on: list[str] | None = None) -> ConcurrentLazyFrameQuery:
+        """Join with public keys, as OpenDP does; there must be at least one."""
+        if keys.lazy().head(1).collect().is_empty():
+            raise InvalidValueError(
+                "keys must have at least one row: without keys nothing would be released"
+            )
+        made: ConcurrentLazyFrameQuery = LazyFrameQuery.with_keys(self, keys, on)
+        return made
+
     def as_transformation(self) -> Transformation:
         """Return the count of the plan's rows, if the query is one; else raise."""
         counted = _own(self, "_counted")
@@ -83,7 +92,9 @@ class ConcurrentLazyFrameQuery(AsTransformation, LazyFrameQuery):
         for, it makes the query under pure DP or zCDP, whichever needs less noise, and casts it.
         """
         if _own(self, "_counted") is None:
-            return self._resolved()
+            made = self._resolved()
+            _check_plan(frame_parts(self)[0])
+            return made
         with suppress(Exception):  # an invariant number of rows needs no noise
             return self._resolved()
         raise InvalidTypeError(
@@ -106,6 +117,21 @@ class ConcurrentLazyFrameQuery(AsTransformation, LazyFrameQuery):
             raise refusal
         native, loss = native_loss(measure, d_out)
         return cast(_resolved(self, native, loss), measure)
+
+
+def _check_plan(plan: Any) -> None:
+    """Raise if columns or types of a plan do not fit, whatever the data: else a launch would fail.
+
+    The plan is on an empty frame with the columns of the data. Nothing runs.
+    """
+    try:
+        plan.clone().collect_schema()  # of a copy: OpenDP does not read what was resolved
+    except pl.exceptions.PolarsError as error:
+        reason = str(error).partition("\n")[0]
+        raise InvalidValueError(
+            f"the query fails on each data set with these columns: {reason}; spell columns and "
+            "keys as in the data, in the same types. Nothing was charged"
+        ) from error
 
 
 def _asked(frames: ConcurrentLazyFrameQuery) -> QueryParts:
@@ -141,6 +167,7 @@ def _resolved(frames: ConcurrentLazyFrameQuery, measure: Measure, d_out: Loss) -
         loss = make(scale, _NO_CENSORING if pairs else None).map(d_in)
         return loss[0] if pairs else loss
 
+    lost(1.0)  # raises if OpenDP refuses the plan, since it would at each scale
     scale = nearest_passing([lambda s: lost(s) <= most], T=float, share=lambda s: lost(s) / most)
     try:
         return make(scale)

@@ -392,3 +392,29 @@ def test_a_column_of_a_type_that_opendp_does_not_read_is_refused_by_its_type(kin
         )
     assert str(kind) in str(caught.value)
     assert "a (Int64)" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        ({"age": ["20", "30"]}, "datatypes of join keys don't match"),
+        ({"aeg": [20]}, "unable to find column"),
+        ({"age": [20], "who": [1]}, "unable to find column"),
+        ({"age": pl.Series([], dtype=pl.Int64)}, "at least one row"),
+    ],
+)
+@pytest.mark.parametrize("loss", [{"epsilon": 1.0}, {"mu": 1.0}])
+def test_keys_that_fit_no_data_are_refused_and_cost_nothing(context, keys, reason, loss):
+    made = context(oc.loss_of(**loss))
+    counts = made.query(**loss).group_by("age").agg(dp.len(signed=True))
+    with pytest.raises(InvalidValueError, match=reason):
+        counts.with_keys(pl.DataFrame(keys)).release()
+    assert made.current_privacy_loss() == 0.0
+
+
+def test_a_plan_that_opendp_refuses_is_tried_at_few_scales(context, builds):
+    query = context(dp.loss_of(epsilon=1.0)).query(epsilon=0.5)
+    query = query.select(pl.col("height").dp.sum((0, 9)))
+    with pytest.raises(dp.OpenDPException, match="unrecognized column 'height'"):
+        query.release()
+    assert len(builds) == 2
