@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import opendp.prelude as dp
 from opendp import core
 from opendp._lib import AnyObjectPtr
 from opendp.domains import _lazyframe_from_domain, _member
-from opendp.mod import (
-    Domain,
-    LazyFrameDomain,
-    Measure,
-    Measurement,
-    Metric,
-    Queryable,
-    Transformation,
-    VectorDomain,
-)
 
 from ..errors import Answer, Data, Distance, InvalidTypeError, Loss, Query, shown
 from .advisories import refuse
@@ -25,7 +16,7 @@ from .calls import answered, call_native, carry, check_stack, convert_objects
 from .interrupts import uninterruptible
 
 
-def is_member(domain: Domain, data: Data) -> bool:
+def is_member(domain: dp.Domain, data: Data) -> bool:
     """Whether ``data`` are in a domain. OpenDP's own test warns with the rows that are not."""
     try:
         return bool(_member(domain, data))
@@ -33,24 +24,24 @@ def is_member(domain: Domain, data: Data) -> bool:
         return False
 
 
-def element_domain(domain: Domain) -> Domain | None:
+def element_domain(domain: dp.Domain) -> dp.Domain | None:
     """Return the domain of a vector's elements, or None.
 
     For elements of a user's own domain, OpenDP has it only in the record of how it was made.
     """
-    if isinstance(domain, VectorDomain):
+    if isinstance(domain, dp.VectorDomain):
         return domain.element_domain
     made = getattr(domain, "__opendp_dict__", {})
     of_users = domain.carrier_type == "Vec<ExtrinsicObject>"
     return made.get("__kwargs__", {}).get("atom_domain") if of_users else None
 
 
-def empty_frame(domain: LazyFrameDomain) -> Any:
+def empty_frame(domain: dp.LazyFrameDomain) -> Any:
     """Make a Polars frame without rows that is a member of ``domain``."""
     return _lazyframe_from_domain(domain).collect()
 
 
-def check_distance(metric: Metric, name: str, d_in: Distance) -> None:
+def check_distance(metric: dp.Metric, name: str, d_in: Distance) -> None:
     """Raise unless ``d_in`` has the distance type of ``metric``."""
     try:
         convert_objects(d_in, c_type=AnyObjectPtr, type_name=metric.distance_type)
@@ -69,7 +60,7 @@ def check_distance(metric: Metric, name: str, d_in: Distance) -> None:
 _transformation_map = uninterruptible(core.transformation_map)
 
 
-def measurement_map(measurement: Measurement, d_in: Distance) -> Loss:
+def measurement_map(measurement: dp.Measurement, d_in: Distance) -> Loss:
     """Return the privacy loss at ``d_in``, unless OpenDP's map is known to be wrong.
 
     :raises AdvisoryError: if it is known to be wrong
@@ -79,7 +70,7 @@ def measurement_map(measurement: Measurement, d_in: Distance) -> Loss:
 
 
 def transformation_map(
-    transformation: Transformation, d_in: Distance, *, flows: bool = True
+    transformation: dp.Transformation, d_in: Distance, *, flows: bool = True
 ) -> Any:
     """Return the stability at ``d_in``, unless OpenDP's map is known to be wrong.
 
@@ -92,7 +83,7 @@ def transformation_map(
 
 
 @uninterruptible
-def space_of(measurement: Measurement) -> tuple[Domain, Metric, Measure]:
+def space_of(measurement: dp.Measurement) -> tuple[dp.Domain, dp.Metric, dp.Measure]:
     """Return the domain, metric and measure of a measurement."""
     return (
         core.measurement_input_domain(measurement),
@@ -115,18 +106,18 @@ def native_only(function: Callable[..., Any], *arguments: Any) -> tuple[Any, boo
 # Native queryables.
 
 
-def evaluate(queryable: Queryable, query: Query) -> Answer:
+def evaluate(queryable: dp.Queryable, query: Query) -> Answer:
     """Query a native queryable."""
     return core.queryable_eval(queryable, query)
 
 
-def evaluate_odometer(queryable: Queryable, query: Query) -> Answer:
+def evaluate_odometer(queryable: dp.Queryable, query: Query) -> Answer:
     """Launch on a native odometer queryable."""
     return core.odometer_queryable_invoke(queryable, query)
 
 
 @uninterruptible
-def python_queryable(transition: Callable[[Query], Answer]) -> Queryable:
+def python_queryable(transition: Callable[[Query], Answer]) -> dp.Queryable:
     """Make a native queryable from Python, so that OpenDP's wrappers apply to it.
 
     The object that OpenDP returns has the transition in ``__opendp_dict__``, from where its closure

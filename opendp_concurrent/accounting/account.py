@@ -22,9 +22,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import ClassVar, NamedTuple, Protocol
 
-from .. import errors
+from .. import errors, measures
 from .._opendp import Lock
-from ..measures import AccumulatorState
 from .lifecycle import RUNNING, Lifecycle, Turn, innermost_running, name_of_account
 from .price import MappedPrice, Price, StabilityMap, distance_key, own_distance
 from .rule import ContinuationRule, Unlimited, Within
@@ -46,7 +45,7 @@ class Tracked(NamedTuple):
     d_in: errors.Distance
     query_d_in: errors.Distance
     query_key: errors.Key
-    accumulator: AccumulatorState
+    accumulator: measures.AccumulatorState
 
 
 # the state after a launch, or its refusal
@@ -201,7 +200,7 @@ class Bound:
 
     d_in: errors.Distance
     rule: ContinuationRule
-    start: AccumulatorState
+    start: measures.AccumulatorState
     halt: bool = False
     store: ChargeStore | None = None
     measure: str = ""
@@ -227,7 +226,7 @@ class Account:
 
     def __init__(
         self,
-        start: AccumulatorState | None,
+        start: measures.AccumulatorState | None,
         *,
         bound: Bound | None = None,
         inward: StabilityMap | None = None,
@@ -270,7 +269,7 @@ class Account:
         return self.store.launches
 
     @property
-    def initial(self) -> AccumulatorState:
+    def initial(self) -> measures.AccumulatorState:
         """The accumulator of no launch: in its form, d_mids are added."""
         start = self._bound.start if self._bound else self._start
         assert start is not None
@@ -362,7 +361,7 @@ class Account:
         self._check_not_running()
         self.lifecycle.check()
 
-    def starts(self) -> list[AccumulatorState]:
+    def starts(self) -> list[measures.AccumulatorState]:
         """For this account and its ancestors, the accumulator of no launch."""
         return [one.initial for one in self._chain]
 
@@ -404,7 +403,7 @@ class Account:
             raise errors.PrivacyMapError(tracked.query_d_in, str(error)) from error
 
     def plan_on(
-        self, accumulator: AccumulatorState, d_mid: errors.Loss, launch: Launch, place: int
+        self, accumulator: measures.AccumulatorState, d_mid: errors.Loss, launch: Launch, place: int
     ) -> Verdict:
         """Return the plan of a launch for another accumulator: its own if it was made for that."""
         assert self._bound is not None
@@ -416,11 +415,11 @@ class Account:
             return self._refusal(verdict)
         return {self._bound_key: tracked._replace(accumulator=verdict)}
 
-    def planned(self, plan: Verdict) -> AccumulatorState:
+    def planned(self, plan: Verdict) -> measures.AccumulatorState:
         """Return the accumulator of the bound after a plan that is no refusal."""
         return self._tracked(plan).accumulator
 
-    def follow(self, accumulator: AccumulatorState) -> None:
+    def follow(self, accumulator: measures.AccumulatorState) -> None:
         """Take over an accumulator of the bound, which is that of a ledger."""
         tracked = self._tracked(self._state)
         if tracked.accumulator is not accumulator:
@@ -504,12 +503,12 @@ class Account:
         """Whether the loss at ``d_in`` is tracked."""
         return distance_key(d_in) in self._state
 
-    def _accumulator(self, d_in: errors.Distance) -> AccumulatorState:
+    def _accumulator(self, d_in: errors.Distance) -> measures.AccumulatorState:
         self.store.refresh(self)
         tracked = self._state.get(distance_key(d_in))
         return tracked.accumulator if tracked else self._track(d_in)
 
-    def _track(self, d_in: errors.Distance) -> AccumulatorState:
+    def _track(self, d_in: errors.Distance) -> measures.AccumulatorState:
         """Add up the history for a d_in that was not read before, then track the loss there."""
         if self._start is None or self.store.prices is None:
             assert self._bound is not None

@@ -19,9 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _checks as checks
-from .. import measures
-from ..errors import InvalidTypeError, InvalidValueError, Loss, shown
-from ..numerics import largest_rho, to_units, zcdp_to_epsilon
+from .. import errors, measures, numerics
 from .epsilon_delta import Advanced, EpsilonDeltaAccumulator, basic, either, slack
 from .ladder import alike_ladder
 
@@ -49,7 +47,7 @@ class Renyi(EpsilonDeltaAccumulator):
 
 @lru_cache(maxsize=65536)
 def _cost(epsilon: float, order: float) -> int:
-    return to_units(measures.pure_to_renyi(epsilon, order))
+    return numerics.to_units(measures.pure_to_renyi(epsilon, order))
 
 
 @checks.sent(Renyi)
@@ -97,16 +95,16 @@ class Zcdp(EpsilonDeltaAccumulator):
 
     def epsilon(self, spent: float) -> float:
         """Return the ε that ρ-zCDP implies at the slack."""
-        return zcdp_to_epsilon(spent, self.delta_slack)
+        return numerics.zcdp_to_epsilon(spent, self.delta_slack)
 
     def largest(self, epsilon: float) -> float:
         """Return the largest double ρ whose ε at the slack is at most ``epsilon``."""
-        return largest_rho(epsilon, self.delta_slack)
+        return numerics.largest_rho(epsilon, self.delta_slack)
 
 
 @lru_cache(maxsize=65536)
 def _zcdp_cost(epsilon: float) -> int:
-    return to_units(measures.pure_to_zcdp(epsilon))
+    return numerics.to_units(measures.pure_to_zcdp(epsilon))
 
 
 @checks.sent(Zcdp)
@@ -181,7 +179,7 @@ def best_rule(
     alike = checks.flag(alike=alike)
     target, losses = checks.epsilon_delta(d_out=d_out), _pairs(typical)
     if not any(epsilon > 0.0 for epsilon, _ in losses):
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             "typical must have at least one loss with epsilon above 0; pass the losses that "
             "you plan to launch"
         )
@@ -196,7 +194,7 @@ def best_rule(
 
 
 def launches_admitted(
-    accumulator: measures.Accumulator, d_out: Loss, typical: Sequence[Loss]
+    accumulator: measures.Accumulator, d_out: errors.Loss, typical: Sequence[errors.Loss]
 ) -> int:
     """Count the launches that a filter admits, if their losses cycle through ``typical``.
 
@@ -237,16 +235,16 @@ def launches_admitted(
 def _measure(accumulator: measures.Accumulator) -> measures.CompositionMeasure:
     """Return the measure under which launches are counted."""
     if not callable(getattr(type(accumulator), "supports", None)):
-        raise InvalidTypeError(
-            f"accumulator must be one of oc.accumulators, found {shown(accumulator)}"
+        raise errors.InvalidTypeError(
+            f"accumulator must be one of oc.accumulators, found {errors.shown(accumulator)}"
         )
     for measure in _MEASURES:
         if accumulator.supports(measure):
             return measure
     made_for = getattr(type(accumulator), "made_for", "other measures")
-    raise InvalidTypeError(
-        f"accumulator ({shown(accumulator)}) must support (epsilon, delta), f-DP or pure DP; it is "
-        f"for {made_for}"
+    raise errors.InvalidTypeError(
+        f"accumulator ({errors.shown(accumulator)}) must support (epsilon, delta), f-DP or "
+        f"pure DP; it is for {made_for}"
     )
 
 
@@ -308,6 +306,6 @@ def _order(epsilon: float, slack: float, epsilons: list[float]) -> float:
     return float(_ORDERS[int(np.argmax(budget / cost))])
 
 
-def _pairs(typical: Sequence[Loss]) -> list[tuple[float, float]]:
+def _pairs(typical: Sequence[errors.Loss]) -> list[tuple[float, float]]:
     losses = checks.sequence("pairs (epsilon, delta)", typical=typical)
     return [checks.epsilon_delta(**{f"typical[{i}]": loss}) for i, loss in enumerate(losses)]

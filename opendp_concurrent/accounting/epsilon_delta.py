@@ -25,8 +25,7 @@ from math import inf
 from typing import Any, Protocol
 
 from .. import _checks as checks
-from .. import measures
-from ..errors import Argument, InvalidTypeError, InvalidValueError, Json, Loss, shown
+from .. import errors, measures
 from ..numerics import SMALLEST, Bracket, Digits, from_units_up, largest_double, to_units, upper
 
 
@@ -76,7 +75,7 @@ class EpsilonDeltaSum(measures.AccumulatorState):
         units, slacks = self.deltas.units, _slacks(self.rules)
         return measures.ScalarSum(None if units is None else units + slacks)
 
-    def after(self, d_mid: Loss, count: int = 1) -> EpsilonDeltaSum:
+    def after(self, d_mid: errors.Loss, count: int = 1) -> EpsilonDeltaSum:
         """Add ``count`` times the costs of ``d_mid``."""
         if type(d_mid) is not tuple or len(d_mid) != 2:
             d_mid = checks.pair(d_mid=d_mid)
@@ -118,7 +117,7 @@ class EpsilonDeltaSum(measures.AccumulatorState):
         epsilon = inf if d_out[0] == inf else largest_double(admits, near=max(d_out[0], 1e-300))
         return epsilon, delta.remaining(d_out[1])
 
-    def to_record(self) -> list[Json]:
+    def to_record(self) -> list[errors.Json]:
         """The exact costs and the exact sum of the δ."""
         costs = [None if cost == inf else hex(int(cost)) for cost in self.costs]
         return [costs, self.deltas.to_record()]
@@ -160,7 +159,7 @@ class EpsilonDeltaAccumulator(measures.OfOneMeasure):
         return EpsilonDeltaSum(rules, (0,) * len(rules), measures.ScalarSum())
 
     def from_record(
-        self, measure: measures.CompositionMeasure | None, record: Json
+        self, measure: measures.CompositionMeasure | None, record: errors.Json
     ) -> EpsilonDeltaSum:
         """Inverse of :meth:`EpsilonDeltaSum.to_record`."""
         costs, deltas = record
@@ -170,17 +169,17 @@ class EpsilonDeltaAccumulator(measures.OfOneMeasure):
     def check_budget(self, d_out: tuple[float, float]) -> None:
         """Raise if the slack exceeds the δ of ``d_out``."""
         if not self.start().after((5e-324, 0.0)).loss[1] <= d_out[1]:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"d_out[1] ({d_out[1]}) must be at least the slack of {self!r}; "
                 "take a smaller delta_slack, such as half of it"
             )
 
 
-def slack(value: Argument) -> float:
+def slack(value: errors.Argument) -> float:
     """Return ``delta_slack`` as a double in (0, 1), or raise."""
     double = checks.number(delta_slack=value)
     if not 0.0 < double < 1.0:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"delta_slack ({value}) must be above 0 and below 1; it is the part of delta "
             "that the accumulator spends once; pass for example half of your delta"
         )
@@ -327,12 +326,12 @@ def either(*rules: Any) -> Either:
     (20.5..., 1e-06)
     """
     if len(rules) < 2:
-        raise InvalidTypeError(f"rules must be at least two, found {len(rules)}")
+        raise errors.InvalidTypeError(f"rules must be at least two, found {len(rules)}")
     for index, rule in enumerate(rules):
         if not callable(getattr(type(rule), "parts", None)):
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 f"rules[{index}] must be an accumulator for (epsilon, delta) such as "
-                f"oc.accumulators.basic() or oc.accumulators.zcdp(1e-7), found {shown(rule)}"
+                f"oc.accumulators.basic() or oc.accumulators.zcdp(1e-7), found {errors.shown(rule)}"
             )
     return Either(tuple(rules))
 

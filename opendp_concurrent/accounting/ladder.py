@@ -15,10 +15,9 @@ from math import atanh, inf
 from typing import Any
 
 from .. import _checks as checks
-from .. import measures
+from .. import measures, numerics
 from ..errors import InvalidValueError, Json, Loss
 from ..fdp import TradeoffFunction, check_both, check_function
-from ..numerics import sqrt_down, sqrt_up, to_units
 from .epsilon_delta import slack
 
 
@@ -304,7 +303,7 @@ class Residual(measures.AccumulatorState):
     @property
     def loss(self) -> TradeoffFunction:
         """Return a Gaussian trade-off function, or the worst trade-off function."""
-        root = None if self.squares is None else sqrt_up(self.squares)
+        root = None if self.squares is None else numerics.sqrt_up(self.squares)
         if self.left is not None and (root is None or root > self.mu):
             return TradeoffFunction.gaussian(self.mu)
         return TradeoffFunction.worst() if root is None else TradeoffFunction.gaussian(root)
@@ -320,7 +319,7 @@ class Residual(measures.AccumulatorState):
             left = TradeoffFunction.gaussian(left).residual(child)
         if squares is None or not own < LARGEST:
             return Residual(self.mu, left, None)
-        return Residual(self.mu, left, squares + count * to_units(own) ** 2)
+        return Residual(self.mu, left, squares + count * numerics.to_units(own) ** 2)
 
     def within(self, d_out: TradeoffFunction) -> bool:
         """Return whether the loss is at most ``d_out``."""
@@ -331,8 +330,8 @@ class Residual(measures.AccumulatorState):
 
         The residual counts if ``d_out`` is at least the budget.
         """
-        left = 0 if self.squares is None else to_units(d_out.mu_down) ** 2 - self.squares
-        mu = sqrt_down(max(0, left))
+        left = 0 if self.squares is None else numerics.to_units(d_out.mu_down) ** 2 - self.squares
+        mu = numerics.sqrt_down(max(0, left))
         if TradeoffFunction.gaussian(self.mu) <= d_out:
             mu = max(mu, self.left or 0.0)
         return TradeoffFunction.gaussian(mu)

@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from .. import queryables
+from .. import data, errors, measures, queryables
 from ..accounting import Account, Bound, Ledger, Limit, Terms, named
 from ..accounting import open_limit as open_limit_in_ledger
-from ..data import Partition, kind_of, partitioned
-from ..errors import Distance, InvalidTypeError, Loss, shown
-from ..measures import grid_curve
 from .block_keys import Keys, keys_of
 from .block_records import MOMENT, TRANSFORM_FIRST, BlockSteps, Records, check_keys, check_partition
 from .block_session import BlockFilterQueryable, BlockSession, Whole, WithinBlocks
@@ -27,7 +24,7 @@ from .parallel import check_no_updates
 def check_no_transformation(odometer: queryables.ConcurrentOdometer) -> None:
     """Raise if the odometer has a transformation."""
     if odometer.transformation is not None:
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             "odometer must have no transformation: blocks are cut from the data as they are; "
             "transform in what is launched, transformation >> measurement"
         )
@@ -60,20 +57,20 @@ def open_limit(
             opaque=odometer.opaque,
         )
     session = parent.below(account, path, odometer.postprocessors)
-    what = f"{measure.name}, limit {shown(limit.label)}"
+    what = f"{measure.name}, limit {errors.shown(limit.label)}"
     return BlockFilterQueryable(session, what, share)
 
 
 # The constructor of block filters, and its privacy map.
 
 
-@constructor(blocks=partitioned)
+@constructor(blocks=data.partitioned)
 def make_block_filter(
     odometer: queryables.ConcurrentOdometer,
-    d_in: Distance,
-    d_out: Loss,
+    d_in: errors.Distance,
+    d_out: errors.Loss,
     *,
-    blocks: Partition,
+    blocks: data.Partition,
     keys: Collection[Any] | None = None,
     orders: Sequence[float] | None = None,
     halt: bool = False,
@@ -152,7 +149,7 @@ def make_block_filter(
     input_domain, input_metric = odometer.input_space
     check_no_updates(input_domain)
     metric, factor = blocks.metric_of_parts(input_metric, input_domain)
-    kind = kind_of(input_domain)
+    kind = data.kind_of(input_domain)
     space = kind.domain_of_parts(input_domain), metric
     check_partition(blocks, input_domain)
     measure, accounting = odometer.measure, odometer.accumulator
@@ -163,7 +160,7 @@ def make_block_filter(
     budget = measure.validate_budget("d_out", d_out)
     on_orders = check_orders(measure, orders)
     if on_orders is not None:
-        accounting, budget = on_orders, grid_curve(on_orders.orders, budget, "d_out")
+        accounting, budget = on_orders, measures.grid_curve(on_orders.orders, budget, "d_out")
     share = steps.share(d_in, budget)
     check_budget(accounting, share)
     rule = WithinBlocks(share)
@@ -174,7 +171,7 @@ def make_block_filter(
     if ledger is not None:
         queryables.check_ledger(ledger, measure, halt=halt)
         if static:
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 f"ledger cannot keep the budgets of these blocks, as the table may change before "
                 f"it is opened again: {MOMENT}"
             )
@@ -189,7 +186,7 @@ def make_block_filter(
         bound = Bound(1, rule, totals, halt, book, measure.name, repr(accounting))
         queryables.unseal(token)
         if book is not None and not kind.in_engine and not token.given:
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 "ledger cannot keep the budgets of blocks of data that come from a transformation, "
                 "whose bounds hold for each of its outputs, not for those of all processes "
                 f"together; {TRANSFORM_FIRST}"
@@ -220,7 +217,7 @@ def make_block_filter(
     )
 
 
-def _first(blocks: Partition, keys: Any) -> Any:
+def _first(blocks: data.Partition, keys: Any) -> Any:
     """Return the first keys, read once."""
     if keys is None:
         return blocks.keys() or ()

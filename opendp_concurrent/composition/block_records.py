@@ -17,9 +17,8 @@ from opendp.mod import Domain
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .. import errors
+from .. import errors, measures
 from ..data import Partition, kind_of
-from ..measures import CompositionMeasure
 from ..queryables import Sealed, seal_selected, seal_transformed, take_in, unseal
 from .block_keys import Keys, Places, Selections, keys_of
 
@@ -218,7 +217,7 @@ class BlockSteps:
         may have rows in several blocks
     """
 
-    def __init__(self, measure: CompositionMeasure, factor: int, units: bool) -> None:
+    def __init__(self, measure: measures.CompositionMeasure, factor: int, units: bool) -> None:
         self._measure, self._factor, self._units = measure, factor, units
         if units and factor > 1 and measure.exclusive_reason:
             raise errors.UnsupportedMeasureError(

@@ -14,9 +14,8 @@ from opendp.mod import Domain, Measurement, Metric, Odometer, Queryable
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .. import errors, queryables
+from .. import errors, measures, queryables
 from ..accounting import Account, Lifecycle, Limit, Price, named
-from ..measures import AccumulatorState, CompositionMeasure
 from .block_keys import Places
 from .block_records import BlockSteps, Records
 from .block_totals import OnBlocks, OnKeys, Totals
@@ -98,7 +97,7 @@ class Selection(Account):
         self.lifecycle = Lifecycle(root.lifecycle, static=True, name=self.lifecycle.path[-1])
 
     @property
-    def initial(self) -> AccumulatorState:
+    def initial(self) -> measures.AccumulatorState:
         """The accumulator of the block filter, in whose form d_mids are added."""
         return self._chain[-1].initial
 
@@ -162,7 +161,7 @@ class BlockSession(queryables.Session):
         self,
         account: Account,
         space: tuple[Domain, Metric],
-        measure: CompositionMeasure,
+        measure: measures.CompositionMeasure,
         token: queryables.Sealed,
         records: Records,
         whole: Whole,
@@ -259,10 +258,10 @@ class BlockSession(queryables.Session):
         """The distance at which losses are counted: one step."""
         return 1
 
-    def block(self, block: errors.Key) -> AccumulatorState:
+    def block(self, block: errors.Key) -> measures.AccumulatorState:
         """Return the accumulator of a block."""
         (key,) = self.records.keys.at(np.array([self.records.keys.place(block)]))
-        found: AccumulatorState = self.account.privacy_loss(self.d_in).of(key)
+        found: measures.AccumulatorState = self.account.privacy_loss(self.d_in).of(key)
         return found
 
 

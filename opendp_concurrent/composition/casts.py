@@ -5,30 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opendp.measures import zero_concentrated_divergence
-from opendp.mod import Measure, Measurement
+import opendp.prelude as dp
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .. import queryables
+from .. import measures, queryables
 from ..errors import Distance, InvalidTypeError, Loss, UnsupportedMeasureError
-from ..measures import (
-    APPROXIMATE,
-    PURE,
-    ZCDP,
-    Conversion,
-    Ends,
-    Profile,
-    convertible_kinds,
-    convertible_measure,
-)
 from .guards import check_measurement, constructor
 from .interactive import make_measurement
 
 
 def recertify(
-    measurement: Measurement,
-    to_measure: Measure,
+    measurement: dp.Measurement,
+    to_measure: dp.Measure,
     convert: Callable[[Any], Any],
     accuracy: queryables.Accuracy | None = None,
 ) -> queryables.ConcurrentMeasurement:
@@ -38,11 +27,15 @@ def recertify(
         :class:`Profile`
     :param accuracy: the error of its answers; that of ``measurement`` if left out
     """
-    validate = convertible_measure(measurement.output_measure).validate
+    validate = measures.convertible_measure(measurement.output_measure).validate
 
     def privacy_map(d_in: Distance) -> Loss:
         distance = convert(validate("d_mid", queryables.read_map(measurement, d_in)))
-        return _native.new_privacy_profile(distance) if isinstance(distance, Profile) else distance
+        return (
+            _native.new_privacy_profile(distance)
+            if isinstance(distance, measures.Profile)
+            else distance
+        )
 
     summary = f"Measurement({measurement.output_measure} as {to_measure})"
     return make_measurement(
@@ -58,15 +51,17 @@ def recertify(
     )
 
 
-def _stays_free(measurement: Measurement, to_measure: Measure) -> bool:
+def _stays_free(measurement: dp.Measurement, to_measure: dp.Measure) -> bool:
     """Whether a launch of a cast excludes no other, whatever it costs.
 
     An (ε, δ) mechanism is a postprocessing of a randomized response that answers once [LW22].
     """
-    source = convertible_measure(measurement.output_measure).kind
-    if queryables.interactive(measurement) is False or source == APPROXIMATE:
+    source = measures.convertible_measure(measurement.output_measure).kind
+    if queryables.interactive(measurement) is False or source == measures.APPROXIMATE:
         return True
-    return source == convertible_measure(to_measure).kind and queryables.is_free(measurement)
+    return source == measures.convertible_measure(to_measure).kind and queryables.is_free(
+        measurement
+    )
 
 
 # Each measure lists its own conversions with their theorems. This file searches them.
@@ -74,8 +69,8 @@ def _stays_free(measurement: Measurement, to_measure: Measure) -> bool:
 
 @constructor(orders=checks.optional(checks.orders))
 def cast(
-    measurement: Measurement,
-    to_measure: Measure,
+    measurement: dp.Measurement,
+    to_measure: dp.Measure,
     *,
     delta: checks.Probability | None = None,
     orders: Sequence[float] | None = None,
@@ -127,8 +122,8 @@ def cast(
 
 
 def conversion(
-    source: Measure,
-    target: Measure,
+    source: dp.Measure,
+    target: dp.Measure,
     *,
     delta: float | None = None,
     orders: Sequence[float] | None = None,
@@ -136,13 +131,13 @@ def conversion(
     """Return the tightest known conversion of distances. Parameters: see :func:`.cast`."""
     grid = None if orders is None else checks.orders(orders=orders)
     at_delta = None if delta is None else checks.probability(delta=delta)
-    one, other = convertible_measure(source), convertible_measure(target)
+    one, other = measures.convertible_measure(source), measures.convertible_measure(target)
     steps = _path(one.kind, other.kind)
     if at_delta is not None and not other.takes_delta:
         raise InvalidTypeError(
             f"delta must be left out for a cast to {target}; it is for a cast to (epsilon, delta)"
         )
-    ends = Ends(one, other, at_delta, grid)
+    ends = measures.Ends(one, other, at_delta, grid)
     for step in steps:
         step.require(ends)
 
@@ -154,9 +149,9 @@ def conversion(
     return convert
 
 
-def conversions() -> dict[tuple[str, str], Conversion]:
+def conversions() -> dict[tuple[str, str], measures.Conversion]:
     """Return all one-step conversions, keyed by the kinds of source and target."""
-    kinds = convertible_kinds()
+    kinds = measures.convertible_kinds()
     known = {
         (one, other): step
         for one, cls in kinds.items()
@@ -168,24 +163,25 @@ def conversions() -> dict[tuple[str, str], Conversion]:
     return known
 
 
-def _path(source: str, target: str) -> list[Conversion]:
+def _path(source: str, target: str) -> list[measures.Conversion]:
     """Return one conversion if there is one, otherwise two by way of zCDP, or raise."""
     known = conversions()
     if (source, target) in known:
         return [known[source, target]]
     if source == target:
         return []
-    if (source, ZCDP) in known and (ZCDP, target) in known:
-        return [known[source, ZCDP], known[ZCDP, target]]
-    steps = {source, ZCDP} if (source, ZCDP) in known else {source}
+    if (source, measures.ZCDP) in known and (measures.ZCDP, target) in known:
+        return [known[source, measures.ZCDP], known[measures.ZCDP, target]]
+    steps = {source, measures.ZCDP} if (source, measures.ZCDP) in known else {source}
     reached = sorted({other for one, other in known if one in steps} - {source})
+    why_not = measures.convertible_kinds()[source].why_not
     raise UnsupportedMeasureError(
-        f"there is no conversion from {source} to {target}: {convertible_kinds()[source].why_not}"
+        f"there is no conversion from {source} to {target}: {why_not}"
         + (f"; measures that can be reached from {source}: {', '.join(reached)}" if reached else "")
     )
 
 
-def make_pureDP_to_zCDP(measurement: Measurement) -> queryables.ConcurrentMeasurement:
+def make_pureDP_to_zCDP(measurement: dp.Measurement) -> queryables.ConcurrentMeasurement:
     """Convert ε-DP to zCDP with ρ = ε tanh(ε/2) [Ste24]; OpenDP's cast of this name uses ε²/2.
 
     It is :func:`.cast` to zCDP, under the name that OpenDP has for it.
@@ -203,7 +199,9 @@ def make_pureDP_to_zCDP(measurement: Measurement) -> queryables.ConcurrentMeasur
     >>> oc.c.make_pureDP_to_zCDP(dp.m.make_laplace(*space, scale=1.0)).map(1.0)
     0.4621171572600098
     """
-    found = convertible_measure(check_measurement("measurement", measurement).output_measure).kind
-    if found != PURE:
-        raise UnsupportedMeasureError(f"measurement must be under {PURE}, found {found}")
-    return cast(measurement, zero_concentrated_divergence())
+    found = measures.convertible_measure(
+        check_measurement("measurement", measurement).output_measure
+    ).kind
+    if found != measures.PURE:
+        raise UnsupportedMeasureError(f"measurement must be under {measures.PURE}, found {found}")
+    return cast(measurement, dp.zero_concentrated_divergence())

@@ -10,9 +10,8 @@ from opendp.mod import Domain, Measure, Measurement, Metric, OpenDPException
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .. import errors, measures, queryables
+from .. import errors, measures, numerics, queryables
 from ..accounting import Bound, ContinuationRule, Shares
-from ..numerics import down
 from .guards import check_inside, check_measurement_on, check_orders, constructor
 from .interactive import Ask, as_answering, constant_map, make_measurement, wrap_queries
 
@@ -110,7 +109,7 @@ def _shares(
     measure: measures.CompositionMeasure, d_mids: errors.Argument, orders: errors.Argument
 ) -> tuple[tuple[errors.Loss, ...], errors.Loss]:
     listed = d_mids.tolist() if type(d_mids) is np.ndarray else d_mids  # as OpenDP's Sequential has
-    given = [down(one) for one in checks.elements("losses", d_mids=listed)]
+    given = [numerics.down(one) for one in checks.elements("losses", d_mids=listed)]
     if not given:
         raise errors.InvalidValueError("d_mids must have at least one element; pass one per launch")
     if not len(given) <= MOST_LAUNCHES:

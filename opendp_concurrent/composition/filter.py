@@ -7,10 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import cast
 
-from .. import queryables
+from .. import numerics, queryables
 from ..accounting import Bound, Ledger, Limit, Within, label_text
 from ..errors import Distance, InvalidValueError, Loss
-from ..numerics import cap_and_shown
 from .guards import bounded, check_unbounded, constructor
 from .interactive import constant_map, make_measurement
 
@@ -88,7 +87,7 @@ def make_concurrent_filter(
         queryables.check_ledger(ledger, measure, halt=halt)
         book, start = queryables.open_book(ledger, terms)
     exact = ledger is None and hasattr(type(start), "limits")  # of sums that compare fractions
-    cap, budget = cap_and_shown(d_out, budget) if exact else (budget, budget)
+    cap, budget = numerics.cap_and_shown(d_out, budget) if exact else (budget, budget)
     name, space = repr(terms.accumulator), odometer.input_space
     bound = Bound(d_in, Within(budget, cap), start, halt, book, terms.measure, name)
     if terms.accumulator is not odometer.accumulator:

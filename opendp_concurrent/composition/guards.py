@@ -7,15 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, overload
 
-from opendp.mod import (
-    Domain,
-    Measure,
-    Measurement,
-    Metric,
-    Odometer,
-    Transformation,
-    assert_features,
-)
+import opendp.prelude as dp
 
 from .. import _checks as checks
 from .. import _opendp as _native
@@ -42,21 +34,21 @@ def _native_kind(kind: type, word: str, example: str) -> checks.Guard[errors.Arg
     return made
 
 
-domain = _native_kind(Domain, "domain", "for example dp.vector_domain(dp.atom_domain(T=int))")
-metric = _native_kind(Metric, "metric", "for example dp.symmetric_distance()")
-measure = _native_kind(Measure, "measure", "for example dp.max_divergence()")
+domain = _native_kind(dp.Domain, "domain", "for example dp.vector_domain(dp.atom_domain(T=int))")
+metric = _native_kind(dp.Metric, "metric", "for example dp.symmetric_distance()")
+measure = _native_kind(dp.Measure, "measure", "for example dp.max_divergence()")
 measurement = _native_kind(
-    Measurement, "measurement", "what a make_ or then_ constructor of measurements returns"
+    dp.Measurement, "measurement", "what a make_ or then_ constructor of measurements returns"
 )
 transformation = _native_kind(
-    Transformation, "transformation", "what a constructor of dp.t returns"
+    dp.Transformation, "transformation", "what a constructor of dp.t returns"
 )
 
 
 @checks.guard("odometer", None, 3, "text")
 def odometer(name: str, value: errors.Argument) -> queryables.ConcurrentOdometer:
     """Return the argument as an odometer of this package, or raise naming the argument."""
-    if type(value) is Odometer:
+    if type(value) is dp.Odometer:
         value = queryables.as_concurrent(value)
     if not isinstance(value, queryables.ConcurrentOdometer):
         raise errors.InvalidTypeError(
@@ -65,8 +57,10 @@ def odometer(name: str, value: errors.Argument) -> queryables.ConcurrentOdometer
     return value
 
 
-@checks.guard("measurement or odometer", None, 3, "text", Measurement)
-def interactive(name: str, value: errors.Argument) -> Measurement | queryables.ConcurrentOdometer:
+@checks.guard("measurement or odometer", None, 3, "text", dp.Measurement)
+def interactive(
+    name: str, value: errors.Argument
+) -> dp.Measurement | queryables.ConcurrentOdometer:
     """Return a measurement, or an odometer of this package on data that are fixed, or raise."""
     if not isinstance(value, Odometer):
         return measurement.check(name, value)
@@ -216,7 +210,7 @@ def constructor(
 
     def decorate(make: F) -> F:
         guards = checks.find_guards(make, given)
-        made: F = checks.recorded(make, guards, partial(assert_features, *features))
+        made: F = checks.recorded(make, guards, partial(dp.assert_features, *features))
         vars(made).update(__guards__=guards, __features__=features)
         return made
 
@@ -226,14 +220,14 @@ def constructor(
 # What may stand inside of another measurement, and on which data.
 
 
-def check_measurement(name: str, value: errors.Argument) -> Measurement:
+def check_measurement(name: str, value: errors.Argument) -> dp.Measurement:
     """Return the measurement, or raise: also for a known fault of OpenDP."""
-    found: Measurement = measurement.check(name, value)
+    found: dp.Measurement = measurement.check(name, value)
     _native.refuse(found)
     return found
 
 
-def check_static(input_domain: Domain) -> None:
+def check_static(input_domain: dp.Domain) -> None:
     """Raise for a stream: what comes later would never reach a mechanism on data as they are."""
     if queryables.is_stream(input_domain):
         raise errors.InvalidTypeError(
@@ -242,7 +236,7 @@ def check_static(input_domain: Domain) -> None:
         )
 
 
-def check_inside(name: str, measurement: Measurement) -> None:
+def check_inside(name: str, measurement: dp.Measurement) -> None:
     """Raise for measurements that cannot be wrapped.
 
     These are those with a known fault of OpenDP, and on a stream what does not receive its updates:
@@ -261,8 +255,8 @@ def check_inside(name: str, measurement: Measurement) -> None:
 
 
 def check_measurement_on(
-    name: str, measurement: Measurement, input_domain: Domain, input_metric: Metric
-) -> Measurement:
+    name: str, measurement: dp.Measurement, input_domain: dp.Domain, input_metric: dp.Metric
+) -> dp.Measurement:
     """Return the measurement if it has this domain and metric, or raise."""
     one = check_measurement(name, measurement)
     if not queryables.same_domain(one.input_domain, input_domain):
@@ -276,21 +270,21 @@ def check_measurement_on(
 
 
 @checks.guard("nothing hostile", None, 1.0, (None, 1.0), [])
-def privacy_loss(name: str, value: errors.Argument) -> tuple[Measure, Any]:
+def privacy_loss(name: str, value: errors.Argument) -> tuple[dp.Measure, Any]:
     """Return a measure and a loss, or raise."""
     first, loss = _two("a measure and a loss", "dp.loss_of(epsilon=1.0)", name, value)
     return measure.check(f"{name}[0]", first), loss
 
 
 @checks.guard("nothing hostile", None, 1, (None, 1), [])
-def privacy_unit(name: str, value: errors.Argument) -> tuple[Metric, Any]:
+def privacy_unit(name: str, value: errors.Argument) -> tuple[dp.Metric, Any]:
     """Return a metric and a distance, or raise."""
     first, d_in = _two("a metric and a distance", "dp.unit_of(contributions=1)", name, value)
     return metric.check(f"{name}[0]", first), d_in
 
 
 @checks.guard("nothing hostile", None, (None, None), [])
-def space(name: str, value: errors.Argument) -> tuple[Domain, Metric]:
+def space(name: str, value: errors.Argument) -> tuple[dp.Domain, dp.Metric]:
     """Return a domain and a metric, or raise."""
     example = "dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()"
     first, second = _two("a domain and a metric", example, name, value)

@@ -7,16 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-from opendp.mod import (
-    Domain,
-    Measure,
-    Measurement,
-    Metric,
-    OdometerQueryable,
-    OpenDPException,
-    Queryable,
-    Transformation,
-)
+import opendp.prelude as dp
 
 from .. import _opendp as _native
 from .. import errors, queryables
@@ -26,7 +17,7 @@ from ..data import kind_of
 from .guards import check_inside, check_measurement, check_odometer, constructor
 
 
-def check_no_stream(transformation: Transformation) -> None:
+def check_no_stream(transformation: dp.Transformation) -> None:
     """Raise if the transformation returns a stream: OpenDP's would not see later items."""
     if queryables.is_stream(transformation.output_domain):
         raise errors.InvalidTypeError(
@@ -39,7 +30,7 @@ def check_no_stream(transformation: Transformation) -> None:
 
 @constructor(features=("contrib",))
 def make_chain_ot(
-    odometer: queryables.ConcurrentOdometer, transformation: Transformation
+    odometer: queryables.ConcurrentOdometer, transformation: dp.Transformation
 ) -> queryables.ConcurrentOdometer:
     """Return ``transformation >> odometer``.
 
@@ -83,14 +74,14 @@ def make_chain_ot(
 
 
 def make_measurement(
-    input_space: tuple[Domain, Metric],
-    output_measure: Measure,
+    input_space: tuple[dp.Domain, dp.Metric],
+    output_measure: dp.Measure,
     spawn: queryables.Spawn,
     privacy_map: Callable[[Any], Any],
     summary: str,
     odometer: queryables.ConcurrentOdometer | None = None,
     *,
-    around: Measurement | None = None,
+    around: dp.Measurement | None = None,
     takes_updates: bool = False,
     composes: bool | None = None,
     accuracy: queryables.Accuracy | None = None,
@@ -128,7 +119,7 @@ def make_measurement(
             return privacy_map(d_in)
         except errors.ConcurrentError:
             raise
-        except OpenDPException as error:  # from a map inside
+        except dp.OpenDPException as error:  # from a map inside
             raise errors.PrivacyMapError(d_in, str(error).strip()) from error
 
     def native_map(d_in: errors.Distance) -> Any:
@@ -179,7 +170,7 @@ def make_measurement(
 
 
 def constant_map(
-    input_metric: Metric, bound_d_in: Any, d_out: errors.Loss, distance_type: str = ""
+    input_metric: dp.Metric, bound_d_in: Any, d_out: errors.Loss, distance_type: str = ""
 ) -> Callable[[Any], Any]:
     """Return the privacy map that is ``d_out`` for every d_in up to ``bound_d_in``.
 
@@ -206,7 +197,7 @@ def constant_map(
 
 @recorded
 def chain(
-    measurement: queryables.ConcurrentMeasurement, transformation: Transformation
+    measurement: queryables.ConcurrentMeasurement, transformation: dp.Transformation
 ) -> queryables.ConcurrentMeasurement:
     """Return ``transformation >> measurement``; OpenDP checks that domains and metrics match.
 
@@ -263,7 +254,7 @@ def unchanged(answer: Ask) -> Ask:
 
 
 def wrap(
-    measurement: Measurement,
+    measurement: dp.Measurement,
     make_machine: Callable[[Ask], Ask],
     name: str,
     *,
@@ -284,7 +275,7 @@ def wrap(
 
 
 def wrap_queries(
-    measurement: Measurement,
+    measurement: dp.Measurement,
     make_machine: Callable[[Ask], Ask],
     name: str,
     *,
@@ -394,10 +385,10 @@ def with_handles(answer: errors.Answer, wrapped: Callable[[Ask], Ask]) -> Any:
     if isinstance(answer, (list, tuple)):
         parts = [with_handles(one, wrapped) for one in answer]
         return parts if isinstance(answer, list) else tuple(parts)
-    if not isinstance(answer, (Queryable, OdometerQueryable)):
+    if not isinstance(answer, (dp.Queryable, dp.OdometerQueryable)):
         return answer
     machine = wrapped(queryables.query_side(answer))
-    if isinstance(answer, OdometerQueryable):
+    if isinstance(answer, dp.OdometerQueryable):
         return queryables.WrappedOdometerQueryable(machine, "Subscriber", answer)
     handle = queryables.answering(queryables.QueryOnlyQueryable, queryables.queries_of(answer))(
         machine, "Subscriber"
@@ -408,19 +399,19 @@ def with_handles(answer: errors.Answer, wrapped: Callable[[Ask], Ask]) -> Any:
 
 def _queries_of(answer: errors.Answer) -> queryables.Queries:
     """Return the named queries; a release has the query ``read``."""
-    queryable = isinstance(answer, (Queryable, OdometerQueryable))
+    queryable = isinstance(answer, (dp.Queryable, dp.OdometerQueryable))
     return queryables.queries_of(answer) if queryable else queryables.READ
 
 
 def as_answering(answer: errors.Answer) -> Ask:
     """Return a queryable as it is, or a function that returns the release at each query."""
-    if isinstance(answer, (Queryable, OdometerQueryable)):
+    if isinstance(answer, (dp.Queryable, dp.OdometerQueryable)):
         return queryables.query_side(answer)
     return lambda _: answer
 
 
 @constructor
-def make_interactive(measurement: Measurement) -> queryables.ConcurrentMeasurement:
+def make_interactive(measurement: dp.Measurement) -> queryables.ConcurrentMeasurement:
     """Return a measurement as an interactive mechanism.
 
     A noninteractive measurement is released once, when it is launched. ``read()`` returns this

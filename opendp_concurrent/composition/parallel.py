@@ -25,11 +25,9 @@ from typing import Any
 from opendp.mod import Domain, Measurement, Metric, Odometer
 
 from .. import _opendp as _native
-from .. import errors, queryables
+from .. import data, errors, measures, queryables
 from .._checks import check_key
 from ..accounting import Lifecycle, innermost_running
-from ..data import Partition, kind_of, partitioned
-from ..measures import CompositionMeasure, composition_measure
 from .guards import check_measurement, check_measurement_on, constructor
 from .interactive import make_measurement
 
@@ -43,7 +41,7 @@ class ParallelLoss:
     """
 
     def __init__(
-        self, measure: CompositionMeasure, measurements: Mapping[Any, Measurement]
+        self, measure: measures.CompositionMeasure, measurements: Mapping[Any, Measurement]
     ) -> None:
         self._measure = measure
         distinct: dict[int, tuple[Any, Measurement]] = {}
@@ -141,11 +139,11 @@ ADAPTIVE = (
 )
 
 
-@constructor(partition=partitioned)
+@constructor(partition=data.partitioned)
 def make_parallel_composition(
     input_domain: Domain,
     input_metric: Metric,
-    partition: Partition,
+    partition: data.Partition,
     measurements: Mapping[Any, Measurement],
 ) -> queryables.ConcurrentMeasurement:
     """Compose mechanisms, interactive or not, each on its own part of the data.
@@ -216,7 +214,7 @@ def make_parallel_composition(
     check_no_updates(input_domain)
     by_key = _by_key(measurements)
     metric, factor = partition.metric_of_parts(input_metric, input_domain)
-    kind = kind_of(input_domain)
+    kind = data.kind_of(input_domain)
     domain = kind.domain_of_parts(input_domain)
     measure = _check_measurements(by_key, domain, metric)
     cut = partition.cutter(input_domain, tuple(by_key))
@@ -352,7 +350,7 @@ def _by_key(measurements: Any) -> dict[Any, Measurement]:
 
 def _check_measurements(
     measurements: Mapping[Any, Measurement], domain: Domain, metric: Metric
-) -> CompositionMeasure:
+) -> measures.CompositionMeasure:
     """Return the measure that all measurements share, or raise; each object is checked once."""
     checked: set[int] = set()
     measure: Any = None
@@ -368,7 +366,7 @@ def _check_measurements(
         elif one.output_measure != measure:
             raise errors.SpaceMismatchError(f"{name}.output_measure", measure, one.output_measure)
         checked.add(id(one))
-    return composition_measure(measure)
+    return measures.composition_measure(measure)
 
 
 then_parallel_composition = _native.to_then(make_parallel_composition)

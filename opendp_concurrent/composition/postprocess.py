@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 from opendp.mod import Measurement
 
 from .. import _checks as checks
-from .. import queryables
+from .. import errors, queryables
 from .._opendp import interruptible
-from ..errors import Answer, Argument, PostprocessorError, Query, State
 from . import guards
 from .guards import check_inside, constructor
 from .interactive import Ask, unchanged, wrap, wrap_queries
@@ -133,13 +132,13 @@ def postprocessing(
     def make_machine(ask: Ask) -> Ask:
         state = initial_state
 
-        def answer(message: Query) -> Answer:
+        def answer(message: errors.Query) -> errors.Answer:
             nonlocal state
             after, tag, message = _step(postprocessor, state, QUERY, message)
             asks = 0
             while tag is QUERY:
                 if asks >= limit:
-                    raise PostprocessorError(
+                    raise errors.PostprocessorError(
                         f"it sent {limit} queries for one message; check that its loop "
                         "ends, or pass a larger max_asks"
                     )
@@ -156,12 +155,12 @@ def postprocessing(
 
 
 def _step(
-    postprocessor: Postprocessor, state: State, tag: Tag, message: Query
+    postprocessor: Postprocessor, state: errors.State, tag: Tag, message: errors.Query
 ) -> tuple[Any, Tag, Any]:
     found = interruptible(postprocessor, state, tag, message)
     parts = tuple(found) if isinstance(found, tuple) else ()
     if len(parts) != 3 or not isinstance(parts[1], Tag):
-        raise PostprocessorError(
+        raise errors.PostprocessorError(
             "it must return a state, oc.c.QUERY or oc.c.ANSWER, and a message, "
             f"found {type(found).__name__}"
         )
@@ -170,7 +169,7 @@ def _step(
 
 @constructor(features=("contrib",))
 def make_chain_po(
-    postprocessor: Argument, odometer: queryables.ConcurrentOdometer
+    postprocessor: errors.Argument, odometer: queryables.ConcurrentOdometer
 ) -> queryables.ConcurrentOdometer:
     """Return ``odometer >> postprocessor``: every answer is postprocessed, losses are the same.
 

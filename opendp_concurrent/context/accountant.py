@@ -9,23 +9,14 @@ from functools import cache
 from math import inf
 from typing import Any
 
-from opendp.combinators import make_fix_delta, make_zCDP_to_approxDP
-from opendp.domains import atom_domain
-from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
-from opendp.metrics import discrete_distance
-from opendp.mod import Domain, Measure, OpenDPException
+import opendp.prelude as dp
 
+from .. import _checks as checks
 from .. import _opendp as _native
-from .. import composition, errors
-from .._checks import at_most
-from .._checks import weights as shares_of
-from ..accounting import Ledger
-from ..fdp import TradeoffFunction
-from ..measures import Accumulator, composition_measure
-from ..queryables import ConcurrentMeasurement, ConcurrentOdometer
+from .. import accounting, composition, errors, fdp, measures, queryables
 from .search import nearest_passing
 
-shares = at_most(composition.MOST_LAUNCHES, "each query has a share of its own")
+shares = checks.at_most(composition.MOST_LAUNCHES, "each query has a share of its own")
 
 
 @dataclass(frozen=True)
@@ -43,17 +34,17 @@ class Spending:
     evenly: int | None = None
     weights: Sequence[float] | None = None
     orders: Sequence[float] | None = None
-    accumulator: Accumulator | None = None
-    ledger: Ledger | None = None
+    accumulator: measures.Accumulator | None = None
+    ledger: accounting.Ledger | None = None
     opaque_errors: bool = False
 
 
 def accountant_of(
-    domain: Domain,
+    domain: dp.Domain,
     privacy_unit: tuple[Any, Any],
     privacy_loss: tuple[Any, Any],
     plan: Spending,
-) -> tuple[ConcurrentMeasurement | ConcurrentOdometer, list[Any] | None, Any]:
+) -> tuple[queryables.ConcurrentMeasurement | queryables.ConcurrentOdometer, list[Any] | None, Any]:
     """Return the mechanism that spawns the queryable, its d_mids if fixed, and its bound if any."""
     metric, d_in = privacy_unit
     output_measure, d_out = privacy_loss
@@ -68,7 +59,7 @@ def accountant_of(
             raise errors.InvalidTypeError(
                 "ledger is for losses that are chosen adaptively; pass either ledger or a split"
             )
-        measure = composition_measure(output_measure)
+        measure = measures.composition_measure(output_measure)
         d_mids = measure.split(measure.validate_budget("d_out", d_out), weights)
         compositor = composition.make_concurrent_composition(
             domain,
@@ -109,14 +100,14 @@ def weights_of(evenly: int | None, weights: Sequence[float] | None) -> list[Frac
         return [Fraction(1)] * shares(split_evenly_over=evenly)
     if weights is None:
         return None
-    return shares_of(split_by_weights=weights)
+    return checks.weights(split_by_weights=weights)
 
 
 # The largest loss under one measure that a conversion takes to a given loss under another.
 
 
 def loss_under(
-    source: Measure, target: Measure, d_out: errors.Loss, delta: float | None = None
+    source: dp.Measure, target: dp.Measure, d_out: errors.Loss, delta: float | None = None
 ) -> float:
     """Return the largest loss under ``source`` that converts to at most ``d_out``.
 
@@ -129,14 +120,14 @@ def loss_under(
     :raises InvalidValueError: if each positive loss converts to more than ``d_out``
     """
     convert = composition.conversion(source, target, delta=delta)
-    known = composition_measure(target)
+    known = measures.composition_measure(target)
 
     def fits(loss: float) -> bool:
         return known.at_most(known.validate("d_mid", convert(loss)), d_out)
 
     try:
         loss: float = nearest_passing([fits], T=float)
-    except (ValueError, OpenDPException) as error:
+    except (ValueError, dp.OpenDPException) as error:
         if isinstance(error, errors.ConcurrentError):
             raise
         loss = 0.0
@@ -151,16 +142,16 @@ def loss_under(
 # The loss under a measure of OpenDP that admits the least noise within a loss under another.
 
 
-def is_native(measure: Measure) -> bool:
+def is_native(measure: dp.Measure) -> bool:
     """Whether OpenDP makes private LazyFrames under a measure."""
-    pure, zcdp = max_divergence(), zero_concentrated_divergence()
-    return measure in (pure, zcdp, approximate(pure), approximate(zcdp))
+    pure, zcdp = dp.max_divergence(), dp.zero_concentrated_divergence()
+    return measure in (pure, zcdp, dp.approximate(pure), dp.approximate(zcdp))
 
 
-def native_measures(measure: Measure) -> list[Measure]:
+def native_measures(measure: dp.Measure) -> list[dp.Measure]:
     """Return pure DP and zCDP, as far as they convert to ``measure``, or raise."""
     found = []
-    for native in (zero_concentrated_divergence(), max_divergence()):
+    for native in (dp.zero_concentrated_divergence(), dp.max_divergence()):
         try:
             composition.conversion(native, measure)
         except errors.ConcurrentError as error:
@@ -176,28 +167,28 @@ def native_measures(measure: Measure) -> list[Measure]:
     return found
 
 
-def native_loss(measure: Measure, d_out: errors.Loss) -> tuple[Measure, float]:
+def native_loss(measure: dp.Measure, d_out: errors.Loss) -> tuple[dp.Measure, float]:
     """Return pure DP or zCDP, with the largest loss that converts to at most ``d_out``.
 
     The one is returned whose noise has the smaller variance: 2/ε² of Laplace noise, 1/(2ρ) of
     Gaussian noise, for a sensitivity of 1.
     """
-    found: list[tuple[float, Measure, float]] = []
-    if composition_measure(measure).needs_orders:
+    found: list[tuple[float, dp.Measure, float]] = []
+    if measures.composition_measure(measure).needs_orders:
         raise errors.InvalidTypeError(
             f"the scale must be given under {measure}, whose losses are curves: pass it, such as "
             "dp.len(scale=10.0, signed=True)"
         )
     natives = native_measures(measure)
-    if isinstance(d_out, TradeoffFunction) and max_divergence() in natives:
-        natives = [max_divergence()]  # exactly; from zCDP only by chords, which takes minutes
+    if isinstance(d_out, fdp.TradeoffFunction) and dp.max_divergence() in natives:
+        natives = [dp.max_divergence()]  # exactly; from zCDP only by chords, which takes minutes
     for native in natives:
         try:
             loss = loss_under(native, measure, d_out)
         except errors.InvalidValueError as error:
             refusal = error
             continue
-        pure = native == max_divergence()
+        pure = native == dp.max_divergence()
         found.append(((2 / loss**2 if pure else 1 / (2 * loss)) if loss else 0.0, native, loss))
     if not found:
         raise refusal
@@ -218,20 +209,20 @@ class ByOpenDP:
     :ivar delta: the δ
     """
 
-    def __init__(self, outer: Measure, delta: float) -> None:
+    def __init__(self, outer: dp.Measure, delta: float) -> None:
         self.outer, self.delta = outer, delta
 
     def convert(self, loss: tuple[float, float]) -> Any:
         """Return (ε, δ) for (ρ, δ')."""
         free = _native.make_user_measurement(
-            atom_domain(T=bool),
-            discrete_distance(),
-            approximate(zero_concentrated_divergence()),
+            dp.atom_domain(T=bool),
+            dp.discrete_distance(),
+            dp.approximate(dp.zero_concentrated_divergence()),
             function=lambda _: 0,
             privacy_map=lambda _: loss,
             TO="ExtrinsicObject",
         )
-        return make_fix_delta(make_zCDP_to_approxDP(free), self.delta).map(1)
+        return dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(free), self.delta).map(1)
 
     def largest(self, d_out: tuple[float, float], share: float) -> tuple[float, float]:
         """Return the largest (ρ, ``share``) that converts to at most ``d_out``."""
@@ -246,7 +237,7 @@ class ByOpenDP:
                 T=float,
                 share=lambda rho: epsilon(rho) / d_out[0],
             ), share
-        except (ValueError, OpenDPException) as error:
+        except (ValueError, dp.OpenDPException) as error:
             if isinstance(error, errors.ConcurrentError):
                 raise
             raise errors.InvalidValueError(
@@ -254,6 +245,6 @@ class ByOpenDP:
                 "1, or a larger loss"
             ) from error
 
-    def cast(self, accountant: Any) -> ConcurrentMeasurement:
+    def cast(self, accountant: Any) -> queryables.ConcurrentMeasurement:
         """Return the accountant under (ε, δ)-DP."""
         return composition.recertify(accountant, self.outer, self.convert)

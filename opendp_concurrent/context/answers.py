@@ -14,13 +14,7 @@ from importlib import import_module
 from math import ceil
 from typing import Any, TypeAlias
 
-from opendp.accuracy import (
-    discrete_gaussian_scale_to_accuracy,
-    discrete_laplacian_scale_to_accuracy,
-    gaussian_scale_to_accuracy,
-    laplacian_scale_to_accuracy,
-)
-from opendp.mod import Domain, Measurement, Transformation
+import opendp.prelude as dp
 
 from ..errors import InvalidTypeError, InvalidValueError, shown
 from ..queryables import Accuracy, known_accuracy, of_one
@@ -33,7 +27,9 @@ LISTED = 10_000.0  # OpenDP adds up the outcomes of discrete Gaussian noise one 
 
 def discrete_laplace_accuracy(scale: float, alpha: float) -> float:
     """Return what discrete Laplace noise is at most, with probability 1 - alpha."""
-    return max(0.0, float(discrete_laplacian_scale_to_accuracy(scale, alpha)))  # -inf of tiny ones
+    return max(
+        0.0, float(dp.discrete_laplacian_scale_to_accuracy(scale, alpha))
+    )  # -inf of tiny ones
 
 
 def discrete_gaussian_accuracy(scale: float, alpha: float) -> float:
@@ -42,8 +38,8 @@ def discrete_gaussian_accuracy(scale: float, alpha: float) -> float:
     The noise exceeds m with at most the probability that a Gaussian exceeds m - 1.
     """
     if scale <= LISTED:
-        return float(discrete_gaussian_scale_to_accuracy(scale, alpha))
-    return float(gaussian_scale_to_accuracy(scale, alpha)) + 1.0
+        return float(dp.discrete_gaussian_scale_to_accuracy(scale, alpha))
+    return float(dp.gaussian_scale_to_accuracy(scale, alpha)) + 1.0
 
 
 ACCURACIES: dict[str, Callable[[float, float], float]] = {
@@ -172,11 +168,11 @@ def library_of(**argument: Any) -> Any:
 # What a query would release: its noise, and the accuracy of its answers.
 
 Quantile = Callable[[float, float], float]
-LAPLACE = "Laplace", laplacian_scale_to_accuracy, discrete_laplacian_scale_to_accuracy
+LAPLACE = "Laplace", dp.laplacian_scale_to_accuracy, dp.discrete_laplacian_scale_to_accuracy
 NATIVE: dict[str, tuple[str, Quantile, Quantile]] = {
     "make_laplace": LAPLACE,
     "make_geometric": LAPLACE,
-    "make_gaussian": ("Gaussian", gaussian_scale_to_accuracy, discrete_gaussian_accuracy),
+    "make_gaussian": ("Gaussian", dp.gaussian_scale_to_accuracy, discrete_gaussian_accuracy),
 }
 CASTS = (
     "make_pureDP_to_zCDP",
@@ -220,7 +216,7 @@ class Summary:
         )
 
 
-def summarize(measurement: Measurement, alpha: float | None, answers: int | None) -> Summary:
+def summarize(measurement: dp.Measurement, alpha: float | None, answers: int | None) -> Summary:
     """Return the summary of a measurement, or raise if its noise is not known."""
     found = known_accuracy(measurement) or _native(measurement)
     if found is None:
@@ -232,12 +228,12 @@ def summarize(measurement: Measurement, alpha: float | None, answers: int | None
     return Summary(found.noise, found.scale, error, alpha)
 
 
-def _native(measurement: Measurement) -> Accuracy | None:
+def _native(measurement: dp.Measurement) -> Accuracy | None:
     """Return the accuracy of OpenDP's noise, at the end of a chain of transformations."""
-    while isinstance(measurement, Measurement):
+    while isinstance(measurement, dp.Measurement):
         made = getattr(measurement, "__opendp_dict__", None) or {}
         name, given = made.get("__function__"), made.get("__kwargs__", {})
-        if name == "make_chain_mt" and isinstance(given.get("transformation0"), Transformation):
+        if name == "make_chain_mt" and isinstance(given.get("transformation0"), dp.Transformation):
             measurement = given["measurement1"]
             known = known_accuracy(measurement)
             if known is not None:
@@ -255,7 +251,7 @@ def _native(measurement: Measurement) -> Accuracy | None:
 
 
 def _of_noise(
-    noise: str, real: Quantile, whole: Quantile, domain: Domain, scale: float
+    noise: str, real: Quantile, whole: Quantile, domain: dp.Domain, scale: float
 ) -> Accuracy:
     carrier = str(domain.carrier_type)
     many = carrier.startswith("Vec<")

@@ -8,20 +8,16 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 from warnings import warn
 
-from opendp.context import Context, Query, domain_of
-from opendp.domains import vector_domain, with_margin
+import opendp.prelude as dp
 from opendp.extras.polars import LazyFrameQuery
-from opendp.mod import Domain, Measurement, Odometer, Queryable, assert_features
 
 from .. import _checks as checks
-from .. import errors
+from .. import accounting, errors, numerics
 from .._opendp import uninterruptible
-from ..accounting import Ledger, own_distance
 from ..composition import guarded, loss_of, make_concurrent_odometer, make_limited, privacy_unit
 from ..composition import privacy_loss as pairs_privacy_loss
 from ..data import kind_of_data
 from ..measures import Accumulator, Risk, composition_measure, is_extrinsic
-from ..numerics import down, to_enforce
 from ..queryables import ConcurrentCompositionQueryable
 from .accountant import Spending, accountant_of, shares
 from .frame_query import ConcurrentLazyFrameQuery
@@ -47,12 +43,12 @@ def concurrent_context(
     privacy_loss: tuple[Any, Any],
     split_evenly_over: int | None = None,
     split_by_weights: Sequence[float] | None = None,
-    domain: Domain | None = None,
+    domain: dp.Domain | None = None,
     margins: Sequence[Any] | Mapping[Any, Any] | None = None,
     *,
     orders: Sequence[float] | None = None,
     accumulator: Accumulator | None = None,
-    ledger: Ledger | None = None,
+    ledger: accounting.Ledger | None = None,
     opaque_errors: bool = False,
 ) -> ConcurrentContext[TableQuery]: ...
 @overload
@@ -62,12 +58,12 @@ def concurrent_context(
     privacy_loss: tuple[Any, Any],
     split_evenly_over: int | None = None,
     split_by_weights: Sequence[float] | None = None,
-    domain: Domain | None = None,
+    domain: dp.Domain | None = None,
     margins: Sequence[Any] | Mapping[Any, Any] | None = None,
     *,
     orders: Sequence[float] | None = None,
     accumulator: Accumulator | None = None,
-    ledger: Ledger | None = None,
+    ledger: accounting.Ledger | None = None,
     opaque_errors: bool = False,
 ) -> ConcurrentContext[ConcurrentLazyFrameQuery]: ...
 @overload
@@ -77,12 +73,12 @@ def concurrent_context(
     privacy_loss: tuple[Any, Any],
     split_evenly_over: int | None = None,
     split_by_weights: Sequence[float] | None = None,
-    domain: Domain | None = None,
+    domain: dp.Domain | None = None,
     margins: Sequence[Any] | Mapping[Any, Any] | None = None,
     *,
     orders: Sequence[float] | None = None,
     accumulator: Accumulator | None = None,
-    ledger: Ledger | None = None,
+    ledger: accounting.Ledger | None = None,
     opaque_errors: bool = False,
 ) -> ConcurrentContext[ListQuery]: ...
 @checks.checked(
@@ -96,12 +92,12 @@ def concurrent_context(
     privacy_loss: tuple[Any, Any],
     split_evenly_over: int | None = None,
     split_by_weights: Sequence[float] | None = None,
-    domain: Domain | None = None,
+    domain: dp.Domain | None = None,
     margins: Sequence[Any] | Mapping[Any, Any] | None = None,
     *,
     orders: Sequence[float] | None = None,
     accumulator: Accumulator | None = None,
-    ledger: Ledger | None = None,
+    ledger: accounting.Ledger | None = None,
     opaque_errors: bool = False,
 ) -> ConcurrentContext[Any]:
     """Build a ``dp.Context`` whose queries compose concurrently.
@@ -149,12 +145,12 @@ def concurrent_context(
     >>> context.remaining_privacy_loss()
     []
     """
-    assert_features("contrib", "honest-but-curious")
+    dp.assert_features("contrib", "honest-but-curious")
     metric, d_in = privacy_unit
     output_measure, bound = privacy_loss
     if isinstance(bound, (int, float)):
         checks.non_negative(**{"privacy_loss[1]": bound})
-    d_in = checks.plain(own_distance(d_in))
+    d_in = checks.plain(accounting.own_distance(d_in))
     if domain is None:
         _check_no_file(data)
     kind = kind_of_data(data)
@@ -165,7 +161,7 @@ def concurrent_context(
     accountant, d_mids, d_out = accountant_of(
         domain,
         (metric, d_in),
-        (output_measure, to_enforce(bound)),
+        (output_measure, numerics.to_enforce(bound)),
         Spending(
             split_evenly_over,
             split_by_weights,
@@ -198,7 +194,7 @@ def _check_no_file(data: errors.Data) -> None:
         )
 
 
-def _with_margins(domain: Domain, margins: Any) -> Domain:
+def _with_margins(domain: dp.Domain, margins: Any) -> dp.Domain:
     """Return the domain with the descriptors for grouped data, or raise."""
     if margins is None:
         return domain
@@ -211,7 +207,7 @@ def _with_margins(domain: Domain, margins: Any) -> Domain:
             )
             margins = [replace(margin, by=by) for by, margin in margins.items()]
         for margin in checks.read("a list of dp.polars.Margin", margins=margins):
-            domain = with_margin(domain, margin)
+            domain = dp.with_margin(domain, margin)
     except (errors.ConcurrentError, Warning):  # a warning that the caller lets raise
         raise
     except ValueError as error:  # OpenDP says which margin, and what was meant
@@ -223,21 +219,21 @@ def _with_margins(domain: Domain, margins: Any) -> Domain:
     return domain
 
 
-def _is_of_one(domain: Domain, data: errors.Data) -> bool:
+def _is_of_one(domain: dp.Domain, data: errors.Data) -> bool:
     """Return whether ``domain`` is the domain of one element of the data."""
     try:
-        return bool(vector_domain(domain) == domain_of(data, infer=True))
+        return bool(dp.vector_domain(domain) == dp.domain_of(data, infer=True))
     except Exception:  # OpenDP has no vectors of this domain
         return False
 
 
-class ConcurrentContext(Context, Generic[Q]):
+class ConcurrentContext(dp.Context, Generic[Q]):
     """A context with exact sums, whose children are contexts of this package."""
 
     @uninterruptible
-    def __call__(self, query: Measurement | Odometer) -> errors.Answer:
+    def __call__(self, query: dp.Measurement | dp.Odometer) -> errors.Answer:
         """Launch the query."""
-        if isinstance(query, Odometer):
+        if isinstance(query, dp.Odometer):
             return self.queryable(query)
         try:
             return super().__call__(query)
@@ -272,7 +268,7 @@ class ConcurrentContext(Context, Generic[Q]):
         measure, d_out = self.accountant.output_measure, None
         if self.d_mids is None and kwargs:
             found, d_out = loss_of(**kwargs)
-            d_out = down(d_out)
+            d_out = numerics.down(d_out)
             if found != measure and is_extrinsic(measure):
                 raise errors.SpaceMismatchError("output_measure", measure, found)
             if found != measure:
@@ -285,7 +281,7 @@ class ConcurrentContext(Context, Generic[Q]):
             kwargs = {}
         made = super().query(**kwargs)
         frames = type(made) is LazyFrameQuery
-        query: Query = object.__getattribute__(made, "_query") if frames else made
+        query: dp.Query = object.__getattribute__(made, "_query") if frames else made
         concurrent = concurrent_query(query)
         concurrent._d_out = query._d_out if d_out is None else d_out
         if not frames:
@@ -372,7 +368,7 @@ class ConcurrentContext(Context, Generic[Q]):
     def nested(
         self,
         accountant: Any,
-        queryable: Queryable,
+        queryable: dp.Queryable,
         d_in: errors.Distance,
         d_mids: Any,
         d_out: errors.Loss,

@@ -7,10 +7,9 @@ from contextlib import suppress
 from functools import cache, wraps
 from typing import Any
 
+import opendp.prelude as dp
 from opendp.context import constructors
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery, pl
-from opendp.measurements import make_private_lazyframe
-from opendp.mod import ApproximateDivergence, Measure, Measurement, OpenDPException, Transformation
 
 from .._opendp import QueryParts, frame_parts, group_parts, query_parts
 from ..composition import cast
@@ -71,7 +70,7 @@ class ConcurrentLazyFrameQuery(AsTransformation, LazyFrameQuery):
         made: ConcurrentLazyFrameQuery = LazyFrameQuery.with_keys(self, keys, on)
         return made
 
-    def as_transformation(self) -> Transformation:
+    def as_transformation(self) -> dp.Transformation:
         """Return the count of the plan's rows, if the query is one; else raise."""
         counted = _own(self, "_counted")
         if counted is None:
@@ -83,7 +82,7 @@ class ConcurrentLazyFrameQuery(AsTransformation, LazyFrameQuery):
         domain, metric = _asked(self).chain
         return make_frame_count(domain, metric, counted)
 
-    def resolve(self) -> Measurement:
+    def resolve(self) -> dp.Measurement:
         """Resolve the query into a measurement.
 
         See :meth:`opendp.extras.polars.LazyFrameQuery.resolve`. There are three differences. This
@@ -102,7 +101,7 @@ class ConcurrentLazyFrameQuery(AsTransformation, LazyFrameQuery):
             "as a query to a mechanism that adds noise, such as a sparse vector"
         )
 
-    def _resolved(self) -> Measurement:
+    def _resolved(self) -> dp.Measurement:
         _, query = frame_parts(self)
         asked = query_parts(query)
         measure, d_out = asked.output_measure, query.target()
@@ -139,27 +138,27 @@ def _asked(frames: ConcurrentLazyFrameQuery) -> QueryParts:
     return query_parts(query)
 
 
-def _resolved(frames: ConcurrentLazyFrameQuery, measure: Measure, d_out: Loss) -> Measurement:
+def _resolved(frames: ConcurrentLazyFrameQuery, measure: dp.Measure, d_out: Loss) -> dp.Measurement:
     """Return the measurement of a plan under a measure that OpenDP has noise for."""
     plan, query = frame_parts(frames)
     asked = query_parts(query)
     d_in = asked.d_in
 
-    def make(scale: float | None, threshold: int | None = None) -> Measurement:
-        return make_private_lazyframe(*asked.chain, measure, plan, scale, threshold)
+    def make(scale: float | None, threshold: int | None = None) -> dp.Measurement:
+        return dp.m.make_private_lazyframe(*asked.chain, measure, plan, scale, threshold)
 
     if d_out is None:
         try:
             return make(None)  # all scales are in the plan
-        except OpenDPException as error:
+        except dp.OpenDPException as error:
             raise neither_loss_nor_scale() from error
     try:
         exact = make(0.0)
         if exact.check(d_in, d_out):
             return exact
-    except OpenDPException:
+    except dp.OpenDPException:
         pass  # it needs noise
-    pairs = isinstance(measure, ApproximateDivergence)
+    pairs = isinstance(measure, dp.ApproximateDivergence)
     most, delta = d_out if pairs else (d_out, None)
 
     @cache
@@ -171,7 +170,7 @@ def _resolved(frames: ConcurrentLazyFrameQuery, measure: Measure, d_out: Loss) -
     scale = nearest_passing([lambda s: lost(s) <= most], T=float, share=lambda s: lost(s) / most)
     try:
         return make(scale)
-    except OpenDPException:
+    except dp.OpenDPException:
         if not pairs:
             raise
     # it needs a threshold; keys below the threshold are omitted

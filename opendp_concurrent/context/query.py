@@ -10,34 +10,21 @@ from inspect import signature
 from itertools import takewhile
 from typing import Any, ClassVar
 
-from opendp.context import Context, PartialChain, Query, constructors
-from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
-from opendp.mod import (
-    ApproximateDivergence,
-    Measure,
-    Measurement,
-    Metric,
-    Queryable,
-    Transformation,
-)
+import opendp.prelude as dp
+from opendp.context import constructors
 
 from .. import _checks as checks
-from .. import composition
+from .. import accounting, composition, data, measures, numerics, queryables
 from .._opendp import Lock, query_parts, uninterruptible
-from ..accounting import Lifecycle
 from ..composition import measure
-from ..data import Partition, kind_of, partitioned
 from ..errors import Answer, Distance, InvalidTypeError, InvalidValueError, Key, Loss
-from ..measures import Accumulator, composition_measure, is_extrinsic
-from ..numerics import to_spend
-from ..queryables import AsTransformation, SealedHandle, read_map
 from . import advice
 from .accountant import ByOpenDP, Spending, accountant_of, loss_under
 from .answers import Summary, summarize
 from .search import fitted
 
 
-class NamedContexts(SealedHandle):
+class NamedContexts(queryables.SealedHandle):
     """A context for each key of a handle. A context is opened when it is first asked for.
 
     ``contexts[key]`` and ``contexts(key)`` return the same context each time.
@@ -45,11 +32,11 @@ class NamedContexts(SealedHandle):
 
     __iter__ = None  # the handle does not list its keys
 
-    def __init__(self, handle: Queryable, open_context: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, handle: dp.Queryable, open_context: Callable[[Any, Any], Any]) -> None:
         self._handle, self._open = handle, open_context
         self._opened: dict[Any, Any] = {}
 
-    def _adopt_by(self, lifecycle: Lifecycle, lock: Lock | None) -> None:
+    def _adopt_by(self, lifecycle: accounting.Lifecycle, lock: Lock | None) -> None:
         self._handle._adopt_by(lifecycle, lock)
 
     def __call__(self, key: Key) -> Answer:
@@ -73,7 +60,7 @@ _ADVICE = {
 }
 
 
-class ConcurrentQuery(AsTransformation, Query):
+class ConcurrentQuery(queryables.AsTransformation, dp.Query):
     """A query whose children are contexts of this package."""
 
     _advice: ClassVar[dict[str, str]] = advice.LISTS  # in place of names that are not here
@@ -88,7 +75,7 @@ class ConcurrentQuery(AsTransformation, Query):
         if name in self._advice and name not in dir(type(self)):
             raise AttributeError(self._advice[name])
         measure = self.__dict__.get("_output_measure")
-        if name in ("laplace", "gaussian") and is_extrinsic(measure):
+        if name in ("laplace", "gaussian") and measures.is_extrinsic(measure):
             return partial(super().__getattr__(f"certified_{name}"), output_measure=measure)
         try:
             add = super().__getattr__(name)
@@ -105,15 +92,15 @@ class ConcurrentQuery(AsTransformation, Query):
         """Return the names that it has, each once: some are methods and constructors."""
         return sorted(set(super().__dir__()))
 
-    def _measure_of_noise(self) -> Measure:
+    def _measure_of_noise(self) -> dp.Measure:
         """Return zCDP if the loss of the query is one, else pure DP."""
-        zcdp = zero_concentrated_divergence()
-        return zcdp if self._output_measure in (zcdp, approximate(zcdp)) else max_divergence()
+        zcdp = dp.zero_concentrated_divergence()
+        return zcdp if self._output_measure in (zcdp, dp.approximate(zcdp)) else dp.max_divergence()
 
-    def as_transformation(self) -> Transformation:
+    def as_transformation(self) -> dp.Transformation:
         """Return the transformation that the query is so far, or raise."""
         chain = self._chain
-        if not isinstance(chain, Transformation):
+        if not isinstance(chain, dp.Transformation):
             raise InvalidTypeError(
                 f"the query must be a transformation, found {type(chain).__name__}; "
                 "pass a query such as context.query().count()"
@@ -123,7 +110,7 @@ class ConcurrentQuery(AsTransformation, Query):
     def target(self) -> Loss:
         """Return the loss to calibrate to: what was typed, rounded down, or a share as it is."""
         fixed = self._context is not None and self._context.d_mids is not None
-        return self._d_out if fixed else to_spend(self._d_out)
+        return self._d_out if fixed else numerics.to_spend(self._d_out)
 
     @uninterruptible
     def resolve(
@@ -139,7 +126,7 @@ class ConcurrentQuery(AsTransformation, Query):
         measure, chain, d_out = self._output_measure, self._chain, self.target()
 
         def under(made: Any) -> Any:
-            if is_extrinsic(measure) and isinstance(made, Measurement):
+            if measures.is_extrinsic(measure) and isinstance(made, dp.Measurement):
                 made = made if made.output_measure == measure else composition.cast(made, measure)
             plain = super(ConcurrentQuery, self).new_with(chain=made)
             plain._d_out = d_out  # a cast fixes its δ
@@ -152,7 +139,7 @@ class ConcurrentQuery(AsTransformation, Query):
                         raise InvalidValueError(f"{str(error).rstrip('.')}; {advice}") from error
                 raise
 
-        if not isinstance(chain, PartialChain):
+        if not isinstance(chain, dp.PartialChain):
             return under(chain)
         return fitted(lambda number: under(chain(number)), measure, self._d_in, d_out, bounds, T)
 
@@ -171,9 +158,9 @@ class ConcurrentQuery(AsTransformation, Query):
         split_evenly_over: int | None = None,
         split_by_weights: Sequence[float] | None = None,
         d_out: Loss = None,
-        output_measure: Measure | None = None,
+        output_measure: dp.Measure | None = None,
         alpha: float | None = None,
-    ) -> Query:
+    ) -> dp.Query:
         """Nest a context; see :meth:`opendp.context.Query.compositor`.
 
         With ``output_measure`` the nested context composes under that measure, within the largest
@@ -188,7 +175,7 @@ class ConcurrentQuery(AsTransformation, Query):
         space, chained = (domain, metric), self._after(accountant)  # as OpenDP's contexts have it
         budget = d_out if budget is None else budget
 
-        def wrap_release(queryable: Queryable) -> Context:
+        def wrap_release(queryable: dp.Queryable) -> dp.Context:
             return self._nested(chained, queryable, d_in, d_mids, budget, space)
 
         return self.new_with(chain=self._after(convert(accountant)), wrap_release=wrap_release)
@@ -196,13 +183,13 @@ class ConcurrentQuery(AsTransformation, Query):
     def block_filter(
         self,
         d_out: Loss,
-        blocks: Partition,
+        blocks: data.Partition,
         keys: Collection[Any] | None = None,
         *,
         orders: Sequence[float] | None = None,
         halt: bool = False,
-        accumulator: Accumulator | None = None,
-    ) -> Query:
+        accumulator: measures.Accumulator | None = None,
+    ) -> dp.Query:
         """Give each block of the data its own budget; see :func:`.make_block_filter`.
 
         The release is a :class:`.BlockFilterQueryable`, whose launches name their blocks. ``d_out``
@@ -227,15 +214,15 @@ class ConcurrentQuery(AsTransformation, Query):
 
     def parallel_composition(
         self,
-        partition: Partition,
-        measurements: Mapping[Any, Measurement] | None = None,
+        partition: data.Partition,
+        measurements: Mapping[Any, dp.Measurement] | None = None,
         *,
         keys: Collection[Any] | None = None,
         split_evenly_over: int | None = None,
         split_by_weights: Sequence[float] | None = None,
-        accumulator: Accumulator | None = None,
+        accumulator: measures.Accumulator | None = None,
         orders: Sequence[float] | None = None,
-    ) -> Query:
+    ) -> dp.Query:
         """Split the data into parts, one context each; see :func:`.make_parallel_composition`.
 
         The release maps a public key to the context of its part, ``parts["north"]``. The privacy
@@ -256,23 +243,23 @@ class ConcurrentQuery(AsTransformation, Query):
         if measurements is not None:
             if keys is not None:
                 raise InvalidTypeError("keys and measurements exclude each other; pass one of them")
-            made: Query = super().__getattr__("parallel_composition")(partition, measurements)
+            made: dp.Query = super().__getattr__("parallel_composition")(partition, measurements)
             return made
         if keys is None:
             raise InvalidTypeError(
                 'keys must be the public keys of the parts, such as keys=["north", "south"]'
             )
-        partition = partitioned(partition=partition)
+        partition = data.partitioned(partition=partition)
         names = checks.elements("keys", keys=list(checks.read("keys", keys=keys)))
         if not names:
             raise InvalidValueError("keys must have at least one key")
         d_out = self._loss(None)
         domain, metric, d_in = self._unit()
-        kind = kind_of(domain)
+        kind = data.kind_of(domain)
         metric_of_parts, factor = partition.metric_of_parts(metric, domain)
         checks.integer(d_in=d_in)
         distance, part_domain = factor * d_in, kind.domain_of_parts(domain)
-        measure = composition_measure(self._output_measure)
+        measure = measures.composition_measure(self._output_measure)
         differing = min(distance, len(set(names))) or 1
         share = measure.split(measure.validate_budget("d_out", d_out), [Fraction(1)] * differing)[0]
         # a unit of a table may have rows in several parts, which then differ by this unit only
@@ -288,7 +275,7 @@ class ConcurrentQuery(AsTransformation, Query):
         )
         self._check_loss(parts, d_in)
 
-        def open_context(_: Any, queryable: Queryable) -> Context:
+        def open_context(_: Any, queryable: dp.Queryable) -> dp.Context:
             own = None if d_mids is None else list(d_mids)
             space = part_domain, metric_of_parts
             return self._nested(accountant, queryable, each, own, budget, space)
@@ -298,7 +285,7 @@ class ConcurrentQuery(AsTransformation, Query):
     # --- what the methods share ------------------------------------------------------------------
 
     def _loss(self, d_out: Loss) -> Loss:
-        d_out = self.target() if d_out is None else to_spend(d_out)
+        d_out = self.target() if d_out is None else numerics.to_spend(d_out)
         if d_out is None:
             raise InvalidTypeError(
                 "the query has no privacy loss, which its children share: pass one, such as "
@@ -307,25 +294,25 @@ class ConcurrentQuery(AsTransformation, Query):
         return d_out
 
     def _inner(
-        self, d_out: Loss, inner: Measure | None, alpha: float | None
-    ) -> tuple[tuple[Measure, Any], Callable[[Any], Any]]:
+        self, d_out: Loss, inner: dp.Measure | None, alpha: float | None
+    ) -> tuple[tuple[dp.Measure, Any], Callable[[Any], Any]]:
         """Return the measure and the loss of a nested context, and the cast of its accountant."""
         outer = self._output_measure
         if inner is None or inner == outer:
             return (outer, d_out), lambda accountant: accountant
         inner = measure(output_measure=inner)
-        delta = d_out[1] if isinstance(outer, ApproximateDivergence) else None
-        if inner == approximate(zero_concentrated_divergence()) and delta is not None:
+        delta = d_out[1] if isinstance(outer, dp.ApproximateDivergence) else None
+        if inner == dp.approximate(dp.zero_concentrated_divergence()) and delta is not None:
             by_opendp = ByOpenDP(outer, delta)
             share = by_opendp.largest(d_out, delta * checks.probability(alpha=alpha))
             return (inner, share), by_opendp.cast
         loss = loss_under(inner, outer, d_out, delta)
         return (inner, loss), lambda accountant: composition.cast(accountant, outer, delta=delta)
 
-    def _unit(self) -> tuple[Any, Metric, Any]:
+    def _unit(self) -> tuple[Any, dp.Metric, Any]:
         """Return the domain and metric of the query's data, and the distance of neighbours."""
         chain = self._chain
-        if isinstance(chain, Transformation):
+        if isinstance(chain, dp.Transformation):
             return chain.output_domain, chain.output_metric, chain.map(self._d_in)
         if not isinstance(chain, tuple):
             raise InvalidTypeError(
@@ -335,23 +322,23 @@ class ConcurrentQuery(AsTransformation, Query):
         return chain[0], chain[1], self._d_in
 
     def _after(self, made: Any) -> Any:
-        return self._chain >> made if isinstance(self._chain, Transformation) else made
+        return self._chain >> made if isinstance(self._chain, dp.Transformation) else made
 
     def _nested(self, *arguments: Any) -> Any:
         return self._context.nested(*arguments)
 
-    def _contexts(self, made: Measurement, open_context: Any) -> Query:
+    def _contexts(self, made: dp.Measurement, open_context: Any) -> dp.Query:
         return self.new_with(
             chain=self._after(made),
             wrap_release=lambda handle: NamedContexts(handle, open_context),
         )
 
-    def _check_loss(self, made: Measurement, d_in: Distance) -> None:
+    def _check_loss(self, made: dp.Measurement, d_in: Distance) -> None:
         """Raise if the loss is above that of the query."""
         if self._d_out is None:
             return
-        measure = composition_measure(self._output_measure)
-        loss = read_map(made, d_in)
+        measure = measures.composition_measure(self._output_measure)
+        loss = queryables.read_map(made, d_in)
         if not measure.check(loss, self._d_out):
             raise InvalidValueError(
                 f"the query has the privacy loss {checks.shown(self._d_out)}, which must be at "
@@ -387,10 +374,12 @@ def _added(name: str, add: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
     )
 
 
-def _under(name: str, measure: Measure, add: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _under(
+    name: str, measure: dp.Measure, add: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
     """Add a constructor whose first argument is a measure, which may be left out."""
     names = list(signature(constructors[name][0]).parameters)
-    if args and not isinstance(args[0], Measure):
+    if args and not isinstance(args[0], dp.Measure):
         args = measure, *args
     values = {"output_measure": measure, **dict(zip(names, args, strict=False)), **kwargs}
     # by position as far as they go: OpenDP puts the one that is left out behind these
@@ -398,6 +387,6 @@ def _under(name: str, measure: Measure, add: Callable[..., Any], *args: Any, **k
     return add(*first, **values)
 
 
-def concurrent_query(query: Query) -> ConcurrentQuery:
+def concurrent_query(query: dp.Query) -> ConcurrentQuery:
     """Return OpenDP's query as one of this package."""
     return ConcurrentQuery(*query_parts(query))

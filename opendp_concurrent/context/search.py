@@ -21,22 +21,13 @@ from math import exp, isfinite, log
 from sys import float_info
 from typing import Any
 
-from opendp.mod import (
-    ApproximateDivergence,
-    Measure,
-    Measurement,
-    OpenDPException,
-    assert_features,
-    binary_search,
-)
+import opendp.prelude as dp
 
 from .. import _checks as checks
-from ..composition import accumulator_for, check_budget, check_measurement
-from ..composition import privacy_loss as pairs_privacy_loss
+from .. import composition, queryables
 from ..errors import ConcurrentError, Distance, InvalidTypeError, InvalidValueError, Loss, shown
 from ..measures import Accumulator, CompositionMeasure, composition_measure
 from ..numerics import halfway, largest_double, least_double, to_spend
-from ..queryables import read_map, validate_d_in
 
 Condition = Callable[[Any], bool]  # of an int or a float
 
@@ -77,7 +68,7 @@ def nearest_passing(
             bracket = _given(condition, lower, upper) if T is None else None
         if bracket is not None:
             return _halved(condition, *bracket)
-    return binary_search(conditions[0], bounds=bounds, T=T)
+    return dp.binary_search(conditions[0], bounds=bounds, T=T)
 
 
 def _from_secant(condition: Condition, share: Callable[[float], float]) -> float | None:
@@ -181,7 +172,7 @@ def _inferred(condition: Condition) -> type:
         condition(1.0)
     except TypeError:
         return int
-    except OpenDPException as error:
+    except dp.OpenDPException as error:
         return int if error.variant == "Type" else float
     except Exception:
         return float
@@ -230,7 +221,7 @@ def _bounds(**argument: Any) -> tuple[float, float]:
 
 @checks.checked(launches=_launches)
 def largest_share(
-    privacy_loss: tuple[Measure, Any],
+    privacy_loss: tuple[dp.Measure, Any],
     launches: int | Sequence[float],
     *,
     accumulator: Accumulator | None = None,
@@ -263,8 +254,8 @@ def largest_share(
     """
     measure, d_out = _measure_and_bound(privacy_loss)
     budget = measure.validate_budget("d_out", d_out)
-    accounting = accumulator_for(measure, accumulator)
-    check_budget(accounting, budget)
+    accounting = composition.accumulator_for(measure, accumulator)
+    composition.check_budget(accounting, budget)
     if isinstance(launches, int):
         counts, rest = [(Fraction(1), launches)], [Fraction(launches - 1)]
     else:
@@ -311,7 +302,7 @@ def _searched(
 
 @checks.checked(make_measurement=checks.function, launches=_MOST, bounds=checks.optional(_bounds))
 def smallest_scale(
-    make_measurement: Callable[[float], Measurement],
+    make_measurement: Callable[[float], dp.Measurement],
     d_in: Distance,
     d_out: Loss,
     launches: int = 1,
@@ -349,9 +340,9 @@ def smallest_scale(
     >>> round(scale, 9)
     20.0
     """
-    assert_features("contrib", "honest-but-curious")
+    dp.assert_features("contrib", "honest-but-curious")
     first = _made(make_measurement, bounds[1] if bounds else 1.0)
-    d_in, measure = validate_d_in(first.input_metric, d_in), first.output_measure
+    d_in, measure = queryables.validate_d_in(first.input_metric, d_in), first.output_measure
     if d_in == 0:
         raise InvalidValueError(f"d_in ({d_in}) must be above 0: equal inputs need no noise")
     known = composition_measure(measure)
@@ -364,8 +355,8 @@ def smallest_scale(
     def lost(scale: float) -> Any:
         next(trials)
         try:
-            loss = read_map(_made(make_measurement, scale), d_in)
-        except OpenDPException as error:
+            loss = queryables.read_map(_made(make_measurement, scale), d_in)
+        except dp.OpenDPException as error:
             if isinstance(error, ConcurrentError):
                 raise
             raise InvalidValueError(
@@ -392,16 +383,16 @@ def smallest_scale(
     return scale
 
 
-def _made(make_measurement: Callable[[float], Measurement], scale: float) -> Measurement:
-    if isinstance(make_measurement, Measurement):
+def _made(make_measurement: Callable[[float], dp.Measurement], scale: float) -> dp.Measurement:
+    if isinstance(make_measurement, dp.Measurement):
         raise InvalidTypeError(
             "make_measurement must be a function of the scale, found a Measurement"
         )
-    return check_measurement("what make_measurement returns", make_measurement(scale))
+    return composition.check_measurement("what make_measurement returns", make_measurement(scale))
 
 
 def _measure_and_bound(privacy_loss: Any) -> tuple[Any, Any]:
-    measure, bound = pairs_privacy_loss(privacy_loss=privacy_loss)
+    measure, bound = composition.privacy_loss(privacy_loss=privacy_loss)
     return composition_measure(measure), bound
 
 
@@ -409,13 +400,13 @@ def _measure_and_bound(privacy_loss: Any) -> tuple[Any, Any]:
 
 
 def fitted(
-    make: Callable[[Any], Measurement],
-    output_measure: Measure,
+    make: Callable[[Any], dp.Measurement],
+    output_measure: dp.Measure,
     d_in: Distance,
     d_out: Loss,
     bounds: tuple[float | None, float | None] | None = None,
     T: Any = None,  # noqa: N803 - OpenDP's name
-) -> Measurement:
+) -> dp.Measurement:
     """Return the measurement with the largest loss that is at most ``d_out``.
 
     The measurement's ``param`` is the number that was found. For pairs (ε, δ) the search uses ε
@@ -432,7 +423,7 @@ def fitted(
         raise neither_loss_nor_scale()
     known: CompositionMeasure = composition_measure(output_measure)
     made = cache(make)  # returns the same measurement that passed the check
-    lost = cache(lambda number: read_map(made(number), d_in))
+    lost = cache(lambda number: queryables.read_map(made(number), d_in))
     answers = set()
 
     def noted(answer: bool) -> bool:
@@ -445,7 +436,7 @@ def fitted(
     def epsilon_within(number: Any) -> bool:
         return noted(bool(lost(number)[0] <= d_out[0]))
 
-    pairs = isinstance(output_measure, ApproximateDivergence)
+    pairs = isinstance(output_measure, dp.ApproximateDivergence)
     try:
         conditions = [epsilon_within, within] if pairs else [within]
         number = nearest_passing(conditions, bounds, T, lambda one: share_of(lost(one), d_out))

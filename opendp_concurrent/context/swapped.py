@@ -10,9 +10,8 @@ from threading import RLock
 from types import ModuleType
 from typing import Any
 
+import opendp.prelude as dp
 from opendp import combinators
-from opendp.context import Context
-from opendp.mod import GLOBAL_FEATURES, disable_features, enable_features
 
 from .. import composition
 from .._opendp import uninterruptible
@@ -44,8 +43,8 @@ _FUNCTIONS = [
     for name, ours in _PAIRS.items()
     if (theirs := getattr(combinators, name, None)) is not None  # a version may lack a name
 ]
-_THEIRS = vars(Context)["compositor"]
-_OURS: Any = staticmethod(_instead(Context.compositor, concurrent_context))
+_THEIRS = vars(dp.Context)["compositor"]
+_OURS: Any = staticmethod(_instead(dp.Context.compositor, concurrent_context))
 _LOCK = RLock()
 _entered = 0
 _consent = False  # whether the block enables the feature that constructors of this package need
@@ -90,9 +89,9 @@ def _enter() -> None:
     global _entered, _consent
     with _LOCK:
         if not _entered:
-            _consent = "honest-but-curious" not in GLOBAL_FEATURES
+            _consent = "honest-but-curious" not in dp.GLOBAL_FEATURES
         _entered += 1
-        enable_features("honest-but-curious")
+        dp.enable_features("honest-but-curious")
         _put(_FUNCTIONS, _THEIRS, _OURS)
 
 
@@ -102,7 +101,7 @@ def _leave() -> None:
     with _LOCK:
         _entered -= 1
         if not _entered and _consent:
-            disable_features("honest-but-curious")
+            dp.disable_features("honest-but-curious")
         if not _entered:
             _put([(ours, theirs) for theirs, ours in _FUNCTIONS], _OURS, _THEIRS)
 
@@ -116,5 +115,5 @@ def _put(functions: list[tuple[Any, Any]], before: Any, after: Any) -> None:
             for key, value in list(names.items()):
                 if id(value) in found:
                     names[key] = found[id(value)]
-    if vars(Context)["compositor"] is before:
-        Context.compositor = after
+    if vars(dp.Context)["compositor"] is before:
+        dp.Context.compositor = after

@@ -10,16 +10,12 @@ from itertools import pairwise
 from math import inf, pi, sqrt
 from typing import Any
 
+import opendp.prelude as dp
 from opendp import measurements
-from opendp.context import PartialChain
-from opendp.measurements import then_gaussian, then_laplace, then_noisy_max
-from opendp.measures import approximate, max_divergence
-from opendp.mod import Measure, Transformation
 
 from .. import _checks as checks
-from .. import tables
+from .. import composition, tables
 from .._opendp import query_parts
-from ..composition import cast
 from ..errors import Data, Distance, InvalidTypeError, InvalidValueError, TooFewRowsError
 from . import advice
 from .answers import ACCURACIES, Labels, Noise, Summary, library_of
@@ -41,23 +37,23 @@ class Top:
     :ivar selects: whether by a selection of keys, without counts
     """
 
-    counts: Callable[[str], Transformation]
-    measure: Measure
+    counts: Callable[[str], dp.Transformation]
+    measure: dp.Measure
     wanted: int
     selects: bool
 
     @property
     def deviation(self) -> float:
         """Standard deviation of the noise in a count, at scale 1."""
-        return (PURE if self.measure == max_divergence() else ZCDP)[self.selects]
+        return (PURE if self.measure == dp.max_divergence() else ZCDP)[self.selects]
 
     def measurement(self, scale: float) -> Any:
         """Return the measurement, of the space of the counts."""
         if self.selects:
             select = measurements.then_noisy_top_k(self.measure, self.wanted, scale)
             return self.counts("linf") >> select
-        pure = self.measure == max_divergence()
-        noise, norm = (then_laplace, "l1") if pure else (then_gaussian, "l2")
+        pure = self.measure == dp.max_divergence()
+        noise, norm = (dp.m.then_laplace, "l1") if pure else (dp.m.then_gaussian, "l2")
         return self.counts(norm) >> noise(scale)
 
     def places(self, released: Sequence[int]) -> list[int]:
@@ -70,11 +66,11 @@ class Top:
     def noise(self, d_in: Distance) -> float:
         """Return the standard deviation of the noise at a loss of 1."""
         loss = self.measurement(1.0).map(d_in)
-        return self.deviation * (loss if self.measure == max_divergence() else sqrt(loss))
+        return self.deviation * (loss if self.measure == dp.max_divergence() else sqrt(loss))
 
 
 def best_top(
-    d_in: Distance, counts: Callable[[str], Transformation], measure: Measure, wanted: int
+    d_in: Distance, counts: Callable[[str], dp.Transformation], measure: dp.Measure, wanted: int
 ) -> Top:
     """Return the way that has less noise at the same loss."""
     ways = [Top(counts, measure, wanted, False)]
@@ -450,9 +446,9 @@ class TableQuery(ConcurrentQuery):
         scores = self.quantile_scores(name, public, share)
 
         def noisy(scale: float) -> Any:
-            return query_parts(scores).chain >> then_noisy_max(measure, scale, negate=True)
+            return query_parts(scores).chain >> dp.m.then_noisy_max(measure, scale, negate=True)
 
-        chain = PartialChain(noisy) if scale is None else noisy(scale)
+        chain = dp.PartialChain(noisy) if scale is None else noisy(scale)
         return self._quantile(
             self.new_with(chain=chain, wrap_release=lambda place: public[place]), prefixes
         )
@@ -531,13 +527,15 @@ class TableQuery(ConcurrentQuery):
         domain, metric, d_in = self._unit()
 
         @cache
-        def counts(norm: str) -> Transformation:  # keys are checked once for each norm
-            made: Transformation = tables.make_table_count(domain, metric, names, public, norm=norm)
+        def counts(norm: str) -> dp.Transformation:  # keys are checked once for each norm
+            made: dp.Transformation = tables.make_table_count(
+                domain, metric, names, public, norm=norm
+            )
             return made
 
         way = best_top(d_in, counts, self._measure_of_noise(), wanted)
         made: ConcurrentQuery = self.new_with(
-            chain=PartialChain(lambda scale: self._after(way.measurement(scale))),
+            chain=dp.PartialChain(lambda scale: self._after(way.measurement(scale))),
             wrap_release=lambda found: [public[place] for place in way.places(found)],
         )
         return made
@@ -548,7 +546,7 @@ class TableQuery(ConcurrentQuery):
         return noisy
 
     def _noise_of_measure(self) -> str:
-        return "laplace" if self._measure_of_noise() == max_divergence() else "gaussian"
+        return "laplace" if self._measure_of_noise() == dp.max_divergence() else "gaussian"
 
     @staticmethod
     def _quantile(query: ConcurrentQuery, prefixes: Callable[[], TableAnswerQuery]) -> Any:
@@ -598,7 +596,7 @@ class TableQuery(ConcurrentQuery):
         """
         columns = self._columns(by)
         if d_out is None:
-            if self._output_measure != approximate(max_divergence()) or self._d_out is None:
+            if self._output_measure != dp.approximate(dp.max_divergence()) or self._d_out is None:
                 raise InvalidTypeError(
                     "d_out must be given: keys are found from the data under (ε, δ) only, and the "
                     "query has no such privacy loss; pass one, such as d_out=(0.5, 1e-7), or begin "
@@ -609,8 +607,8 @@ class TableQuery(ConcurrentQuery):
         made = super().__getattr__("table_keys")(names, d_out=d_out, d_in=d_in)
         found = TableKeysQuery(*query_parts(made))
         found._columns, found._scale = columns, made._chain.scale
-        if self._output_measure != approximate(max_divergence()):
-            found._chain = cast(made._chain, self._output_measure)
+        if self._output_measure != dp.approximate(dp.max_divergence()):
+            found._chain = composition.cast(made._chain, self._output_measure)
         return found
 
     # --- what the methods share ------------------------------------------------------------------
@@ -826,7 +824,7 @@ class TableKeysQuery(ConcurrentQuery):
 def table_query(query: ConcurrentQuery) -> ConcurrentQuery:
     """Return the query as one on a table if it has tables as data; else unchanged."""
     chain = query_parts(query).chain
-    domain = chain.output_domain if isinstance(chain, Transformation) else None
+    domain = chain.output_domain if isinstance(chain, dp.Transformation) else None
     if isinstance(chain, tuple):
         domain = chain[0]
     if domain is None or not tables.TABLES.has(domain):

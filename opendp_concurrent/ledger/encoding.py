@@ -23,9 +23,8 @@ from typing import Any
 import numpy as np
 
 from .. import _checks as checks
-from .. import errors
+from .. import accounting, errors
 from .._checks import AROUND, BY_CLASS, KINDS, Kind, Text, add, attribute_kind, checked
-from ..accounting import Terms
 from ..measures import AccumulatorState, by_tag, registered
 
 UNREADABLE = (  # what reading a hostile value can raise
@@ -314,7 +313,7 @@ def read(shape: Any) -> str:
     return known.name
 
 
-def empty_total(terms: Terms) -> AccumulatorState:
+def empty_total(terms: accounting.Terms) -> AccumulatorState:
     """Return the accumulator of no launch.
 
     The measure of another package may not be registered here. Most accumulators do not need it.
@@ -322,7 +321,7 @@ def empty_total(terms: Terms) -> AccumulatorState:
     return terms.accumulator.start(by_tag(terms.measure))
 
 
-def read_total(terms: Terms, record: errors.Json) -> AccumulatorState:
+def read_total(terms: accounting.Terms, record: errors.Json) -> AccumulatorState:
     """Return the accumulator that ``to_record`` wrote as ``record``."""
     return terms.accumulator.from_record(by_tag(terms.measure), record)
 

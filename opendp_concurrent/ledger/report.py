@@ -11,9 +11,8 @@ from math import isfinite
 from string import Template
 from typing import Any, NamedTuple
 
-from .. import measures
+from .. import errors, measures
 from ..accounting import Terms, Within
-from ..errors import Loss, rounded, shown
 from ..measures import height, name
 from .audit import Audited, Summary
 from .encoding import Entry, empty_total
@@ -21,7 +20,7 @@ from .encoding import Entry, empty_total
 BY = ("time", "limit", "label", "block")
 _POINTS = 1000  # of a line: there are no more pixels
 
-Height = Callable[[Loss], float]
+Height = Callable[[errors.Loss], float]
 
 
 class Line(NamedTuple):
@@ -48,7 +47,7 @@ def height_of(measure: str) -> Height:
     return lambda loss: height(loss, under=known)
 
 
-def has_blocks(total: measures.AccumulatorState | Loss) -> bool:
+def has_blocks(total: measures.AccumulatorState | errors.Loss) -> bool:
     """Whether a total, or its loss, has one for each block."""
     return hasattr(type(total), "of")
 
@@ -70,7 +69,7 @@ def spending(
     if by == "block" and has_blocks(summary.spent):  # a launch has many, and few are drawn
         keys = dict.fromkeys(key for one in entries for key in one.d_mid.keys)
     top = sorted(keys, key=lambda key: number_of(summary.spent.of(key).loss), reverse=True)[:most]
-    charges: dict[Any, list[tuple[Entry, Loss]]] = {}
+    charges: dict[Any, list[tuple[Entry, errors.Loss]]] = {}
     for key, one, loss in _charges(entries, by, empty_total(summary.terms), set(top)):
         if has_blocks(loss):
             losses = [loss.of(block).loss for block in one.d_mid.keys]
@@ -89,7 +88,7 @@ def spending(
 
 def _charges(
     entries: Sequence[Entry], by: str, start: measures.AccumulatorState, blocks: set[Any]
-) -> Iterator[tuple[Any, Entry, Loss]]:
+) -> Iterator[tuple[Any, Entry, errors.Loss]]:
     """Yield what each charge belongs to, the charge, and the loss of that after it."""
     totals: dict[str, measures.AccumulatorState] = {}
     for one in entries:
@@ -110,7 +109,7 @@ _NAMES: dict[str, Callable[[Any], str]] = {
     "time": str,
     "limit": " > ".join,
     "label": lambda label: label or "no label",
-    "block": lambda key: f"block {shown(key)}",
+    "block": lambda key: f"block {errors.shown(key)}",
 }
 
 
@@ -169,7 +168,7 @@ def report_of(audited: Audited, entries: Sequence[Entry], refused: Mapping[str, 
         sections = [_tiles(budget, _text(in_words(terms))), _picture(summary, terms, entries)]
         sections += [_spent("Limits", limits), _spent("Blocks", blocks), _labels(summary, entries)]
         facts["measure"], facts["accumulator"] = in_words(terms), repr(terms.accumulator)
-        facts["neighbours"] = f"{terms.metric}, d_in = {shown(terms.d_in)}"
+        facts["neighbours"] = f"{terms.metric}, d_in = {errors.shown(terms.d_in)}"
     facts["anchor"] = summary.anchor
     rows = [(_text(name), f"{n:,}") for name, n in Counter(refused).most_common(_ROWS)]
     pairs = "".join(f"<dt>{name}</dt><dd>{_text(text)}</dd>" for name, text in facts.items())
@@ -213,7 +212,7 @@ def _accounts(audited: Audited, terms: Terms, entries: Sequence[Entry]) -> list[
         _account(" > ".join(one.path), one.terms, worst(one.path, one.accumulator), one.launches)
         for one in newest.limits.all()
     ]
-    blocks = [_account(shown(key), terms, whole.of(key), n) for key, n in keys[()].items()]
+    blocks = [_account(errors.shown(key), terms, whole.of(key), n) for key, n in keys[()].items()]
     return [[_account("the budget", terms, worst((), whole), newest.sequence)], limits, blocks]
 
 
@@ -316,8 +315,8 @@ def _text(text: str) -> str:
     return f"<bdi>{escape(one_line(text, 120))}</bdi>"
 
 
-def _loss(loss: Loss) -> str:
-    return _NONE if loss is None else escape(one_line(rounded(loss), 60))
+def _loss(loss: errors.Loss) -> str:
+    return _NONE if loss is None else escape(one_line(errors.rounded(loss), 60))
 
 
 def _moment(time: datetime) -> str:

@@ -9,18 +9,7 @@ from math import inf, isinf
 from typing import Any
 
 from .. import _checks as checks
-from ..errors import InvalidTypeError, InvalidValueError
-from ..numerics import (
-    SMALLEST,
-    Bracket,
-    Digits,
-    double_up,
-    evaluate,
-    from_units_up,
-    largest_double,
-    to_units,
-    upper,
-)
+from .. import errors, numerics
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +70,9 @@ class Conversion:
         """Raise if something is missing, or the ends do not fit."""
         self.check(ends)
         if self.needs_delta and ends.delta is None:
-            raise InvalidTypeError("delta must be given for a cast to (epsilon, delta)")
+            raise errors.InvalidTypeError("delta must be given for a cast to (epsilon, delta)")
         if self.needs_orders and ends.orders is None:
-            raise InvalidTypeError(
+            raise errors.InvalidTypeError(
                 "orders must be given to convert a Rényi curve; pass a few orders"
             )
 
@@ -111,12 +100,12 @@ def pure_to_zcdp(epsilon: float) -> float:
     :param epsilon: at least 0
     """
 
-    def rho(real: Digits) -> Bracket:
+    def rho(real: numerics.Digits) -> numerics.Bracket:
         e = real(epsilon)
         decay = (-e).exp()
         return e * (1 - decay) / (1 + decay)
 
-    return min(upper(rho), epsilon) if 0.0 < epsilon < 1e16 else epsilon
+    return min(numerics.upper(rho), epsilon) if 0.0 < epsilon < 1e16 else epsilon
 
 
 # Conversion of ε-DP to Rényi DP at every order, by randomized response [BS16].
@@ -133,12 +122,12 @@ def pure_to_renyi(epsilon: float, order: float) -> float:
     :param order: finite, above 1
     """
 
-    def divergence(real: Digits) -> Bracket:
+    def divergence(real: numerics.Digits) -> numerics.Bracket:
         e, a = real(epsilon), real(order)
         saved = ((1 + (-e).exp()) / (1 + (-((2 * a - 1) * e)).exp())).ln() / (a - 1)
         return e - saved
 
-    return min(upper(divergence), epsilon) if 0.0 < epsilon < 1e16 else epsilon
+    return min(numerics.upper(divergence), epsilon) if 0.0 < epsilon < 1e16 else epsilon
 
 
 # Conversions that are one product or root, rounded up.
@@ -152,7 +141,7 @@ def zcdp_to_renyi(rho: float, order: float) -> float:
     """Return the least double at or above ρ α."""
     if rho == 0.0 or isinf(rho):
         return rho
-    return upper(lambda real: real(rho) * real(order))
+    return numerics.upper(lambda real: real(rho) * real(order))
 
 
 def gaussian_to_zcdp(mu: float) -> float:
@@ -160,7 +149,7 @@ def gaussian_to_zcdp(mu: float) -> float:
     if isinf(mu):
         return inf
     # squares are in units of 2**-(2 * SMALLEST); the half is rounded up once
-    return from_units_up(-(-(to_units(mu) ** 2) >> (SMALLEST + 1)))
+    return numerics.from_units_up(-(-(numerics.to_units(mu) ** 2) >> (numerics.SMALLEST + 1)))
 
 
 def zcdp_to_gaussian(rho: float, extra: float = 0.0) -> float:
@@ -169,10 +158,10 @@ def zcdp_to_gaussian(rho: float, extra: float = 0.0) -> float:
     This is not a conversion: a ρ-zCDP mechanism without Gaussian noise need not be Gaussian DP.
     """
 
-    def mu(real: Digits) -> Bracket:
+    def mu(real: numerics.Digits) -> numerics.Bracket:
         return (2 * real(rho)).sqrt() + real(extra)
 
-    return rho if rho == 0.0 or isinf(rho) else upper(mu)
+    return rho if rho == 0.0 or isinf(rho) else numerics.upper(mu)
 
 
 # Rényi curves that are known at every order: immutable, a theorem's formula of one distance.
@@ -218,11 +207,11 @@ def approximate_to_delta(epsilon: float, delta: float, smaller: float) -> float:
     if epsilon == inf:
         return 1.0
 
-    def at_smaller(real: Digits) -> Bracket:
+    def at_smaller(real: numerics.Digits) -> numerics.Bracket:
         e, s = real(epsilon), real(smaller)
         return 1 - (1 - real(delta)) * ((-e).exp() + (s - e).exp()) / (1 + (-e).exp())
 
-    return min(1.0, double_up(evaluate(at_smaller).upper))
+    return min(1.0, numerics.double_up(numerics.evaluate(at_smaller).upper))
 
 
 @lru_cache(maxsize=65536)
@@ -242,12 +231,12 @@ def approximate_to_epsilon(epsilon: float, delta: float, larger: float) -> float
     if epsilon == inf:
         return inf
 
-    def at_larger(real: Digits) -> Bracket:
+    def at_larger(real: numerics.Digits) -> numerics.Bracket:
         e = real(epsilon)
         scaled = (1 - real(larger)) / (1 - real(delta)) * (1 + (-e).exp()) - (-e).exp()
         return e + scaled.ln()  # e^ε' = scaled e^ε
 
-    return min(epsilon, max(0.0, double_up(evaluate(at_larger).upper)))
+    return min(epsilon, max(0.0, numerics.double_up(numerics.evaluate(at_larger).upper)))
 
 
 def larger_delta(loss: tuple[float, float], ends: Ends) -> tuple[float, float]:
@@ -256,7 +245,7 @@ def larger_delta(loss: tuple[float, float], ends: Ends) -> tuple[float, float]:
     if ends.delta is None or epsilon == 0.0:
         return loss
     if not ends.delta >= delta:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"delta ({ends.delta}) must be at least the delta of the measurement ({delta})"
         )
     return approximate_to_epsilon(epsilon, delta, ends.delta), ends.delta
@@ -305,7 +294,7 @@ def laplace_to_renyi(epsilon: float, order: float, step: float = 0.0) -> float:
     if step >= epsilon:
         return pure_to_renyi(epsilon, order)
 
-    def divergence(real: Digits) -> Bracket:
+    def divergence(real: numerics.Digits) -> numerics.Bracket:
         e, a = real(epsilon), real(order)
         if step == 0.0:
             high = a / (2 * a - 1)
@@ -314,7 +303,7 @@ def laplace_to_renyi(epsilon: float, order: float, step: float = 0.0) -> float:
             high = (1 + _tanh(g / 2) / _tanh((a - 0.5) * g)) / 2
         return e + (high + (1 - high) * (-((2 * a - 1) * e)).exp()).ln() / (a - 1)
 
-    return min(upper(divergence), epsilon)
+    return min(numerics.upper(divergence), epsilon)
 
 
 @lru_cache(maxsize=65536)
@@ -325,7 +314,7 @@ def laplace_to_zcdp(epsilon: float, step: float = 0.0) -> float:
     if step >= epsilon:
         return pure_to_zcdp(epsilon)
 
-    def rho(real: Digits) -> Bracket:
+    def rho(real: numerics.Digits) -> numerics.Bracket:
         e = real(epsilon)
         if step == 0.0:
             return e + (-e).exp() - 1
@@ -333,10 +322,10 @@ def laplace_to_zcdp(epsilon: float, step: float = 0.0) -> float:
         sinh = (g.exp() - (-g).exp()) / 2
         return e - (1 - (-e).exp()) * g / sinh
 
-    return min(upper(rho), epsilon)
+    return min(numerics.upper(rho), epsilon)
 
 
-def _tanh(x: Bracket) -> Bracket:
+def _tanh(x: numerics.Bracket) -> numerics.Bracket:
     decay = (-(2 * x)).exp()
     return (1 - decay) / (1 + decay)
 
@@ -357,14 +346,14 @@ def response_to_renyi(prob: float, categories: int, order: float) -> float:
     :param order: α, finite, above 1
     """
 
-    def divergence(real: Digits) -> Bracket:
+    def divergence(real: numerics.Digits) -> numerics.Bracket:
         p, a = real(prob), real(order)
         r = (1 - p) / (categories - 1)
         loss = (p / r).ln()
         decay = (-((a - 1) * loss)).exp()  # the moment is e^((α-1) loss) times the next expression
         return loss + (p + r * decay * decay + (categories - 2) * r * decay).ln() / (a - 1)
 
-    return max(0.0, upper(divergence))
+    return max(0.0, numerics.upper(divergence))
 
 
 # Conversion of Rényi DP to (ε, δ)-DP: [CKS20, Proposition 12], also [BBGHS20, Theorem 21].
@@ -383,11 +372,11 @@ def renyi_to_epsilon(order: float, divergence: float, delta: float) -> float:
     if delta == 0.0 or divergence == inf:
         return inf
 
-    def epsilon(real: Digits) -> Bracket:
+    def epsilon(real: numerics.Digits) -> numerics.Bracket:
         a, d = real(order), real(delta)
         return real(divergence) + ((a - 1) / a).ln() - (d.ln() + a.ln()) / (a - 1)
 
-    return max(0.0, double_up(evaluate(epsilon).upper))
+    return max(0.0, numerics.double_up(numerics.evaluate(epsilon).upper))
 
 
 @lru_cache(maxsize=65536)
@@ -398,17 +387,17 @@ def renyi_to_delta(order: float, divergence: float, epsilon: float) -> float:
     if divergence == inf:
         return 1.0
 
-    def delta(real: Digits) -> Bracket:
+    def delta(real: numerics.Digits) -> numerics.Bracket:
         a = real(order)
         exponent = (a - 1) * (real(divergence) - real(epsilon)) + a * ((a - 1) / a).ln()
         return exponent.exp() / (a - 1)
 
-    return min(1.0, upper(delta))
+    return min(1.0, numerics.upper(delta))
 
 
 @lru_cache(maxsize=4096)
 def largest_divergence(order: float, epsilon: float, delta: float) -> float:
     """Return the largest double t with ``renyi_to_epsilon(order, t, delta) <= epsilon``, or 0."""
-    return largest_double(
+    return numerics.largest_double(
         lambda t: renyi_to_epsilon(order, t, delta) <= epsilon, max(epsilon, 1e-300)
     )

@@ -14,19 +14,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 from .. import _checks as checks
-from ..errors import DpEvent, Loss
-from ..numerics import (
-    Bracket,
-    Digits,
-    density,
-    least_double,
-    lower,
-    mills,
-    reciprocal_down,
-    split_squares,
-    twice_quantile,
-    upper,
-)
+from .. import errors, numerics
 from . import opendp as native
 from .conversion import Conversion, Profile, gaussian_to_zcdp
 from .measure import Composability, singleton
@@ -48,21 +36,21 @@ def gaussian_to_delta(mu: float, epsilon: float) -> float:
     if mu == inf:
         return 1.0
 
-    def threshold(real: Digits) -> Bracket:
+    def threshold(real: numerics.Digits) -> numerics.Bracket:
         return real(epsilon) / real(mu) - real(mu) / 2
 
-    if upper(threshold) < -FAR:
+    if numerics.upper(threshold) < -FAR:
         return 1.0
-    if lower(threshold) > FAR:
+    if numerics.lower(threshold) > FAR:
         return 5e-324
 
-    def delta(real: Digits) -> Bracket:
+    def delta(real: numerics.Digits) -> numerics.Bracket:
         m = real(mu)
         centre, half = real(epsilon) / m, m / 2
         a = centre - half
-        return density(a) * (mills(a) - mills(centre + half))
+        return numerics.density(a) * (numerics.mills(a) - numerics.mills(centre + half))
 
-    return min(1.0, upper(delta))
+    return min(1.0, numerics.upper(delta))
 
 
 @lru_cache(maxsize=65536)
@@ -75,7 +63,7 @@ def gaussian_to_epsilon(mu: float, delta: float) -> float:
     if gaussian_to_delta(mu, 0.0) <= delta:
         return 0.0
     near = mu * mu / 2 + mu * sqrt(-2 * log(delta))
-    return least_double(lambda epsilon: gaussian_to_delta(mu, epsilon) <= delta, near)
+    return numerics.least_double(lambda epsilon: gaussian_to_delta(mu, epsilon) <= delta, near)
 
 
 # Conversion of ε-DP to μ-Gaussian DP: Φ(μ/2) = e^ε / (1 + e^ε), the μ of randomized response.
@@ -90,7 +78,7 @@ def pure_to_gaussian(epsilon: float) -> float:
 
     :param epsilon: at least 0; for large ones the relative error of the bound is at most 1e-12
     """
-    return twice_quantile(epsilon)
+    return numerics.twice_quantile(epsilon)
 
 
 # Gaussian DP: the distance is μ, and the trade-off function that of N(0, 1) and N(μ, 1).
@@ -151,20 +139,20 @@ class GaussianTradeoff(NumberMeasure):
     def opendp(self) -> native.Measure:
         return gaussian_tradeoff()
 
-    def split(self, d_out: float, weights: list[Fraction]) -> list[Loss]:
+    def split(self, d_out: float, weights: list[Fraction]) -> list[errors.Loss]:
         """Shares whose squares add up to at most that of ``d_out``."""
-        return list(split_squares(d_out, weights))
+        return list(numerics.split_squares(d_out, weights))
 
     def gaussian_scale(self, sensitivity: float, loss: float) -> float:
         """Sensitivity over μ, in doubles."""
         return sensitivity / loss
 
     @classmethod
-    def loss_of(cls, **given: Any) -> tuple[native.Measure, Loss]:
+    def loss_of(cls, **given: Any) -> tuple[native.Measure, errors.Loss]:
         return gaussian_tradeoff(), given["mu"]
 
-    def finite_event(self, dp_event: ModuleType, d_mid: float) -> DpEvent:
-        return dp_event.GaussianDpEvent(reciprocal_down(d_mid))
+    def finite_event(self, dp_event: ModuleType, d_mid: float) -> errors.DpEvent:
+        return dp_event.GaussianDpEvent(numerics.reciprocal_down(d_mid))
 
 
 GAUSSIAN_TRADEOFF = singleton(GaussianTradeoff)

@@ -18,18 +18,7 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 from .. import _checks as checks
-from ..errors import Argument, DpEvent, InvalidValueError, Loss
-from ..numerics import (
-    Bracket,
-    Digits,
-    down,
-    from_units_down,
-    from_units_up,
-    lower,
-    split,
-    to_units,
-    upper,
-)
+from .. import errors, numerics
 from .measure import CompositionMeasure
 from .sums import PairSum, ScalarSum
 
@@ -103,7 +92,7 @@ def join_curves(
 
     def curve(alpha: float) -> float:
         if not checks.number(alpha=alpha) > 1.0:
-            raise InvalidValueError(f"alpha ({alpha}) must be above 1")
+            raise errors.InvalidValueError(f"alpha ({alpha}) must be above 1")
         return join_numbers([[one(alpha) for one in row] for row in losses], parts)
 
     return curve
@@ -134,60 +123,60 @@ class NumberMeasure(CompositionMeasure):
     one_number = True
     group_power: ClassVar[int | None] = None
 
-    def validate(self, name: str, value: Argument) -> float:
+    def validate(self, name: str, value: errors.Argument) -> float:
         if type(value) is float and value >= 0.0:
             return value + 0.0  # -0.0 becomes 0.0
         return checks.non_negative(**{name: value})
 
-    def validate_budget(self, name: str, value: Argument) -> float:
+    def validate_budget(self, name: str, value: errors.Argument) -> float:
         if type(value) is float and 0.0 <= value < inf:
             return value + 0.0
-        return checks.finite(**{name: down(value)})
+        return checks.finite(**{name: numerics.down(value)})
 
     def at_most(self, left: float, right: float) -> bool:
         return left <= right
 
-    def split(self, d_out: float, weights: list[Fraction]) -> list[Loss]:
+    def split(self, d_out: float, weights: list[Fraction]) -> list[errors.Loss]:
         """Shares that add up to at most ``d_out``."""
-        return list(split(d_out, weights))
+        return list(numerics.split(d_out, weights))
 
     def search_family(
         self, d_out: float, delta: float
-    ) -> tuple[float, Callable[[float, Fraction], Loss]]:
+    ) -> tuple[float, Callable[[float, Fraction], errors.Loss]]:
         """All distances."""
         return d_out, _part
 
     def join(self, losses: list[list[float]], parts: Sequence[int]) -> float:
         return join_numbers(losses, parts, self.total())
 
-    def group_loss(self, loss: float, size: int) -> Loss:
+    def group_loss(self, loss: float, size: int) -> errors.Loss:
         """The loss times the size to ``group_power``."""
         if self.group_power is None:
             return super().group_loss(loss, size)
         return times_up(loss, size**self.group_power)
 
-    def member_loss(self, d_out: float, size: int) -> Loss:
+    def member_loss(self, d_out: float, size: int) -> errors.Loss:
         """The same, backwards."""
         if self.group_power is None:
             return super().member_loss(d_out, size)
         return divided_down(d_out, size**self.group_power)
 
-    def event(self, dp_event: ModuleType, d_mid: Loss) -> DpEvent:
+    def event(self, dp_event: ModuleType, d_mid: errors.Loss) -> errors.DpEvent:
         """The event of an infinite loss; that of a finite one is ``finite_event``."""
         if d_mid == float("inf"):
             return dp_event.NonPrivateDpEvent()
         return dp_event.NoOpDpEvent() if d_mid == 0.0 else self.finite_event(dp_event, d_mid)
 
-    def finite_event(self, dp_event: ModuleType, d_mid: float) -> DpEvent:
+    def finite_event(self, dp_event: ModuleType, d_mid: float) -> errors.DpEvent:
         """The event of a loss above 0."""
         return dp_event.UnsupportedDpEvent()
 
     @classmethod
-    def is_loss(cls, value: Argument) -> bool:
+    def is_loss(cls, value: errors.Argument) -> bool:
         return isinstance(value, (int, float))
 
     @classmethod
-    def height(cls, loss: Loss, order: float | None, of: str) -> float:
+    def height(cls, loss: errors.Loss, order: float | None, of: str) -> float:
         return checks.non_negative(**{of: loss})
 
 
@@ -198,7 +187,7 @@ class PairMeasure(CompositionMeasure):
     zero = (0.0, 0.0)
     total = PairSum
 
-    def validate(self, name: str, value: Argument) -> tuple[float, float]:
+    def validate(self, name: str, value: errors.Argument) -> tuple[float, float]:
         """Two doubles in [0, inf]; a second one above 1 promises nothing, but is a bound."""
         first, second = checks.pair(**{name: value})
         return (
@@ -206,12 +195,12 @@ class PairMeasure(CompositionMeasure):
             checks.non_negative(**{f"{name}[1]": second}),
         )
 
-    def validate_budget(self, name: str, value: Argument) -> tuple[float, float]:
+    def validate_budget(self, name: str, value: errors.Argument) -> tuple[float, float]:
         """A double in [0, inf) and a probability."""
         first, second = checks.pair(**{name: value})
         return (
-            checks.finite(**{f"{name}[0]": down(first)}),
-            checks.probability(**{f"{name}[1]": down(second)}),
+            checks.finite(**{f"{name}[0]": numerics.down(first)}),
+            checks.probability(**{f"{name}[1]": numerics.down(second)}),
         )
 
     def needs_bound(self, loss: tuple[float, float]) -> bool:
@@ -222,13 +211,13 @@ class PairMeasure(CompositionMeasure):
         """The product order; pairs may be incomparable."""
         return left[0] <= right[0] and left[1] <= right[1]
 
-    def split(self, d_out: tuple[float, float], weights: list[Fraction]) -> list[Loss]:
+    def split(self, d_out: tuple[float, float], weights: list[Fraction]) -> list[errors.Loss]:
         """Shares that add up to at most ``d_out``, component by component."""
-        return list(zip(*(split(part, weights) for part in d_out), strict=True))
+        return list(zip(*(numerics.split(part, weights) for part in d_out), strict=True))
 
     def search_family(
         self, d_out: tuple[float, float], delta: float
-    ) -> tuple[float, Callable[[float, Fraction], Loss]]:
+    ) -> tuple[float, Callable[[float, Fraction], errors.Loss]]:
         """The distances that have this ``delta``."""
         return d_out[0], lambda top, part: (_part(top, part), delta)
 
@@ -240,22 +229,22 @@ class PairMeasure(CompositionMeasure):
         return join_numbers(first, parts), join_numbers(second, parts)
 
     @classmethod
-    def is_loss(cls, value: Argument) -> bool:
+    def is_loss(cls, value: errors.Argument) -> bool:
         return isinstance(value, tuple)
 
     @classmethod
-    def height(cls, loss: Loss, order: float | None, of: str) -> float:
+    def height(cls, loss: errors.Loss, order: float | None, of: str) -> float:
         first, _ = checks.epsilon_delta(**{of: loss})
         return first
 
     @classmethod
-    def symbol(cls, loss: Loss, order: float | None) -> str:
+    def symbol(cls, loss: errors.Loss, order: float | None) -> str:
         return "ε"
 
 
 def _part(top: float, part: Fraction) -> float:
     """Return a part of a number, rounded down."""
-    first, _ = split(top, [part, 1 - part])
+    first, _ = numerics.split(top, [part, 1 - part])
     return first
 
 
@@ -268,12 +257,12 @@ def _part(top: float, part: Fraction) -> float:
 
 def times_up(loss: float, factor: int) -> float:
     """Return ``factor`` times the loss, rounded up."""
-    return from_units_up(to_units(loss) * factor)
+    return numerics.from_units_up(numerics.to_units(loss) * factor)
 
 
 def divided_down(d_out: float, factor: int) -> float:
     """Return the largest double of which ``factor`` times is at most ``d_out``."""
-    return from_units_down(to_units(d_out) // factor)
+    return numerics.from_units_down(numerics.to_units(d_out) // factor)
 
 
 def approximate_group(loss: tuple[float, float], size: int) -> tuple[float, float]:
@@ -283,7 +272,7 @@ def approximate_group(loss: tuple[float, float], size: int) -> tuple[float, floa
         return loss
     if delta == 0.0:
         return times_up(epsilon, size), 0.0
-    return times_up(epsilon, size), upper(
+    return times_up(epsilon, size), numerics.upper(
         lambda digits: digits(delta) * _sum(digits, epsilon, size)
     )
 
@@ -293,10 +282,10 @@ def approximate_member(d_out: tuple[float, float], size: int) -> tuple[float, fl
     epsilon, delta = divided_down(d_out[0], size), d_out[1]
     if delta == 0.0 or size == 1:
         return epsilon, delta
-    return epsilon, lower(lambda digits: digits(delta) / _sum(digits, epsilon, size))
+    return epsilon, numerics.lower(lambda digits: digits(delta) / _sum(digits, epsilon, size))
 
 
-def _sum(digits: Digits, epsilon: float, size: int) -> Bracket:
+def _sum(digits: numerics.Digits, epsilon: float, size: int) -> numerics.Bracket:
     """Return 1 + e^ε + ... + e^((size-1) ε)."""
     ratio = digits(epsilon).exp()
     found, power = digits(1.0), ratio  # of one term, and e^ε to the number of terms

@@ -13,17 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import fdp
 from .._checks import cite, recorded
 from ..errors import Argument, InvalidValueError, Loss, UnsupportedMeasureError
-from ..fdp import (
-    Array,
-    TradeoffFunction,
-    check_both,
-    check_function,
-    function_event,
-    profile_to_tradeoff,
-    zcdp_to_tradeoff,
-)
 from ..numerics import split_squares
 from . import opendp as native
 from .conversion import Conversion, Profile, renyi_to_delta
@@ -35,32 +27,32 @@ from .slots import AnyOrder, Products, Slots
 
 
 @lru_cache(maxsize=1024)
-def renyi_to_tradeoff(alpha: float, divergence: float) -> TradeoffFunction:
+def renyi_to_tradeoff(alpha: float, divergence: float) -> fdp.TradeoffFunction:
     """Return a trade-off function that holds for every (α, divergence)-Rényi DP mechanism.
 
     It consists of chords of the privacy profile.
     """
     if divergence == 0.0:
-        return TradeoffFunction.identity()
+        return fdp.TradeoffFunction.identity()
     if not divergence < 300.0:
-        return TradeoffFunction.worst()
-    return profile_to_tradeoff(lambda epsilon: renyi_to_delta(alpha, divergence, epsilon))
+        return fdp.TradeoffFunction.worst()
+    return fdp.profile_to_tradeoff(lambda epsilon: renyi_to_delta(alpha, divergence, epsilon))
 
 
 TO_TRADEOFF = MappingProxyType(
     {
-        native.PURE: Conversion(lambda d, ends: TradeoffFunction.pure(d)),
+        native.PURE: Conversion(lambda d, ends: fdp.TradeoffFunction.pure(d)),
         native.APPROXIMATE: Conversion(
-            lambda d, ends: TradeoffFunction.approximate(d[0], min(d[1], 1.0))
+            lambda d, ends: fdp.TradeoffFunction.approximate(d[0], min(d[1], 1.0))
         ),
-        native.ZCDP: Conversion(lambda d, ends: zcdp_to_tradeoff(d, inf)),
-        native.TRUNCATED: Conversion(lambda d, ends: zcdp_to_tradeoff(d.rho, d.omega)),
+        native.ZCDP: Conversion(lambda d, ends: fdp.zcdp_to_tradeoff(d, inf)),
+        native.TRUNCATED: Conversion(lambda d, ends: fdp.zcdp_to_tradeoff(d.rho, d.omega)),
         native.FIXED: Conversion(lambda d, ends: renyi_to_tradeoff(ends.source.alpha, d)),
         native.RENYI: Conversion(
-            lambda d, ends: profile_to_tradeoff(curve_to_delta(d, ends)), needs_orders=True
+            lambda d, ends: fdp.profile_to_tradeoff(curve_to_delta(d, ends)), needs_orders=True
         ),
-        native.GAUSSIAN: Conversion(lambda d, ends: TradeoffFunction.gaussian(d)),
-        native.PROFILE: Conversion(lambda d, ends: profile_to_tradeoff(d.delta)),
+        native.GAUSSIAN: Conversion(lambda d, ends: fdp.TradeoffFunction.gaussian(d)),
+        native.PROFILE: Conversion(lambda d, ends: fdp.profile_to_tradeoff(d.delta)),
     }
 )
 
@@ -74,7 +66,9 @@ _SHOWN = 1 + 2.0**-32  # so far above, that rounding does not hide the order of 
 _LARGEST = 650.0  # e^ε is a double
 
 
-def join_tradeoffs(losses: list[list[TradeoffFunction]], parts: Sequence[int]) -> TradeoffFunction:
+def join_tradeoffs(
+    losses: list[list[fdp.TradeoffFunction]], parts: Sequence[int]
+) -> fdp.TradeoffFunction:
     """The join of all products of functions of different parts.
 
     If there are too many, of all products of the functions at each distance, of whatever parts.
@@ -107,9 +101,9 @@ def partitions(total: int, terms: int, most: int) -> Iterator[tuple[int, ...]]:
                 yield first, *rest
 
 
-def largest(functions: Iterable[TradeoffFunction]) -> list[TradeoffFunction]:
+def largest(functions: Iterable[fdp.TradeoffFunction]) -> list[fdp.TradeoffFunction]:
     """Those that are not shown to be at most another one."""
-    kept: list[TradeoffFunction] = []
+    kept: list[fdp.TradeoffFunction] = []
     # what costs less affinity is at most the others, or at none
     for one in sorted(dict.fromkeys(functions), key=lambda one: -one.affinity_cost):
         if not any(one <= other for other in kept):
@@ -117,15 +111,15 @@ def largest(functions: Iterable[TradeoffFunction]) -> list[TradeoffFunction]:
     return kept
 
 
-def join(functions: Iterable[TradeoffFunction]) -> TradeoffFunction:
+def join(functions: Iterable[fdp.TradeoffFunction]) -> fdp.TradeoffFunction:
     """A trade-off function that is below all, close to the largest convex one that is."""
     kept = largest(functions)
     if len(kept) == 1:
         return kept[0]
     both = list(dict.fromkeys(one for each in kept for one in (each, each.inverse())))
 
-    def delta(points: Array) -> Array:
-        above: Array = np.max([one.delta(points) for one in both], axis=0) * _SHOWN
+    def delta(points: fdp.Array) -> fdp.Array:
+        above: fdp.Array = np.max([one.delta(points) for one in both], axis=0) * _SHOWN
         return np.minimum(1.0, above)
 
     wide = np.geomspace(2.0**-10, _LARGEST, 120)
@@ -140,7 +134,7 @@ def join(functions: Iterable[TradeoffFunction]) -> TradeoffFunction:
     )
     points = np.unique(np.concatenate(grids))
     deltas = np.minimum.accumulate(delta(points))
-    return TradeoffFunction.from_profile(points.tolist(), deltas.tolist())
+    return fdp.TradeoffFunction.from_profile(points.tolist(), deltas.tolist())
 
 
 # f-DP: the distance is a trade-off function, and smaller is above it everywhere.
@@ -170,28 +164,28 @@ def tradeoff() -> native.Measure:
     return native.user_divergence(native.TRADEOFF)
 
 
-def _split(d_out: TradeoffFunction, weights: list[Fraction]) -> list[Any]:
+def _split(d_out: fdp.TradeoffFunction, weights: list[Fraction]) -> list[Any]:
     """Shares of a power of one function, or of a Gaussian; others are not divisible."""
     whole = sum(weights)
     shares = [d_out.root(weight / whole) for weight in weights]
     if all(share is not None for share in shares):
         return shares
     if d_out.mu is not None:
-        return [TradeoffFunction.gaussian(mu) for mu in split_squares(d_out.mu_down, weights)]
+        return [fdp.TradeoffFunction.gaussian(mu) for mu in split_squares(d_out.mu_down, weights)]
     raise InvalidValueError(
         f"d_out ({d_out}) cannot be split in these proportions: "
         "pass a Gaussian trade-off function, or a power that the number of shares divides"
     )
 
 
-def _epsilon(function: TradeoffFunction, delta: float) -> float:
+def _epsilon(function: fdp.TradeoffFunction, delta: float) -> float:
     """ε at ``delta``: to the last digit for Gaussians, else a certified upper bound."""
     if function.mu is not None:
         return gaussian_to_epsilon(function.mu, delta)
     return function.epsilon(delta)
 
 
-def _delta(function: TradeoffFunction, epsilon: float) -> float:
+def _delta(function: fdp.TradeoffFunction, epsilon: float) -> float:
     """δ at ``epsilon``, likewise."""
     if function.mu is not None:
         return gaussian_to_delta(function.mu, epsilon)
@@ -204,13 +198,13 @@ class TradeoffDivergence(CompositionMeasure):
 
     kind = native.TRADEOFF
     tag = "fdp"
-    zero = TradeoffFunction.identity()
+    zero = fdp.TradeoffFunction.identity()
     composability = Composability.CONCURRENT
     reason = f"{cite('VZ23')}, under finite communication"
     assumes_finite = True
     distance_form = "TradeoffFunction"
     most_parallel = 4
-    keywords = MappingProxyType({"tradeoff": check_both})
+    keywords = MappingProxyType({"tradeoff": fdp.check_both})
     why_not = (
         "its loss may be unbounded, and its Rényi divergences infinite; read it as "
         "(epsilon, delta), or as Gaussian DP"
@@ -229,14 +223,14 @@ class TradeoffDivergence(CompositionMeasure):
     def opendp(self) -> native.Measure:
         return tradeoff()
 
-    def validate(self, name: str, value: Argument) -> TradeoffFunction:
+    def validate(self, name: str, value: Argument) -> fdp.TradeoffFunction:
         """Return a trade-off function that bounds both directions of neighbours, or raise."""
-        return check_both(**{name: value})
+        return fdp.check_both(**{name: value})
 
-    def validate_budget(self, name: str, value: Argument) -> TradeoffFunction:
+    def validate_budget(self, name: str, value: Argument) -> fdp.TradeoffFunction:
         """Return a trade-off function that bounds anything, or raise."""
         function = self.validate(name, value)
-        if function == TradeoffFunction.worst():
+        if function == fdp.TradeoffFunction.worst():
             raise InvalidValueError(
                 f"{name} ({value}) must bound the loss; TradeoffFunction.worst() bounds nothing"
             )
@@ -247,23 +241,23 @@ class TradeoffDivergence(CompositionMeasure):
             )
         return function
 
-    def at_most(self, left: TradeoffFunction, right: TradeoffFunction) -> bool:
+    def at_most(self, left: fdp.TradeoffFunction, right: fdp.TradeoffFunction) -> bool:
         """Whether the order of functions is shown."""
         return left <= right
 
-    def group_loss(self, loss: TradeoffFunction, size: int) -> TradeoffFunction:
+    def group_loss(self, loss: fdp.TradeoffFunction, size: int) -> fdp.TradeoffFunction:
         """1 - (1 - f)^(∘k) [DRS22, Theorem 2.14]."""
         return loss.group(size)
 
-    def member_loss(self, d_out: TradeoffFunction, size: int) -> TradeoffFunction:
+    def member_loss(self, d_out: fdp.TradeoffFunction, size: int) -> fdp.TradeoffFunction:
         """The same, backwards, for Gaussians only."""
         if size == 1:
             return d_out
         if d_out.mu is None:
             raise self._no_group(size)
-        return TradeoffFunction.gaussian(divided_down(d_out.mu_down, size))
+        return fdp.TradeoffFunction.gaussian(divided_down(d_out.mu_down, size))
 
-    def split(self, d_out: TradeoffFunction, weights: list[Fraction]) -> list[Any]:
+    def split(self, d_out: fdp.TradeoffFunction, weights: list[Fraction]) -> list[Any]:
         """Shares of a power of one function, or of a Gaussian."""
         return _split(d_out, weights)
 
@@ -288,7 +282,9 @@ class TradeoffDivergence(CompositionMeasure):
     def in_any_order(self, shares: tuple[Any, ...]) -> tuple[AnyOrder, Slots]:
         return AnyOrder(), Slots.of(shares)
 
-    def join(self, losses: list[list[TradeoffFunction]], parts: Sequence[int]) -> TradeoffFunction:
+    def join(
+        self, losses: list[list[fdp.TradeoffFunction]], parts: Sequence[int]
+    ) -> fdp.TradeoffFunction:
         """A function that is below all products."""
         return join_tradeoffs(losses, parts)
 
@@ -296,17 +292,17 @@ class TradeoffDivergence(CompositionMeasure):
     def loss_of(cls, **given: Any) -> tuple[native.Measure, Any]:
         return tradeoff(), given["tradeoff"]
 
-    def event(self, dp_event: ModuleType, d_mid: TradeoffFunction) -> Any:
-        return function_event(dp_event, d_mid)
+    def event(self, dp_event: ModuleType, d_mid: fdp.TradeoffFunction) -> Any:
+        return fdp.function_event(dp_event, d_mid)
 
     @classmethod
     def is_loss(cls, value: Argument) -> bool:
-        return isinstance(value, TradeoffFunction)
+        return isinstance(value, fdp.TradeoffFunction)
 
     @classmethod
     def height(cls, loss: Loss, order: float | None, of: str) -> float:
         """The ε at δ = 1e-6."""
-        return check_function(**{of: loss}).epsilon(_DRAWN_AT)
+        return fdp.check_function(**{of: loss}).epsilon(_DRAWN_AT)
 
     @classmethod
     def symbol(cls, loss: Loss, order: float | None) -> str:
@@ -335,19 +331,19 @@ _LARGE = 1000.0  # for larger ε the margin for rounding would not cover the gri
 
 
 @lru_cache(maxsize=4096)
-def laplace_to_tradeoff(epsilon: float, step: float) -> TradeoffFunction:
+def laplace_to_tradeoff(epsilon: float, step: float) -> fdp.TradeoffFunction:
     """Return the trade-off function of noise on a grid.
 
     :param epsilon: shift over scale
     :param step: step of the grid over scale; a shift is a whole number of steps
     """
     if epsilon == 0.0:
-        return TradeoffFunction.identity()
+        return fdp.TradeoffFunction.identity()
     if isinf(epsilon):
-        return TradeoffFunction.worst()
+        return fdp.TradeoffFunction.worst()
     if not step < epsilon:
-        return TradeoffFunction.pure(epsilon)
+        return fdp.TradeoffFunction.pure(epsilon)
     if epsilon > _LARGE:
-        return TradeoffFunction.pure(epsilon)
+        return fdp.TradeoffFunction.pure(epsilon)
     steps = epsilon / step * (1 + 1e-12) if step > 0.0 else inf
-    return TradeoffFunction.laplace(epsilon, inf if steps > _FINE else float(floor(steps)))
+    return fdp.TradeoffFunction.laplace(epsilon, inf if steps > _FINE else float(floor(steps)))

@@ -16,12 +16,9 @@ from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import opendp.prelude as dp
 from opendp.combinators import make_adaptive_composition
-from opendp.domains import atom_domain
 from opendp.extras.polars import OnceFrame
-from opendp.measures import approximate, zero_concentrated_divergence
-from opendp.metrics import discrete_distance
-from opendp.mod import Domain, Measurement, Transformation
 
 from .. import _opendp as _native
 from .. import errors
@@ -113,7 +110,7 @@ def seal(pointer: Any, source: Sealed | None = None) -> Sealed:
     return Sealed(pointer, () if source is None else source.files)
 
 
-def take_in(data: errors.Data, domain: Domain, carrier_type: str, kind: Kind) -> Sealed:
+def take_in(data: errors.Data, domain: dp.Domain, carrier_type: str, kind: Kind) -> Sealed:
     """Convert data that are a member of ``domain``, store them, and return their token, or raise.
 
     A column of pandas, Polars, NumPy or PyArrow is taken for a list, a Polars DataFrame for a
@@ -140,7 +137,7 @@ def seal_live(compute: Callable[[], Any]) -> Sealed:
 
 
 def seal_selected(
-    source: Sealed, domain: Domain, select: Callable[[], Any], failure: str
+    source: Sealed, domain: dp.Domain, select: Callable[[], Any], failure: str
 ) -> Sealed:
     """Store what ``select`` returns of data in Python, converted when it is first needed.
 
@@ -176,7 +173,7 @@ def unseal(token: Sealed) -> Any:
     return content.settle(token) if isinstance(content, _Pending) else content
 
 
-def run(measurement: Measurement, token: Sealed) -> Any:
+def run(measurement: dp.Measurement, token: Sealed) -> Any:
     """Run a measurement on sealed data, after its charge.
 
     Rows that arrive later reach only what is proven for them; all else runs on the rows so far.
@@ -199,7 +196,7 @@ class AsTransformation:
     """A query that is a transformation so far."""
 
     @abstractmethod
-    def as_transformation(self) -> Transformation:
+    def as_transformation(self) -> dp.Transformation:
         """Return the transformation, or raise if it is a measurement already."""
 
 
@@ -315,22 +312,22 @@ class Enclosure:
 
 
 @cache  # a millisecond
-def _make_compositor() -> Measurement:
+def _make_compositor() -> dp.Measurement:
     return make_adaptive_composition(
-        atom_domain(T=bool),
-        discrete_distance(),
-        approximate(zero_concentrated_divergence()),
+        dp.atom_domain(T=bool),
+        dp.discrete_distance(),
+        dp.approximate(dp.zero_concentrated_divergence()),
         d_in=1,
         d_mids=[(0.0, 0.0)] * 4,  # a launch, and what closes its queryables
     )
 
 
 @cache
-def _make_visit() -> Measurement:
+def _make_visit() -> dp.Measurement:
     return _native.make_user_measurement(
-        atom_domain(T=bool),
-        discrete_distance(),
-        approximate(zero_concentrated_divergence()),
+        dp.atom_domain(T=bool),
+        dp.discrete_distance(),
+        dp.approximate(dp.zero_concentrated_divergence()),
         function=lambda _: _TASK.get()(),
         privacy_map=lambda _: (0.0, 0.0),
         TO="ExtrinsicObject",

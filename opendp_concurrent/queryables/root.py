@@ -13,16 +13,7 @@ from typing import Any
 from opendp.mod import Domain, Metric, Odometer, OdometerQueryable, Queryable, Transformation
 
 from .. import _opendp as _native
-from .. import accounting, errors
-from ..measures import (
-    PRIOR,
-    AccumulatorState,
-    Composability,
-    CompositionMeasure,
-    Risk,
-    composition_measure,
-    risk_of,
-)
+from .. import accounting, errors, measures
 from .data import Sealed, check_process, seal_transformed, unseal
 from .mechanism import ConcurrentOdometer
 from .named_queries import Description
@@ -55,7 +46,7 @@ class _Handle(Handle):
         check_process(self._session.token)
         return _native.call_native(self._session.refusal, query) is None
 
-    def risk(self, d_in: errors.Distance = None, *, prior: float = 0.5) -> Risk:
+    def risk(self, d_in: errors.Distance = None, *, prior: float = 0.5) -> measures.Risk:
         """Return what an attacker can do at most with all that was released so far.
 
         He knows all data but those of one unit; see :func:`opendp_concurrent.measures.risk`.
@@ -73,7 +64,9 @@ class _Handle(Handle):
         >>> print(root.risk(prior=0.1))
         a guess is right with probability at most 0.9 (before: 0.9), the advantage at most ...
         """
-        return risk_of(self._session.measure, self.privacy_loss(d_in), PRIOR(prior=prior))
+        return measures.risk_of(
+            self._session.measure, self.privacy_loss(d_in), measures.PRIOR(prior=prior)
+        )
 
     def describe(self, query: errors.Query, d_in: errors.Distance = None) -> Description:
         """Describe a launch before it happens: its answer, its loss, whether it is admitted.
@@ -192,7 +185,7 @@ def as_concurrent(odometer: errors.Argument) -> Any:
     made = vars(odometer).get("__opendp_dict__") if type(odometer) is Odometer else None
     if made is None or made.get("__function__") != "make_fully_adaptive_composition":
         return odometer
-    measure = composition_measure(odometer.output_measure)
+    measure = measures.composition_measure(odometer.output_measure)
     space = odometer.input_domain, odometer.input_metric
     return ConcurrentOdometer(space, measure, measure.sum(), spawn_odometer)
 
@@ -350,7 +343,7 @@ def _open_limit(
 
 def spawn_composition(
     space: tuple[Domain, Metric],
-    measure: CompositionMeasure,
+    measure: measures.CompositionMeasure,
     token: Sealed,
     bound: accounting.Bound,
     opaque: bool,
@@ -365,13 +358,13 @@ def spawn_composition(
 # --- in a ledger ----------------------------------------------------------------------------------
 
 
-def check_ledger(ledger: Any, measure: CompositionMeasure, *, halt: bool = False) -> None:
+def check_ledger(ledger: Any, measure: measures.CompositionMeasure, *, halt: bool = False) -> None:
     """Raise unless ``ledger`` is a ledger that can keep a budget under this measure."""
     if not callable(getattr(type(ledger), "book", None)):
         raise errors.InvalidTypeError(
             f"ledger must be made by oc.ledger.open_ledger(...), found {type(ledger).__name__}"
         )
-    if measure.composability is Composability.SEQUENTIAL:
+    if measure.composability is measures.Composability.SEQUENTIAL:
         raise errors.UnsupportedMeasureError(
             f"ledger is not supported under {measure.name}: {measure.reason}, and a launch "
             "in one process cannot close the children in another; use another measure"
@@ -385,7 +378,7 @@ def check_ledger(ledger: Any, measure: CompositionMeasure, *, halt: bool = False
 
 def open_book(
     ledger: accounting.Ledger, terms: accounting.Terms
-) -> tuple[accounting.InLedger, AccumulatorState]:
+) -> tuple[accounting.InLedger, measures.AccumulatorState]:
     """Open the budget with these terms. Return its keeper, and the accumulator of its charges.
 
     :raises LedgerError: if the budget has other terms

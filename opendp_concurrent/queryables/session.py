@@ -20,8 +20,7 @@ from opendp.mod import Domain, Measurement, Metric, Odometer, OpenDPException
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .. import accounting, errors
-from ..data import check_files
+from .. import accounting, data, errors
 from ..measures import Composability, CompositionMeasure
 from .child import PLAIN, MachineQueryable, adopt
 from .data import (
@@ -197,7 +196,7 @@ class Session:
             if token is None:
                 token = self.token
             if token.files:
-                check_files(token.files)
+                data.check_files(token.files)
             charged = None
             permit = (charge or self.account.launch)(price)
             charged = True

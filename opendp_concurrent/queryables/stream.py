@@ -11,13 +11,11 @@ from typing import Any, Protocol
 from weakref import ref
 
 import numpy as np
-from opendp.measures import max_divergence
-from opendp.mod import Domain, Measure
+import opendp.prelude as dp
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .. import errors
-from ..accounting import innermost_running
+from .. import accounting, errors
 from .child import MachineQueryable
 from .data import Sealed, check_process, seal, unseal
 
@@ -330,7 +328,7 @@ def start_of(token: Sealed) -> Stream | None:
     data = _native.to_python(unseal(token))
     if isinstance(data, Stream):
         return data
-    payer = innermost_running()
+    payer = accounting.innermost_running()
     if payer is not None and payer.static:
         raise errors.InvalidTypeError(NO_PART)
     below = payer is not None or _native.inside_native_call()
@@ -361,12 +359,12 @@ class StreamItems:
     """What the items of a stream are: the descriptor of its domain."""
 
 
-def is_stream(domain: Domain) -> bool:
+def is_stream(domain: dp.Domain) -> bool:
     """Whether the datasets of a domain are streams."""
     return isinstance(_native.descriptor(domain), StreamItems)
 
 
-def same_domain(one: Domain, other: Domain) -> bool:
+def same_domain(one: dp.Domain, other: dp.Domain) -> bool:
     """Whether two domains are equal. OpenDP compares names; a stream is what its items are."""
     items, others = _native.descriptor(one), _native.descriptor(other)
     if isinstance(items, StreamItems) or isinstance(others, StreamItems):
@@ -374,9 +372,9 @@ def same_domain(one: Domain, other: Domain) -> bool:
     return bool(one == other)
 
 
-def feeds_many(measure: Measure) -> bool:
+def feeds_many(measure: dp.Measure) -> bool:
     """Whether one stream may feed several mechanisms without a bound on messages: pure DP only."""
-    return bool(measure == max_divergence())
+    return bool(measure == dp.max_divergence())
 
 
 # Handles of mechanisms on streams: who may send data, and who may only query.

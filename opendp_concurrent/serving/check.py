@@ -12,17 +12,12 @@ from fractions import Fraction
 from math import exp
 from typing import Any
 
+import opendp.prelude as dp
 import scipy
-from opendp.core import new_function
-from opendp.measures import smoothed_max_divergence
-from opendp.mod import Measure, Measurement, OpenDPException
-from opendp.transformations import make_user_transformation
 
-from .. import errors
+from .. import errors, fdp, measures
 from .._checks import Count, checked, function, instance, optional, two
 from ..composition import cast, make_concurrent_odometer
-from ..fdp import TradeoffFunction
-from ..measures import composition_measure
 
 EPSILONS = (0.0, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 ORDERS = (2.0, 4.0, 8.0)
@@ -30,26 +25,26 @@ FAILURE = 1e-9  # probability that a law finds what is not there
 SECRET = 5  # a value of the data with at least so many characters may be in no message
 
 
-def at_most(measure: Measure, left: errors.Loss, right: errors.Loss) -> bool:
+def at_most(measure: dp.Measure, left: errors.Loss, right: errors.Loss) -> bool:
     """Whether a loss is at most another one; of curves, at a few orders."""
-    known = composition_measure(measure)
+    known = measures.composition_measure(measure)
     left, right = known.validate("left", left), known.validate("right", right)
     if callable(known.zero):
         return all(left(alpha) <= right(alpha) for alpha in ORDERS)
-    if isinstance(left, TradeoffFunction) and not left <= right:
+    if isinstance(left, fdp.TradeoffFunction) and not left <= right:
         # what is not shown by its order, and does not differ, is no finding
         return all(left.delta(epsilon) <= right.delta(epsilon) + 1e-12 for epsilon in EPSILONS)
     return bool(known.at_most(left, right))
 
 
-def same_loss(measure: Measure, one: errors.Loss, other: errors.Loss) -> bool:
+def same_loss(measure: dp.Measure, one: errors.Loss, other: errors.Loss) -> bool:
     """Whether two losses are at most each other."""
     return at_most(measure, one, other) and at_most(measure, other, one)
 
 
 @dataclass(frozen=True)
 class _Case:
-    made: Measurement
+    made: dp.Measurement
     datasets: tuple[Any, Any]
     d_ins: tuple[int, ...]
     query: Callable[[Any], Any]
@@ -62,7 +57,7 @@ class _Case:
 
 @checked(make=function, query=optional(function), exact=optional(function))
 def check_measurement(
-    make: Callable[..., Measurement],
+    make: Callable[..., dp.Measurement],
     arguments: Mapping[str, Any],
     datasets: tuple[Any, Any],
     *,
@@ -112,7 +107,7 @@ def check_measurement(
     map: 0.333... at 3 is below 0.5 at 2
     neighbours: answer ... has a probability of at least ... and at most ...
     """
-    made = instance(Measurement)(**{"what make returns": make(**dict(arguments))})
+    made = instance(dp.Measurement)(**{"what make returns": make(**dict(arguments))})
     if len(two(datasets)) != 2:
         raise errors.InvalidTypeError("datasets must be a tuple of two neighbours")
     case = _Case(made, datasets, d_ins, query or (lambda answer: answer), exact, runs)
@@ -146,12 +141,12 @@ def _outward(case: _Case) -> Iterator[str]:
             yield f"map({d_in}) is {case.made.map(d_in)}, below the exact loss"
 
 
-def charges(root: Any, made: Measurement, d_ins: tuple[int, ...]) -> Iterator[str]:
+def charges(root: Any, made: dp.Measurement, d_ins: tuple[int, ...]) -> Iterator[str]:
     """Where an odometer, on which one measurement was launched, tells another loss than its map."""
     for d_in in d_ins:
         try:
             loss = made.map(d_in)
-        except (errors.ConcurrentError, OpenDPException):
+        except (errors.ConcurrentError, dp.OpenDPException):
             continue
         if not same_loss(made.output_measure, root.privacy_loss(d_in), loss):
             yield f"an odometer charges {root.privacy_loss(d_in)} at {d_in}, the map is {loss}"
@@ -178,8 +173,8 @@ def _launch(case: _Case) -> Iterator[str]:
 
 def _chain(case: _Case) -> Iterator[str]:
     made, space = case.made, (case.made.input_domain, case.made.input_metric)
-    same = make_user_transformation(*space, *space, lambda data: data, lambda d_in: d_in)
-    after = new_function(lambda answer: answer, TO="ExtrinsicObject")
+    same = dp.t.make_user_transformation(*space, *space, lambda data: data, lambda d_in: d_in)
+    after = dp.new_function(lambda answer: answer, TO="ExtrinsicObject")
     for name, chained in (("before", same >> made), ("after", made >> after)):
         for d_in in case.d_ins:
             if not same_loss(made.output_measure, chained.map(d_in), made.map(d_in)):
@@ -199,7 +194,7 @@ def _neighbours(case: _Case) -> Iterator[str]:
     low = float(bound(hits, half - hits + 1, miss)) if hits else 0.0
     high = float(bound(others + 1, half - others, 1 - miss)) if others < half else 1.0
     orders = ORDERS if callable(case.made.map(case.d_ins[0])) else None  # of a Rényi curve
-    profile = cast(case.made, smoothed_max_divergence(), orders=orders).map(case.d_ins[0])
+    profile = cast(case.made, dp.smoothed_max_divergence(), orders=orders).map(case.d_ins[0])
     for epsilon in EPSILONS:
         if low - exp(epsilon) * high > profile.delta(epsilon):
             yield (

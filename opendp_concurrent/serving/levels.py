@@ -23,11 +23,7 @@ from typing import Any, Protocol
 
 from opendp.mod import Domain, Measurement, Metric
 
-from .. import mechanisms
-from ..composition import make_measurement
-from ..errors import Answer, Distance, InvalidValueError, Loss, shown
-from ..measures import APPROXIMATE, PURE, CompositionMeasure
-from ..numerics import upper
+from .. import composition, errors, measures, mechanisms, numerics
 from ..queryables import Accuracy, Sealed, in_python, of_one, unseal
 
 BITS = 30  # after the point: levels are multiples of 2^-30, and so are rates
@@ -43,9 +39,9 @@ def units_of(level: float, name: str = "level") -> int:
     :raises InvalidValueError: if it is not between 2^-30 and 2^20
     """
     if not 2.0**-BITS <= level <= FINEST:
-        raise InvalidValueError(
-            f"{name} ({shown(level)}) must be from 2^-{BITS} to 2^20; pass the privacy loss that "
-            "this release may have per unit of sensitivity, such as 0.1"
+        raise errors.InvalidValueError(
+            f"{name} ({errors.shown(level)}) must be from 2^-{BITS} to 2^20; pass the "
+            "privacy loss that this release may have per unit of sensitivity, such as 0.1"
         )
     return int(level * 2.0**BITS)
 
@@ -85,7 +81,7 @@ class Chain:
     def check(self, level: int) -> None:
         """Raise, for public reasons, if a level would be one too many."""
         if level not in self._noise and len(self._noise) >= MOST:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"level ({level_of(level)}) must be one that was answered, since {MOST} were: the "
                 f"next one is {level_of(min(self._noise, key=lambda one: abs(one - level)))}"
             )
@@ -117,7 +113,7 @@ class Chain:
 # weighted by the inverses of their variances, as precise as one release at the sum of their prices.
 
 Space = tuple[Domain, Metric]
-STEPPED = (PURE, APPROXIMATE)  # the measures under which each step may be charged
+STEPPED = (measures.PURE, measures.APPROXIMATE)  # the measures under which each step may be charged
 _ABOVE = 1 + 2.0**-40  # so that the price of a scale, rounded up, is at most that of its level
 
 
@@ -132,13 +128,13 @@ class Levels(Protocol):
         :param own: these levels, sealed
         """
 
-    def keep(self, level: int, answer: Answer) -> None:
+    def keep(self, level: int, answer: errors.Answer) -> None:
         """Note that the launch of a level has answered."""
 
     def check(self, level: int) -> None:
         """Raise, for public reasons, if there is no answer at a level."""
 
-    def at(self, level: int) -> Answer:
+    def at(self, level: int) -> errors.Answer:
         """Return the answer at a level that needs no launch."""
 
     def accuracy(self, domain: Domain, level: int) -> Accuracy:
@@ -148,20 +144,20 @@ class Levels(Protocol):
 class LaplaceLevels:
     """Levels under pure and (ε, δ)-DP: of ε per unit of sensitivity, each charged for its step."""
 
-    def __init__(self, space: Space, measure: CompositionMeasure) -> None:
+    def __init__(self, space: Space, measure: measures.CompositionMeasure) -> None:
         self._space, self._measure = space, measure
         self._chain: Chain | None = None
         self.finest = 0
 
     def launch(self, level: int, own: Sealed) -> Measurement:
         """Return the refinement by a level's distance from the finest one."""
-        step, pure = level_of(level - self.finest), self._measure.kind == PURE
+        step, pure = level_of(level - self.finest), self._measure.kind == measures.PURE
 
-        def privacy_map(d_in: Distance) -> Loss:
-            epsilon = upper(lambda real: real(d_in) * real(step))
+        def privacy_map(d_in: errors.Distance) -> errors.Loss:
+            epsilon = numerics.upper(lambda real: real(d_in) * real(step))
             return epsilon if pure else (epsilon, 0.0)
 
-        return make_measurement(
+        return composition.make_measurement(
             self._space,
             self._measure.opendp(),
             lambda data: unseal(own).refine(level, data),
@@ -176,7 +172,7 @@ class LaplaceLevels:
             self._chain = Chain(in_python(data), GeometricDraws())
         self._chain.at(level)
 
-    def keep(self, level: int, answer: Answer) -> None:
+    def keep(self, level: int, answer: errors.Answer) -> None:
         """Note the finest level."""
         del answer
         self.finest = level
@@ -186,7 +182,7 @@ class LaplaceLevels:
         assert self._chain is not None
         self._chain.check(level)
 
-    def at(self, level: int) -> Answer:
+    def at(self, level: int) -> errors.Answer:
         """Return the answer at any level up to the finest one."""
         assert self._chain is not None
         return self._chain.at(level)
@@ -199,7 +195,7 @@ class LaplaceLevels:
 class GaussianLevels:
     """Levels under zCDP and its relatives: of ρ per square of sensitivity, each launched alone."""
 
-    def __init__(self, space: Space, measure: CompositionMeasure) -> None:
+    def __init__(self, space: Space, measure: measures.CompositionMeasure) -> None:
         self._space, self._measure = space, measure
         self._means: dict[int, tuple[float, Any]] = {}  # by level: precision, and mean
         self.finest, self._scale = 0, 0.0
@@ -210,7 +206,7 @@ class GaussianLevels:
         self._scale = sqrt(0.5 / level_of(level - self.finest)) * _ABOVE
         return mechanisms.make_certified_gaussian(*self._space, self._scale, self._measure.opendp())
 
-    def keep(self, level: int, answer: Answer) -> None:
+    def keep(self, level: int, answer: errors.Answer) -> None:
         """Add the release to the mean."""
         weight = self._scale**-2
         before, mean = self._means.get(self.finest, (0.0, answer))
@@ -221,12 +217,12 @@ class GaussianLevels:
     def check(self, level: int) -> None:
         """Raise below the first level."""
         if level < min(self._means):
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"level ({level_of(level)}) is below that of the first answer, and Gaussian noise "
                 f"is not made coarser; ask for level {level_of(min(self._means))}, which is free"
             )
 
-    def at(self, level: int) -> Answer:
+    def at(self, level: int) -> errors.Answer:
         """Return the mean of the first releases, as many as a level admits."""
         mean = self._means[self._launched(level)][1]
         return [*mean] if isinstance(mean, list) else mean  # who gets a list may change it

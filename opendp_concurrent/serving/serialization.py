@@ -26,9 +26,8 @@ from opendp import mod
 from opendp.mod import Domain, Measure, Metric
 
 from .. import _checks as checks
+from .. import composition
 from .._opendp import VERSION
-from ..composition import measure
-from ..composition import space as pairs_space
 from ..errors import Argument, InvalidTypeError, InvalidValueError, SpaceMismatchError
 from .kinds import Work
 from .values import Key, call, key_of, signature_of, table
@@ -164,9 +163,9 @@ def deserialize(
 
 
 def _expected(space: Any, output_measure: Argument) -> _Expected:
-    domain, metric = (None, None) if space is None else pairs_space(space=space)
+    domain, metric = (None, None) if space is None else composition.space(space=space)
     if output_measure is not None:
-        output_measure = measure(output_measure=output_measure)
+        output_measure = composition.measure(output_measure=output_measure)
     return {
         "input_domain": domain,
         "input_metric": metric,

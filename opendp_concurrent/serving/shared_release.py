@@ -7,17 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary, ref
 
-from opendp.measurements import make_laplace
-from opendp.measures import max_divergence
-from opendp.mod import Domain, Measure, Metric, Queryable, serialize
+import opendp.prelude as dp
 
 from .. import _opendp as _native
-from .. import errors, mechanisms, queryables
+from .. import accounting, composition, errors, measures, mechanisms, numerics, queryables
 from .._checks import Positive, optional, positive, written
-from ..accounting import Account
-from ..composition import constructor, make_measurement
-from ..measures import TRADEOFF, Basic, Composability, PairSum, ScalarSum, composition_measure
-from ..numerics import upper
 from .levels import (
     STEPPED,
     Chain,
@@ -43,7 +37,7 @@ class Opened:
         self.paid, self.lock = set[Any](), _native.Lock()
 
 
-class SharedReleaseQueryable(queryables.Handle, Queryable):
+class SharedReleaseQueryable(queryables.Handle, dp.Queryable):
     """Handle of a shared release. It returns the answer to one query, at any level of noise."""
 
     query_type = "f64"
@@ -169,7 +163,7 @@ def spawn_shared(
 def _made(odometer: queryables.ConcurrentOdometer) -> str | None:
     """Return how a release was made; None if it has a function of Python, which has no record."""
     try:
-        return str(serialize(written(odometer, "made")))
+        return str(dp.serialize(written(odometer, "made")))
     except errors.InvalidTypeError:
         return None
 
@@ -203,7 +197,7 @@ def _open(
 ) -> SharedReleaseQueryable:
     measure, space = odometer.measure, odometer.query_space
     token, inward = queryables.head(odometer, token)
-    account = Account(
+    account = accounting.Account(
         odometer.accumulator.start(measure),
         inward=inward,
         parent=parent.account if parent else None,
@@ -218,13 +212,13 @@ def _open(
     return SharedReleaseQueryable(session, levels, odometer)
 
 
-def _check_sums(account: Account) -> None:
+def _check_sums(account: accounting.Account) -> None:
     """Raise unless this account and its ancestors add losses up by their plain sum.
 
     Only there is the loss of all levels at most that of the finest one, on every transcript.
     """
     for start in account.starts():
-        if type(start) not in (ScalarSum, PairSum):
+        if type(start) not in (measures.ScalarSum, measures.PairSum):
             raise errors.UnsupportedMeasureError(
                 "a shared release without a ceiling is charged step by step, which is proven for "
                 "accounts that add losses up by basic(), not for others and not for the shares of "
@@ -233,7 +227,7 @@ def _check_sums(account: Account) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Steps(Basic):
+class _Steps(measures.Basic):
     """The sum of a shared release, which has no bound of its own."""
 
     def check_budget(self, d_out: errors.Loss) -> None:
@@ -265,11 +259,11 @@ class _Below:
         return self._chain.at(self.check(message))
 
 
-@constructor(ceiling=optional(positive))
+@composition.constructor(ceiling=optional(positive))
 def make_shared_release(
-    input_domain: Domain,
-    input_metric: Metric,
-    output_measure: Measure,
+    input_domain: dp.Domain,
+    input_metric: dp.Metric,
+    output_measure: dp.Measure,
     ceiling: Positive | None = None,
 ) -> queryables.ConcurrentOdometer | queryables.ConcurrentMeasurement:
     """Answer one query at many levels of noise, which together cost what the finest one costs.
@@ -330,20 +324,20 @@ def make_shared_release(
     ...
     opendp_concurrent.errors.BudgetExceededError: the filter refuses: spent 0.5 of 1, asked 1.5, ...
     """
-    measure, space = composition_measure(output_measure), (input_domain, input_metric)
-    if measure.composability is Composability.SEQUENTIAL:
+    measure, space = measures.composition_measure(output_measure), (input_domain, input_metric)
+    if measure.composability is measures.Composability.SEQUENTIAL:
         raise errors.UnsupportedMeasureError(
             f"output_measure ({measure.name}) composes sequentially, and a shared release stays "
             "open beside other launches; use zCDP"
         )
-    if ceiling is None and measure.kind == TRADEOFF:
+    if ceiling is None and measure.kind == measures.TRADEOFF:
         raise errors.UnsupportedMeasureError(
             "ceiling must be given under f-DP, where the losses of steps have no sum; or use "
             "zCDP, or Gaussian DP"
         )
     if ceiling is not None or measure.kind in STEPPED:
         mechanisms.built(
-            make_laplace, input_domain=input_domain, input_metric=input_metric, scale=1.0
+            dp.m.make_laplace, input_domain=input_domain, input_metric=input_metric, scale=1.0
         )
     else:
         mechanisms.make_certified_gaussian(input_domain, input_metric, 1.0, output_measure)
@@ -362,11 +356,11 @@ def make_shared_release(
             _Below(Chain(queryables.in_python(data), GeometricDraws()), paid), "Shared"
         )
 
-    pure = make_measurement(
+    pure = composition.make_measurement(
         space,
-        max_divergence(),
+        dp.max_divergence(),
         spawn,
-        lambda d_in: upper(lambda real: real(d_in) * real(level)),
+        lambda d_in: numerics.upper(lambda real: real(d_in) * real(level)),
         f"shared_release(ceiling={level})",
     )
     accuracy = mechanisms.laplace_accuracy(input_domain, 1 / level, None)

@@ -21,16 +21,8 @@ from inspect import Signature, signature
 from typing import Any
 
 import numpy as np
+import opendp.prelude as dp
 from opendp import combinators, core, domains, measurements, measures, metrics, transformations
-from opendp.domains import atom_domain, vector_domain
-from opendp.measures import (
-    approximate,
-    max_divergence,
-    renyi_divergence,
-    smoothed_max_divergence,
-    zero_concentrated_divergence,
-)
-from opendp.mod import AtomDomain, Domain, VectorDomain
 
 from .. import _checks as checks
 from .. import _opendp as _native
@@ -210,30 +202,30 @@ VALUES.update(
 
 _METRICS = {one.replace("_", ""): getattr(metrics, one) for one in OF_OPENDP["metrics"]}
 _MEASURES = (
-    max_divergence,
-    zero_concentrated_divergence,
-    lambda: approximate(max_divergence()),
-    lambda: approximate(zero_concentrated_divergence()),
-    renyi_divergence,
-    smoothed_max_divergence,
+    dp.max_divergence,
+    dp.zero_concentrated_divergence,
+    lambda: dp.approximate(dp.max_divergence()),
+    lambda: dp.approximate(dp.zero_concentrated_divergence()),
+    dp.renyi_divergence,
+    dp.smoothed_max_divergence,
 )
 
 
-def _domain(one: Any) -> Domain | None:
+def _domain(one: Any) -> dp.Domain | None:
     """Return a domain that is made by itself, as ``one`` may be; None if there is none."""
     tables = _native.descriptor(one)
     if type(tables) is Tables:
         return table_domain(tables)
-    if isinstance(one, VectorDomain):
+    if isinstance(one, dp.VectorDomain):
         element = _domain(one.element_domain)
-        return None if element is None else vector_domain(element, size=one.size)
-    if not isinstance(one, AtomDomain):
+        return None if element is None else dp.vector_domain(element, size=one.size)
+    if not isinstance(one, dp.AtomDomain):
         return None
     kind = str(one.carrier_type)
     if kind in ("bool", "String"):  # they have no bounds
-        return atom_domain(T=kind)
+        return dp.atom_domain(T=kind)
     nan = one.nan if kind in ("f32", "f64") else None
-    return atom_domain(bounds=one.bounds, nan=nan, T=kind)
+    return dp.atom_domain(bounds=one.bounds, nan=nan, T=kind)
 
 
 def _metric(one: Any) -> Any:

@@ -6,7 +6,6 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.context import frame_query
 from opendp_concurrent.context.accountant import native_loss, native_measures
 from opendp_concurrent.context.frame_query import (
     ConcurrentLazyFrameQuery,
@@ -60,7 +59,7 @@ def builds(monkeypatch):
         made.append((scale, limit))
         return make(*space, **kwargs, global_scale=scale, threshold=limit)
 
-    monkeypatch.setattr(frame_query, "make_private_lazyframe", counted)
+    monkeypatch.setattr(dp.m, "make_private_lazyframe", counted)
     monkeypatch.setattr(opendp.extras.polars, "make_private_lazyframe", counted)
     return made
 

@@ -151,7 +151,7 @@ def trials(monkeypatch):
     monkeypatch.setattr(search, "_halved", halving)
     for name in ("binary_search", "binary_search_param"):
         monkeypatch.setattr(opendp.context, name, refused)
-    monkeypatch.setattr(search, "binary_search", refused)
+    monkeypatch.setattr(search.dp, "binary_search", refused)
     return tried
 
 
