@@ -62,7 +62,7 @@ def interactive(
     name: str, value: errors.Argument
 ) -> dp.Measurement | queryables.ConcurrentOdometer:
     """Return a measurement, or an odometer of this package on data that are fixed, or raise."""
-    if not isinstance(value, Odometer):
+    if not isinstance(value, dp.Odometer):
         return measurement.check(name, value)
     found = check_odometer(value)
     check_static(found.query_space[0])
