@@ -13,7 +13,7 @@ SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 DATA = [1, 2, 3]
 
 
-def costing(loss, measure=PURE, function=len, space=SPACE):
+def costing(loss, function=len, measure=PURE, space=SPACE):
     """A measurement with so much loss per unit of d_in; a function is its privacy map."""
 
     def privacy_map(d_in):
@@ -29,29 +29,29 @@ def laplace(epsilon=0.25, space=SPACE):
     return space >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / epsilon)
 
 
-def odometer(measure=PURE, space=SPACE, **options):
+def an_odometer(measure=PURE, space=SPACE, **options):
     return oc.make_concurrent_odometer(*space, measure, **options)
 
 
-def bounded(d_out=1.0, measure=PURE, *, d_in=1, space=SPACE, accumulator=None, **options):
+def a_filter(d_out=1.0, measure=PURE, accumulator=None, *, d_in=1, space=SPACE, **options):
     """A filter."""
-    made = odometer(measure, space, accumulator=accumulator)
+    made = an_odometer(measure, space, accumulator=accumulator)
     return oc.make_concurrent_filter(made, d_in, d_out, **options)
 
 
-def root(*arguments, data=DATA, **options):
+def opened(*arguments, data=DATA, **options):
     """The handle of a filter."""
-    return bounded(*arguments, **options)(data)
+    return a_filter(*arguments, **options)(data)
 
 
-def limit(d_out=0.5, label="alice", measure=PURE, *, d_in=1, accumulator=None, **options):
-    made = odometer(measure, accumulator=accumulator)
+def a_limit(d_out=0.5, label="alice", measure=PURE, accumulator=None, *, d_in=1, **options):
+    made = an_odometer(measure, accumulator=accumulator)
     return oc.c.make_limited(made, d_in, d_out, label=label, **options)
 
 
-def by_tens(d_out=1.0, measure=PURE, *, keys=range(4), space=SPACE, accumulator=None, **options):
+def by_tens(d_out=1.0, measure=PURE, accumulator=None, *, keys=range(4), space=SPACE, **options):
     """A block filter; a record of each ten is in one block."""
-    made = odometer(measure, space, accumulator=accumulator)
+    made = an_odometer(measure, space, accumulator=accumulator)
     options = {"d_in": 1, "blocks": oc.c.by_key(lambda record: record // 10), **options}
     return oc.c.make_block_filter(made, d_out=d_out, keys=keys, **options)
 

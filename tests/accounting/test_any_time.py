@@ -68,7 +68,7 @@ def test_the_mixture_is_the_integral_over_the_orders():
     st.sampled_from([1e-300, 1e-12, 1e-6, 1e-2, 0.3, 0.9]),
     st.sampled_from([2.0**-10, 0.25, 1.0, 8.0]),
 )
-@settings(max_examples=25)
+@settings(max_examples=8)
 def test_a_reading_is_the_least_double_at_or_above_the_exact_one(spent, slack, planned):
     rule = oc.accumulators.any_time(slack, planned)
     found, true = rule.epsilon(spent), exact(spent, slack, rule.scale)
@@ -101,7 +101,10 @@ def fixed_time(epsilon, slack, launches):
     ]
 
 
-@pytest.mark.parametrize(("epsilon", "slack", "launches"), [(0.1, 1e-6, 400), (0.1, 1e-2, 400)])
+@pytest.mark.parametrize(
+    ("epsilon", "slack", "launches"),
+    [(0.1, 1e-2, 400), pytest.param(0.1, 1e-6, 400, marks=pytest.mark.slow)],
+)
 def test_who_stops_at_the_worst_time_gains_nothing(epsilon, slack, launches):
     rule = oc.accumulators.any_time(slack, planned=8.0)
     readings = [rule.start().after((epsilon, 0.0), n).loss[0] for n in range(1, launches + 1)]
@@ -159,17 +162,6 @@ def test_who_also_chooses_the_launches_by_the_answers_gains_nothing(slack):
     reached = most(rule, menu, 7)
     assert 0.02 * slack < reached <= slack
     assert most(oc.accumulators.advanced(0.9), menu, 7) > slack  # whose readings are smaller
-
-
-def test_an_odometer_is_read_after_each_launch():
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    measure = dp.approximate(dp.max_divergence())
-    odometer = oc.make_concurrent_odometer(*space, measure, accumulator=EITHER)
-    root = odometer([1, 2, 3])
-    count = dp.c.make_approximate(space >> dp.t.then_count() >> dp.m.then_laplace(100.0))
-    for n in (1, 2):
-        root(count)
-        assert root.privacy_loss(1) == EITHER.start().after(count.map(1), n).loss
 
 
 @pytest.mark.parametrize("trap", [decimal.FloatOperation, decimal.Inexact, decimal.Rounded])

@@ -15,7 +15,7 @@ from opendp_concurrent.accounting.best_rule import _candidates
     st.floats(0.3, 8.0),
     st.sampled_from([1e-4, 1e-6, 1e-9]),
 )
-@settings(max_examples=25)
+@settings(max_examples=10)
 def test_the_best_rule_is_never_below_the_others(epsilon, bound, delta):
     d_out, typical = (bound, delta), [(epsilon, 0.0)]
     best = oc.accumulators.launches_admitted(

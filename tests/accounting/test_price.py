@@ -13,7 +13,7 @@ from opendp.extras.polars import Bound
 from opendp_concurrent.accounting.price import StabilityMap, distance_key, own_distance
 from opendp_concurrent.errors import InvalidTypeError
 
-numbers = st.integers() | st.floats(allow_nan=False) | st.booleans() | st.text(max_size=3)
+numbers = st.integers() | st.floats(allow_nan=False) | st.booleans() | st.text("ab", max_size=3)
 distances = st.recursive(numbers, lambda of: st.lists(of, max_size=3) | st.tuples(of, of))
 
 

@@ -82,7 +82,7 @@ def test_published_losses():
     losses=st.lists(st.tuples(st.floats(0.0, 0.5), st.sampled_from([0.0, 1e-9, 1e-8])), max_size=6),
     epsilon=st.floats(0.01, 3.0),
 )
-@settings(max_examples=10)
+@settings(max_examples=4)
 def test_odometer_and_filter_agree_at_the_boundary(rule, losses, epsilon):
     """Lemma 2.19: a filter admits a launch exactly if the odometer would say at most d_out."""
     dp.enable_features("contrib", "honest-but-curious")

@@ -5,20 +5,18 @@ import inspect
 import pkgutil
 from importlib import import_module
 
+import numpy as np
 import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent import accounting
-from opendp_concurrent.errors import InvalidTypeError
-from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
-from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.measures.renyi import CurveSum, GridCurve, OnOrders
-from opendp_concurrent.measures.slots import AnyOrder, Products, Slots
-from opendp_concurrent.measures.sums import Planned, ScalarSum, SquareSum
-from opendp_concurrent.measures.truncated import TruncatedSum
+from opendp_concurrent.accounting.best_rule import Zcdp
+from opendp_concurrent.accounting.store import Limit, Terms, require_same_terms
+from opendp_concurrent.errors import InvalidTypeError, LimitMismatchError
+from opendp_concurrent.measures.measure import Basic
+from opendp_concurrent.measures.slots import AnyOrder, Slots
 
 PURE = oc.TradeoffFunction.pure
-GRID = OnOrders((2.0, 3.0))
 
 
 def dataclasses_of(package):
@@ -48,52 +46,6 @@ class Rule:
         return "mine"
 
 
-@pytest.mark.parametrize(
-    ("accounting", "text"),
-    [
-        (oc.accumulators.basic(), "basic()"),
-        (oc.accumulators.advanced(0.25), "advanced(delta_slack=0.25)"),
-        (oc.accumulators.zcdp(0.25), "zcdp(delta_slack=0.25)"),
-        (oc.accumulators.any_time(0.25), "any_time(delta_slack=0.25, planned=1.0)"),
-        (oc.accumulators.renyi(2, 0.25), "renyi(order=2.0, delta_slack=0.25)"),
-        (
-            oc.accumulators.either(oc.accumulators.basic(), oc.accumulators.zcdp(0.25)),
-            "either(basic(), zcdp(delta_slack=0.25))",
-        ),
-        (oc.accumulators.from_rule(Rule()), "from_rule(mine)"),
-        (oc.accumulators.ladder(PURE(0.5)), f"ladder({PURE(0.5)})"),
-        (oc.accumulators.residue(0.5), "residue(mu=0.5)"),
-        (GRID, "basic sums at orders (2.0, 3.0)"),
-    ],
-    ids=lambda one: str(one)[:20],
-)
-def test_an_accounting_says_what_it_is(accounting, text):
-    assert repr(accounting) == text
-
-
-@pytest.mark.parametrize(
-    ("start", "d_mid"),
-    [
-        (oc.accumulators.basic().start(MAX_DIVERGENCE), 0.5),
-        (oc.accumulators.basic().start(APPROXIMATE_MAX_DIVERGENCE), (0.5, 0.25)),
-        (oc.accumulators.zcdp(0.25).start(None), (0.5, 0.25)),
-        (oc.accumulators.from_rule(Rule()).start(0.0), 0.5),
-        (oc.accumulators.ladder(PURE(0.5)).start(None), PURE(0.5)),
-        (oc.accumulators.residue(0.5).start(None), PURE(0.5)),
-        (SquareSum(), 0.5),
-        (TruncatedSum(), oc.TruncatedConcentrated(0.5, 8.0)),
-        (Products().start(oc.TradeoffFunction.identity()), PURE(0.5)),
-        (Slots((PURE(0.5),), (PURE(0.5),)), PURE(0.5)),
-        (Planned((0.5,), 0, ScalarSum()), 0.5),
-        (CurveSum(), abs),
-        (GRID.start(None), GridCurve((2.0, 3.0), (0.5, 0.75))),
-    ],
-    ids=lambda one: type(one).__name__,
-)
-def test_what_is_counted_is_the_loss_itself(start, d_mid):
-    assert start.read(d_mid) == d_mid
-
-
 def test_a_rule_of_ones_own_has_no_record():
     rule = oc.accumulators.from_rule(Rule())
     with pytest.raises(InvalidTypeError, match="no exact record"):
@@ -118,3 +70,50 @@ def test_a_record_of_slots_has_the_places_that_are_left():
     assert slots.after(large).within(oc.TradeoffFunction.identity().compose(*plan))
     assert not slots.after(large).within(large)
     assert slots.remaining() == AnyOrder().remaining(slots) == slots.left
+
+
+# --- terms of a limit, which do not change -------------------------------------------------------
+
+
+TERMS = {
+    "measure": "MaxDivergence",
+    "accumulator": Basic(),
+    "metric": "SymmetricDistance()",
+    "d_in": 1,
+    "d_out": 0.5,
+}
+
+
+def test_equal_terms_are_the_same():
+    require_same_terms(("a",), Terms(**TERMS), Terms(**TERMS))
+    arrays = [Terms(**TERMS | {"d_in": (np.array([1.0, 2.0]),)}) for _ in range(2)]
+    require_same_terms(("a",), *arrays)
+    require_same_terms(("a",), Terms(**TERMS), Terms(**TERMS | {"d_in": 1.0}))  # the same number
+
+
+@pytest.mark.parametrize(
+    ("field", "argument", "other"),
+    [
+        ("measure", "output_measure", "ZeroConcentratedDivergence"),
+        ("accumulator", "accumulator", Zcdp(1e-6)),
+        ("metric", "input_metric", "InsertDeleteDistance()"),
+        ("d_in", "d_in", 2),
+        ("d_out", "d_out", 0.25),
+    ],
+)
+def test_other_terms_are_refused_by_the_name_of_the_argument(field, argument, other):
+    said = f"^{argument} of the limit 'team' > 'ann' does not match: it was opened with"
+    with pytest.raises(LimitMismatchError, match=said) as refusal:
+        require_same_terms(("team", "ann"), Terms(**TERMS), Terms(**TERMS | {field: other}))
+    assert refusal.value.limit == ("team", "ann")
+    assert (refusal.value.name, refusal.value.given) == (argument, repr(other))
+
+
+def test_other_arrays_are_other_terms():
+    arrays = [Terms(**TERMS | {"d_in": (np.array([1.0, end]),)}) for end in (2.0, 3.0)]
+    with pytest.raises(LimitMismatchError, match="^d_in"):
+        require_same_terms(("a",), *arrays)
+
+
+def test_a_limit_is_shown_short():
+    assert str(Limit("ann", Terms(**TERMS | {"d_out": 1 / 3}))) == "'ann', 0.333333 at d_in=1"

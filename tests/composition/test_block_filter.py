@@ -15,14 +15,13 @@ from opendp_concurrent.composition.block_records import BlockSteps
 from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidTypeError,
+    InvalidValueError,
     UnsupportedMeasureError,
 )
 from opendp_concurrent.measures import composition_measure
 
-dp.enable_features("contrib", "honest-but-curious")
-VECTOR = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
-APPROXIMATE = dp.approximate(PURE)
+from ..build import APPROXIMATE, PURE, SPACE, ZCDP
+
 ORDERS = (2.0, 4.0)
 LOSSES = {
     "pure": (PURE, 0.25, 1.0),
@@ -45,7 +44,7 @@ LOSSES = {
 }
 
 
-def costing(measure, loss, space=VECTOR):
+def costing(measure, loss, space=SPACE):
     return dp.m.make_user_measurement(
         *space, measure, lambda rows: 0, lambda d_in: loss, TO="ExtrinsicObject"
     )
@@ -55,7 +54,7 @@ def odometer_for(measure):
     accumulator = None
     if measure == oc.tradeoff():
         accumulator = oc.accumulators.residue(1.0)
-    return oc.make_concurrent_odometer(*VECTOR, measure, accumulator=accumulator)
+    return oc.make_concurrent_odometer(*SPACE, measure, accumulator=accumulator)
 
 
 def weeks():
@@ -86,7 +85,7 @@ def test_every_measure_admits_as_many_launches_on_each_block_as_its_filter(name)
 
 def test_12_1_blocks_admit_232_launches_where_one_filter_admits_20():
     epsilon = math.nextafter(0.05, 0)  # 20 of which are at most 1
-    odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
+    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
     root = make_block_filter(odometer, 1, 1.0, blocks=weeks(), keys=range(52))([])
     one, launch = oc.make_concurrent_filter(odometer, 1, 1.0)([]), costing(PURE, epsilon)
     admitted = {"blocks": 0, "one": 0}
@@ -150,7 +149,7 @@ def test_neighbours_several_records_apart_are_the_ends_of_a_path(measure, d_out,
 def test_a_changed_record_is_two_steps(metric, factor):
     domain = dp.vector_domain(dp.atom_domain(T=int), size=3)
     if factor == 1:
-        domain = VECTOR[0]
+        domain = SPACE[0]
     odometer = oc.make_concurrent_odometer(domain, metric, PURE)
     made = make_block_filter(odometer, 1, 1.0, blocks=weeks(), keys=[0])
     assert made([1, 2, 3]).remaining(0) == 1.0 / factor
@@ -161,7 +160,7 @@ def test_a_changed_record_is_two_steps(metric, factor):
 def test_without_group_privacy_a_larger_distance_is_refused_with_the_reason(name):
     measure, _, d_out = LOSSES[name]
     orders = {"orders": ORDERS} if name == "curve" else {}
-    odometer = oc.make_concurrent_odometer(*VECTOR, measure)
+    odometer = oc.make_concurrent_odometer(*SPACE, measure)
     with pytest.raises(UnsupportedMeasureError, match="2 steps apart.*at one distance"):
         make_block_filter(odometer, 2, d_out, blocks=weeks(), keys=[0], **orders)
     made = make_block_filter(odometer, 1, d_out, blocks=weeks(), keys=[0], **orders)
@@ -169,19 +168,8 @@ def test_without_group_privacy_a_larger_distance_is_refused_with_the_reason(name
         made.map(2)
 
 
-def test_units_in_several_blocks_of_a_table_compose_and_groups_of_units_are_a_path():
-    steps = BlockSteps(composition_measure(ZCDP), 3, True)
-    assert steps.share(1, 0.75) == 0.25
-    assert steps.loss(1, 0.25) == 0.75
-    assert steps.share(2, 3.0) == 0.25
-    assert steps.loss(2, 0.25) == 3.0
-    with pytest.raises(UnsupportedMeasureError, match="truncate to one block"):
-        BlockSteps(composition_measure(dp.approximate(ZCDP)), 2, True)
-    assert BlockSteps(composition_measure(dp.approximate(ZCDP)), 1, True).share(1, (1.0, 0.0))
-
-
 def test_an_odometer_with_a_transformation_is_refused():
-    clamp = VECTOR >> dp.t.then_clamp((0, 10))
+    clamp = SPACE >> dp.t.then_clamp((0, 10))
     odometer = clamp >> oc.then_concurrent_odometer(PURE)
     with pytest.raises(InvalidTypeError, match="no transformation"):
         make_block_filter(odometer, 1, 1.0, blocks=weeks(), keys=[0])
@@ -199,12 +187,12 @@ def played(tape, d_out, rule=None, moves=None):
     def answer(rows):
         return tape.draw((TRUTH, 1 - TRUTH) if 0 in rows else (1 - TRUTH, TRUTH))
 
-    response = dp.m.make_user_measurement(*VECTOR, PURE, answer, lambda d_in: LOG3 * d_in)
-    odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
+    response = dp.m.make_user_measurement(*SPACE, PURE, answer, lambda d_in: LOG3 * d_in)
+    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
     made = make_block_filter(odometer, 1, d_out, blocks=weeks(), keys=range(3))
     datasets = [0, 11, 21], [11, 21]
-    pair = oc.make_concurrent_composition(*VECTOR, PURE, 1, [LOG3] * 2)
-    sets = moves or [[0], [0, 1], [1, 2]]
+    pair = oc.make_concurrent_composition(*SPACE, PURE, 1, [LOG3] * 2)
+    sets = moves or [[0, 1], [1, 2]]
     launches_ = [verify.Move(f"{one}", lambda root, one=one: root(one, response)) for one in sets]
     interactive = verify.Move("pair", lambda root: root([0, 2], pair)(response))
     law = verify.Played(
@@ -236,3 +224,48 @@ def test_a_rule_that_charges_the_average_is_caught(monkeypatch):
     worst = law.worst_loss(rounds=3)
     assert worst.ratio == 27
     assert worst.loss > made.map(1)
+
+
+# --- block steps ---------------------------------------------------------------------------------
+
+
+MAX_DIVERGENCE = composition_measure(dp.max_divergence())
+CONCENTRATED = composition_measure(dp.zero_concentrated_divergence())
+GAUSSIAN = composition_measure(oc.gaussian_tradeoff())
+APPROXIMATE_ZCDP = composition_measure(dp.approximate(dp.zero_concentrated_divergence()))
+
+
+@pytest.mark.parametrize(
+    ("measure", "factor", "units", "d_in", "share"),
+    [
+        (MAX_DIVERGENCE, 1, False, 1, 1.0),
+        (MAX_DIVERGENCE, 2, False, 1, 0.5),
+        (MAX_DIVERGENCE, 1, False, 4, 0.25),
+        (MAX_DIVERGENCE, 4, True, 1, 0.25),
+        (MAX_DIVERGENCE, 2, True, 2, 0.25),
+        (CONCENTRATED, 2, False, 1, 0.25),
+        (CONCENTRATED, 2, True, 1, 0.5),
+        (CONCENTRATED, 2, True, 2, 0.125),
+        (GAUSSIAN, 2, False, 2, 0.25),
+        (GAUSSIAN, 4, True, 1, 0.5),
+    ],
+)
+def test_a_share_and_its_loss(measure, factor, units, d_in, share):
+    steps = BlockSteps(measure, factor, units)
+    assert steps.share(d_in, 1.0) == share
+    assert steps.loss(d_in, share) == 1.0
+    assert steps.loss(0, share) == 0
+
+
+def test_what_is_not_proven_is_refused():
+    for d_in, error in (
+        (0, InvalidValueError),
+        (1.0, InvalidTypeError),
+        (10**3, InvalidValueError),
+    ):
+        with pytest.raises(error, match="d_in|steps apart"):
+            BlockSteps(MAX_DIVERGENCE, 1, False).share(d_in, 1.0)
+    with pytest.raises(UnsupportedMeasureError, match="2 steps apart"):
+        BlockSteps(composition_measure(oc.fixed_renyi_divergence(4.0)), 1, False).share(2, 1.0)
+    with pytest.raises(UnsupportedMeasureError, match="up to 2 blocks"):
+        BlockSteps(APPROXIMATE_ZCDP, 2, True)

@@ -7,24 +7,19 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import BlockExceededError
+from opendp_concurrent.errors import (
+    BlockExceededError,
+    InvalidTypeError,
+    ReentrantLaunchError,
+)
 
-VECTOR = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-PURE = dp.max_divergence()
+from ..build import PURE, SPACE, by_tens, costing
+
 KEYS = range(5)
 
 
-def costing(epsilon, function=len):
-    return dp.m.make_user_measurement(
-        *VECTOR, PURE, function, lambda d_in: epsilon * d_in, TO="ExtrinsicObject"
-    )
-
-
 def spawn(d_out=1.0, **options):
-    odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
-    blocks = oc.c.by_key(lambda record: record // 10)
-    made = oc.c.make_block_filter(odometer, 1, d_out, blocks=blocks, keys=KEYS, **options)
-    return made([1, 11, 12, 21, 31])
+    return by_tens(d_out, keys=KEYS, **options)([1, 11, 12, 21, 31])
 
 
 def losses(root):
@@ -49,7 +44,7 @@ def test_one_refusal_charges_no_block_and_runs_nothing():
 
 def test_an_odometer_below_charges_its_blocks_at_each_launch():
     root = spawn()
-    child = root([0, 3], oc.make_concurrent_odometer(*VECTOR, PURE))
+    child = root([0, 3], oc.make_concurrent_odometer(*SPACE, PURE))
     assert losses(root) == [0] * 5
     assert child(costing(0.5)) == 2
     root([3], costing(0.25))
@@ -61,7 +56,7 @@ def test_an_odometer_below_charges_its_blocks_at_each_launch():
 
 
 def test_many_launches_keep_no_history_of_blocks():
-    odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
+    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
     made = oc.c.make_block_filter(
         odometer, 1, 1.0, blocks=oc.c.by_key(lambda r: r), keys=range(10**4)
     )
@@ -77,3 +72,80 @@ def test_many_launches_keep_no_history_of_blocks():
     finally:
         tracemalloc.stop()
     assert left < 2**20  # 50 arrays of places are 4 MB
+
+
+def test_a_compositor_is_charged_to_each_named_block_and_runs_on_these_blocks():
+    weeks = oc.c.by_key(lambda record: record // 10)
+    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
+    root = oc.c.make_block_filter(odometer, 1, 1.0, blocks=weeks, keys=range(4))([1, 11, 12, 21])
+    pair = oc.make_concurrent_composition(*SPACE, PURE, 1, [0.25, 0.25])
+    one, other = root([1, 2], pair), root([1], pair)
+    assert [root.privacy_loss(key) for key in range(4)] == [0, 1.0, 0.5, 0]
+    assert [child(costing(0.25)) for child in (one, other, one, other)] == [3, 2, 3, 2]
+    with pytest.raises(BlockExceededError):
+        root([2, 1], pair)
+
+
+# --- the handle ---
+
+
+@pytest.fixture
+def root():
+    return by_tens(keys=["a", 1, 2])([1, 11, 12, 21])
+
+
+def test_a_query_is_also_a_pair(root):
+    assert root(([1, 2], costing(0.25))) == root([1, 2], costing(0.25)) == 3
+    assert root.invoke([1, 2], costing(0.25)) == 3
+    assert root.privacy_loss(1) == 0.75
+
+
+STREAM = oc.integer_stream(0, 1), oc.event_presence()
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_child_that_takes_updates_is_refused_when_it_is_opened(elsewhere):
+    space = dp.user_domain("weeks", lambda data: True), dp.user_distance("people")
+    made = oc.m.make_counter(*STREAM, PURE, 1.0)
+    before = made([])
+    hidden = dp.m.make_user_measurement(
+        *space,
+        PURE,
+        lambda data: before if elsewhere else made([]),
+        lambda d_in: 0.5,
+        TO="ExtrinsicObject",
+    )
+    odometer = oc.make_concurrent_odometer(*space, PURE)
+    root = oc.c.make_block_filter(odometer, 1, 1.0, blocks=oc.c.by_entry(), keys=[1])({})
+    refusal = "takes updates" if elsewhere else "static data"
+    with pytest.raises(InvalidTypeError, match=f"{refusal}.*its charge stays"):
+        root([1], hidden)
+    assert root.privacy_loss(1) == 0.5  # what a user's function returns is known after it ran
+    child = root([1], oc.c.make_interactive(hidden)) if elsewhere else None
+    if child is not None:
+        with pytest.raises(InvalidTypeError, match="an update is data"):
+            child(oc.handles.Update(1))
+
+
+def test_a_stream_has_no_blocks():
+    odometer = oc.make_concurrent_odometer(*STREAM, PURE)
+    with pytest.raises(InvalidTypeError, match="is a stream"):
+        oc.c.make_block_filter(odometer, 1, 1.0, blocks=oc.c.by_key(len), keys=[1])
+
+
+def test_no_mechanism_adds_a_block(root):
+    seen = []
+
+    def add(records):
+        with pytest.raises(ReentrantLaunchError):
+            root.add_blocks(["new"], records)
+        seen.append(1)
+
+    measurement = dp.m.make_user_measurement(
+        *SPACE, PURE, add, lambda d_in: 0.25, TO="ExtrinsicObject"
+    )
+    limit = oc.c.make_limited(oc.make_concurrent_odometer(*SPACE, PURE), 1, 0.5, label="ann")
+    for handle in (root, root(limit)):
+        handle([1], measurement)
+    assert len(seen) == 2
+    assert "new" not in root

@@ -20,20 +20,13 @@ from opendp_concurrent.errors import (
 )
 from opendp_concurrent.ledger import create_ledger, open_ledger
 
-dp.enable_features("contrib", "honest-but-curious")
-VECTOR = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-PURE = dp.max_divergence()
+from ..build import PURE, SPACE, costing
+
 KEYS = ["W1", "W2", ("W", 3), 4]
 
 
-def costing(epsilon, function=len):
-    return dp.m.make_user_measurement(
-        *VECTOR, PURE, function, lambda d_in: epsilon * d_in, TO="ExtrinsicObject"
-    )
-
-
 def spawn(kept, keys=KEYS, d_out=1.0, accumulator=None, measure=PURE):
-    odometer = oc.make_concurrent_odometer(*VECTOR, measure, accumulator=accumulator)
+    odometer = oc.make_concurrent_odometer(*SPACE, measure, accumulator=accumulator)
     blocks = oc.c.by_key(lambda record: KEYS[record // 10])
     return oc.c.make_block_filter(odometer, 1, d_out, blocks=blocks, keys=keys, ledger=kept)(
         [1, 11]
@@ -82,7 +75,7 @@ def test_a_key_that_no_process_could_read_again_is_refused(path):
     most, more = 10**4300 - 1, -(10**4300)
     blocks = oc.c.by_values({most: [1], more: [2]})
     with create_ledger(path, "visits") as kept:
-        odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
+        odometer = oc.make_concurrent_odometer(*SPACE, PURE)
         root = oc.c.make_block_filter(odometer, 1, 1.0, blocks=blocks, ledger=kept)([1, 2])
         with pytest.raises(InvalidTypeError, match="more than 4300 digits"):
             root([more], costing(0.5))
@@ -112,7 +105,7 @@ def test_other_terms_are_refused(path):
         spawn(kept)
         with pytest.raises(LedgerMismatchError):
             spawn(kept, d_out=2.0)
-        odometer = oc.make_concurrent_odometer(*VECTOR, PURE)
+        odometer = oc.make_concurrent_odometer(*SPACE, PURE)
         with pytest.raises(LedgerMismatchError):
             oc.make_concurrent_filter(odometer, 1, 1.0, ledger=kept)
         with pytest.raises(InvalidValueError, match="halt"):
@@ -126,7 +119,7 @@ def test_other_terms_are_refused(path):
 def test_shared_accumulators_are_replayed(path):
     measure, accumulator = dp.approximate(PURE), oc.accumulators.advanced(delta_slack=5e-7)
     launch = dp.m.make_user_measurement(
-        *VECTOR, measure, len, lambda d_in: (0.05 * d_in, 0.0), TO="ExtrinsicObject"
+        *SPACE, measure, len, lambda d_in: (0.05 * d_in, 0.0), TO="ExtrinsicObject"
     )
     with create_ledger(path, "visits") as kept:
         root = spawn(kept, d_out=(1.0, 1e-6), accumulator=accumulator, measure=measure)
@@ -187,7 +180,7 @@ def test_other_bounds_are_told_from_each_other(path):
         with pytest.raises(LedgerMismatchError, match=bounds):
             spawn(two, d_out=2.0)
         ann, other = (
-            root(oc.c.make_limited(oc.make_concurrent_odometer(*VECTOR, PURE), 1, d, label="ann"))
+            root(oc.c.make_limited(oc.make_concurrent_odometer(*SPACE, PURE), 1, d, label="ann"))
             for root, d in zip(roots, (1.0, 2.0), strict=True)
         )
         ann(["W1"], costing(0.25))

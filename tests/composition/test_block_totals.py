@@ -1,16 +1,18 @@
 """Totals are values: an older one stays what it is, whatever happens to its successors."""
 
 import gc
+from fractions import Fraction
 from threading import Thread
 
 import numpy as np
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.composition.block_keys import Keys
-from opendp_concurrent.composition.block_totals import OnBlocks, Totals
+from opendp_concurrent.composition.block_totals import BITS, Counters, OnBlocks, Shared, Totals
 from opendp_concurrent.errors import BlockExceededError, InvalidValueError
-from opendp_concurrent.measures.sums import ScalarSum
+from opendp_concurrent.measures.sums import ScalarSum, SquareSum
 
 RNG = np.random.default_rng(3)
 STARTS = {
@@ -139,3 +141,135 @@ def test_values_stay_what_they_are_when_arrays_are_copied(kind, monkeypatch):
             thread.join()
     assert not wrong
     assert len({id(one._where[0]) for one in versions}) > 1
+
+
+# --- counters in two limbs, against exact integers -----------------------------------------------
+
+
+RNG_OF_COUNTERS = np.random.default_rng(5)
+
+
+def launched(counters, places, d_mid):
+    counters.grow(max(places) + 1)
+    after = counters.after(counters.read(places), d_mid)
+    if not isinstance(after, tuple):
+        counters.write(places, after)
+    return after
+
+
+@pytest.mark.parametrize("start", [ScalarSum(), SquareSum()], ids=["sum", "squares"])
+@pytest.mark.parametrize("d_out", [1.0, 0.7, 1e-200, 3e300, 5e-324, 0.0])
+def test_totals_are_those_of_the_accumulator(start, d_out):
+    counters, exact = Counters(start, d_out), [start] * 8
+    for _ in range(200):
+        places = np.unique(RNG_OF_COUNTERS.integers(0, 8, size=3))
+        d_mid = float(d_out * RNG_OF_COUNTERS.integers(1, 2**20) / 2**24)
+        refused = [at for at, p in enumerate(places) if not exact[p].after(d_mid).within(d_out)]
+        found = launched(counters, places, d_mid)
+        if refused:
+            assert found[0] == refused[0]
+            assert found[1].spent == exact[places[refused[0]]].loss
+            assert found[1].remaining == exact[places[refused[0]]].remaining(d_out)
+        else:
+            for place in places:
+                exact[place] = exact[place].after(d_mid)
+    for row, one in zip(counters.read(range(8)), exact, strict=True):
+        found = counters.accumulator(row)
+        if type(start) is ScalarSum:
+            assert found == one
+        else:  # squares have twice the digits: each was rounded up by less than a quantum
+            assert one.units <= found.units
+            assert (
+                found.units - one.units
+                <= 200 * Fraction(1, 2 ** (BITS - 1)) * Fraction(d_out) ** 2 * 4**1074
+            )
+
+
+def test_losses_are_exact_from_2_to_the_minus_68_and_rounded_up_below():
+    counters = Counters(ScalarSum(), 1.0)
+    launched(counters, [0], 2.0**-68 * (1 + 2.0**-52))
+    assert (
+        counters.accumulator(counters.read([0])[0]).units
+        == ScalarSum().after(2.0**-68 * (1 + 2.0**-52)).units
+    )
+    tiny = 2.0**-130
+    for _ in range(5):
+        launched(counters, [1], tiny)
+    loss = Fraction(counters.accumulator(counters.read([1])[0]).loss)
+    assert 5 * Fraction(tiny) <= loss <= 5 * Fraction(2) ** -(BITS - 1)
+
+
+def test_carries_cross_the_limbs():
+    counters = Counters(ScalarSum(), 1.0)
+    step = 2.0**-60 - 2.0**-113  # all ones in the low limb
+    exact = ScalarSum()
+    for _ in range(100):
+        launched(counters, [0], step)
+        exact = exact.after(step)
+    assert counters.accumulator(counters.read([0])[0]) == exact
+
+
+def test_what_is_no_loss_raises():
+    counters = Counters(ScalarSum(), 1.0)
+    for d_mid in (float("nan"), -0.5):
+        with pytest.raises(InvalidValueError, match="d_mid"):
+            launched(counters, [0], d_mid)
+
+
+# --- accumulators that blocks share, against one accumulator for each block ----------------------
+
+
+RNG_OF_SHARED = np.random.default_rng(8)
+RULES = {
+    "advanced": oc.accumulators.advanced(delta_slack=1e-7).start(None),
+    "best_rule": oc.accumulators.best_rule(d_out=(1.0, 1e-6), typical=[(0.1, 0.0)]).start(None),
+    "either": oc.accumulators.either(
+        oc.accumulators.basic(), oc.accumulators.zcdp(delta_slack=1e-7)
+    ).start(None),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_each_block_has_the_accumulator_of_its_own_launches(name):
+    start, d_out = RULES[name], (1.0, 1e-6)
+    rule, shared, exact = Within(d_out), Shared(start, d_out), [start] * 6
+    shared.grow(6)
+    refusals = 0
+    for _ in range(60):
+        places = np.unique(RNG_OF_SHARED.integers(0, 6, size=3))
+        d_mid = (float(RNG_OF_SHARED.choice([0.05, 0.1, 0.15])), 0.0)
+        verdicts = [rule.admits(exact[place], d_mid) for place in places]
+        refused = [
+            at for at, one in enumerate(verdicts) if isinstance(one, oc.errors.BudgetExceededError)
+        ]
+        after = shared.after(shared.read(places), d_mid)
+        if refused:
+            refusals += 1
+            assert after[0] == refused[0]
+            assert str(after[1]) == str(verdicts[refused[0]])
+        else:
+            shared.write(places, after)
+            for place, one in zip(places, verdicts, strict=True):
+                exact[place] = one
+        for place in range(6):
+            found = shared.accumulator(shared.read([place])[0])
+            assert found.to_record() == exact[place].to_record()
+    assert refusals > 5
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_copy_keeps_only_the_accumulators_of_its_blocks(name):
+    shared = Shared(RULES[name], (1.0, 1e-6))
+    shared.grow(6)
+    for _ in range(5):
+        shared.write([0, 1], shared.after(shared.read([0, 1]), (0.01, 0.0)))
+    cells = shared.read([0, 1])
+    after = shared.after(shared.read([1]), (0.01, 0.0))
+    copy = shared.copy([1], after)
+    assert (shared.kept, copy.kept, len(copy)) == (6, 3, len(shared))
+    for place, expected in ((0, cells[0]), (5, [0])):
+        one = copy.accumulator(copy.read([place])[0])
+        assert one.to_record() == shared.accumulator(expected).to_record()
+    (last,) = after.accumulators
+    assert copy.accumulator(copy.read([1])[0]).to_record() == last.to_record()
+    assert shared.read([1])[0] == cells[1]  # it has no effect on the original

@@ -6,9 +6,15 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.composition.casts import conversions
+from opendp_concurrent.composition.casts import conversions, recertify
 from opendp_concurrent.composition.odometer import loss_of
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
+from opendp_concurrent.errors import (
+    ConcurrentError,
+    InvalidTypeError,
+    InvalidValueError,
+    UnsupportedMeasureError,
+)
+from opendp_concurrent.measures.conversion import Profile
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 APPROXIMATE, PROFILE = dp.approximate(PURE), dp.smoothed_max_divergence()
@@ -216,3 +222,72 @@ def test_losses_in_words():
             loss_of(**wrong)
     with pytest.raises(InvalidValueError, match="^mu"):
         loss_of(mu=-1.0)
+
+
+# --- the same function under another guarantee ---------------------------------------------------
+
+
+def answering(space, loss):
+    return dp.m.make_user_measurement(*space, PURE, len, loss, TO=int)
+
+
+def test_the_function_stays_and_the_map_is_converted(space):
+    made = recertify(answering(space, lambda d_in: 0.5 * d_in), ZCDP, lambda loss: 3 * loss)
+    assert made.output_measure == ZCDP
+    assert [made.map(d_in) for d_in in (0, 1, 2)] == [0.0, 1.5, 3.0]
+    assert made([7, 8, 9]) == 3
+
+
+@pytest.mark.parametrize("loss", [-0.5, float("nan")])
+def test_what_is_no_loss_is_not_converted(space, loss):
+    made = recertify(answering(space, lambda d_in: loss), ZCDP, lambda loss: 0.0)
+    with pytest.raises(ConcurrentError):
+        made.map(1)
+
+
+def test_a_profile_becomes_one_of_opendp(space):
+    measure = dp.smoothed_max_divergence()
+    made = recertify(
+        answering(space, float), measure, lambda loss: Profile(lambda epsilon: loss / 4)
+    )
+    assert made.map(2).delta(0.25) == 0.5
+    again = recertify(made, measure, lambda profile: Profile(profile.delta))
+    assert again.map(2).delta(0.25) == 0.5  # a profile is not checked as a number
+
+
+def test_a_profile_is_asked_at_no_negative_epsilon():
+    with pytest.raises(InvalidValueError, match="^epsilon"):
+        Profile(lambda epsilon: 0.5)(-0.1)
+
+
+# --- from a filter back to its odometer ----------------------------------------------------------
+
+
+PAIRS = dp.approximate(dp.max_divergence())
+
+
+def launch_of(space, epsilon, delta=0.0):
+    return dp.m.make_user_measurement(
+        *space, PAIRS, len, lambda d_in: (epsilon * d_in, delta * d_in)
+    )
+
+
+def test_a_filter_tells_its_odometer(space):
+    odometer = oc.make_concurrent_odometer(*space, PAIRS, accumulator=oc.accumulators.zcdp(1e-7))
+    limit = oc.make_concurrent_filter(odometer, 1, (1.0, 1e-6))
+    assert oc.c.make_filter_to_odometer(limit) is odometer
+    twice = dp.t.make_user_transformation(*space, *space, lambda rows: rows * 2, lambda d: 2 * d)
+    chained = oc.c.make_filter_to_odometer(twice >> limit)
+    root = chained([1, 2, 3])
+    assert root(launch_of(space, 0.01)) == 6
+    assert root.privacy_loss(1) == oc.accumulators.zcdp(1e-7).start(None).after((0.02, 0.0)).loss
+    for other in (
+        oc.make_concurrent_composition(*space, PAIRS, 1, [(1.0, 0.0)]),
+        dp.c.make_privacy_filter(
+            dp.c.make_fully_adaptive_composition(*space, PAIRS), 1, (1.0, 1e-6)
+        ),
+        odometer,
+        3,
+    ):
+        with pytest.raises(InvalidTypeError, match=r"(?s)^measurement \(.*must be made by"):
+            oc.c.make_filter_to_odometer(other)

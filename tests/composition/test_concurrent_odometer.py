@@ -118,11 +118,3 @@ def test_stability_enters_before_the_privacy_map():
     for root in (chained, nested):
         for d_in in (1, 2, 3):
             assert root.privacy_loss(d_in) == pytest.approx((2 * d_in) ** 2 / (2 * SCALE**2))
-
-
-def test_a_loss_above_every_double_is_infinite():
-    huge = dp.m.make_user_measurement(*REAL, dp.max_divergence(), str, lambda d_in: 1e308)
-    root = oc.make_concurrent_odometer(*REAL, dp.max_divergence())(1.0)
-    root(huge)
-    root(huge)
-    assert root.privacy_loss(1.0) == math.inf

@@ -1,19 +1,23 @@
 """Bad input: each has a clear error; none changes state or charges."""
 
+import inspect
 import math
+import re
 
 import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.composition.guards import check_measurement_on
+from opendp_concurrent._checks import CONSTRUCTORS, Count, Record
+from opendp_concurrent.composition.guards import check_measurement_on, constructor
+from opendp_concurrent.composition.interactive import constant_map
 from opendp_concurrent.errors import (
     BudgetExceededError,
-    ConcurrentError,
     InvalidTypeError,
     InvalidValueError,
     PrivacyMapError,
     SpaceMismatchError,
+    UnsupportedMeasureError,
 )
 
 PURE = dp.max_divergence()
@@ -58,43 +62,11 @@ def state(handle):
     )
 
 
-def refused(handle, query, error, match):
-    before = state(handle)
-    for ask in (handle, handle.invoke):
-        with pytest.raises(error, match=match) as caught:
-            ask(query)
-        assert isinstance(caught.value, ConcurrentError)
-    assert state(handle) == before
-    return caught.value
-
-
 def test_an_untracked_odometer_says_at_the_query_which_it_cannot_answer(space):
     root = odometer(space)([1, 2])
     root(user(space, lambda d_in: -5.0))
     with pytest.raises(PrivacyMapError, match="at least 0"):
         root.privacy_loss(1)
-
-
-def test_an_infinite_loss_never_fits(space):
-    root = oc.make_concurrent_filter(odometer(space), 1, 1e308)([1, 2])
-    refused(root, user(space, lambda d_in: math.inf), BudgetExceededError, "asked inf")
-
-
-def test_a_d_in_beyond_the_one_that_it_was_built_for(space):
-    for made in (
-        oc.make_concurrent_filter(odometer(space), 1, 0.5),
-        oc.make_concurrent_composition(*space, PURE, 1, [0.25] * 2),
-    ):
-        assert made.map(0) == made.map(1) == 0.5
-        assert made.check(1, 0.5)
-        assert not made.check(1, 0.25)
-        with pytest.raises(InvalidValueError, match=r"^d_in \(2\) must be at most 1"):
-            made.map(2)
-        root = oc.make_concurrent_filter(odometer(space), 2, 5.0)([1])
-        refused_at = root.privacy_loss()
-        with pytest.raises(PrivacyMapError, match="must be at most 1"):
-            root(made)
-        assert root.privacy_loss() == refused_at
 
 
 def test_chains_that_do_not_fit(space):
@@ -164,3 +136,119 @@ def test_a_measurement_on_another_space_stands_in_no_other(space):
         check_measurement_on("inner", count, other[0], space[1])
     with pytest.raises(SpaceMismatchError, match=r"inner\.input_metric"):
         check_measurement_on("inner", count, space[0], other[1])
+
+
+# --- test_constructor ----------------------------------------------------------------------------
+
+
+MADE = [
+    made
+    for group in (oc.c, oc.m, oc.t)
+    for name in group.__all__
+    if hasattr(made := vars(group)[name], "__features__")
+]
+
+
+@pytest.fixture
+def make():
+    before = dict(CONSTRUCTORS)
+
+    @constructor(features=("honest-but-curious",))
+    def make_of_a_test(count: Count) -> dp.Measure:
+        return dp.user_divergence(str(count))
+
+    yield make_of_a_test
+    CONSTRUCTORS.clear()
+    CONSTRUCTORS.update(before)
+
+
+def test_a_constructor_checks_its_arguments_and_records_them(make):
+    made = make(3)
+    assert type(made.__opendp_dict__) is Record
+    assert made.__opendp_dict__["__kwargs__"] == {"count": 3}
+    with pytest.raises(InvalidValueError, match="^count "):
+        make(count=0)
+
+
+def test_a_constructor_needs_its_features(make):
+    dp.disable_features("honest-but-curious")
+    try:
+        with pytest.raises(dp.OpenDPException, match="honest-but-curious"):
+            make(3)
+    finally:
+        dp.enable_features("honest-but-curious")
+
+
+@pytest.mark.parametrize("make", MADE, ids=lambda one: one.__name__)
+def test_the_docs_say_which_features_are_needed(make):
+    said = re.search(r"Required features: ([^\n]*(\n    [^\n]+)*)", inspect.getdoc(make) or "")
+    if said is not None:
+        assert tuple(re.findall(r"`([a-z-]+)`", said[1])) == make.__features__
+
+
+# --- how a spawn function becomes a measurement: its map, and what a chain to it keeps -----------
+
+
+def test_a_loss_holds_up_to_the_distance_that_it_was_built_for():
+    loss = constant_map(dp.symmetric_distance(), 2, 0.5)
+    assert [loss(d_in) for d_in in (0, 1, 2)] == [0.5] * 3
+    with pytest.raises(InvalidValueError, match=r"^d_in \(3\) must be at most 2"):
+        loss(3)
+
+
+def test_a_distance_that_is_no_number_must_be_the_one_that_it_was_built_for():
+    metric = dp.frame_distance(dp.symmetric_distance())
+    built_for = [dp.polars.Bound(by=[], per_group=2)]
+    loss = constant_map(metric, built_for, 0.5)
+    assert loss([dp.polars.Bound(by=[], per_group=2)]) == 0.5
+    with pytest.raises(InvalidValueError, match="must be at most"):
+        loss([dp.polars.Bound(by=[], per_group=1)])
+
+
+def test_an_error_of_a_map_inside_says_at_which_distance(space):
+    def privacy_map(d_in):
+        raise dp.OpenDPException("FailedMap", f"not beyond {d_in}")
+
+    inner = dp.m.make_user_measurement(*space, PURE, len, privacy_map, TO=int)
+    with pytest.raises(PrivacyMapError, match="not beyond 3") as raised:
+        oc.c.make_interactive(inner).map(3)
+    assert raised.value.d_in == 3
+
+
+# --- refusals ------------------------------------------------------------------------------------
+
+
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+SEQUENTIAL = dp.approximate(dp.zero_concentrated_divergence())
+
+
+def of(measure=PURE, loss=0.25):
+    return dp.m.make_user_measurement(*SPACE, measure, len, lambda d_in: loss)
+
+
+def indexed(measurements, measure=PURE):
+    return oc.c.make_indexed_composition(*SPACE, measure, 1, measurements)
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "call"),
+    [
+        (InvalidTypeError, "delta", lambda: oc.c.cast(of(), oc.tradeoff(), delta=1e-6)),
+        (InvalidTypeError, "measurements", lambda: indexed(of())),
+        (InvalidTypeError, r"measurements\[1\]", lambda: indexed([of(), len])),
+        (InvalidValueError, "measurements", lambda: indexed([])),
+        (
+            UnsupportedMeasureError,
+            "Approximate",
+            lambda: indexed([of(SEQUENTIAL, (0.1, 1e-9))] * 2, SEQUENTIAL),
+        ),
+        (
+            InvalidTypeError,
+            "postprocessor",
+            lambda: oc.c.make_interactive_postprocessing(of(), 7),
+        ),
+    ],
+)
+def test_it_is_refused_by_the_name_of_the_argument(error, words, call):
+    with pytest.raises(error, match=f"^{words}"):
+        call()

@@ -88,12 +88,6 @@ def test_any_interleaving_leads_each_conversation_as_if_alone(script):
         assert queryable((index, query)) == alone[index](query)
 
 
-def test_the_same_measurement_twice_is_two_mechanisms():
-    one = numbered()
-    queryable = indexed(one, one)(DATA)
-    assert [queryable((i, "q")) for i in (0, 1)] == [("m", 7, ("q",))] * 2
-
-
 @pytest.mark.parametrize("index", [-1, 2, 10**30])
 def test_an_index_out_of_range(index):
     queryable = indexed(numbered(), numbered())(DATA)

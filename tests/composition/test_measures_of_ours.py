@@ -1,6 +1,5 @@
 """Measures that OpenDP lacks, in every constructor, in ``check``, ``>>``, searches and contexts."""
 
-import itertools
 import math
 from dataclasses import dataclass
 from inspect import signature
@@ -8,8 +7,6 @@ from typing import Any
 
 import opendp.prelude as dp
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
@@ -18,7 +15,6 @@ from opendp_concurrent.errors import (
     SpaceMismatchError,
     UnsupportedMeasureError,
 )
-from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 
 T = oc.TruncatedConcentrated
 SCALAR = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
@@ -112,11 +108,6 @@ def test_a_launch_with_too_small_an_omega_is_refused(space):
     assert filter_.remaining() == T(0.5, 16.0)
 
 
-def test_a_number_stands_for_the_omega_of_the_measure(space):
-    measure = oc.truncated_concentrated_divergence(8.0)
-    assert oc.make_concurrent_composition(*space, measure, 1, [0.25, 0.5]).map(1) == T(0.75, 8.0)
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_searches_for_a_scale(case):
     def make(scale):
@@ -125,7 +116,7 @@ def test_searches_for_a_scale(case):
     d_out = {"renyi": 1.0, "tcdp": T(0.5, 4.0), "gdp": 1.0}[
         next(key for key in CASES if CASES[key] is case)
     ]
-    scale = dp.binary_search_param(make, d_in=1.0, d_out=d_out, T=float)
+    scale = dp.binary_search_param(make, d_in=1.0, d_out=d_out, bounds=(0.1, 10.0))
     assert make(scale).check(1.0, d_out)
     assert not make(scale * (1 - 1e-9)).check(1.0, d_out)
     expected = {"renyi": 2.0, "tcdp": 1.0, "gdp": 1.0}
@@ -166,20 +157,6 @@ def test_in_a_context_with_losses_chosen_on_the_way(name):
         context.query(epsilon=1.0)
 
 
-@every
-def test_noise_in_a_context_is_certified_under_its_measure(name):
-    measure, d_out = LOSSES[name]()
-    context = oc.concurrent_context(
-        [1, 2, 3], dp.unit_of(contributions=1), (measure, d_out), split_evenly_over=3
-    )
-    assert isinstance(context.query().count().gaussian().release(), int)
-    assert isinstance(context.query().count().gaussian(scale=40.0).release(), int)
-    scale = context.query().count().laplace().param()
-    count = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    native = oc.c.cast(count >> dp.t.then_count() >> dp.m.then_laplace(scale), measure)
-    assert native.map(1) <= context.remaining_privacy_loss()[0]
-
-
 def test_curves_are_checked_on_their_grid(space):
     def line(alpha):
         return 0.25 * alpha
@@ -205,32 +182,6 @@ def test_incomparable_distances_are_not_within_each_other(space):
         native.check(1, T(0.75, 16.0))
 
 
-@given(st.lists(st.floats(0.0, 3.0), min_size=1, max_size=5), st.randoms())
-def test_casting_then_composing_is_never_tighter_than_composing_then_casting(epsilons, random):
-    """From pure DP the cast theorem allows no more for the sum than for the parts."""
-    dp.enable_features("contrib", "honest-but-curious")
-    total = oc.accumulators.basic().start(MAX_DIVERGENCE)
-    for epsilon in epsilons:
-        total = total.after(epsilon)
-
-    def loss(epsilon, measure):
-        made = dp.m.make_user_measurement(
-            *SCALAR, dp.max_divergence(), lambda x: x, lambda d_in: epsilon
-        )
-        return oc.c.cast(made, measure).map(1.0)
-
-    random.shuffle(epsilons)
-    for measure in (dp.zero_concentrated_divergence(), oc.fixed_renyi_divergence(4.0)):
-        parts = oc.accumulators.basic().start(MAX_DIVERGENCE)
-        for epsilon in epsilons:
-            parts = parts.after(loss(epsilon, measure))
-        assert parts.loss <= loss(total.loss, measure) * (1 + 1e-12) + 5e-324 * len(epsilons)
-    squares = oc.make_concurrent_composition(
-        *SCALAR, oc.gaussian_tradeoff(), 1.0, [loss(e, oc.gaussian_tradeoff()) for e in epsilons]
-    )
-    assert squares.map(1.0) <= loss(total.loss, oc.gaussian_tradeoff()) * (1 + 1e-12) + 5e-324
-
-
 def test_gaussian_odometers_at_other_distances(space):
     """Independent values at d_in 2 and 3, never only 1."""
     root = oc.make_concurrent_odometer(*SCALAR, oc.gaussian_tradeoff())(0.0)
@@ -239,16 +190,3 @@ def test_gaussian_odometers_at_other_distances(space):
     for d_in in (1.0, 2.0, 3.0):
         expected = math.hypot(d_in, d_in / 2)
         assert expected <= root.privacy_loss(d_in) <= expected * (1 + 1e-14)
-
-
-@given(st.lists(st.integers(0, 2**20), min_size=1, max_size=6))
-def test_order_of_launches_does_not_matter(units):
-    losses = [unit / 2**20 for unit in units]
-    dp.enable_features("contrib", "honest-but-curious")
-    measure = oc.gaussian_tradeoff()
-    orders = itertools.islice(itertools.permutations(losses), 12)
-    found = {
-        oc.make_concurrent_composition(*SCALAR, measure, 1.0, list(order)).map(1.0)
-        for order in orders
-    }
-    assert len(found) == 1

@@ -3,6 +3,7 @@
 import threading
 
 import opendp.prelude as dp
+import polars as pl
 import pytest
 from opendp.mod import OpenDPException
 
@@ -19,6 +20,7 @@ from opendp_concurrent.errors import (
     SpaceMismatchError,
 )
 
+from ..moments import interrupted_at
 from .parts import laplace, parallel, user
 
 PURE = dp.max_divergence()
@@ -34,18 +36,6 @@ def queryable(space, answer=lambda query: query, loss=0.25, measure=None):
 def filter_(space, d_out=10.0, measure=None, **keywords):
     odometer = oc.make_concurrent_odometer(*space, measure or PURE)
     return oc.make_concurrent_filter(odometer, 1, d_out, **keywords)
-
-
-# --- LazyFrames ------------------------------------------------------------------------------
-
-pl = pytest.importorskip("polars")
-FRAME = dp.lazyframe_domain(
-    [
-        dp.series_domain("region", dp.atom_domain(T=str)),
-        dp.series_domain("age", dp.option_domain(dp.atom_domain(T="i64"))),
-        dp.series_domain("weight", dp.atom_domain(T="f32")),
-    ]
-)
 
 
 # --- children --------------------------------------------------------------------------------
@@ -141,7 +131,7 @@ def test_parts_with_a_delta_live_together_and_are_closed_together(space, kind):
 
 
 def test_thousands_of_parts_touch_each_record_once(space, monkeypatch):
-    n = 3_000
+    n = 500
     touched, converted, maps = [], [], []
     real = _native.to_pointer
 
@@ -171,20 +161,14 @@ def test_thousands_of_parts_touch_each_record_once(space, monkeypatch):
 # --- bad input -------------------------------------------------------------------------------
 
 
-def test_bad_spaces(space):
-    inner = laplace(space)
-    with pytest.raises(InvalidTypeError, match="^input_domain must be a domain"):
-        make_parallel_composition("data", space[1], by_key(abs), {1: inner})
-    with pytest.raises(InvalidTypeError, match="^input_metric must be a metric"):
-        make_parallel_composition(space[0], "metric", by_key(abs), {1: inner})
+def test_a_metric_that_does_not_add_up_over_parts_is_refused(space):
     for metric in (dp.absolute_distance(T=int), dp.user_distance("mine")):
         with pytest.raises(InvalidValueError, match="^input_metric .* does not add up over parts"):
-            make_parallel_composition(space[0], metric, by_key(abs), {1: inner})
+            make_parallel_composition(space[0], metric, by_key(abs), {1: laplace(space)})
+    frame = dp.lazyframe_domain([dp.series_domain("region", dp.atom_domain(T=str))])
     metric = dp.symmetric_id_distance(pl.col("region"))
     with pytest.raises(InvalidValueError, match="bound their number first"):
-        make_parallel_composition(FRAME, metric, by_column("region"), {1: inner})
-    with pytest.raises(InvalidTypeError, match="cannot be split into parts"):
-        make_parallel_composition(dp.atom_domain(T=int), space[1], by_key(abs), {1: inner})
+        make_parallel_composition(frame, metric, by_column("region"), {1: laplace(space)})
 
 
 def test_measurements_are_one_for_each_key_under_one_measure(space):
@@ -212,3 +196,115 @@ def test_an_odometer_is_no_part_and_may_be_launched_on_a_block(space, make):
     loss = laplace(space).map(1)
     assert (one.privacy_loss(1), two.privacy_loss(1)) == (2 * loss, loss)
     assert max(map(root.privacy_loss, (1, 2))) == 2 * loss
+
+
+# --- 0.2.0 closed the lookup of all parts if Ctrl-C came during one of them ----------------------
+
+
+dp.enable_features("contrib", "honest-but-curious")
+SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+ROWS = [1, 2, 3, 4]
+
+
+def parts():
+    pair = oc.make_concurrent_composition(*SPACE, PURE, 1, [0.5, 0.5])
+    by = oc.c.by_values({"a": range(3), "b": range(3, 10)})
+    return oc.c.make_parallel_composition(*SPACE, by, {"a": pair, "b": pair})(ROWS)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("opened", [False, True])
+def test_an_interrupted_lookup_closes_nothing_else(opened):
+    count = SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    moment, kept = 1, []
+    while True:
+        handle = parts()
+        if opened:
+            assert handle["a"] is handle["a"]
+        came = interrupted_at(moment, handle.__getitem__, "a", kept=kept)
+        assert isinstance(handle["b"](count), int)
+        assert isinstance(handle["a"](count), int)
+        if not came:
+            break
+        moment += 3
+    assert len(kept) > 5
+
+
+# --- parallel streams ----------------------------------------------------------------------------
+
+
+MEASURES = {
+    "pure": lambda: PURE,
+    "approximate": lambda: dp.approximate(PURE),
+    "zcdp": dp.zero_concentrated_divergence,
+    "gaussian": oc.gaussian_tradeoff,
+}
+PARTITIONS = {
+    "split": lambda: oc.c.by_split(lambda data, keys: dict.fromkeys(keys, data)),
+    "key": lambda: oc.c.by_key(lambda item: item),
+    "values": lambda: oc.c.by_values({0: [0], 1: [1]}),
+}
+
+
+def stream():
+    return oc.integer_stream(0, 1), oc.event_presence()
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+@pytest.mark.parametrize("measure", MEASURES)
+def test_a_stream_is_refused_with_the_reason(measure, partition):
+    one = oc.m.make_counter(*stream(), MEASURES[measure](), 10.0)
+    with pytest.raises(InvalidTypeError, match=r"HSV25.*make_parallel_continual"):
+        oc.c.make_parallel_composition(*stream(), PARTITIONS[partition](), {0: one, 1: one})
+
+
+def test_vectors_of_streams_are_refused():
+    space = dp.vector_domain(stream()[0]), dp.symmetric_distance()
+    count = dp.m.make_user_measurement(*space, PURE, len, lambda d_in: 1.0, TO=int)
+    with pytest.raises(InvalidTypeError, match="is a stream"):
+        oc.c.make_parallel_composition(*space, PARTITIONS["key"](), {0: count})
+
+
+def own():
+    return dp.user_domain("Tables", lambda data: isinstance(data, dict)), dp.user_distance("Rows")
+
+
+def hidden():
+    """On a domain of one's own, and spawns a counter."""
+    return dp.m.make_user_measurement(
+        *own(),
+        PURE,
+        lambda data: oc.m.make_counter(*stream(), PURE, 1.0)([]),
+        lambda d_in: 0.5,
+        TO="ExtrinsicObject",
+    )
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda one: one,
+        dp.c.make_pureDP_to_zCDP,
+        lambda one: oc.c.cast(one, dp.zero_concentrated_divergence()),
+    ],
+)
+def test_a_child_that_takes_updates_is_refused_when_it_is_opened(wrap):
+    parts = oc.c.make_parallel_composition(*own(), PARTITIONS["split"](), {0: wrap(hidden())})({})
+    with pytest.raises(InvalidTypeError, match=r"takes updates.*HSV25"):
+        parts(0)
+    with pytest.raises(Exception, match="each measurement runs only once"):
+        parts(0)
+
+
+def made_before():
+    """Hands out a counter that it did not spawn itself."""
+    counter = oc.m.make_counter(*stream(), PURE, 1.0)([])
+    return dp.m.make_user_measurement(
+        *own(), PURE, lambda data: counter, lambda d_in: 0.5, TO="ExtrinsicObject"
+    )
+
+
+def test_a_child_that_was_made_elsewhere_is_refused_when_it_is_opened():
+    parts = oc.c.make_parallel_composition(*own(), PARTITIONS["split"](), {0: made_before()})({})
+    with pytest.raises(InvalidTypeError, match=r"measurements\[0\] takes updates.*HSV25"):
+        parts(0)

@@ -15,7 +15,6 @@ import opendp_concurrent as oc
 from opendp_concurrent.composition.parallel import make_parallel_composition
 from opendp_concurrent.data.partition import by_key
 from opendp_concurrent.errors import (
-    InvalidTypeError,
     InvalidValueError,
     PrivacyMapError,
     SpaceMismatchError,
@@ -26,7 +25,7 @@ from opendp_concurrent.measures import tradeoffs as tradeoff_joins
 from opendp_concurrent.measures.shapes import join_numbers
 from opendp_concurrent.measures.tradeoffs import join
 
-from .parts import laplace, parallel, user
+from .parts import parallel, user
 
 PURE = dp.max_divergence()
 APPROXIMATE = dp.approximate(PURE)
@@ -80,7 +79,7 @@ METRICS = {
         2,
     ),
 }
-DATASETS = [list(rows) for size in range(4) for rows in product(range(5), repeat=size)]
+DATASETS = [list(rows) for size in range(4) for rows in product(range(4), repeat=size)]
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -385,13 +384,6 @@ def test_limits_of_the_distance_are_said(space):
         parallel(space, [function]).map(5)
 
 
-def test_an_infinite_loss_stays_infinite(space):
-    made = parallel(space, [user(space, lambda d_in: math.inf), user(space, float)])
-    assert made.map(1) == math.inf
-    assert made.map(3) == math.inf
-    assert made.map(0) == 0.0
-
-
 def test_maps_are_not_trusted(space):
     good = user(space, float)
     for value in (-1.0, math.nan, "much"):
@@ -403,12 +395,6 @@ def test_maps_are_not_trusted(space):
     assert made.map(1) == 1.0
     with pytest.raises(PrivacyMapError, match=r"d_in \(2\).*measurements\['b'\].*at most 1"):
         made.map(2)
-
-
-@pytest.mark.parametrize("d_in", [-1, 1.5, "1", None, True])
-def test_distances_that_are_none(space, d_in):
-    with pytest.raises((InvalidTypeError, InvalidValueError), match="^d_in"):
-        parallel(space, [laplace(space)]).map(d_in)
 
 
 # --- the exact loss of randomized responses --------------------------------------------------
@@ -426,24 +412,25 @@ def views(cut, rows, truth):
     }
 
 
-@pytest.mark.parametrize("k", [1, 2, 3])
-def test_randomized_responses_in_parallel_lose_exactly_what_is_claimed(space, k):
+def test_randomized_responses_in_parallel_lose_exactly_what_is_claimed(space):
     truth, epsilon = Fraction(3, 4), math.log(3)
     partition = by_key(lambda row: row)
     cut = partition.cutter(space[0], (0, 1, 2))
     laws = [(rows, views(cut, rows, truth)) for rows in DATASETS if len(set(rows)) == len(rows)]
-    most, profile = Fraction(0), dict.fromkeys(GRID, 0.0)
+    most, profile = Counter(), Counter()
     for one, p in laws:
         for other, q in laws:
-            if symmetric(one, other) <= k:
-                most = max(most, *(p[view] / q[view] for view in p))
-                for at in GRID:
-                    excess = sum(max(0.0, p[view] - math.exp(at) * q[view]) for view in p)
-                    profile[at] = max(profile[at], float(excess))
-    assert most == 3**k
-    claimed = parallel(space, [user(space, lambda d_in: epsilon)] * 3, partition).map(k)
-    assert claimed == pytest.approx(math.log(most), rel=1e-12)
+            k = symmetric(one, other)
+            most[k] = max(most[k], *(p[view] / q[view] for view in p))
+            for at in GRID:
+                excess = sum(max(0.0, float(p[view]) - math.exp(at) * float(q[view])) for view in p)
+                profile[k, at] = max(profile[k, at], excess)
     function = user(space, lambda d_in: F.pure(epsilon), measure=oc.tradeoff())
-    curve = parallel(space, [function] * 3, partition).map(k)
-    for at in GRID:
-        assert curve.delta(at) == pytest.approx(profile[at], rel=1e-9, abs=1e-12)
+    for k in (1, 2, 3):
+        assert max(most[j] for j in range(k + 1)) == 3**k
+        claimed = parallel(space, [user(space, lambda d_in: epsilon)] * 3, partition).map(k)
+        assert claimed == pytest.approx(k * epsilon, rel=1e-12)
+        curve = parallel(space, [function] * 3, partition).map(k)
+        for at in GRID:
+            exact = max(profile[j, at] for j in range(k + 1))
+            assert curve.delta(at) == pytest.approx(exact, rel=1e-9, abs=1e-12)

@@ -163,28 +163,6 @@ def test_a_split_that_fails_tells_no_data(space, split):
     assert caught.value.__cause__ is None
 
 
-def test_bad_groups(space):
-    with pytest.raises(InvalidValueError, match="^groups overlap: 30 is in both 'a' and 'b'"):
-        by_values({"a": range(31), "b": range(30, 40)})
-    with pytest.raises(InvalidValueError, match="^groups overlap: True is in both"):
-        by_values({"a": [1], "b": [True]})
-    with pytest.raises(InvalidTypeError, match=r"^groups\['a'\] has \[1\], which is not hashable"):
-        by_values({"a": [[1]]})
-    with pytest.raises(InvalidValueError, match="does not equal itself"):
-        by_values({"a": [math.nan]})
-    with pytest.raises(InvalidTypeError, match="^groups must be a mapping"):
-        by_values([1, 2])
-    for values in ("abc", 3, b"x"):
-        with pytest.raises(InvalidTypeError, match=r"^groups\['a'\] must be a collection"):
-            by_values({"a": values})
-    with pytest.raises(InvalidValueError, match="^groups has 1200000 values"):
-        by_values({"a": range(600_000), "b": range(600_000, 1_200_000)})
-    with pytest.raises(InvalidValueError, match=r"^groups\['a'\] must have at most 1,000,000"):
-        by_values({"a": range(3_000_000)})
-    with pytest.raises(InvalidValueError, match=r"no values for measurements\['b'\]"):
-        parallel(space, {"b": laplace(space)}, by_values({"a": [1]}))
-
-
 def test_public_values_that_are_not_of_the_columns_type():
     for partition, keys in (
         (by_column("age"), ["thirty"]),
@@ -213,3 +191,12 @@ def test_data_are_cut_when_the_first_part_is_opened(space):
     parts = parallel(space, {"a": inner, "b": inner}, by_split(split))([1, 2])
     assert seen == []
     assert (parts("a"), parts("b"), seen)[2] == [2]
+
+
+def test_groups_that_overlap_or_are_missing_are_refused(space):
+    with pytest.raises(InvalidValueError, match="^groups overlap: 30 is in both 'a' and 'b'"):
+        by_values({"a": range(31), "b": range(30, 40)})
+    with pytest.raises(InvalidValueError, match="^groups overlap: True is in both"):
+        by_values({"a": [1], "b": [True]})
+    with pytest.raises(InvalidValueError, match=r"no values for measurements\['b'\]"):
+        parallel(space, {"b": laplace(space)}, by_values({"a": [1]}))

@@ -1,6 +1,5 @@
 """A person in the middle: Algorithm 7 of [HSTVVXZ23], its laws, and what it cannot break."""
 
-import contextlib
 import itertools
 import threading
 
@@ -393,16 +392,6 @@ def test_a_wrapped_odometer_charges_each_ancestor_before_it_runs(wraps):
     with pytest.raises(oc.errors.BudgetExceededError):
         child(0.5)  # the first of the two fits
     assert (root.privacy_loss(), child.privacy_loss(1)) == (1.0, 1.0)
-
-
-def test_a_bounded_odometer_counts_launches_and_always_tells_its_loss():
-    root = oc.c.make_bounded_interactive(odometer(), 2)(DATA)
-    for message in (laplace(), "no query"):
-        with contextlib.suppress(TypeError):
-            root(message)
-    with pytest.raises(oc.errors.MessageLimitError):
-        root(laplace())
-    assert root.privacy_loss(1) == 0.25
 
 
 def test_what_would_forget_the_postprocessor_is_refused():

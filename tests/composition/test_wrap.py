@@ -58,17 +58,6 @@ def filter_(space, d_out=10.0, measure=PURE, **keywords):
 # --- make_interactive ------------------------------------------------------------------------
 
 
-def test_a_release_is_made_once_and_given_again(space):
-    runs = []
-    measurement = dp.m.make_user_measurement(
-        *space, PURE, lambda rows: runs.append(1) or len(runs), lambda d_in: 0.5, TO=int
-    )
-    queryable = oc.c.make_interactive(measurement)(DATA)
-    assert runs == [1]
-    assert [queryable(message) for message in (None, "x", 7, measurement)] == [1] * 4
-    assert runs == [1]
-
-
 def test_an_interactive_measurement_answers_as_before(space):
     queryable = oc.c.make_interactive(asking(space))(DATA)
     assert [queryable(query) for query in "ab"] == [(1, "a"), (2, "b")]

@@ -830,7 +830,7 @@ for title, function in {"": F, ", product": PRODUCT, ", worst": T.worst()}.items
         "beta_bounds": {"alpha": (0.1, "probability")},
         "conjugate": {"slope": (-0.5, "real")},
         "compose": {"others": (F, "function")},
-        "power": {"count": (3, "whole")},
+        "power": {"count": (1, "whole")},
         "group": {"size": (3, "count")},
         "root": {"part": (Fraction(1, 2), "anything")},
         "units": {"unit": (F, "function")},

@@ -1,9 +1,11 @@
 """The laws of the catalogue, on each wrapper around each subject."""
 
+import random
+
 import pytest
 
 from .catalogue import SUBJECTS, WRAPPERS, Recipe
-from .laws import PAIR_LAWS, against
+from .laws import DETERMINISTIC, PAIR_LAWS, against, commutes, the_order_of_nesting_does_not_matter
 
 # one of each kind, and both ways to compose; the others are slow
 FEW = tuple(
@@ -43,3 +45,60 @@ def test_pairs(law, wrapper):
 @pytest.mark.parametrize("wrapper", WRAPPERS, ids=lambda one: one.name)
 def test_all_pairs(law, wrapper):
     assert found(law, (wrapper,), SUBJECTS) == []
+
+
+# --- the laws of the catalogue, on wrappers around wrappers around each kind of subject ----------
+
+
+DRAWN = {2: 150, 3: 250}
+
+
+def drawn(subject, depth):
+    """Recipes of so many wrappers that can be built."""
+    generator = random.Random(f"{subject.name} {depth}")
+    recipes = {}
+    for _ in range(20 * DRAWN[depth]):
+        if len(recipes) == DRAWN[depth]:
+            break
+        wrappers = tuple(generator.choices(WRAPPERS, k=depth))
+        recipe = Recipe(wrappers, subject)
+        if str(recipe) not in recipes and recipe.cases() is not None:
+            recipes[str(recipe)] = recipe
+    return recipes.values()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("depth", DRAWN)
+@pytest.mark.parametrize("subject", FEW, ids=lambda one: one.name)
+def test_wrappers_of_wrappers(subject, depth):
+    recipes = drawn(subject, depth)
+    assert len(recipes) > 20
+    assert [one for recipe in recipes for law in PAIR_LAWS for one in against(law, recipe)] == []
+
+
+# --- two orders of nesting give the same answers and the same loss, where theory says so ---------
+
+
+NESTED = [one for one in WRAPPERS if commutes(one)]
+INNER = [one for one in SUBJECTS if one.name in DETERMINISTIC]
+PURE_ONES = [one for one in INNER if one.name.endswith(" pure")]
+
+
+def found_of_two(wrapper, subjects):
+    return [
+        one
+        for other in NESTED
+        for subject in subjects
+        for one in against(the_order_of_nesting_does_not_matter, Recipe((wrapper, other), subject))
+    ]
+
+
+@pytest.mark.parametrize("wrapper", NESTED, ids=lambda one: one.name)
+def test_the_order_of_two_does_not_matter(wrapper):
+    assert found_of_two(wrapper, PURE_ONES) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrapper", NESTED, ids=lambda one: one.name)
+def test_the_order_of_two_does_not_matter_under_other_measures(wrapper):
+    assert found_of_two(wrapper, [one for one in INNER if one not in PURE_ONES]) == []

@@ -71,7 +71,7 @@ def test_the_far_tail_is_known_to_nine_digits(epsilon0):
 
 
 @given(st.floats(1e-3, 3.0), st.integers(2, 60), st.floats(-1.0, 1.0))
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_bounds_contain_the_exact_value_anywhere(epsilon0, count, share):
     epsilon = share * count * epsilon0
     bounds = T.pure(epsilon0).power(count).delta_bounds(epsilon)

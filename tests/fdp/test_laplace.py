@@ -55,7 +55,7 @@ def test_the_form_for_many_steps_also_holds_for_few(steps, epsilon, exact):
 
 
 @given(st.floats(1e-3, 20.0), st.floats(-1.2, 1.2), st.sampled_from([1, 2, 3, 7, math.inf]))
-@settings(max_examples=30)
+@settings(max_examples=12)
 def test_bounds_contain_the_exact_value_anywhere(contains, epsilon, share, steps):
     kind = "laplace" if steps == math.inf else "laplace_steps"
     arguments = (epsilon,) if steps == math.inf else (epsilon, steps)
@@ -80,14 +80,14 @@ def test_the_closed_form_of_two_is_the_integral(epsilon, exact):
 def test_two_mechanisms_equal_their_integral(epsilon, other, contains):
     parts = [("laplace", (epsilon,), 1), ("laplace", (other,), 1)]
     whole = epsilon + other
-    at = [-0.4 * whole, 0.0, 0.3 * whole, abs(epsilon - other), 0.9 * whole, whole * (1 - 1e-9)]
-    contains(parts, at, [1e-6, 0.01 * epsilon])
+    at = [-0.4 * whole, abs(epsilon - other), whole * (1 - 1e-9)]
+    contains(parts, at, [1e-6])
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_two_mechanisms_beside_randomized_response_equal_their_integral(epsilon, contains):
     parts = [("laplace", (epsilon,), 2), ("approximate", (0.7, 1e-3), 1)]
-    contains(parts, [-0.5, 0.0, 0.4, 0.7, 1.5 * epsilon], [2e-3, 0.02])
+    contains(parts, [-0.5, 0.4, 1.5 * epsilon], [0.02])
 
 
 @pytest.mark.parametrize("steps", [2, 3, 5])

@@ -28,8 +28,8 @@ singles = st.one_of(
         lambda p, q: T.finite([p, 1 - p], [q, 1 - q]), st.floats(0.1, 0.9), st.floats(0.1, 0.9)
     ),
 )
-quick = settings(max_examples=30, deadline=None)
-few = settings(max_examples=20, deadline=None)
+quick = settings(max_examples=10, deadline=None)
+few = settings(max_examples=6, deadline=None)
 
 
 def agree(one, other, slack=1e-5):

@@ -1,12 +1,17 @@
 """0.1.0 said lower ends that were above the truth, and raised raw errors for some products."""
 
 from fractions import Fraction
-from math import e, inf, pi, sqrt
+from heapq import heappush
+from math import e, exp, inf, pi, sqrt
 
+import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidValueError
+from opendp_concurrent.fdp import bounds as search
+from opendp_concurrent.fdp.bounds import Bounds
+from opendp_concurrent.measures import slots
 from opendp_concurrent.measures.tradeoffs import TRADEOFF_DIVERGENCE
 
 T = oc.TradeoffFunction
@@ -31,10 +36,11 @@ def test_upper_bounds_say_nothing_below(f):
     smooth = [f.compose(T.laplace(0.1))] if f is UPPER_ONLY[-1] else []  # the others take long
     for one in (f, f.inverse(), f.compose(T.pure(0.1)), *smooth):
         assert one.upper_only
-        assert one.delta_bounds(0.5).lower == 0.0 < one.delta(0.5)
-        assert one.epsilon_bounds(1e-3).lower == 0.0 < one.epsilon(1e-3)
+        for low, high in (one.delta_bounds(0.5), one.epsilon_bounds(1e-3)):
+            assert low == 0.0 < high
         assert one.epsilon_bounds(0.0).lower == 0.0
-        assert one.beta_bounds(0.25).upper >= 0.75 > one.beta(0.25)
+        low, high = one.beta_bounds(0.25)
+        assert high >= 0.75 > low
         with pytest.raises(InvalidValueError, match="d_out .* upper bound"):
             TRADEOFF_DIVERGENCE.validate_budget("d_out", one)
     assert not T.pure(1e-3) <= f
@@ -84,3 +90,199 @@ def test_a_largest_loss_below_the_doubles_is_not_halved_to_nothing():
     assert T.laplace(5e-324).delta(0.0) > 0.0
     assert T.laplace(5e-324, 2.0).delta(0.0) > 0.0
     assert T.pure(5e-324).gaussian_bound > 0.0
+
+
+# --- infinite mass -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [1e-100, 1e-16])
+def test_an_infinite_mass_that_may_be_there_gives_an_infinite_epsilon(delta):
+    shifted = T.approximate(0.0, 0.01)  # noise on [0, 1]
+    for whole in (shifted.compose(T.laplace(0.1)), shifted.compose(T.laplace(0.1)).inverse()):
+        assert whole.epsilon(delta) == inf
+        assert whole.epsilon(0.02) <= 0.1 + 1e-9
+
+
+def test_a_margin_is_enough_to_make_it_infinite():
+    """The infinite mass is there only by rounding: its bracket contains δ."""
+    rounded = T.from_loss_distribution([0.3], [1.0]).inverse().compose(T.laplace(0.1))
+    low, high = rounded.product.infinite
+    assert low <= (low + high) / 2 < high
+    assert rounded.epsilon((low + high) / 2) == inf
+    assert rounded.epsilon_bounds((low + high) / 2).lower < inf
+
+
+def test_a_cast_refuses_what_is_infinite():
+    dp.enable_features("contrib", "honest-but-curious")
+    shifted = T.approximate(0.0, 0.01).compose(T.laplace(0.1))
+    measurement = dp.m.make_user_measurement(
+        dp.vector_domain(dp.atom_domain(T=int)),
+        dp.symmetric_distance(),
+        oc.tradeoff(),
+        lambda _: 0,
+        lambda _: shifted,
+        TO=dp.i32,
+    )
+    cast = oc.c.cast(measurement, dp.approximate(dp.max_divergence()), delta=1e-6)
+    assert cast.map(1) == (inf, 1e-6)
+
+
+# --- loss of zero --------------------------------------------------------------------------------
+
+
+FAILS = T.approximate(0.0, 0.3)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        FAILS,
+        T.finite([0.7, 0.3, 0.0], [0.7, 0.0, 0.3]),
+        T.mixture([7, 3], [T.identity(), T.worst()]),
+        T.from_profile([0.0], [0.3]),
+    ],
+)
+def test_infinite_mass_stays_in_both_orders(first):
+    for second in (T.pure(0.1), T.pure(0.1).power(3), T.finite([0.4, 0.6], [0.5, 0.5])):
+        for whole in (first.compose(second), second.compose(first)):
+            assert whole.delta(1.0) >= 0.3
+            assert whole.delta_bounds(1.0).width < 1e-12
+            assert not whole <= T.approximate(5.0, 0.29)
+            assert not whole <= second
+            assert whole.beta(0.0) <= 0.7
+
+
+def test_infinite_mass_stays_in_powers_and_beside_a_gaussian():
+    assert FAILS.power(2).compose(T.pure(0.1)).delta(1.0) >= 0.51
+    assert FAILS.compose(T.pure(0.1), T.gaussian(0.1)).delta(5.0) >= 0.3
+
+
+def test_errors_of_a_pair_stay():
+    """A rounded pair with one loss keeps its margin in a product."""
+    rounded = T.finite([0.3, 0.3, 0.4], [0.1, 0.5, 0.4])
+    single = T.from_loss_distribution([0.0], [1.0])
+    assert not T.pure(0.1).compose(single) <= T.pure(0.1)
+    assert single.compose(rounded).delta_bounds(0.1).width > 0.0
+
+
+def test_a_compositor_certifies_the_whole_delta():
+    dp.enable_features("contrib", "honest-but-curious")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    approximate = dp.approximate(dp.max_divergence())
+    whole = oc.make_concurrent_composition(
+        *space, approximate, 1, [(0.0, 9e-7), (1.0, 0.0)], delta=1e-6
+    )
+    epsilon, delta = whole.map(1)
+    assert 9e-7 + (1 - 9e-7) * max(0.0, e - exp(epsilon)) / (1 + e) <= delta
+    assert oc.fdp.optimal_composition([(0.0, 9e-7), (1.0, 0.0)]).epsilon(8e-7) == inf
+
+
+# --- 0.1.0 dropped masses that are small or underflow, in groups, mixtures and profiles ----------
+
+
+@pytest.mark.parametrize("delta", [1e-46, 1e-100, 1e-300, 5e-324])
+def test_a_group_keeps_a_small_infinite_mass(delta):
+    whole = T.approximate(0.1, delta).group(2)
+    assert whole.epsilon(0.0) == inf
+    assert whole.delta(1.0) >= 2 * delta
+    assert not whole <= T.pure(0.5)
+    assert not T.approximate(0.2, delta).group(2) <= T.approximate(5.0, delta)
+
+
+def test_a_group_keeps_small_cells():
+    """Of losses whose mass is 1e-60 under both distributions."""
+    pair = T.finite([1e-60, 0.5, 0.5], [1e-58, 0.2, 0.8])
+    for whole in (pair.group(2), pair.inverse().group(2).inverse()):
+        assert whole.epsilon(1e-70) >= 9.2
+
+
+def test_a_mixture_keeps_what_is_rare_in_one_direction():
+    """e^-1000 is 0 as a double, but 1 the other way round."""
+    whole = T.mixture([1, 1], [T.pure(1000.0), T.finite([0.4, 0.6], [0.5, 0.5])])
+    for one in (whole, whole.inverse()):
+        assert one.delta(900.0) >= 0.5
+        assert one.epsilon(0.4) >= 900.0
+        assert not one <= T.approximate(1.0, 0.4)
+
+
+def test_a_mixture_keeps_small_shares():
+    for weight in (1e-20, 1e-300, 5e-324):
+        whole = T.mixture([1, weight], [T.pure(0.1), T.worst()])
+        assert whole.delta(1.0) >= weight * (1 - 1e-15)
+        assert whole.epsilon(0.0) == inf
+        assert not whole <= T.pure(0.1)
+    assert T.mixture([1.0, 0.0], [T.pure(0.1), T.worst()]).epsilon(0.0) < inf
+
+
+@pytest.mark.parametrize("epsilon", [50.0, 100.0, 101.0, 120.0, 138.0, 140.0, 300.0, 699.0])
+def test_a_profile_of_two_directions_keeps_digits(epsilon):
+    whole = T.from_profile([epsilon], [0.1], [0.2])
+    assert whole.delta(epsilon) >= 0.1
+    assert whole.inverse().delta(epsilon) >= 0.2
+    assert whole.inverse().delta_bounds(epsilon).width < 1e-12
+    for low, high in ((1.0, epsilon / 2),):
+        assert whole.delta(low) >= whole.delta(high) >= 0.1
+        assert whole.inverse().delta_bounds(low).lower > 0.99
+    assert not whole <= T.from_profile([epsilon], [0.1], [0.19])
+
+
+def test_powers_keep_what_underflows():
+    for count in (2, 3, 400, 1000):
+        whole = T.approximate(5.0, 0.9).power(count)
+        assert whole.delta_bounds(1.0).lower <= 1.0 == whole.delta(1.0) or count < 20
+    assert T.approximate(0.0, 0.9).power(10**6).delta(0.0) == 1.0
+
+
+# --- 0.1.0 searched for ever for an ε that is infinite, and in other loops over doubles ----------
+
+
+def test_delta_equal_to_the_infinite_mass_beside_a_gaussian():
+    whole = T.approximate(0.1, 1e-6).compose(T.gaussian(1.0))
+    low, high = whole.epsilon_bounds(1e-6)
+    assert 0.0 < low < high == inf
+    assert whole.epsilon(1.0001e-6) < 20.0
+
+
+@pytest.mark.parametrize("near", [0.0, 1.0, 1e300, inf])
+def test_a_profile_that_never_falls_ends_the_search(near):
+    asked = []
+
+    def profile(epsilon):
+        asked.append(epsilon)
+        assert len(asked) < 500
+        return Bounds(0.0, 1.0)
+
+    assert search.certify(profile, 0.5, near, 1.0) == (0.0, inf)
+    search.halved(0.0, near, lambda at: profile(at).upper <= 0.5, most=200)
+
+
+def test_searches_below_the_doubles_end():
+    assert T.gaussian(5e-324).residual(T.pure(5e-324)) is None
+    assert T.pure(5e-324).gaussian_bound >= 5e-324
+    assert T.pure(5e-324).units(T.gaussian(5e-324)) is None
+    assert oc.accumulators.residue(5e-324).start(None).after(T.pure(5e-324)).left is None
+
+
+def test_no_width_is_too_narrow():
+    product = T.laplace(0.1).power(3)
+    for width in (0.0, 5e-324):
+        low, high = product.delta_bounds(0.1, width)
+        assert 0.0 < low < high < 0.1
+        low, high = product.epsilon_bounds(0.01, width)
+        assert 0.0 < low < high < 0.3
+
+
+def test_a_search_among_many_slots_keeps_few_sets(monkeypatch):
+    """Sets of a thousand kinds of slots filled the memory before a child was covered."""
+    pushed = []
+
+    def push(queue, one):
+        pushed.append(one)
+        heappush(queue, one)
+
+    monkeypatch.setattr(slots, "_KEPT", 2**14)
+    monkeypatch.setattr(slots, "heappush", push)
+    plan = tuple(T.pure(0.01 + 1e-5 * place) for place in range(300))
+    taken = next(slots.covers(plan, T.laplace(0.025)))
+    assert T.laplace(0.025) <= T.identity().compose(*taken)
+    assert len(pushed) <= 2 * 300

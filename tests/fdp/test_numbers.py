@@ -52,14 +52,14 @@ def test_numbers_of_numpy_are_read_exactly_by_the_accountant():
 
 def truth_of_one(mu, rate, epsilon):
     """δ of sampled Gaussian noise with the unit removed, in 60 digits beyond the rate."""
-    mp.dps = 60 + 2 * int(-math.log10(rate) + 1)
-    mu, rate, epsilon = mpf(mu), mpf(rate), mpf(epsilon)
-    c = 1 + mp.expm1(epsilon) / rate
-    if c <= 0:
-        return -mp.expm1(epsilon)
-    at = mp.log(c)
-    plain = mp.ncdf(mu / 2 - at / mu) - c * mp.ncdf(-mu / 2 - at / mu)
-    return rate * plain
+    with mp.workdps(60 + 2 * int(-math.log10(rate) + 1)):
+        mu, rate, epsilon = mpf(mu), mpf(rate), mpf(epsilon)
+        c = 1 + mp.expm1(epsilon) / rate
+        if c <= 0:
+            return -mp.expm1(epsilon)
+        at = mp.log(c)
+        plain = mp.ncdf(mu / 2 - at / mu) - c * mp.ncdf(-mu / 2 - at / mu)
+        return rate * plain
 
 
 RATES = [5e-324, 1e-300, 1e-100, 1e-20, 1e-13, 1e-10, 1 - 1e-10]
@@ -101,7 +101,7 @@ def test_the_accountant_reads_a_small_rate_as_itself():
     assert whole.epsilon(1e-5) <= T.gaussian(1.0).epsilon(1e-5)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.floats(-323.0, -1e-9), st.floats(0.1, 15.0), st.floats(-2.0, 4.0))
 def test_every_rate_is_within_its_bounds(power, mu, epsilon):
     rate = 10.0**power
@@ -156,9 +156,9 @@ def test_the_product_of_the_issue_answers_the_same_after_other_questions():
     step = T.subsampled_gaussian(0.8, 1e-4, unit="removed").power(30)
     fresh = build([(step, 1)]).epsilon(1e-6)
     asked = build([(step, 1)])
-    for delta in (1e-2, 1e-12, 0.3, 1e-4):
+    for delta in (1e-12, 0.3):
         asked.epsilon(delta)
-    asked.delta(np.linspace(0.0, 3.0, 9))
+    asked.delta(np.linspace(0.0, 3.0, 3))
     assert asked.epsilon(1e-6) == fresh
 
 

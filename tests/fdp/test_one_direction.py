@@ -72,7 +72,7 @@ def test_it_has_a_bound_that_is_valid_everywhere(f):
     assert f.inverse().direction not in (None, f.direction)
     assert both.direction is None
     assert oc.loss_of(tradeoff=both)[1] == both
-    at = np.array([-1.0, 0.0, 0.05, 0.3, 1.0, 3.0])
+    at = np.array([-1.0, 0.05, 1.0])
     for one in (f, f.inverse()):
         assert np.all(both.delta(at) >= one.delta_bounds(at).lower)
 
@@ -108,7 +108,7 @@ def test_the_two_directions_do_not_mix():
         both.symmetrised()
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.floats(0.7, 4.0), st.floats(1e-4, 0.5), st.integers(1, 3), st.floats(0.0, 2.0))
 def test_the_offered_bound_is_never_below_either_direction(sigma, rate, count, epsilon):
     one = T.subsampled_gaussian(sigma, rate, unit="removed")

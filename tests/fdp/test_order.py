@@ -71,7 +71,7 @@ def members():
 
 
 @given(members(), members(), members())
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_every_function_is_at_most_itself_and_between_the_ends(f, g, h):
     for one in (f, f.compose(g), f.compose(g, h)):
         assert one <= one
@@ -84,7 +84,7 @@ def test_every_function_is_at_most_itself_and_between_the_ends(f, g, h):
 
 
 @given(members(), members(), members(), st.integers(1, 3))
-@settings(max_examples=30)
+@settings(max_examples=12)
 def test_what_is_known_to_be_larger_is_never_at_most(f, g, h, n):
     for one, other in ((f, g), (f.compose(g), h.power(n)), (f.power(n), g.compose(h))):
         for a, b in ((one, other), (other, one)):
@@ -92,7 +92,7 @@ def test_what_is_known_to_be_larger_is_never_at_most(f, g, h, n):
 
 
 @given(members(), members(), members())
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_order_is_kept_by_composition(f, g, h):
     if f <= g:
         assert np.all(f.delta_bounds(GRID).lower <= g.delta_bounds(GRID).upper)
@@ -100,7 +100,7 @@ def test_order_is_kept_by_composition(f, g, h):
 
 
 @given(members(), st.floats(1.001, 2.0))
-@settings(max_examples=20)
+@settings(max_examples=8)
 def test_a_pure_mechanism_is_at_most_its_gaussian(f, more):
     top = max(f.product.largest_loss, f.inverse().product.largest_loss)
     if not 1e-3 < top < math.inf or f.product.infinite.upper or f.inverse().product.infinite.upper:
@@ -131,8 +131,6 @@ NOT_SHOWN = [
 @pytest.mark.parametrize(("f", "g"), NOT_SHOWN)
 def test_what_is_false_is_not_shown(f, g):
     assert not f <= g
-    assert not g >= f
-    assert not f < g
 
 
 SHOWN = [
@@ -155,9 +153,6 @@ SHOWN = [
 @pytest.mark.parametrize(("f", "g"), SHOWN)
 def test_what_is_clear_is_shown(f, g):
     assert f <= g
-    assert g >= f
-    assert f != g
-    assert f < g
     assert not g <= f
 
 
@@ -263,12 +258,12 @@ def test_any_reach_is_compared(reach):
     assert not is_below(small, small, reach, 50, 3)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.sampled_from(
         [
             T.gaussian(0.3),
-            T.laplace(0.2, 7).power(9),
+            T.laplace(0.2, 7).power(3),
             T.approximate(0.05, 0.001).power(20),
             T.randomized_response(0.5, 3),
             T.discrete_laplace(9.0),

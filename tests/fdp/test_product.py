@@ -40,7 +40,7 @@ def agree(one, other, epsilons=EPSILONS):
 
 
 @given(functions(), st.integers(2, 6))
-@settings(max_examples=15)
+@settings(max_examples=6)
 def test_a_power_is_repeated_composition(f, n):
     repeated = f
     for _ in range(n - 1):
@@ -63,7 +63,7 @@ def test_gaussians_merge_exactly(mus):
 
 
 @given(functions(), functions())
-@settings(max_examples=20)
+@settings(max_examples=8)
 def test_profiles_are_convex_falling_and_above_the_identity(f, g):
     made = f.compose(g)
     at = np.linspace(-1.0, 3.0, 9)
@@ -76,7 +76,7 @@ def test_profiles_are_convex_falling_and_above_the_identity(f, g):
 
 
 @given(functions(), functions(), st.floats(1e-6, 0.3))
-@settings(max_examples=20)
+@settings(max_examples=8)
 def test_epsilon_and_delta_are_inverse(f, g, delta):
     made = f.compose(g)
     bounds = made.epsilon_bounds(delta)
@@ -97,14 +97,20 @@ def test_counts_are_kept():
     assert T.pure(0.1).power(3).product.largest_loss >= 3 * 0.1
 
 
-@pytest.mark.parametrize("count", [10**6, 10**9, 10**12])
-def test_immense_powers_are_answered(count):
+@pytest.mark.parametrize(
+    ("make", "count"),
+    [
+        *((one, 10**6) for one in (T.pure, lambda e: T.laplace(e, 3))),
+        (T.pure, 10**12),
+        (lambda e: T.randomized_response(1 / 3 + e, 3), 10**12),
+        pytest.param(lambda e: T.laplace(e, 3), 10**12, marks=pytest.mark.slow),
+    ],
+)
+def test_immense_powers_are_answered(make, count):
     """What cannot be listed is inverted; whether it can is not found out by trying."""
-    small = 1e-3 / count**0.5
-    for f in (T.randomized_response(1 / 3 + small, 3), T.laplace(small, 3), T.pure(small)):
-        bounds = f.power(count).delta_bounds(0.0)
-        assert 0.0 <= bounds.lower <= bounds.upper <= 1.0
-        assert bounds.upper < 0.1 or count > 10**6
+    bounds = make(1e-3 / count**0.5).power(count).delta_bounds(0.0)
+    assert 0.0 <= bounds.lower <= bounds.upper <= 1.0
+    assert bounds.upper < 0.1 or count > 10**6
 
 
 def test_queries_of_any_shape_are_answered_in_that_shape():
@@ -130,10 +136,9 @@ def test_near_the_largest_loss_brackets_are_narrow(parts, contains, exact):
     made = exact.build(parts)
     loss = made.product.largest_loss
     at = [loss * (1 - 1e-13), loss * (1 - 1e-6)]
-    contains(parts, at, [1e-200, 1e-30], made)
-    for delta in (1e-200, 1e-30):
-        found = made.epsilon_bounds(delta)
-        assert found.width <= 1e-3 * found.upper
+    contains(parts, at, [1e-200], made)
+    found = made.epsilon_bounds(1e-30)
+    assert found.width <= 1e-3 * found.upper
 
 
 def test_many_different_lattices_are_narrow_and_take_little_memory():

@@ -53,7 +53,7 @@ def test_a_single_use_is_between_its_bounds(noise, size, rate, unit, exact):
     st.sampled_from(UNITS),
     st.floats(-3.0, 9.0),
 )
-@settings(max_examples=100)
+@settings(max_examples=30)
 def test_a_single_use_is_between_its_bounds_anywhere(exact, noise, size, rate, unit, epsilon):
     bounds = made(noise, size, rate, unit).delta_bounds(epsilon)
     with mp.workdps(80):

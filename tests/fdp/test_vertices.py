@@ -70,7 +70,7 @@ def test_a_profile_is_the_largest_through_its_points(points):
     st.lists(st.tuples(st.floats(0.0, 5.0), st.floats(0.0, 1.0)), min_size=1, max_size=5),
     st.floats(-6.0, 6.0).filter(lambda epsilon: epsilon == 0.0 or abs(epsilon) > 1e-30),
 )
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_any_points_of_both_directions_are_respected(forward, backward, epsilon):
     made = from_vertices(forward, backward)
     with mp.workdps(60):

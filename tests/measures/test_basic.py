@@ -8,11 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
-from opendp_concurrent.measures.measure import Basic, PlainSum
+from opendp_concurrent.measures.measure import Basic, EvenlyDivisible, PlainSum, nearly_equal, times
+from opendp_concurrent.measures.renyi import RENYI_DIVERGENCE, GridCurve, OnOrders
+from opendp_concurrent.measures.slots import Products
 from opendp_concurrent.measures.sums import PairSum, ScalarSum
+from opendp_concurrent.measures.truncated import TruncatedSum
 
 
 def test_the_sum_is_that_of_the_measure():
@@ -78,3 +82,130 @@ def test_a_pair_adds_no_value_that_is_no_loss(bad, place, start):
     loss = (bad, 0.5) if place == 0 else (0.5, bad)
     with pytest.raises((InvalidTypeError, InvalidValueError), match="d_mid"):
         pair.after(loss)
+
+
+# --- what all accumulators share: counts of launches, and totals of two machines -----------------
+
+
+def test_a_charge_is_at_least_one_launch():
+    assert times(1) == 1
+    assert times(10**30) == 10**30
+    for count in (0, -1):
+        with pytest.raises(InvalidValueError, match="^count"):
+            times(count)
+    for count in (1.0, True, "1", None):
+        with pytest.raises(InvalidTypeError, match="^count"):
+            times(count)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "near"),
+    [
+        (1.0, 1.0 + 2**-45, True),
+        (1.0, 1.0 + 2**-35, False),
+        (0.0, 5e-324, False),
+        (math.inf, math.inf, True),
+        (math.inf, 1.0, False),
+        (math.nan, math.nan, False),
+        (3 * 2**2000, 3 * 2**2000 + 1, True),
+    ],
+)
+def test_totals_that_differ_by_rounding_are_nearly_equal(one, other, near):
+    assert nearly_equal(one, other) == nearly_equal(other, one) == near
+
+
+def test_a_bound_is_divided_by_the_measure():
+    weights = [Fraction(1), Fraction(1), Fraction(2)]
+    assert EvenlyDivisible().shares(MAX_DIVERGENCE, 1.0, weights) == [0.25, 0.25, 0.5]
+
+
+# --- sums of Rényi curves without a grid ---------------------------------------------------------
+
+
+def test_curves_without_a_grid_have_no_bound_no_record_and_nothing_remains():
+    start = oc.accumulators.basic().start(RENYI_DIVERGENCE)
+    for call in (
+        lambda: start.within(1.0),
+        lambda: start.remaining(1.0),
+        start.to_record,
+        lambda: oc.accumulators.basic().from_record(RENYI_DIVERGENCE, None),
+    ):
+        with pytest.raises(InvalidTypeError, match="grid of orders"):
+            call()
+
+
+def test_a_curve_without_a_value_at_each_order_is_no_curve():
+    with pytest.raises(ValueError, match="shorter"):
+        GridCurve((2.0, 3.0), (0.5,))(1.5)
+
+
+# --- rényi curves on a grid of orders ------------------------------------------------------------
+
+
+GRID = OnOrders((2.0, 3.0))
+
+
+def test_curves_are_read_at_the_orders_that_count():
+    assert GRID.start(None).read(lambda order: order / 4) == GridCurve((2.0, 3.0), (0.5, 0.75))
+    falling = GRID.start(None).read(lambda order: 1 / order)  # no Rényi curve falls
+    assert falling == GridCurve((2.0, 3.0), (1 / 3, 1 / 3))
+    for wrong in (None, 1.0, (0.5, 0.75)):
+        with pytest.raises(InvalidTypeError, match="^d_mid must be a function of the order"):
+            GRID.start(None).read(wrong)
+    with pytest.raises(InvalidValueError, match=r"^d_mid\(3\)"):
+        GRID.start(None).read(lambda order: -1.0 if order == 3.0 else 1.0)
+
+
+def test_curves_on_a_grid_are_compared_there_only():
+    low, high = GridCurve((2.0, 3.0), (0.5, 0.75)), GridCurve((2.0, 3.0), (0.5, 1.0))
+    other = GridCurve((2.0, 4.0), (0.5, 0.75))
+    assert low <= high
+    assert low < high
+    assert low <= low
+    assert not low < low
+    assert not high <= low
+    assert not high < low
+    crossing = GridCurve((2.0, 3.0), (0.25, 1.0))
+    assert not low <= crossing
+    assert not crossing <= low
+    for one, another in ((low, other), (low, 1.0), (low, None)):
+        with pytest.raises(TypeError):
+            one <= another  # noqa: B015
+        with pytest.raises(TypeError):
+            one < another  # noqa: B015
+
+
+def test_a_curve_on_a_grid_between_its_orders():
+    curve = GridCurve((2.0, 3.0), (0.5, 0.75))
+    assert [curve(order) for order in (1.5, 2.0, 2.5, 3.0)] == [0.5, 0.5, 0.75, 0.75]
+    assert curve(3.5) == float("inf")
+    for order in (1.0, 0.5, float("nan")):
+        with pytest.raises(InvalidValueError, match="^alpha"):
+            curve(order)
+
+
+# --- the product of trade-off functions, which only a compositor may use -------------------------
+
+
+T = oc.TradeoffFunction
+
+
+def test_a_product_composes_and_compares():
+    start = Products().start(T.identity())
+    after = start.after(T.pure(0.1), 3).after(T.gaussian(0.2))
+    assert after.loss == T.pure(0.1).power(3).compose(T.gaussian(0.2))
+    assert after.within(after.loss)
+    assert not after.within(T.pure(0.1))
+    with pytest.raises(InvalidTypeError, match="d_mid must be a TradeoffFunction, found float"):
+        start.after(0.5)
+
+
+# --- sums of truncated concentrated losses -------------------------------------------------------
+
+
+def test_what_remains_of_truncated_losses_has_the_omega_of_the_bound():
+    bound = oc.TruncatedConcentrated(0.75, 4.0)
+    spent = TruncatedSum().after(oc.TruncatedConcentrated(0.5, 8.0))
+    assert spent.remaining(bound) == oc.TruncatedConcentrated(0.25, 4.0)
+    assert spent.after(spent.remaining(bound)).within(bound)
+    assert not spent.after(oc.TruncatedConcentrated(0.25, 3.9)).within(bound)

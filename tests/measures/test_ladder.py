@@ -1,10 +1,16 @@
 """Whole units of one trade-off function."""
 
+import dataclasses
+import math
+
+import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
+from opendp_concurrent.accounting import ladder as ladder_at_delta
 from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.errors import BudgetExceededError, InvalidValueError
+from opendp_concurrent.fdp import order as powers
 
 T = oc.TradeoffFunction
 
@@ -50,7 +56,101 @@ def test_units_that_are_spent_are_those_of_the_record():
     assert after.remaining(T.laplace(0.3).power(6)) == T.laplace(0.3).power(2)
 
 
-@pytest.mark.parametrize("unit", [T.identity(), T.worst()])
-def test_a_unit_without_loss_or_without_privacy_is_refused(unit):
-    with pytest.raises(InvalidValueError, match="unit"):
-        oc.accumulators.ladder(unit)
+# --- ladder at delta -----------------------------------------------------------------------------
+
+
+APPROXIMATE = dp.approximate(dp.max_divergence())
+
+
+def test_pairs_reach_the_optimal_composition():
+    """562 launches of (0.01, 0) within (1, 1e-6), where best_rule admits 490: theory 12.11."""
+    rule, d_out, typical = oc.accumulators.ladder(T.pure(0.01), 1e-6), (1.0, 1e-6), [(0.01, 0.0)]
+    assert oc.accumulators.launches_admitted(rule, d_out, typical) == 562
+    spent = rule.start(APPROXIMATE).after((0.01, 0.0), 562)
+    assert spent.within(d_out)
+    assert spent.loss[0] <= 1.0 < spent.after((0.01, 0.0)).loss[0]
+    best = oc.accumulators.best_rule(d_out, typical, alike=True)
+    assert best == oc.accumulators.ladder(T.approximate(0.01, 0.0), 1e-6)
+    assert (
+        oc.accumulators.launches_admitted(oc.accumulators.best_rule(d_out, typical), d_out, typical)
+        == 490
+    )
+
+
+def test_a_filter_of_pairs_by_ladder_refuses_the_next_launch():
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    rule = oc.accumulators.ladder(T.pure(0.25), 1e-3)
+    odometer = oc.make_concurrent_odometer(*space, APPROXIMATE, accumulator=rule)
+    admitted = oc.accumulators.launches_admitted(rule, (1.0, 1e-3), [(0.25, 0.0)])
+    assert admitted == 4
+    root = oc.make_concurrent_filter(odometer, 1, (1.0, 1e-3))([1, 2])
+    query = dp.c.make_approximate(space >> dp.t.then_count() >> dp.m.then_laplace(4.0))
+    for _ in range(admitted):
+        assert isinstance(root(query), int)
+    epsilon, delta = root.privacy_loss()
+    assert delta == 1e-3
+    assert T.pure(0.25).power(admitted).delta(epsilon) <= 1e-3
+    with pytest.raises(BudgetExceededError):
+        root(query)
+
+
+def test_what_remains_of_a_ladder_is_admitted():
+    rule, d_out = oc.accumulators.ladder(T.approximate(0.1, 1e-9), 1e-6), (1.0, 1e-6)
+    spent = rule.start().after((0.1, 1e-9), 7)
+    epsilon, delta = spent.remaining(d_out)
+    assert 0.1 < epsilon < 1.0
+    assert 1e-9 < delta < 1e-6
+    assert spent.after((epsilon, 0.0)).within(d_out)
+    assert not spent.after((epsilon * 1.001, 0.0)).within(d_out)
+    assert spent.after((0.0, delta)).within(d_out)
+    assert spent.after((0.1, 1.5)).loss == (math.inf, 1e-6)
+    assert spent.after((0.1, 1.5)).remaining(d_out) == (0.0, 0.0)
+
+
+def test_a_failing_launch_needs_a_unit_that_fails():
+    assert oc.accumulators.ladder(T.pure(0.1), 1e-6).start().after((0.1, 1e-9)).spent is None
+    assert (
+        oc.accumulators.ladder(T.approximate(0.1, 1e-9), 1e-6).start().after((0.1, 1e-9)).spent == 1
+    )
+
+
+def test_a_slack_above_the_budget_is_refused():
+    with pytest.raises(InvalidValueError, match=r"d_out\[1\]"):
+        oc.accumulators.ladder(T.pure(0.1), 1e-3).check_budget((1.0, 1e-6))
+
+
+@pytest.mark.parametrize("spent", [0, 100])
+@pytest.mark.parametrize(
+    "unit",
+    [T.pure(0.01), T.approximate(0.01, 1e-9), T.gaussian(0.01), T.discrete_laplace(100.0, 1)],
+)
+def test_what_remains_takes_few_evaluations(unit, spent, monkeypatch):
+    """It took 20 launches that were tried, each by 14 comparisons or more."""
+    compared, read = [], []
+    is_at_most, epsilon = powers.is_at_most, T.epsilon
+    monkeypatch.setattr(
+        powers, "is_at_most", lambda *both: compared.append(both) or is_at_most(*both)
+    )
+    monkeypatch.setattr(T, "epsilon", lambda f, delta: read.append(delta) or epsilon(f, delta))
+    powers.least_power.cache_clear()
+    ladder_at_delta._epsilon.cache_clear()
+    start = oc.accumulators.ladder(unit, 1e-6).start()
+    state = start.after((0.0, 0.0)) if not spent else dataclasses.replace(start, spent=spent)
+    largest, _ = state.remaining((1.0, 1e-6))
+    assert len(compared) <= 12
+    assert len(read) <= 30
+    monkeypatch.undo()
+    assert state.after((largest, 0.0)).within((1.0, 1e-6))
+    assert not state.after((largest * 1.0001, 0.0)).within((1.0, 1e-6))
+
+
+def test_the_larger_of_two_counts_is_kept_if_they_are_near():
+    """Another version may show that one unit less covers a launch."""
+    for rule in (oc.accumulators.ladder(T.pure(0.1)), oc.accumulators.ladder(T.pure(0.1), 1e-6)):
+        one = rule.from_record(None, 6)
+        assert one.merged(rule.from_record(None, 5)) == one
+        assert rule.from_record(None, 5).merged(one) == one
+        for far in (2, 13, 0, None):
+            assert one.merged(rule.from_record(None, far)) is None
+        other = type(rule)(T.pure(0.2), *dataclasses.astuple(rule)[1:])
+        assert one.merged(other.from_record(None, 6)) is None

@@ -4,47 +4,12 @@ import math
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import opendp_concurrent as oc
 from opendp_concurrent.accounting.rule import Within
-from opendp_concurrent.errors import BudgetExceededError, InvalidValueError
-from opendp_concurrent.measures.gaussian import pure_to_gaussian
+from opendp_concurrent.errors import BudgetExceededError
 
 T = oc.TradeoffFunction
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "mu", "left"),
-    [(0.5, 1.0, 0.8599904568), (1.0, 2.0, 1.7291408254), (0.1, 1.0, 0.9949810922)],
-)
-def test_what_is_left_of_a_budget(epsilon, mu, left):
-    after = oc.accumulators.residue(mu).start(None).after(T.pure(epsilon))
-    assert after.left == pytest.approx(left, abs=2e-9)
-    assert after.left <= left + 1e-10
-    assert after.remaining(T.gaussian(mu)) == T.gaussian(after.left)
-
-
-@given(epsilon=st.floats(0.02, 1.5), mu=st.floats(0.5, 3.0))
-@settings(max_examples=25, deadline=None)
-def test_residue_is_never_worse_than_the_sum_of_squares_and_is_safe(epsilon, mu):
-    child, after = T.pure(epsilon), oc.accumulators.residue(mu).start(None).after(T.pure(epsilon))
-    own = pure_to_gaussian(epsilon)
-    if own <= mu:
-        assert after.left >= math.sqrt(mu**2 - own**2) * (1 - 1e-9)
-    if after.left is None:
-        return
-    whole, budget = child.compose(T.gaussian(after.left)), T.gaussian(mu)
-    for point in (-3.0, -1.0, 0.0, 0.3, 1.0, 2.0, 4.0, 8.0, 12.0):
-        assert whole.delta_bounds(point).lower <= budget.delta(point)
-    # and nothing much larger would be: the search is tight
-    more = child.compose(T.gaussian(min(mu, after.left * 1.05 + 1e-3)))
-    if after.left < 0.99 * mu and epsilon > 0.2:
-        assert any(
-            more.delta_bounds(point).lower > budget.delta_bounds(point).upper
-            for point in [0.02 * n for n in range(600)]
-        )
 
 
 def test_a_gaussian_child_takes_its_square():
@@ -98,12 +63,6 @@ def test_nothing_remains_of_a_budget_that_a_child_used_up():
     assert used.remaining(T.gaussian(0.5)) == T.gaussian(0.0)
 
 
-@pytest.mark.parametrize("mu", [0.0, math.inf, 1e3])
-def test_a_residue_needs_a_finite_budget(mu):
-    with pytest.raises(InvalidValueError, match="mu"):
-        oc.accumulators.residue(mu)
-
-
 def test_beyond_the_budget_what_the_squares_leave_remains():
     """A bound above the budget: a Gaussian of what remains fits, and a larger one does not."""
     for launched in ([], [T.gaussian(0.6)], [T.pure(0.5), T.gaussian(0.3)], [T.gaussian(1.0)] * 2):
@@ -126,7 +85,7 @@ def test_beyond_the_budget_what_the_squares_leave_remains():
 
 def test_a_record_of_residues_continues_identically():
     rule = oc.accumulators.residue(1.0)
-    after = rule.start(None).after(T.pure(0.3)).after(T.laplace(0.2))
+    after = rule.start(None).after(T.pure(0.3)).after(T.laplace(0.2, 3))
     restored = rule.from_record(None, after.to_record())
     assert restored == after
-    assert restored.after(T.pure(0.1)) == after.after(T.pure(0.1))
+    assert restored.after(T.gaussian(0.1)) == after.after(T.gaussian(0.1))

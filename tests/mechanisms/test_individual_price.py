@@ -1,6 +1,7 @@
 """Prices: never below the exact ones, and even shares of a budget are exact."""
 
 import math
+from dataclasses import FrozenInstanceError
 from fractions import Fraction
 
 import opendp.prelude as dp
@@ -9,10 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidValueError
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, UnsupportedMeasureError
+from opendp_concurrent.measures.opendp import NoiseLoss
 from opendp_concurrent.mechanisms.individual import (
+    LARGEST_SUM,
     LEAST_RATE,
     UNITS,
+    IntegerNoise,
     NoisySum,
     Price,
     individual_scale,
@@ -110,3 +114,112 @@ def test_check_values():
     assert individual_scale(ZCDP, 0.5, 1, 9) == 3.0
     assert individual_scale(ZCDP, 2.0, 1) == 0.5
     assert individual_scale(oc.fixed_renyi_divergence(alpha=8.0), 1.0, 1, 9) == 6.0
+
+
+# --- what may be asked, and the grid that values are rounded to ----------------------------------
+
+
+def test_a_query_is_a_value():
+    query = NoisySum(first, bound=2, scale=3.0)
+    assert query == NoisySum(first, 2.0, 3)
+    assert hash(query) == hash(NoisySum(first, 2.0, 3))
+    with pytest.raises(FrozenInstanceError):
+        query.scale = 0.0
+
+
+def test_a_measurement_is_not_a_function_of_rows(space):
+    for thing in (
+        space >> dp.t.then_count(),
+        space >> dp.t.then_count() >> dp.m.then_laplace(1.0),
+        dp.t.then_count(),
+    ):
+        with pytest.raises(InvalidTypeError, match="^per_row must be a function of rows"):
+            NoisySum(thing, 1.0, 1.0)
+
+
+@given(st.floats(1e-200, 1e200))
+def test_a_bound_is_many_whole_steps_and_never_more_than_itself(bound):
+    exponent = step_exponent(bound=bound)
+    steps = whole_steps(bound, exponent)
+    step = Fraction(2) ** exponent
+    assert 2**29 <= steps <= 2**30
+    assert steps * step <= Fraction(bound) < (steps + 1) * step
+
+
+def test_small_integers_are_whole_steps():
+    for bound in (1, 2, 3, 100, 12345, 2**29):
+        exponent = step_exponent(bound=bound)
+        assert Fraction(whole_steps(bound, exponent)) * Fraction(2) ** exponent == bound
+        assert exponent <= 0
+
+
+# --- what one person and a group lose: exact, and never below what OpenDP's noise loses ----------
+
+
+def test_each_measure_has_its_noise():
+    assert noise_loss(PURE) == NoiseLoss(1, Fraction(1))
+    assert noise_loss(ZCDP) == NoiseLoss(2, Fraction(1, 2))
+    assert noise_loss(oc.fixed_renyi_divergence(alpha=2.5)) == NoiseLoss(2, Fraction(5, 4))
+    assert noise_loss(PURE).is_laplace
+    assert not noise_loss(ZCDP).is_laplace
+
+
+def test_losses_of_noise():
+    third = Fraction(1, 3)
+    assert noise_loss(PURE).of(third, 0.25) == Fraction(4, 3)
+    assert noise_loss(PURE).of(-Fraction(0), 2.0) == 0
+    assert noise_loss(ZCDP).of(Fraction(3), 2.0) == Fraction(9, 8)
+    assert noise_loss(ZCDP).of(Fraction(1), 0.1) == 1 / (2 * Fraction(0.1) ** 2)
+    assert noise_loss(oc.fixed_renyi_divergence(alpha=8.0)).of(Fraction(3), 2.0) == 9
+
+
+@pytest.mark.parametrize("scale", [0.1, 1 / 3, 1.0, 7.7, 1e6])
+@pytest.mark.parametrize("shift", [0, 1, 2, 1000])
+def test_it_is_the_loss_of_opendp_s_noise(scale, shift):
+    """OpenDP's map is rounded up from the same number."""
+    space = dp.atom_domain(T="i64"), dp.absolute_distance(T="i64")
+    laplace = dp.m.make_laplace(*space, scale).map(shift)
+    gaussian = dp.m.make_gaussian(*space, scale).map(shift)
+    for found, measure in ((laplace, PURE), (gaussian, ZCDP)):
+        exact = noise_loss(measure).of(Fraction(shift), scale)
+        assert exact <= Fraction(found) <= exact * (1 + Fraction(1, 2**45))
+
+
+def test_a_group_is_never_below_the_exact_bound():
+    loss = noise_loss(PURE)
+    for d_out in (0.1, 1 / 3, 1.0, 5e-324, 1e300):
+        for people in (0, 1, 2, 3, 10, 2**32 - 1):
+            for one, power in ((loss, 1), (noise_loss(ZCDP), 2)):
+                exact = Fraction(d_out) * people**power
+                found = one.of_group(people, d_out)
+                assert found >= exact
+                assert found == float("inf") or Fraction(found) <= exact * (1 + Fraction(1, 2**52))
+    assert loss.of_group(3, 0.1) == 0.30000000000000004
+    assert noise_loss(ZCDP).of_group(3, 0.5) == 4.5
+
+
+def test_other_measures_are_refused():
+    for measure in (
+        dp.renyi_divergence(),
+        dp.approximate(PURE),
+        dp.approximate(ZCDP),
+        oc.gaussian_tradeoff(),
+        oc.tradeoff(),
+        oc.truncated_concentrated_divergence(omega=4.0),
+    ):
+        with pytest.raises(UnsupportedMeasureError, match="Gaussian noise; build for one of these"):
+            noise_loss(measure)
+    with pytest.raises(InvalidTypeError, match="^output_measure must be a measure"):
+        noise_loss("pure")
+
+
+# --- noise on integers, with sums beyond 64 bits -------------------------------------------------
+
+
+@pytest.mark.parametrize("measure", [dp.max_divergence(), dp.zero_concentrated_divergence()])
+def test_a_sum_is_clamped_and_noise_is_drawn_each_time(measure):
+    sure = IntegerNoise(noise_loss(measure), 2.0**-10)
+    found = [sure.add(total) for total in (0, -5, 2**70, -(2**70))]
+    assert found == [0, -5, LARGEST_SUM, -LARGEST_SUM]
+    noisy = IntegerNoise(noise_loss(measure), 2.0**40)
+    assert len({noisy.add(7) for _ in range(5)}) == 5

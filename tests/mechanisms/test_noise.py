@@ -3,18 +3,28 @@
 import math
 from collections import Counter
 from fractions import Fraction
+from math import ceil
 from types import SimpleNamespace
 
+import mpmath
 import mpmath as mp
+import opendp.prelude as dp
 import pytest
 from mpmath import mpf
 from scipy.stats import binom
 
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 from opendp_concurrent.mechanisms import noise
 from opendp_concurrent.mechanisms.noise import (
     EDGES,
     LaplaceNoise,
     OneSidedNoise,
+    atom_type,
+    gaussian_accuracy,
+    grid_exponent,
+    grid_step,
+    is_vector,
+    laplace_accuracy,
     one_sided_center,
 )
 
@@ -166,3 +176,105 @@ def test_saturation_and_memory_cancel_exactly(q, monkeypatch):
     monkeypatch.setattr(noise, "EDGES", (low, high))
     source, _ = scripted(monkeypatch, [0, 1, 2, -1, 2, 0])
     assert [source.draw() for _ in range(3)] == [0, 5, 0]
+
+
+# --- the grid on which OpenDP samples noise: its step over the scale, rounded up -----------------
+
+
+DOUBLE = dp.atom_domain(T=float, nan=False)
+SINGLE = dp.atom_domain(T="f32", nan=False)
+WHOLE = dp.atom_domain(T=int)
+
+
+def test_domains_are_told_apart():
+    domains = [DOUBLE, SINGLE, WHOLE, dp.vector_domain(DOUBLE), dp.vector_domain(WHOLE)]
+    assert [atom_type(one) for one in domains] == ["f64", "f32", "i32", "f64", "i32"]
+    assert [is_vector(one) for one in domains] == [False, False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("domain", "k", "step"),
+    [
+        (WHOLE, None, Fraction(1)),
+        (WHOLE, 5, Fraction(1)),  # integers have a grid of their own
+        (DOUBLE, None, Fraction(2) ** -1074),
+        (SINGLE, None, Fraction(2) ** -149),
+        (DOUBLE, -3, Fraction(1, 8)),
+        (DOUBLE, 7, Fraction(128)),
+    ],
+)
+@pytest.mark.parametrize("scale", [0.1, 1.0, 3.0, 1e6])
+def test_the_step_is_that_of_the_grid_over_the_scale_rounded_up(domain, k, step, scale):
+    found, exact = grid_step(domain, scale, k), step / Fraction(scale)
+    assert Fraction(found) >= exact
+    assert found <= max(float(exact) * (1 + 1e-14), 1e-323)
+
+
+def test_no_noise_has_an_infinite_step():
+    assert grid_step(WHOLE, 0.0, None) == math.inf
+
+
+def test_exponents_are_those_of_doubles():
+    assert [grid_exponent(k=k) for k in (-1074, 0, 1023)] == [-1074, 0, 1023]
+    for k in (-1075, 1024):
+        with pytest.raises(InvalidValueError, match=r"^k .* from -1074 to 1023"):
+            grid_exponent(k=k)
+    with pytest.raises(InvalidTypeError, match="^k "):
+        grid_exponent(k=0.5)
+
+
+# --- quantiles of noise on a grid, against exact tails -------------------------------------------
+
+
+INTEGERS, REAL = dp.atom_domain(T=int), dp.atom_domain(T=float, nan=False)
+BETAS = (0.9, 0.5, 0.05, 1e-6, 1e-100)
+
+
+def laplace_above(steps, scale):
+    """P(|noise| > steps) on the integers, exactly."""
+    decay = mpmath.exp(-1 / mpmath.mpf(scale))
+    return 2 * decay ** (steps + 1) / (1 + decay)
+
+
+def gaussian_above(steps, scale):
+    """P(|noise| > steps) on the integers, exactly."""
+    last = steps + ceil(60 * scale) + 60
+    weights = [
+        mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * mpmath.mpf(scale) ** 2)) for k in range(last)
+    ]
+    return 2 * sum(weights[steps + 1 :]) / (2 * sum(weights) - weights[0])
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 7.5, 1234.5])
+@pytest.mark.parametrize("beta", BETAS)
+def test_laplace_noise_on_integers_has_the_least_bound(scale, beta):
+    found = laplace_accuracy(INTEGERS, scale, None).at(beta, None)
+    assert found == int(found)
+    assert laplace_above(int(found), scale) <= beta
+    if found:
+        assert laplace_above(int(found) - 1, scale) > beta
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 7.5])
+@pytest.mark.parametrize("beta", BETAS[:4])
+def test_gaussian_noise_on_integers_stays_within_the_bound(scale, beta):
+    found = int(gaussian_accuracy(INTEGERS, scale, None).at(beta, None))
+    assert gaussian_above(found, scale) <= beta
+    if found > 2:
+        assert gaussian_above(found - 3, scale) > beta  # the bound is near
+
+
+@pytest.mark.parametrize("k", [None, -10, 3])
+def test_on_a_coarse_grid_of_floats_rounding_is_added(k):
+    found = laplace_accuracy(REAL, 2.0, k).at(0.05, None)
+    finest = laplace_accuracy(REAL, 2.0, None).at(0.05, None)
+    assert finest == pytest.approx(2 * float(mpmath.log(20)), rel=1e-8)
+    assert finest <= found + 1e-12 <= finest + 2 * (2.0**k if k is not None else 0) + 1e-9
+
+
+def test_a_vector_has_as_many_answers_as_its_domain_says():
+    sized = dp.vector_domain(INTEGERS, size=10)
+    assert laplace_accuracy(sized, 5.0, None).answers == 10
+    assert laplace_accuracy(dp.vector_domain(INTEGERS), 5.0, None).answers is None
+    assert laplace_accuracy(INTEGERS, 5.0, None).answers == 1
+    assert laplace_accuracy(INTEGERS, 0.0, None).at(0.5, None) == 0.0

@@ -80,7 +80,7 @@ def claimed(runs, mechanism):
 
 @pytest.mark.parametrize(("mean", "eta", "most"), LAWS)
 @given(first=numbers, second=numbers)
-@settings(max_examples=6)
+@settings(max_examples=3)
 def test_no_selection_exceeds_its_profile(mean, eta, most, first, second):
     size = min(len(first), len(second))
     laws = [[one / sum(law[:size]) for one in law[:size]] for law in (first, second)]

@@ -214,7 +214,7 @@ def test_the_audit_catches_algorithm_5():
         return 0.0
 
     assert made.map(1) == 0.5
-    found = verify.audit(made, 1, 0, strategy, n=300)  # 1 in 85 % of the runs, and in none
+    found = verify.audit(made, 1, 0, strategy, n=150)  # 1 in 85 % of the runs, and in none
     assert found.violates(0.5)
 
 
@@ -230,5 +230,5 @@ def asking(queryable):
 def test_the_audit_passes_the_right_one(hits):
     made = right(4.0, 8.0 * hits, hits)
     assert made.map(1) == pytest.approx(0.5, rel=1e-14)
-    found = verify.audit(made, 1, 0, lambda queryable: surplus(asking(queryable), 20), n=250)
+    found = verify.audit(made, 1, 0, lambda queryable: surplus(asking(queryable), 20), n=100)
     assert not found.violates(made.map(1))

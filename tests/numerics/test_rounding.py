@@ -1,22 +1,31 @@
 import math
+from decimal import Decimal
 from fractions import Fraction
 from functools import partial
+from math import inf, nextafter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mpmath import mp, mpf
 
 from opendp_concurrent.numerics.bracket import (
     SMALLEST,
+    cap_and_shown,
+    down,
     from_units_down,
     from_units_up,
+    halfway,
     largest_double,
     least_double,
     split,
+    split_squares,
     sqrt_down,
     sqrt_up,
     to_units,
+    typed,
 )
+from opendp_concurrent.numerics.normal import LARGE, twice_quantile
 
 UNIT = Fraction(1, 2**1074)
 doubles = st.floats(min_value=0.0, allow_nan=False, allow_infinity=False)
@@ -182,3 +191,142 @@ def test_even_shares_can_all_be_spent_and_no_more(total):
 @given(st.fractions(min_value=0, max_value=10**300))
 def test_units_of_a_fraction_are_rounded_down(value):
     assert to_units(value) == value // UNIT
+
+
+# --- test_doubles --------------------------------------------------------------------------------
+
+
+@given(st.floats(allow_nan=False), st.floats(allow_nan=False))
+def test_halving_by_number_ends_at_neighbours_within_64_steps(one, other):
+    low, high = min(one, other) + 0.0, max(one, other) + 0.0  # without the sign of zero
+    for _ in range(65):
+        middle = halfway(low, high)
+        assert low <= middle <= high
+        if middle == low:
+            break
+        assert middle < high
+        low, high = (middle, high) if middle < 0.1 else (low, middle)
+    assert high <= math.nextafter(low, math.inf)
+
+
+def test_as_many_doubles_are_below_the_middle_as_above():
+    assert halfway(1.0, 2.0) == 1.5
+    assert halfway(1.0, 4.0) == 2.0
+    assert halfway(-4.0, -1.0) == -2.0
+    assert halfway(-3.0, 3.0) == 0.0
+    assert halfway(0.0, 5e-324) == 0.0
+    assert halfway(-5e-324, 0.0) == -5e-324
+
+
+@pytest.mark.parametrize("total", [1.0, 0.1, 3.7])
+def test_shares_of_a_square_add_up_to_at_most_the_square(total):
+    shares = split_squares(total, [Fraction(1), Fraction(2), Fraction(4)])
+    assert sum(Fraction(one) ** 2 for one in shares) <= Fraction(total) ** 2
+    assert shares[2] == pytest.approx(total * math.sqrt(4 / 7))
+
+
+# --- the quantile at given odds, against mpmath --------------------------------------------------
+
+
+GRID = [
+    *(5e-324, 1e-310, 1e-300, 1e-20, 1e-8, 1e-3, 0.1, 0.999, 1.0, 1.001, 5.0, 37.0),
+    *(300.0, 700.0, 745.0, 1000.0),
+]
+
+
+def is_covered(double, epsilon):
+    """Whether Φ(double / 2) is at least e^ε / (1 + e^ε), in 60 digits beyond those that cancel."""
+    with mp.workdps(60 + int(0.44 * epsilon)):
+        x, e = mpf(double) / 2, mpf(epsilon)
+        if epsilon < 1.0:
+            return mp.erf(x / mp.sqrt(2)) >= mp.tanh(e / 2)
+        return mp.erfc(x / mp.sqrt(2)) / 2 <= 1 / (1 + mp.exp(e))
+
+
+@pytest.mark.parametrize("epsilon", GRID)
+def test_the_bound_is_the_least_double_that_covers(epsilon):
+    found = twice_quantile(epsilon)
+    assert is_covered(found, epsilon)
+    assert not is_covered(math.nextafter(found, 0.0), epsilon)
+
+
+@given(st.floats(1e-6, 60.0), st.floats(1.0, 1.01))
+def test_it_increases(epsilon, factor):
+    assert twice_quantile(epsilon) <= twice_quantile(epsilon * factor)
+
+
+def test_the_ends():
+    assert (twice_quantile(0.0), twice_quantile(math.inf)) == (0.0, math.inf)
+    assert twice_quantile(2 * LARGE) == pytest.approx(math.sqrt(16 * LARGE), rel=1e-12)
+
+
+# --- decimals ------------------------------------------------------------------------------------
+
+
+LARGEST = nextafter(inf, 0.0)
+fractions = st.fractions(min_value=0, max_value=10**300)
+
+
+@given(fractions)
+def test_the_two_roundings_are_the_doubles_around_a_fraction(value):
+    low, (cap, high) = down(value), cap_and_shown(value, 0.25)
+    assert cap == value
+    assert type(low) is type(high) is float
+    assert Fraction(low) <= value <= Fraction(high)
+    assert high in (low, nextafter(low, inf))
+    assert (low == high) == (Fraction(low) == value)
+
+
+@given(st.floats())
+def test_a_double_means_the_double(value):
+    assert typed(value) is down(value) is value
+    assert cap_and_shown(value, 0.25) == (0.25, 0.25)  # what a guard made of it
+
+
+@pytest.mark.parametrize(
+    ("value", "exact"),
+    [
+        ("0.1", Fraction(1, 10)),
+        ("1e-7", Fraction(1, 10**7)),
+        (Decimal("0.70"), Fraction(7, 10)),
+        (Fraction(1, 3), Fraction(1, 3)),
+    ],
+)
+def test_what_is_typed_is_read_exactly(value, exact):
+    assert typed(value) == exact
+    cap, shown = cap_and_shown(value, 0.25)
+    assert cap == exact
+    assert cap_and_shown((value, 0.5), (0.25, 0.5)) == ((cap, 0.5), (shown, 0.5))
+    assert down((value, 0.5)) == (down(exact), 0.5)
+
+
+class Lying(Fraction):
+    def __lt__(self, other):
+        return True
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, "", "a tenth", "nan", "inf", "1e999999999", "1e400", Decimal("-inf"), Decimal("1e-500")],
+)
+def test_what_is_no_number_is_left_to_the_guards(value):
+    assert typed(value) is value
+    assert cap_and_shown(value, 0.25) == (0.25, 0.25)
+
+
+def test_a_fraction_beyond_all_doubles_is_refused_by_every_guard():
+    for value in (Fraction(10**400), -Fraction(10**400)):
+        assert typed(value) != typed(value)  # NaN
+        assert down(value) != down(value)
+
+
+def test_a_class_of_another_package_is_not_read():
+    assert type(typed(Lying(1, 3))) is Lying
+    assert cap_and_shown(Lying(1, 3), 0.25) == (0.25, 0.25)
+
+
+def test_a_fraction_next_to_the_ends_of_doubles():
+    assert cap_and_shown(Fraction(1, 10**400), 0.0)[1] == 5e-324
+    assert down(Fraction(1, 10**400)) == 0.0
+    assert down(Fraction(LARGEST) + 1) == LARGEST
+    assert cap_and_shown(Fraction(LARGEST) + 1, 0.0)[1] == inf

@@ -2,13 +2,16 @@
 
 import math
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opendp_concurrent.measures.conversion import (
+    KnownCurve,
     approximate_to_delta,
     approximate_to_epsilon,
     gaussian_to_zcdp,
+    known,
     laplace_to_renyi,
     laplace_to_zcdp,
     pure_to_renyi,
@@ -54,6 +57,7 @@ def test_from_pure_to_gaussian_dp(epsilon, factor):
 
 
 @given(st.floats(0.5, 0.99), st.floats(1.0, 1.01), st.integers(2, 9), orders, factors)
+@settings(max_examples=6)
 def test_from_randomized_response(prob, factor, categories, order, upwards):
     here = response_to_renyi(prob, categories, order)
     assert here <= response_to_renyi(min(prob * factor, 0.999), categories, order)
@@ -92,7 +96,7 @@ def test_from_gaussian_dp(mu, factor, epsilon, larger):
 
 
 @given(st.floats(0.01, 10.0), st.floats(1e-100, 0.5), st.floats(1.0, 1e3))
-@settings(max_examples=25)
+@settings(max_examples=8)
 def test_epsilon_and_delta_of_gaussian_dp_invert_each_other(mu, delta, larger):
     epsilon = gaussian_to_epsilon(mu, delta)
     assert gaussian_to_delta(mu, epsilon) <= delta
@@ -110,3 +114,28 @@ def test_from_approximate_dp(epsilon, factor, delta, share, other):
     at = approximate_to_epsilon(epsilon, delta, larger)
     assert at <= approximate_to_epsilon(epsilon * factor, delta, larger)
     assert at >= approximate_to_epsilon(epsilon, delta, min(1.0, larger * 1.01))
+
+
+# --- curves --------------------------------------------------------------------------------------
+
+
+class Changing(float):
+    """A distance that changes after it was read."""
+
+
+@pytest.mark.parametrize("formula", [pure_to_renyi, zcdp_to_renyi])
+def test_a_known_curve_is_copied(formula):
+    curve = KnownCurve(formula, Changing(0.5))
+    copy = known(curve)
+    assert copy is not curve
+    assert type(copy.distance) is float
+    assert copy(3.0) == formula(0.5, 3.0)
+
+
+def test_other_functions_are_not_known():
+    class Below(KnownCurve):
+        pass
+
+    assert known(KnownCurve(max, 0.5)) is None
+    assert known(Below(pure_to_renyi, 0.5)) is None
+    assert known(lambda alpha: alpha) is None

@@ -1,11 +1,16 @@
 """Likelihood ratios as whole numbers of steps."""
 
+import itertools
 import math
 
 import pytest
 
+import opendp_concurrent as oc
 from opendp_concurrent import verify
-from opendp_concurrent.verify.adversary import Lattice
+from opendp_concurrent.accounting.rule import Within
+from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
+from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
+from opendp_concurrent.verify.adversary import Item, Lattice, Send, Stop
 
 
 def pairs_of(menu):
@@ -60,3 +65,82 @@ def test_no_step_misses_its_loss_by_more_than_is_said():
         for p, q in one.pairs:
             assert abs(lattice.log(lattice.steps_of(p, q)) - math.log(p / q)) <= lattice.error
     assert lattice.error < 1e-12
+
+
+# --- the largest divergence of an order, over all analysts ---------------------------------------
+
+
+def test_divergences_of_equal_launches_add_up():
+    menu = verify.response_menu(0.5)
+    for k in (1, 2, 7):
+        start = (APPROXIMATE_MAX_DIVERGENCE.total(), k)
+        found = verify.worst_renyi(menu, start, verify.Limited(Within((9.0, 0.0))), 3.0)
+        assert found == pytest.approx(k * menu[0].mechanism.renyi(3.0), rel=1e-12)
+
+
+def test_infinite_divergences_are_told():
+    menu = [Item("fails", (0.5, 0.1), verify.randomized_response(0.5, 0.1))]
+    start = APPROXIMATE_MAX_DIVERGENCE.total()
+    assert verify.worst_renyi(menu, start, Within((1.0, 0.2)), 2.0) == math.inf
+
+
+# --- test_stopping -------------------------------------------------------------------------------
+
+
+def by_enumeration(readings, epsilon):
+    """Each rule when to stop is a set of answers so far that no other of them begins."""
+    up = 1 / (1 + math.exp(-epsilon))
+
+    def best(seen):
+        first = math.prod(up if one else 1 - up for one in seen)
+        second = math.prod(1 - up if one else up for one in seen)
+        stopped = max(0.0, first - math.exp(readings[len(seen) - 1]) * second) if seen else 0.0
+        if len(seen) == len(readings):
+            return stopped
+        return max(stopped, sum(best((*seen, one)) for one in (True, False)))
+
+    return best(())
+
+
+@pytest.mark.parametrize("readings", list(itertools.product([0.0, 0.4, 1.1], repeat=4)))
+def test_the_worst_time_is_that_of_all_rules(readings):
+    found = oc.verify.worst_stopping(readings, 0.5)
+    assert found == pytest.approx(by_enumeration(readings, 0.5), abs=1e-14)
+
+
+def test_the_plain_sum_is_never_exceeded():
+    assert oc.verify.worst_stopping([0.5 * n for n in range(1, 9)], 0.5) == 0.0
+    assert oc.verify.worst_stopping([0.0], 0.5) == pytest.approx(math.tanh(0.25))
+
+
+# --- strategies are read, followed and printed ---------------------------------------------------
+
+
+def test_the_strategy_can_be_read():
+    menu = verify.response_menu(0.5, 1.0)
+    found = verify.worst_analyst(menu, APPROXIMATE_MAX_DIVERGENCE.total(), Within((1.5, 0.0)), 1.0)
+    assert isinstance(found.strategy, Send)
+    text = str(found.strategy)
+    assert text.startswith("launch 0.5\n  answer 0 (0.6225 | 0.3775): launch 1")
+    assert "stop at loss 1.5" in text
+    nothing = verify.worst_analyst(
+        menu, APPROXIMATE_MAX_DIVERGENCE.total(), Within((0.1, 0.0)), 1.0
+    )
+    assert isinstance(nothing.strategy, Stop)
+    assert nothing.delta == 0.0
+
+
+def test_the_worse_order_of_the_datasets_is_told_and_answers_keep_their_numbers():
+    one = verify.FiniteMechanism((0.0, 0.5, 0.5, 0.0), (0.0, 0.7, 0.2, 0.1))
+    for mechanism, swapped in ((one, True), (one.swapped, False)):
+        found = verify.worst_analyst(
+            [Item("x", 1.0, mechanism)], MAX_DIVERGENCE.total(), Within(1.0), 1.0
+        )
+        assert found.swapped is swapped
+        assert found.delta == pytest.approx(0.1)
+        assert found.view.delta(1.0) == pytest.approx(0.1)
+        branches = found.strategy.branches
+        assert [pair[:2] for pair in branches] == list(
+            zip(mechanism.first, mechanism.second, strict=True)
+        )
+        assert branches[3][2].loss == (-math.inf if swapped else math.inf)

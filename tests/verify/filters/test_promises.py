@@ -1,9 +1,11 @@
 """No analyst exceeds what any measure and rule of the package promises."""
 
+import math
 import random
 from fractions import Fraction
 from math import inf
 
+import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
@@ -14,7 +16,23 @@ from opendp_concurrent.measures import registered
 from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 
-from .promise import JUST_BELOW, ROUNDING, Outcome
+from .promise import JUST_BELOW, ROUNDING, Budget, Outcome
+from .promised_approximate import (
+    RULES,
+    approximate,
+    theorem_epsilon,
+)
+from .promised_sums import (
+    OMEGA,
+    pure_compositor,
+    steep_mechanism,
+    zcdp_sum,
+)
+from .promised_tradeoffs import (
+    binned_gaussian,
+    compositor,
+    ladder_units,
+)
 from .promises import promises
 
 PROMISES = promises()
@@ -157,3 +175,80 @@ def test_a_launch_that_costs_nothing_and_tells_something_raises():
     menu = [idle, *verify.response_menu(1.0)]
     found = verify.worst_analyst(menu, start, Within((1.0, 0.0)), 0.5)
     assert found.delta == pytest.approx(verify.randomized_response(1.0).delta(0.5))
+
+
+# --- promises of sums: what is launched reaches what is judged -----------------------------------
+
+
+def test_the_steep_mechanism_is_worse_above_omega_than_below():
+    """Its divergence over the order grows: a promise at more orders is broken by it."""
+    steep = steep_mechanism()
+    shares = [steep.renyi(order) / order for order in (2.0, 4.0, OMEGA, 2 * OMEGA)]
+    assert shares == sorted(shares)
+    assert shares[-1] > 1.05 * shares[-2]
+
+
+def test_a_compositor_of_pure_shares_reaches_their_sum_and_no_more():
+    whole, zero = pure_compositor(Budget([0.5, 1.0], [2, 1], "epsilon", 1.0, 1.0))
+    assert whole.worst == whole.promised == 2
+    assert zero.worst <= 1e-12
+
+
+def test_a_rule_that_is_given_too_much_exceeds_the_promise():
+    kept = list(zcdp_sum(Budget([0.5, 1.0], [2, 1], "rho", 1.0, 1.0)))
+    broken = list(zcdp_sum(Budget([0.5, 1.0], [2, 1], "rho", 0.9, 1.2)))
+    assert max(one.excess for one in kept) <= 1e-12
+    assert max(one.excess for one in broken) > 0.01
+    assert math.isclose(broken[0].promised, 0.9 * kept[0].promised, rel_tol=1e-12)
+
+
+# --- promises of f-DP and Gaussian DP: binned noise, plans and rungs -----------------------------
+
+
+@pytest.mark.parametrize("mu", [0.25, 1.0])
+def test_binned_noise_loses_no_more_than_the_noise_and_almost_as_much(mu):
+    binned, gaussian = binned_gaussian(mu), oc.TradeoffFunction.gaussian(mu)
+    for epsilon in (0.0, 0.25, 0.5, 1.0):
+        bounds = gaussian.delta_bounds(epsilon)
+        assert binned.delta(epsilon) <= bounds.upper * (1 + 1e-12)
+        assert binned.delta(epsilon) >= 0.9 * bounds.lower
+
+
+@pytest.mark.parametrize("check", [compositor, ladder_units])
+def test_a_plan_is_kept_and_one_with_more_is_not(check):
+    kept = list(check(Budget([0.5, 1.0], [1, 1], "function", 1.0, 1.0)))
+    broken = list(check(Budget([0.5, 1.0], [1, 1], "function", 0.9, 1.2)))
+    assert max(one.excess for one in kept) <= 1e-12
+    assert max(one.excess for one in broken) > 1e-3
+
+
+# --- promises of (ε, δ)-DP: the ε of a theorem, from what launches really tell -------------------
+
+
+MEASURE = oc.extend.composition_measure(dp.approximate(dp.max_divergence()))
+MECHANISMS, COUNTS = [verify.randomized_response(0.25)], [40]
+
+
+def test_the_theorem_of_advanced_composition():
+    """[WRRW23]: the sum of mean losses, and a deviation of sub-Gaussian losses."""
+    slack = 1e-5
+    found = theorem_epsilon(oc.accumulators.advanced(delta_slack=slack), MECHANISMS, COUNTS)
+    declared = oc.accumulators.advanced(delta_slack=slack).start(MEASURE)
+    declared = declared.after((0.25, 0.0), 40).loss[0]
+    mean = 40 * 0.25 * math.tanh(0.125)
+    assert mean < found <= declared
+
+
+def test_a_theorem_is_never_above_what_its_rule_declares():
+    for rule in RULES.values():
+        accounting = rule(Budget([0.25], COUNTS, "epsilon", 1.0, 1.0))
+        declared = accounting.start(MEASURE).after((0.25, 0.0), 40).loss[0]
+        assert theorem_epsilon(accounting, MECHANISMS, COUNTS) <= declared * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("part", ["epsilon", "delta"])
+def test_the_plain_sum_is_kept_and_a_rule_with_more_is_not(part):
+    kept = list(approximate("basic", Budget([0.5], [2], part, 1.0, 1.0)))
+    broken = list(approximate("basic", Budget([0.5], [2], part, 0.9, 1.2)))
+    assert max(one.excess for one in kept) <= 1e-12
+    assert max(one.excess for one in broken) > 1e-8
