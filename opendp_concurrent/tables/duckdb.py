@@ -409,7 +409,8 @@ def _state(path: str) -> tuple[int, ...]:
 def _no_csv(path: str, reason: str) -> errors.InvalidValueError:
     return errors.InvalidValueError(
         f"table ({path!r}) must be a CSV file as csv= says, by default in UTF-8 with commas, in "
-        "which each line has as many fields as the first; see oc.tables.Csv. Found: "
+        "which each line has as many fields as the first; for semicolons and decimal commas pass "
+        "csv=oc.tables.Csv(separator=';', decimal=','). Found: "
         f"{reason}. What could not be read is in the log (opendp_concurrent.tables)"
     )
 
