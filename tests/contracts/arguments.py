@@ -174,7 +174,10 @@ KINDS["finite number"] = lambda value: (
     KINDS["finite real"](value)
     or (is_kind(value, Decimal, Fraction) and value == value and abs(value) < inf)
 )
-KINDS["typed"] = lambda value: is_kind(value, Decimal, Fraction) and 0 <= value < inf
+KINDS["typed"] = lambda value: (
+    is_kind(value, Decimal, Fraction, str)
+    and 0 <= (Decimal(value) if is_kind(value, str) else value) < inf
+)
 KINDS["wholes"] = each("whole", 0)
 KINDS["plan"] = of_class(pl.LazyFrame)
 KINDS["partition"] = of_class(Partition)

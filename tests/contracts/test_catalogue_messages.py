@@ -287,7 +287,7 @@ CASES = {
     "a list of measurements": lambda: call(
         "make_composition", "combinators", measurements=[count()] * 800
     ),
-    "a list of domains": lambda: [call("atom_domain", "domains", T="i32")] * 9_000,
+    "a list of domains": lambda: [call("atom_domain", "domains", T="i32")] * 8_000,
     "rules": lambda: call(
         "make_concurrent_filter",
         odometer=odometer(
