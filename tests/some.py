@@ -8,7 +8,10 @@ import pytest
 
 def slow(cases: Iterable[Any]) -> list[Any]:
     """Return values of one parameter that are left to the slow tests."""
-    return [pytest.param(case, marks=pytest.mark.slow) for case in cases]
+    return [
+        pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow)
+        for case in cases
+    ]
 
 
 def some(cases: Iterable[tuple[Any, ...]], step: int) -> list[Any]:

@@ -41,6 +41,7 @@ EVERY = {
     "mechanisms/test_sparse_vector_loss.py::test_no_outcome_costs_more_than_the_map_says": 4,
     "queryables/test_made_in_threads.py::test_a_handle_that_was_made_in_a_thread_is_closed_by_the_next_launch": 4,  # noqa: E501
     "serving/test_not_restored.py::test_a_query_goes_from_a_client_to_a_server": 3,
+    "streams/test_counter.py::test_losses_against_their_formulas": 3,
     "tables/test_decimals.py::test_conditions_are_in_the_unit_of_the_column": 2,
     "tables/test_decimals.py::test_new_columns_are_exact": 2,
     "tables/test_everyday.py::test_a_line_gives_the_truth": 2,

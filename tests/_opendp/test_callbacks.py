@@ -1,7 +1,5 @@
 """What Python functions raise in native calls; OpenDP's callbacks are as OpenDP made them."""
 
-import subprocess
-import sys
 import traceback
 
 import opendp.prelude as dp
@@ -196,12 +194,11 @@ for style in ("long", "native"):
 """
 
 
-def test_pytest_shows_a_failure_of_plain_opendp(tmp_path):
+def test_pytest_shows_a_failure_of_plain_opendp(tmp_path, monkeypatch):
     """Callbacks without line numbers ended pytest with an INTERNALERROR."""
     (tmp_path / "test_plain.py").write_text(FAILING)
-    done = subprocess.run(
-        [sys.executable, "-c", SHOWN], capture_output=True, text=True, timeout=120, cwd=tmp_path
-    )
+    monkeypatch.chdir(tmp_path)
+    done = run_program(SHOWN)
     assert "INTERNALERROR" not in done.stdout + done.stderr
     assert done.stdout.count("\n2 failed in ") == 2, done.stdout[-3000:]
 

@@ -81,14 +81,42 @@ def test_an_edited_charge_is_noticed(spent, tools):
     assert spent.open().summary().launches == 5
 
 
-def test_a_charge_that_is_moved_to_another_dataset_is_noticed(spent, tools):
-    spent.execute(f"UPDATE {CHARGES} SET dataset = 'b' WHERE sequence = 5")
-    refused(spent, tools, "there are 4 charges, but the budget says that the newest is number 5")
+OTHER = "there are {} charges, but the budget says that the newest is number 5"
+COPY = "INSERT INTO {0} SELECT dataset, 6, time, label, mechanism, d_mid, {2} FROM {0} "
+COPY += "WHERE sequence = 5"
+EDITS = {  # of charges {0} and the budget {1}, and what is noticed
+    "moved to another dataset": (
+        ["UPDATE {0} SET dataset = 'b' WHERE sequence = 5"],
+        OTHER.format(4),
+    ),
+    "another number": (["UPDATE {0} SET sequence = 9 WHERE sequence = 3"], "charge 3 is missing"),
+    "deleted": (["DELETE FROM {0} WHERE sequence = 3"], "charge 3 is missing"),
+    "the first deleted": (["DELETE FROM {0} WHERE sequence = 1"], "charge 1 is missing"),
+    "the newest deleted": (["DELETE FROM {0} WHERE sequence = 5"], OTHER.format(4)),
+    "the newest deleted with its head": (
+        [
+            "DELETE FROM {0} WHERE sequence = 5",
+            "UPDATE {1} SET sequence = 4, head = (SELECT hash FROM {0} WHERE sequence = 4)",
+        ],
+        "the running total is 0.625, but the charges add up to 0.5",
+    ),
+    "inserted": ([COPY.replace("{2}", "hash")], "charge 6 does not follow"),
+    "swapped": (
+        [
+            f"UPDATE {{0}} SET sequence = {after} WHERE sequence = {before}"
+            for before, after in ((2, 20), (4, 2), (20, 4))
+        ],
+        "charge 2 does not follow",
+    ),
+}
 
 
-def test_an_edited_number_is_noticed(spent, tools):
-    spent.execute(f"UPDATE {CHARGES} SET sequence = 9 WHERE sequence = 3")
-    refused(spent, tools, "charge 3 is missing")
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edit_is_noticed(spent, tools, name):
+    statements, said = EDITS[name]
+    for one in statements:
+        spent.execute(one.format(CHARGES, BUDGETS))
+    refused(spent, tools, said)
 
 
 def test_what_is_not_even_text_is_noticed(sqlite, tools):
@@ -98,51 +126,12 @@ def test_what_is_not_even_text_is_noticed(sqlite, tools):
     refused(sqlite, tools, "charge 1 does not follow")
 
 
-def test_a_charge_that_is_deleted_is_noticed(spent, tools):
-    spent.execute(f"DELETE FROM {CHARGES} WHERE sequence = 3")
-    refused(spent, tools, "charge 3 is missing")
-
-
-def test_a_first_charge_that_is_deleted_is_noticed(spent, tools):
-    spent.execute(f"DELETE FROM {CHARGES} WHERE sequence = 1")
-    refused(spent, tools, "charge 1 is missing")
-
-
-def test_a_newest_charge_that_is_deleted_is_noticed(spent, tools):
-    spent.execute(f"DELETE FROM {CHARGES} WHERE sequence = 5")
-    refused(spent, tools, "there are 4 charges, but the budget says that the newest is number 5")
-
-
-def test_a_newest_charge_that_is_deleted_with_its_head_is_noticed_by_the_total(spent, tools):
-    ((newest,),) = spent.execute(f"SELECT hash FROM {CHARGES} WHERE sequence = 4")
-    spent.execute(f"DELETE FROM {CHARGES} WHERE sequence = 5")
-    spent.execute(f"UPDATE {BUDGETS} SET sequence = 4, head = '{newest}'")
-    refused(spent, tools, "the running total is 0.625, but the charges add up to 0.5")
-
-
-def test_an_inserted_charge_is_noticed(spent, tools):
-    spent.execute(
-        f"INSERT INTO {CHARGES} SELECT dataset, 6, time, label, mechanism, d_mid, hash "
-        f"FROM {CHARGES} WHERE sequence = 5"
-    )
-    refused(spent, tools, "charge 6 does not follow")
-
-
 def test_an_inserted_charge_with_the_right_hash_is_noticed(spent, tools):
     sequence, newest = head(spent)
     row = spent.execute(f"SELECT {HASHED} FROM {CHARGES} WHERE sequence = 5")[0]
     right = next_hash(newest, (row[0], sequence + 1, *row[2:]))
-    spent.execute(
-        f"INSERT INTO {CHARGES} SELECT dataset, 6, time, label, mechanism, d_mid, '{right}' "
-        f"FROM {CHARGES} WHERE sequence = 5"
-    )
-    refused(spent, tools, "there are 6 charges, but the budget says that the newest is number 5")
-
-
-def test_charges_that_are_swapped_are_noticed(spent, tools):
-    for before, after in ((2, 20), (4, 2), (20, 4)):
-        spent.execute(f"UPDATE {CHARGES} SET sequence = {after} WHERE sequence = {before}")
-    refused(spent, tools, "charge 2 does not follow")
+    spent.execute(COPY.format(CHARGES, BUDGETS, f"'{right}'"))
+    refused(spent, tools, OTHER.format(6))
 
 
 def test_the_tables_themselves_refuse_changes_of_charges(store, tools):

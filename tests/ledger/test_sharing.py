@@ -53,12 +53,12 @@ def share(store, tools, d_out, processes, launches, epsilons=(EPSILON,), threads
 
 
 def test_eight_processes_launch_exactly_what_the_budget_admits(store, tools):
-    found = share(store, tools, 500 * EPSILON, processes=8, launches=100)
-    assert sum(answers for answers, _ in found) == 500
-    assert found[-1][1] <= (500 * EPSILON, 0.0)
+    found = share(store, tools, 250 * EPSILON, processes=8, launches=50)
+    assert sum(answers for answers, _ in found) == 250
+    assert found[-1][1] <= (250 * EPSILON, 0.0)
     summary = store.open().summary()
-    assert (summary.launches, summary.spent, summary.remaining) == (500, 500 * EPSILON, 0.0)
-    assert store.charges() == 500
+    assert (summary.launches, summary.spent, summary.remaining) == (250, 250 * EPSILON, 0.0)
+    assert store.charges() == 250
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """What a message may name: rebuilt with the same loss, and nothing else is called."""
 
 import json
-import subprocess
 import sys
 import threading
 import warnings
@@ -27,6 +26,7 @@ from opendp_concurrent.tables.schema import schema_of
 
 from ..contracts import tables
 from ..contracts.catalogue import CASTS, PUBLIC
+from ..forks import run_program
 
 dp.enable_features("contrib", "honest-but-curious")
 
@@ -1024,12 +1024,7 @@ def test_a_mutated_message_builds_what_is_allowed_or_is_refused(tmp_path, tries)
     slow = {"weights", "projected", "best rule"}
     messages = [oc.serialize(make()) for name, make in MADE.items() if name not in slow]
     (tmp_path / "messages").write_text(json.dumps(messages))
-    run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", MUTATED, str(tmp_path / "messages"), str(tries)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = run_program(MUTATED, tmp_path / "messages", tries)
     assert run.returncode == 0, run.stderr[-3000:]
     built, seen = run.stdout.split(maxsplit=1)
     assert int(built) > tries / 50
@@ -1059,12 +1054,7 @@ def test_no_message_ends_the_process(tries):
         "d_in": 1,
         "this": COUNT,
     }
-    run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FUZZ, json.dumps(parts), "7", str(tries)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = run_program(FUZZ, json.dumps(parts), 7, tries)
     assert run.returncode == 0, run.stderr[-2000:]
     assert int(run.stdout) > tries / 30
 

@@ -24,6 +24,8 @@ from opendp_concurrent.streams.digits import (
     least_base,
 )
 
+from ..some import slow
+
 LOWEST, HIGHEST = EDGES
 
 PURE = dp.max_divergence()
@@ -214,7 +216,7 @@ def test_noise_that_is_drawn_anew_is_caught(bits, modular, monkeypatch):
     assert verify.continual_epsilon([law], (None, 1), neighbouring, 2) > 2.5
 
 
-@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("size", [1, *slow([2])])
 def test_an_adversary_against_a_window(bits, modular, monkeypatch, size):
     counter = oc.m.make_window_counter(*bits, PURE, 0.5, size)
     law = modular(lambda: counter([]))

@@ -33,7 +33,7 @@ def searching(request, monkeypatch):
     render.statement.cache_clear()
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=12, deadline=None, suppress_health_check=RELAXED)
 @given(st.data())
 def test_a_search_finds_the_bin(searching, draws):
     kind = draws.draw(st.sampled_from([int, float]))

@@ -158,7 +158,7 @@ def test_keys_that_are_one_value_are_refused(bounded):
             parallel(bounded.output_space, partition, keys)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=10, deadline=None, suppress_health_check=RELAXED)
 @given(st.data())
 def test_a_unit_is_in_as_many_parts_as_the_factor_says(on_duckdb, draws):
     found = draws.draw(data(least=2))

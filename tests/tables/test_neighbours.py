@@ -57,13 +57,13 @@ def stays_within(engine, draw):
     assert moved <= bound(asked, len(removed)), (pipeline.parts, whole, part)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=15, deadline=None, suppress_health_check=RELAXED)
 @given(st.data())
 def test_removing_units_stays_within_the_stability_map(on_duckdb, draws):
     stays_within(on_duckdb, draws.draw)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=RELAXED)
+@settings(max_examples=10, deadline=None, suppress_health_check=RELAXED)
 @given(st.data())
 def test_removing_units_from_files_stays_within_the_stability_map(on_files, draws):
     stays_within(on_files, draws.draw)  # an error would be an answer: none is raised

@@ -29,7 +29,7 @@ def check(engines, examples):
 
 
 def test_duckdb_and_postgres_give_the_integers_of_plain_python(on_duckdb, on_postgres):
-    check([on_duckdb, on_postgres], 60)
+    check([on_duckdb, on_postgres], 25)
 
 
 @pytest.mark.slow
@@ -37,6 +37,6 @@ def test_a_thousand_pipelines_give_the_integers_of_plain_python(on_duckdb, on_po
     check([on_duckdb, on_postgres], 1000)
 
 
-@pytest.mark.parametrize("examples", [20, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [8, pytest.param(100, marks=pytest.mark.slow)])
 def test_spark_gives_the_integers_of_plain_python(on_spark, examples):
     check([on_spark], examples)

@@ -80,7 +80,7 @@ def check(engine, examples):
 
 @pytest.mark.parametrize("name", ["duckdb", "postgres"])
 def test_random_expressions_have_the_values_of_plain_python(name, request):
-    check(request.getfixturevalue(f"on_{name}"), 30)
+    check(request.getfixturevalue(f"on_{name}"), 15)
 
 
 @pytest.mark.slow
@@ -90,7 +90,7 @@ def test_ten_thousand_expressions_have_the_values_of_plain_python(name, request)
 
 
 def test_random_expressions_have_the_values_of_plain_python_on_spark(on_spark):
-    check(on_spark, 15)
+    check(on_spark, 6)
 
 
 col = oc.tables.col

@@ -303,7 +303,7 @@ def attack_all(tools, templates, tmp_path, capsys, seeds):
 
 
 def test_hostile_rows_are_refused_by_name(tools, templates, tmp_path, capsys):
-    attack_all(tools, templates, tmp_path, capsys, range(40))
+    attack_all(tools, templates, tmp_path, capsys, range(20))
 
 
 @pytest.mark.slow

@@ -48,7 +48,7 @@ def encoded(factor, bits, items):
     return [coder.encode(one) for one in entries(factor, bits, items)]
 
 
-@given(horizon=st.integers(1, 300))
+@given(horizon=st.integers(1, 150))
 @settings(max_examples=20, deadline=None)
 def test_norms_are_rounded_up_by_at_most_one(horizon):
     factor = buffered(horizon)
@@ -58,7 +58,7 @@ def test_norms_are_rounded_up_by_at_most_one(horizon):
     assert factor.gain() >= sum(column(factor, horizon))
 
 
-@given(horizon=st.integers(1, 400), bits=st.integers(5, 50))
+@given(horizon=st.integers(1, 200), bits=st.integers(5, 50))
 @settings(max_examples=20, deadline=None)
 def test_no_column_has_a_norm_above_1(horizon, bits):
     """In exact numbers; and of the last steps each is as near to it as the grid allows."""
