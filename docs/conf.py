@@ -21,6 +21,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "myst_nb",
+    "_references",
     "_results",
 ]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "  # prompts and output are not copied

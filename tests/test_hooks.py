@@ -2,13 +2,13 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import opendp.prelude as dp
 import pytest
-from docutils import nodes
 from opendp import mod
 from opendp.mod import Transformation
 
@@ -16,18 +16,15 @@ import opendp_concurrent as oc
 from opendp_concurrent._hooks import put_hooks
 from opendp_concurrent._opendp.hook import Hook
 
-from . import rst
-
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "for-opendp.rst"
 
 
 def listed(title):
-    """Return what the first column of the tables of a section names."""
-    page = rst.page(PAGE)
-    section = next(one for one in page.findall(nodes.section) if one[0].astext() == title)
-    rows = [row for body in section.findall(nodes.tbody) for row in body.findall(nodes.row)]
-    return [one.astext() for row in rows for one in row[0].findall(nodes.literal)]
+    """Return what the first column of the table of a section names."""
+    section = PAGE.read_text(encoding="utf-8").split(f"\n{title}\n---")[1].partition("\n---")[0]
+    rows = re.findall(r"^   \* - (.*)$", section, re.MULTILINE)
+    return [one for row in rows for one in re.findall("``(.+?)``", row)]
 
 
 @pytest.fixture(scope="module")
