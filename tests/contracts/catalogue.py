@@ -729,6 +729,13 @@ SUBJECTS: tuple[Subject, ...] = (
         release_query(table, "pure"),
     ),
     Subject(
+        f"odometer {UNIFORM}",
+        Kind.ODOMETER,
+        (),
+        lambda seen: Built("concurrent_odometer", table())(MEASURES[UNIFORM][0]()),
+        release_query(table, UNIFORM),
+    ),
+    Subject(
         "odometer of OpenDP",
         Kind.ODOMETER,
         (),

@@ -124,7 +124,7 @@ def release_on(space: Any, measure: Any, loss: Callable[[int], Any], seen: Seen)
         seen.ran.append(loss)
         return len(rows)
 
-    return dp.m.make_user_measurement(*space, measure, function, loss, TO="ExtrinsicObject")
+    return dp.m.make_user_measurement(*space, measure, function, loss, TO="i32")
 
 
 class Dial:
