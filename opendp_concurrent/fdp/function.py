@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from math import inf, isinf, log, nextafter
+from math import inf, isinf
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from .._checks import weights as shares_of
 from ..errors import InvalidTypeError, InvalidValueError
 from ..numerics import double_up, sqrt_down, to_units
 from . import shapes
-from .bounds import UNIT, Array, Bounds
+from .bounds import Array, Bounds
 from .curve import beta_bounds
 from .finite import Finite, response
 from .laplace import Laplace, laplace
@@ -429,19 +429,6 @@ class TradeoffFunction:
         :param alpha: in [0, 1]
         """
         return beta_bounds(self.product, checks.probability(alpha=alpha))
-
-    def conjugate(self, slope: float) -> float:
-        """f*(y) = sup over α of y α - f(α), rounded up [DRS22].
-
-        :param slope: y
-        """
-        y = checks.real(slope=slope)
-        if y >= 0.0:
-            return y  # at α = 1
-        epsilon = log(-y) if y > -inf else inf
-        delta = float(self.delta(epsilon - 4 * UNIT * abs(epsilon) if y > -inf else inf))
-        value = delta - 1.0
-        return value if Fraction(value) >= Fraction(delta) - 1 else nextafter(value, inf)
 
     # --- new functions ---------------------------------------------------------------------
 

@@ -831,7 +831,6 @@ for title, function in {"": F, ", product": PRODUCT, ", worst": T.worst()}.items
         "epsilon_bounds": {"delta": (1e-3, "probability"), "width": (1e-3, "non_negative")},
         "beta": {"alpha": (0.1, "probability")},
         "beta_bounds": {"alpha": (0.1, "probability")},
-        "conjugate": {"slope": (-0.5, "real")},
         "compose": {"others": (F, "function")},
         "power": {"count": (1, "whole")},
         "group": {"size": (3, "count")},
