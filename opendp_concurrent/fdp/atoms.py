@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, inf, isqrt, log1p
+from math import exp, isqrt
 
 import numpy as np
 
@@ -132,9 +132,11 @@ class Atoms:
         # TINY for what underflows
         return value, value * relative + np.where(count > 0, TINY, 0.0)
 
-    def profile(self, epsilon: Array) -> Bounds:
-        """δ at each real ε, if these are all outcomes."""
+    def profile(self, epsilon: Array, mu: float = 0.0) -> Bounds:
+        """δ at each real ε, of these outcomes and a Gaussian."""
         epsilon = np.asarray(epsilon, dtype=float)
+        if mu:
+            return self._beside(mu, epsilon)
         shift = self.loss_error
         low, low_error = self._sum(epsilon + shift if shift else epsilon)
         high, high_error = self._sum(epsilon - shift if shift else epsilon)
@@ -147,17 +149,17 @@ class Atoms:
             np.where(finite > 0.0, (infinite.upper + finite) * (1 + 2 * UNIT), infinite.upper),
         )
 
-    def profile_with(self, mu: float, epsilon: Array) -> Bounds:
-        """δ at each real ε, of these outcomes and a Gaussian: a mixture of shifted profiles."""
-        epsilon = np.atleast_1d(np.asarray(epsilon, dtype=float))
-        lower, upper = np.empty_like(epsilon), np.empty_like(epsilon)
+    def _beside(self, mu: float, epsilon: Array) -> Bounds:
+        """Beside a Gaussian: a mixture of shifted profiles."""
+        lower, upper = np.empty((2, epsilon.size))
         chunk = max(1, _SLICE // max(1, len(self.losses)))
-        for start in range(0, len(epsilon), chunk):
+        for start in range(0, epsilon.size, chunk):
             part = slice(start, start + chunk)
-            moved = np.subtract.outer(epsilon[part], self.losses)
+            moved = np.subtract.outer(epsilon.ravel()[part], self.losses)
             pad = self.loss_error + 2 * UNIT * np.abs(moved)
             lower[part] = gaussian_profile(mu, moved + pad).lower @ self.masses
             upper[part] = gaussian_profile(mu, moved - pad).upper @ self.masses
+        lower, upper = lower.reshape(epsilon.shape), upper.reshape(epsilon.shape)
         relative = self.mass_error + (len(self.losses) + 4) * UNIT
         infinite, finite = self._infinite_bounds, upper * (1 + relative)
         return probabilities(
@@ -170,16 +172,3 @@ class Atoms:
         """Bounds on the infinite part, which is a sum of masses, rounded up, or a product."""
         error = self.slack + self.infinite * (2 * ELEMENTARY + 4 * self.mass_error)
         return Bounds(self.infinite - error, self.infinite * (1 + self.infinite_error))
-
-    def epsilon_near(self, delta: float) -> float:
-        """Approximately the least ε >= 0 with δ(ε) <= delta, for delta above the infinite part."""
-        if not len(self.losses):
-            return 0.0
-        at, known, q = self._at_losses
-        target = delta - self.infinite
-        count = int(np.searchsorted(known, target, side="right")) - 1
-        if count <= 0 or not q[count] > 0:
-            return max(0.0, float(self.losses[-1]) if count == 0 else 0.0)
-        below = (target - float(known[count])) / float(q[count])
-        root = float(at[count]) + (log1p(-below) if below < 1.0 else -inf)
-        return max(0.0, root)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
+from functools import lru_cache, partial
+from math import inf, log
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
@@ -99,8 +101,8 @@ def log1p_complex(z: ComplexArray) -> ComplexArray:
 
 # Searches over doubles; the least ε at a δ, from a profile that is known between bounds.
 
-_PASSES, _POINTS = 18, 34  # a number of 2^-90 times the largest one is found
-_STEPS = 64  # each four times the step before: enough to leave the doubles
+_STEPS = 300  # of a search; each is four times the step before: enough to leave the doubles
+_LEAST = 5e-324  # the least double
 
 
 def halved(
@@ -123,46 +125,39 @@ def halved(
     return low, high
 
 
-def narrowed(high: float, holds: Callable[[Array], NDArray[np.bool_]]) -> float:
-    """About the least number in [0, ``high``] from which on ``holds`` is true; many at a time."""
-    points = np.array([0.0, high])
-    for _ in range(_PASSES):
-        points = np.linspace(points[0], points[1], _POINTS)
-        first = int(np.argmax(np.append(holds(points[1:-1]), True)))
-        points = points[first : first + 2]
-    return float(points[1])
-
-
 def certify(
-    profile: Callable[[float], Bounds],
-    delta: float,
-    near: float,
-    scale: float,
-    move: float = 0.0,
+    profile: Callable[[float], Bounds], delta: float, top: float, scale: float, width: float = 0.0
 ) -> Bounds:
-    """Bounds on the least ε >= 0 with δ(ε) <= delta, by steps outward from ``near``.
+    """Bounds on the least ε >= 0 with δ(ε) <= delta.
 
-    :param scale: unit of the steps if ``near`` is 0
-    :param move: first step, where the width of the profile's bounds suggests one
+    About where each bound on δ crosses ``delta``, steps outward until it certainly has.
+
+    :param top: about the largest ε that may be the answer
+    :param scale: unit of the steps where ε is 0
+    :param width: of the bounds, relative: this much is of no matter
     """
-    if not near < inf:
-        return Bounds(0.0, inf)
-    at_near = profile(near)
-    most = 1e6 * max(near, scale)
-
-    def first(is_certain: Callable[[Bounds], bool], sign: int) -> float | None:
-        """The first point at which the bounds decide, on one side of ``near``."""
-        epsilon, found = near, at_near
-        step = max(move, 4 * UNIT * max(near, UNIT * scale))
+    known, accuracy = lru_cache(maxsize=None)(profile), max(8 * UNIT, 0.01 * width)
+    ends = [0.0, inf]
+    for side, sign in ((1, 1), (0, -1)):  # the lower end is below what is found for the upper one
+        excess = partial(_excess, known, side, delta)
+        near = 0.0 if excess(0.0) <= 0.0 else top
+        if near and excess(top) < 0.0:
+            ends_at = {"xtol": _LEAST, "rtol": accuracy, "maxiter": _STEPS, "disp": False}
+            near = top = scipy.optimize.brentq(excess, 0.0, top, **ends_at)
+        step, most = accuracy / 2 * max(near, UNIT * scale), 1e6 * max(near, scale)
         for _ in range(_STEPS):
-            if is_certain(found):
-                return epsilon
-            epsilon, step = near + sign * step, 4 * step
-            if not (epsilon > 0.0 and step <= most):
+            found = known(near)
+            if found.upper <= delta if side else found.lower > delta:
+                ends[side] = near
                 break
-            found = profile(epsilon)
-        return None
+            near, step = near + sign * step, 4 * step
+            if not (near > 0.0 and step <= most):
+                break
+    return Bounds(*ends)
 
-    lower = first(lambda bounds: bounds.lower > delta, -1)
-    upper = first(lambda bounds: bounds.upper <= delta, 1)
-    return Bounds(0.0 if lower is None else lower, inf if upper is None else upper)
+
+def _excess(profile: Callable[[float], Bounds], side: int, delta: float, epsilon: float) -> float:
+    """Logarithm of a bound on δ over ``delta``; of the upper one where the lower one is useless."""
+    found = profile(epsilon)
+    bound = found[side] if found.upper < 2 * found.lower else found.upper
+    return log(max(bound, _LEAST)) - log(max(delta, _LEAST))

@@ -252,8 +252,6 @@ def alias_bound(
 #
 # These bounds are derived here. Tests compare them with closed forms, enumeration and big floats.
 
-_STEPS = 60  # to a root
-
 
 @dataclass(eq=False)
 class CharacteristicFunction:
@@ -308,39 +306,10 @@ class CharacteristicFunction:
 
     @cached_property
     def _weighted(self) -> tuple[ComplexArray, float]:
-        """Values over t (t + 1) and over t + 1, and the sum of |1 / (t (t + 1))|."""
+        """Values over t (t + 1), and the sum of |1 / (t (t + 1))|."""
         t = self.contour.tau + 1j * self.omega
         weights = 1 / (t * (t + 1))
-        both = np.stack([self.halved * weights, self.halved / (t + 1)])
-        return both, float(np.sum(np.abs(weights)))
-
-    def value(self, epsilon: float) -> tuple[float, float]:
-        """The finite part of δ(``epsilon``) and its slope, approximately."""
-        both, _ = self._weighted
-        scale = self.contour.step / pi * exp(min(self.cumulant - self.contour.tau * epsilon, 700.0))
-        value, slope = np.einsum("j,ij->i", np.exp(-1j * epsilon * self.omega), both).real
-        return scale * float(value), scale * float(slope)
-
-    def root(
-        self, delta: float, infinite: float, near: float, high: float, width: float
-    ) -> tuple[float, float]:
-        """About the ε with this δ, and -d ln δ / dε there, by Newton's method on ln δ.
-
-        :param infinite: what δ has beside the finite part
-        :param near: where to start, in [0, ``high``]
-        :param width: relative
-        """
-        low, ratio = 0.0, 0.0
-        for _ in range(_STEPS):
-            value, slope = self.value(near)
-            middle = value + infinite
-            low, high = (low, min(high, near)) if middle <= delta else (max(low, near), high)
-            ratio = slope / middle if middle > 0.0 else 0.0
-            onward = near + log(middle / delta) / ratio if ratio > 0.0 else inf
-            before, near = near, onward if low <= onward <= high else (low + high) / 2
-            if abs(near - before) <= width * before:
-                break
-        return near, ratio
+        return self.halved * weights, float(np.sum(np.abs(weights)))
 
     def invert(self, cumulants: Array, cumulant_errors: Array, epsilon: float) -> Bounds:
         """Bounds on the finite part of δ(``epsilon``).
@@ -350,9 +319,9 @@ class CharacteristicFunction:
         """
         contour, tau = self.contour, self.contour.tau
         phases = np.exp(-1j * epsilon * self.omega)
-        both, weight = self._weighted
+        weighted, weight = self._weighted
         measure = contour.step / pi
-        raw = measure * float(np.einsum("j,j->", phases, both[0]).real)
+        raw = measure * float(np.einsum("j,j->", phases, weighted).real)
         each = expm1(min(self.error, 600.0)) + 8 * ELEMENTARY  # relative errors compound
         each += UNIT * (4 * contour.end * abs(epsilon) + 2 * contour.nodes)
         rounding = measure * weight * each

@@ -32,7 +32,6 @@ from .bounds import (
     Array,
     Bounds,
     certify,
-    narrowed,
     probabilities,
 )
 from .finite import Finite, repeated, worst
@@ -52,6 +51,7 @@ _MOST_ANSWERS = 256
 _MOST_SANDWICHES = 16
 _COARSE = 1e-3  # width of δ
 _DOUBLINGS = 40  # steps of a search for a lower bound
+_SHARES = 0.2, 0.02, 0.002  # of a width in ε: what it may be in δ on the first path, and the next
 _LEAST_WIDTH = 1e-12  # narrower bounds are within the rounding of inversion
 MOST_FACTORS = 2**53  # equal ones
 _INVERTED, _SAMPLED = 1e-3, 1e-2  # widths of brackets that are narrow enough
@@ -274,15 +274,10 @@ class Product:
             return gaussian_profile(self.mu, epsilon)
         if not self.squares and self.single is not None:
             return self.single.profile(epsilon)
-        if self.all_atoms is not None:
-            return self.all_atoms.profile(epsilon)
         if self.atoms is not None:
-            lower, upper = self.atoms.profile_with(self.mu, epsilon.ravel())
-        else:
-            values = [
-                self._asked("δ", self._at, one, tolerance) for one in epsilon.ravel().tolist()
-            ]
-            lower, upper = np.array(values).T if values else (np.zeros(0), np.zeros(0))
+            return self.atoms.profile(epsilon, self.mu)
+        values = [self._asked("δ", self._at, one, tolerance) for one in epsilon.ravel().tolist()]
+        lower, upper = np.array(values).T if values else (np.zeros(0), np.zeros(0))
         return Bounds(lower.reshape(epsilon.shape), upper.reshape(epsilon.shape))
 
     def _at(self, epsilon: float, tolerance: float) -> Bounds:
@@ -395,10 +390,7 @@ class Product:
 
     def _at_guess(self, epsilon: float, guess: float, step: float) -> Bounds | None:
         pairs = self._sandwich(guess, step)
-        if pairs is None:
-            return None
-        low, high = pairs.profile(np.array([epsilon]), self.mu)
-        return Bounds(float(low[0]), float(high[0]))
+        return None if pairs is None else pairs.at(epsilon, self.mu)
 
     @cached_property
     def _sandwich(self) -> Callable[[float, float], Sandwich | None]:
@@ -418,12 +410,6 @@ class Product:
         masses = above.masses[kept]
         masses[-1] += rest
         return Finite(above.losses[kept], masses, above.infinite, 1.0, stands_for="sampled noise")
-
-    def _epsilon_between(self, delta: float, step: float) -> Bounds | None:
-        """Bounds on ε by a sandwich."""
-        guess = next((one for one in _GUESSES if delta >= one), _GUESSES[-1])
-        pairs = self._sandwich(guess, step)
-        return None if pairs is None else pairs.epsilon(delta, self._scale, self.mu)
 
     def _asked(
         self, what: str, how: Callable[[float, float], Bounds], at: float, tolerance: float
@@ -507,54 +493,51 @@ class Product:
         if self._distance <= delta:
             return Bounds(0.0, 0.0)
         finite = delta - float(self.infinite.upper)
-        if self._is_sampled and finite > _UNDERFLOWN:
-            top = min(top, self._renyi(finite))
-        if not self.is_exact:
-            found = self._narrowed(
-                Bounds(0.0, top),
-                tolerance,
-                partial(self._epsilon_inverted, delta, tolerance),
-                partial(self._epsilon_between, delta),
-            )
-            return Bounds(0.0, found.upper) if self.upper_only else found
-        if self._is_sampled:
-            between = self._epsilon_between(delta, STEPS[1])
-            top = min(top, inf if between is None else between.upper)
-        elif self._is_invertible and finite > 0.0:
-            top = min(top, self._renyi(finite))
+        if finite > _UNDERFLOWN and (self._is_sampled or self._is_invertible):
+            top = min(top, max(0.0, paths.renyi_epsilon(self._cumulants_above, finite)))
         if not top < inf:  # δ comes near its limit, and does not reach it
             return Bounds(self._epsilon_below(delta), inf)
-        near = top
-        if finite > 0.0:
-            if self.all_atoms is not None:
-                near = self.all_atoms.epsilon_near(delta)
-            else:
-                near = narrowed(top, lambda at: sum(self.profile(at, 0.0)) / 2 <= delta)
-        return certify(partial(self._profile_at, tolerance=0.0), delta, near, self._scale)
+        if self.is_exact:
+            return certify(partial(self._profile_at, tolerance=0.0), delta, top, self._scale)
+        guess = next((one for one in _GUESSES if delta >= one), _GUESSES[-1])
 
-    def _renyi(self, delta: float) -> float:
-        """An ε at which the finite losses have at most ``delta``, by a Rényi order."""
-        return max(0.0, paths.renyi_epsilon(self._cumulants_above, delta))
+        def between(step: float) -> Bounds | None:
+            pairs = self._sandwich(guess, step)
+            if pairs is None:
+                return None
+            return certify(partial(pairs.at, mu=self.mu), delta, top, self._scale)
 
-    def _epsilon_inverted(self, delta: float, tolerance: float, best: Bounds) -> Bounds:
-        """The same by inversion, where it is narrower than what is known."""
-        if self._is_sampled:
-            sides = self._sides(next((one for one in _GUESSES if delta >= one), _GUESSES[-1]))
+        def inverted(best: Bounds) -> Bounds:
+            if not self._is_sampled:
+                return self._epsilon_inverted(delta, best, tolerance)
+            sides = self._sides(guess)
             if not sides:
                 return best
-            low, high = (one.epsilon(delta, max(tolerance, _SIDES)) for one in sides)
+            low, high = (
+                one._epsilon_inverted(delta, Bounds(0.0, top), max(tolerance, _SIDES))
+                for one in sides
+            )
             return _common(best, Bounds(low.lower, high.upper))
-        finite = delta - float(self.infinite.upper)
-        if not self._is_invertible or not finite > 0.0:
+
+        found = self._narrowed(Bounds(0.0, top), tolerance, inverted, between)
+        return Bounds(0.0, found.upper) if self.upper_only else found
+
+    def _epsilon_inverted(self, delta: float, best: Bounds, tolerance: float) -> Bounds:
+        """The same by inversion, on finer and finer paths, where it is narrower than ``best``."""
+        finite = max(delta - float(self.infinite.lower + self.infinite.upper) / 2, TINY)
+        top = best.upper
+        if not self._is_invertible or not self.infinite.upper < delta:
             return best
-        top = min(best.upper, self._renyi(finite))
-        if not top < inf:
-            return best
-        # below, the bound on δ at top is larger
-        best = Bounds(best.lower, top if finite > _UNDERFLOWN else best.upper)
-        if top - best.lower <= tolerance * top:
-            return best
-        return _common(best, self._invert_for(delta, top, tolerance))
+        near = paths.near_epsilon(self.cumulants, finite)
+        for share in _SHARES:
+            if best.width <= tolerance * best.upper:
+                break
+            near = near if 0.0 < near < top else top
+            ratio = float(paths.TAUS[paths.saddle(self.cumulants, near)])  # about -d ln δ / dε
+            path = self._characteristic(near, _relative(share * tolerance * near * ratio), finite)
+            found = certify(partial(self._bounds, path), delta, top, self._scale, tolerance)
+            best, near = _common(best, found), (found.lower + found.upper) / 2
+        return best
 
     def _epsilon_below(self, delta: float) -> float:
         """An ε with δ(ε) > ``delta``, or 0: the largest that some doublings reach."""
@@ -575,28 +558,6 @@ class Product:
         bounds = self.profile(np.array(epsilon), tolerance)
         return Bounds(float(bounds.lower), float(bounds.upper))
 
-    def _invert_for(self, delta: float, top: float, tolerance: float) -> Bounds:
-        """Certified steps around a root, to a width in δ that gives the width in ε."""
-        best, infinite = Bounds(0.0, inf), float(self.infinite.lower + self.infinite.upper) / 2
-        finite = max(delta - infinite, TINY)
-        near = paths.near_epsilon(self.cumulants, finite)
-        near = near if 0.0 < near < top else top
-        ratio = float(paths.TAUS[paths.saddle(self.cumulants, near)])  # about -d ln δ / dε
-        share = 0.2
-        for _ in range(3):
-            width = _relative(share * tolerance * near * ratio)
-            path = self._characteristic(near, width, finite)
-            near, ratio = path.root(delta, infinite, near, top, max(0.02 * tolerance, 8 * UNIT))
-            near = near if near > _LEAST_WIDTH * self._scale else 0.0
-            profile = partial(self._bounds, path)
-            move = profile(near).width / (ratio * delta) if ratio * delta > 0.0 else 0.0
-            found = certify(profile, delta, near, self._scale, 0.6 * move)
-            best = found if found.width < best.width else best
-            if best.width <= tolerance * min(best.upper, _LARGEST):
-                break
-            share *= _missed(found, tolerance)
-        return best
-
 
 def _missed(found: Bounds, width: float) -> float:
     """By how much the next path is to be finer for a relative width."""
@@ -609,9 +570,6 @@ class _Side(Product):
 
     def _between(self, epsilon: float, step: float) -> None:
         del epsilon, step
-
-    def _epsilon_between(self, delta: float, step: float) -> None:
-        del delta, step
 
 
 def _common(one: Bounds, other: Bounds) -> Bounds:

@@ -21,12 +21,12 @@ No sum has terms of different sign, so that small numbers keep their relative ac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 from heapq import heapify, heappop, heappush
-from math import asinh, floor, frexp, inf, ldexp, sqrt
+from math import asinh, floor, frexp, ldexp, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from ..numerics import double_up
 from .atoms import Atoms
-from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds, certify, halved
+from .bounds import ELEMENTARY, TINY, UNIT, Array, Bounds
 from .finite import Finite, response, without_tiny_masses
 from .laplace import Laplace
 from .subsampled import LEAST_EPSILON, Factor, Measure, Subsampled, above, below, laplace_cells
@@ -96,37 +96,11 @@ class Sandwich:
 
     def profile(self, epsilon: Array, mu: float = 0.0) -> Bounds:
         """Bounds on δ at each real ε, beside Gaussian noise of ``mu``."""
-        return Bounds(
-            _profile(self.below, mu, epsilon).lower, _profile(self.above, mu, epsilon).upper
-        )
+        return Bounds(self.below.profile(epsilon, mu).lower, self.above.profile(epsilon, mu).upper)
 
-    def epsilon(self, delta: float, scale: float, mu: float = 0.0) -> Bounds:
-        """Bounds on the least ε >= 0 with δ(ε) <= delta, beside Gaussian noise of ``mu``."""
-        found = []
-        for one in (self.below, self.above):
-            at = partial(_at, one, mu)
-            near = _near(at, delta, scale) if mu else one.epsilon_near(delta)
-            found.append(certify(at, delta, near, scale))
-        return Bounds(found[0].lower, found[1].upper)
-
-
-def _profile(atoms: Atoms, mu: float, epsilon: Array) -> Bounds:
-    return atoms.profile_with(mu, epsilon) if mu else atoms.profile(epsilon)
-
-
-def _at(atoms: Atoms, mu: float, epsilon: float) -> Bounds:
-    bounds = _profile(atoms, mu, np.array([epsilon]))
-    return Bounds(float(bounds.lower[0]), float(bounds.upper[0]))
-
-
-def _near(at: Callable[[float], Bounds], delta: float, scale: float) -> float:
-    """About the least ε >= 0 with δ(ε) <= delta; infinite if it is far from ``scale``."""
-
-    def holds(epsilon: float) -> bool:
-        return bool(at(epsilon).upper <= delta)
-
-    top = next((x for x in (ldexp(scale, n) for n in range(-4, _DOUBLINGS)) if holds(x)), inf)
-    return halved(0.0, top, holds, lambda high: 1e-12 * high)[1] if top < inf else inf
+    def at(self, epsilon: float, mu: float = 0.0) -> Bounds:
+        """Bounds on δ at one ε."""
+        return Bounds(*map(float, self.profile(np.array(epsilon), mu)))
 
 
 def steps_for(width: float, kinds: int) -> tuple[float, ...]:

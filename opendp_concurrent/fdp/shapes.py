@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _checks as checks
-from ..errors import Argument, InvalidTypeError, InvalidValueError
+from ..errors import InvalidTypeError, InvalidValueError
 from ..numerics import double_up
 from .bounds import ELEMENTARY, TINY, UNIT, Array
 from .finite import Finite, without_tiny_masses, worst
@@ -88,15 +88,7 @@ def distribution(**argument: Any) -> list[float]:
     return masses
 
 
-def direction(*, unit: Argument) -> str:
-    """Return a direction of neighbours, or raise."""
-    if not isinstance(unit, str) or unit not in UNITS:
-        raise InvalidValueError(
-            f"unit ({checks.shown(unit)}) must be 'removed' or 'added'; for both, use "
-            "oc.fdp.Session"
-        )
-    return str(unit)
-
+direction = checks.one_of(*UNITS)  # of neighbours
 
 # Neighbours at a larger distance: 1 - (1 - f)^(∘k) of a finite pair [DRS22, Theorem 2.14].
 #
