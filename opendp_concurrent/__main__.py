@@ -1,20 +1,15 @@
 """``python -m opendp_concurrent``: the demonstration, a command on a ledger, or a script.
 
-The demonstration (extra ``demo``) reads a published survey, and asks several mechanisms on one
-budget in turn, until the budget refuses. Then it compares what the same budget buys here, and with
-OpenDP's constructors and plain noise: launches are counted, errors are computed from formulas, and
-times are measured.
+The demonstration compares what the same budget buys here, and with OpenDP's constructors and plain
+noise: launches are counted, errors are computed from formulas, and times are measured.
 """
 
 from __future__ import annotations
 
-import csv
 import os
 import sys
 import time
-from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
 from math import sqrt
 from pathlib import Path
 from runpy import run_path
@@ -22,6 +17,7 @@ from typing import Any
 
 EPSILON, DELTA, EACH, RHO = 1.0, 1e-6, 0.01, 0.5
 QUERIES, SURE, LAUNCHES = 1000, 0.95, 1000
+ARRIVALS = 6366  # as many as there are respondents in the survey of docs/examples/survey.rst
 
 
 def main() -> None:
@@ -58,73 +54,11 @@ def _run(arguments: list[str]) -> None:
 # --- the demonstration ---------------------------------------------------------------------------
 
 
-def ages() -> list[int]:
-    """Return the ages in the ``fair`` survey of 6,366 respondents, which is published."""
-    package = find_spec("statsmodels")  # found, not imported: that takes a second
-    if package is None or package.origin is None:
-        sys.exit(
-            "the demonstration reads a survey from statsmodels, which the extra 'demo' installs "
-            "(in a clone: pip install -e '.[demo]')"
-        )
-    with open(Path(package.origin).parent / "datasets/fair/fair.csv", newline="") as file:
-        return [int(float(row["age"])) for row in csv.DictReader(file)]
-
-
 def demonstrate() -> None:
-    """Run a session on the survey, and print the comparison."""
+    """Print what the same budget buys here, and with OpenDP's constructors and plain noise."""
     os.environ["RUST_BACKTRACE"] = "0"  # OpenDP turns it on; each of its errors then costs 50 ms
     dp, oc = import_module("opendp.prelude"), import_module("opendp_concurrent")
     dp.enable_features("contrib", "honest-but-curious")
-    rows = ages()
-    print(f"fair survey, age: {len(rows):,} rows, published; one filter, pure DP, ε = {EPSILON}\n")
-    _session(dp, oc, rows)
-    _compare(dp, oc, len(rows))
-
-
-def _session(dp: Any, oc: Any, rows: list[int]) -> None:
-    """Three mechanisms on one budget, asked in turn, and a launch that the budget refuses."""
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    pure = dp.max_divergence()
-    root = oc.make_concurrent_filter(oc.make_concurrent_odometer(*space, pure), 1, EPSILON)(rows)
-
-    def count(epsilon: float) -> Any:
-        return space >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / epsilon)
-
-    def step(name: str, ask: Callable[[], Any]) -> Any:
-        try:
-            answer = ask()
-            said = f"{answer}" if isinstance(answer, int | str) else "opened"
-        except oc.errors.BudgetExceededError as error:
-            answer, said = None, f"refused: asked {error.asked}, remaining {error.remaining:.4f}"
-        print(f"{name:<44}spent {root.privacy_loss():.4f}  {said}")
-        return answer
-
-    step("count the respondents, ε = 1/8", lambda: root(count(1 / 8)))
-    search = step(
-        "open a search: is a count above 2,000?",
-        lambda: root(oc.m.make_above_threshold(*space, pure, 1, scale=16.0, threshold=2000)),
-    )
-    two = step(
-        "open a compositor: a count and a sum",
-        lambda: root(oc.make_concurrent_composition(*space, pure, 1, [1 / 16, 1 / 8])),
-    )
-
-    def younger(age: int) -> str:
-        return repr(search(lambda data: sum(one < age for one in data)).outcome)
-
-    step("search: younger than 22?", lambda: younger(22))
-    known = step("compositor: the count", lambda: two(count(1 / 16)))
-    step("search: younger than 27?", lambda: younger(27))
-    clamped = space >> dp.t.then_clamp((15, 50)) >> dp.t.then_sum()
-    total = step("compositor: the sum", lambda: two(clamped >> dp.m.then_laplace(scale=400.0)))
-    step("search: younger than 32?", lambda: younger(32))
-    step("one more count, ε = 0.9", lambda: root(count(0.9)))
-    step("one more count, ε = 1/16", lambda: root(count(1 / 16)))
-    print(f"\nmean age, from the compositor's answers: {total / known:.2f}\n")
-
-
-def _compare(dp: Any, oc: Any, arrivals: int) -> None:
-    """Print what the same budget buys here, and with OpenDP's constructors and plain noise."""
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     zcdp, pure, d_out = dp.zero_concentrated_divergence(), dp.max_divergence(), (EPSILON, DELTA)
     rules = oc.accumulators.best_rule(d_out, [(EACH, 0.0)]), oc.accumulators.basic()
@@ -148,8 +82,8 @@ def _compare(dp: Any, oc: Any, arrivals: int) -> None:
     scale = sqrt(QUERIES / (2 * above.map(1)))
     noised = oc.m.make_certified_gaussian(*floats, scale, zcdp).accuracy(1 - SURE, answers=QUERIES)
     one = 1 / sqrt(2 * RHO)
-    counter = one * oc.streams.counter_rmse(arrivals)
-    added, fresh = one * sqrt((arrivals + 1) / 2), one * sqrt(arrivals)
+    counter = one * oc.streams.counter_rmse(ARRIVALS)
+    added, fresh = one * sqrt((ARRIVALS + 1) / 2), one * sqrt(ARRIVALS)
 
     def seconds(make_odometer: Any, make_filter: Any) -> float:
         count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=1.0)
@@ -172,7 +106,7 @@ def _compare(dp: Any, oc: Any, arrivals: int) -> None:
         ),
         (f"  with probability {SURE}, at rho = {above.map(1):g}. plain: noise on each count",),
         (
-            f"typical error of a count after each of {arrivals:,} arrivals",
+            f"typical error of a count after each of {ARRIVALS:,} arrivals",
             f"{counter:.1f}",
             f"{added:.1f}",
         ),

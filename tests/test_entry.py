@@ -87,19 +87,12 @@ def figures(start):
 
 
 def test_the_demonstration_prints_what_the_readme_quotes(monkeypatch, capsys):
-    pytest.importorskip("statsmodels")
     monkeypatch.setattr(sys, "argv", ["opendp-concurrent"])
     main()
-    printed = capsys.readouterr().out
-    assert "6,366 rows, published" in printed
-    assert re.search(
-        r"one more count, ε = 0.9 +spent 0\.\d+  refused: asked 0.9, remaining", printed
-    )
-    assert re.search(r"one more count, ε = 1/16 +spent 0\.\d+  \d+\n", printed)
-    assert [said for said in ("BELOW", "ABOVE") if said in printed] == ["BELOW", "ABOVE"]
-    assert len(quoted()) == 9
+    printed = capsys.readouterr().out.splitlines()
+    assert len(quoted()) == len(printed) == 9
     for line in quoted():
-        assert line.startswith("seconds") or line in printed.splitlines()
+        assert line.startswith("seconds") or line in printed
 
 
 def launched(root, query):
