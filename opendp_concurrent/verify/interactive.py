@@ -115,18 +115,7 @@ class FiniteInteractiveMechanism:
 
     def delta(self, epsilon: float) -> float:
         """Smallest δ at ``epsilon`` for both orders of the datasets, against every analyst."""
-        return max(self._best((), 1.0, 1.0, leaf) for leaf in excesses(epsilon))
-
-    def _best(self, history: History, p: float, q: float, leaf: Leaf) -> float:
-        if len(history) == self.rounds:
-            return leaf(p, q)
-        return max(
-            sum(
-                self._best((*history, (query, a)), p * one, q * other, leaf)
-                for a, (one, other) in enumerate(self.answers(history, query))
-            )
-            for query in range(self.queries(len(history)))
-        )
+        return concurrent_delta([self], epsilon)
 
     def epsilon(self, delta: float = 0.0) -> float:
         """Smallest ε at ``delta``, against every analyst."""

@@ -59,22 +59,14 @@ class FiniteMechanism:
         """The same mechanism with the two datasets exchanged."""
         return FiniteMechanism(self.second, self.first)
 
-    @property
-    def _orders(self) -> tuple[tuple[Sequence[float], Sequence[float]], ...]:
-        return (self.first, self.second), (self.second, self.first)
-
     def delta(self, epsilon: float) -> float:
         """Smallest δ at ``epsilon``, for both orders of the datasets."""
-        bound = checks.real(epsilon=epsilon)
-        return max(_hockey_stick(*pair, bound) for pair in self._orders)
+        return max(fsum(leaf(p, q) for p, q in self.pairs) for leaf in excesses(epsilon))
 
     def epsilon(self, delta: float = 0.0) -> float:
         """Smallest ε at ``delta``, for both orders of the datasets; infinite if there is none."""
         delta = checks.probability(delta=delta)
-        impossible_on_other = max(
-            fsum(p for p, q in zip(*pair, strict=True) if q == 0.0) for pair in self._orders
-        )
-        if impossible_on_other > delta:
+        if self.delta(inf) > delta:  # what is impossible on the other dataset
             return inf
         high = max((abs(log(p / q)) for p, q in self.pairs if p > 0.0 < q), default=0.0)
         if delta == 0.0:
@@ -113,16 +105,6 @@ class FiniteMechanism:
         return points
 
 
-def _hockey_stick(first: Sequence[float], second: Sequence[float], epsilon: float) -> float:
-    """Sum of (P - e^ε Q)+, without cancellation where P and e^ε Q nearly agree."""
-    total = []
-    for p, q in zip(first, second, strict=True):
-        loss = inf if q == 0.0 else log(p / q) if p > 0.0 else -inf
-        if p > 0.0 and (loss == inf or loss > epsilon):
-            total.append(p if loss == inf else -p * expm1(epsilon - loss))
-    return fsum(total)
-
-
 def one_way(tables: Sequence[Array], order: float, side: int) -> float:
     """Largest Rényi divergence of one dataset from the other, against every analyst.
 
@@ -153,10 +135,12 @@ def one_way(tables: Sequence[Array], order: float, side: int) -> float:
 def excesses(epsilon: float) -> tuple[Leaf, Leaf]:
     """The functions (p - e^ε q)+ and (q - e^ε p)+ of two probabilities."""
     bound = checks.real(epsilon=epsilon)
-    scale = exp(bound) if bound < LARGEST_LOG else inf
 
     def excess(p: float, q: float) -> float:
-        return p if q == 0.0 else max(0.0, p - scale * q)
+        loss = inf if q == 0.0 else log(p / q) if p > 0.0 else -inf
+        if p == 0.0 or loss <= bound < inf:
+            return 0.0
+        return p if loss == inf else max(0.0, -p * expm1(bound - loss))  # p and e^ε q may be near
 
     return excess, lambda p, q: excess(q, p)
 
