@@ -46,7 +46,6 @@ from ..measures import (
     TRADEOFF_DIVERGENCE,
     ZERO_CONCENTRATED_DIVERGENCE,
     CompositionMeasure,
-    ScalarSum,
     composition_measure,
     laplace_to_renyi,
     laplace_to_tradeoff,
@@ -319,14 +318,6 @@ def laplace_loss(scale: float, shift: int, measure: Measure) -> errors.Loss:
     """Return the loss of Laplace noise on the integers."""
     space = atom_domain(T=ATOM), absolute_distance(T=ATOM)
     return make_certified_laplace(*space, scale, measure).map(shift)
-
-
-def total(parts: Iterable[tuple[float, int]]) -> float:
-    """Return the sum of value times count over ``parts``; exact, then rounded up once."""
-    accumulator = ScalarSum()
-    for value, count in parts:
-        accumulator = accumulator.after(value, count)
-    return accumulator.loss
 
 
 # Randomized response, sampled by OpenDP, with its exact Rényi divergence.

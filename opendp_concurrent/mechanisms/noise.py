@@ -69,7 +69,7 @@ class IntegerDraws:
             self._drawn = _native.invoke(self._sample, self._zeros)
         return self._drawn.pop()
 
-    def whole(self) -> int:
+    def draw(self) -> int:
         """Return the next draw of Laplace noise, on all integers."""
         noise = self._next()
         lowest, highest = EDGES
@@ -77,7 +77,7 @@ class IntegerDraws:
             return noise
         excess = -1
         while excess < 0:  # a draw, given that it is not negative
-            excess = self.whole()
+            excess = self.draw()
         return noise + excess if noise > 0 else noise - excess
 
 
@@ -92,27 +92,17 @@ class LaplaceNoise(IntegerDraws):
         super().__init__(scale, True, ahead)
         self._prepare(ahead)  # a scale that OpenDP refuses is refused here
 
-    def draw(self) -> int:
-        """Return the next draw."""
-        return self.whole()
 
-
-class OneSidedNoise:
+class OneSidedNoise(LaplaceNoise):
     """Noise on 0, 1, 2, ...: Laplace noise, given that it is not negative. Not thread-safe.
 
     Its probabilities are exactly proportional to exp(-k/scale), so a shift up by one step costs as
     much as for Laplace noise. A shift down leaves its range.
-
-    :param scale: scale in steps of the grid of integers
-    :param ahead: number of two-sided draws per batch
     """
-
-    def __init__(self, scale: float, ahead: int = AHEAD) -> None:
-        self._noise = LaplaceNoise(scale, ahead)
 
     def draw(self) -> int:
         """Return the next draw."""
-        while (noise := self._noise.draw()) < 0:
+        while (noise := super().draw()) < 0:
             pass
         return noise
 

@@ -72,7 +72,7 @@ from ..measures import (
 )
 from ..numerics import double_up, upper
 from ..queryables import Accuracy, ConcurrentMeasurement, MachineQueryable, Sealed, validate_d_in
-from .certified import composed, from_pure, laplace_loss, total
+from .certified import composed, from_pure, laplace_loss
 from .noise import (
     ATOM,
     LaplaceNoise,
@@ -147,7 +147,7 @@ class SparseVectorNoise:
 
         def renyi(alpha: float) -> float:
             moving = laplace_to_renyi(double_up(threshold), alpha, step)
-            shifted = total([(moving, 1), (double_up(queries), 1)])
+            shifted = upper(lambda real: real(moving) + real(double_up(queries)))
             line = upper(lambda real: real(rho) * real(alpha))
             return min(pure_to_renyi(epsilon, alpha), shifted, line)
 
@@ -222,8 +222,7 @@ class NoisyComparison:
 
     def __init__(self, noise: SparseVectorNoise) -> None:
         self._noise, self._left = noise, noise.hits
-        kind = OneSidedNoise if noise.one_sided_query else LaplaceNoise
-        self._query: LaplaceNoise | OneSidedNoise = kind(noise.query)
+        self._query = (OneSidedNoise if noise.one_sided_query else LaplaceNoise)(noise.query)
         self._raised = self._draw_threshold()
 
     def _draw_threshold(self) -> int:

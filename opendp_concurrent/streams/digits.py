@@ -219,7 +219,7 @@ class DigitNoise:
     """
 
     def __init__(self, digits: Digits, noise: NodeNoise, *, passing: bool = True) -> None:
-        self._digits, self._draw, self._passing = digits, noise.whole, passing
+        self._digits, self._draw, self._passing = digits, noise.draw, passing
         self._known: dict[tuple[int, int], Any] = {}
 
     def total(self, count: int, size: int | None = None) -> Any:

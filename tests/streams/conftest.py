@@ -22,7 +22,7 @@ def replayed(monkeypatch):
         def release(self, total):
             return current.release(total, self.scale)
 
-        def whole(self):
+        def draw(self):
             return current.release(0, self.scale)
 
     for module in (epochs, methods, window):

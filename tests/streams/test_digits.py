@@ -106,7 +106,7 @@ class Numbered(NodeNoise):
     def __init__(self):
         self.drawn = 0
 
-    def whole(self):
+    def draw(self):
         self.drawn += 1
         return 10**6 + self.drawn
 
@@ -144,7 +144,7 @@ def test_noise_goes_on_beyond_64_bits(monkeypatch):
         ([LOWEST, LOWEST, 9, 1], LOWEST - 1),
         ([HIGHEST - 1], HIGHEST - 1),
     ):
-        assert NodeNoise(1.0, True).whole() == expected
+        assert NodeNoise(1.0, True).draw() == expected
         assert not script
 
 
@@ -152,7 +152,7 @@ def test_opendp_saturates_where_noise_is_continued():
     """One in 15 draws is at either end."""
     draws = NodeNoise(2.0**62, True)
     assert {HIGHEST, LOWEST} <= {draws._next() for _ in range(500)}
-    assert max(abs(draws.whole()) for _ in range(500)) > 2**63
+    assert max(abs(draws.draw()) for _ in range(500)) > 2**63
 
 
 # --- exact adversaries -----------------------------------------------------------------------
@@ -236,7 +236,7 @@ def test_a_window_has_the_variance_of_its_nodes(bits, monkeypatch, size):
         def __init__(self, scale, laplace):
             pass
 
-        def whole(self):
+        def draw(self):
             drawn.append(None)
             return 8 ** (len(drawn) - 1)
 
@@ -285,7 +285,7 @@ def test_the_measured_error_is_the_formula():
 
 def test_a_sum_of_an_array_takes_noise_beyond_64_bits():
     class Far:
-        def whole(self):
+        def draw(self):
             return 2**70
 
     prefix = DigitsPrefix(best_digits(3), Far())

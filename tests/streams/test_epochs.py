@@ -106,7 +106,7 @@ def test_the_noise_of_a_node_grows_with_the_levels(monkeypatch):
             assert laplace
             scales.append(scale)
 
-        def whole(self):
+        def draw(self):
             return 0
 
     monkeypatch.setattr(epochs, "NodeNoise", Kept)
@@ -126,7 +126,7 @@ def test_items_come_one_by_one_or_together(monkeypatch, ask):
         def __init__(self, scale, laplace):
             pass
 
-        def whole(self):
+        def draw(self):
             return 0
 
     monkeypatch.setattr(epochs, "NodeNoise", Nothing)
