@@ -269,13 +269,13 @@ def individual_budget(output_measure: errors.Argument, d_out: errors.Loss) -> fl
 #
 # Each person's remaining budget is one double, a whole number of units below 2^53. So sums,
 # differences and comparisons are exact. A query makes one pass: it reads the remaining budgets from
-# one array, and writes those after the charge to a second array. Then the two arrays are swapped.
-# So a query that fails on the way changes nothing, and a charge is one rebinding.
+# one array, and writes those after the charge to another. So a query that fails on the way changes
+# nothing, and a charge is one rebinding.
 #
 # Every person goes through the same operations, with masks instead of branches. Nothing is skipped
 # for people without remaining budget.
 
-CHUNK = 2**16  # people at a time: buffers fit in the cache, and few calls of Python are needed
+CHUNK = 2**16  # people at a time: arrays fit in the cache, and few calls of Python are needed
 
 
 class Bank:
@@ -286,7 +286,7 @@ class Bank:
 
     def __init__(self, people: int) -> None:
         self._left: NDArray[np.float64] = np.full(people, float(UNITS))
-        self._spare: NDArray[np.float64] | None = self._left.copy()
+        self._charging = False
 
     def charge(self, values: Callable[[slice], NDArray[Any]], price: Price) -> int:
         """Charge each person who can pay for their value; return the exact sum of these, in steps.
@@ -296,63 +296,33 @@ class Bank:
 
         :param values: returns one number per person in a slice; if it raises, nothing is charged
         """
-        if self._spare is None:  # called from within ``values``
+        if self._charging:  # called from within ``values``
             raise errors.ReentrantLaunchError
-        left, after, total = self._left, self._spare, 0
+        left, after, total = self._left, np.empty_like(self._left), 0
+        self._charging = True
         try:
-            self._spare = None
-            buffers = _Buffers(min(CHUNK, len(left)))
             with np.errstate(all="ignore"):  # a warning would reveal a value
-                for start in range(
-                    0, max(1, len(left)), CHUNK
-                ):  # calls per_row even if there is nobody
+                for start in range(0, max(1, len(left)), CHUNK):  # values is called for nobody, too
                     part = slice(start, min(start + CHUNK, len(left)))
-                    total += buffers.charge(values(part), left[part], after[part], price)
-            self._left = after
+                    steps, charges = _paid(values(part), left[part], price)
+                    np.subtract(left[part], charges, out=after[part])
+                    total += int(np.add.reduce(steps))  # exact: at most 2^16 people of 2^30 steps
         finally:
-            self._spare = left if self._left is after else after
+            self._charging = False
+        self._left = after
         return total
 
 
-class _Buffers:
-    """Reusable arrays for the numbers of one chunk."""
-
-    def __init__(self, size: int) -> None:
-        self.steps, self.charges = np.empty(size), np.empty(size)
-        self.pays, self.mask = np.empty(size, dtype=np.bool_), np.empty(size, dtype=np.int64)
-
-    def charge(
-        self,
-        values: NDArray[Any],
-        left: NDArray[np.float64],
-        after: NDArray[np.float64],
-        price: Price,
-    ) -> int:
-        """Fill ``after``; return the sum of the steps of the people who are charged."""
-        size, reach = len(left), float(price.reach)
-        steps, charges = self.steps[:size], self.charges[:size]
-        pays, mask = self.pays[:size], self.mask[:size]
-
-        np.multiply(values, 2.0**-price.exponent, out=steps, dtype=np.float64, casting="same_kind")
-        np.rint(steps, out=steps)
-        np.clip(steps, -reach, reach, out=steps)
-
-        if price.power == 1:
-            np.absolute(steps, out=charges)
-        else:
-            np.multiply(steps, steps, out=charges)
-        np.multiply(charges, price.rate, out=charges)
-        np.ceil(charges, out=charges)
-        np.minimum(charges, float(price.most), out=charges)
-
-        np.less_equal(charges, left, out=pays)  # false for NaN, which adds and costs nothing
-        mask[...] = pays
-        np.negative(mask, out=mask)  # all bits for those who pay, none for others
-        for numbers in (steps, charges):
-            bits = numbers.view(np.int64)
-            np.bitwise_and(bits, mask, out=bits)
-        np.subtract(left, charges, out=after)
-        return int(np.add.reduce(steps))  # exact: at most 2^16 people of 2^30 steps
+def _paid(
+    values: NDArray[Any], left: NDArray[np.float64], price: Price
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return steps and charges of the people who can pay; 0 and 0 for all others."""
+    steps = np.multiply(values, 2.0**-price.exponent, dtype=np.float64, casting="same_kind")
+    steps = np.clip(np.rint(steps), -float(price.reach), float(price.reach))
+    sizes = np.abs(steps) if price.power == 1 else steps * steps
+    charges = np.minimum(np.ceil(sizes * price.rate), float(price.most))
+    pays = charges <= left  # false for NaN, which adds and costs nothing
+    return np.where(pays, steps, 0.0), np.where(pays, charges, 0.0)
 
 
 # OpenDP's noise on the sum of whole steps.
