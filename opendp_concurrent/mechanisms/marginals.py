@@ -168,20 +168,16 @@ def _columns(columns: int, bounds: Any, pairs: Any, step: float) -> _Columns:
             f"bounds must be two numbers, or two for each of the {columns} columns, found shape "
             f"{ends.shape}"
         )
-    ends = np.broadcast_to(ends, (columns, 2))
-    low, high = ends.T
-    if not (low <= high).all():
+    low, high = np.broadcast_to(ends, (columns, 2)).T
+    if not ((-MOST_STEPS < low) & (low <= high) & (high < MOST_STEPS)).all():
         raise errors.InvalidValueError(
-            "bounds must have the lower bound first, and must not be NaN"
+            "bounds must have the lower bound first, not be NaN, and be below 2^31 steps"
         )
-    if not np.abs(ends).max() < MOST_STEPS:
-        raise errors.InvalidValueError("bounds must be below 2^31 steps; pass a larger step")
     try:
         both = owned.array(pairs)
     except (TypeError, ValueError) as error:
         raise errors.InvalidTypeError(f"pairs must be pairs of whole numbers: {error}") from error
-    if both.size == 0:
-        both = np.zeros((0, 2), dtype=np.int64)
+    both = both if both.size else np.zeros((0, 2), dtype=np.int64)
     if both.dtype.kind not in "iu" or both.shape[1:] != (2,):
         raise errors.InvalidTypeError(
             "pairs must be pairs of whole numbers, the indices of columns"

@@ -296,47 +296,13 @@ def make_private_multiplicative_weights(
     histogram = make_histogram(input_domain, input_metric, known)
     distance = positive_distance(histogram, d_in)
     space = histogram.output_domain, histogram.output_metric
-    inner = weights(
-        space,
-        planned,
-        distance,
-        bound,
-        known,
-        queries=queries,
-        size=size,
-        beta=beta,
-    )
-    _warn_if_worse(inner.plan.error, space, planned, distance, bound, known, queries, beta)
-    mechanism: Any = histogram >> inner
-    if planned != measure:
-        mechanism = cast(mechanism, output_measure, delta=delta)
-    return _with_plan(mechanism, inner.plan)
-
-
-def weights(
-    space: tuple[Domain, Metric],
-    measure: CompositionMeasure,
-    distance: float,
-    d_out: errors.Loss,
-    universe: Universe,
-    *,
-    queries: int,
-    size: int,
-    beta: float,
-) -> Any:
-    """Return the mechanism on histograms, under a measure that is planned for, with its plan."""
     parameters = plan(
-        measure,
-        distance,
-        d_out,
-        cells=universe.cells,
-        size=size,
-        queries=queries,
-        beta=beta,
+        planned, distance, bound, cells=known.cells, size=size, queries=queries, beta=beta
     )
+    _warn_if_worse(parameters.error, space, planned, distance, bound, known, queries, beta)
     checker = make_guess_and_check(
         *space,
-        measure.opendp(),
+        planned.opendp(),
         distance,
         parameters.scale,
         parameters.tolerance,
@@ -347,7 +313,7 @@ def weights(
         refresh=parameters.refresh,
         one_sided=False,  # the plan is for noise to both sides
     )
-    person = _MultiplicativeWeights(universe, size, parameters.learning_rate)
+    person = _MultiplicativeWeights(known, size, parameters.learning_rate)
 
     def error(failing: float, answers: int) -> float:
         if not (beta <= failing and answers <= queries):
@@ -359,8 +325,14 @@ def weights(
 
     accuracy = Accuracy("Laplace", None, error, queries)
     start = person.start()
-    mechanism = postprocessing(checker, person, start, queries=SYNTHESISE, accuracy=accuracy)
-    return _with_plan(mechanism, parameters)
+    mechanism: Any = histogram >> postprocessing(
+        checker, person, start, queries=SYNTHESISE, accuracy=accuracy
+    )
+    if planned != measure:
+        mechanism = cast(mechanism, output_measure, delta=delta)
+    mechanism.plan = parameters
+    concurrent: ConcurrentMeasurement = mechanism
+    return concurrent
 
 
 def _warn_if_worse(
@@ -401,12 +373,6 @@ def _largest_sum(cells: int, queries: int, beta: float, *, laplace: bool) -> flo
     rates = np.arange(1, 1000) / 1000  # log E exp(t w) = -log(1 - t²)
     tails = log(2 * queries / beta) - cells * np.log1p(-np.square(rates))
     return float((tails / rates).min())
-
-
-def _with_plan(mechanism: Any, parameters: MultiplicativeWeightsPlan) -> ConcurrentMeasurement:
-    mechanism.plan = parameters
-    concurrent: ConcurrentMeasurement = mechanism
-    return concurrent
 
 
 then_private_multiplicative_weights = _native.to_then(make_private_multiplicative_weights)

@@ -15,17 +15,16 @@ is rounded: the loss is that of the law that is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, expm1, inf, ldexp, log, nextafter
 from numbers import Number
-from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
-from opendp.measures import max_divergence, renyi_divergence
+from opendp.measures import renyi_divergence
 from opendp.mod import Measure, Measurement, OdometerQueryable, Queryable
 
 from .. import errors
@@ -42,7 +41,6 @@ from ..measures import (
     RENYI,
     TRADEOFF,
     ZCDP,
-    CompositionMeasure,
     composition_measure,
     tradeoff,
 )
@@ -309,45 +307,28 @@ MOST_DRAWS = 1000  # of the number of runs, about, until one is at most max_runs
 Reading = Callable[[Any], Any]
 
 
-def _pure(measure: CompositionMeasure, runs: RandomRuns) -> tuple[Measure, Reading]:
-    del measure
-    return max_divergence(), lambda loss: pure_selection(runs, loss)
-
-
-def _fixed(measure: errors.Argument, runs: RandomRuns) -> tuple[Measure, Reading]:
-    return measure.opendp(), lambda loss: fixed_selection(runs, measure.alpha, loss)
-
-
-def _curve(measure: CompositionMeasure, runs: RandomRuns) -> tuple[Measure, Reading]:
-    convert = conversion(measure.opendp(), renyi_divergence())
-    return renyi_divergence(), lambda loss: SelectionCurve(runs, convert(loss))
-
-
-def _approximate(measure: CompositionMeasure, runs: RandomRuns) -> tuple[Measure, Reading]:
-    return measure.opendp(), lambda loss: approximate_selection(runs, loss)
-
-
-def _function(measure: CompositionMeasure, runs: RandomRuns) -> tuple[Measure, Reading]:
-    del measure
-    return tradeoff(), lambda loss: function_selection(runs, loss)
-
-
-def _gaussian(measure: CompositionMeasure, runs: RandomRuns) -> tuple[Measure, Reading]:
-    del measure
-    return tradeoff(), lambda mu: function_selection(runs, TradeoffFunction.gaussian(mu))
-
-
-LOSSES: Mapping[str, Callable[[Any, RandomRuns], tuple[Measure, Reading]]] = MappingProxyType(
-    {
-        PURE: _pure,
-        FIXED: _fixed,
-        RENYI: _curve,
-        ZCDP: _curve,
-        APPROXIMATE: _approximate,
-        TRADEOFF: _function,
-        GAUSSIAN: _gaussian,
-    }
-)
+def _reading(measure: Any, runs: RandomRuns) -> tuple[Measure, Reading]:
+    """Return the measure of the selection, and the map from the loss of a run to its loss."""
+    kind, opendp = measure.kind, measure.opendp()
+    if kind == PURE:
+        return opendp, lambda loss: pure_selection(runs, loss)
+    if kind == FIXED:
+        return opendp, lambda loss: fixed_selection(runs, measure.alpha, loss)
+    if kind in (RENYI, ZCDP):
+        curve = renyi_divergence()
+        convert = conversion(opendp, curve)
+        return curve, lambda loss: SelectionCurve(runs, convert(loss))
+    if kind == APPROXIMATE:
+        return opendp, lambda loss: approximate_selection(runs, loss)
+    if kind == TRADEOFF:
+        return opendp, lambda loss: function_selection(runs, loss)
+    if kind == GAUSSIAN:
+        return tradeoff(), lambda mu: function_selection(runs, TradeoffFunction.gaussian(mu))
+    raise errors.UnsupportedMeasureError(
+        f"there is no proven loss for the best of several runs under {measure.name}: it is proven "
+        "for pure DP, zCDP and Rényi DP [PS22, Theorem 2], for (ε, δ)-DP, Gaussian DP and f-DP "
+        "[KRW24]. Use a measurement under one of them, and cast the selection with oc.c.cast"
+    )
 
 
 def first(answer: errors.Answer) -> Any:
@@ -443,10 +424,8 @@ def make_private_selection(
     check_inside("measurement", measurement)
     check_static(measurement.input_domain)
     measure = composition_measure(measurement.output_measure)
-    if measure.kind not in LOSSES:
-        raise errors.UnsupportedMeasureError(_refusal(measure))
     runs = _runs(mean_runs, eta, max_runs)
-    output_measure, reading = LOSSES[measure.kind](measure, runs)
+    output_measure, reading = _reading(measure, runs)
     rate = first if score is None else score
 
     def spawn(token: Sealed) -> Any:
@@ -513,14 +492,6 @@ def _runs(mean_runs: float, eta: float, max_runs: int | None) -> RandomRuns:
             f"({mean_runs:g}), since a larger number of runs is drawn again; pass a smaller mean"
         )
     return RandomRuns(scale, eta, most_of(scale) if max_runs is None else max_runs)
-
-
-def _refusal(measure: CompositionMeasure) -> str:
-    return (
-        f"there is no proven loss for the best of several runs under {measure.name}: it is proven "
-        "for pure DP, zCDP and Rényi DP [PS22, Theorem 2], for (ε, δ)-DP, Gaussian DP and f-DP "
-        "[KRW24]. Use a measurement under one of them, and cast the selection with oc.c.cast"
-    )
 
 
 # The loss of a selection that an event of dp-accounting describes, by its mean and shape.

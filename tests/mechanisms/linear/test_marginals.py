@@ -259,7 +259,7 @@ def test_arguments_are_copied():
         ({"columns": 2**24 + 1}, InvalidValueError, "^columns"),
         ({"bounds": (1, 0)}, InvalidValueError, "^bounds must have the lower"),
         ({"bounds": (0, math.nan)}, InvalidValueError, "^bounds must have the lower"),
-        ({"bounds": (0, 2**31)}, InvalidValueError, "^bounds must be below"),
+        ({"bounds": (0, 2**31)}, InvalidValueError, "^bounds must have the lower"),
         ({"bounds": [(0, 1)] * 2}, InvalidValueError, "^bounds must be two numbers"),
         ({"pairs": [(0, 0)]}, InvalidValueError, "^pairs must be of two"),
         ({"pairs": [(0, 3)]}, InvalidValueError, "^pairs must be of two"),
