@@ -16,16 +16,8 @@ from math import pi as pi_of_math
 
 import scipy
 
-from .bracket import (
-    Bracket,
-    Digits,
-    double_up,
-    evaluate,
-    is_nonnegative,
-    largest_double,
-    least_double,
-    upper,
-)
+from . import bracket
+from .bracket import upper
 
 MOST = 200  # standard deviations up to which S(x) is summed
 _GUARD = 12  # digits beyond those that are claimed; a series has fewer than 10^8 terms
@@ -77,7 +69,7 @@ def _signed(x: Decimal, digits: int) -> tuple[Decimal, Decimal]:
     return upper.copy_negate(), lower.copy_negate()
 
 
-def central(x: Bracket) -> Bracket:
+def central(x: bracket.Bracket) -> bracket.Bracket:
     """S(x) = (Φ(x) - 1/2) / φ(x), increasing in x."""
     digits = x.digits
     lower = _signed(x.lower, digits.number)[0]
@@ -85,7 +77,7 @@ def central(x: Bracket) -> Bracket:
     return digits.between(digits.down.plus(lower), digits.up.plus(upper))
 
 
-def mills(x: Bracket) -> Bracket:
+def mills(x: bracket.Bracket) -> bracket.Bracket:
     """R(x) = (1 - Φ(x)) / φ(x), decreasing in x."""
     digits = x.digits
     if x.lower > 0 and digits.down.multiply(x.lower, x.lower) > 5 * digits.number:
@@ -95,7 +87,7 @@ def mills(x: Bracket) -> Bracket:
     return half.sqrt() * (x * x / 2).exp() - central(x)
 
 
-def _asymptotic(x: Bracket) -> Bracket:
+def _asymptotic(x: bracket.Bracket) -> bracket.Bracket:
     """R(x) between two partial sums; the last term is below e^(-x²/2)."""
     square, term, total = x * x, x.digits(1), x.digits(1)
     n, stop = 1, Decimal((0, (1,), -x.digits.number))
@@ -107,7 +99,7 @@ def _asymptotic(x: Bracket) -> Bracket:
     return (total + x.digits.between(rest.copy_negate(), rest)) / x
 
 
-def density(x: Bracket) -> Bracket:
+def density(x: bracket.Bracket) -> bracket.Bracket:
     """φ(x)."""
     two_pi = 2 * x.digits.between(*pi(x.digits.number))
     return (-(x * x / 2)).exp() / two_pi.sqrt()
@@ -138,11 +130,11 @@ def zcdp_to_epsilon(rho: float, delta: float, omega: float = inf) -> float:
     log_inverse = -log(delta)
     t = min(_root(lambda t: rho * t * t + log1p(t) - log_inverse), _largest_t(omega))
 
-    def epsilon(real: Digits) -> Bracket:
+    def epsilon(real: bracket.Digits) -> bracket.Bracket:
         r, d, a = real(rho), real(delta), real(t) + 1
         return a * r + (real(t) / a).ln() - (d.ln() + a.ln()) / real(t)
 
-    return max(0.0, double_up(evaluate(epsilon).upper))
+    return max(0.0, bracket.double_up(bracket.evaluate(epsilon).upper))
 
 
 @lru_cache(maxsize=65536)
@@ -154,7 +146,7 @@ def zcdp_to_delta(rho: float, epsilon: float, omega: float = inf) -> float:
         return 1.0
     t = min(_root(lambda t: (1 + 2 * t) * rho - log1p(1 / t) - epsilon), _largest_t(omega))
 
-    def delta(real: Digits) -> Bracket:
+    def delta(real: bracket.Digits) -> bracket.Bracket:
         a, x = real(t) + 1, real(t)
         return (x * (a * real(rho) - real(epsilon)) + a * (x / a).ln()).exp() / x
 
@@ -164,7 +156,9 @@ def zcdp_to_delta(rho: float, epsilon: float, omega: float = inf) -> float:
 @lru_cache(maxsize=4096)
 def largest_rho(epsilon: float, delta: float) -> float:
     """Return the largest double ρ with ``zcdp_to_epsilon(ρ, delta) <= epsilon``."""
-    return largest_double(lambda rho: zcdp_to_epsilon(rho, delta) <= epsilon, max(epsilon, 1e-300))
+    return bracket.largest_double(
+        lambda rho: zcdp_to_epsilon(rho, delta) <= epsilon, max(epsilon, 1e-300)
+    )
 
 
 def _largest_t(omega: float) -> float:
@@ -200,16 +194,16 @@ def twice_quantile(epsilon: float) -> float:
         return upper(lambda real: 2 * (2 * real(epsilon)).sqrt())
 
     def covers(double: float) -> bool:
-        def margin(real: Digits) -> Bracket:
+        def margin(real: bracket.Digits) -> bracket.Bracket:
             x, decay = real(double) / 2, (-real(epsilon)).exp()
             if epsilon < 1.0:  # Φ(x) - 1/2 against tanh(ε/2)/2
                 return density(x) * central(x) - (1 - decay) / (1 + decay) / 2
             return decay / (1 + decay) - density(x) * mills(x)  # 1/(1+e^ε) against 1 - Φ(x)
 
-        return is_nonnegative(margin)
+        return bracket.is_nonnegative(margin)
 
     if epsilon < 1e-3:  # SciPy finds where the search starts, and decides nothing
         near = epsilon * sqrt(pi_of_math / 2)
     else:
         near = -2.0 * float(scipy.special.ndtri_exp(-epsilon - log1p(exp(-epsilon))))
-    return least_double(covers, near)
+    return bracket.least_double(covers, near)

@@ -20,18 +20,7 @@ from opendp.mod import Measurement, OdometerQueryable, Queryable
 from .. import _opendp as _native
 from .. import errors
 from ..accounting import Event, Lifecycle, innermost_running
-from .data import (
-    HELD,
-    ReleasedFrame,
-    SealedHandle,
-    check_process,
-    hidden,
-    hide_errors,
-    in_turn,
-    lock_for_turns,
-    seal,
-    unseal,
-)
+from . import data
 
 PLAIN = frozenset({int, float, bool, str, bytes, complex, type(None)})
 _OF_COMPOSITIONS = frozenset({OnceFrame, list})  # OpenDP's make_composition lists its answers
@@ -46,25 +35,27 @@ def _require_measurement(query: errors.Query) -> None:
     _native.refuse(query)  # OpenDP reads its map there
 
 
-class Child(SealedHandle):
+class Child(data.SealedHandle):
     """A native queryable, its lock and its lifecycle. It cannot be used after a fork."""
 
     def __init__(self, queryable: Queryable, lifecycle: Lifecycle, lock: _native.Lock) -> None:
-        self._queryable, self._lifecycle, self._lock = seal(queryable), lifecycle, lock
+        self._queryable, self._lifecycle, self._lock = data.seal(queryable), lifecycle, lock
 
     def _ask(self, *asking: Any) -> errors.Answer:
-        queryable = unseal(self._queryable)  # before a lock, which a thread may have held at a fork
+        queryable = data.unseal(
+            self._queryable
+        )  # before a lock, which a thread may have held at a fork
         answer = _native.call_native(self._take_turn, queryable, *asking)
         return adopt(answer, self._lifecycle, self._lock)
 
     def _take_turn(self, *asking: Any) -> errors.Answer:
         self._lifecycle.check()
-        return in_turn(self._lock, self._evaluate, *asking)
+        return data.in_turn(self._lock, self._evaluate, *asking)
 
     def _evaluate(self, queryable: Queryable, evaluate: Any, query: errors.Query) -> errors.Answer:
         lifecycle = self._lifecycle
         lifecycle.enter()
-        return hide_errors(lifecycle, lifecycle.run, evaluate, queryable, query)
+        return data.hide_errors(lifecycle, lifecycle.run, evaluate, queryable, query)
 
     def _adopt_by(self, lifecycle: Lifecycle, lock: _native.Lock | None) -> None:
         self._lifecycle.adopt_by(lifecycle)
@@ -104,9 +95,9 @@ class ChildOdometerQueryable(Child, OdometerQueryable):
 
     def privacy_loss(self, d_in: errors.Distance) -> errors.Loss:
         """Return the loss of the child's own launches, from OpenDP."""
-        queryable = unseal(self._queryable)
+        queryable = data.unseal(self._queryable)
         try:
-            return in_turn(self._lock, OdometerQueryable(queryable).privacy_loss, d_in)
+            return data.in_turn(self._lock, OdometerQueryable(queryable).privacy_loss, d_in)
         except Exception as error:
             if isinstance(error, errors.ConcurrentError):
                 raise
@@ -130,11 +121,13 @@ def adopt(answer: errors.Answer, lifecycle: Lifecycle, lock: _native.Lock | None
     if kind in PLAIN:
         return answer
     if kind is Queryable:
-        return ChildQueryable(answer.value, answer.query_type, lifecycle, lock or lock_for_turns())
+        return ChildQueryable(
+            answer.value, answer.query_type, lifecycle, lock or data.lock_for_turns()
+        )
     if kind is OdometerQueryable:
-        return ChildOdometerQueryable(answer.value, lifecycle, lock or lock_for_turns())
+        return ChildOdometerQueryable(answer.value, lifecycle, lock or data.lock_for_turns())
     if kind is OnceFrame:
-        return ReleasedFrame(answer, lifecycle, lock or lock_for_turns())
+        return data.ReleasedFrame(answer, lifecycle, lock or data.lock_for_turns())
     if kind is list and not _OF_COMPOSITIONS.isdisjoint(map(type, answer)):
         return [adopt(one, lifecycle, lock) for one in answer]
     if lifecycle.matters:
@@ -149,7 +142,7 @@ def _adopt_all(answer: errors.Answer, lifecycle: Lifecycle, lock: _native.Lock |
         if id(one) in seen:
             continue
         seen[id(one)] = one
-        if isinstance(one, SealedHandle):
+        if isinstance(one, data.SealedHandle):
             one._adopt_by(lifecycle, lock)
         elif type(one) in (Queryable, OdometerQueryable):
             _become_child(one, lifecycle, lock)
@@ -237,7 +230,7 @@ def check_message(machine: Callable[[errors.Query], errors.Answer], message: err
         check(machine, message)
 
 
-class MachineQueryable(SealedHandle, Queryable):
+class MachineQueryable(data.SealedHandle, Queryable):
     """A handle of an interactive mechanism.
 
     :param machine: answers a query; may change its own state
@@ -261,24 +254,24 @@ class MachineQueryable(SealedHandle, Queryable):
         *,
         interruptible: bool = False,
     ) -> None:
-        self._machine, self._description = seal(machine), description
+        self._machine, self._description = data.seal(machine), description
         self._lifecycle, self._running = Lifecycle(innermost_running()), False
         self._interruptible = interruptible
-        native, inherited = _native.inside_native_call(), HELD.get()
+        native, inherited = _native.inside_native_call(), data.HELD.get()
         # boxed, because OpenDP sets an attribute on an answer, and some answers do not allow this
         self._transport = _native.python_queryable(lambda q: (machine(q),)) if native else None
         # native queryables ask it for permission later, so they all share one lock
         self._shared = native or inherited is not None
-        self._lock: _native.Lock = lock_for_turns() if self._shared else _native.Lock()
+        self._lock: _native.Lock = data.lock_for_turns() if self._shared else _native.Lock()
 
     def __call__(self, query: errors.Query) -> errors.Answer:
         """Query the mechanism. Wait while another thread queries it."""
-        check_process(self._machine)  # before a lock, which a thread may have held at a fork
+        data.check_process(self._machine)  # before a lock, which a thread may have held at a fork
         return without_frames(_native.call_native, self._take_turn, query)
 
     def _take_turn(self, query: errors.Query) -> errors.Answer:
         if self._shared:
-            answer = in_turn(self._lock, self._enter, query)
+            answer = data.in_turn(self._lock, self._enter, query)
         else:
             with self._lock:
                 answer = self._enter(query)
@@ -294,8 +287,8 @@ class MachineQueryable(SealedHandle, Queryable):
             # a handle that passes messages on has no errors of the data: what is inside hides them
             opaque = lifecycle.opaque and not self.passes_on
             if opaque:
-                lifecycle.run(check_message, unseal(self._machine), query)
-                return hidden(lifecycle.run, self._answer, query)
+                lifecycle.run(check_message, data.unseal(self._machine), query)
+                return data.hidden(lifecycle.run, self._answer, query)
             return lifecycle.run(self._answer, query)
         except Exception:
             raise
@@ -312,7 +305,7 @@ class MachineQueryable(SealedHandle, Queryable):
             self._lock, self._shared = lock, True
 
     def _answer(self, query: errors.Query) -> errors.Answer:
-        machine = unseal(self._machine)
+        machine = data.unseal(self._machine)
         if self._transport is None:
             return machine(query)
         (answer,) = _native.evaluate(self._transport, query)
@@ -337,7 +330,7 @@ class WrappedOdometerQueryable(MachineQueryable, OdometerQueryable):
         odometer: OdometerQueryable,
     ) -> None:
         super().__init__(machine, description)
-        self._odometer = seal(odometer)
+        self._odometer = data.seal(odometer)
 
     def invoke(self, query: errors.Query) -> errors.Answer:
         """Send a message; the same as calling the handle."""
@@ -348,4 +341,4 @@ class WrappedOdometerQueryable(MachineQueryable, OdometerQueryable):
 
         :param d_in: distance between neighbouring inputs, in units of the odometer's input metric
         """
-        return unseal(self._odometer).privacy_loss(d_in)
+        return data.unseal(self._odometer).privacy_loss(d_in)

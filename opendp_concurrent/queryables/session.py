@@ -20,30 +20,11 @@ from opendp.mod import Domain, Measurement, Metric, Odometer, OpenDPException
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .. import accounting, data, errors
+from .. import accounting, errors
+from ..data import check_files
 from ..measures import Composability, CompositionMeasure
+from . import data, mechanism
 from .child import PLAIN, MachineQueryable, adopt
-from .data import (
-    HELD,
-    Enclosure,
-    Sealed,
-    SealedHandle,
-    check_process,
-    hidden,
-    hide_errors,
-    launch_in_turn,
-    lock_for_turns,
-    run,
-)
-from .mechanism import (
-    ConcurrentMeasurement,
-    ConcurrentOdometer,
-    interactive,
-    is_bounded,
-    is_free,
-    read_map,
-    takes_stream,
-)
 from .named_queries import Description, describe
 from .stream import NOT_CONTINUAL, counts_messages, is_stream, same_domain
 
@@ -57,7 +38,7 @@ MAP_FAILED = OpenDPException, errors.ConcurrentError, TypeError, ValueError, Ari
 _NO_LAUNCH = errors.InvalidTypeError, errors.InvalidValueError, errors.PrivacyMapError
 
 
-class Handle(SealedHandle):
+class Handle(data.SealedHandle):
     """A handle that launches queries.
 
     :param launch: launches a query on the session
@@ -83,13 +64,13 @@ class Handle(SealedHandle):
         :raises PrivacyMapError: the measurement's privacy map cannot be used
         """
         session = self._session
-        check_process(session.token)  # before a lock, which a thread may have held at a fork
+        data.check_process(session.token)  # before a lock, which a thread may have held at a fork
         try:
             if session.lock is None:
                 return _native.call_native(self._launch, query)
             # launches run in the order in which they are charged
             launch = self._launch if self._transport is None else self._by_transport
-            return _native.call_native(launch_in_turn, session.lock, launch, query)
+            return _native.call_native(data.launch_in_turn, session.lock, launch, query)
         except _NO_LAUNCH as error:
             if error.charged is False:
                 session.account.refused(error)
@@ -159,7 +140,7 @@ class Session:
         space: tuple[Domain, Metric],
         metric: Metric,
         measure: CompositionMeasure,
-        token: Sealed,
+        token: data.Sealed,
         postprocessors: tuple[Callable[[Any], Any], ...] = (),
         path: tuple[str, ...] = (),
     ) -> None:
@@ -171,15 +152,17 @@ class Session:
         self._children = count(1)
         self.path = path
         self.shared: dict[str, Any] = {}
-        self._limits: dict[str, tuple[ConcurrentOdometer, Any]] = {}
+        self._limits: dict[str, tuple[mechanism.ConcurrentOdometer, Any]] = {}
         self.native = _native.inside_native_call()
-        self.lock = lock_for_turns() if self.native else HELD.get()  # there, launches take turns
+        self.lock = (
+            data.lock_for_turns() if self.native else data.HELD.get()
+        )  # there, launches take turns
 
     def launch(
         self,
         query: errors.Query,
         charge: Callable[[MeasurementPrice], accounting.Lifecycle] | None = None,
-        token: Sealed | None = None,
+        token: data.Sealed | None = None,
     ) -> errors.Answer:
         """Launch a measurement, or open a child odometer, which is not charged yet.
 
@@ -196,7 +179,7 @@ class Session:
             if token is None:
                 token = self.token
             if token.files:
-                data.check_files(token.files)
+                check_files(token.files)
             charged = None
             permit = (charge or self.account.launch)(price)
             charged = True
@@ -204,16 +187,16 @@ class Session:
                 permit.sweep()
             if self._prices.get(id(query)) is not price:
                 self._prices[id(query)] = price.settled()
-            running: tuple[Any, ...] = run, query, token
+            running: tuple[Any, ...] = data.run, query, token
             lock = self.lock
             if permit.excludes:
-                enclosure = Enclosure(permit)
+                enclosure = data.Enclosure(permit)
                 running, lock = (enclosure.run, *running), enclosure.lock
-            if isinstance(query, ConcurrentMeasurement):
+            if isinstance(query, mechanism.ConcurrentMeasurement):
                 running = self._numbered, permit, *running
-            answer = hidden(permit.run, *running) if permit.opaque else permit.run(*running)
+            answer = data.hidden(permit.run, *running) if permit.opaque else permit.run(*running)
             if type(answer) not in PLAIN:  # it may be a queryable, or contain one
-                answer = hide_errors(permit, adopt, answer, permit, lock)
+                answer = data.hide_errors(permit, adopt, answer, permit, lock)
             if self._postprocessors or self._static:
                 answer = self._postprocess(answer)
             return answer
@@ -233,7 +216,7 @@ class Session:
             return function(*arguments)
 
     def _check_odometer(self, odometer: Odometer) -> None:
-        if not isinstance(odometer, ConcurrentOdometer) or not hasattr(odometer, "spawn"):
+        if not isinstance(odometer, mechanism.ConcurrentOdometer) or not hasattr(odometer, "spawn"):
             raise errors.InvalidTypeError(
                 f"{self._asked} is a native odometer, or null, which says what a launch costs only "
                 "after it has run, too late to charge it; pass one made by make_concurrent_odometer"
@@ -256,9 +239,9 @@ class Session:
         price = MeasurementPrice(query, self.measure)
         check_space(self._space, self.measure, query)
         if is_stream(self._space[0]):
-            if not takes_stream(query):
+            if not mechanism.takes_stream(query):
                 raise errors.InvalidTypeError(f"{name} {NOT_CONTINUAL}")
-            price.unbounded = not is_bounded(query) and not counts_messages(self.token)
+            price.unbounded = not mechanism.is_bounded(query) and not counts_messages(self.token)
         return price
 
     def _open(self, odometer: Odometer) -> Any:
@@ -269,7 +252,7 @@ class Session:
         return self._postprocess(handle)
 
     def open_once(
-        self, odometer: ConcurrentOdometer, make: Callable[[accounting.Limit], Any]
+        self, odometer: mechanism.ConcurrentOdometer, make: Callable[[accounting.Limit], Any]
     ) -> Any:
         """Return the handle of a limit: the one that it was first opened with, or a new one.
 
@@ -326,7 +309,9 @@ class Session:
         price = self.price(query)
         loss = self.account.price_at(d_in, price)
         refusal = self.account.refusal(price)
-        return Description(price.mechanism, interactive(price.measurement), d_in, loss, refusal)
+        return Description(
+            price.mechanism, mechanism.interactive(price.measurement), d_in, loss, refusal
+        )
 
     def refusal(self, query: errors.Query) -> errors.RefusalError | None:
         """Return why a launch of ``query`` would be refused now; None if it would be admitted."""
@@ -408,9 +393,9 @@ class MeasurementPrice:
         self.measurement, self._measure = measurement, measure
         self._losses: dict[errors.Key, errors.Loss] = {}
         self._mechanism: str | None = None
-        self.fixed = not isinstance(measurement, ConcurrentMeasurement)
+        self.fixed = not isinstance(measurement, mechanism.ConcurrentMeasurement)
         kind = measure.composability
-        self.free = kind is CONCURRENT or (kind is UNIFORM and is_free(measurement))
+        self.free = kind is CONCURRENT or (kind is UNIFORM and mechanism.is_free(measurement))
         self.unbounded = False
         self._before = self
 
@@ -481,4 +466,6 @@ class MeasurementPrice:
         return loss
 
     def _ask(self, d_in: errors.Distance) -> tuple[errors.Loss, bool]:
-        return _native.native_only(read_map, self.measurement, d_in)  # d_in is the map's to change
+        return _native.native_only(
+            mechanism.read_map, self.measurement, d_in
+        )  # d_in is the map's to change

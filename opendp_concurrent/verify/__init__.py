@@ -10,43 +10,32 @@ The tools use the accumulators and rules of the package itself, and the package 
 them. An invalid argument raises ``InvalidTypeError`` or ``InvalidValueError``, which names it.
 """
 
-from ..accounting import Within as Within
-from .adversary import Item as Item
-from .adversary import Limited as Limited
-from .adversary import Worst as Worst
-from .adversary import response_menu as response_menu
-from .adversary import worst_analyst as worst_analyst
-from .adversary import worst_stopping as worst_stopping
-from .continual import ContinualLaw as ContinualLaw
-from .continual import Identifier as Identifier
-from .continual import Replayed as Replayed
-from .continual import clamped_noise as clamped_noise
-from .continual import continual_delta as continual_delta
-from .continual import continual_epsilon as continual_epsilon
-from .continual import continual_renyi as continual_renyi
-from .continual import events_differ as events_differ
-from .counterexample import Counterexample as Counterexample
-from .counterexample import approximate_zcdp_counterexample as approximate_zcdp_counterexample
-from .interactive import FiniteInteractiveMechanism as FiniteInteractiveMechanism
-from .interactive import composition_delta as composition_delta
-from .interactive import concurrent_delta as concurrent_delta
-from .interactive import concurrent_renyi as concurrent_renyi
-from .interactive import random_interactive as random_interactive
-from .interactive import sequential_delta as sequential_delta
-from .mechanism import FiniteMechanism as FiniteMechanism
-from .mechanism import random_mechanism as random_mechanism
-from .mechanism import randomized_response as randomized_response
-from .played import Move as Move
-from .played import Played as Played
-from .played import Reached as Reached
-from .simulation import Simulation as Simulation
-from .simulation import certify as certify
-from .simulation import simulate as simulate
-from .tape import Audit as Audit
-from .tape import Tape as Tape
-from .tape import audit as audit
-from .totals import worst_loss as worst_loss
-from .totals import worst_renyi as worst_renyi
+from ..accounting import Within
+from .adversary import Item, Limited, Worst, response_menu, worst_analyst, worst_stopping
+from .continual import (
+    ContinualLaw,
+    Identifier,
+    Replayed,
+    clamped_noise,
+    continual_delta,
+    continual_epsilon,
+    continual_renyi,
+    events_differ,
+)
+from .counterexample import Counterexample, approximate_zcdp_counterexample
+from .interactive import (
+    FiniteInteractiveMechanism,
+    composition_delta,
+    concurrent_delta,
+    concurrent_renyi,
+    random_interactive,
+    sequential_delta,
+)
+from .mechanism import FiniteMechanism, random_mechanism, randomized_response
+from .played import Move, Played, Reached
+from .simulation import Simulation, certify, simulate
+from .tape import Audit, Tape, audit
+from .totals import worst_loss, worst_renyi
 
 __all__ = [
     "Audit",

@@ -48,7 +48,7 @@ def test_the_price_that_is_compared_is_the_price_that_is_charged():
 
 
 def test_maps_of_opendp_are_read_once(monkeypatch):
-    from opendp_concurrent.queryables import session as offer
+    from opendp_concurrent.queryables import mechanism as offer
 
     read, real = [], offer.read_map
     monkeypatch.setattr(offer, "read_map", lambda one, d_in: (read.append(one), real(one, d_in))[1])
