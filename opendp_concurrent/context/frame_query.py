@@ -91,15 +91,22 @@ class ConcurrentLazyFrameQuery(AsTransformation, LazyFrameQuery):
         for, it makes the query under pure DP or zCDP, whichever needs less noise, and casts it.
         """
         if _own(self, "_counted") is None:
-            made = self._resolved()
-            _check_plan(frame_parts(self)[0])
-            return made
+            return self._resolved()
         with suppress(Exception):  # an invariant number of rows needs no noise
             return self._resolved()
         raise InvalidTypeError(
             "the query is a count without noise: write select(dp.len(signed=True)), or pass it "
             "as a query to a mechanism that adds noise, such as a sparse vector"
         )
+
+    def release(self) -> Any:
+        """Release the query, unless its plan fails on each data set.
+
+        OpenDP's ``summarize`` describes such a plan, too, so ``resolve`` does not refuse it.
+        """
+        made = self.resolve()
+        _check_plan(frame_parts(self)[0])
+        return _asked(self).context(made)
 
     def _resolved(self) -> dp.Measurement:
         _, query = frame_parts(self)

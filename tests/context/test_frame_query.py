@@ -411,6 +411,15 @@ def test_keys_that_fit_no_data_are_refused_and_cost_nothing(context, keys, reaso
     assert made.current_privacy_loss() == 0.0
 
 
+def test_a_plan_that_fails_on_each_data_set_is_summarized_as_opendp_does(context):
+    query = context(dp.loss_of(epsilon=1.0)).query(epsilon=0.5).group_by("age")
+    twice = query.agg(dp.len(signed=True), dp.len(signed=True).alias("age"))
+    twice = twice.with_keys(pl.DataFrame({"age": [20]}))
+    assert twice.summarize().height == 2
+    with pytest.raises(InvalidValueError, match="more than one"):
+        twice.release()
+
+
 def test_a_plan_that_opendp_refuses_is_tried_at_few_scales(context, builds):
     query = context(dp.loss_of(epsilon=1.0)).query(epsilon=0.5)
     query = query.select(pl.col("height").dp.sum((0, 9)))
