@@ -11,38 +11,6 @@ Record share_laws (F : realFieldType) (C : Type) (c0 : C) (cadd : C -> C -> C)
   sM : forall a b, s (cadd a b) <= s a * s b;
   s_anti : forall a b, cle a b -> s b <= s a }.
 
-(* 1. One mechanism below another one, on the same data set. *)
-Section Below.
-Variables (F : realFieldType) (C : Type) (c0 : C) (cadd : C -> C -> C) (cle : C -> C -> bool).
-Hypothesis L : charge_laws c0 cadd cle.
-Variable s : C -> F.
-Hypothesis X : share_laws c0 cadd cle s.
-(* u true is the probability of W, and u false that of V. *)
-Definition below_share c (u : bool -> F) := 0 <= u true /\ s c * u true <= u false.
-Lemma below_laws : good_laws c0 cadd cle below_share.
-Proof.
-split.
-- by move=> c u v uv; rewrite /below_share !uv.
-- by split; rewrite ?mulr0.
-- by split; rewrite ?(s0 X) ?mul1r ?ler01.
-- move=> a b u v [h1 h2] [k1 k2]; split; first exact: mulr_ge0.
-  apply: le_trans (_ : (s a * u true) * (s b * v true) <= _).
-    by rewrite mulrACA; apply: ler_wpmul2r; [exact: mulr_ge0|exact: (sM X)].
-  by apply: ler_pmul => //; apply: mulr_ge0 => //; apply: (s_ge0 X).
-- move=> a b u ab [h1 h2]; split=> //; apply: le_trans h2.
-  by apply: ler_wpmul2r => //; apply: (s_anti X).
-Qed.
-Variables (BK BQ : Type) (BA : eqType) (bdecl : BK -> C).
-Variables (BS : bool -> Type) (binit : forall b, BK -> BS b).
-Variable bstep : forall b, BS b -> BQ -> outs (F * BA * BS b).
-Notation beh b := (beh c0 cadd cle (binit b) bdecl (@bstep b)).
-Theorem mixture_filter R h : cle c0 R ->
-  (forall k g, below_share (bdecl k) (fun b => beh b (SB C (binit b k)) g)) ->
-  below_share R (fun b => beh b (SF (newfilt c0 R) [::]) h).
-Proof. by move=> ok base; apply: (filter_good L below_laws base h ok). Qed.
-End Below.
-
-(* 2. Two data sets. *)
 Section Approximate.
 Variables (F : realFieldType) (C : Type) (c0 : C) (cadd : C -> C -> C) (cle : C -> C -> bool).
 Hypothesis L : charge_laws c0 cadd cle.
@@ -65,6 +33,22 @@ Variables (e : nat -> C -> F) (s : C -> F).
 Hypothesis Xe : forall a, ratio_laws c0 cadd cle (e a).
 Hypothesis Xs : share_laws c0 cadd cle s.
 
+(* On one data set: u true is the probability of W, and u false that of V. *)
+Definition below_share c (u : bool -> F) := 0 <= u true /\ s c * u true <= u false.
+Lemma below_laws : good_laws c0 cadd cle below_share.
+Proof.
+split.
+- by move=> c u v uv; rewrite /below_share !uv.
+- by split; rewrite ?mulr0.
+- by split; rewrite ?(s0 Xs) ?mul1r ?ler01.
+- move=> a b u v [h1 h2] [k1 k2]; split; first exact: mulr_ge0.
+  apply: le_trans (_ : (s a * u true) * (s b * v true) <= _).
+    by rewrite mulrACA; apply: ler_wpmul2r; [exact: mulr_ge0|exact: (sM Xs)].
+  by apply: ler_pmul => //; apply: mulr_ge0 => //; apply: (s_ge0 Xs).
+- move=> a b u ab [h1 h2]; split=> //; apply: le_trans h2.
+  by apply: ler_wpmul2r => //; apply: (s_anti Xs).
+Qed.
+
 (* zCDP at all integer orders at once. *)
 Definition zcdp c (P : bool -> transcript -> F) := forall a, renyi as_ a (e a c) P.
 Theorem zcdp_filter R : cle c0 R ->
@@ -85,12 +69,6 @@ Theorem approx_filter R : cle c0 R ->
                 (fun b h => W b (SF (newfilt c0 R) [::]) h).
 Proof.
 move=> ok base; split; first by apply: zcdp_filter => // k; have [] := base k.
-move=> b h.
-pose BS2 x := if x then BSW b else BSV b.
-pose init2 x : BK -> BS2 x := if x return BK -> BS2 x then initW b else initV b.
-pose step2 x : BS2 x -> BQ -> outs (F * BA * BS2 x) :=
-  if x return BS2 x -> BQ -> outs (F * BA * BS2 x) then @stepW b else @stepV b.
-apply: (@mixture_filter F C c0 cadd cle L s Xs BK BQ BA bdecl BS2 init2 step2 R h ok) => k g.
-by have [_ /(_ b g)] := base k.
+by move=> b h; apply: (filter_beside L below_laws h _ ok) => k g; have [_ /(_ b g)] := base k.
 Qed.
 End Approximate.

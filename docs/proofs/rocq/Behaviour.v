@@ -112,43 +112,39 @@ Fixpoint disciplined (T : filt C) (h : transcript) : Prop :=
     end
   else True.
 
-(* In all worlds at once, the behaviour of an account with children is a factor u,
-   within a loss that there was room for, times the behaviours of the children that
+(* In all worlds at once, the behaviour of the account T with N children is a factor u,
+   within a loss that there is room for, times the behaviours of the children that
    are there already, each at a part of the transcript. *)
+Definition factored (T : filt C) N (h : transcript) := exists hs u c,
+  [/\ size hs = N, all (fun g => size g <= size h)%N hs, good c u, room T c &
+    forall i l, size l = N -> beh i (SF T l) h = u i * prodb l hs].
 Lemma factor n :
   (forall T j k T' g, allowed T j k -> charge_at T j (decl k) = Some T' -> (size g < n)%N ->
      good (cost T j k) (fun i => beh i (init i k) g)) ->
-  forall h T N, (size h <= n)%N -> ok T -> disciplined T h ->
-  exists hs u c, [/\ size hs = N, all (fun g => size g <= size h)%N hs, good c u, room T c &
-    forall i l, size l = N -> beh i (SF T l) h = u i * prodb l hs].
+  forall h T N, (size h <= n)%N -> ok T -> disciplined T h -> factored T N h.
 Proof.
 move=> children; elim=> [|[q r] h IH] T N hn okT dis.
-  exists (nseq N [::]), (fun _ => 1), c0; split=> //; [exact: size_nseq| |exact: room0|].
-    by rewrite all_nseq orbT.
+  exists (nseq N [::]), (fun _ => 1), c0; split; rewrite ?size_nseq ?all_nseq ?orbT //; first exact: room0.
   by move=> i l _; rewrite prodb_nil mulr1.
 have hn' : (size h <= n)%N by apply: ltnW.
-have zero : (forall i l, size l = N -> beh i (SF T l) ((q, r) :: h) = 0) ->
-    exists hs u c, [/\ size hs = N, all (fun g => size g <= size ((q, r) :: h))%N hs, good c u,
-      room T c & forall i l, size l = N -> beh i (SF T l) ((q, r) :: h) = u i * prodb l hs].
-  move=> z; exists (nseq N [::]), (fun _ => 0), c0; split=> //; [exact: size_nseq| |exact: room0|].
-    by rewrite all_nseq orbT.
+have zero : (forall i l, size l = N -> beh i (SF T l) ((q, r) :: h) = 0) -> factored T N ((q, r) :: h).
+  move=> z; exists (nseq N [::]), (fun _ => 0), c0.
+  split; rewrite ?size_nseq ?all_nseq ?orbT //; first exact: room0.
   by move=> i l e; rewrite z // mul0r.
 have grow (hs : seq transcript) : all (fun g => size g <= size h)%N hs ->
-    all (fun g => size g <= size ((q, r) :: h))%N hs.
-  by apply: sub_all => g; apply: leqW.
-have stay a : (forall i l, size l = N -> step i q (SF T l) = det F a (SF T l)) ->
-    disciplined T h ->
-    exists hs u c, [/\ size hs = N, all (fun g => size g <= size ((q, r) :: h))%N hs, good c u,
-      room T c & forall i l, size l = N -> beh i (SF T l) ((q, r) :: h) = u i * prodb l hs].
-  move=> st d; case ar : (a == r); last first.
+    all (fun g => size g <= size ((q, r) :: h))%N hs by apply: sub_all => g; apply: leqW.
+have pass a T' : ok T' -> (forall c, room T' c -> room T c) -> disciplined T' h ->
+    (forall i l, size l = N -> step i q (SF T l) = det F a (SF T' l)) -> factored T N ((q, r) :: h).
+  move=> okT' rm d st; case ar : (a == r); last first.
     by apply: zero => i l e; rewrite (beh_det _ _ (st i l e)) ar.
-  have [hs [u [c [h1 h2 h3 h4 h5]]]] := IH T N hn' okT d.
-  exists hs, u, c; split=> //; first exact: grow.
+  have [hs [u [c [h1 h2 h3 h4 h5]]]] := IH T' N hn' okT' d.
+  exists hs, u, c; split=> //; [exact: grow|exact: rm|].
   by move=> i l e; rewrite (beh_det _ _ (st i l e)) ar h5.
-move: dis zero stay grow hn; case: q => [q|j k|j b|m q] dis zero stay grow hn.
-- exact: stay dis.
+have stay a := pass a T okT (fun _ => id).
+case: q dis zero stay pass grow hn => [q|j k|j b|m q] dis zero stay pass grow hn.
+- exact: stay dis _.
 - move: dis; rewrite [disciplined _ _]/=; case E: (charge_at T j (decl k)) => [T'|] dis; last first.
-    by apply: (stay (RRefused BA)) => // i l _ /=; rewrite E.
+    by apply: (stay (RRefused BA) dis) => i l _ /=; rewrite E.
   case: dis => al dis; have [okT' rm] := room_charge okT E.
   have st i l : size l = N -> step i (QLaunch BQ j k) (SF T l) =
       det F (RLaunched BA) (SF T' (rcons l (init i k))) by move=> _ /=; rewrite E.
@@ -163,17 +159,11 @@ move: dis zero stay grow hn; case: q => [q|j k|j b|m q] dis zero stay grow hn.
   + move=> i l e; rewrite (beh_det _ _ (st i l e)) ar h5 ?size_rcons ?e //.
     by rewrite -!cats1 prodb_cat ?e ?h1 //= mulr1 mulrA mulrAC [u i * _]mulrC.
 - move: dis; rewrite [disciplined _ _]/=; case E: (open_acct T j b) => [T'|] dis; last first.
-    by apply: (stay (RBad BA)) => // i l _ /=; rewrite E.
+    by apply: (stay (RBad BA) dis) => i l _ /=; rewrite E.
   have [okT' rm] := room_open okT E.
-  have st i l : size l = N -> step i (QOpen BK BQ j b) (SF T l) =
-      det F (RLaunched BA) (SF T' l) by move=> _ /=; rewrite E.
-  case ar : (RLaunched BA == r); last first.
-    by apply: zero => i l e; rewrite (beh_det _ _ (st i l e)) ar.
-  have [hs [u [c [h1 h2 h3 h4 h5]]]] := IH T' N hn' okT' dis.
-  exists hs, u, c; split; rewrite ?h1 //; [exact: grow|exact: rm|].
-  by move=> i l e; rewrite (beh_det _ _ (st i l e)) ar h5.
+  by apply: (pass (RLaunched BA) T') => // i l _ /=; rewrite E.
 - case: (ltnP m N) => hm; last first.
-    by apply: (stay (RBad BA)) => // i l e /=; rewrite drop_oversize // e.
+    by apply: (stay (RBad BA) dis) => i l e /=; rewrite drop_oversize // e.
   have [hs [u [c [h1 h2 h3 h4 h5]]]] := IH T N hn' okT dis.
   have eh : hs = take m hs ++ nth [::] hs m :: drop m.+1 hs.
     by rewrite -drop_nth ?h1 // cat_take_drop.
@@ -183,7 +173,8 @@ move: dis zero stay grow hn; case: q => [q|j k|j b|m q] dis zero stay grow hn.
   + move: h2; rewrite [X in all _ X -> _]eh !all_cat /= => /and3P[a1 a2 a3].
     by apply/and3P; split=> //; [apply: sub_all a1 => x|apply: sub_all a3 => x]; apply: leqW.
   + move=> i l e; rewrite beh_cons /=.
-    case D: (drop m l) => [|s' l2]; first by move/(congr1 size): D; rewrite size_drop e /=; case: (N - m)%N (subn_gt0 m N) => //; rewrite hm.
+    case D: (drop m l) => [|s' l2].
+      by move/(congr1 size): D; rewrite size_drop e => /eqP; rewrite subn_eq0 leqNgt hm.
     have el : l = take m l ++ s' :: l2 by rewrite -D cat_take_drop.
     have sz : size (take m l) = size (take m hs) by rewrite !size_takel ?h1 ?e // ltnW.
     rewrite [in prodb l]el prodb_cat //= mulr_suml !mulr_sumr [LHS]/=.

@@ -137,15 +137,12 @@ Theorem epsilon_delta (T : Type) (K : seq (F * T)) n S (E : T -> pred transcript
   t * view_prob K As n S (beh (~~ b) (comp (~~ b) ks)) E +
   \sum_(s <- tapes (size ks)) Num.max 0 (weight b ks s - t * weight (~~ b) ks s).
 Proof.
-move=> K0 K1; have mean (f : T -> F) : (forall x, 0 <= f x <= 1) -> 0 <= \sum_(x <- K) x.1 * f x.2 <= 1.
-  move=> f01; rewrite -K1; elim: (K) K0 => [|x K' IH] /=; first by rewrite !big_nil lexx.
-  case/andP=> x0 /IH /andP[h1 h2]; have /andP[f0 f1] := f01 x.2.
-  by rewrite !big_cons addr_ge0 ?mulr_ge0 //= ler_add // ler_pimulr.
-pose A s := view_prob K As n S (behN (comp_post ks s)) E.
-have mixed b' : view_prob K As n S (beh b' (comp b' ks)) E = \sum_(s <- tapes (size ks)) weight b' ks s * A s.
-  rewrite /A /view_prob; under [RHS]eq_bigr do rewrite mulr_sumr; rewrite [RHS]exchange_big.
-  apply: eq_bigr => x _ /=; rewrite (eq_bigr _ (fun h _ => mixture b' ks h)) exchange_big mulr_sumr.
-  by apply: eq_bigr => s _; rewrite -mulr_sumr mulrCA.
+move=> K0 K1; apply: view_det K0 K1 _ => {T K} {}n {}S {}E.
+pose A s := \sum_(h <- transcripts As n S | E h) behN (comp_post ks s) h.
+have mixed b' : \sum_(h <- transcripts As n S | E h) beh b' (comp b' ks) h =
+    \sum_(s <- tapes (size ks)) weight b' ks s * A s.
+  rewrite (eq_bigr _ (fun h _ => mixture b' ks h)) exchange_big.
+  by apply: eq_bigr => s _; rewrite -mulr_sumr.
 have step_total (s : BK * bool * transcript) (q : BQ) :
     \sum_(j <- iota 0 (card (lstep a0 as_ post s q))) (out (lstep a0 as_ post s q) j).1.1 = 1.
   exact: cond_total (post_law _) a0_in.
@@ -154,10 +151,10 @@ have step_all (s : BK * bool * transcript) (q : BQ) j : (j < card (lstep a0 as_ 
 have N0 s h : 0 <= behN s h.
   apply: (@beh_ge0 _ _ c0 cadd never _ _ _ bdecl (fun=> _) (fun=> from_bit) (fun=> lstep a0 as_ post) _ true) => *.
   exact: cond_ge0 (post_law _).
-have /all_and2[A0 A1] s : 0 <= A s /\ A s <= 1.
-  apply/andP; apply: (mean (fun x => \sum_(h <- transcripts As n (S x) | E x h) behN (comp_post ks s) h)) => x.
-  rewrite sumr_ge0 //= -(view_total c0 cadd never from_bit bdecl as_uniq step_all step_total n (S x) (comp_post ks s)).
-  by rewrite [X in _ <= X](bigID (E x)) /= ler_addl sumr_ge0.
+have A0 s : 0 <= A s by apply: sumr_ge0.
+have A1 s : A s <= 1.
+  rewrite -(view_total c0 cadd never from_bit bdecl as_uniq step_all step_total n S (comp_post ks s)).
+  by rewrite [X in _ <= X](bigID E) /= ler_addl sumr_ge0.
 rewrite !mixed mulr_sumr -big_split; apply: ler_sum => s _ /=.
 rewrite addrC -ler_subl_addr mulrA -mulrBl.
 apply: le_trans (_ : Num.max 0 (weight b ks s - t * weight (~~ b) ks s) * A s <= _).

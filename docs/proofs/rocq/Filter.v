@@ -129,24 +129,8 @@ have [hs [u [c [e1 _ hu [_ _ hc] e]]]] := factor (good0 G) (good1 G) (goodM G)
   (@sub_room0 i b) (@sub_charge i b) (@sub_open i b) children N (leqnSn _) okT dis.
 exists hs, u; split=> //; apply: (good_mono G) hu; move: hc; rewrite h3; exact: (le_0add L).
 Qed.
-End Filter.
-
 (* --- odometers ---------------------------------------------------------------- *)
-Section Odometer.
-Variables (F : comRingType) (C : Type) (c0 : C) (cadd : C -> C -> C) (cle : C -> C -> bool).
-Hypothesis L : charge_laws c0 cadd cle.
-Variables (BK BQ : Type) (BA : eqType) (bdecl : BK -> C).
-Variables (I : Type) (BS : I -> Type) (binit : forall i, BK -> BS i).
-Variable bstep : forall i, BS i -> BQ -> outs (F * BA * BS i).
-Notation beh i := (beh c0 cadd cle (binit i) bdecl (@bstep i)).
 Notation step i := (step c0 cadd cle (binit i) bdecl (@bstep i)).
-Notation decl := (decl bdecl).
-Notation transcript := (transcript C BK BQ BA).
-Notation charge_at := (charge_at c0 cadd cle).
-Notation open_acct := (open_acct c0).
-Notation FILTER R := (SF (newfilt c0 R) [::]).
-Notation ODOMETER := (SF (newodo c0) [::]).
-
 (* The account after a transcript: privacy_loss reads fspent of it. *)
 Fixpoint track (T : filt C) (h : transcript) : filt C :=
   if h is (q, _) :: h' then
@@ -193,7 +177,7 @@ move=> eT hd; case: q => [q|j k|j b|m q] /=.
     split=> // i l; exists 1%N, (fun _ => (1, RRefused BA)), (fun _ => l).
     by rewrite charge_bounded // E hd.
   have [e1 _ _ _] := charge_root E; split=> [|i l]; first by rewrite e1.
-  exists 1%N, (fun _ => (1, RLaunched BA)), (fun _ => rcons l (init c0 (binit i) k)).
+  exists 1%N, (fun _ => (1, RLaunched BA)), (fun _ => rcons l (init i k)).
   by rewrite charge_bounded // E; case: (cle (fspent T') d).
 - case E: (open_acct T j b) => [T'|] /=; last first.
     split=> // i l; exists 1%N, (fun _ => (1, RBad BA)), (fun _ => l).
@@ -237,7 +221,7 @@ Qed.
 (* Lemma 2.19 of [HSTVVXZ23] for sums, both directions.  For each bound d: all views
    of the odometer that are truncated while its reading is at most d are within the
    loss d, if and only if all views of the filter with the bound d are. *)
-Theorem lemma_2_19 (good : C -> (I -> F) -> Prop) (G : good_laws c0 cadd cle good) d : cle c0 d ->
+Theorem lemma_2_19 d : cle c0 d ->
   (forall h, cle (reading h) d -> good d (fun i => beh i ODOMETER h)) <->
   (forall h, good d (fun i => beh i (FILTER d) h)).
 Proof.
@@ -252,11 +236,31 @@ Qed.
 
 (* The view of an odometer, truncated while its reading is at most d, for each d that
    is fixed in advance. *)
-Theorem odometer_good (good : C -> (I -> F) -> Prop) (G : good_laws c0 cadd cle good) d h :
-  (forall k g, good (bdecl k) (fun i => beh i (SB C (binit i k)) g)) ->
-  cle (reading h) d -> good d (fun i => beh i ODOMETER h).
+Theorem odometer_good d h : cle (reading h) d -> good d (fun i => beh i ODOMETER h).
+Proof. by move=> hd; have ok := track_ge hd; apply: (lemma_2_19 ok).2 hd => g; apply: filter_good. Qed.
+End Filter.
+
+(* --- two machines --------------------------------------------------------------- *)
+(* On one data set, with the same names and prices: mechanisms V, and mechanisms W that
+   are compared with them.  What holds for each pair holds in filters. *)
+Section Beside.
+Variables (F : comRingType) (C : Type) (c0 : C) (cadd : C -> C -> C) (cle : C -> C -> bool).
+Hypothesis L : charge_laws c0 cadd cle.
+Variables (BK BQ : Type) (BA : eqType) (bdecl : BK -> C) (BSV BSW : Type).
+Variables (initV : BK -> BSV) (stepV : BSV -> BQ -> outs (F * BA * BSV)).
+Variables (initW : BK -> BSW) (stepW : BSW -> BQ -> outs (F * BA * BSW)).
+Notation V := (beh c0 cadd cle initV bdecl stepV).
+Notation W := (beh c0 cadd cle initW bdecl stepW).
+Lemma filter_beside (good : C -> (bool -> F) -> Prop) (G : good_laws c0 cadd cle good) R h :
+  (forall k g, good (bdecl k) (fun w => if w then W (SB C (initW k)) g else V (SB C (initV k)) g)) ->
+  cle c0 R -> good R (fun w => if w then W (SF (newfilt c0 R) [::]) h else V (SF (newfilt c0 R) [::]) h).
 Proof.
-move=> base hd; have ok : cle c0 d := track_ge hd.
-apply: (lemma_2_19 G ok).2 hd => g; exact: (filter_good L G).
+move=> base ok; pose BS2 (w : bool) : Type := if w then BSW else BSV.
+pose init2 w : BK -> BS2 w := if w return BK -> BS2 w then initW else initV.
+pose step2 w : BS2 w -> BQ -> outs (F * BA * BS2 w) :=
+  if w return BS2 w -> BQ -> outs (F * BA * BS2 w) then stepW else stepV.
+have H k g : good (bdecl k) (fun w => beh c0 cadd cle (init2 w) bdecl (@step2 w) (SB C (init2 w k)) g).
+  by apply: (good_ext G) (base k g) => -[].
+by apply: (good_ext G) (filter_good L G H h ok) => -[].
 Qed.
-End Odometer.
+End Beside.

@@ -62,13 +62,8 @@ move=> ok base h; have [[h' e]|e] := gated h [::].
   by apply: (good_ext G) (base h') => i; rewrite e.
 by apply: (good_mono G ok); apply: (good_ext G) (good0 G) => i; rewrite e.
 Qed.
-End Gates.
 
 (* --- gates ---------------------------------------------------------------------- *)
-Section Kinds.
-Variables (C BK BQ : Type) (BA : eqType).
-Notation query := (query C BK BQ).
-Notation transcript := (transcript C BK BQ BA).
 (* How many children were launched. *)
 Definition launched (g : transcript) : nat :=
   count (fun x => if x.1 is QLaunch _ _ then x.2 == RLaunched BA else false) g.
@@ -77,7 +72,7 @@ Definition sequential (g : transcript) (q : query) :=
   if q is QSub m _ then m.+1 == launched g else true.
 (* Halting: after n queries nothing passes any longer. *)
 Definition halting n (g : transcript) (q : query) := (size g < n)%N.
-End Kinds.
+End Gates.
 
 (* --- computed ----------------------------------------------------------------- *)
 (* Copies of randomised response under a filter, one after the other: within the bound. *)

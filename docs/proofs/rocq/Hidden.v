@@ -175,21 +175,12 @@ Lemma leaf_beh b k h : behT b (SB C (tinit k)) h = beh b (SB C (binit b k)) h.
 Proof. by case: b; apply: (leafE (P := fun k => P _ k)) => x; apply: beh_law. Qed.
 
 (* And so it has in a filter. *)
-Definition BS2 b (x : bool) : Type := if x then BS b else (BK * transcript)%type.
-Definition init2 b x : BK -> BS2 b x := if x return BK -> BS2 b x then binit b else tinit.
-Definition step2 b x : BS2 b x -> BQ -> outs (F * BA * BS2 b x) :=
-  if x return BS2 b x -> BQ -> outs (F * BA * BS2 b x) then @bstep b else project (sel b) tstep.
 Theorem hidden_filter b R h : cle c0 R ->
   beh b (SF (newfilt c0 R) [::]) h = behT b (SF (newfilt c0 R) [::]) h.
 Proof.
-move=> ok; pose good (c : C) (u : bool -> F) := u true = u false.
-have G : good_laws c0 cadd cle good.
-  split=> //; rewrite /good.
-  - by move=> c u v uv; rewrite !uv.
-  - by move=> a a' u v -> ->.
-have base k g : good (bdecl k) (fun x => Behaviour.beh c0 cadd cle (init2 b x) bdecl
-    (@step2 b x) (SB C (init2 b x k)) g) by rewrite /good /= leaf_beh.
-exact: (filter_good L G base h ok).
+pose good (c : C) (u : bool -> F) := u true = u false; have G : good_laws c0 cadd cle good.
+  by split=> //; rewrite /good; [move=> c u v uv; rewrite !uv|move=> a a' u v -> ->].
+by move=> ok; apply: (filter_beside L G h _ ok) => k g; rewrite /good leaf_beh.
 Qed.
 Corollary hidden_pair R h : cle c0 R -> behTT (SF (newfilt c0 R) [::]) h =
   (beh false (SF (newfilt c0 R) [::]) h, beh true (SF (newfilt c0 R) [::]) h).

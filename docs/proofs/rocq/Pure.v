@@ -65,6 +65,19 @@ elim: (transcripts _ _ _) (allD x.2) => [|h s IHs] /=; first by rewrite !big_nil
 case/andP=> hD /IHs IH'; rewrite !big_cons; case: (E x.2 h) => //.
 by apply: ler_add => //; apply: PQ.
 Qed.
+(* With an addend d, too: deterministic analysts suffice. *)
+Lemma view_det (T : Type) (K : seq (F * T)) As n S (E : T -> pred (transcript C BK BQ BA)) t d
+    (P Q : _ -> F) :
+  all (fun x => 0 <= x.1) K -> \sum_(x <- K) x.1 = 1 ->
+  (forall n S (E : pred _), \sum_(h <- transcripts As n S | E h) P h <=
+    t * (\sum_(h <- transcripts As n S | E h) Q h) + d) ->
+  view_prob K As n S P E <= t * view_prob K As n S Q E + d.
+Proof.
+move=> K0 K1 det; rewrite -[d]mul1r -K1 /view_prob mulr_sumr mulr_suml -big_split.
+elim: K K0 {K1} => [|x K IH] /=; first by rewrite !big_nil.
+case/andP=> x0 /IH IH'; rewrite !big_cons; apply: ler_add IH'.
+by rewrite mulrCA -mulrDr; apply: ler_wpmul2l.
+Qed.
 Theorem pure_view (T : Type) (K : seq (F * T)) As n S (E : T -> pred _) R b :
   cle c0 R -> all (fun x => 0 <= x.1) K ->
   view_prob K As n S (beh b (FILTER R)) E <= e R * view_prob K As n S (beh (~~ b) (FILTER R)) E.

@@ -85,8 +85,8 @@ Proof.
 rewrite /A; elim: h => [|[q r] h IH] //; case: q => [q|j k|j b|m q] /=;
   by rewrite big_cons big_nil; case: ifP => _; rewrite ?mul1r ?addr0.
 Qed.
-Lemma hi0 : 0 <= hi. Proof. by []. Qed.
-Lemma lo0 : 0 <= lo. Proof. by []. Qed.
+Lemma two (u v : rat) : 0 <= u -> 0 <= v -> hi * u + lo * v <= e2 1 * (hi * v + lo * u).
+Proof. by move=> u0 v0; rewrite mulrDr addrC; apply: ler_add; rewrite mulrA; apply: ler_wpmul2r. Qed.
 
 (* The public mechanism has no loss. *)
 Lemma public_pure h : pure e2 0%N (fun b => rr b (SB nat (rr_init b false)) h).
@@ -102,9 +102,7 @@ have E b : rr b (SB nat (rr_init b true)) ((QB nat bool q, r) :: h) =
   by rewrite beh_cons /= !big_cons big_nil; case: (RB true == r); rewrite ?addr0 //= !kept_rr.
 rewrite /pure !E; case: ifP => _ //=.
 have := A_ge0 true h; have := A_ge0 false h; move: (A _ _) (A _ _) => x y x0 y0.
-have H (u v : rat) : 0 <= u -> 0 <= v -> hi * u + lo * v <= e2 1 * (hi * v + lo * u).
-  move=> u0 v0; rewrite mulrDr addrC; apply: ler_add; rewrite mulrA; exact: ler_wpmul2r.
-by split; rewrite ?addr_ge0 ?mulr_ge0 //; apply: H.
+by split; rewrite ?addr_ge0 ?mulr_ge0 //; apply: two.
 Qed.
 (* leaky is at least 9/10 of it. *)
 Lemma leaky_below b k h : below_share s9 (price k)
@@ -162,26 +160,6 @@ Proof. by rewrite /both -!computedE; apply/eqP; vm_compute. Qed.
 (* The bound is attained: e(2) = 4. *)
 Goal rr true (FILTER 2%N) (chat true true) = e2 2%N * rr false (FILTER 2%N) (chat true true).
 Proof. by rewrite -!computedE; apply/eqP; vm_compute. Qed.
-(* Had the third launch been granted, the filter would not be one: this has probability 0. *)
-Goal rr true (FILTER 2%N) [:: (LAUNCH, RLaunched bool); (LAUNCH, RLaunched bool); (LAUNCH, RLaunched bool)] = 0.
-Proof. by rewrite -!computedE; apply/eqP; vm_compute. Qed.
-(* All that an analyst who asks so can see has probabilities of sum 1, on both data sets. *)
-Definition script : analyst nat bool unit bool_eqType := fun rs =>
-  match size rs with
-  | 0 | 1 | 2 => Some LAUNCH | 3 => Some (ASK 1%N) | 4 | 5 => Some (ASK 0%N) | 6 => Some (ASK 1%N) | _ => None
-  end.
-Goal forall b, \sum_(h <- transcripts (answers bools) 7 script) rr b (FILTER 2%N) h = 1.
-Proof. by move=> b; apply: (view_total _ _ _ _ _ bools_uniq (@bools_all b) (@rr_total b)). Qed.
-(* A limit of 1 below an odometer: the second launch below the limit is refused, a
-   launch beside it is not, and the reading is then 2. *)
-Notation OPEN b := (QOpen bool unit None b).
-Notation BELOW i := (QLaunch unit (Some i) (NB nat true)).
-Definition limited : seq (query nat bool unit * resp bool) :=
-  [:: (OPEN (Some 1%N), RLaunched bool); (BELOW 0%N, RLaunched bool); (BELOW 0%N, RRefused bool);
-      (LAUNCH, RLaunched bool)].
-Goal (rr true (SF (newodo 0%N) [::]) limited, reading 0%N addn leq price limited) = (1, 2%N).
-Proof. by rewrite -!computedE; apply/eqP; vm_compute. Qed.
-
 (* A randomised analyst who chooses queries by answers: with probability 1/3 he asks the
    second copy if the bit of the first one is true, and with 2/3 if it is false; otherwise he
    stops.  E: he saw the second bit, and it was true. *)
@@ -192,6 +170,9 @@ Definition adaptive (c : bool) : analyst nat bool unit bool_eqType := fun rs =>
   | [:: _; _; _; x] => if x == RB c then Some (ASK 1%N) else None
   | [:: _; _; _; _; _] => Some (ASK 1%N)
   | _ => None end.
+(* All that he can see has probabilities of sum 1, on both data sets. *)
+Goal forall b c, \sum_(h <- transcripts (answers bools) 6 (adaptive c)) rr b (FILTER 2%N) h = 1.
+Proof. by move=> b c; apply: (view_total _ _ _ _ _ bools_uniq (@bools_all b) (@rr_total b)). Qed.
 Definition coins : seq (rat * bool) := [:: (1 / 3%:R, true); (2%:R / 3%:R, false)].
 Definition saw (c : bool) (h : Behaviour.transcript nat bool unit bool_eqType) : bool :=
   (size h == 6%N) && (last (RBad bool_eqType) [seq x.2 | x <- h] == RB true).
@@ -205,6 +186,7 @@ Goal (seen_by (rr false (FILTER 2%N)), seen_by (rr true (FILTER 2%N))) =
   (5%:R / 27%:R, 8%:R / 27%:R).
 Proof. by rewrite !seen_computed /seen_by /view_prob !unlock; apply/eqP; vm_compute. Qed.
 
+Notation BELOW i := (QLaunch unit (Some i) (NB nat true)).
 (* A limit of 1 below an odometer, with something beside it.  Copies of the noisy bit are
    launched at the limit, of which the second one is refused, and the public mechanism is
    launched at the root: the reading is 6, but the loss is at most e(1) = 2, by the theorem

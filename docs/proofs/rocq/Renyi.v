@@ -67,8 +67,7 @@ have moments m S' P s :
 rewrite (moments _ _ _ (FILTER R)) => [|g]; last by rewrite (hidden_pair L).
 have tall := @tstep_all _ C c0 cadd cle BK BQ BA bdecl BS binit bstep a0 as_.
 have tdis := @tstep_distinct _ C c0 cadd cle BK BQ BA bdecl BS binit bstep a0 as_ as_uniq.
-apply: (filter_val as_uniq tall tdis (rphi0 b a) (rphi1 b a) (@rphiM b a) _ (e0 X) (e_gt0 X)
-  (eM X) (e_mono X) _ n S ok) => [[k g] q j hj|k m S'].
+apply: (filter_val as_uniq tall tdis (rphi0 b a) (rphi1 b a) (@rphiM b a) _ X _ n S ok) => [[k g] q j hj|k m S'].
   by apply: divr_ge0; apply: exprn_ge0; case: (b); apply: cond_ge0;
     apply: (beh_law _ _ _ _ _ as_uniq as_all total nonneg).
 rewrite -(moments m S' (fun b h => beh b (SB C (binit b k)) h)) => [|g]; last exact: leaf_pair.
@@ -91,23 +90,10 @@ apply: eq_bigr => t _; rewrite !exprMn invfM mulrACA; congr (_ * _).
 case: (eqVneq x.1 0) => [->|nz]; first by rewrite expr0n mul0r.
 by rewrite exprS -mulrA divff ?mulr1 // expf_neq0.
 Qed.
-End Renyi.
 
 (* A pure mechanism of loss c has Renyi moments of at most e(c)^a. *)
-Section FromPure.
-Variables (F : realFieldType) (C : Type) (c0 : C) (cadd : C -> C -> C) (cle : C -> C -> bool).
-Variables (BK BQ : Type) (BA : eqType) (bdecl : BK -> C).
-Variables (BS : bool -> Type) (binit : forall b, BK -> BS b).
-Variable bstep : forall b, BS b -> BQ -> outs (F * BA * BS b).
-Notation beh b := (beh c0 cadd cle (binit b) bdecl (@bstep b)).
-Variable as_ : seq BA.
-Hypothesis as_uniq : uniq as_.
-Hypothesis as_all : forall b s q j, (j < card (@bstep b s q))%N -> (out (bstep s q) j).1.2 \in as_.
-Hypothesis total : forall b s q,
-  \sum_(j <- iota 0 (card (@bstep b s q))) (out (bstep s q) j).1.1 = 1.
-Variable e : C -> F.
-Lemma pure_renyi a c (s : forall b, state C (BS b)) : (forall h, pure e c (fun b => beh b (s b) h)) ->
-  renyi as_ a (e c ^+ a) (fun b h => beh b (s b) h).
+Lemma pure_renyi c (s : forall b, state C (BS b)) : (forall h, pure e c (fun b => beh b (s b) h)) ->
+  renyi a (e c ^+ a) (fun b h => beh b (s b) h).
 Proof.
 move=> p; split=> [h|b n S].
   have [h1 h2 h3 h4] := p h; split=> z.
@@ -124,4 +110,4 @@ have q0 : 0 < beh (~~ b) (s (~~ b)) h by rewrite lt_neqAle eq_sym nz h2.
 rewrite ler_pdivr_mulr ?exprn_gt0 // -mulrA [_ * _ ^+ a]mulrC mulrA -exprMn exprSr.
 by apply: ler_wpmul2r => //; apply: ler_expn2r; rewrite ?nnegrE // (le_trans h1).
 Qed.
-End FromPure.
+End Renyi.

@@ -125,9 +125,7 @@ rewrite /pure /=; case: (eqVneq x0 x1) => [xx|ne].
 have same u : A false u = A true u by apply: counter_same => //; rewrite differ_rcons // d ne.
 have -> : x1 = ~~ x0 by move: ne; case: x0 {A A0 same E near e'}; case: x1.
 rewrite !same negbK.
-have H (u v : rat) : 0 <= u -> 0 <= v -> hi * u + lo * v <= e2 1 * (hi * v + lo * u).
-  move=> u0 v0; rewrite mulrDr addrC; apply: ler_add; rewrite mulrA; exact: ler_wpmul2r.
-by split; rewrite ?addr_ge0 ?mulr_ge0 //; apply: H.
+by split; rewrite ?addr_ge0 ?mulr_ge0 //; apply: two.
 Qed.
 (* Any number of such counters, interleaved, on streams that the analyst chooses. *)
 Theorem counter_view (T : Type) (K : seq (rat * T)) As n S (E : T -> pred _) R b :

@@ -1,6 +1,6 @@
 (* Summed.v: composition of sums over all transcripts, for mechanisms whose answers differ in
    each step, so that an analyst who sees the answers sees all. *)
-Require Import Preamble Accounting Machine Behaviour Filter View.
+Require Import Preamble Accounting Machine Behaviour Filter View Pure.
 Local Open Scope ring_scope.
 
 Section Summed.
@@ -32,10 +32,8 @@ Hypothesis phi0 : phi 0 = 0.
 Hypothesis phi1 : phi 1 = 1.
 Hypothesis phiM : forall x y, phi (x * y) = phi x * phi y.
 Hypothesis bphi0 : forall b q j, (j < card (bstep b q))%N -> 0 <= phi (out (bstep b q) j).1.1.
-Hypothesis e0 : e c0 = 1.
-Hypothesis e_gt0 : forall c, 0 < e c.
-Hypothesis eM : forall a b, e a * e b <= e (cadd a b).
-Hypothesis e_mono : forall a b, cle a b -> e a <= e b.
+Hypothesis X : ratio_laws c0 cadd cle e.
+Let e_gt0 := e_gt0 X.
 
 (* The sum over all transcripts of the analyst S, who asks at most n queries. *)
 Definition val n (S : analyst) s : F := \sum_(h <- transcripts (answers as_) n S) phi (beh s h).
@@ -126,7 +124,7 @@ elim: l v => /= [v ->|s l IH v [S [v' [h ->]]]]; first exact: ler01.
 by apply: mulr_ge0; [apply: val_ge0|apply: IH].
 Qed.
 
-Lemma choose N X (x0 : X) (P : nat -> X -> Prop) :
+Lemma choose N A (x0 : A) (P : nat -> A -> Prop) :
   (forall j, (j < N)%N -> exists x, P j x) -> exists f, forall j, (j < N)%N -> P j (f j).
 Proof.
 elim: N => [|N IH] h; first by exists (fun _ => x0).
@@ -150,11 +148,11 @@ Theorem summed n S T l B : fbound T = Some B -> cle (fspent T) B ->
   exists2 v, attained n l v & e (fspent T) * val n S (SF T l) <= e B * v.
 Proof.
 elim/ltn_ind: n S T l B => -[|n] IH S T l B eB ok.
-  by exists 1; [apply: attained_stop|rewrite val0 !mulr1 e_mono].
+  by exists 1; [apply: attained_stop|rewrite val0 !mulr1 (e_mono X)].
 have stay S' : exists2 v, attained n.+1 l v & e (fspent T) * val n S' (SF T l) <= e B * v.
   by have [v h1 h2] := IH n (ltnSn n) S' T l B eB ok; exists v => //; apply: attained_pad.
 rewrite valS; case: (S [::]) => [q|]; last first.
-  by exists 1; [apply: attained_stop|rewrite !mulr1 e_mono].
+  by exists 1; [apply: attained_stop|rewrite !mulr1 (e_mono X)].
 case: q => [q|j k|j b|i q] /=.
 - by rewrite big_cons big_nil addr0 phi1 mul1r; apply: stay.
 - case E: (charge_at _ _ _ _ _ _) => [T'|] /=; rewrite big_cons big_nil addr0 phi1 mul1r; last exact: stay.
@@ -166,12 +164,12 @@ case: q => [q|j k|j b|i q] /=.
   have gk : val n S2 (init k) <= e (decl k).
     case: k E e2 e3 e4 {hle} => [k|R] E e2 e3 e4 /=; first exact: base_val.
     have [v /= -> ] := IH n (ltnSn n) S2 (newfilt c0 R) [::] R erefl e3.
-    by rewrite e0 mul1r mulr1.
+    by rewrite (e0 X) mul1r mulr1.
   exists v1; first exact: attained_pad.
   set V := val n _ _ in hle *; have V0 : 0 <= V by apply: val_ge0.
   rewrite -(ler_pmul2r (e_gt0 (decl k))) mulrAC.
   have h1 : e (fspent T) * e (decl k) * V <= e (fspent T') * V.
-    by apply: ler_wpmul2r => //; rewrite e2; apply: eM.
+    by apply: ler_wpmul2r => //; rewrite e2; apply: (eM X).
   apply: le_trans h1 _.
   apply: le_trans hle _; rewrite -mulrA; apply: ler_wpmul2l; first exact: ltW.
   by apply: ler_wpmul2l => //; apply: attained_ge0 hv1.
@@ -210,6 +208,6 @@ Qed.
 Theorem filter_val n S R : cle c0 R -> val n S (SF (newfilt c0 R) [::]) <= e R.
 Proof.
 move=> ok; have [v /= -> ] := @summed n S (newfilt c0 R) [::] R erefl ok.
-by rewrite e0 mul1r mulr1.
+by rewrite (e0 X) mul1r mulr1.
 Qed.
 End Summed.
