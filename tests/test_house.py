@@ -1,6 +1,7 @@
 """Who may import what. The layers are in pyproject.toml, for import-linter."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -8,10 +9,15 @@ PACKAGE = ROOT / "opendp_concurrent"
 FILES = {path.relative_to(PACKAGE): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
+@cache
+def parsed(path):
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def imports(file):
     """Return the files that a file imports: modules, and doors of packages."""
     found = set()
-    for node in ast.walk(ast.parse(FILES[file].read_text())):
+    for node in parsed(FILES[file]):
         if isinstance(node, ast.ImportFrom) and node.level:
             origin = file.parents[node.level - 1].joinpath(*(node.module or "").split("."))
             for name in [origin / one.name for one in node.names] + [origin]:
@@ -72,7 +78,7 @@ def test_the_map_in_contributing_is_that_of_the_imports():
 
 
 def outside(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in parsed(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:

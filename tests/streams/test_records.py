@@ -277,12 +277,12 @@ VALUES = (
 
 
 def leaves(value, path=()):
-    """The places of all values that have no parts, and of the parts."""
+    """The places of values that have no parts, and of the parts; of a list, the first three."""
     if path:
         yield path
     if isinstance(value, (dict, list)):
-        pairs = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, part in list(pairs):
+        pairs = list(value.items() if isinstance(value, dict) else enumerate(value))
+        for key, part in pairs if isinstance(value, dict) else pairs[:3]:
             yield from leaves(part, (*path, key))
 
 
