@@ -12,8 +12,6 @@ Constructors stand in groups, as OpenDP's do:
 * ``oc.ledger``, ``oc.plot`` and ``oc.verify`` are imported when they are first used.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from types import ModuleType
 

@@ -4,8 +4,6 @@ The demonstration compares what the same budget buys here, and with OpenDP's con
 noise: launches are counted, errors are computed from formulas, and times are measured.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -4,8 +4,6 @@
 difference that an import makes.
 """
 
-from __future__ import annotations
-
 from opendp.context import constructors, register
 
 from . import c, m, t

@@ -8,8 +8,6 @@ them. There is one exception: conversions that end in an error that depends on o
 strict ones in the keys of a plan, and local times.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

@@ -7,8 +7,6 @@ call ``measurement.map`` crash the process within seconds. So an equal value is 
 OpenDP's callbacks set them too, each time that Python has answered. So they are counted here.
 """
 
-from __future__ import annotations
-
 import ctypes
 import sys
 import threading

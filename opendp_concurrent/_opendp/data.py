@@ -1,7 +1,5 @@
 """Domains, distances, maps and queryables of OpenDP."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Functions of OpenDP that this package replaces, and the way back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from types import ModuleType

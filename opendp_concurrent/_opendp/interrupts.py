@@ -17,8 +17,6 @@ OpenDP are sections too, because OpenDP crashes if a callback raises what is no 
   of other signals that raise. Let such a handler call ``signal.raise_signal(signal.SIGINT)``.
 """
 
-from __future__ import annotations
-
 import _signal as signal  # type: ignore[import-not-found]
 import os
 import sys

@@ -1,7 +1,5 @@
 """Upper bounds on the privacy loss of the launches so far, one file per theorem."""
 
-from __future__ import annotations
-
 from .any_time import any_time
 from .best_rule import best_rule, launches_admitted, renyi, zcdp
 from .epsilon_delta import advanced, basic, either

@@ -15,8 +15,6 @@ falls, its maximum is at most the tangent at the first one, at the second one. D
 points, brackets show the signs of the slopes and give the value: a bad choice is a larger bound.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, localcontext
 from functools import lru_cache, partial

@@ -8,8 +8,6 @@ chosen losses [HSTVVXZ23, Theorem 4.6]. The sum is (ε, δ')-DP by [CKS20, Propo
 valid to choose the order after the losses are known.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -4,8 +4,6 @@ A filter's rule follows from its accumulator (Lemma 2.19 of [HSTVVXZ23]): admit 
 the accumulator's loss after it is at most d_out. So no filter has a rule of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, ulp

@@ -11,8 +11,6 @@ identified by its path: its label, after the labels of the limits that it is bel
 fixed when it is opened. Whoever opens it again must give the same terms.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 

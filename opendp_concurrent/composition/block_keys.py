@@ -6,8 +6,6 @@ once. Keys that are added one after the other join one run, so that a launch doe
 runs as there were additions.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sized
 from contextlib import suppress

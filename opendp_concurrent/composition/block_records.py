@@ -6,8 +6,6 @@ LazyFrames are read, and a table is stored whose truncation bounds the blocks of
 moment only. Of other data, a launch selects what it needs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple

@@ -6,8 +6,6 @@
 * ``swapped.py`` lets code that is written for OpenDP use this package.
 """
 
-from __future__ import annotations
-
 from .context import concurrent_context
 from .search import largest_share, smallest_scale
 from .swapped import swapped_in

@@ -1,7 +1,5 @@
 """The mechanism behind a context: a compositor if the loss is split, else a filter or odometer."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """What to write in place of names that pandas, Polars or SQL have, on each kind of data."""
 
-from __future__ import annotations
-
 _NO_ROWS = "no query returns rows; end it with noise and release(), such as count().laplace()"
 _SCAN = "scan the data as a table, oc.tables.scan(frame, schema, unit), whose queries have "
 _LISTS = {

@@ -4,8 +4,6 @@ All of this is postprocessing. The library of the frame is imported only if a fr
 and before the launch, so that a missing library costs nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime

@@ -1,7 +1,5 @@
 """OpenDP's names for this package's compositors, odometers, filters and contexts, for a while."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

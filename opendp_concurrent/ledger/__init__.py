@@ -11,8 +11,6 @@ what is written of each value, ``backends.py``, ``store.py`` and ``schema.py`` h
 ``audit.py`` and ``report.py`` what an owner reads.
 """
 
-from __future__ import annotations
-
 from . import extra as _extra  # says what to install
 from .audit import LimitSummary, Summary
 from .encoding import Entry, register_tag

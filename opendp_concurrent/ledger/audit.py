@@ -7,8 +7,6 @@ keep charges from being changed were made anew since. SQLite has no trigger for 
 an old charge: only who reads all charges finds it.
 """
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence

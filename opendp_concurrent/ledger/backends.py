@@ -6,8 +6,6 @@ has a time limit as well. A connection that exceeds it is closed, because the st
 transaction is unknown.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import sqlite3

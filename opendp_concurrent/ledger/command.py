@@ -1,7 +1,5 @@
 """``opendp-concurrent ledger``: show, verify and report on a ledger."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

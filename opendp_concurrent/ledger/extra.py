@@ -1,7 +1,5 @@
 """Import SQLAlchemy, or say which extra installs it."""
 
-from __future__ import annotations
-
 try:
     import sqlalchemy  # noqa: F401
 except ImportError as error:

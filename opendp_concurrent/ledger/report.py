@@ -1,7 +1,5 @@
 """Who spent what: the privacy loss over time, as a whole, or by limit, label or block."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone

@@ -1,7 +1,5 @@
 """The tables: one row for each budget, one row for each charge. Charges are only appended."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Any
 

@@ -9,8 +9,6 @@ log in order, so the first transaction and all charges that it has read are on d
 write to the disk serves many sessions, as for PostgreSQL's own commits.
 """
 
-from __future__ import annotations
-
 import os
 import weakref
 from collections import deque

@@ -1,7 +1,5 @@
 """Approximate DP: the distance is (ε, δ). Concurrency assumes finite communication."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType, ModuleType

@@ -1,7 +1,5 @@
 """A conversion: the privacy loss under one measure as a loss under another."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache

@@ -4,8 +4,6 @@
 φ(a) (R(a) - R(b)), since e^ε φ(b) = φ(a).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Pure DP: the distance is ε."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType, ModuleType

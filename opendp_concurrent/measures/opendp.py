@@ -1,7 +1,5 @@
 """The one file of measures that knows OpenDP: it makes and recognises OpenDP's measures."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction

@@ -5,8 +5,6 @@ Everything that differs between measures is asked of the measure object: see
 line to the table; one of another package is added by :func:`register`.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from inspect import isabstract
 from typing import TypeVar

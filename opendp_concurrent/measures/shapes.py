@@ -8,8 +8,6 @@ composition of losses at distances that add up to ``len(losses)``, each of anoth
 has how many parts lose each element of a row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import inf

@@ -1,7 +1,5 @@
 """Zero-concentrated DP: the distance is ρ."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction

@@ -7,8 +7,6 @@
 Nothing here knows privacy, data or OpenDP.
 """
 
-from __future__ import annotations
-
 from .bracket import (
     SMALLEST,
     Bracket,

@@ -6,8 +6,6 @@ asymptotic series (1/x) Σ (-1)^n (2n-1)!! / x^(2n), whose partial sums lie on a
 [NIST DLMF, 7.6 and 7.12].
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation, localcontext
 from functools import lru_cache

@@ -5,8 +5,6 @@ child serialises its own queries and those of the queryables that it returns. Di
 in parallel.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import partial

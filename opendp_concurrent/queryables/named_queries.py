@@ -7,8 +7,6 @@ too. A wrapper with another protocol, such as a postprocessor, has none. A nativ
 ``dp.new_queryable``, has no methods: send it the message.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

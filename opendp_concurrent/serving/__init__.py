@@ -10,8 +10,6 @@
   ``levels.py``.
 """
 
-from __future__ import annotations
-
 from .answers import AnswerStore
 from .serialization import deserialize, serialize
 from .shared_release import make_shared_release, then_shared_release

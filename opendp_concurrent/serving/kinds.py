@@ -7,8 +7,6 @@ Left out are: constructors of Python functions, Polars plans and data frames; ``
 ``make_population_amplification``, whose loss rests on what the caller says of the data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from datetime import date
 from re import compile as pattern

@@ -15,8 +15,6 @@ is the minimum of draws for these powers, whose inverses are doubles. So all law
 many draws are made depends on the levels only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from math import log, sqrt
 from typing import Any, Protocol

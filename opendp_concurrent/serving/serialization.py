@@ -14,8 +14,6 @@ for all others:
 What comes out was built by the constructor, here. Its loss is read from its own map, as ever.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from functools import cache

@@ -10,8 +10,6 @@ The domain of a step is written as such: OpenDP writes it as the output domain o
 and so three times as much for each step of a chain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import date, datetime
