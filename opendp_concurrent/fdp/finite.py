@@ -289,6 +289,11 @@ def response(epsilon: float, delta: float = 0.0) -> Finite:
     return Finite(np.array([-epsilon, epsilon]), masses, delta, delta, error, symmetric=True)
 
 
+def response_of(factor: object) -> tuple[float, float] | None:
+    """(ε, δ) of the randomized response that a factor is; None for another one."""
+    return factor.response if isinstance(factor, Finite) else None
+
+
 # The outcomes of equal finite pairs, run together.
 #
 # A pair with two losses has a binomial distribution. Its masses follow from their ratios, and from

@@ -28,7 +28,7 @@ import numpy as np
 
 from ..numerics import sqrt_down, sqrt_up, to_units, twice_quantile
 from .bounds import UNIT, Array, Bounds, halved
-from .finite import Finite
+from .finite import response_of
 from .gaussian import gaussian_profile
 from .laplace import Laplace
 from .product import Product, exact_above, with_few_outcomes
@@ -55,7 +55,7 @@ def is_at_most(one: Product, other: Product) -> bool:
         return True
     if not other.squares and other.single is not None and _is_bounded_by(one, other.single):
         return True
-    response = None if one.squares else _response(one.single)
+    response = None if one.squares else response_of(one.single)
     if response is not None and is_symmetric(other):
         covered = _is_above_response(one, other)
         if covered or whole == (one, other):  # taking away what is common may decide otherwise
@@ -123,16 +123,12 @@ def _is_bounded_by(one: Product, factor: Factor) -> bool:
     if isinstance(factor, Laplace) and factor.steps == inf:
         smooth = all(isinstance(each, Laplace) and each.steps == inf for each in one.factors)
         return smooth and one.largest_loss <= factor.epsilon
-    pair = _response(factor)
+    pair = response_of(factor)
     if pair is None:
         return False
     epsilon, delta = pair
     both = (one, one.swapped())
     return all(each.largest_loss <= epsilon and each.infinite.upper <= delta for each in both)
-
-
-def _response(factor: Factor | None) -> tuple[float, float] | None:
-    return factor.response if isinstance(factor, Finite) else None
 
 
 def _is_above_response(one: Product, other: Product) -> bool:

@@ -27,12 +27,12 @@ from ..errors import DpEvent, InvalidTypeError, InvalidValueError
 from ..errors import UnsupportedEventError as OurUnsupportedEventError
 from ..numerics import Bracket, Digits, double_up, upper, zcdp_to_delta
 from .concentrated import profile_to_tradeoff, shifted_zcdp_to_tradeoff
+from .finite import response_of
 from .function import TradeoffFunction, of_factor
 from .laplace import Laplace
 from .records import SELECTIONS
 from .session import Session
 from .subsampled import Subsampled
-from .writing import as_approximate
 
 try:
     from dp_accounting import DpEventBuilder as DpEventBuilder
@@ -392,7 +392,7 @@ def _sampled(inner: Losses, rate: float) -> Losses:
         return _subsampled("gaussian", product.mu, rate)
     if isinstance(single, Laplace) and isinf(single.steps):
         return _subsampled("laplace", single.epsilon, rate)
-    known = None if single is None else as_approximate(single)
+    known = response_of(single)
     if known is not None:
         return _both(TradeoffFunction.approximate(*amplified(*known, rate)))
     if session.removed == TradeoffFunction.worst():

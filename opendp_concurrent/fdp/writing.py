@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from ..numerics import reciprocal_down
-from .finite import Finite
+from .finite import response_of
 from .function import TradeoffFunction
 from .laplace import Laplace, laplace
 from .session import Session
@@ -61,7 +61,7 @@ def factor_event(dp_event: ModuleType, factor: Any) -> Any:
     laplace_noise = factor if isinstance(factor, Laplace) else _as_laplace(factor)
     if laplace_noise is not None:
         return _laplace(dp_event, laplace_noise)
-    known = as_approximate(factor)
+    known = response_of(factor)
     return None if known is None else approximate_event(dp_event, *known)
 
 
@@ -69,11 +69,6 @@ def approximate_event(dp_event: ModuleType, epsilon: float, delta: float) -> Any
     """The event of (ε, δ)-DP, which dp-accounting has after version 0.6; else None."""
     made = getattr(dp_event, "EpsilonDeltaDpEvent", None)
     return None if made is None else made(epsilon=epsilon, delta=delta)
-
-
-def as_approximate(factor: Any) -> tuple[float, float] | None:
-    """(ε, δ) of the finite pair that is the worst of it, or None."""
-    return factor.response if isinstance(factor, Finite) else None
 
 
 def _as_laplace(factor: Any) -> Laplace | None:

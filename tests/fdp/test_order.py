@@ -144,6 +144,7 @@ SHOWN = [
     (T.approximate(0.1, 1e-6), T.approximate(0.2, 1e-5)),
     (T.approximate(0.0, 1e-3), T.gaussian(1.0).compose(T.approximate(0.1, 0.01))),
     (T.pure(0.1).power(3), T.laplace(0.5).power(2)),
+    (T.laplace(1.0).power(3), T.pure(1.0).power(3)),
     (T.gaussian(0.3).compose(T.pure(0.2)), T.gaussian(1.0).compose(T.pure(0.1))),
     (T.gaussian(1.0), T.worst()),
     (T.gaussian(1.0).compose(T.laplace(1.0)), T.worst()),
