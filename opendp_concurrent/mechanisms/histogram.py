@@ -227,16 +227,23 @@ def _space(universe: Universe) -> tuple[Domain, Metric]:
 
 
 def _stability(input_metric: Metric, sized: bool) -> tuple[Metric, Callable[[int], float]]:
-    if input_metric in (change_one_distance(), hamming_distance()):
+    if counts_changes(input_metric):
         return records_changed(), float
-    if input_metric not in (symmetric_distance(), insert_delete_distance()):
-        raise InvalidTypeError(
-            f"input_metric ({input_metric}) must be a distance of datasets: symmetric, "
-            "insert-delete, change-one or Hamming"
-        )
     if sized:
         return records_changed(), lambda d_in: float(d_in // 2)
     return records_added(), float
+
+
+def counts_changes(input_metric: Metric) -> bool:
+    """Return whether the distance counts records that are changed, and not added or removed."""
+    if input_metric in (change_one_distance(), hamming_distance()):
+        return True
+    if input_metric in (symmetric_distance(), insert_delete_distance()):
+        return False
+    raise InvalidTypeError(
+        f"input_metric ({input_metric}) must be a distance of datasets: symmetric, "
+        "insert-delete, change-one or Hamming"
+    )
 
 
 def public_size(input_domain: Domain, input_metric: Metric, size: Any) -> int:

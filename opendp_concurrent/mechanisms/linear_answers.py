@@ -14,7 +14,6 @@ from opendp.metrics import l2_distance
 from opendp.mod import Domain, Measure, Metric
 
 from .. import _checks as checks
-from .. import _checks as owned
 from .. import _opendp as _native
 from .. import errors
 from .._checks import Count, each, positive
@@ -147,7 +146,7 @@ class Batch:
     def __init__(self, queries: Any, universe: Universe) -> None:
         if isinstance(queries, np.ndarray):
             try:
-                rows = owned.array(queries)
+                rows = checks.array(queries)
             except (TypeError, ValueError) as error:
                 raise errors.InvalidTypeError(f"the batch {error}") from error
             queries = list(rows) if rows.ndim else None

@@ -21,18 +21,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 from opendp.domains import atom_domain, vector_domain
-from opendp.metrics import (
-    change_one_distance,
-    hamming_distance,
-    insert_delete_distance,
-    l1_distance,
-    l2_distance,
-    symmetric_distance,
-)
+from opendp.metrics import l1_distance, l2_distance
 from opendp.mod import Domain, Measure, Metric
 
 from .. import _checks as checks
-from .. import _checks as owned
 from .. import _opendp as _native
 from .. import errors, queryables
 from .._checks import Positive
@@ -40,6 +32,7 @@ from ..composition import cast, check_static, constructor, make_measurement
 from ..data import kind_of
 from ..measures import GAUSSIAN, composition_measure
 from ..numerics import SMALLEST, sqrt_up
+from .histogram import counts_changes
 from .linear_answers import has_laplace, noisy_vector
 
 Integers = NDArray[np.int64]
@@ -160,7 +153,7 @@ def _as_numbers(row: errors.Data, width: int) -> NDArray[np.float64]:
 
 def _columns(columns: int, bounds: Any, pairs: Any, step: float) -> _Columns:
     try:
-        ends = np.rint(owned.array(bounds, np.float64) / step)
+        ends = np.rint(checks.array(bounds, np.float64) / step)
     except (TypeError, ValueError) as error:
         raise errors.InvalidTypeError(f"bounds must be numbers: {error}") from error
     if ends.shape not in ((2,), (columns, 2)):
@@ -174,7 +167,7 @@ def _columns(columns: int, bounds: Any, pairs: Any, step: float) -> _Columns:
             "bounds must have the lower bound first, not be NaN, and be below 2^31 steps"
         )
     try:
-        both = owned.array(pairs)
+        both = checks.array(pairs)
     except (TypeError, ValueError) as error:
         raise errors.InvalidTypeError(f"pairs must be pairs of whole numbers: {error}") from error
     both = both if both.size else np.zeros((0, 2), dtype=np.int64)
@@ -190,18 +183,6 @@ def _columns(columns: int, bounds: Any, pairs: Any, step: float) -> _Columns:
             "pairs must be of binary columns, with the bounds (0, 1) in steps"
         )
     return _Columns(low.astype(np.int64), high.astype(np.int64), both.astype(np.int64), step)
-
-
-def _changes(metric: Metric) -> bool:
-    """Return whether the distance counts rows that are changed, and not added or removed."""
-    if metric in (change_one_distance(), hamming_distance()):
-        return True
-    if metric in (symmetric_distance(), insert_delete_distance()):
-        return False
-    raise errors.InvalidTypeError(
-        f"input_metric ({metric}) must be a distance of datasets: symmetric, insert-delete, "
-        "change-one or Hamming"
-    )
 
 
 @constructor(columns=MOST_ANSWERS)
@@ -261,7 +242,7 @@ def make_marginals(
     """
     measure = composition_measure(output_measure)
     d_in = queryables.validate_d_in(input_metric, d_in)
-    changed = _changes(input_metric)
+    changed = counts_changes(input_metric)
     check_static(input_domain)
     if not kind_of(input_domain).has_rows:
         raise errors.InvalidTypeError(

@@ -151,12 +151,9 @@ def best_known(output_measure: Measure, losses: Losses) -> Reading | None:
     for kind in (target.kind, *target.read_from):
         for source, make in losses.items():
             if source.kind == kind:
-                return _then(make(), conversion(source.opendp(), output_measure))
+                reading, convert = make(), conversion(source.opendp(), output_measure)
+                return lambda loss: convert(reading(loss))
     return None
-
-
-def _then(reading: Reading, step: Reading) -> Reading:
-    return lambda loss: step(reading(loss))
 
 
 # The grid on which OpenDP samples noise.

@@ -46,7 +46,7 @@ from ..measures import (
 )
 from ..numerics import Bracket, Digits, evaluate, is_nonnegative, least_double, upper
 from ..queryables import ConcurrentMeasurement, Sealed, adopt, read_map, run
-from .noise import LaplaceNoise
+from .noise import LaplaceNoise, Reading
 
 LARGEST = 2.0**32  # of the scale
 AHEAD = 4  # draws per batch; what is left over is forgotten, so no noise is kept
@@ -303,8 +303,6 @@ def _times_mean(runs: RandomRuns, delta: float) -> float:
 
 SMALLEST_ETA = 1e-300  # below it the mean underflows
 MOST_DRAWS = 1000  # of the number of runs, about, until one is at most max_runs
-
-Reading = Callable[[Any], Any]
 
 
 def _reading(measure: Any, runs: RandomRuns) -> tuple[Measure, Reading]:
