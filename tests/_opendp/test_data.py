@@ -1,11 +1,19 @@
-"""Data and distances that are converted, and what a message about them says."""
+"""Data, maps, queryables and records of constructors, as they go to OpenDP and come back."""
 
 import opendp.prelude as dp
 import polars as pl
 import pytest
 
 from opendp_concurrent._opendp.calls import to_pointer
-from opendp_concurrent._opendp.data import check_distance
+from opendp_concurrent._opendp.constructors import PARTIAL_CONSTRUCTOR, made_as, to_then
+from opendp_concurrent._opendp.data import (
+    check_distance,
+    evaluate,
+    measurement_map,
+    native_only,
+    python_queryable,
+    space_of,
+)
 from opendp_concurrent.errors import InvalidTypeError
 
 
@@ -21,3 +29,45 @@ def test_a_distance_of_the_wrong_type_is_named():
         check_distance(dp.symmetric_distance(), "d_in", 1.5)
     check_distance(dp.symmetric_distance(), "d_in", 1)
     check_distance(dp.l2_distance(T=float), "d_in", 1)
+
+
+def test_a_map_in_python_is_known(space):
+    laplace = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    ours = dp.m.make_user_measurement(*space, dp.max_divergence(), len, lambda d_in: 0.5)
+    chained = dp.c.make_composition([laplace, ours])
+    assert native_only(measurement_map, laplace, 1) == (0.5, True)
+    assert native_only(measurement_map, ours, 1) == (0.5, False)
+    assert native_only(measurement_map, chained, 1) == (1.0, False)
+
+
+def test_an_attribute_does_not_change_the_map(space):
+    laplace = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    laplace.map = lambda d_in: 0.0
+    assert measurement_map(laplace, 1) == 0.5
+    assert space_of(laplace) == (*space, dp.max_divergence())
+
+
+def test_a_transition_is_not_read_from_the_queryable():
+    made = python_queryable(lambda query: query + 1)
+    assert evaluate(made, 1) == 2
+    assert not getattr(made, "__opendp_dict__", {})
+    assert dp.new_queryable(len).__opendp_dict__  # where OpenDP keeps it
+
+
+def make_counted(input_domain, input_metric, scale):
+    return dp.t.make_count(input_domain, input_metric) >> dp.m.then_laplace(scale=scale)
+
+
+def test_a_then_form_is_chained_and_not_serialised(space):
+    then_counted = to_then(make_counted)
+    partial = then_counted(2.0)
+    assert isinstance(partial, PARTIAL_CONSTRUCTOR)
+    assert (space >> partial).map(1) == 0.5
+    with pytest.raises(InvalidTypeError, match="serialise"):
+        dp.serialize(partial)
+
+
+def test_what_equals_another_is_recorded_as_it(space):
+    made = dp.vector_domain(dp.atom_domain(T=int))
+    equal = dp.t.make_count(*space).input_domain
+    assert dp.serialize(made_as(equal, made)) == dp.serialize(made)

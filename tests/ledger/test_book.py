@@ -1,28 +1,24 @@
 """What a process that has a ledger open notices of what others have done to it."""
 
+import importlib
 import json
 import os
 import shutil
+import sqlite3
+import sys
 import threading
+from pathlib import Path
 
 import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import LedgerDamagedError
+from opendp_concurrent.ledger.book import Seen
 from opendp_concurrent.ledger.encoding import first_hash, next_hash
+from opendp_concurrent.ledger.opening import path_or_url
 
 CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
-
-
-def test_a_running_total_that_was_edited_is_not_believed(store, tools):
-    one, other = tools.limit(store.create()), tools.limit(store.open())
-    for _ in range(3):
-        one(tools.count(0.25))
-    store.execute(f"""UPDATE {BUDGETS} SET record = '"0x0"'""")
-    for ask in (other.privacy_loss, other.remaining, lambda: other(tools.count(1.0))):
-        with pytest.raises(LedgerDamagedError, match="running total is 0.0, but the charges add"):
-            ask()
 
 
 def test_a_ledger_that_was_rewound_and_went_on_is_noticed(store, tools):
@@ -66,8 +62,6 @@ def test_a_file_that_is_replaced_while_a_launch_waits_is_noticed(sqlite, tools):
         except LedgerDamagedError as error:
             errors.append(error)
 
-    import sqlite3
-
     holder = sqlite3.connect(sqlite.address, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     thread = threading.Thread(target=launch)
@@ -108,3 +102,43 @@ def test_many_charges_of_others_are_followed(store, tools):
     assert other.privacy_loss() == 22.5
     other(tools.count(0.5))
     assert one.privacy_loss() == 23.0
+
+
+def newest(seen):
+    return [(one.sequence, one.head) for one in seen.milestones()]
+
+
+def test_before_the_first_charge_nothing_is_required():
+    assert newest(Seen()) == []
+
+
+def test_the_newest_charge_is_required_in_whatever_order_they_are_seen():
+    seen = Seen()
+    seen.see(0, "a")
+    assert newest(seen) == [(0, "a")]
+    seen.see(3, "d")
+    seen.see(1, "b")
+    assert newest(seen) == [(3, "d")]
+
+
+class Text(str):
+    __slots__ = ()
+
+    def __str__(self):
+        return "elsewhere"
+
+
+def test_paths_and_urls_are_returned():
+    for given in ("budget.db", "postgresql+psycopg://user@host/database", Path("budget.db")):
+        assert path_or_url(target=given) == given
+    found = path_or_url(target=Text("budget.db"))
+    assert (type(found), found) == (str, "budget.db")
+
+
+def test_the_extra_is_named(monkeypatch):
+    module = "opendp_concurrent.ledger.extra"
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)  # its import fails
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    with pytest.raises(ImportError, match="the extra named ledger installs") as caught:
+        importlib.import_module(module)
+    assert caught.value.name == "sqlalchemy"

@@ -1,20 +1,89 @@
-"""What a session of launches is asked, and what it refuses."""
+"""Sessions and their handles: how they are opened, asked, shown, and what they refuse."""
 
 import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError
+from opendp_concurrent.errors import BudgetExceededError, InvalidTypeError
+from opendp_concurrent.queryables.named_queries import describe
+from opendp_concurrent.queryables.root import (
+    ConcurrentCompositionQueryable,
+    ConcurrentFilterQueryable,
+    ConcurrentOdometerQueryable,
+)
+from opendp_concurrent.queryables.session import Handle
+
+PURE = dp.max_divergence()
 
 
-def test_an_odometer_is_invoked_as_it_is_called(space):
-    odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
-    assert odometer.invoke([1, 2]).privacy_loss(1) == 0.0
+def made_on(space):
+    odometer = oc.make_concurrent_odometer(*space, PURE)
+    return {
+        ConcurrentOdometerQueryable: odometer,
+        ConcurrentFilterQueryable: oc.make_concurrent_filter(odometer, 1, 1.0),
+        ConcurrentCompositionQueryable: oc.make_concurrent_composition(*space, PURE, 1, [0.5] * 2),
+    }
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("kind", [0, 1, 2])
+def test_every_handle_launches_by_a_call_and_by_invoke(space, kind, native):
+    made = list(made_on(space).values())[kind]
+    outer = dp.c.make_adaptive_composition(*space, PURE, 1, [1.0])
+    handle = outer([1, 2, 3])(made) if native and kind else made.invoke([1, 2, 3])
+    assert isinstance(handle, Handle)
+    for launch in (handle, handle.invoke):
+        query = space >> dp.t.then_count() >> dp.m.then_laplace(scale=8.0)
+        assert isinstance(launch(query), int)
+    assert (handle._transport is None) == (not (native and kind))
+
+
+def test_two_invocations_share_no_budget(space):
+    filter_ = made_on(space)[ConcurrentFilterQueryable]
+    whole = dp.m.make_user_measurement(*space, PURE, len, lambda d_in: 1.0, TO=int)
+    one, other = filter_([1]), filter_([2, 3])
+    assert one(whole) == 1
+    with pytest.raises(BudgetExceededError):
+        one(whole)
+    assert other(whole) == 2
+
+
+def failing(space):
+    def refuse(rows):
+        raise ValueError("these rows cannot be transformed")
+
+    return dp.t.make_user_transformation(*space, *space, refuse, lambda d_in: d_in)
+
+
+def test_an_owner_hears_at_once_of_a_transformation_that_fails(space):
+    made = made_on(space)
+    for kind in (ConcurrentOdometerQueryable, ConcurrentFilterQueryable):
+        with pytest.raises(dp.OpenDPException, match="cannot be transformed"):
+            (failing(space) >> made[kind])([1, 2])
+
+
+def test_below_a_parent_it_fails_when_it_is_used(space):
+    odometer = made_on(space)[ConcurrentOdometerQueryable]
+    root = odometer([1, 2, 3])
+    child = root(failing(space) >> odometer)
+    count = dp.m.make_user_measurement(*space, PURE, len, lambda d_in: 0.25, TO=int)
+    with pytest.raises(dp.OpenDPException, match="cannot be transformed"):
+        child(count)
+    assert root.privacy_loss(1) == 0.25  # charged before it ran
+
+
+def test_an_odometer_with_a_ledger_is_at_the_top(space, tmp_path):
+    ledger_room = pytest.importorskip("opendp_concurrent.ledger")
+    with ledger_room.create_ledger(tmp_path / "budget.db", dataset="d") as ledger:
+        recorded = oc.make_concurrent_odometer(*space, PURE, ledger=ledger, d_in=1)
+        root = made_on(space)[ConcurrentOdometerQueryable]([1])
+        with pytest.raises(InvalidTypeError, match="^an odometer with a ledger cannot be launched"):
+            root(recorded)
 
 
 @pytest.mark.parametrize("d_in", ["one", -1, 1.5, None, [1]])
 def test_a_distance_that_a_native_child_cannot_use_is_named(space, d_in):
-    pure = dp.max_divergence()
+    pure = PURE
     native = dp.c.make_privacy_filter(dp.c.make_fully_adaptive_composition(*space, pure), 1, 1.0)
     child = oc.make_concurrent_odometer(*space, pure)([1, 2])(native)
     with pytest.raises(InvalidTypeError, match=r"d_in \(.*\) cannot be used by the native child"):
@@ -24,7 +93,7 @@ def test_a_distance_that_a_native_child_cannot_use_is_named(space, d_in):
 
 @pytest.mark.parametrize("then", [lambda: dp.m.then_laplace(scale=1.0), dp.t.then_count])
 def test_a_then_constructor_that_is_not_chained_is_told_apart(space, then):
-    root = oc.make_concurrent_odometer(*space, dp.max_divergence())([1, 2])
+    root = oc.make_concurrent_odometer(*space, PURE)([1, 2])
     for launch in (root, oc.c.make_interactive, lambda one: root.loss_after([one], 1)):
         with pytest.raises(InvalidTypeError, match="chain it: input_space >> then_"):
             launch(then())
@@ -32,10 +101,37 @@ def test_a_then_constructor_that_is_not_chained_is_told_apart(space, then):
 
 
 def test_what_is_shown_is_rounded_and_what_is_asked_is_exact(space):
-    odometer = oc.make_concurrent_odometer(*space, dp.max_divergence())
+    odometer = oc.make_concurrent_odometer(*space, PURE)
     root = oc.make_concurrent_filter(odometer, 1, 1.0)([1, 2])
     root(space >> dp.t.then_count() >> dp.m.then_laplace(scale=3.0))
     assert root.privacy_loss() > 1 / 3
     assert "spent 0.333333 of 1 at d_in=1" in repr(root)
-    pairs = oc.make_concurrent_odometer(*space, dp.approximate(dp.max_divergence()))
+    pairs = oc.make_concurrent_odometer(*space, dp.approximate(PURE))
     assert "of (1, 1e-07) at" in repr(oc.make_concurrent_filter(pairs, 1, (1.0, 1e-7))([1]))
+
+
+def test_a_chain_is_told_from_its_first_part_to_its_last(space):
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    assert describe(count) == "count >> laplace(scale=2.0)"
+
+
+def test_a_handle_counts_its_launches(space):
+    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
+    root = oc.make_concurrent_odometer(*space, PURE)([1, 2])
+    assert "0 launches" in repr(root)
+    root(count)
+    assert "1 launch" in repr(root)
+    assert "launches" not in repr(root)
+    root(count)
+    assert "2 launches" in repr(root)
+
+
+def test_an_odometer_has_no_d_in_to_leave_out():
+    """Under a user's metric None would be a distance, and later launches would be read there."""
+    space = dp.user_domain("own", lambda _: True), dp.user_distance("own")
+    root = oc.make_concurrent_odometer(*space, PURE)([1])
+    for read in (root.privacy_loss, root.risk, lambda: root.loss_after([])):
+        with pytest.raises(InvalidTypeError, match="d_in"):
+            read()
+    root(dp.m.make_user_measurement(*space, PURE, lambda _: 1, lambda d: d / 2))
+    assert root.privacy_loss(1) == 0.5
