@@ -146,10 +146,13 @@ def make_indexed_composition(
 
     This is Algorithm 1 of [HSTVVXZ23], ConComp. All mechanisms are launched at once, and the
     message ``(j, query)`` goes to the mechanism at index ``j``, from 0. On a stream each update
-    reaches every mechanism, because all of them run on the same dataset.
+    reaches every mechanism, because all of them run on the same dataset; where each has updates of
+    its own [HSV25, Algorithm 3], launch them on an odometer, filter or compositor, and send the
+    update to mechanism j to its own handle.
 
     Guarantee: that of :func:`.make_concurrent_composition` with d_mids their losses at ``d_in``,
-    and with ``delta``.
+    and with ``delta``. On a stream, a mechanism with a δ, of Gaussian DP or f-DP needs a bound on
+    its messages (:func:`.make_bounded_interactive`), as on any other composition.
 
     Required features: `contrib`, `honest-but-curious`
 
@@ -164,7 +167,9 @@ def make_indexed_composition(
     :raises InvalidTypeError, InvalidValueError: naming the argument, or if a message is not a pair
     :raises SpaceMismatchError: if a measurement is not on this space and measure
     :raises UnsupportedMeasureError: for two or more measurements under approximate zCDP, if one is
-        approximate only as a whole; for two or more on a stream, except under pure DP
+        approximate only as a whole, or on a stream
+    :raises FiniteCommunicationError: when it is launched on a stream, nothing was charged: one of
+        the measurements needs a bound on its messages
 
     :example:
 
@@ -191,11 +196,10 @@ def make_indexed_composition(
         parts.append(part)
     if not parts:
         raise errors.InvalidValueError("measurements must have at least one element")
-    many_on_stream = len(parts) > 1 and queryables.is_stream(input_domain)
-    if many_on_stream and not queryables.feeds_many(output_measure):
+    if len(parts) > 1 and queryables.is_stream(input_domain) and measure.exclusive_reason:
         raise errors.UnsupportedMeasureError(
-            f"measurements must have only one element on a stream under {measure.name} "
-            "[HSV25, Def. 6.1]; launch them on make_concurrent_continual(..., max_messages=...)"
+            f"measurements must have only one element on a stream under {measure.name}, whose "
+            "theorem is for static data"
         )
     try:
         d_mids = [queryables.read_map(one, d_in) for one in parts]
@@ -224,7 +228,9 @@ def make_indexed_composition(
         return answer
 
     # all of its mechanisms are launched together with it
-    return wrap_queries(compositor, make_machine, "IndexedComposition", composes=False)
+    made = wrap_queries(compositor, make_machine, "IndexedComposition", composes=False)
+    made.inside = made.inside._replace(bounded=all(map(queryables.is_bounded, parts)))
+    return made
 
 
 def _pair(message: errors.Query, count: int) -> tuple[int, Any]:

@@ -39,7 +39,7 @@ class Inside(NamedTuple):
     :ivar kind: the kind of the data
     :ivar takes_updates: whether it is a continual mechanism, or wraps one
     :ivar composes: whether it is a compositor or a filter, which launches other mechanisms
-    :ivar feeds_many: whether its stream may feed several mechanisms, which compose below a cast
+    :ivar feeds_many: whether its stream may feed several mechanisms, as that of what it wraps
     :ivar accuracy: the error of its answers; None if it is not known
     :ivar interactive: whether it returns a queryable, not a release; None if that is not known
     :ivar free: whether its launch excludes no other child, whatever it costs; see :func:`is_free`
@@ -68,8 +68,13 @@ def _inside(measurement: Measurement) -> Inside | None:
 
 
 def may_feed_many(measurement: Measurement) -> bool:
-    """Whether the stream of a measurement may feed several mechanisms."""
+    """Whether the stream of a measurement may feed several mechanisms.
+
+    A composition of this package asks each of them for a bound on its messages where it needs one.
+    """
     found = _inside(measurement)
+    if found is not None and found.composes:
+        return composition_measure(measurement.output_measure).exclusive_reason is None
     return feeds_many(measurement.output_measure) or (found is not None and found.feeds_many)
 
 
@@ -168,7 +173,8 @@ def is_bounded(measurement: Measurement) -> bool:
     found = _inside(measurement)
     if found is not None and found.bounded:
         return True
-    return may_feed_many(measurement) or (found is None and _all_behind(measurement, is_bounded))
+    pure = feeds_many(measurement.output_measure)
+    return pure or (found is None and _all_behind(measurement, is_bounded))
 
 
 def _all_behind(measurement: Measurement, holds: Callable[[Measurement], bool]) -> bool:

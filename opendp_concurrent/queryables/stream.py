@@ -158,9 +158,9 @@ NO_PART = (
     "use make_parallel_continual. This was known only when the query ran, so its charge stays"
 )
 ONE_ONLY = (
-    "one stream feeds one continual mechanism here, except under pure DP: the theorems for other "
-    "measures need bounded messages [HSV25, Definition 6.1]; use make_concurrent_continual with "
-    "max_messages"
+    "one stream feeds one continual mechanism here, except under pure DP: what is no composition "
+    "of this package asks the others for no bound on their messages [HSV25, Definition 6.1]; use "
+    "make_concurrent_continual or make_indexed_composition"
 )
 
 
@@ -218,8 +218,8 @@ class Stream:
         # wait for `lock`; it waits for this lock, under which no other lock is taken
         self._listing = _native.Lock()
         self._steps, self.lock, self.subscribed = 0, _native.Lock(), False
-
-    counts = False  # whether the messages of each mechanism that is launched on it are counted
+        # whether the messages of each mechanism that is launched on it are counted
+        self.counts = meter is not None
 
     # --- as a dataset, which is empty -----------------------------------------------------
 

@@ -103,6 +103,7 @@ def chain_stream(
 
     def spawn(token: queryables.Sealed) -> queryables.MachineQueryable:
         stream, behind = queryables.start_of(token), queryables.Stream(many=many)
+        behind.counts = stream is not None and stream.counts
         answer = queryables.run(measurement, behind.token(carrier_type))
         if not behind.subscribed:
             raise errors.InvalidTypeError(NOT_CHAINED)

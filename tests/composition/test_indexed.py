@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, SpaceMismatchError
+from opendp_concurrent.errors import (
+    FiniteCommunicationError,
+    InvalidTypeError,
+    InvalidValueError,
+    SpaceMismatchError,
+    UnsupportedMeasureError,
+)
 
 PURE = dp.max_divergence()
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
@@ -119,3 +125,73 @@ def test_a_measurement_on_another_space_or_measure_is_refused():
 def test_a_map_that_returns_no_loss_is_refused():
     with pytest.raises(InvalidValueError, match=r"^d_mids\[1\]"):
         indexed(numbered(), numbered(d_mid=math.nan))
+
+
+# --- on a stream -----------------------------------------------------------------------------
+
+ZCDP, APPROXIMATE = dp.zero_concentrated_divergence(), dp.approximate(PURE)
+
+
+def bits():
+    return oc.integer_stream(0, 1), oc.event_presence()
+
+
+def counter(measure):
+    noise = measure if measure in (PURE, ZCDP) else PURE
+    made = oc.m.make_counter(*bits(), noise, scale=2.0)
+    return oc.c.cast(made, measure)
+
+
+def with_a_delta():
+    return oc.c.cast(counter(ZCDP), APPROXIMATE, delta=1e-6)
+
+
+@pytest.mark.parametrize("measure", [PURE, ZCDP, APPROXIMATE], ids=str)
+def test_each_update_goes_to_all_and_their_losses_add_up(measure):
+    one = counter(measure)
+    made = oc.c.make_indexed_composition(*bits(), measure, 1, [one, one])
+    assert made.map(1) == oc.make_concurrent_composition(*bits(), measure, 1, [one.map(1)] * 2).map(
+        1
+    )
+    queryable = made([])
+    queryable.update_all([1, 0, 1] * 100)
+    assert all(abs(queryable((index, None)) - 200) < 190 for index in (0, 1))
+
+
+def test_on_a_stream_each_is_asked_for_a_bound_before_the_charge():
+    def indexed(*parts):
+        return oc.c.make_indexed_composition(*bits(), APPROXIMATE, 1, parts)
+
+    alone = with_a_delta()
+    unbounded, bounded = indexed(alone, alone), oc.c.make_bounded_interactive(alone, 9)
+    mapped = oc.t.make_stream_map(*bits(), bits()[0], lambda item: item) >> unbounded
+    odometer = oc.make_concurrent_odometer(*bits(), APPROXIMATE)
+    budget = oc.make_concurrent_filter(odometer, 1, (99.0, 0.5))
+    root, stream = budget([]), oc.c.make_concurrent_continual(budget, max_messages=9)([])
+    for launch in (root, lambda one: one([])):
+        for one in (unbounded, mapped, indexed(unbounded)):
+            with pytest.raises(FiniteCommunicationError):
+                launch(one)
+    assert root.privacy_loss() == (0.0, 0.0)
+    whole = (oc.c.make_bounded_interactive(one, 9) for one in (unbounded, mapped))
+    for child in map(root, (indexed(bounded, bounded), *whole)):
+        child.update(1)
+        assert child((1, None)) is not None
+    child = stream(unbounded)
+    stream.update(1)
+    assert child((1, None)) is not None
+
+
+def test_an_update_to_one_mechanism_is_one_to_its_own_handle():
+    """Algorithm 3 of [HSV25]: each mechanism has a stream of its own."""
+    root = oc.make_concurrent_composition(*bits(), PURE, 1, [counter(PURE).map(1)] * 2)([])
+    first, second = root(counter(PURE)), root(counter(PURE))
+    first.update_all([1] * 300)
+    assert abs(first.read() - 300) < 190
+    assert abs(second.read()) < 190
+
+
+def test_two_on_a_stream_are_refused_under_approximate_zcdp():
+    measure = dp.approximate(ZCDP)
+    with pytest.raises(UnsupportedMeasureError, match="static data"):
+        oc.c.make_indexed_composition(*bits(), measure, 1, [counter(measure)] * 2)
