@@ -1,5 +1,6 @@
 """Builders that tests share: a space, measurements with a loss, and handles on three rows."""
 
+import itertools
 from threading import Thread
 
 import opendp.prelude as dp
@@ -27,6 +28,25 @@ def costing(loss, function=len, measure=PURE, space=SPACE):
 def laplace(epsilon=0.25, space=SPACE):
     """OpenDP's count, with noise."""
     return space >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / epsilon)
+
+
+def asking(reached=None, measure=PURE, loss=0.25, space=SPACE):
+    """Answers the number of a query and the query, adds it to ``reached``, and fails at 'bad'."""
+    reached = [] if reached is None else reached
+
+    def function(rows):
+        asked = itertools.count(1)
+
+        def transition(query):
+            reached.append(query)
+            number = next(asked)
+            if query == "bad":
+                raise ValueError("a query that the mechanism refuses")
+            return number, query
+
+        return dp.new_queryable(transition)
+
+    return costing(lambda d_in: loss, function, measure, space)
 
 
 def an_odometer(measure=PURE, space=SPACE, **options):

@@ -14,9 +14,9 @@ from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.accounting.store import InLedger
 from opendp_concurrent.errors import BudgetExceededError, HaltedError
 
+from ..build import PURE, SPACE, a_filter, an_odometer, costing, laplace
 from .test_account import Book, Linear
 
-PURE = dp.max_divergence()
 ZERO = basic().start(oc.extend.composition_measure(PURE))
 
 
@@ -25,28 +25,9 @@ def limit(d_out, d_in=1, **arguments):
     book = arguments.pop("book", None)
     keeper = None if book is None else InLedger(book)
     bound = Bound(
-        d_in,
-        Within(d_out),
-        ZERO,
-        store=keeper,
-        measure="MaxDivergence",
-        accumulator="basic()",
+        d_in, Within(d_out), ZERO, store=keeper, measure="MaxDivergence", accumulator="basic()"
     )
     return Account(ZERO if keeper is None else None, bound=bound, **arguments)
-
-
-def odometer(measure=PURE, **keywords):
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    return oc.make_concurrent_odometer(*space, measure, **keywords)
-
-
-def filter_(d_out, **keywords):
-    return oc.make_concurrent_filter(odometer(), 1, d_out, **keywords)
-
-
-def count(epsilon):
-    """A measurement that loses ``epsilon``, a power of two."""
-    return odometer().input_space >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / epsilon)
 
 
 def refused(ask, *query):
@@ -72,23 +53,17 @@ def refused(ask, *query):
     ],
 )
 def test_a_refusal_carries(field, value):
-    root = filter_(1.0)([1, 2, 3])
-    root(count(0.5))
-    found = getattr(refused(root, user(0.75)), field)
+    root = a_filter(1.0)([1, 2, 3])
+    root(laplace(0.5))
+    found = getattr(refused(root, costing(0.75)), field)
     assert (found, type(found)) == (value, type(value))
-
-
-def user(loss):
-    """A measurement with this loss, whatever the distance."""
-    space = odometer().input_space
-    return dp.m.make_user_measurement(*space, PURE, lambda data: 0, lambda d_in: loss)
 
 
 def test_the_message_has_the_subject_first_and_rounded_numbers():
     with oc.labelled("report"):
-        root = filter_(1.0)([1, 2, 3])
-    root(user(1 / 3))
-    assert str(refused(root, user(0.9))) == (
+        root = a_filter(1.0)([1, 2, 3])
+    root(costing(1 / 3))
+    assert str(refused(root, costing(0.9))) == (
         "filter 'report' refuses: spent 0.333333 of 1, asked 0.9, remaining 0.666667 "
         "(MaxDivergence, basic(), d_in=1); nothing was charged; "
         "pass a query that costs at most what remains"
@@ -96,22 +71,22 @@ def test_the_message_has_the_subject_first_and_rounded_numbers():
 
 
 def test_numbers_that_differ_by_less_than_is_shown_are_told_apart():
-    root = filter_(1.0)([1, 2, 3])
+    root = a_filter(1.0)([1, 2, 3])
     for _ in range(9):
-        root(user(0.1))
-    error = refused(root, user(0.1))
+        root(costing(0.1))
+    error = refused(root, costing(0.1))
     assert f"asked 0.1, remaining {error.remaining!r} (" in str(error)
     assert error.remaining < 0.1
-    shares = oc.make_concurrent_composition(*root_space(), PURE, 1, [0.1])([1, 2, 3])
-    error = refused(shares, user(0.1 + 2.0**-56))
+    shares = oc.make_concurrent_composition(*SPACE, PURE, 1, [0.1])([1, 2, 3])
+    error = refused(shares, costing(0.1 + 2.0**-56))
     assert f"asked {0.1 + 2.0**-56!r}, next share 0.1, 1 of 1 left" in str(error)
 
 
 def test_the_accumulator_is_the_one_that_refused():
     measure, rule = dp.approximate(PURE), oc.accumulators.advanced(delta_slack=1e-7)
-    advanced = odometer(measure, accumulator=rule)
+    advanced = an_odometer(measure, accumulator=rule)
     root = oc.make_concurrent_filter(advanced, 2, (1.0, 1e-6))([1, 2, 3])
-    big = dp.c.make_approximate(count(2.0))
+    big = dp.c.make_approximate(laplace(2.0))
     error = refused(root, big)
     assert (error.measure, error.d_in) == ("Approximate(MaxDivergence)", 2)
     assert error.accumulator == "advanced(delta_slack=1e-07)"
@@ -131,7 +106,7 @@ def test_a_verdict_without_an_account_has_the_values_only():
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
 def test_a_refusal_can_be_sent_to_another_process(again):
-    error = refused(filter_(0.25)([1, 2, 3]), count(0.5))
+    error = refused(a_filter(0.25)([1, 2, 3]), laplace(0.5))
     other = again(error)
     assert type(other) is BudgetExceededError
     assert (str(other), other.args, vars(other)) == (str(error), error.args, vars(error))
@@ -141,16 +116,16 @@ def test_a_refusal_can_be_sent_to_another_process(again):
 
 
 def test_a_label_names_the_account_that_was_launched_under_it():
-    root = odometer()([1, 2, 3])
+    root = an_odometer()([1, 2, 3])
     with oc.labelled("team"):
-        team = root(filter_(1.0))
+        team = root(a_filter(1.0))
     with oc.labelled("ada"):
-        child = team(odometer())
+        child = team(an_odometer())
     with oc.labelled("count"):  # the label of the launch is not that of the account
-        error = refused(child, count(2.0))
+        error = refused(child, laplace(2.0))
     assert error.account == ("odometer", "filter 'team'")
-    inner = child(filter_(0.25))
-    error = refused(inner, count(0.5))
+    inner = child(a_filter(0.25))
+    error = refused(inner, laplace(0.5))
     assert error.account == ("odometer", "filter 'team'", "odometer 'ada'", "filter 1")
     assert str(error).startswith(
         "filter 1 of odometer 'ada' of filter 'team' of the odometer refuses: spent 0 of 0.25"
@@ -158,15 +133,15 @@ def test_a_label_names_the_account_that_was_launched_under_it():
 
 
 def test_without_a_label_accounts_are_numbered_among_their_siblings():
-    root = odometer()([1, 2, 3])
-    shares = oc.make_concurrent_composition(*root_space(), PURE, 1, [0.25])
-    root(count(0.5))  # no child: nothing stays open
-    children = [root(one) for one in (filter_(0.25), shares, odometer(), filter_(0.25))]
+    root = an_odometer()([1, 2, 3])
+    shares = oc.make_concurrent_composition(*SPACE, PURE, 1, [0.25])
+    root(laplace(0.5))  # no child: nothing stays open
+    children = [root(one) for one in (a_filter(0.25), shares, an_odometer(), a_filter(0.25))]
     accounts = [
-        refused(child, count(0.5)).account for child in (children[0], children[1], children[3])
+        refused(child, laplace(0.5)).account for child in (children[0], children[1], children[3])
     ]
     assert accounts == [("odometer", name) for name in ("filter 1", "compositor 2", "filter 4")]
-    assert refused(children[2](filter_(0.25)), count(0.5)).account == (
+    assert refused(children[2](a_filter(0.25)), laplace(0.5)).account == (
         "odometer",
         "odometer 3",
         "filter 1",
@@ -177,32 +152,28 @@ def test_how_many_a_mechanism_makes_is_not_told():
     """A mechanism that makes a filter for each row would else tell how many rows there are."""
 
     def spawn(data):
-        return [filter_(0.25)(data) for _ in data][-1]
+        return [a_filter(0.25)(data) for _ in data][-1]
 
     opener = dp.m.make_user_measurement(
-        *root_space(), PURE, spawn, lambda d_in: 0.25, TO="ExtrinsicObject"
+        *SPACE, PURE, spawn, lambda d_in: 0.25, TO="ExtrinsicObject"
     )
     wrapped = oc.c.make_interactive(opener)
     told = []
     for rows in ([1], [1, 2, 3]):
-        root = odometer()(rows)
-        handles = root(opener), root(wrapped), root(filter_(0.25))
-        told.append([refused(handle, count(0.5)).account for handle in handles])
+        root = an_odometer()(rows)
+        handles = root(opener), root(wrapped), root(a_filter(0.25))
+        told.append([refused(handle, laplace(0.5)).account for handle in handles])
     assert told[0] == told[1]
-
-
-def root_space():
-    return odometer().input_space
 
 
 # --- compositors -------------------------------------------------------------------------------
 
 
 def test_a_compositor_says_its_next_share():
-    shares = oc.make_concurrent_composition(*root_space(), PURE, 1, [0.5, 0.25, 0.25])
+    shares = oc.make_concurrent_composition(*SPACE, PURE, 1, [0.5, 0.25, 0.25])
     root = shares([1, 2, 3])
-    root(count(0.5))
-    error = refused(root, count(0.5))
+    root(laplace(0.5))
+    error = refused(root, laplace(0.5))
     assert (error.remaining, error.d_out, error.account) == ((0.25, 0.25), None, ("compositor",))
     assert str(error) == (
         "the compositor refuses: spent 0.5, asked 0.5, next share 0.25, 2 of 3 left "
@@ -213,8 +184,8 @@ def test_a_compositor_says_its_next_share():
 
 def test_shares_in_any_order_do_not_cover_it():
     measure, shares = oc.tradeoff(), list(map(oc.TradeoffFunction.pure, (0.125, 0.25)))
-    root = oc.make_concurrent_composition(*root_space(), measure, 1, shares, order="any")([1, 2])
-    error = refused(root, oc.c.cast(count(0.5), measure))
+    root = oc.make_concurrent_composition(*SPACE, measure, 1, shares, order="any")([1, 2])
+    error = refused(root, oc.c.cast(laplace(0.5), measure))
     assert error.remaining == tuple(shares)
     assert "not covered by the 2 of 2 shares left (Tradeoff, " in str(error)
 
@@ -245,25 +216,25 @@ def test_a_budget_in_a_ledger_is_named_by_its_dataset():
 def test_a_part_is_named_by_its_key():
     by = oc.c.by_values({"young": range(0, 30), 65: range(30, 120)})
     parts = oc.c.make_parallel_composition(
-        *root_space(), by, {"young": filter_(0.25), 65: filter_(0.25)}
+        *SPACE, by, {"young": a_filter(0.25), 65: a_filter(0.25)}
     )
     handle = parts([20, 40])
-    assert refused(handle(65), count(0.5)).account == ("part 65", "filter")
-    root = odometer()([20, 40])
+    assert refused(handle(65), laplace(0.5)).account == ("part 65", "filter")
+    root = an_odometer()([20, 40])
     with oc.labelled("ages"):
         handle = root(parts)
-    error = refused(handle("young"), count(0.5))
+    error = refused(handle("young"), laplace(0.5))
     assert error.account == ("odometer", "part 'young'", "filter")
     assert str(error).startswith("the filter of part 'young' of the odometer refuses: ")
 
 
 def test_a_filter_that_has_halted_says_which_one():
-    root = odometer()([1, 2, 3])
+    root = an_odometer()([1, 2, 3])
     with oc.labelled("strict"):
-        strict = root(filter_(0.25, halt=True))
-    child = strict(odometer())
-    assert refused(child, count(0.5)).account == ("odometer", "filter 'strict'")
+        strict = root(a_filter(0.25, halt=True))
+    child = strict(an_odometer())
+    assert refused(child, laplace(0.5)).account == ("odometer", "filter 'strict'")
     with pytest.raises(HaltedError, match="^filter 'strict' of the odometer has halted: ") as error:
-        child(count(0.125))
+        child(laplace(0.125))
     assert error.value.account == ("odometer", "filter 'strict'")
     assert str(HaltedError()).startswith("the filter has halted: ")

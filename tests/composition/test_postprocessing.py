@@ -13,47 +13,14 @@ import opendp_concurrent as oc
 from opendp_concurrent.composition.postprocess import Tag
 from opendp_concurrent.errors import PostprocessorError, ReentrantLaunchError
 
+from ..build import DATA, PURE, SPACE, an_odometer, asking, costing, in_threads, laplace, opened
+
 QUERY, ANSWER = oc.c.QUERY, oc.c.ANSWER
-PURE = dp.max_divergence()
-SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-DATA = [1, 2, 4]
 LETTERS = 5  # messages of the random machines are numbers below this
 
 
-def interactive(make_transition, measure=PURE, d_mid=0.25):
-    return dp.m.make_user_measurement(
-        *SPACE,
-        measure,
-        lambda rows: dp.new_queryable(make_transition(rows)),
-        lambda d_in: d_mid,
-        TO="ExtrinsicObject",
-    )
-
-
-def asking(reached=None, **keywords):
-    """Counts its queries, in ``reached`` as well; raises on 'bad'."""
-    reached = [] if reached is None else reached
-
-    def make_transition(rows):
-        asked = itertools.count(1)
-
-        def transition(query):
-            reached.append(query)
-            if query == "bad":
-                raise ValueError("a query that the mechanism refuses")
-            return next(asked), query
-
-        return transition
-
-    return interactive(make_transition, **keywords)
-
-
-def laplace(epsilon=0.25):
-    return SPACE >> dp.t.then_count() >> dp.m.then_laplace(scale=1 / epsilon)
-
-
-def filter_(d_out=1.0, measure=PURE):
-    return oc.make_concurrent_filter(oc.make_concurrent_odometer(*SPACE, measure), 1, d_out)
+def interactive(make_transition):
+    return costing(lambda d_in: 0.25, lambda rows: dp.new_queryable(make_transition(rows)))
 
 
 def identity(state, tag, message):
@@ -267,7 +234,7 @@ def test_a_mechanism_that_raises_leaves_the_state():
     queryable = middle(postprocessor, initial_state=0)(DATA)
     with pytest.raises(OpenDPException, match="refuses"):
         queryable("bad")
-    assert queryable("good") == (1, (1, "good"))
+    assert queryable("good") == (1, (2, "good"))
 
 
 GARBAGE = {
@@ -320,7 +287,7 @@ def test_one_that_asks_its_own_handle_for_ever_fails_and_the_handle_goes_on():
 
 
 def test_one_cannot_launch_on_the_account_that_pays_for_the_mechanism():
-    root = filter_()(DATA)
+    root = opened()
     child = root(middle(lambda state, tag, message: (state, ANSWER, root(laplace()))))
     with pytest.raises(ReentrantLaunchError):
         child("q")
@@ -330,15 +297,11 @@ def test_one_cannot_launch_on_the_account_that_pays_for_the_mechanism():
 def test_threads_do_not_tear_the_state():
     queryable, seen = middle(times(3))(DATA), []
 
-    def work():
+    def work(number):
         for _ in range(50):
             seen.append(queryable("q"))
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, range(4))
     assert len(seen) == 200
     for replies in seen:
         (first, _), *_ = replies
@@ -358,12 +321,8 @@ def twice(state, tag, message):
     return None, ANSWER, max(first, message) if (first + message) % 2 else None
 
 
-def odometer(**given):
-    return oc.make_concurrent_odometer(*SPACE, PURE, **given)
-
-
 def test_an_odometer_behind_a_postprocessor_tells_its_true_loss():
-    wrapped = oc.c.make_interactive_postprocessing(odometer(), twice)
+    wrapped = oc.c.make_interactive_postprocessing(an_odometer(), twice)
     root = wrapped(DATA)
     assert isinstance(root, dp.OdometerQueryable)
     for times in range(1, 4):
@@ -381,11 +340,11 @@ def test_an_odometer_behind_a_postprocessor_tells_its_true_loss():
 
 @pytest.mark.parametrize("wraps", [1, 2])
 def test_a_wrapped_odometer_charges_each_ancestor_before_it_runs(wraps):
-    wrapped = odometer()
+    wrapped = an_odometer()
     for _ in range(wraps):
         wrapped = oc.c.make_bounded_interactive(wrapped, 9)
     wrapped = oc.c.make_interactive_postprocessing(wrapped, twice)
-    root = oc.make_concurrent_filter(odometer(), 1, 1.0)(DATA)
+    root = opened()
     child = root(wrapped)
     child(0.25)
     assert (root.privacy_loss(), child.privacy_loss(1)) == (0.5, 0.5)
@@ -395,7 +354,7 @@ def test_a_wrapped_odometer_charges_each_ancestor_before_it_runs(wraps):
 
 
 def test_what_would_forget_the_postprocessor_is_refused():
-    wrapped = oc.c.make_interactive_postprocessing(odometer(), twice)
+    wrapped = oc.c.make_interactive_postprocessing(an_odometer(), twice)
     for make in (
         lambda: oc.make_concurrent_filter(wrapped, 1, 1.0),
         lambda: oc.c.make_limited(wrapped, 1, 1.0, label="ann"),
@@ -405,7 +364,7 @@ def test_what_would_forget_the_postprocessor_is_refused():
         with pytest.raises(TypeError, match="^odometer answers messages"):
             make()
     stream = oc.make_concurrent_odometer(oc.integer_stream(0, 1), oc.event_presence(), PURE)
-    limit = oc.c.make_limited(odometer(), 1, 1.0, label="ann")
+    limit = oc.c.make_limited(an_odometer(), 1, 1.0, label="ann")
     for one, told in ((stream, "stream"), (limit, "limit")):
         with pytest.raises(TypeError, match=told):
             oc.c.make_interactive_postprocessing(one, twice)

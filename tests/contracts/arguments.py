@@ -391,12 +391,7 @@ def used(measurement: Any, d_in: Any = 1) -> Any:
 
 
 def maker(
-    name: str,
-    space: tuple[Any, Any],
-    at: Any = 1,
-    finish: Any = used,
-    /,
-    **rest: tuple[Any, ...],
+    name: str, space: tuple[Any, Any], at: Any = 1, finish: Any = used, /, **rest: tuple[Any, ...]
 ) -> None:
     """A constructor on a space, and its then_."""
     make, then = PUBLIC[f"make_{name}"], PUBLIC.get(f"then_{name}")
@@ -627,13 +622,7 @@ case("group_tcdp", size=(4, "count"))
 case("subsampled_tcdp", sample_size=(1000, "count"), population=(10**6, "count"))
 case("fixed_renyi_divergence", alpha=(8.0, "order"))
 case("truncated_concentrated_divergence")
-for name in (
-    "gaussian_tradeoff",
-    "tradeoff",
-    "event_change",
-    "event_presence",
-    "user_presence",
-):
+for name in ("gaussian_tradeoff", "tradeoff", "event_change", "event_presence", "user_presence"):
     case(name, PUBLIC[name])
 case("category_stream")
 case("integer_stream")
@@ -1133,11 +1122,7 @@ maker(
 ROWS = dp.numpy.array2_domain(T=float, num_columns=2), dp.symmetric_distance()
 maker("individual_filter", ROWS)
 maker(
-    "shared_release",
-    WHOLE,
-    1,
-    lambda made, d_in: made(5)(0.25),
-    ceiling=(0.5, "None or positive"),
+    "shared_release", WHOLE, 1, lambda made, d_in: made(5)(0.25), ceiling=(0.5, "None or positive")
 )
 
 FRAMES = dp.lazyframe_domain([dp.series_domain("n", dp.atom_domain(T="i64"))]), VECTOR[1]
@@ -1218,32 +1203,19 @@ def asked_table(made: Any, d_in: Any) -> Any:
     return used(made, d_in)
 
 
-maker("where", BOUNDED, 1, asked_table, predicate=(oc.tables.col("zone") == "a", "predicate"))
-maker(
-    "with_columns",
-    BOUNDED,
-    1,
-    asked_table,
-    columns=({"long": oc.tables.col("hours") > 1.0}, "mapping"),
-)
-maker("table_select", BOUNDED, 1, asked_table, columns=(["zone"], COLUMNS))
+def on_table(name: str, **rest: tuple[Any, ...]) -> None:
+    maker(name, BOUNDED, 1, asked_table, **rest)
+
+
+on_table("where", predicate=(oc.tables.col("zone") == "a", "predicate"))
+on_table("with_columns", columns=({"long": oc.tables.col("hours") > 1.0}, "mapping"))
+on_table("table_select", columns=(["zone"], COLUMNS))
 HASHED = {"key": ("a key", "text")}
-maker(
-    "truncate",
-    BOUNDED,
-    1,
-    asked_table,
-    order_by=(["zone"], COLUMNS),
-    descending=(True, "flag"),
-    **HASHED,
-)
-maker("group_truncate", BOUNDED, 1, asked_table, **HASHED)
-maker("per_unit", BOUNDED, 1, asked_table, columns=({"n": oc.tables.count()}, "mapping"))
-maker(
+on_table("truncate", order_by=(["zone"], COLUMNS), descending=(True, "flag"), **HASHED)
+on_table("group_truncate", **HASHED)
+on_table("per_unit", columns=({"n": oc.tables.count()}, "mapping"))
+on_table(
     "public_join",
-    BOUNDED,
-    1,
-    asked_table,
     on=("zone", COLUMNS),
     schema=({"big": bool}, "mapping"),
     rows=({"a": True}, "mapping"),
@@ -1259,14 +1231,7 @@ maker(
     on=([], COLUMNS + " or sequence"),
     how=("semi", "nothing hostile"),
 )
-maker(
-    "rows_per_unit",
-    BOUNDED,
-    1,
-    asked_table,
-    edges=([1, 2, 3], "list of integer"),
-    norm=("l1", "nothing hostile"),
-)
+on_table("rows_per_unit", edges=([1, 2, 3], "list of integer"), norm=("l1", "nothing hostile"))
 GROUPS = {"by": ("zone", COLUMNS), "keys": (["a"], "list of key")}
 VALUE = {
     "column": ("hours", "text"),
@@ -1274,38 +1239,16 @@ VALUE = {
     "quantum": (0.5, "positive"),
 }
 NORM = {"norm": ("l1", "nothing hostile")}
-maker("distinct_units", BOUNDED, 1, asked_table, **GROUPS, **NORM)
-maker("distinct_values", BOUNDED, 1, asked_table, columns=("zone", COLUMNS), **GROUPS, **NORM)
-maker("table_count", BOUNDED, 1, asked_table, column=(None, "None or text"), **GROUPS, **NORM)
-maker("table_sum", BOUNDED, 1, asked_table, **GROUPS, **VALUE, **NORM)
-maker(
-    "table_histogram",
-    BOUNDED,
-    1,
-    asked_table,
-    edges=([0.0, 1.0], "list of real"),
-    **GROUPS,
-    **NORM,
+on_table("distinct_units", **GROUPS, **NORM)
+on_table("distinct_values", columns=("zone", COLUMNS), **GROUPS, **NORM)
+on_table("table_count", column=(None, "None or text"), **GROUPS, **NORM)
+on_table("table_sum", **GROUPS, **VALUE, **NORM)
+on_table("table_histogram", edges=([0.0, 1.0], "list of real"), **GROUPS, **NORM)
+on_table("table_prefixes", cuts=([0.0, 1.0], "list of real"), **GROUPS, **NORM)
+on_table(
+    "table_answers", answers=([oc.tables.Answer("count")], "list of answers"), **GROUPS, **NORM
 )
-maker(
-    "table_prefixes",
-    BOUNDED,
-    1,
-    asked_table,
-    cuts=([0.0, 1.0], "list of real"),
-    **GROUPS,
-    **NORM,
-)
-maker(
-    "table_answers",
-    BOUNDED,
-    1,
-    asked_table,
-    answers=([oc.tables.Answer("count")], "list of answers"),
-    **GROUPS,
-    **NORM,
-)
-maker("quantile_scores", BOUNDED, 1, asked_table, candidates=([0.0, 1.0], "list of real"))
+on_table("quantile_scores", candidates=([0.0, 1.0], "list of real"))
 case(
     "tables.scan",
     connection=(tables.connection(),),
@@ -1314,7 +1257,7 @@ case(
     unit=("person", COLUMNS),
     csv=(None, "None"),
 )
-maker("table_keys", BOUNDED, 1, asked_table, d_out=((0.5, 1e-3), "pair of non_negative"))
+on_table("table_keys", d_out=((0.5, 1e-3), "pair of non_negative"))
 case(
     "tables.Table.with_tables",
     lambda **given: tables.people().with_tables(**given),
@@ -1380,11 +1323,7 @@ maker(
 )
 
 
-case(
-    "from_record",
-    measurement=(COUNTER,),
-    record=(COUNTER([]).to_record(), "record"),
-)
+case("from_record", measurement=(COUNTER,), record=(COUNTER([]).to_record(), "record"))
 
 # ledgers
 
@@ -1496,10 +1435,7 @@ case(
 
 case(
     "plot.accuracy_of_plan",
-    make_measurement=(
-        lambda scale: oc.m.make_certified_laplace(*NUMBER, scale, ZCDP),
-        "callable",
-    ),
+    make_measurement=(lambda scale: oc.m.make_certified_laplace(*NUMBER, scale, ZCDP), "callable"),
     d_in=(1.0, "non_negative"),
     d_out=(0.5, "non_negative or typed"),
     launches=([1, 10],),
@@ -1792,7 +1728,29 @@ case("serialize", made=(VECTOR[0], "anything"))  # numbers and texts, too
 
 # --- handles ---------------------------------------------------------------------------------
 
-QUERIES = {"query": (COUNT, "measurement or odometer")}
+
+def message_to(
+    name: str,
+    fresh: Callable[[], Any],
+    state: Callable[[Any], Any] = lambda handle: None,
+    /,
+    **arguments: tuple[Any, ...],
+) -> None:
+    """A message to a handle, or a method that the name says; arguments go by their places."""
+    method = "" if name[-1] in ")]" or name.endswith("a limit") else name.rpartition(".")[2]
+
+    def call(handle: Any, **given: Any) -> Any:
+        return (getattr(handle, method) if method else handle)(*given.values())
+
+    arguments = {
+        one: given if len(given) == 2 else (*given, kind_of(one, None, 0))
+        for one, given in arguments.items()
+    }
+    CASES[name] = Case(name, call, arguments, fresh, state)
+
+
+OFFERED = (COUNT, "measurement")
+LAUNCHED = (COUNT, "measurement or odometer")
 BIG = oc.make_concurrent_filter(ODOMETER, 1, 1e6)
 HANDLES = {
     "odometer": lambda: ODOMETER([1, 2]),
@@ -1816,185 +1774,80 @@ def _with_ledger() -> Any:
 
 
 for name, fresh in HANDLES.items():
-    message = " or message" * (name == "continual")
-    query = {"query": (COUNTER if message else COUNT, "measurement or odometer" + message)}
-    at = {"d_in": (1, "anything" if name == "continual" else "d_in or None")}
-    on_handle(f"{name}()", fresh, lambda handle, query: handle(query), spent, **query)
-    on_handle(
-        f"{name}.privacy_loss", fresh, lambda handle, d_in: handle.privacy_loss(d_in), spent, **at
-    )
-    if name == "continual":
-        one_query = {"query": (COUNTER, "measurement")}
-        on_handle(
-            f"{name}.admits",
-            fresh,
-            lambda handle, query: handle.admits(query),
-            spent,
-            **one_query,
-        )
-        on_handle(
-            f"{name}.describe",
-            fresh,
-            lambda handle, query, d_in: handle.describe(query, d_in),
-            spent,
-            **one_query,
-            **at,
-        )
-    if name not in ("native mode", "continual"):
-        offered = (COUNT, "measurement")
-        described = {"query": (COUNT, "measurement or odometer"), **at}
-        if name == "compositor":
-            del described["d_in"]
-        on_handle(
-            f"{name}.admits",
-            fresh,
-            lambda handle, query: handle.admits(query),
-            spent,
-            query=offered,
-        )
-        on_handle(
-            f"{name}.describe",
-            fresh,
-            lambda handle, **given: handle.describe(**given),
-            spent,
-            **described,
-        )
-    if name == "compositor":
-        on_handle(
-            f"{name}.loss_after",
-            fresh,
-            lambda handle, queries: handle.loss_after(queries),
-            spent,
-            queries=([COUNT], "iterable"),
-        )
-    elif name not in ("native mode", "continual"):
-        queries = {"queries": ([query["query"][0]], "iterable")}
-        on_handle(
-            f"{name}.loss_after",
-            fresh,
-            lambda handle, queries, d_in: handle.loss_after(queries, d_in),
-            spent,
-            **queries,
-            **at,
-        )
-for name, made in {
-    "odometer": ODOMETER,
-    "filter": FILTER,
-    "cast": oc.c.cast(COUNT, ZCDP),
-}.items():
+    on_stream = name == "continual"
+    query = (COUNTER, "measurement or odometer or message") if on_stream else LAUNCHED
+    at = {"d_in": (1, "anything" if on_stream else "d_in or None")}
+    message_to(f"{name}()", fresh, spent, query=query)
+    message_to(f"{name}.privacy_loss", fresh, spent, **at)
+    if name != "native mode":
+        planned = {} if name == "compositor" else at
+        described = (COUNTER, "measurement") if on_stream else LAUNCHED
+        offered = described if on_stream else OFFERED
+        message_to(f"{name}.admits", fresh, spent, query=offered)
+        message_to(f"{name}.describe", fresh, spent, query=described, **planned)
+        if not on_stream:
+            message_to(f"{name}.loss_after", fresh, spent, queries=([COUNT], "iterable"), **planned)
+for name, made in {"odometer": ODOMETER, "filter": FILTER, "cast": oc.c.cast(COUNT, ZCDP)}.items():
     case(f"{name}.invoke", made.invoke, arg=([1, 2], "anything"))
     if name != "odometer":
         case(f"{name}.map", made.map, d_in=(1, "d_in"))
         case(f"{name}.check", made.check, d_in=(1, "d_in"), d_out=(2.0, "non_negative"))
-        case(
-            f"{name}.__rshift__",
-            lambda postprocessor, made=made: made >> postprocessor,
-            postprocessor=(str, "callable"),
-        )
-case(
-    "odometer.__rshift__",
-    lambda postprocessor: ODOMETER >> postprocessor,
-    postprocessor=(str, "callable or transformation"),
-)
-BLOCKS = oc.c.make_block_filter(
-    ODOMETER, 1, 1e6, blocks=oc.c.by_key(lambda record: record), keys=[1, 2, 3]
-)
-LIMITED = oc.c.make_limited(ODOMETER, 1, 1e3, label="ann")
+    case(
+        f"{name}.__rshift__",
+        lambda postprocessor, made=made: made >> postprocessor,
+        postprocessor=(str, "callable" + " or transformation" * (name == "odometer")),
+    )
 SHARED = VECTOR >> dp.t.then_count() >> oc.m.then_shared_release(PURE)
-on_handle(
-    "shared()",
-    lambda: BIG([1, 2])(SHARED),
-    lambda handle, level: handle(level),
-    lambda handle: handle.privacy_loss(1),
-    level=(0.5, "positive"),
-)
+BELOW = VECTOR >> dp.t.then_count() >> oc.m.then_shared_release(PURE, 1e3)
+LEVEL = {"level": (0.5, "positive")}
+message_to("shared()", lambda: BIG([1, 2])(SHARED), lambda handle: handle.privacy_loss(1), **LEVEL)
 on_handle(
     "shared.accuracy",
     lambda: BIG([1, 2])(SHARED),
     lambda handle, **given: handle.accuracy(**given),
-    level=(0.5, "positive"),
     beta=(0.05, "open probability"),
     answers=(None, "None or count"),
+    **LEVEL,
 )
-on_handle(
-    "shared.privacy_loss",
-    lambda: BIG([1, 2])(SHARED),
-    lambda handle, d_in: handle.privacy_loss(d_in),
-    d_in=(1, "d_in"),
+message_to("shared.privacy_loss", lambda: BIG([1, 2])(SHARED), d_in=(1, "d_in"))
+message_to("shared below a ceiling()", lambda: BIG([1, 2])(BELOW), **LEVEL)
+
+BLOCKS = oc.c.make_block_filter(
+    ODOMETER, 1, 1e6, blocks=oc.c.by_key(lambda record: record), keys=[1, 2, 3]
 )
-on_handle(
-    "shared below a ceiling()",
-    lambda: BIG([1, 2])(VECTOR >> dp.t.then_count() >> oc.m.then_shared_release(PURE, 1e3)),
-    lambda handle, level: handle(level),
-    level=(0.5, "positive"),
-)
-on_handle(
-    "blocks()",
-    lambda: BLOCKS([1, 2]),
-    lambda handle, blocks, measurement: handle(blocks, measurement),
-    spent,
-    blocks=([1, 2], "iterable"),
-    measurement=(COUNT, "measurement or odometer"),
-)
-on_handle(
-    "blocks.admits",
-    lambda: BLOCKS([1, 2]),
-    lambda handle, blocks, measurement: handle.admits(blocks, measurement),
-    spent,
-    blocks=([1, 2], "iterable"),
-    measurement=(COUNT, "measurement"),
-)
-on_handle(
-    "blocks.describe",
-    lambda: BLOCKS([1, 2]),
-    lambda handle, blocks, measurement: handle.describe(blocks, measurement),
-    spent,
-    blocks=([1, 2], "iterable"),
-    measurement=(COUNT, "measurement or odometer"),
-)
-on_handle(
+LIMITED = oc.c.make_limited(ODOMETER, 1, 1e3, label="ann")
+TWO_BLOCKS = {"blocks": ([1, 2], "iterable")}
+
+
+def some_blocks() -> Any:
+    return BLOCKS([1, 2])
+
+
+message_to("blocks()", some_blocks, spent, **TWO_BLOCKS, measurement=LAUNCHED)
+message_to("blocks.admits", some_blocks, spent, **TWO_BLOCKS, measurement=OFFERED)
+message_to("blocks.describe", some_blocks, spent, **TWO_BLOCKS, measurement=LAUNCHED)
+message_to(
     "blocks() below a limit",
-    lambda: BLOCKS([1, 2])(LIMITED),
-    lambda handle, blocks, measurement: handle(blocks, measurement),
+    lambda: some_blocks()(LIMITED),
     spent,
-    blocks=([1, 2], "iterable"),
-    measurement=(COUNT, "measurement or odometer"),
+    **TWO_BLOCKS,
+    measurement=LAUNCHED,
 )
-for name in ("privacy_loss", "remaining"):
-    on_handle(
-        f"blocks.{name}",
-        lambda: BLOCKS([1, 2]),
-        lambda handle, block, name=name: getattr(handle, name)(block),
-        spent,
-        block=(2, "finite real or item"),  # equal keys name one block
-    )
-on_handle(
-    "blocks.add_blocks",
-    lambda: BLOCKS([1, 2]),
-    lambda handle, keys, data: handle.add_blocks(keys, data),
-    len,
-    keys=(["new"], "iterable"),
-    data=([1, 2], "anything"),
+for name in ("privacy_loss", "remaining"):  # equal keys name one block
+    message_to(f"blocks.{name}", some_blocks, spent, block=(2, "finite real or item"))
+message_to(
+    "blocks.add_blocks", some_blocks, len, keys=(["new"], "iterable"), data=([1, 2], "anything")
 )
-on_handle(
-    "parts[]",
-    lambda: oc.c.make_parallel_composition(*VECTOR, AGES, {"young": COUNT, "old": COUNT})([1, 40]),
-    lambda handle, query: handle[query],
-    query=("young",),
-)
-on_handle(
-    "parts()",
-    lambda: oc.c.make_parallel_composition(*VECTOR, AGES, {"young": COUNT, "old": COUNT})([1, 40]),
-    lambda handle, query: handle(query),
-    query=("young",),
-)
+
+
+def some_parts() -> Any:
+    return oc.c.make_parallel_composition(*VECTOR, AGES, {"young": COUNT, "old": COUNT})([1, 40])
+
+
+on_handle("parts[]", some_parts, lambda handle, query: handle[query], query=("young",))
+message_to("parts()", some_parts, query=("young",))
 SVT = oc.m.make_sparse_vector(*VECTOR, PURE, 1, 2.0, 1e6, 3)
-on_handle(
-    "sparse vector()",
-    lambda: SVT([1, 2]),
-    lambda handle, query: handle(query),
-    query=(QUERY, "callable"),
-)
+message_to("sparse vector()", lambda: SVT([1, 2]), query=(QUERY, "callable"))
 on_handle(
     "sparse vector(Deviation)",
     lambda: SVT([1, 2]),
@@ -2002,12 +1855,7 @@ on_handle(
     guess=(3, "guess"),
 )
 GUESS = oc.m.make_guess_and_check(*VECTOR, PURE, 1, 2.0, 5.0, 99)
-on_handle(
-    "guess and check()",
-    lambda: GUESS([1, 2]),
-    lambda handle, message: handle(message),
-    message=((QUERY, 2.0),),
-)
+message_to("guess and check()", lambda: GUESS([1, 2]), message=((QUERY, 2.0),))
 on_handle(
     "guess and check(guess)",
     lambda: GUESS([1, 2]),
@@ -2017,24 +1865,14 @@ on_handle(
 PMW = oc.m.make_private_multiplicative_weights(
     *VECTOR, ZCDP, 1, 1e4, universe=8, queries=1000, size=10_000
 )
-on_handle(
-    "weights()",
-    lambda: PMW([1, 2] * 5000),
-    lambda handle, query: handle(query),
-    query=(lambda value: value % 2, "callable or list of probability"),
-)
+ODD = lambda value: value % 2  # noqa: E731
+message_to("weights()", lambda: PMW([1, 2] * 5000), query=(ODD, "callable or list of probability"))
 MPQ = oc.m.make_projected_queries(*VECTOR, ZCDP, 1, [1e-3] * 99, universe=8, size=100)
-on_handle(
-    "projection()",
-    lambda: MPQ([1, 2] * 50),
-    lambda handle, batch: handle(batch),
-    batch=([lambda value: value % 2], "sequence"),
-)
+message_to("projection()", lambda: MPQ([1, 2] * 50), batch=([ODD], "sequence"))
 INDIVIDUAL = oc.m.make_individual_filter(*ROWS, ZCDP, d_out=1e6)
-on_handle(
+message_to(
     "individual()",
     lambda: INDIVIDUAL(np.ones((20, 2))),
-    lambda handle, query: handle(query),
     query=(oc.handles.NoisySum(lambda rows: rows[:, 0], 1.0, 10.0),),
 )
 case(
@@ -2042,22 +1880,15 @@ case(
     lambda data: INDIVIDUAL.invoke(data),
     data=(np.ones((20, 2)), "sequence"),
 )
-on_handle(
-    "interactive()",
-    lambda: oc.c.make_interactive(COUNT)([1]),
-    lambda handle, query: handle(query),
-    query=(None, "anything"),
-)
-on_handle(
+CONVERSATION = oc.c.make_interactive(COUNT)
+message_to("interactive()", lambda: CONVERSATION([1]), query=(None, "anything"))
+message_to(
     "bounded()",
-    lambda: oc.c.make_bounded_interactive(oc.c.make_interactive(COUNT), 10**6)([1]),
-    lambda handle, query: handle(query),
+    lambda: oc.c.make_bounded_interactive(CONVERSATION, 10**6)([1]),
     query=(None, "anything"),
 )
 INDEXED = oc.c.make_indexed_composition(*VECTOR, PURE, 1, [SVT, COUNT])
-on_handle(
-    "indexed()", lambda: INDEXED([1]), lambda handle, query: handle(query), query=((1, None),)
-)
+message_to("indexed()", lambda: INDEXED([1]), query=((1, None),))
 on_handle(
     "indexed(index)",
     lambda: INDEXED([1]),
@@ -2065,27 +1896,18 @@ on_handle(
     index=(1, "whole"),
 )
 CHILD = dp.c.make_adaptive_composition(*VECTOR, PURE, 1, [2.0] * 999)
-on_handle(
-    "child()",
-    lambda: BIG([1, 2])(CHILD),
-    lambda handle, query: handle(query),
-    query=(COUNT, "measurement"),
-)
+message_to("child()", lambda: BIG([1, 2])(CHILD), query=OFFERED)
 NATIVE_FILTER = dp.c.make_privacy_filter(
     dp.c.make_fully_adaptive_composition(*VECTOR, PURE), d_in=1, d_out=1e6
 )
-on_handle(
-    "child odometer()",
-    lambda: oc.make_concurrent_filter(ODOMETER, 1, 1e7)([1])(NATIVE_FILTER),
-    lambda handle, query: handle(query),
-    spent,
-    query=(COUNT, "measurement"),
-)
-on_handle(
-    "child odometer.privacy_loss",
-    lambda: oc.make_concurrent_filter(ODOMETER, 1, 1e7)([1])(NATIVE_FILTER),
-    lambda handle, d_in: handle.privacy_loss(d_in),
-)
+
+
+def child_odometer() -> Any:
+    return oc.make_concurrent_filter(ODOMETER, 1, 1e7)([1])(NATIVE_FILTER)
+
+
+message_to("child odometer()", child_odometer, spent, query=OFFERED)
+message_to("child odometer.privacy_loss", child_odometer, d_in=(1,))
 STREAMS = {
     "counter": lambda: COUNTER([]),
     "histogram": lambda: oc.m.make_histogram_counter(
@@ -2099,18 +1921,12 @@ STREAMS = {
         *BITS, lambda item: item % 2, {0: COUNTER, 1: COUNTER}
     )([]),
     "users": lambda: (
-        oc.t.make_bounded_contributions(
-            PAIRS,
-            oc.user_presence(),
-            oc.integer_stream(0, 1),
-            3,
-        )
+        oc.t.make_bounded_contributions(PAIRS, oc.user_presence(), oc.integer_stream(0, 1), 3)
         >> oc.m.then_counter(PURE, 4.0)
     )([]),
 }
 for name, fresh in STREAMS.items():
-    item = ("ann", 1) if name == "users" else 1
-    loose = "anything" if name == "users" else "item"
+    item, loose = (("ann", 1), "anything") if name == "users" else (1, "item")
     on_handle(
         f"{name}.update",
         fresh,
@@ -2120,41 +1936,29 @@ for name, fresh in STREAMS.items():
         item=(item, loose),
         step=(None, "None or count"),
     )
-    on_handle(
-        f"{name}.update_all",
-        fresh,
-        lambda handle, items: handle.update_all(items),
-        items=([item, None], "sequence"),
-    )
+    message_to(f"{name}.update_all", fresh, items=([item, None], "sequence"))
     if name not in ("stream of compositor", "parallel stream"):
-        on_handle(
-            f"{name}(query)",
-            fresh,
-            lambda handle, query: handle(query),
-            query=(("top", 1) if name == "histogram" else None, "anything"),
-        )
-on_handle(
-    "parallel stream(key)",
-    STREAMS["parallel stream"],
-    lambda handle, part: handle(part),
-    part=(1, "anything"),
-)
-on_handle(
-    "parallel stream[key]",
-    STREAMS["parallel stream"],
-    lambda handle, part: handle[part],
-    part=(1, "anything"),
-)
+        asks = ("top", 1) if name == "histogram" else None
+        message_to(f"{name}(query)", fresh, query=(asks, "anything"))
+PARTS = STREAMS["parallel stream"]
+message_to("parallel stream(key)", PARTS, part=(1, "anything"))
+on_handle("parallel stream[key]", PARTS, lambda handle, part: handle[part], part=(1, "anything"))
+
+
+def context() -> Any:
+    return oc.concurrent_context([1, 2, 3], dp.unit_of(contributions=1), dp.loss_of(epsilon=1e6))
+
+
 on_handle(
     "context.query",
-    lambda: oc.concurrent_context([1, 2, 3], dp.unit_of(contributions=1), dp.loss_of(epsilon=1e6)),
+    context,
     lambda context, epsilon: context.query(epsilon=epsilon).count().laplace().release(),
     lambda context: context.current_privacy_loss(),
     epsilon=(0.5, "non_negative or typed"),
 )
 on_handle(
     "context.limited",
-    lambda: oc.concurrent_context([1, 2, 3], dp.unit_of(contributions=1), dp.loss_of(epsilon=1e6)),
+    context,
     lambda context, **given: (
         context.limited(**given).query(epsilon=0.25).count().laplace().release()
     ),

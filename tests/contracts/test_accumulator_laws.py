@@ -424,6 +424,16 @@ def test_n_fold_equals_n_times(name, data, count):
     assert subject.read(at_once.loss) == subject.read(one_by_one.loss)
 
 
+@every
+@given(data=st.data(), count=st.sampled_from([-1, 0, True, 1.0]))
+@settings(max_examples=4)
+def test_nothing_is_taken_back(name, data, count):
+    subject = SUBJECTS[name]
+    d_mid = data.draw(subject.d_mids)
+    with pytest.raises(ConcurrentError, match="count"):
+        subject.start.after(d_mid).after(d_mid, count)
+
+
 @pytest.mark.parametrize("name", [name for name in SUBJECTS if name != "curve_sum"])
 @given(data=st.data())
 def test_within_says_what_the_loss_says(name, data):

@@ -30,6 +30,7 @@ MODULE = "opendp_concurrent"
 READER = r"""
 import gc, json, os, resource, sys, warnings
 warnings.simplefilter("ignore")
+sys.modules["sklearn"] = None  # OpenDP imports it, for two seconds
 import opendp.prelude as dp
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
@@ -100,12 +101,7 @@ def check(texts):
 
 
 def call(name, module=MODULE, **given):
-    return {
-        "__function__": name,
-        "__module__": module,
-        "__kwargs__": given,
-        "__version__": VERSION,
-    }
+    return {"__function__": name, "__module__": module, "__kwargs__": given, "__version__": VERSION}
 
 
 def pair(*parts):
@@ -131,10 +127,7 @@ STREAM = {
     "input_metric": call("event_presence"),
 }
 PURE, ZCDP = written(dp.max_divergence()), written(dp.zero_concentrated_divergence())
-APPROXIMATE, RENYI = (
-    written(dp.approximate(dp.max_divergence())),
-    written(dp.renyi_divergence()),
-)
+APPROXIMATE, RENYI = (written(dp.approximate(dp.max_divergence())), written(dp.renyi_divergence()))
 TRADEOFF, GAUSSIAN = call("tradeoff"), call("gaussian_tradeoff")
 
 
