@@ -109,7 +109,6 @@ def _step(name: str, then: Callable[..., Any]) -> Callable[..., TableQuery]:
 
 def _statistic(statistic: Any) -> Callable[..., TableAnswerQuery]:
     """Return the method of a statistic."""
-    order = 1 if statistic == "mean" else 2
 
     def ask(
         self: TableQuery,
@@ -131,25 +130,8 @@ def _statistic(statistic: Any) -> Callable[..., TableAnswerQuery]:
 
         :param norm: if left out, that of the noise that follows
         """
-        schema, of = self._schema(), (column, bounds, quantum)
-        one = tables.Answer(statistic, *of)
-        names, public, labels = self._keyed(by, keys)
-
-        def read(chosen: str) -> Labels:
-            moments = tables.moments_of(schema, *of, order, chosen)[1]
-
-            def estimates(values: Any, noise: Noise) -> dict[str, list[tables.Estimate]]:
-                accuracy = noise.accuracy(moments.parts)
-                return {"": moments.estimates(values, accuracy, statistic)}
-
-            return replace(labels, read=estimates, shares=moments.shares)
-
-        return self._answer(
-            lambda chosen: tables.then_table_answers([one], names, public, norm=chosen),
-            read,
-            norm,
-            one,
-        )
+        one = tables.Answer(statistic, column, bounds, quantum)
+        return self._estimates({"": one}, *self._keyed(by, keys), norm, one)
 
     return _named(statistic, ask)
 
@@ -213,20 +195,33 @@ class TableQuery(ConcurrentQuery):
         labels, specs = self._together(answers)
         by = [name for name, _ in labels.columns] or None
         keys = [key[0] if len(key) == 1 else key for key in labels.keys] if by else None
-        schema = self._schema()
+        return self._estimates(dict(zip(answers, specs, strict=True)), by, keys, labels, None)
+
+    def _estimates(
+        self,
+        answers: Mapping[str, tables.Answer],
+        by: Any,
+        keys: Any,
+        labels: Labels,
+        norm: str | None,
+        spec: tables.Answer | None = None,
+    ) -> TableAnswerQuery:
+        """Return the query for estimates of answers by name, from one launch."""
+        schema, specs = self._schema(), list(answers.values())
 
         def read(chosen: str) -> Labels:
             joint = tables.Joint.of(schema, specs, chosen)
 
             def estimates(values: Any, noise: Noise) -> dict[str, list[tables.Estimate]]:
-                accuracies = [noise.accuracy(len(part.per_row)) for part in joint.parts]
-                found = joint.estimates(values, accuracies)
-                return dict(zip(answers, found, strict=True))
+                return dict(zip(answers, joint.estimates(values, noise.accuracy), strict=True))
 
-            return replace(labels, read=estimates)
+            return replace(labels, read=estimates, shares=joint.shares)
 
         return self._answer(
-            lambda chosen: tables.then_table_answers(specs, by, keys, norm=chosen), read, None
+            lambda chosen: tables.then_table_answers(specs, by, keys, norm=chosen),
+            read,
+            norm,
+            spec,
         )
 
     def _together(

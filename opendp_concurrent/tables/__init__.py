@@ -25,7 +25,6 @@ from .aggregates import (
     make_table_count,
     make_table_histogram,
     make_table_sum,
-    moments_of,
     then_distinct_units,
     then_distinct_values,
     then_quantile_scores,

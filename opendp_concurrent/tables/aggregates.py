@@ -343,11 +343,6 @@ def make_table_sum(
     return _sums(tables, nodes.Term(value), largest, by, keys, norm)
 
 
-def powers(value: nodes.Quantised, order: int) -> tuple[nodes.Term, ...]:
-    """Return the terms of moments: the number of values, and the sums of their powers."""
-    return tuple(nodes.Term(value, power) for power in range(order + 1))
-
-
 def moments_of(
     schema: schemas.Schema,
     column: Any,
@@ -470,22 +465,15 @@ def edges_of(
 ) -> tuple[str, tuple[Any, ...]]:
     """Return the name of a column of numbers, and increasing numbers of its type, or raise."""
     name = schemas.name_of("column", tables.schema, column, (int, float))
-    return name, increasing(tables.schema.type_of(name), least, **{place: edges})
-
-
-def increasing(kind: schemas.Type, least: int = 2, **argument: Any) -> tuple[Any, ...]:
-    """Return increasing public numbers of a type, at least so many; or raise."""
-    ((place, _),) = argument.items()
-    public = tuple(
-        schemas.value_of(kind, **{place: one}) for one in checks.sequence("numbers", **argument)
-    )
+    kind, given = tables.schema.type_of(name), checks.sequence("numbers", **{place: edges})
+    public = tuple(schemas.value_of(kind, **{place: one}) for one in given)
     if not least <= len(public) <= MOST_EDGES:
         raise InvalidValueError(
             f"{place} must have from {least} to {MOST_EDGES} numbers, found {len(public)}"
         )
     if not all(one < other for one, other in pairwise(public)):
         raise InvalidValueError(f"{place} must be increasing numbers")
-    return public
+    return name, public
 
 
 @constructor

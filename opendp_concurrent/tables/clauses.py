@@ -233,7 +233,8 @@ class Values:
             return exp.Null() if abs(known) > MOST_FLOAT else self._float(0.0 if small else known)
         low, high = one.reach or WHOLE
         large = low < -MOST_FLOAT or high > MOST_FLOAT
-        small = scaled and not _is_whole(one) and low < LEAST_FLOAT and high > -LEAST_FLOAT
+        whole = one.operation == "cast" and one.of[0].kind is int  # which is never tiny
+        small = scaled and not whole and low < LEAST_FLOAT and high > -LEAST_FLOAT
         if not (large or small):
             return self.value(one)
         own, cases = self._named(one), []
@@ -310,8 +311,9 @@ class Values:
     def part(self, one: Node) -> Any:
         """Return a part of a date or timestamp."""
         (of,) = one.of
-        part = exp.var(self._dialect.parts[str(one.given)])
-        return self._if_known(of, cast(exp.Extract(this=part, expression=self._named(of)), int))
+        name = self._dialect.weekday if one.given == "weekday" else str(one.given).upper()
+        found = exp.Extract(this=exp.var(name), expression=self._named(of))
+        return self._if_known(of, cast(found, int))
 
     def cast(self, one: Node) -> Any:
         """Return a value in another type; NULL if it has none."""
@@ -353,11 +355,6 @@ class Values:
             after, sql.compare(own, "<=", self.constant(_LAST[of.kind], of.kind))
         )
         return sql.case([(inside, found)], exp.Null())
-
-
-def _is_whole(one: Node) -> bool:
-    """Whether a float is an integer, which is never tiny."""
-    return one.operation == "cast" and one.of[0].kind is int
 
 
 _RENDER: dict[str, Callable[[Values, Node], Any]] = {

@@ -26,10 +26,11 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Any
 
 from .. import _checks as checks
 from ..errors import InvalidValueError
-from .schema import column_name
+from .schema import Decimal, Type, column_name
 
 LONGEST = 2**24  # bytes of a record: a quotation mark without its pair must not read a whole file
 _DAMAGED = OSError, EOFError, zlib.error
@@ -96,13 +97,17 @@ def names_in(written: Csv, path: str) -> list[str]:
     """Return the names of the columns of a file; ``""`` for one without a name."""
     if written.header is not None:
         return list(written.header)
-    opened, codec = gzip.open if _is_packed(path) else open, _CODECS[written.encoding]
-    # what is not in the encoding is an error of the reader, which says where it is
     try:
-        with opened(path, "rt", encoding=codec, errors="replace", newline="") as file:
+        with _opened(written, path, "") as file:
             return next(csv.reader(file, delimiter=written.separator), [])
     except (csv.Error, UnicodeError, *_DAMAGED):  # it is no such file, without names
         return []
+
+
+def _opened(written: Csv, path: str, newline: str) -> Any:
+    """Open a file. The reader tells where what is not in the encoding is."""
+    opened, codec = gzip.open if _is_packed(path) else open, _CODECS[written.encoding]
+    return opened(path, "rt", encoding=codec, errors="replace", newline=newline)
 
 
 def open_line(written: Csv, path: str) -> int | None:
@@ -112,9 +117,8 @@ def open_line(written: Csv, path: str) -> int | None:
 
     :raises OSError, EOFError, zlib.error: if a packed file is damaged
     """
-    opened, codec = gzip.open if _is_packed(path) else open, _CODECS[written.encoding]
     began: int | None = None
-    with opened(path, "rt", encoding=codec, errors="replace", newline="\n") as file:
+    with _opened(written, path, "\n") as file:
         for number, line in enumerate(file, 1):
             begins = True  # whether a mark does: in front of a line, and right behind a closing one
             for piece in line.split('"')[:-1]:
@@ -136,7 +140,7 @@ def reader_of(written: Csv, path: str, fields: int) -> str:
         "delim": literal(written.separator),
         "quote": "'\"'",
         "escape": "'\"'",
-        "nullstr": _listed(("", *written.nulls)),
+        "nullstr": f"[{', '.join(map(literal, ('', *written.nulls)))}]",
         "encoding": literal(written.encoding),
         "compression": "'gzip'" if _is_packed(path) else "'none'",
         "strict_mode": "true",
@@ -149,17 +153,18 @@ def reader_of(written: Csv, path: str, fields: int) -> str:
     return f"read_csv({literal(path)}, {given})"
 
 
-def value_of(written: Csv, text: str, kind: type, scale: int | None = None) -> str:
+def value_of(written: Csv, text: str, kind: Type) -> str:
     """Return what a text stands for in DuckDB; NULL if it is no value of the type.
 
     :param text: an expression of SQL
-    :param scale: of a decimal number, which is read as a multiple of 10^-scale
+    :param kind: a decimal number is read as a multiple of 10^-scale
     """
     if kind is str:
         return text
     point = f"[{written.decimal}]"
     plain = text if written.decimal == "." else f"replace({text}, ',', '.')"
-    if scale is not None:
+    if isinstance(kind, Decimal):
+        scale = kind.scale
         ones, parts = (f"regexp_extract({plain}, '{part}', 1)" for part in ("^([^.]*)", "[.](.*)$"))
         form = _DECIMAL.format(point, scale) if scale else "-?(0|[1-9][0-9]*)"
         cases = {form: f"TRY_CAST({ones} || rpad({parts}, {scale}, '0') AS BIGINT)"}
@@ -209,7 +214,3 @@ def _is(text: str, form: str) -> str:
 
 def _is_packed(path: str) -> bool:
     return path.lower().endswith(".gz")
-
-
-def _listed(texts: Sequence[str]) -> str:
-    return f"[{', '.join(map(literal, texts))}]"

@@ -25,10 +25,6 @@ TYPES = {
     date: Type.DATE,
     datetime: Type.TIMESTAMPNTZ,
 }
-PARTS = {
-    **{name: name.upper() for name in ("year", "month", "day", "week", "hour", "minute")},
-    "weekday": "ISODOW",
-}
 
 
 def typed(kind: type) -> Any:
@@ -47,11 +43,6 @@ def decimal(digits: int, scale: int) -> Any:
     return exp.DataType(this=Type.DECIMAL, expressions=numbers)
 
 
-def array_of(kind: type) -> Any:
-    """Return the type of an array of a column's type."""
-    return exp.DataType(this=Type.ARRAY, expressions=[typed(kind)], nested=True)
-
-
 def spelled(value: float) -> str:
     """Return a double as a text that each engine reads as the same double."""
     if value in (inf, -inf):
@@ -64,14 +55,14 @@ class Dialect:
 
     :ivar name: of the dialect in sqlglot
     :ivar collation: compares texts by their bytes
-    :ivar parts: names of the parts of a date
+    :ivar weekday: name of the day of the week as a part of a date
     :ivar search: how it finds a value among many edges, as in ``clauses.py``
     :ivar underflows: whether a product of doubles that is too small for one is an error
     """
 
     name: ClassVar[str]
     collation: ClassVar[str]
-    parts: ClassVar[dict[str, str]] = PARTS
+    weekday: ClassVar[str] = "ISODOW"
     search: ClassVar[str]
     underflows: ClassVar[bool] = False
 
@@ -118,7 +109,8 @@ class Dialect:
 
     def array(self, parameter: exp.Expression, kind: type) -> Any:
         """Return a parameter as an array."""
-        return exp.Cast(this=parameter, to=array_of(kind))
+        array = exp.DataType(this=Type.ARRAY, expressions=[typed(kind)], nested=True)
+        return exp.Cast(this=parameter, to=array)
 
     def rows(self, arrays: Sequence[Any], names: Sequence[str], kinds: Sequence[type]) -> Any:
         """Return a query whose columns are the elements of arrays of one length."""
@@ -216,12 +208,20 @@ class DuckDB(Dialect):
         return exp.TryCast(this=one, to=typed(int))
 
     def source(self, reference: tuple[str, ...]) -> Any:
-        """Return a table, or Parquet files."""
+        """Return a table, or Parquet files. Folders are no columns.
+
+        NaN is in no statistics of a file, so DuckDB takes a comparison with it for false, unless
+        told.
+        """
         kind, *parts = reference
         if kind == "table":
             return super().source(reference)
         paths = exp.Array(expressions=[exp.Literal.string(one) for one in parts])
-        read = exp.ReadParquet(expressions=[paths, *_parquet()])
+        options = {"hive_partitioning": exp.false(), "can_have_nan": exp.true()}
+        given = [
+            exp.EQ(this=exp.to_identifier(name), expression=one) for name, one in options.items()
+        ]
+        read = exp.ReadParquet(expressions=[paths, *given])
         return exp.alias_(exp.Table(this=read), "t", table=True)
 
 
@@ -249,7 +249,7 @@ class Spark(Dialect):
     """Spark. The sum of 64-bit integers would wrap, so they are decimals of 38 digits."""
 
     name, collation, search = "spark", "UTF8_BINARY", "parts"
-    parts: ClassVar[dict[str, str]] = {**PARTS, "weekday": "DAYOFWEEK_ISO"}
+    weekday = "DAYOFWEEK_ISO"
 
     def matches(self, one: Any, pattern: str) -> Any:
         """Return whether all of a text has a pattern. In Java ``$`` is before a newline, too."""
@@ -285,17 +285,6 @@ class Spark(Dialect):
     def wide(self, one: exp.Expression) -> Any:
         """Return 64-bit integers as decimals of 38 digits."""
         return self.exact(one)
-
-
-def _parquet() -> list[Any]:
-    """Return the options of a Parquet file. Folders are no columns.
-
-    NaN is in no statistics of a file, so DuckDB takes a comparison with it for false, unless told.
-    """
-    options = {"hive_partitioning": exp.false(), "can_have_nan": exp.true()}
-    return [
-        exp.EQ(this=exp.to_identifier(name), expression=value) for name, value in options.items()
-    ]
 
 
 DIALECTS: dict[str, Dialect] = {one.name: one() for one in (DuckDB, PostgreSQL, Spark)}

@@ -148,39 +148,28 @@ def table_domain(tables: Tables) -> Domain:
 def record_of(tables: Tables) -> dict[str, Any]:
     """Return a descriptor as plain values, for ``dp.serialize``."""
     return {
-        "columns": [(name, KINDS[kind]) for name, kind in tables.schema.columns],
+        "columns": [
+            (name, kind.scale if isinstance(kind, Decimal) else KINDS[kind])
+            for name, kind in tables.schema.columns
+        ],
         "unit": tables.schema.unit[0] if len(tables.schema.unit) == 1 else tables.schema.unit,
         "rows": tables.rows,
         "groups": sorted((sorted(one.by), one.groups, one.rows) for one in tables.groups),
-        **({"decimals": tables.schema.scales} if tables.schema.scales else {}),
-        **({"others": _spaces(tables)} if tables.others else {}),
+        "others": [(name, table_domain(one)) for name, one in tables.others],
     }
 
 
-def _spaces(tables: Tables) -> list[tuple[str, Domain]]:
-    return [(name, table_domain(one)) for name, one in tables.others]
-
-
-def domain_of_record(
-    columns: Any,
-    unit: Any,
-    rows: Any,
-    groups: Any,
-    others: Any = (),
-    decimals: Any = (),
-) -> Domain:
+def domain_of_record(columns: Any, unit: Any, rows: Any, groups: Any, others: Any = ()) -> Domain:
     """Inverse of :func:`record_of`, for messages of anybody, or raise."""
     types, given = {name: kind for kind, name in KINDS.items()}, dict[str, type | Decimal]()
     for pair in checks.elements("columns", columns=columns):
         name, kind = checks.pair(columns=pair)
-        if checks.text(columns=kind) not in types:
-            raise InvalidTypeError(f"columns must have the types {', '.join(types)}")
-        given[checks.text(columns=name)] = types[kind]
-    for pair in checks.elements("columns", decimals=decimals):
-        name, scale = checks.pair(decimals=pair)
-        if given.get(checks.text(decimals=name)) is not int:
-            raise InvalidTypeError("decimals must be columns of integers")
-        given[name] = Decimal(scale)
+        if not isinstance(kind, int) and checks.text(columns=kind) not in types:
+            raise InvalidTypeError(
+                f"columns must have the types {', '.join(types)}, or the scale of a decimal"
+            )
+        one = Decimal(kind) if isinstance(kind, int) else types[kind]
+        given[checks.text(columns=name)] = one
     schema, bounds = schema_of(given, unit), set()
     for one in checks.elements("groups", groups=groups):
         names, most, each = checks.elements("groups", groups=one)

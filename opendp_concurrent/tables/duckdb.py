@@ -24,14 +24,6 @@ from .schema import Schema
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _PROPOSED = (int, float, bool, date, datetime)
-_STORED = {
-    int: "BIGINT",
-    float: "DOUBLE",
-    str: "VARCHAR",
-    bool: "BOOLEAN",
-    date: "DATE",
-    datetime: "TIMESTAMP",
-}
 _COLUMNS = """
     SELECT c.column_name, c.data_type, t.sql
     FROM duckdb_columns() AS c
@@ -42,6 +34,7 @@ _COLUMNS = """
 """
 _OWN = "SET search_path = 'system.main'"  # of a cursor: no macro is found there, so none shadows
 _BINARY = ("", "binary", "c", "posix")
+_PATTERN = frozenset("*?[]")
 _OPEN: WeakSet[DuckDB] = WeakSet()
 
 
@@ -81,8 +74,11 @@ class DuckDB(Engine):
         kind = _kind_of(last)
         if kind is None:
             return self._stored_table(table)
-        paths = [one for path in table for one in _matching(path)]
-        if set(map(_kind_of, paths)) != {kind} or not all(map(_is_file, paths)):
+        paths = list[str]()
+        for path in table:
+            paths += sorted(glob(path)) if _PATTERN & set(path) else [path]
+        found = all(os.path.isfile(one) and not _PATTERN & set(one) for one in paths)
+        if set(map(_kind_of, paths)) != {kind} or not found:
             raise errors.InvalidValueError(
                 f"table ({listed(table)}) must be the path of a .parquet or .csv file that "
                 "exists, or paths of several of one kind, without brackets, or the name of a "
@@ -137,14 +133,15 @@ class DuckDB(Engine):
         texts.append(self._texts(path, written, len(names), places.values()))
         source, values, asked = quoted(*texts[-1].reference[1:]), list[str](), list[str]()
         for name, kind in schema.columns:
-            value = value_of(written, places[name], kind, dict(schema.scales).get(name))
+            value = value_of(written, places[name], kind)
             lost = f"{places[name]} IS NOT NULL AND {value} IS NULL"
             values.append(f"{value} AS {quoted(name)}")
             asked.append(f"count_if({lost}), min(rowid) FILTER (WHERE {lost})")
         query = f"SELECT {', '.join(asked)} FROM {source}"
         ((*found,),) = opaque(lambda: self.run(query))
+        at_first = 2 if written.header is None else 1  # line, if no field has the end of a line
         told = [
-            f"{name} ({schema.spelled(name)}): {many}, the first in line {_line(first, written)}"
+            f"{name} ({schema.spelled(name)}): {many}, the first in line {first + at_first}"
             for name, many, first in zip(schema.names, found[::2], found[1::2], strict=True)
             if many
         ]
@@ -182,7 +179,11 @@ class DuckDB(Engine):
             "WHERE table_name = $1 AND type = 'duckdb' ORDER BY ALL",
             (table[-1],),
         )
-        found = [one for one in names if one[-len(table) :] == table and not _is_copy(one[0])]
+        found = [  # databases that `_create` has attached are not scanned by name
+            one
+            for one in names
+            if one[-len(table) :] == table and not re.fullmatch("oc_[0-9a-f]{32}", one[0])
+        ]
         if len(found) != 1:
             raise errors.InvalidValueError(
                 f"table ({listed(table, '.')}) must be the name of one stored table, spelled as it "
@@ -200,7 +201,8 @@ class DuckDB(Engine):
             raise _no_csv(path, "it has no line")
         columns = [f"c{at}" for at in range(len(names))]
         texts = self._texts(path, written, len(names), columns)
-        source, types = quoted(*texts.reference[1:]), dict.fromkeys(columns, _STORED[str])
+        source = quoted(*texts.reference[1:])
+        types = dict.fromkeys(columns, min(self.stored[str]))  # any of those that a type reads
         try:
             for kind in reversed(_PROPOSED):
                 code = " AND NOT {}" if kind in (int, float) else ""
@@ -211,7 +213,7 @@ class DuckDB(Engine):
                 )
                 ((*found,),) = opaque(partial(self.run, f"SELECT {fits} FROM {source}"))
                 known = zip(columns, found, strict=True)
-                types.update((one, _STORED[kind]) for one, fit in known if fit)
+                types.update((one, min(self.stored[kind])) for one, fit in known if fit)
         finally:
             texts.drop()
         return list(zip(names, types.values(), strict=True))
@@ -390,11 +392,6 @@ class Frame(DuckDB):
         """Check nothing: the frame is read once, before its owner."""
 
 
-def _is_copy(database: str) -> bool:
-    """Return whether a database is one that `_create` has attached: nobody scans it by its name."""
-    return re.fullmatch("oc_[0-9a-f]{32}", database) is not None
-
-
 def _execute(cursor: Any, text: str, parameters: tuple[Any, ...]) -> list[Any]:
     found: list[Any] = interruptible(lambda: cursor.execute(text, list(parameters)).fetchall())
     return found
@@ -415,24 +412,7 @@ def _no_csv(path: str, reason: str) -> errors.InvalidValueError:
     )
 
 
-def _line(row: int | None, written: Csv) -> int:
-    """Return the line of a row by its number from 0, where no field has the end of a line."""
-    return 0 if row is None else row + (2 if written.header is None else 1)
-
-
 def _kind_of(path: str) -> str | None:
     if is_csv(path):
         return "csv"
     return "parquet" if path.lower().endswith(".parquet") else None
-
-
-def _is_pattern(path: str) -> bool:
-    return any(one in path for one in "*?[]")
-
-
-def _is_file(path: str) -> bool:
-    return os.path.isfile(path) and not _is_pattern(path)
-
-
-def _matching(path: str) -> list[str]:
-    return sorted(glob(path)) if _is_pattern(path) else [path]

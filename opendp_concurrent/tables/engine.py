@@ -1,31 +1,26 @@
 """What an engine does for a table: it runs plans, stores rows, and checks what it reads.
 
 An error of an engine says nothing about the data: it is always the same, and the cause goes to the
-log. Connections to PostgreSQL are kept here, too. Rendering needs the extra, so it is imported when
-a table is scanned, once.
+log. Rendering needs the extra, so it is imported when a table is scanned, once.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import re
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, ClassVar
-from weakref import finalize
 
 from .. import errors
-from .._opendp import Lock, uninterruptible
+from .._opendp import uninterruptible
 from .plan import Aggregate, FoundKeys, Relation, Scan, Select, moving
 from .schema import Decimal as DecimalType
-from .schema import Schema, Type
+from .schema import Schema, Type, kind_of, spelled
 
 
 @lru_cache(maxsize=1)
@@ -44,15 +39,14 @@ LOOKED_AT = 10_000  # rows, before all are counted
 DIGITS_READ = 18  # of decimals, which as integers then have 64 bits
 DECIMAL = re.compile(r"(?i:decimal|numeric)\(([0-9]+), ?([0-9]+)\)")
 LOGGER = logging.getLogger("opendp_concurrent.tables")
-Rows = list[tuple[int, ...]]
-KeyRows = list[tuple[Any, ...]]  # the values of a key, then integers
+Rows = list[tuple[Any, ...]]  # of integers; of found keys, the values of a key, then integers
 Scans = tuple[Scan, ...]
 Run = Callable[[str, tuple[Any, ...]], list[Any]]  # runs a statement, and returns its rows
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Stored:
-    """A stored table.
+    """A stored table, until nobody needs it.
 
     :ivar engine: the engine that sees it
     :ivar reference: its reference there
@@ -83,30 +77,19 @@ class Engine(ABC):
     dialect: ClassVar[str]
     stored: ClassVar[dict[type, frozenset[str]]]
 
-    def ask(self, relation: Relation, aggregate: Aggregate) -> Rows:
-        """Return the rows of integers of an aggregate.
+    def ask(self, relation: Relation, of: Aggregate) -> Rows:
+        """Return the rows of an aggregate: integers, after the values of a key that was found.
 
         :raises TableError: always the same, if the engine fails
         """
-        rows: Rows = self._asked(relation, aggregate, integers)
-        return rows
-
-    def keys(self, relation: Relation, found: FoundKeys) -> KeyRows:
-        """Return the keys that the data have, and integers of each. They are secret.
-
-        :raises TableError: always the same, if the engine fails
-        """
-        rows: KeyRows = self._asked(relation, found, lambda rows: list(map(tuple, rows)))
-        return rows
-
-    def _asked(self, relation: Relation, of: Aggregate, read: Callable[..., Any]) -> Any:
         query, scans = self.query(relation, of), moving(relation)
-        return opaque(lambda: read(self.run(*query, scans)))
+        found: Rows = opaque(lambda: integers(self.run(*query, scans), of))
+        return found
 
     def query(self, relation: Relation, of: Aggregate | None = None) -> tuple[str, tuple[Any, ...]]:
         """Return the query of an aggregate, or of all rows, and its parameters."""
-        found = rendering().statement(self.dialect, relation, of)
-        return found.text, found.parameters
+        found: tuple[str, tuple[Any, ...]] = rendering().statement(self.dialect, relation, of)
+        return found
 
     def store(self, relation: Relation) -> Stored:
         """Store the rows of a relation until they are dropped.
@@ -172,11 +155,11 @@ class Engine(ABC):
                     f"schema[{name!r}] must be a column of the table, which has: "
                     f"{', '.join(columns)}"
                 )
-            if self.type_of(columns[name]) != schema.type_of(name):
+            if self.type_of(columns[name]) != kind:
                 raise errors.InvalidTypeError(
-                    f"schema[{name!r}] ({schema.spelled(name)}) cannot read the stored type "
+                    f"schema[{name!r}] ({spelled(kind)}) cannot read the stored type "
                     f"{columns[name]}, because a cast could fail or round; it reads: "
-                    f"{', '.join(sorted(self.stored[kind]))}, and DECIMAL(p, s) by "
+                    f"{', '.join(sorted(self.stored[kind_of(kind)]))}, and DECIMAL(p, s) by "
                     f"oc.tables.Decimal(s) up to {DIGITS_READ} digits; store the column in one "
                     "of these"
                 )
@@ -244,9 +227,10 @@ def opaque(function: Callable[[], Any]) -> Any:
     raise errors.TableError  # out here, where it has no context
 
 
-def integers(rows: list[Any]) -> Rows:
-    """Return rows of integers, or raise."""
-    return [tuple(map(_integer, row)) for row in rows]
+def integers(rows: list[Any], of: Aggregate) -> Rows:
+    """Return rows whose integers are of Python, or raise."""
+    values = len(of.by) if isinstance(of, FoundKeys) else 0
+    return [(*row[:values], *map(_integer, row[values:])) for row in rows]
 
 
 def _integer(value: errors.Argument) -> int:
@@ -255,118 +239,3 @@ def _integer(value: errors.Argument) -> int:
     if isinstance(value, Decimal) and value == value.to_integral_value():
         return int(value)
     raise TypeError("a statement has returned what is no integer")
-
-
-# Connections to PostgreSQL of our own: each statement takes one, and puts it back.
-#
-# What a session can change in the meaning of a statement is set when a connection is opened: where
-# functions and operators are looked up, how texts, arrays and literals are read, which rows are
-# seen, and that nothing ends it but us. A server, a database or a login may have other defaults.
-
-_OWN = "SET search_path TO pg_catalog"  # no function, operator or type of a user is found
-SETTINGS = {
-    "array_nulls": "on",  # or NULL in an array of public values is the text 'NULL'
-    "quote_all_identifiers": "off",  # or names of types have quotes
-    "standard_conforming_strings": "on",
-    "transform_null_equals": "off",
-    "DateStyle": "ISO, YMD",
-    "TimeZone": "UTC",
-    "row_security": "off",  # a policy that would hide rows is an error
-    "default_transaction_isolation": "read committed",  # no error because others write
-    "default_transaction_deferrable": "off",
-    "idle_in_transaction_session_timeout": "0",
-    "idle_session_timeout": "0",
-    "transaction_timeout": "0",
-    "lock_timeout": "0",
-}
-_SESSION = f"""
-    SELECT set_config(s.name, v.value, false)
-    FROM pg_settings AS s
-    JOIN (VALUES {", ".join(f"('{name}', '{value}')" for name, value in SETTINGS.items())})
-        AS v (name, value) USING (name)
-"""
-
-
-class Connected:
-    """One connection: text with ``$1`` in, rows out. Each statement is a transaction, unless told.
-
-    :param connection: of psycopg
-    """
-
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-
-    def execute(self, text: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
-        """Run a statement, and return its rows."""
-        from psycopg import RawCursor  # in which % of a name is no trap
-
-        with RawCursor(self._connection) as cursor:
-            cursor.execute(text.encode(), list(parameters) or None)
-            rows: list[Any] = cursor.fetchall() if cursor.description else []
-        return rows
-
-    def close(self) -> None:
-        """Close the connection; what runs on it is cancelled by the server."""
-        self._connection.close()
-
-
-def login_of(connection: Any) -> dict[str, Any]:
-    """Return where a connection of psycopg is connected to, which may have a password."""
-    known = {**connection.info.get_parameters(), "client_encoding": "UTF8"}
-    return known | ({"password": connection.info.password} if connection.info.password else {})
-
-
-class Connections:
-    """As many connections as statements run at once."""
-
-    def __init__(self, login: dict[str, Any]) -> None:
-        self.login, self._idle = login, deque[Connected]()
-        self.close = finalize(self, _close, self._idle, os.getpid())
-
-    def open(self) -> Connected:
-        """Open a connection."""
-        from psycopg import connect
-
-        made = connect(**self.login, autocommit=True, prepare_threshold=None)
-        try:
-            found = Connected(made)
-            for text in (_OWN, _SESSION):
-                found.execute(text)
-        except BaseException:
-            made.close()
-            raise
-        return found
-
-    @contextmanager
-    def one(self) -> Iterator[Connected]:
-        """Take a connection; it is closed if something goes wrong on it."""
-        try:
-            connection = self._idle.pop()
-        except IndexError:
-            connection = self.open()
-        try:
-            yield connection
-        except BaseException:
-            connection.close()
-            raise
-        self._idle.append(connection)
-
-
-class Kept:
-    """One connection that has temporary tables, for one statement at a time."""
-
-    def __init__(self, connection: Connected, login: dict[str, Any]) -> None:
-        self._connection, self._turn, self.login = connection, Lock(), login
-        finalize(self, _close, deque([connection]), os.getpid())
-
-    @contextmanager
-    def one(self) -> Iterator[Connected]:
-        """Wait for the connection. A statement that fails leaves the tables as they are."""
-        with self._turn:
-            yield self._connection
-
-
-def _close(idle: deque[Connected], process: int) -> None:
-    """Close connections, in the process that opened them."""
-    while idle and os.getpid() == process:
-        idle.pop().close()

@@ -18,19 +18,12 @@ from ..errors import InvalidTypeError, InvalidValueError
 from .schema import Type, column_name
 
 MOST_VALUES = 1000  # of is_in, and of the bins of cut
-PARTS = ("year", "month", "day", "week", "weekday", "hour", "minute")
 
 
-def _operator(operation: str) -> Callable[[Expression, Any], Expression]:
+def _operator(operation: str, reflected: bool = False) -> Callable[[Expression, Any], Expression]:
     def method(self: Expression, other: Any) -> Expression:
-        return Expression(operation, (self, expression(other)))
-
-    return method
-
-
-def _reflected(operation: str) -> Callable[[Expression, Any], Expression]:
-    def method(self: Expression, other: Any) -> Expression:
-        return Expression(operation, (expression(other), self))
+        pair = (self, expression(other))
+        return Expression(operation, pair[::-1] if reflected else pair)
 
     return method
 
@@ -99,7 +92,7 @@ class Expression:
     __add__, __sub__, __mul__, __truediv__, __floordiv__ = map(
         _operator, ("+", "-", "*", "/", "//")
     )
-    __radd__, __rsub__, __rmul__, __rtruediv__ = map(_reflected, ("+", "-", "*", "/"))
+    __radd__, __rsub__, __rmul__, __rtruediv__ = map(_operator, ("+", "-", "*", "/"), [True] * 4)
 
     def __neg__(self) -> Expression:
         return 0 - self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -14,7 +14,7 @@ from .. import _opendp as _native
 from ..composition import constructor
 from ..errors import InvalidTypeError, InvalidValueError
 from . import plan as nodes
-from .aggregates import binned, counted, edges_of, groups_or_one, moments_of, powers, unit_of_sum
+from .aggregates import binned, counted, edges_of, groups_or_one, moments_of, unit_of_sum
 from .domain import tables_of
 from .engine import Rows
 from .moments import MOST_CELLS, Estimate, Moments, strategy_for
@@ -39,14 +39,12 @@ class _Part:
     def integers(self, values: Sequence[int]) -> tuple[int, ...]:
         return tuple(values) if self.moments is None else self.moments[0].integers(*values)
 
-    def estimates(self, noisy: Sequence[float], accuracy: float) -> list[Estimate]:
+    def estimate(self, noisy: Sequence[float], accuracy: float) -> Estimate:
         if self.moments is not None:
             moments, statistic = self.moments
-            return moments.estimates(noisy, accuracy, statistic)
-        return [
-            Estimate(self.step * one, self.step * (one - accuracy), self.step * (one + accuracy))
-            for one in noisy
-        ]
+            return moments.estimate(noisy, accuracy, statistic)
+        (one,) = noisy
+        return Estimate(*(self.step * each for each in (one, one - accuracy, one + accuracy)))
 
 
 def _part(schema: Schema, answer: Any, norm: str) -> _Part:
@@ -69,7 +67,8 @@ def _part(schema: Schema, answer: Any, norm: str) -> _Part:
     order = 1 if statistic == "mean" else 2
     value, known = moments_of(schema, *given, order, norm)
     asked: Any = statistic  # one of the others by now
-    return _Part(powers(value, order), known.per_row, known.step, (known, asked))
+    terms = tuple(nodes.Term(value, power) for power in range(order + 1))
+    return _Part(terms, known.per_row, known.step, (known, asked))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +109,12 @@ class Joint:
         """What the engine adds up, answer by answer."""
         return tuple(term for part in self.parts for term in part.terms)
 
+    @property
+    def shares(self) -> tuple[tuple[str, float], ...]:
+        """The part of the loss that each integer of one mean, variance or deviation takes."""
+        alone = self.parts[0].moments if len(self.parts) == 1 else None
+        return () if alone is None else alone[0].shares
+
     def integers(self, *values: int) -> list[int]:
         """Return the integers of a group, from those of the engine."""
         found, at = list[int](), 0
@@ -119,20 +124,22 @@ class Joint:
             at += size
         return found
 
-    def estimates(self, noisy: Sequence[int], accuracies: Sequence[float]) -> list[list[Estimate]]:
+    def estimates(
+        self, noisy: Sequence[int], accuracy: Callable[[int], float]
+    ) -> list[list[Estimate]]:
         """Return the estimates of each answer, in the order of the groups.
 
-        :param accuracies: for each answer, what the noise in each of its integers is at most
+        :param accuracy: returns what the noise in each of so many integers is at most
         """
         found: list[list[Estimate]] = [[] for _ in self.parts]
-        at = 0
+        accuracies, at = [accuracy(len(part.per_row)) for part in self.parts], 0
         while at < len(noisy):
-            for mine, part, weight, accuracy in zip(
+            for mine, part, weight, most in zip(
                 found, self.parts, self.weights, accuracies, strict=True
             ):
                 size = len(part.per_row)
                 own = [one / weight for one in noisy[at : at + size]]
-                mine += part.estimates(own, accuracy / weight)
+                mine.append(part.estimate(own, most / weight))
                 at += size
         return found
 

@@ -95,7 +95,7 @@ def make_table_keys(
     noise = key_noise(own, most)
 
     def spawn(token: Sealed) -> dict[Any, int | None]:
-        rows = table_given(tables, in_python(token)).ask_keys(FoundKeys(names))
+        rows = table_given(tables, in_python(token)).ask(FoundKeys(names))
         return noise.release(_counts(tuple(map(tables.schema.type_of, names)), rows))
 
     def privacy_map(distance: Any) -> tuple[float, float]:
@@ -136,7 +136,7 @@ def _counts(kinds: tuple[Type, ...], rows: list[tuple[Any, ...]]) -> Counts:
         except (InvalidTypeError, InvalidValueError):
             continue
         key = parts[0] if len(parts) == 1 else tuple(parts)
-        found.setdefault(key, {})[int(size)] = int(units)
+        found.setdefault(key, {})[size] = units
     return found
 
 

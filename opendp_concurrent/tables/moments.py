@@ -90,11 +90,6 @@ class Moments:
         return self.reach**2 // 2
 
     @property
-    def parts(self) -> int:
-        """Number of integers of a group."""
-        return self.order + 1
-
-    @property
     def weights(self) -> tuple[int, ...]:
         """Factors of the integers of a group; the first one is 1."""
         leading = self.reach if self.order == 1 else self.reach**2 - self.half
@@ -116,7 +111,7 @@ class Moments:
         if self.norm == "linf":
             return ()
         taken = [own if self.norm == "l1" else own**2 for own in self.per_row]
-        names = ("squares", "sum", "count")[-self.parts :]
+        names = ("squares", "sum", "count")[-len(taken) :]
         return tuple((name, one / sum(taken)) for name, one in zip(names, taken, strict=True))
 
     def integers(self, count: int, total: int, squares: int = 0) -> tuple[int, ...]:
@@ -133,17 +128,11 @@ class Moments:
             found.insert(0, squares - 2 * middle * total + (middle**2 - self.half) * count)
         return tuple(weight * one for weight, one in zip(self.weights, found, strict=True))
 
-    def estimates(
-        self, noisy: Sequence[float], accuracy: float, statistic: Statistic
-    ) -> list[Estimate]:
-        """Return the statistic of each group.
+    def estimate(self, noisy: Sequence[float], accuracy: float, statistic: Statistic) -> Estimate:
+        """Return the statistic of a group.
 
         :param accuracy: the noise in each integer is at most this
         """
-        groups = range(0, len(noisy), self.parts)
-        return [self._estimate(noisy[at : at + self.parts], accuracy, statistic) for at in groups]
-
-    def _estimate(self, noisy: Sequence[float], accuracy: float, statistic: Statistic) -> Estimate:
         parts = [
             (one / weight, accuracy / weight)
             for one, weight in zip(noisy, self.weights, strict=True)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date, datetime
 from functools import partial
 from typing import Any, ClassVar
 from uuid import uuid4
+from weakref import finalize
 
-from .._opendp import interruptible
+from .._opendp import Lock, interruptible
 from ..errors import InvalidTypeError, InvalidValueError
 from . import engine
 
@@ -66,12 +71,13 @@ class PostgreSQL(engine.Engine):
     }
 
     def __init__(self, connection: Any) -> None:
-        self._connections: engine.Connections | engine.Kept = engine.Connections(
-            engine.login_of(connection)
-        )
+        login = {**connection.info.get_parameters(), "client_encoding": "UTF8"}
+        if connection.info.password:
+            login["password"] = connection.info.password
+        self._connections: Connections | Kept = Connections(login)
 
     @classmethod
-    def _on(cls, connections: engine.Connections | engine.Kept) -> PostgreSQL:
+    def _on(cls, connections: Connections | Kept) -> PostgreSQL:
         made = cls.__new__(cls)
         made._connections = connections
         return made
@@ -108,7 +114,7 @@ class PostgreSQL(engine.Engine):
 
     def beside(self, other: engine.Engine) -> engine.Engine | None:
         """Return this engine if the other one has its login, and no connection of its own."""
-        if not isinstance(other, PostgreSQL) or isinstance(other._connections, engine.Kept):
+        if not isinstance(other, PostgreSQL) or isinstance(other._connections, Kept):
             return None
         return self if self._connections.login == other._connections.login else None
 
@@ -147,7 +153,7 @@ class PostgreSQL(engine.Engine):
         """
         name = f"oc_{uuid4().hex}"
         create, reference = f'CREATE TEMPORARY TABLE "{name}" AS {text}', ("table", "pg_temp", name)
-        if isinstance(self._connections, engine.Kept):
+        if isinstance(self._connections, Kept):
             self.run(create, parameters)
             return engine.Stored(self, reference, fixed=True)
         connection = self._connections.open()
@@ -161,7 +167,7 @@ class PostgreSQL(engine.Engine):
             connection.close()
             raise
         return engine.Stored(
-            self._on(engine.Kept(connection, self._connections.login)), reference, fixed=True
+            self._on(Kept(connection, self._connections.login)), reference, fixed=True
         )
 
 
@@ -175,7 +181,102 @@ def _types(rows: list[Any]) -> dict[str, str]:
     return {row[0]: row[1] for row in rows}
 
 
-def _run(connection: engine.Connected, text: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
-    """Run a statement, which may take long. psycopg cancels it at an interrupt."""
-    rows: list[Any] = interruptible(connection.execute, text, parameters)
+def _run(connection: Any, text: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
+    """Run a statement with ``$1``, which may take long. psycopg cancels it at an interrupt."""
+    from psycopg import RawCursor  # in which % of a name is no trap
+
+    def execute() -> list[Any]:
+        with RawCursor(connection) as cursor:
+            cursor.execute(text.encode(), list(parameters) or None)
+            return cursor.fetchall() if cursor.description else []
+
+    rows: list[Any] = interruptible(execute)
     return rows
+
+
+# Connections to PostgreSQL of our own: each statement takes one, and puts it back.
+#
+# What a session can change in the meaning of a statement is set when a connection is opened: where
+# functions and operators are looked up, how texts, arrays and literals are read, which rows are
+# seen, and that nothing ends it but us. A server, a database or a login may have other defaults.
+
+_OWN = "SET search_path TO pg_catalog"  # no function, operator or type of a user is found
+SETTINGS = {
+    "array_nulls": "on",  # or NULL in an array of public values is the text 'NULL'
+    "quote_all_identifiers": "off",  # or names of types have quotes
+    "standard_conforming_strings": "on",
+    "transform_null_equals": "off",
+    "DateStyle": "ISO, YMD",
+    "TimeZone": "UTC",
+    "row_security": "off",  # a policy that would hide rows is an error
+    "default_transaction_isolation": "read committed",  # no error because others write
+    "default_transaction_deferrable": "off",
+    "idle_in_transaction_session_timeout": "0",
+    "idle_session_timeout": "0",
+    "transaction_timeout": "0",
+    "lock_timeout": "0",
+}
+_SESSION = f"""
+    SELECT set_config(s.name, v.value, false)
+    FROM pg_settings AS s
+    JOIN (VALUES {", ".join(f"('{name}', '{value}')" for name, value in SETTINGS.items())})
+        AS v (name, value) USING (name)
+"""
+
+
+class Connections:
+    """As many connections as statements run at once. Each statement is a transaction, unless told.
+
+    :param login: where to connect to, which may have a password
+    """
+
+    def __init__(self, login: dict[str, Any]) -> None:
+        self.login, self._idle = login, deque[Any]()
+        self.close = finalize(self, _close, self._idle, os.getpid())
+
+    def open(self) -> Any:
+        """Open a connection."""
+        from psycopg import connect
+
+        made = connect(**self.login, autocommit=True, prepare_threshold=None)
+        try:
+            for text in (_OWN, _SESSION):
+                made.execute(text)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    @contextmanager
+    def one(self) -> Iterator[Any]:
+        """Take a connection of psycopg; it is closed if something goes wrong on it."""
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self.open()
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)
+
+
+class Kept:
+    """One connection that has temporary tables, for one statement at a time."""
+
+    def __init__(self, connection: Any, login: dict[str, Any]) -> None:
+        self._connection, self._turn, self.login = connection, Lock(), login
+        finalize(self, _close, deque([connection]), os.getpid())
+
+    @contextmanager
+    def one(self) -> Iterator[Any]:
+        """Wait for the connection. A statement that fails leaves the tables as they are."""
+        with self._turn:
+            yield self._connection
+
+
+def _close(idle: deque[Any], process: int) -> None:
+    """Close connections, in the process that opened them."""
+    while idle and os.getpid() == process:
+        idle.pop().close()

@@ -18,17 +18,9 @@ from . import dialects as sql
 from . import plan as nodes
 from .clauses import Search, Values
 from .dialects import DIALECTS, Dialect, cast, exp
-from .schema import Schema
+from .schema import Decimal, Schema, kind_of
 
 SMALLEST = 0.25  # below it in steps, a value is quantised to 0
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A statement and its parameters. It returns rows of integers."""
-
-    text: str
-    parameters: tuple[Any, ...]
 
 
 @uninterruptible
@@ -40,8 +32,8 @@ def prepare(dialect: str) -> None:
 @lru_cache(maxsize=256)
 def statement(
     dialect: str, relation: nodes.Relation, of: nodes.Aggregate | None = None
-) -> Statement:
-    """Return the statement of an aggregate of a relation, or of all of its rows.
+) -> tuple[str, tuple[Any, ...]]:
+    """Return the statement of an aggregate of a relation, or of all rows, and its parameters.
 
     An aggregate returns one row of integers, or rows of a position and integers. Rows have the
     columns' own names.
@@ -72,10 +64,10 @@ class Query:
         """Short names of the unit's columns."""
         return self.short(self.schema.unit)
 
-    @property
-    def free(self) -> int:
-        """The first number of a short name that is free."""
-        return 1 + max(int(of[1:]) for of in self.names.values())
+    def fresh(self, names: Iterable[str]) -> dict[str, str]:
+        """Return short names that are free."""
+        first = 1 + max(int(of[1:]) for of in self.names.values())
+        return {name: f"c{at}" for at, name in enumerate(names, first)}
 
     def short(self, names: Iterable[str]) -> list[str]:
         """Return short names."""
@@ -92,8 +84,10 @@ class Renderer:
     def __init__(self, dialect: Dialect) -> None:
         self._dialect, self._parameters = dialect, list[Any]()
 
-    def statement(self, relation: nodes.Relation, of: nodes.Aggregate | None) -> Statement:
-        """Return the statement of an aggregate, or of all rows."""
+    def statement(
+        self, relation: nodes.Relation, of: nodes.Aggregate | None
+    ) -> tuple[str, tuple[Any, ...]]:
+        """Return the statement of an aggregate, or of all rows, and its parameters."""
         rows = self._relation(relation)
         if of is None:
             own = rows.names.items()
@@ -101,7 +95,7 @@ class Renderer:
             tree = sql.select(columns, rows.tree)
         else:
             tree = self._aggregate(of, rows)
-        return Statement(self._dialect.text(tree), tuple(self._parameters))
+        return self._dialect.text(tree), tuple(self._parameters)
 
     # --- relations ---------------------------------------------------------------------------
 
@@ -130,13 +124,12 @@ class Renderer:
     def _scan(self, scan: nodes.Scan) -> Query:
         names = {name: f"c{place}" for place, name in enumerate(scan.schema.names)}
         columns, conditions = [], list[Any]()
-        scales = {} if scan.fixed else dict(scan.schema.scales)
         for name, kind in scan.schema.columns:
             stored = exp.column(name, "t", quoted=True)
-            if name in scales:
-                found = self._dialect.decimal(stored, scales[name])
+            if isinstance(kind, Decimal) and not scan.fixed:
+                found = self._dialect.decimal(stored, kind.scale)
             else:
-                found = self._dialect.stored(stored, kind)
+                found = self._dialect.stored(stored, kind_of(kind))
             columns.append(exp.alias_(found, names[name]))
             if name in scan.schema.unit:
                 conditions.append(sql.inverted(sql.is_null(found)))
@@ -148,9 +141,8 @@ class Renderer:
 
     def _with_columns(self, relation: nodes.WithColumns, of: Query) -> Query:
         values = Values(self._dialect, of.names, self._parameter)
-        fresh = {name: f"c{at}" for at, (name, _) in enumerate(relation.columns, of.free)}
-        trees = [values.value(one) for _, one in relation.columns]
-        named = [exp.alias_(one, short) for one, short in zip(trees, fresh.values(), strict=True)]
+        fresh = of.fresh(name for name, _ in relation.columns)
+        named = [exp.alias_(values.value(one), fresh[name]) for name, one in relation.columns]
         kept = [sql.column(short) for name, short in of.names.items() if name not in fresh]
         tree = sql.select([*kept, *named], values.query(of.tree))
         after = nodes.with_columns(of.schema, relation.columns)
@@ -211,7 +203,7 @@ class Renderer:
 
     def _per_unit(self, relation: nodes.PerUnit, of: Query) -> Query:
         unit = list(map(sql.column, of.unit))
-        fresh = {name: f"c{at}" for at, (name, _) in enumerate(relation.columns, of.free)}
+        fresh = of.fresh(name for name, _ in relation.columns)
         values = [exp.alias_(self._of_unit(one, of), fresh[name]) for name, one in relation.columns]
         made = sql.select([*unit, *values], of.tree).group_by(*unit, copy=False)
         names = {**{name: of.names[name] for name in of.schema.unit}, **fresh}
@@ -246,7 +238,7 @@ class Renderer:
         kind: str = "inner",
     ) -> Query:
         """Return a join of two queries, with some columns of the other one under fresh names."""
-        fresh = {name: f"c{at}" for at, name in enumerate(added, of.free)}
+        fresh = of.fresh(added)
         columns: list[Any] = [exp.column(one, "t") for one in of.names.values()]
         columns += [exp.alias_(exp.column(one, "k"), fresh[name]) for name, one in added.items()]
         joined = exp.select(*columns, copy=False).from_(sql.subquery(of.tree, "t"), copy=False)

@@ -17,14 +17,7 @@ from .._checks import own_number, plain, sent
 from ..errors import InvalidTypeError, InvalidValueError
 from ..numerics import typed
 
-KINDS: dict[type, str] = {
-    int: "int",
-    float: "float",
-    str: "str",
-    bool: "bool",
-    date: "date",
-    datetime: "datetime",
-}
+KINDS: dict[type, str] = {kind: kind.__name__ for kind in (int, float, str, bool, date, datetime)}
 KEYS = tuple(kind for kind in KINDS if kind is not float)  # whose equality is exact
 UNITS = (int, str)
 ROW = ()  # the unit of a table in which each row is a unit, and no column says to whom it belongs
@@ -93,12 +86,10 @@ class Schema:
     :ivar columns: pairs of a name and a type
     :ivar unit: names of the columns that say to whom a row belongs: rows that are equal in all of
         them belong to one unit. If there are none, each row is a unit
-    :ivar scales: the columns of decimals, which are integers for the engine, each with its scale
     """
 
-    columns: tuple[tuple[str, type], ...]
+    columns: tuple[tuple[str, Type], ...]
     unit: tuple[str, ...]
-    scales: tuple[tuple[str, int], ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -110,7 +101,7 @@ class Schema:
         """Types of the unit's columns."""
         return list(map(self.kind, self.unit))
 
-    def kind(self, column: Any, name: str = "column") -> type:
+    def type_of(self, column: Any, name: str = "column") -> Type:
         """Return the type of a column, or raise naming the argument."""
         text = str.__str__(column) if isinstance(column, str) else None
         for known, kind in self.columns:
@@ -121,10 +112,9 @@ class Schema:
             f"{', '.join(self.names)}"
         )
 
-    def type_of(self, column: str) -> Type:
-        """Return the type of a column as it was declared."""
-        scale = dict(self.scales).get(column)
-        return self.kind(column) if scale is None else Decimal(scale)
+    def kind(self, column: Any, name: str = "column") -> type:
+        """Return the type that the engine's values of a column have, or raise."""
+        return kind_of(self.type_of(column, name))
 
     def spelled(self, column: str) -> str:
         """Return the type of a column as a text."""
@@ -133,18 +123,14 @@ class Schema:
     def keep(self, names: tuple[str, ...]) -> Schema:
         """Return the schema of some columns, in their order here, the unit's among them."""
         wanted = {*names, *self.unit}
-        columns = tuple(one for one in self.columns if one[0] in wanted)
-        return Schema(columns, self.unit, tuple(one for one in self.scales if one[0] in wanted))
+        return replace(self, columns=tuple(one for one in self.columns if one[0] in wanted))
 
     def with_columns(self, columns: Mapping[str, Type]) -> Schema:
         """Return the schema with other columns; those of a known name stay in their places."""
-        types = {name: self.type_of(name) for name in self.names} | dict(columns)
-        kinds = tuple((name, kind_of(one)) for name, one in types.items())
-        scales = tuple((name, t.scale) for name, t in types.items() if isinstance(t, Decimal))
-        return Schema(kinds, self.unit, scales)
+        return replace(self, columns=tuple({**dict(self.columns), **columns}.items()))
 
     def __str__(self) -> str:
-        told = (f"{json.dumps(name)}: {self.spelled(name)}" for name in self.names)
+        told = (f"{json.dumps(name)}: {spelled(kind)}" for name, kind in self.columns)
         unit = ", ".join(map(json.dumps, self.unit))
         return f"{', '.join(told)}; " + (f"unit {unit}" if unit else "each row is a unit")
 
@@ -153,7 +139,7 @@ def schema_of(schema: Any, unit: Any) -> Schema:
     """Return a schema from a mapping of names to types and the unit's columns, or raise."""
     if unit is None:
         raise InvalidTypeError("unit must be given: the column that says to whom a row belongs")
-    found = Schema((), ROW).with_columns(dict(columns_of(schema)))
+    found = Schema(columns_of(schema), ROW)
     check_distinct("schema", found.names)
     if not found.columns:
         raise InvalidValueError("schema must have at least one column")
@@ -163,9 +149,10 @@ def schema_of(schema: Any, unit: Any) -> Schema:
     names = tuple(column_name(unit=one) for one in given)
     if not names or found.kind(names[0], "unit") not in UNITS:
         raise InvalidTypeError(f"unit ({checks.shown(unit)}) must be a column of integers or texts")
-    if set(dict(found.scales)) & set(names):
+    names = names_of("unit", found, names, KEYS)
+    if any(isinstance(found.type_of(one), Decimal) for one in names):
         raise InvalidTypeError("unit must have no column of decimals, whose texts are not unique")
-    return replace(found, unit=names_of("unit", found, names, KEYS))
+    return replace(found, unit=names)
 
 
 def columns_of(schema: Any) -> tuple[tuple[str, Type], ...]:

@@ -355,7 +355,10 @@ def make_public_join(
             "private tables of the same units, use with_tables(...) and make_private_join"
         )
     names = schemas.names_of("on", tables.schema, on, schemas.KEYS)
-    types = _added(tables.schema, schema)
+    types = schemas.columns_of(schema)
+    if not types:
+        raise InvalidValueError("schema must have at least one column to add; use make_where")
+    schemas.check_distinct("schema", (*tables.schema.names, *(name for name, _ in types)))
     added = tuple((name, schemas.kind_of(one)) for name, one in types)
     keys, values = _public_rows(rows, names, [name for name, _ in types])
     kinds = [tables.schema.type_of(name) for name in names]
@@ -448,7 +451,15 @@ def make_private_join(
             f"added; there are: {', '.join(known) or 'none'}"
         )
     schema, other = tables.schema, known[name]
-    both = _common(schema, other.schema, on)
+    both = schemas.names_of("on", schema, on, schemas.KEYS, none=True)
+    for one in both:
+        own, theirs = schema.type_of(one), other.schema.type_of(one, "on")
+        if own != theirs:
+            raise InvalidTypeError(
+                f"on ({one}) must have the same type in both tables, found {schemas.spelled(own)} "
+                f"and {schemas.spelled(theirs)}; with_columns makes one of the other: "
+                "col(name).cast(oc.tables.Decimal(2))"
+            )
     whole = how in ("inner", "left")
     if not whole and columns is not None:
         raise InvalidTypeError(f"columns must be left out, since a join by {how!r} adds none")
@@ -463,20 +474,6 @@ def make_private_join(
         return nodes.PrivateJoin(of, partners, both, added, how)
 
     return _made(tables, output, lambda known: known.joined(name, node, output))
-
-
-def _common(schema: schemas.Schema, other: schemas.Schema, on: Any) -> tuple[str, ...]:
-    """Return the names of columns of both tables, or raise."""
-    names = schemas.names_of("on", schema, on, schemas.KEYS, none=True)
-    for name in names:
-        other.kind(name, "on")
-        own, theirs = schema.spelled(name), other.spelled(name)
-        if own != theirs:
-            raise InvalidTypeError(
-                f"on ({name}) must have the same type in both tables, found {own} and {theirs}; "
-                "with_columns makes one of the other: col(name).cast(oc.tables.Decimal(2))"
-            )
-    return names
 
 
 def _renamed(
@@ -495,15 +492,6 @@ def _renamed(
     )
     for _, of in found:
         other.kind(of, "columns")
-    return found
-
-
-def _added(before: schemas.Schema, schema: Any) -> tuple[tuple[str, schemas.Type], ...]:
-    """Return the columns that a join adds, or raise."""
-    found = schemas.columns_of(schema)
-    if not found:
-        raise InvalidValueError("schema must have at least one column to add; use make_where")
-    schemas.check_distinct("schema", (*before.names, *(name for name, _ in found)))
     return found
 
 

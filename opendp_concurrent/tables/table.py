@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -21,8 +22,8 @@ from .. import _checks as checks
 from ..errors import Distance, ForkedError, InvalidTypeError, InvalidValueError
 from .domain import Tables, table_domain, units, units_in
 from .domain import units as metric_of_units
-from .engine import Engine, KeyRows, Rows, Stored
-from .plan import Aggregate, FoundKeys, Relation, Scan, moving
+from .engine import Engine, Rows, Stored
+from .plan import Aggregate, Relation, Scan, moving
 from .schema import column_name
 
 
@@ -99,14 +100,8 @@ class Table:
         return replace(self, _engine=engine, relation=relation, tables=tables, _held=held)
 
     def ask(self, aggregate: Aggregate) -> Rows:
-        """Run one statement in the engine, and return its integers. For mechanisms only."""
-        self._check_process()
-        return self._engine.ask(self.relation, aggregate)
-
-    def ask_keys(self, found: FoundKeys) -> KeyRows:
-        """Run one statement in the engine, and return the keys of the data. For mechanisms only."""
-        self._check_process()
-        return self._engine.keys(self.relation, found)
+        """Run one statement in the engine, and return its rows. For mechanisms only."""
+        return self.engine().ask(self.relation, aggregate)
 
     def engine(self) -> Engine:
         """Return the engine. For mechanisms only."""
@@ -115,9 +110,7 @@ class Table:
 
     def materialized(self) -> Table:
         """Return the same table, stored by the engine until it is freed."""
-        self._check_process()
-        stored = self._engine.store(self.relation)
-        return table_of(stored, self.tables, self._others)
+        return table_of(self.engine().store(self.relation), self.tables, self._others)
 
     def frozen(self) -> Table:
         """Return the same table, which no longer changes: as it is, if it is stored already."""
@@ -141,22 +134,14 @@ def table_of(
 ) -> Table:
     """Return a table of what is stored, which is dropped when nobody needs it."""
     scan = Scan(stored.reference, tables.schema, stored.fixed)
-    return Table(stored.engine, scan, tables, (_Held(stored),), others)
+    finalize(stored, _drop, stored.drop)
+    return Table(stored.engine, scan, tables, (stored,), others)
 
 
-class _Held:
-    """Keeps a stored table until nobody needs it."""
-
-    def __init__(self, stored: Stored) -> None:
-        finalize(self, _quietly, stored.drop)
-
-
-def _quietly(drop: Any) -> None:
+def _drop(stored: Callable[[], object]) -> None:
     """Drop a stored table; the connection may be closed already."""
-    try:
-        drop()
-    except Exception:
-        return
+    with suppress(Exception):
+        stored()
 
 
 # Privacy units of tables: how many units are protected together.

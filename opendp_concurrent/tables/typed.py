@@ -16,7 +16,7 @@ from typing import Any
 from .. import _checks as checks
 from ..errors import InvalidTypeError, InvalidValueError
 from . import schema as schemas
-from .expressions import MOST_VALUES, PARTS, Expression, Then, when
+from .expressions import MOST_VALUES, Expression, Then, when
 
 Reach = tuple[int | float, int | float]
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
@@ -37,7 +37,7 @@ CASTS = {  # besides those from a type to itself
     (date, datetime),
     (datetime, date),
 }
-_REACH_OF_PART = {
+PARTS = {  # of dates and timestamps, and their reach
     "year": (1, 9999),
     "month": (1, 12),
     "day": (1, 31),
@@ -107,13 +107,9 @@ class _Checker:
         if type(one) not in (Expression, Then):
             raise self._no_expression(type(one).__name__)
         if one.operation == "column":
-            (name,) = schemas.names_of(self._name, self._schema, [one.given], tuple(schemas.KINDS))
-            known = self._schema.type_of(name)
-            kind, scale = (
-                schemas.kind_of(known),
-                known.scale if isinstance(known, schemas.Decimal) else 0,
-            )
-            return Node("column", kind, (), name, _reach(kind), scale)
+            known = self._schema.type_of(one.given, self._name)
+            kind = schemas.kind_of(known)
+            return Node("column", kind, (), one.given, _reach(kind), _scale(known))
         if one.operation == "literal":
             return self._literal(one, self._type_of_constant(one.given))
         if next(self._budget, None) is None or depth > MOST_DEPTH:
@@ -132,8 +128,7 @@ class _Checker:
     def _literal(self, one: Expression, kind: schemas.Type) -> Node:
         value, own = schemas.value_of(kind, **{self._name: one.given}), schemas.kind_of(kind)
         reach = (value, value) if own in (int, float) else None
-        scale = kind.scale if isinstance(kind, schemas.Decimal) else 0
-        return Node("literal", own, (), value, reach, scale)
+        return Node("literal", own, (), value, reach, _scale(kind))
 
     def _type_of_constant(self, value: object, *, exact: bool = False) -> schemas.Type:
         """Return the type that a constant has.
@@ -320,7 +315,7 @@ class _Checker:
                 f"{self._name} has a {one.given} of a column of type {schemas.KINDS[own.kind]}: "
                 "parts are of dates and timestamps, those of a time of timestamps only"
             )
-        return Node("part", int, (own,), one.given, _REACH_OF_PART[str(one.given)])
+        return Node("part", int, (own,), one.given, PARTS[str(one.given)])
 
     def cast(self, one: Expression, depth: int) -> Node:
         """Return a value in another type."""
@@ -415,6 +410,10 @@ def within(reach: Reach) -> Reach:
     return min(max(reach[0], WHOLE[0]), schemas.LARGEST), max(
         min(reach[1], schemas.LARGEST), WHOLE[0]
     )
+
+
+def _scale(kind: schemas.Type) -> int:
+    return kind.scale if isinstance(kind, schemas.Decimal) else 0
 
 
 def _hull(nodes: list[Node]) -> Reach | None:

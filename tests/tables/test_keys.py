@@ -49,7 +49,7 @@ def counts_units(engine, draw):
     found = draw(data(most=20))
     names = st.lists(st.sampled_from(keyed(found.schema)), min_size=1, max_size=2, unique=True)
     by = tuple(draw(names))
-    rows = engine.load(found).ask_keys(FoundKeys(by))
+    rows = engine.load(found).ask(FoundKeys(by))
     assert {tuple(row[:-1]): row[-1] for row in rows} == expected(found, by)
 
 

@@ -61,7 +61,7 @@ def test_products_and_sums_keep_their_parentheses(dialect):
     schema = schema_of({"person": int, "x": float}, "person")
     scan = nodes.Scan(("table", "t"), schema)
     aggregate = nodes.Sums((nodes.Term(nodes.Quantised("x", 0.0, 1.0, 3.0)),))
-    text = render.statement(dialect, scan, aggregate).text
+    text, _ = render.statement(dialect, scan, aggregate)
     tree = sqlglot.parse_one(text, dialect=dialect)
     (add,) = tree.find_all(exp.Add)
     assert isinstance(add.this, exp.Paren)
@@ -173,9 +173,11 @@ def test_no_text_of_the_caller_is_in_a_statement(dialect):
     scan = nodes.Scan(("table", "t"), schema)
     known = typed.checked(schema, (col("x") == "needle") | col("x").is_in(["needle"]))
     keys = nodes.Values([("needle",)])
-    found = render.statement(dialect, nodes.Where(scan, known), nodes.Sums(ROWS, ("x",), keys))
-    assert "needle" not in found.text
-    assert found.parameters == ("needle", "needle", ["needle"], [0])
+    text, parameters = render.statement(
+        dialect, nodes.Where(scan, known), nodes.Sums(ROWS, ("x",), keys)
+    )
+    assert "needle" not in text
+    assert parameters == ("needle", "needle", ["needle"], [0])
 
 
 def test_null_is_first_in_each_order(engine):
@@ -191,7 +193,7 @@ def test_null_is_first_in_each_order(engine):
 def test_the_order_of_null_is_in_the_text_where_an_engine_has_another_default(dialect):
     schema = schema_of({"person": int, "x": int}, "person")
     truncated = nodes.Truncate(nodes.Scan(("table", "t"), schema), 1)
-    text = render.statement(dialect, truncated, nodes.Sums(ROWS)).text
+    text, _ = render.statement(dialect, truncated, nodes.Sums(ROWS))
     assert ("NULLS FIRST" in text) == (dialect != "spark")  # whose default is fixed
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError, TableError
-from opendp_concurrent.tables.engine import Connections
+from opendp_concurrent.tables.postgres import Connections
 
 psycopg = pytest.importorskip("psycopg")
 
