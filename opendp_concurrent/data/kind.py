@@ -6,8 +6,6 @@ part: that of its value. The value is what a function of the record alone return
 some columns. So the parts of the union of two datasets are the unions of their parts.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -18,26 +16,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import opendp.prelude as dp
 from numpy.typing import NDArray
-from opendp.context import domain_of
-from opendp.domains import atom_domain, lazyframe_domain, vector_domain, with_margin
 from opendp.extras.polars import pl
-from opendp.metrics import (
-    change_one_distance,
-    hamming_distance,
-    insert_delete_distance,
-    symmetric_distance,
-)
-from opendp.mod import (
-    AtomDomain,
-    Domain,
-    ExtrinsicDomain,
-    LazyFrameDomain,
-    Metric,
-    OpenDPException,
-    OptionDomain,
-    SeriesDomain,
-)
 
 from .. import _opendp as _native
 from .. import errors
@@ -62,7 +43,7 @@ class Kind:
     by_columns = by_function = has_rows = in_engine = False
     stays = True
 
-    def has(self, domain: Domain) -> bool:
+    def has(self, domain: dp.Domain) -> bool:
         """Return whether a domain is of this kind."""
         return True
 
@@ -72,10 +53,10 @@ class Kind:
 
     # --- arrival -----------------------------------------------------------------------------
 
-    def inferred(self, data: errors.Data) -> tuple[Any, Domain]:
+    def inferred(self, data: errors.Data) -> tuple[Any, dp.Domain]:
         """Return the data, and the domain of data like them. The error has no row of them."""
         try:
-            return data, domain_of(data, infer=True)
+            return data, dp.domain_of(data, infer=True)
         except Exception:  # what it says may depend on rows
             pass
         raise errors.InvalidTypeError(
@@ -85,12 +66,12 @@ class Kind:
         )
 
     def unit(
-        self, data: errors.Data, metric: Metric, distance: errors.Distance
-    ) -> tuple[Metric, Any]:
+        self, data: errors.Data, metric: dp.Metric, distance: errors.Distance
+    ) -> tuple[dp.Metric, Any]:
         """Return a privacy unit in terms of the metric of these data, or raise."""
         return metric, distance
 
-    def accepted(self, data: errors.Data, domain: Domain) -> Any:
+    def accepted(self, data: errors.Data, domain: dp.Domain) -> Any:
         """Return data in a form that OpenDP converts, or raise; the message has no row of them."""
         return data
 
@@ -98,43 +79,45 @@ class Kind:
         """Return the files that the data will be read from, as far as is known."""
         return ()
 
-    def rows(self, data: errors.Data, domain: Domain) -> NDArray[Any]:
+    def rows(self, data: errors.Data, domain: dp.Domain) -> NDArray[Any]:
         """Return data as a read-only array with a row for each record, or raise."""
         raise _not_cut(domain)
 
     # --- parts -------------------------------------------------------------------------------
 
-    def domain_of_parts(self, domain: Domain) -> Domain:
+    def domain_of_parts(self, domain: dp.Domain) -> dp.Domain:
         """Return the domain of each part, or raise."""
         raise _not_cut(domain)
 
-    def metric_of_parts(self, domain: Domain, of: Of, metric: Metric) -> tuple[Metric, int]:
+    def metric_of_parts(
+        self, domain: dp.Domain, of: Of, metric: dp.Metric
+    ) -> tuple[dp.Metric, int]:
         """Return the parts' metric and the factor on the distance, or raise."""
         return metric_of_records(metric)
 
-    def cutter(self, domain: Domain, of: Of, owners: Owners, keys: tuple[Any, ...]) -> Cut:
+    def cutter(self, domain: dp.Domain, of: Of, owners: Owners, keys: tuple[Any, ...]) -> Cut:
         """Return the function that cuts a dataset into a part for each key.
 
         :param of: a function or columns, as the kind has them
         """
         raise _not_cut(domain)
 
-    def fixed(self, domain: Domain, of: Of | None, data: errors.Data) -> Any:
+    def fixed(self, domain: dp.Domain, of: Of | None, data: errors.Data) -> Any:
         """Return the data, whose parts that differ between neighbours no longer change."""
         return data
 
-    def bounds_over_time(self, domain: Domain, of: Of | None) -> bool:
+    def bounds_over_time(self, domain: dp.Domain, of: Of | None) -> bool:
         """Return whether the factor on the distance also holds for data that change."""
         return True
 
-    def values(self, domain: Domain, of: Of | None, keys: Collection[Any]) -> list[Any] | None:
+    def values(self, domain: dp.Domain, of: Of | None, keys: Collection[Any]) -> list[Any] | None:
         """Return the values of keys in the types of the columns; None if there are no columns."""
         return None
 
     # --- blocks ------------------------------------------------------------------------------
 
     def grouped(
-        self, domain: Domain, of: Of | None, owners: Owners | None, data: errors.Data
+        self, domain: dp.Domain, of: Of | None, owners: Owners | None, data: errors.Data
     ) -> Any:
         """Return the data in a form from which the parts of any keys are selected.
 
@@ -143,7 +126,7 @@ class Kind:
         return self.fixed(domain, of, data)
 
     def selector(
-        self, domain: Domain, of: Of, owners: Owners | None, keys: Collection[Any]
+        self, domain: dp.Domain, of: Of, owners: Owners | None, keys: Collection[Any]
     ) -> Callable[[Any], Any]:
         """Return the function from grouped data to the records in the parts of some keys."""
         wanted = set(keys)
@@ -165,20 +148,20 @@ class Kind:
         return 0
 
 
-def _not_cut(domain: Domain) -> errors.InvalidTypeError:
+def _not_cut(domain: dp.Domain) -> errors.InvalidTypeError:
     return errors.InvalidTypeError(
         f"input_domain ({domain}) cannot be split into parts; it must be made by "
         "dp.vector_domain, dp.lazyframe_domain or dp.user_domain"
     )
 
 
-def metric_of_records(metric: Metric) -> tuple[Metric, int]:
+def metric_of_records(metric: dp.Metric) -> tuple[dp.Metric, int]:
     """Return the metric of parts, and the factor on the distance, if records are cut one by one."""
     for one, parts, factor in (
-        (symmetric_distance(), symmetric_distance(), 1),
-        (insert_delete_distance(), insert_delete_distance(), 1),
-        (change_one_distance(), symmetric_distance(), 2),
-        (hamming_distance(), insert_delete_distance(), 2),
+        (dp.symmetric_distance(), dp.symmetric_distance(), 1),
+        (dp.insert_delete_distance(), dp.insert_delete_distance(), 1),
+        (dp.change_one_distance(), dp.symmetric_distance(), 2),
+        (dp.hamming_distance(), dp.insert_delete_distance(), 2),
     ):
         if metric == one:
             return parts, factor
@@ -214,7 +197,7 @@ def register(kind: Kind, *, last: bool = False) -> None:
     _KNOWN.insert(len(_KNOWN) if last else 0, kind)
 
 
-def kind_of(domain: Domain) -> Kind:
+def kind_of(domain: dp.Domain) -> Kind:
     """Return the kind of the data that a domain is of."""
     for kind in _KNOWN:
         if kind.has(domain):
@@ -237,15 +220,15 @@ class Own(Kind):
 
     has_rows, stays = True, False
 
-    def has(self, domain: Domain) -> bool:
+    def has(self, domain: dp.Domain) -> bool:
         """Return whether a domain is a user's."""
-        return isinstance(domain, ExtrinsicDomain)
+        return isinstance(domain, dp.ExtrinsicDomain)
 
     def takes(self, data: errors.Data) -> bool:
         """Return False: the domain has to be given."""
         return False
 
-    def rows(self, data: errors.Data, domain: Domain) -> NDArray[Any]:
+    def rows(self, data: errors.Data, domain: dp.Domain) -> NDArray[Any]:
         """Return a NumPy array, which is not copied."""
         if not isinstance(data, np.ndarray) or data.ndim == 0:
             raise errors.InvalidTypeError(
@@ -262,7 +245,7 @@ class Own(Kind):
         rows.setflags(write=False)
         return rows
 
-    def domain_of_parts(self, domain: Domain) -> Domain:
+    def domain_of_parts(self, domain: dp.Domain) -> dp.Domain:
         """Return the user's domain."""
         return domain
 
@@ -286,17 +269,17 @@ register(Own(), last=True)  # tables are in a user's domain, too
 class Scalars(Kind):
     """One value is one record, which cannot be cut."""
 
-    def has(self, domain: Domain) -> bool:
+    def has(self, domain: dp.Domain) -> bool:
         """Return whether a domain is of one value, which may be missing."""
-        return isinstance(domain, AtomDomain | OptionDomain)
+        return isinstance(domain, dp.AtomDomain | dp.OptionDomain)
 
     def takes(self, data: Any) -> bool:
         """Return False: a domain of one value is inferred as any other."""
         return False
 
-    def accepted(self, data: Any, domain: Domain) -> Any:
+    def accepted(self, data: Any, domain: dp.Domain) -> Any:
         """Return the value, or raise if it is NaN, which the domain excludes."""
-        atom = domain.element_domain if isinstance(domain, OptionDomain) else domain
+        atom = domain.element_domain if isinstance(domain, dp.OptionDomain) else domain
         nan = getattr(atom, "nan", True)  # a user's domain does not tell
         if not nan and isinstance(data, float | np.floating) and np.isnan(data):
             raise errors.InvalidValueError(
@@ -644,15 +627,15 @@ class Frames(Kind):
 
     by_columns = True
 
-    def has(self, domain: Domain) -> bool:
+    def has(self, domain: dp.Domain) -> bool:
         """Return whether a domain is of LazyFrames."""
-        return isinstance(domain, LazyFrameDomain)
+        return isinstance(domain, dp.LazyFrameDomain)
 
     def takes(self, data: errors.Data) -> bool:
         """Return whether data are a frame, of Polars or of a library whose frames are refused."""
         return is_frame(data)
 
-    def inferred(self, data: errors.Data) -> tuple[Any, Domain]:
+    def inferred(self, data: errors.Data) -> tuple[Any, dp.Domain]:
         """Return a LazyFrame and its domain, or raise."""
         frame = as_lazyframe(plan_of(data))
         files_of(frame)  # raises if one is missing, as the types are read from it
@@ -669,7 +652,7 @@ class Frames(Kind):
             f"{', '.join(unknown)}"
         )
 
-    def accepted(self, data: errors.Data, domain: Domain) -> Any:
+    def accepted(self, data: errors.Data, domain: dp.Domain) -> Any:
         """Return a LazyFrame of rows in memory, or raise; a plan if the owner has asked for it."""
         plan = plan_of(data)
         if plan is not data:
@@ -685,15 +668,15 @@ class Frames(Kind):
         """Return the local files that the LazyFrame is scanned from, as far as its plan shows."""
         return files_of(data)
 
-    def domain_of_parts(self, domain: Domain) -> Domain:
+    def domain_of_parts(self, domain: dp.Domain) -> dp.Domain:
         """Return the domain of frames with these columns, and at most as many rows."""
         columns = [domain.get_series_domain(name) for name in domain.columns]
-        margin, parts = domain.get_margin([]), lazyframe_domain(columns)
+        margin, parts = domain.get_margin([]), dp.lazyframe_domain(columns)
         if margin.max_length is None:
             return parts
-        return with_margin(parts, replace(margin, max_groups=None, invariant=None))
+        return dp.with_margin(parts, replace(margin, max_groups=None, invariant=None))
 
-    def cutter(self, domain: Domain, of: Of, owners: Owners, keys: tuple[Any, ...]) -> Cut:
+    def cutter(self, domain: dp.Domain, of: Of, owners: Owners, keys: tuple[Any, ...]) -> Cut:
         """Return the function that joins the rows with the public values."""
         names, columns = domain.columns, columns_in(of)
         for column in columns:
@@ -721,11 +704,11 @@ class Frames(Kind):
 
         return cut
 
-    def fixed(self, domain: Domain, of: Of | None, data: errors.Data) -> Any:
+    def fixed(self, domain: dp.Domain, of: Of | None, data: errors.Data) -> Any:
         """Return the rows in memory: a plan may read files, and sample."""
         return data.collect().lazy()
 
-    def values(self, domain: Domain, of: Of | None, keys: Collection[Any]) -> list[Any] | None:
+    def values(self, domain: dp.Domain, of: Of | None, keys: Collection[Any]) -> list[Any] | None:
         """Return the rows of public values, in the types of the columns."""
         found: list[Any] = _public(columns_in(of), _native.empty_frame(domain), list(keys)).rows()
         return found
@@ -740,7 +723,7 @@ class Frames(Kind):
         return rows
 
 
-def _check_values(rows: Any, domain: Domain) -> None:
+def _check_values(rows: Any, domain: dp.Domain) -> None:
     """Raise if a column has NaN or missing values that its domain excludes."""
     for name in set(domain.columns).intersection(rows.columns):
         column, series = rows.get_column(name), domain.get_series_domain(name)
@@ -758,11 +741,11 @@ def _check_values(rows: Any, domain: Domain) -> None:
             )
 
 
-def _column_may_have_nan(series: SeriesDomain) -> bool:
+def _column_may_have_nan(series: dp.SeriesDomain) -> bool:
     """Return whether a column of a domain may have NaN, as far as the domain tells."""
     try:
         return bool(getattr(series.element_domain, "nan", True))
-    except OpenDPException:  # OpenDP does not tell the domain of categories
+    except dp.OpenDPException:  # OpenDP does not tell the domain of categories
         return True
 
 
@@ -806,7 +789,7 @@ class Vectors(Kind):
 
     by_function = has_rows = True
 
-    def has(self, domain: Domain) -> bool:
+    def has(self, domain: dp.Domain) -> bool:
         """Return whether a domain is of vectors."""
         return str(domain.carrier_type).startswith("Vec<")
 
@@ -814,15 +797,15 @@ class Vectors(Kind):
         """Return whether data are a column, whose type tells the domain."""
         return is_column(data)
 
-    def inferred(self, data: errors.Data) -> tuple[Any, Domain]:
+    def inferred(self, data: errors.Data) -> tuple[Any, dp.Domain]:
         """Return a column, and the domain of columns like it."""
-        return data, vector_domain(atom_domain(T=atom_of(data)))
+        return data, dp.vector_domain(dp.atom_domain(T=atom_of(data)))
 
-    def accepted(self, data: errors.Data, domain: Domain) -> Any:
+    def accepted(self, data: errors.Data, domain: dp.Domain) -> Any:
         """Return a list of Python's values, or raise."""
         return as_rows(data, str(domain.carrier_type)[4:-1], lambda: _allows_nan(domain))
 
-    def rows(self, data: errors.Data, domain: Domain) -> NDArray[Any]:
+    def rows(self, data: errors.Data, domain: dp.Domain) -> NDArray[Any]:
         """Return the elements as an array."""
         rows: NDArray[Any]
         dtype = DTYPES.get(str(domain.carrier_type)[4:-1])
@@ -833,12 +816,12 @@ class Vectors(Kind):
         rows.setflags(write=False)
         return rows
 
-    def domain_of_parts(self, domain: Domain) -> Domain:
+    def domain_of_parts(self, domain: dp.Domain) -> dp.Domain:
         """Return the domain of vectors of any size."""
         elements = _native.element_domain(domain)
-        return super().domain_of_parts(domain) if elements is None else vector_domain(elements)
+        return super().domain_of_parts(domain) if elements is None else dp.vector_domain(elements)
 
-    def cutter(self, domain: Domain, of: Of, owners: Owners, keys: tuple[Any, ...]) -> Cut:
+    def cutter(self, domain: dp.Domain, of: Of, owners: Owners, keys: tuple[Any, ...]) -> Cut:
         """Return the function that reads each record once."""
 
         def cut(records: Any) -> dict[Any, list[Any]]:
@@ -848,13 +831,13 @@ class Vectors(Kind):
         return cut
 
     def grouped(
-        self, domain: Domain, of: Of | None, owners: Owners | None, data: errors.Data
+        self, domain: dp.Domain, of: Of | None, owners: Owners | None, data: errors.Data
     ) -> Any:
         """Return the records of each key, with those of keys that nobody has named yet."""
         return _native.interruptible(_parts, data, of, owners)
 
     def selector(
-        self, domain: Domain, of: Of, owners: Owners | None, keys: Collection[Any]
+        self, domain: dp.Domain, of: Of, owners: Owners | None, keys: Collection[Any]
     ) -> Callable[[Any], Any]:
         """Return the function that puts the records of some keys together."""
         return lambda parts: list(chain.from_iterable(parts.get(key, ()) for key in keys))
@@ -889,7 +872,7 @@ def _parts(records: Any, of: Any, owners: Owners | None) -> dict[Any, list[Any]]
 _NOWHERE = object()
 
 
-def _allows_nan(domain: Domain) -> bool:
+def _allows_nan(domain: dp.Domain) -> bool:
     return bool(getattr(_native.element_domain(domain), "nan", True))
 
 

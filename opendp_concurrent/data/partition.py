@@ -17,8 +17,6 @@
   a unit has rows at most, which a truncation bounds.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 
 from .. import _checks as checks
-from .._checks import instance
-from .._checks import weights as shares_of
 from ..errors import InvalidTypeError, InvalidValueError
 from ..numerics import double_up, sqrt_down, to_units
 from . import shapes
@@ -352,7 +350,7 @@ class TradeoffFunction:
         :param weights: at least 0, not all 0; in proportion to the probabilities
         :param functions: as many
         """
-        parts = shares_of(weights=weights)
+        parts = checks.weights(weights=weights)
         listed = checks.elements("trade-off functions", functions=functions)
         given = [check_function(functions=one) for one in listed]
         if len(given) != len(parts):
@@ -565,7 +563,7 @@ class TradeoffFunction:
     def root(self, part: Fraction) -> TradeoffFunction | None:
         """The function whose power 1/``part`` this is, by its factors; None if there is none."""
         product = self.product
-        part = Fraction(instance(Fraction, int)(part=part))
+        part = Fraction(checks.instance(Fraction, int)(part=part))
         shares = {factor: part * n for factor, n in product.factors.items()}
         squares = part * product.squares
         if any(share.denominator != 1 for share in (squares, *shares.values())):

@@ -14,18 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import tagged
-from .bounds import (
-    ELEMENTARY,
-    TINY,
-    UNIT,
-    Array,
-    Bounds,
-    ComplexArray,
-    Lasting,
-    Numbers,
-    Transform,
-    probabilities,
-)
+from . import bounds
 from .finite import Finite, response
 
 _FEW = 4096  # steps up to which outcomes are listed
@@ -34,7 +23,7 @@ _FINE = 2.0**60  # a finer grid becomes this one and loses no less (proof: measu
 
 @tagged("laplace", "epsilon", "steps")
 @dataclass(frozen=True)
-class Laplace(Lasting):
+class Laplace(bounds.Lasting):
     """Two-sided exponential noise against the same noise, shifted.
 
     :ivar epsilon: shift over scale; the largest loss
@@ -71,7 +60,7 @@ class Laplace(Lasting):
         alpha = exp(-self._cell)
         return 2 / (1 + alpha), -expm1(-self._cell) / (1 + alpha)
 
-    def log_mgf(self, tau: Array) -> Array:
+    def log_mgf(self, tau: bounds.Array) -> bounds.Array:
         """The logarithm of e^(-ε/2) (a cosh(uε) + b sinh(uε(1 - 1/d)) / sinh(uε/d)), u = τ + 1/2.
 
         All exponentials are scaled by e^(-uε).
@@ -79,10 +68,10 @@ class Laplace(Lasting):
         u = np.asarray(tau, dtype=float) + 0.5
         a, b = self._weights()
         scaled = a * (1 + np.exp(-2 * u * self.epsilon)) / 2 + b * self._ratio(u)
-        value: Array = (u - 0.5) * self.epsilon + np.log(scaled)
+        value: bounds.Array = (u - 0.5) * self.epsilon + np.log(scaled)
         return value
 
-    def _ratio(self, u: Array) -> Array:
+    def _ratio(self, u: bounds.Array) -> bounds.Array:
         """e^(-uε) sinh(uε(1 - 1/d)) / sinh(uε/d), or its limit e^(-uε) sinh(uε) / u."""
         u = np.where(u == 0.0, 1e-9, u)  # continuous at 0
         whole, cell = u * self.epsilon, u * self._cell
@@ -90,11 +79,11 @@ class Laplace(Lasting):
             return -np.expm1(-2 * whole) / (2 * u)
         return np.exp(-2 * cell) * np.expm1(-2 * (whole - cell)) / np.expm1(-2 * cell)
 
-    def mgf_error(self, tau: Numbers) -> Any:
+    def mgf_error(self, tau: bounds.Numbers) -> Any:
         """Errors of the exponentials, and of the sum of two large numbers."""
-        return 4 * ELEMENTARY + 4 * UNIT * (1 + tau) * self.epsilon
+        return 4 * bounds.ELEMENTARY + 4 * bounds.UNIT * (1 + tau) * self.epsilon
 
-    def transform(self, tau: float, step: float, nodes: int) -> Transform:
+    def transform(self, tau: float, step: float, nodes: int) -> bounds.Transform:
         """As :meth:`log_mgf`, with u = τ + 1/2 + iω."""
         omega = step * np.arange(nodes)
         u = (tau + 0.5) + 1j * omega
@@ -113,16 +102,20 @@ class Laplace(Lasting):
         values = a * (phase + back) / 2 + b * ratio
         whole = values[0].real
         largest = float(omega[-1]) * self.epsilon
-        error = (16 * ELEMENTARY + 16 * UNIT * (largest + self.epsilon * (tau + 1))) / whole
-        return Transform(values / whole, error)
+        error = (
+            16 * bounds.ELEMENTARY + 16 * bounds.UNIT * (largest + self.epsilon * (tau + 1))
+        ) / whole
+        return bounds.Transform(values / whole, error)
 
-    def profile(self, epsilon: Array) -> Bounds:
+    def profile(self, epsilon: bounds.Array) -> bounds.Bounds:
         """For |ε| < ε₀: 1 - e^((ε-ε₀)/2) if continuous; piecewise linear in e^ε on a grid."""
         e0 = self.epsilon
         inside = np.clip(epsilon, -e0, e0)
         if isinf(self.steps):
             value = -np.expm1((inside - e0) / 2)
-            error = ELEMENTARY * (value + np.exp((inside - e0) / 2) * (np.abs(inside) + e0) / 2)
+            error = bounds.ELEMENTARY * (
+                value + np.exp((inside - e0) / 2) * (np.abs(inside) + e0) / 2
+            )
         else:
             cell, d = self._cell, self.steps
             # n counts the x in 0, 1, ... with a loss above ε; another n gives a lower bound
@@ -132,22 +125,24 @@ class Laplace(Lasting):
             one = np.exp(-n * cell - odd)
             two = np.exp(inside - (d + 1 - n) * cell - odd)
             value = (1 - one) - two
-            error = ELEMENTARY * (
+            error = bounds.ELEMENTARY * (
                 1 + (n * cell + e0 + 1) * one + (np.abs(inside) + 2 * e0 + 1) * two
             )
         left = np.maximum(0.0, -np.expm1(np.minimum(epsilon, 0.0)))  # where every loss is above ε
         value = np.where(epsilon >= e0, 0.0, np.where(epsilon <= -e0, left, value))
-        error = np.where(epsilon <= -e0, ELEMENTARY * left, error) + TINY  # a small ε underflows
+        error = (
+            np.where(epsilon <= -e0, bounds.ELEMENTARY * left, error) + bounds.TINY
+        )  # a small ε underflows
         error = np.where(epsilon >= e0, 0.0, error)
-        return probabilities(value - error, value + error)
+        return bounds.probabilities(value - error, value + error)
 
     def swapped(self) -> Laplace:
         """The pair (Q, P), which is the same."""
         return self
 
 
-def _phase(angle: Any) -> ComplexArray:
-    phase: ComplexArray = np.exp(1j * angle)
+def _phase(angle: Any) -> bounds.ComplexArray:
+    phase: bounds.ComplexArray = np.exp(1j * angle)
     return phase
 
 
@@ -163,9 +158,9 @@ def laplace(epsilon: float, steps: float = inf) -> Finite | Laplace:
     odd = log1p(exp(-cell))
     masses = np.exp(-x * cell - odd) * -expm1(-cell)
     masses[0], masses[-1] = exp(-epsilon - odd), exp(-odd)
-    error = 3 * ELEMENTARY + 4 * UNIT * (1 + epsilon)
+    error = 3 * bounds.ELEMENTARY + 4 * bounds.UNIT * (1 + epsilon)
     return Finite(
-        *((count - 2 * x) * cell, masses, 0.0, 0.0, error, 4 * UNIT * epsilon + TINY),
+        *((count - 2 * x) * cell, masses, 0.0, 0.0, error, 4 * bounds.UNIT * epsilon + bounds.TINY),
         symmetric=True,
         limit=epsilon,
     )

@@ -25,62 +25,26 @@ from collections.abc import Callable, Iterable, Sequence
 from math import sqrt
 from typing import Any
 
-from opendp.domains import atom_domain
-from opendp.measurements import make_gaussian as opendp_gaussian
-from opendp.measurements import make_geometric as opendp_geometric
-from opendp.measurements import make_laplace as opendp_laplace
-from opendp.measurements import make_randomized_response as opendp_randomized_response
-from opendp.measurements import make_randomized_response_bool as opendp_randomized_response_bool
-from opendp.measures import max_divergence
-from opendp.metrics import absolute_distance
-from opendp.mod import Domain, Measure, Measurement, Metric
+import opendp.prelude as dp
 
 from .. import _opendp as _native
-from .. import errors
+from .. import composition, errors, fdp, measures
 from .._checks import Finite, Probability, elements, guard, integer, optional, pair
-from ..composition import constructor, conversion
-from ..fdp import TradeoffFunction
-from ..measures import (
-    GAUSSIAN_TRADEOFF,
-    RENYI_DIVERGENCE,
-    TRADEOFF_DIVERGENCE,
-    ZERO_CONCENTRATED_DIVERGENCE,
-    CompositionMeasure,
-    composition_measure,
-    laplace_to_renyi,
-    laplace_to_tradeoff,
-    laplace_to_zcdp,
-    response_to_renyi,
-    zcdp_to_gaussian,
-)
 from ..numerics import upper
 from ..queryables import Accuracy, ConcurrentMeasurement
-from .noise import (
-    ATOM,
-    FINEST,
-    Exponent,
-    Losses,
-    Reading,
-    atom_type,
-    built,
-    certify,
-    gaussian_accuracy,
-    grid_step,
-    is_vector,
-    laplace_accuracy,
-)
+from . import noise
 
 LISTED = 4096.0  # scale up to which the outcomes of a discrete Gaussian are listed
 MOST_COORDINATES = 2.0**62  # more than a machine's memory holds
 
 
-@constructor
+@composition.constructor
 def make_certified_gaussian(
-    input_domain: Domain,
-    input_metric: Metric,
+    input_domain: dp.Domain,
+    input_metric: dp.Metric,
     scale: Finite,
-    output_measure: Measure,
-    k: Exponent | None = None,
+    output_measure: dp.Measure,
+    k: noise.Exponent | None = None,
 ) -> ConcurrentMeasurement:
     """Add Gaussian noise, certified under ``output_measure``.
 
@@ -115,52 +79,56 @@ def make_certified_gaussian(
     >>> oc.m.make_certified_gaussian(*space, 2.0, oc.fixed_renyi_divergence(alpha=8.0)).map(1.0)
     1.0
     """
-    zcdp = built(
-        opendp_gaussian,
+    zcdp = noise.built(
+        dp.m.make_gaussian,
         input_domain=input_domain,
         input_metric=input_metric,
         scale=scale,
         k=k,
     )
-    many, whole = is_vector(input_domain), atom_type(input_domain) not in FINEST
+    many, whole = noise.is_vector(input_domain), noise.atom_type(input_domain) not in noise.FINEST
 
-    def gaussian() -> Reading:
+    def gaussian() -> noise.Reading:
         if whole and many:
             raise errors.UnsupportedMeasureError(
                 "output_measure (GaussianTradeoff) is not offered for vectors of integers: "
                 "OpenDP's discrete Gaussian has no Gaussian DP certificate there; use zCDP, or "
                 "floats"
             )
-        step = grid_step(input_domain, scale, k)
+        step = noise.grid_step(input_domain, scale, k)
         if not step <= 2.0:
             raise errors.UnsupportedMeasureError(
                 f"scale ({scale}) must be at least half a step of the grid for Gaussian DP"
             )
         coordinates = MOST_COORDINATES if many else 1.0
         extra = upper(lambda real: real(step) * real(coordinates).sqrt())
-        return lambda rho: zcdp_to_gaussian(rho, extra)
+        return lambda rho: measures.zcdp_to_gaussian(rho, extra)
 
-    def tradeoff() -> Reading:
+    def tradeoff() -> noise.Reading:
         if whole and scale <= LISTED:
             return lambda rho: _on_integers(rho, scale)
         mu = gaussian()
-        return lambda rho: TradeoffFunction.gaussian(mu(rho))
+        return lambda rho: fdp.TradeoffFunction.gaussian(mu(rho))
 
-    losses: dict[CompositionMeasure, Callable[[], Reading]] = {GAUSSIAN_TRADEOFF: gaussian}
+    losses: dict[measures.CompositionMeasure, Callable[[], noise.Reading]] = {
+        measures.GAUSSIAN_TRADEOFF: gaussian
+    }
     if not (whole and many):
-        losses[TRADEOFF_DIVERGENCE] = tradeoff
-    return certify(zcdp, output_measure, losses, gaussian_accuracy(input_domain, scale, k))
+        losses[measures.TRADEOFF_DIVERGENCE] = tradeoff
+    return noise.certify(
+        zcdp, output_measure, losses, noise.gaussian_accuracy(input_domain, scale, k)
+    )
 
 
-def _on_integers(rho: float, scale: float) -> TradeoffFunction:
+def _on_integers(rho: float, scale: float) -> fdp.TradeoffFunction:
     """Trade-off function of the discrete Gaussian for the shift with ρ = shift² / (2 scale²)."""
     if rho == 0.0 or scale == 0.0:
-        return TradeoffFunction.worst() if rho else TradeoffFunction.identity()
+        return fdp.TradeoffFunction.worst() if rho else fdp.TradeoffFunction.identity()
     nearest = scale * sqrt(2 * rho)
     if not nearest <= LISTED:
-        return TradeoffFunction.worst()
+        return fdp.TradeoffFunction.worst()
     shift = max(1, round(nearest))
-    return TradeoffFunction.discrete_gaussian(scale, shift)
+    return fdp.TradeoffFunction.discrete_gaussian(scale, shift)
 
 
 then_certified_gaussian = _native.to_then(make_certified_gaussian)
@@ -169,13 +137,13 @@ then_certified_gaussian = _native.to_then(make_certified_gaussian)
 # Laplace noise, sampled by OpenDP, certified more tightly than by its pure DP guarantee.
 
 
-@constructor
+@composition.constructor
 def make_certified_laplace(
-    input_domain: Domain,
-    input_metric: Metric,
+    input_domain: dp.Domain,
+    input_metric: dp.Metric,
     scale: Finite,
-    output_measure: Measure,
-    k: Exponent | None = None,
+    output_measure: dp.Measure,
+    k: noise.Exponent | None = None,
 ) -> ConcurrentMeasurement:
     """Add Laplace noise, certified under ``output_measure``.
 
@@ -212,27 +180,29 @@ def make_certified_laplace(
     >>> oc.m.make_certified_laplace(*whole, 1.0, dp.zero_concentrated_divergence()).map(1)
     0.4621171572600098
     """
-    pure = built(
-        opendp_laplace,
+    pure = noise.built(
+        dp.m.make_laplace,
         input_domain=input_domain,
         input_metric=input_metric,
         scale=scale,
         k=k,
     )
-    step = grid_step(input_domain, scale, k)
-    accuracy = laplace_accuracy(input_domain, scale, k)
-    return certify(pure, output_measure, laplace_losses(step), accuracy)
+    step = noise.grid_step(input_domain, scale, k)
+    accuracy = noise.laplace_accuracy(input_domain, scale, k)
+    return noise.certify(pure, output_measure, laplace_losses(step), accuracy)
 
 
-def laplace_losses(step: float) -> Losses:
+def laplace_losses(step: float) -> noise.Losses:
     """Return the readings of ε of Laplace noise on a grid, for each measure that has one.
 
     :param step: step of the grid over the scale of the noise
     """
     return {
-        ZERO_CONCENTRATED_DIVERGENCE: lambda: lambda e: laplace_to_zcdp(e, step),
-        RENYI_DIVERGENCE: lambda: lambda e: lambda alpha: laplace_to_renyi(e, alpha, step),
-        TRADEOFF_DIVERGENCE: lambda: lambda e: laplace_to_tradeoff(e, step),
+        measures.ZERO_CONCENTRATED_DIVERGENCE: lambda: lambda e: measures.laplace_to_zcdp(e, step),
+        measures.RENYI_DIVERGENCE: lambda: (
+            lambda e: lambda alpha: measures.laplace_to_renyi(e, alpha, step)
+        ),
+        measures.TRADEOFF_DIVERGENCE: lambda: lambda e: measures.laplace_to_tradeoff(e, step),
     }
 
 
@@ -249,12 +219,12 @@ def _bounds(name: str, value: errors.Argument) -> tuple[int, int]:
     return integer.check(f"{name}[0]", lower), integer.check(f"{name}[1]", upper)
 
 
-@constructor(bounds=optional(_bounds))
+@composition.constructor(bounds=optional(_bounds))
 def make_certified_geometric(
-    input_domain: Domain,
-    input_metric: Metric,
+    input_domain: dp.Domain,
+    input_metric: dp.Metric,
     scale: Finite,
-    output_measure: Measure,
+    output_measure: dp.Measure,
     bounds: tuple[int, int] | None = None,
 ) -> ConcurrentMeasurement:
     """Add two-sided geometric noise to integers, certified under ``output_measure``.
@@ -281,16 +251,16 @@ def make_certified_geometric(
     >>> oc.m.make_certified_geometric(*space, 1.0, oc.tradeoff()).map(1)
     TradeoffFunction(pure(epsilon=1.0))
     """
-    geometric = built(
-        opendp_geometric,
+    geometric = noise.built(
+        dp.m.make_geometric,
         input_domain=input_domain,
         input_metric=input_metric,
         scale=scale,
         bounds=bounds,
     )
     if bounds is not None:
-        accuracy = laplace_accuracy(input_domain, scale, None)  # the bounds cut noise off
-        return certify(geometric, output_measure, {}, accuracy)
+        accuracy = noise.laplace_accuracy(input_domain, scale, None)  # the bounds cut noise off
+        return noise.certify(geometric, output_measure, {}, accuracy)
     return make_certified_laplace(input_domain, input_metric, scale, output_measure)
 
 
@@ -300,23 +270,23 @@ then_certified_geometric = _native.to_then(make_certified_geometric)
 # Losses of a mechanism's parts, and their composition under one measure.
 
 
-def composed(measure: Measure, parts: Iterable[tuple[Any, int]]) -> errors.Loss:
+def composed(measure: dp.Measure, parts: Iterable[tuple[Any, int]]) -> errors.Loss:
     """Return the loss of parts that run concurrently. Each is a loss and its number of uses."""
-    known = composition_measure(measure)
+    known = measures.composition_measure(measure)
     total = known.fixed_sum().start(known)
     for loss, count in parts:
         total = total.after(known.validate("d_mid", loss), count)
     return total.loss
 
 
-def from_pure(epsilon: float, measure: Measure) -> errors.Loss:
+def from_pure(epsilon: float, measure: dp.Measure) -> errors.Loss:
     """Return the loss under ``measure`` of an ε-DP mechanism."""
-    return conversion(max_divergence(), measure)(epsilon)
+    return composition.conversion(dp.max_divergence(), measure)(epsilon)
 
 
-def laplace_loss(scale: float, shift: int, measure: Measure) -> errors.Loss:
+def laplace_loss(scale: float, shift: int, measure: dp.Measure) -> errors.Loss:
     """Return the loss of Laplace noise on the integers."""
-    space = atom_domain(T=ATOM), absolute_distance(T=ATOM)
+    space = dp.atom_domain(T=noise.ATOM), dp.absolute_distance(T=noise.ATOM)
     return make_certified_laplace(*space, scale, measure).map(shift)
 
 
@@ -340,9 +310,9 @@ def _categories(name: str, value: errors.Argument) -> list[Any]:
     return found
 
 
-@constructor
+@composition.constructor
 def make_certified_randomized_response_bool(
-    prob: Probability, output_measure: Measure, constant_time: bool = False
+    prob: Probability, output_measure: dp.Measure, constant_time: bool = False
 ) -> ConcurrentMeasurement:
     """Randomized response on one bit, certified under ``output_measure``.
 
@@ -366,15 +336,15 @@ def make_certified_randomized_response_bool(
     >>> oc.m.make_certified_randomized_response_bool(0.75, measure).map(1)
     0.8472978603872037
     """
-    pure = built(opendp_randomized_response_bool, prob=prob, constant_time=constant_time)
+    pure = noise.built(dp.m.make_randomized_response_bool, prob=prob, constant_time=constant_time)
     return _certify(pure, prob, 2, output_measure)
 
 
-@constructor(categories=_categories)
+@composition.constructor(categories=_categories)
 def make_certified_randomized_response(
     categories: Sequence[Any],
     prob: Probability,
-    output_measure: Measure,
+    output_measure: dp.Measure,
     T: Any = None,  # noqa: N803
 ) -> ConcurrentMeasurement:
     """Randomized response over ``categories``, certified under ``output_measure``.
@@ -399,24 +369,31 @@ def make_certified_randomized_response(
     >>> oc.m.make_certified_randomized_response(["a", "b", "c"], 0.75, measure).map(1)
     1.535970760552228
     """
-    pure = built(opendp_randomized_response, categories=categories, prob=prob, T=T)
+    pure = noise.built(dp.m.make_randomized_response, categories=categories, prob=prob, T=T)
     return _certify(pure, prob, len(set(categories)), output_measure)
 
 
 def _certify(
-    pure: Measurement, prob: float, categories: int, output_measure: Measure
+    pure: dp.Measurement, prob: float, categories: int, output_measure: dp.Measure
 ) -> ConcurrentMeasurement:
-    def function(epsilon: float) -> TradeoffFunction:
+    def function(epsilon: float) -> fdp.TradeoffFunction:
         if epsilon > 0.0:
-            return TradeoffFunction.randomized_response(prob, categories)
-        return TradeoffFunction.identity()
+            return fdp.TradeoffFunction.randomized_response(prob, categories)
+        return fdp.TradeoffFunction.identity()
 
     def divergence(epsilon: float) -> Callable[[float], float]:
-        return lambda alpha: response_to_renyi(prob, categories, alpha) if epsilon > 0.0 else 0.0
+        return lambda alpha: (
+            measures.response_to_renyi(prob, categories, alpha) if epsilon > 0.0 else 0.0
+        )
 
-    losses: Losses = {RENYI_DIVERGENCE: lambda: divergence, TRADEOFF_DIVERGENCE: lambda: function}
+    losses: noise.Losses = {
+        measures.RENYI_DIVERGENCE: lambda: divergence,
+        measures.TRADEOFF_DIVERGENCE: lambda: function,
+    }
 
     def wrong(beta: float, answers: int) -> float:
         return 0.0 if 1.0 - prob**answers <= beta else 1.0
 
-    return certify(pure, output_measure, losses, Accuracy("randomized response", prob, wrong, 1))
+    return noise.certify(
+        pure, output_measure, losses, Accuracy("randomized response", prob, wrong, 1)
+    )

@@ -20,38 +20,23 @@ from math import ceil, floor, frexp, lcm, ldexp
 from typing import Any
 
 import numpy as np
+import opendp.prelude as dp
 from numpy.typing import NDArray
-from opendp.domains import atom_domain
-from opendp.measurements import make_gaussian, make_laplace
-from opendp.metrics import absolute_distance, insert_delete_distance, symmetric_distance
-from opendp.mod import (
-    Domain,
-    Function,
-    Measure,
-    Measurement,
-    Metric,
-    Odometer,
-    Queryable,
-    Transformation,
-)
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .. import errors
+from .. import composition, data, errors, measures
 from .._checks import Count, Finite, Positive, checked, plain
-from ..composition import constructor, make_measurement
-from ..data import kind_of
-from ..measures import NoiseLoss, composition_measure
 from ..numerics import double_up, least_double
 from ..queryables import ConcurrentMeasurement, MachineQueryable, Sealed, in_python, validate_d_in
 
 
-def noise_loss(output_measure: errors.Argument) -> NoiseLoss:
+def noise_loss(output_measure: errors.Argument) -> measures.NoiseLoss:
     """Return the loss of the noise that belongs to a measure.
 
     :raises UnsupportedMeasureError: for measures whose losses are not such a power
     """
-    measure = composition_measure(output_measure)
+    measure = measures.composition_measure(output_measure)
     if measure.noise_loss is not None:
         return measure.noise_loss
     raise errors.UnsupportedMeasureError(
@@ -66,11 +51,11 @@ FINE = 30  # a bound is from 2^(FINE - 1) to 2^FINE steps
 SMALLEST_BOUND, LARGEST_BOUND = 1e-200, 1e200
 FINEST_NOISE, COARSEST_NOISE = 2.0**-30, 2.0**62  # scales, in steps
 NOT_ON_ROWS = (
-    Function,
-    Measurement,
-    Odometer,
-    Queryable,
-    Transformation,
+    dp.Function,
+    dp.Measurement,
+    dp.Odometer,
+    dp.Queryable,
+    dp.Transformation,
     _native.PARTIAL_CONSTRUCTOR,
     type,
 )
@@ -180,7 +165,7 @@ class Price:
     most: int
 
     @staticmethod
-    def of(query: NoisySum, loss: NoiseLoss, d_out: float) -> Price:
+    def of(query: NoisySum, loss: measures.NoiseLoss, d_out: float) -> Price:
         """Return a query's price, or raise if one release may cost a person above ``d_out``."""
         bound = float(query.bound)
         exponent = step_exponent(bound=bound)
@@ -196,7 +181,7 @@ class Price:
 
     @staticmethod
     def in_steps(
-        reach: int, scale: float, loss: NoiseLoss, d_out: float, exponent: int = 0
+        reach: int, scale: float, loss: measures.NoiseLoss, d_out: float, exponent: int = 0
     ) -> Price:
         """Return the price of values up to ``reach`` at a noise scale, both in steps."""
         rate = loss.of(Fraction(1), scale) * UNITS / Fraction(d_out)
@@ -206,7 +191,7 @@ class Price:
         )
 
 
-def least_scale(loss: NoiseLoss, d_out: float, bound: float, launches: int) -> float:
+def least_scale(loss: measures.NoiseLoss, d_out: float, bound: float, launches: int) -> float:
     """Return the least scale at which each person's budget suffices for ``launches`` queries."""
     exponent = step_exponent(bound=bound)
     value = Fraction(whole_steps(bound, exponent)) * Fraction(2) ** exponent
@@ -259,7 +244,7 @@ def individual_scale(
 
 def individual_budget(output_measure: errors.Argument, d_out: errors.Loss) -> float:
     """Return ``d_out`` as a budget above 0, or raise."""
-    budget: float = composition_measure(output_measure).validate_budget("d_out", d_out)
+    budget: float = measures.composition_measure(output_measure).validate_budget("d_out", d_out)
     if not budget > 0.0:
         raise errors.InvalidValueError(f"d_out ({d_out}) must be above 0")
     return budget
@@ -334,9 +319,9 @@ LARGEST_SUM = 2**62
 class IntegerNoise:
     """Noise of one scale on integers. Made before a charge, drawn after it."""
 
-    def __init__(self, loss: NoiseLoss, scale: float) -> None:
-        make = make_laplace if loss.is_laplace else make_gaussian
-        self._release = make(atom_domain(T=ATOM), absolute_distance(T=ATOM), scale)
+    def __init__(self, loss: measures.NoiseLoss, scale: float) -> None:
+        make = dp.m.make_laplace if loss.is_laplace else dp.m.make_gaussian
+        self._release = make(dp.atom_domain(T=ATOM), dp.absolute_distance(T=ATOM), scale)
 
     def add(self, total: int) -> int:
         """Return a noisy sum. Saturation is clamping, and clamping increases no distance."""
@@ -348,14 +333,14 @@ class IntegerNoise:
 # Data as NumPy arrays with one row per person.
 
 
-def check_people(input_domain: Domain, input_metric: Metric) -> None:
+def check_people(input_domain: dp.Domain, input_metric: dp.Metric) -> None:
     """Raise unless neighbours differ by added or removed rows, one row per person."""
-    if not kind_of(input_domain).has_rows:
+    if not data.kind_of(input_domain).has_rows:
         raise errors.InvalidTypeError(
             f"input_domain ({input_domain}) must be of vectors, or a user's own of NumPy arrays "
             "such as dp.numpy.array2_domain(T=float), with a row for each person"
         )
-    if input_metric not in (symmetric_distance(), insert_delete_distance()):
+    if input_metric not in (dp.symmetric_distance(), dp.insert_delete_distance()):
         raise errors.InvalidValueError(
             f"input_metric ({input_metric}) must be the symmetric or the insert-delete distance, "
             "where people are added or removed: if one row may change into another, what a person "
@@ -363,9 +348,9 @@ def check_people(input_domain: Domain, input_metric: Metric) -> None:
         )
 
 
-def open_rows(token: Sealed, input_domain: Domain) -> NDArray[Any]:
+def open_rows(token: Sealed, input_domain: dp.Domain) -> NDArray[Any]:
     """Return sealed data as a read-only array with one row per person."""
-    return kind_of(input_domain).rows(in_python(token), input_domain)
+    return data.kind_of(input_domain).rows(in_python(token), input_domain)
 
 
 def values_of(rows: NDArray[Any], per_row: Callable[[Any], Any]) -> Callable[[slice], NDArray[Any]]:
@@ -412,7 +397,7 @@ def values_of(rows: NDArray[Any], per_row: Callable[[Any], Any]) -> Callable[[sl
 class _IndividualFilter:
     """State machine of the filter: the rows, and the remaining budget of each."""
 
-    def __init__(self, rows: NDArray[Any], loss: NoiseLoss, d_out: float) -> None:
+    def __init__(self, rows: NDArray[Any], loss: measures.NoiseLoss, d_out: float) -> None:
         self._rows, self._loss, self._d_out = rows, loss, d_out
         self._bank = Bank(len(rows))
 
@@ -432,11 +417,11 @@ class _IndividualFilter:
         return ldexp(float(noise.add(total)), price.exponent)
 
 
-@constructor
+@composition.constructor
 def make_individual_filter(
-    input_domain: Domain,
-    input_metric: Metric,
-    output_measure: Measure,
+    input_domain: dp.Domain,
+    input_metric: dp.Metric,
+    output_measure: dp.Measure,
     d_out: float,
 ) -> ConcurrentMeasurement:
     """Release noisy sums, where each person has a budget of their own.
@@ -491,7 +476,7 @@ def make_individual_filter(
     def privacy_map(d_in: errors.Distance) -> float:
         return loss.of_group(validate_d_in(input_metric, d_in), budget)
 
-    return make_measurement(
+    return composition.make_measurement(
         (input_domain, input_metric),
         output_measure,
         spawn,

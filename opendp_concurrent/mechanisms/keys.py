@@ -18,10 +18,8 @@ from functools import cached_property, partial
 from math import ceil, comb, exp, expm1, inf, isqrt, log, log1p, sqrt
 from typing import Any
 
+import opendp.prelude as dp
 import scipy
-from opendp.domains import atom_domain, vector_domain
-from opendp.measurements import make_gaussian
-from opendp.metrics import l2_distance
 
 from .. import _opendp as _native
 from ..errors import InvalidValueError
@@ -180,8 +178,8 @@ class WeightedGaussian:
             min(sum(weight(min(size, self.keys)) * n for size, n in units.items()), EDGES[1])
             for units in counts.values()
         ]
-        space = vector_domain(atom_domain(T=ATOM), size=len(totals)), l2_distance(T="f64")
-        noisy = make_gaussian(*space, self.scale)
+        space = dp.vector_domain(dp.atom_domain(T=ATOM), size=len(totals)), dp.l2_distance(T="f64")
+        noisy = dp.m.make_gaussian(*space, self.scale)
         drawn = _native.invoke(noisy, _native.to_pointer(totals, noisy.input_carrier_type))
         return {key: None for key, one in zip(counts, drawn, strict=True) if one > self.threshold}
 

@@ -26,11 +26,10 @@ import scipy
 from opendp.mod import Domain, Measure, Metric
 
 from .. import _opendp as _native
-from .. import errors
+from .. import errors, queryables
 from .._checks import Probability, at_most, optional
 from ..composition import ANSWER, QUERY, Tag, cast, constructor, postprocessing
 from ..measures import CompositionMeasure, Noise, composition_measure
-from ..queryables import SYNTHESISE, SYNTHETIC, Accuracy, ConcurrentMeasurement, validate_d_in
 from .certified import composed, laplace_loss
 from .guess_and_check import make_guess_and_check
 from .histogram import (
@@ -189,7 +188,7 @@ class _MultiplicativeWeights:
 
     def __call__(self, state: _State, tag: Tag, message: errors.Query) -> tuple[_State, Tag, Any]:
         if tag is QUERY:
-            if type(message) is str and message == SYNTHETIC:
+            if type(message) is str and message == queryables.SYNTHETIC:
                 return state, ANSWER, self._size * state.distribution
             query = self._universe.vector(message)
             guess = self._size * inner(query, state.distribution)
@@ -218,7 +217,7 @@ def make_private_multiplicative_weights(
     *,
     size: int | None = None,
     beta: Probability = 0.05,
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Answer linear queries over a finite universe from a synthetic histogram.
 
     Private multiplicative weights [HR10]. The returned measurement spawns a queryable. A query is
@@ -286,7 +285,7 @@ def make_private_multiplicative_weights(
             f"output_measure ({measure.name}) is not supported; build the mechanism for "
             "zCDP, and use cast"
         )
-    d_in = validate_d_in(input_metric, d_in)
+    d_in = queryables.validate_d_in(input_metric, d_in)
     budget = measure.validate_budget("d_out", d_out)
     planned, bound, delta = measure.planned_under(budget)
     known = Universe(universe)
@@ -323,15 +322,15 @@ def make_private_multiplicative_weights(
             )
         return parameters.error
 
-    accuracy = Accuracy("Laplace", None, error, queries)
+    accuracy = queryables.Accuracy("Laplace", None, error, queries)
     start = person.start()
     mechanism: Any = histogram >> postprocessing(
-        checker, person, start, queries=SYNTHESISE, accuracy=accuracy
+        checker, person, start, queries=queryables.SYNTHESISE, accuracy=accuracy
     )
     if planned != measure:
         mechanism = cast(mechanism, output_measure, delta=delta)
     mechanism.plan = parameters
-    concurrent: ConcurrentMeasurement = mechanism
+    concurrent: queryables.ConcurrentMeasurement = mechanism
     return concurrent
 
 

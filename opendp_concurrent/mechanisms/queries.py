@@ -9,45 +9,20 @@ from functools import partial
 from operator import index
 from typing import Any
 
-from opendp.domains import atom_domain
+import opendp.prelude as dp
 from opendp.extras.polars import dp_len, pl
-from opendp.measurements import make_private_lazyframe
-from opendp.measures import max_divergence
-from opendp.metrics import (
-    absolute_distance,
-    frame_distance,
-    insert_delete_distance,
-    symmetric_distance,
-)
-from opendp.mod import (
-    ChangeOneIdDistance,
-    Domain,
-    FrameDistance,
-    Function,
-    LazyFrameDomain,
-    Measurement,
-    Metric,
-    Odometer,
-    OdometerQueryable,
-    OpenDPException,
-    Queryable,
-    SymmetricIdDistance,
-    Transformation,
-)
-from opendp.transformations import make_stable_lazyframe
 
 from .. import _opendp as _native
-from .. import errors
-from .._opendp import interruptible
-from ..composition import constructor
-from ..queryables import AsTransformation, Sealed, hidden, unseal
+from .. import composition, errors, queryables
 from .noise import Steps
 
 _ATOM = "i64"
 
 
-@constructor
-def make_frame_count(input_domain: Domain, input_metric: Metric, lazyframe: Any) -> Transformation:
+@composition.constructor
+def make_frame_count(
+    input_domain: dp.Domain, input_metric: dp.Metric, lazyframe: Any
+) -> dp.Transformation:
     """Count the rows of a plan on a LazyFrame.
 
     The plan keeps, drops or changes rows: ``filter``, ``with_columns``, ``truncate_per_group`` of
@@ -84,7 +59,10 @@ def make_frame_count(input_domain: Domain, input_metric: Metric, lazyframe: Any)
     # the record of what is made here has no plan, so its stability is checked here
     _native.refuse(stable)
     unit = stable.output_metric
-    if all(unit != frame_distance(one()) for one in (symmetric_distance, insert_delete_distance)):
+    if all(
+        unit != dp.frame_distance(one())
+        for one in (dp.symmetric_distance, dp.insert_delete_distance)
+    ):
         raise errors.InvalidValueError(
             f"lazyframe must have a bound on the rows of one individual, and its rows are at "
             f"{unit}; truncate first, with query.truncate_per_group(k) of a context"
@@ -92,19 +70,21 @@ def make_frame_count(input_domain: Domain, input_metric: Metric, lazyframe: Any)
     count = _native.make_user_transformation(
         stable.output_domain,
         unit,
-        atom_domain(T=_ATOM),
-        absolute_distance(T=_ATOM),
+        dp.atom_domain(T=_ATOM),
+        dp.absolute_distance(T=_ATOM),
         _native.carry(_rows),
         _native.carry(rows_that_differ),
     )
-    made: Transformation = stable >> count
+    made: dp.Transformation = stable >> count
     _remember(made, input_domain, input_metric, lazyframe)
     return made
 
 
-def stable_frame(input_domain: Domain, input_metric: Metric, lazyframe: Any) -> Transformation:
+def stable_frame(
+    input_domain: dp.Domain, input_metric: dp.Metric, lazyframe: Any
+) -> dp.Transformation:
     """Return OpenDP's stable transformation of a plan, or raise with OpenDP's reason."""
-    if not isinstance(input_domain, LazyFrameDomain) or pl is None:
+    if not isinstance(input_domain, dp.LazyFrameDomain) or pl is None:
         raise errors.InvalidTypeError(
             f"input_domain ({input_domain}) must be a domain of LazyFrames; "
             "for vectors of records, use dp.t.then_count"
@@ -113,17 +93,17 @@ def stable_frame(input_domain: Domain, input_metric: Metric, lazyframe: Any) -> 
         raise errors.InvalidTypeError(
             f"lazyframe must be a plan, a Polars LazyFrame, found {type(lazyframe).__name__}"
         )
-    unit = input_metric.inner_metric if isinstance(input_metric, FrameDistance) else input_metric
-    by_identifier = isinstance(unit, (SymmetricIdDistance, ChangeOneIdDistance))
+    unit = input_metric.inner_metric if isinstance(input_metric, dp.FrameDistance) else input_metric
+    by_identifier = isinstance(unit, (dp.SymmetricIdDistance, dp.ChangeOneIdDistance))
     outputs = ["FrameDistance<SymmetricDistance>", "MI"] if by_identifier else ["MI"]
     refusals = []
     for output in outputs:  # with an identifier, to rows if the plan truncates
         try:
-            stable: Transformation = make_stable_lazyframe(
+            stable: dp.Transformation = dp.t.make_stable_lazyframe(
                 input_domain, input_metric, lazyframe, MO=output
             )
             return stable
-        except OpenDPException as error:
+        except dp.OpenDPException as error:
             refusals.append(error)
     reason = str(refusals[-1]).strip()
     raise errors.InvalidValueError(
@@ -159,24 +139,24 @@ def _rows(frame: Any) -> int:
 def _told(rows: Callable[[], Any]) -> int:
     """Return the one cell of a frame. An error of Polars may show rows, so the log has it."""
     what = "the rows of a plan could not be counted"
-    return int(hidden(lambda: rows().collect().item(), what=what))
+    return int(queryables.hidden(lambda: rows().collect().item(), what=what))
 
 
-def _remember(made: Transformation, domain: Domain, metric: Metric, plan: Any) -> None:
+def _remember(made: dp.Transformation, domain: dp.Domain, metric: dp.Metric, plan: Any) -> None:
     """Remember a measurement with the same answer, which leaves the data in OpenDP.
 
     It adds noise of scale 0 and is no measurement for an analyst.
     """
     try:
-        exact = make_private_lazyframe(
-            domain, metric, max_divergence(), plan.select(dp_len(scale=0.0, signed=True))
+        exact = dp.m.make_private_lazyframe(
+            domain, metric, dp.max_divergence(), plan.select(dp_len(scale=0.0, signed=True))
         )
-    except OpenDPException:  # then the transformation counts
+    except dp.OpenDPException:  # then the transformation counts
         return
     vars(made)["exact"] = exact
 
 
-def counted(query: Transformation, pointer: Any) -> errors.Answer:
+def counted(query: dp.Transformation, pointer: Any) -> errors.Answer:
     """Return the answer of a transformation; of a frame count, without converting the frame."""
     exact = vars(query).get("exact")
     if exact is None:
@@ -193,11 +173,11 @@ INTEGERS = frozenset({"i8", "i16", "i32", "i64", "i128", "u8", "u16", "u32", "u6
 NUMBERS = INTEGERS | {"f32", "f64"}
 REMEMBERED = 4096  # transformations that are not checked again
 NOT_ASKED = (  # callable, and not on data
-    Function,
-    Measurement,
-    Odometer,
-    OdometerQueryable,
-    Queryable,
+    dp.Function,
+    dp.Measurement,
+    dp.Odometer,
+    dp.OdometerQueryable,
+    dp.Queryable,
     _native.PARTIAL_CONSTRUCTOR,
     type,
 )
@@ -253,17 +233,17 @@ class CheckedQueries:
 
     def __init__(
         self,
-        space: tuple[Domain, Metric],
+        space: tuple[dp.Domain, dp.Metric],
         d_in: errors.Distance,
         sensitivity: float,
         steps: Steps,
-        token: Sealed,
+        token: queryables.Sealed,
         *,
         monotone: bool,
     ) -> None:
         self._space, self._d_in, self._sensitivity = space, d_in, sensitivity
         self.steps, self._token, self._monotone = steps, token, monotone
-        self._known: dict[int, Transformation] = {}
+        self._known: dict[int, dp.Transformation] = {}
         self._python: list[Any] = []
 
     def accept(self, query: errors.Query) -> Callable[[], int]:
@@ -277,19 +257,19 @@ class CheckedQueries:
             inner = self.accept(query.query)
             guess = self.steps.of("guess", query.guess)
             return lambda: abs(inner() - guess)
-        if isinstance(query, AsTransformation):
+        if isinstance(query, queryables.AsTransformation):
             query = query.as_transformation()
-        if isinstance(query, Transformation):
+        if isinstance(query, dp.Transformation):
             self._check_once(query)
-            return lambda: self._read(counted(query, unseal(self._token)))
+            return lambda: self._read(counted(query, queryables.unseal(self._token)))
         if not callable(query) or isinstance(query, NOT_ASKED):
             raise errors.InvalidTypeError(
                 "the query must be a transformation, or a callable on the data, "
                 f"found {type(query).__name__}"
             )
-        return lambda: self._read(interruptible(query, self._data()))
+        return lambda: self._read(_native.interruptible(query, self._data()))
 
-    def _check_once(self, query: Transformation) -> None:
+    def _check_once(self, query: dp.Transformation) -> None:
         """Check a transformation, whose map is read at each query if it is written in Python."""
         if self._known.get(id(query)) is not query and self._check(query):
             if len(self._known) == REMEMBERED:
@@ -310,11 +290,11 @@ class CheckedQueries:
     def _data(self) -> Any:
         """Return the data in Python's types, converted once if no rows arrive; a list is copied."""
         if self._token.live or not self._python:
-            self._python = [_native.to_python(unseal(self._token))]
+            self._python = [_native.to_python(queryables.unseal(self._token))]
         data = self._python[0]
         return list(data) if type(data) is list else data
 
-    def _check(self, query: Transformation) -> bool:
+    def _check(self, query: dp.Transformation) -> bool:
         """Raise unless the query is allowed. Return whether this verdict can never change."""
         check_query(query, self._space, self.steps.whole)
         try:
@@ -323,7 +303,7 @@ class CheckedQueries:
             )  # an answer that is NaN raises
         except errors.PrivacyMapError:
             raise
-        except (OpenDPException, TypeError, ValueError) as error:
+        except (dp.OpenDPException, TypeError, ValueError) as error:
             raise errors.PrivacyMapError(self._d_in, str(error).strip()) from error
         if not sensitivity <= self._sensitivity:
             raise errors.InvalidValueError(
@@ -334,7 +314,7 @@ class CheckedQueries:
         return fixed
 
 
-def check_query(query: Transformation, space: tuple[Domain, Metric], whole: bool) -> None:
+def check_query(query: dp.Transformation, space: tuple[dp.Domain, dp.Metric], whole: bool) -> None:
     """Raise unless a transformation maps ``space`` to a number."""
     domain, metric = space
     if query.input_domain != domain:
@@ -344,9 +324,9 @@ def check_query(query: Transformation, space: tuple[Domain, Metric], whole: bool
     atom = str(query.output_domain.carrier_type)
     if atom not in NUMBERS:
         raise errors.InvalidTypeError(f"the query must have one number as its answer, found {atom}")
-    if query.output_metric != absolute_distance(T=atom):
+    if query.output_metric != dp.absolute_distance(T=atom):
         raise errors.SpaceMismatchError(
-            "output_metric", absolute_distance(T=atom), query.output_metric
+            "output_metric", dp.absolute_distance(T=atom), query.output_metric
         )
     if whole and atom not in INTEGERS:
         raise errors.InvalidTypeError(

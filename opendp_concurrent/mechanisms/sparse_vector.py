@@ -54,24 +54,13 @@ from fractions import Fraction
 from math import exp, expm1, log
 from typing import Any
 
-from opendp.domains import atom_domain
-from opendp.metrics import change_one_distance, hamming_distance
-from opendp.mod import Domain, Measure, Metric
+import opendp.prelude as dp
 
 from .. import _opendp as _native
+from .. import composition, measures, queryables
 from .._checks import Positive, Probability, at_most, checked, plain, recorded
-from ..composition import check_static, constant_map, constructor, make_measurement
 from ..errors import Distance, InvalidTypeError, InvalidValueError, Loss, Query
-from ..measures import (
-    RENYI_DIVERGENCE,
-    ZERO_CONCENTRATED_DIVERGENCE,
-    composition_measure,
-    laplace_to_renyi,
-    pure_to_renyi,
-    pure_to_zcdp,
-)
 from ..numerics import double_up, upper
-from ..queryables import Accuracy, ConcurrentMeasurement, MachineQueryable, Sealed, validate_d_in
 from .certified import composed, from_pure, laplace_loss
 from .noise import (
     ATOM,
@@ -117,7 +106,7 @@ class SparseVectorNoise:
     def loss(
         self,
         sensitivity: int,
-        measure: Measure,
+        measure: dp.Measure,
         *,
         spread: int | None = None,
         decided: bool = False,
@@ -135,29 +124,31 @@ class SparseVectorNoise:
         return composed(measure, parts)
 
     def _comparisons(
-        self, sensitivity: int, above: int, measure: Measure, decided: bool
+        self, sensitivity: int, above: int, measure: dp.Measure, decided: bool
     ) -> tuple[Any, int]:
         hits, rounds = (1, self.hits) if self.refresh else (self.hits, 1)
         # fractions: noise on the integers loses exactly shift over scale
         threshold, query = Fraction(sensitivity) / Fraction(self.threshold), Fraction(self.query)
         queries, moved = hits * above / query, Fraction(above) / Fraction(self.threshold)
         epsilon = double_up(threshold + queries)
-        rho = min(pure_to_zcdp(epsilon), range_to_zcdp(double_up(moved + 2 * queries)))
-        step = grid_step(atom_domain(T=ATOM), self.threshold, None)
+        rho = min(measures.pure_to_zcdp(epsilon), range_to_zcdp(double_up(moved + 2 * queries)))
+        step = grid_step(dp.atom_domain(T=ATOM), self.threshold, None)
 
         def renyi(alpha: float) -> float:
-            moving = laplace_to_renyi(double_up(threshold), alpha, step)
+            moving = measures.laplace_to_renyi(double_up(threshold), alpha, step)
             shifted = upper(lambda real: real(moving) + real(double_up(queries)))
             line = upper(lambda real: real(rho) * real(alpha))
-            return min(pure_to_renyi(epsilon, alpha), shifted, line)
+            return min(measures.pure_to_renyi(epsilon, alpha), shifted, line)
 
         if self.one_sided_threshold or not reads_curves(measure):
             # a shift of one-sided noise has all of its ε
-            exact = best_known(measure, {ZERO_CONCENTRATED_DIVERGENCE: lambda: lambda _: rho})
+            exact = best_known(
+                measure, {measures.ZERO_CONCENTRATED_DIVERGENCE: lambda: lambda _: rho}
+            )
         else:
             if decided:
                 queries = hits * 2 * sensitivity / query
-            exact = best_known(measure, {RENYI_DIVERGENCE: lambda: lambda _: renyi})
+            exact = best_known(measure, {measures.RENYI_DIVERGENCE: lambda: lambda _: renyi})
         return from_pure(epsilon, measure) if exact is None else exact(epsilon), rounds
 
 
@@ -166,9 +157,9 @@ def range_to_zcdp(length: float) -> float:
     return upper(lambda real: real(length) * real(length) / 8)
 
 
-def reads_curves(measure: Measure) -> bool:
+def reads_curves(measure: dp.Measure) -> bool:
     """Whether the Rényi curve of the threshold's two-sided noise counts under the measure."""
-    return best_known(measure, {RENYI_DIVERGENCE: lambda: lambda loss: loss}) is not None
+    return best_known(measure, {measures.RENYI_DIVERGENCE: lambda: lambda loss: loss}) is not None
 
 
 # Above threshold and sparse vector: many queries, of which only those above a threshold cost.
@@ -286,11 +277,11 @@ def _parse(message: Query, threshold: float) -> tuple[Any, float]:
     return parts
 
 
-@constructor(max_hits=at_most(2**63 - 1, "no session has more"))
+@composition.constructor(max_hits=at_most(2**63 - 1, "no session has more"))
 def make_sparse_vector(
-    input_domain: Domain,
-    input_metric: Metric,
-    output_measure: Measure,
+    input_domain: dp.Domain,
+    input_metric: dp.Metric,
+    output_measure: dp.Measure,
     d_in: Distance,
     scale: Positive,
     threshold: float,
@@ -302,7 +293,7 @@ def make_sparse_vector(
     refresh: bool = False,
     monotone: bool = False,
     one_sided: bool = True,
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Report which of many queries are above a threshold, until ``max_hits`` were above.
 
     The returned measurement spawns a queryable. A query is a transformation from ``input_domain``
@@ -368,15 +359,15 @@ def make_sparse_vector(
     >>> bool(queryable(lambda data: data.count(0)))
     False
     """
-    check_static(input_domain)
-    composition_measure(output_measure)
-    d_in = validate_d_in(input_metric, d_in)
+    composition.check_static(input_domain)
+    measures.composition_measure(output_measure)
+    d_in = queryables.validate_d_in(input_metric, d_in)
     sensitivity = plain(sensitivity_at(d_in, sensitivity))
     threshold, scale = plain(threshold), plain(scale)
     steps = Steps.for_sensitivity(sensitivity)
     steps.level("threshold", threshold)
     if monotone and (
-        input_metric in (change_one_distance(), hamming_distance())
+        input_metric in (dp.change_one_distance(), dp.hamming_distance())
         or known_size(input_domain) is not None
     ):
         raise InvalidValueError(
@@ -416,17 +407,17 @@ def make_sparse_vector(
             return bound
         return max(bound, released(noise.answer, steps, share, min(hits, answers)))
 
-    def spawn(token: Sealed) -> MachineQueryable:
+    def spawn(token: queryables.Sealed) -> queryables.MachineQueryable:
         queries = CheckedQueries(space, d_in, sensitivity, steps, token, monotone=monotone)
-        return MachineQueryable(_SparseVector(queries, noise, threshold), "SparseVector")
+        return queryables.MachineQueryable(_SparseVector(queries, noise, threshold), "SparseVector")
 
-    return make_measurement(
+    return composition.make_measurement(
         space,
         output_measure,
         spawn,
-        constant_map(input_metric, d_in, d_out),
+        composition.constant_map(input_metric, d_in, d_out),
         f"SparseVector({output_measure}, d_in={d_in}, max_hits={hits})",
-        accuracy=Accuracy("one-sided" if one_sided else "Laplace", scale, error),
+        accuracy=queryables.Accuracy("one-sided" if one_sided else "Laplace", scale, error),
         live=not monotone,  # answers could decide in which direction later rows move
     )
 
@@ -439,9 +430,9 @@ def least_cost(hits: int, monotone: bool) -> float:
 
 @recorded
 def make_above_threshold(
-    input_domain: Domain,
-    input_metric: Metric,
-    output_measure: Measure,
+    input_domain: dp.Domain,
+    input_metric: dp.Metric,
+    output_measure: dp.Measure,
     d_in: Distance,
     scale: float,
     threshold: float,
@@ -450,7 +441,7 @@ def make_above_threshold(
     query_scale: float | None = None,
     monotone: bool = False,
     one_sided: bool = True,
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Answer queries until one is above a threshold.
 
     This is :func:`.make_sparse_vector` with one hit [DR14, Algorithm 1]. Guarantee, with D the

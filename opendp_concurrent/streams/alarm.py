@@ -17,35 +17,25 @@ from collections import deque
 from opendp.mod import Domain, Measure, Metric
 
 from .. import _opendp as _native
+from .. import mechanisms
 from .._checks import Integer, Positive, at_most, optional
 from ..composition import constructor
 from ..errors import Distance, Item, ItemSequence, Loss, Query
-from ..mechanisms import (
-    ABOVE,
-    BELOW,
-    EXHAUSTED,
-    NoisyComparison,
-    SparseVectorAnswer,
-    SparseVectorNoise,
-    Steps,
-    composed,
-    least_cost,
-    reads_curves,
-    sparse_vector_accuracy,
-)
 from ..queryables import READ, Accuracy, ConcurrentMeasurement
 from .counter import whole_numbers
 from .mechanism import continual
 from .stream import integers_of, require_events, whole_distance
 
-STEPS = Steps(0, whole=True)
+STEPS = mechanisms.Steps(0, whole=True)
 
 
 class _Alarm:
     """State machine of an alarm; a query is None, or a threshold of its own."""
 
-    def __init__(self, noise: SparseVectorNoise, threshold: int, window: int | None) -> None:
-        self._comparison, self._threshold = NoisyComparison(noise), threshold
+    def __init__(
+        self, noise: mechanisms.SparseVectorNoise, threshold: int, window: int | None
+    ) -> None:
+        self._comparison, self._threshold = mechanisms.NoisyComparison(noise), threshold
         self._items: deque[int] | None = None if window is None else deque([0] * window, window)
         self._sum = 0
 
@@ -60,13 +50,13 @@ class _Alarm:
         for item in whole_numbers(items).tolist():
             self.update(item)
 
-    def ask(self, query: Query) -> SparseVectorAnswer:
+    def ask(self, query: Query) -> mechanisms.SparseVectorAnswer:
         level = self._threshold
         if query is not None:
             level = STEPS.level("query", query)
         if self._comparison.exhausted:
-            return EXHAUSTED
-        return ABOVE if self._comparison.above(self._sum, level) else BELOW
+            return mechanisms.EXHAUSTED
+        return mechanisms.ABOVE if self._comparison.above(self._sum, level) else mechanisms.BELOW
 
 
 _KEPT = at_most(2**24, "the items of the last steps are kept")
@@ -134,9 +124,9 @@ def make_alarm(
     directed = not changes and (items.lower >= 0 or items.upper <= 0)
     own = STEPS.scale(scale=scale)
     if query_scale is None:
-        query_scale = own * least_cost(1 if refresh else max_hits, directed)
-    curves = reads_curves(output_measure)
-    noise = SparseVectorNoise(
+        query_scale = own * mechanisms.least_cost(1 if refresh else max_hits, directed)
+    curves = mechanisms.reads_curves(output_measure)
+    noise = mechanisms.SparseVectorNoise(
         threshold=own,
         query=STEPS.scale(query_scale=query_scale),
         answer=None,
@@ -149,14 +139,14 @@ def make_alarm(
     def privacy_map(d_in: Distance) -> Loss:
         events = whole_distance(input_metric, d_in)
         if events == 0:
-            return composed(output_measure, [])
+            return mechanisms.composed(output_measure, [])
         moved = events * shift
         spread = moved if directed else None
         return noise.loss(moved, output_measure, spread=spread, decided=directed)
 
     def error(beta: float, answers: int) -> float:
         times = max_hits if refresh else 1
-        return sparse_vector_accuracy(
+        return mechanisms.sparse_vector_accuracy(
             own, query_scale, answers, beta, thresholds=times, renyi=curves
         )
 

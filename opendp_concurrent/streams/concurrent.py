@@ -15,10 +15,9 @@ from weakref import ref
 from opendp.mod import Odometer
 
 from .. import _opendp as _native
-from .. import errors, queryables
+from .. import errors, measures, queryables
 from .._checks import Count
 from ..composition import constructor, make_measurement, with_handles
-from ..measures import composition_measure
 from .mechanism import IS_OPEN, Checked, ContinualQueryable, hand_out
 from .stream import items_of
 
@@ -318,7 +317,7 @@ def make_concurrent_continual(
             "children receive the transformed items: transformation >> "
             "make_concurrent_continual(...)"
         )
-    measure = composition_measure(composition.output_measure)
+    measure = measures.composition_measure(composition.output_measure)
     if measure.exclusive_reason:
         raise errors.UnsupportedMeasureError(
             f"output_measure ({measure.name}) is not supported: {measure.reason}"

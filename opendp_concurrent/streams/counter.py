@@ -32,7 +32,6 @@ from opendp.mod import Domain, Measure, Metric
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .._checks import Count, Finite
 from ..composition import constructor
 from ..errors import (
     Answer,
@@ -469,9 +468,9 @@ def make_counter(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
-    scale: Finite,
+    scale: checks.Finite,
     *,
-    horizon: Count | None = None,
+    horizon: checks.Count | None = None,
 ) -> ConcurrentMeasurement:
     """Make a measurement that returns the noisy count, or sum, of all items so far, at any time.
 

@@ -16,10 +16,8 @@ from math import inf, nextafter
 from typing import Any
 
 import numpy as np
+import opendp.prelude as dp
 from numpy.typing import NDArray
-from opendp.domains import atom_domain
-from opendp.metrics import absolute_distance
-from opendp.mod import Measure
 
 from ..errors import Item, ItemSequence, Json, Loss, UnsupportedMeasureError
 from ..measures import Noise, composition_measure
@@ -30,7 +28,7 @@ MOST_AHEAD = 256
 LARGEST_SUM, LARGEST_RELEASE = 2**61, 2**62
 
 
-def is_laplace(measure: Measure) -> bool:
+def is_laplace(measure: dp.Measure) -> bool:
     """Return True for Laplace noise, False for Gaussian; raise if ``measure`` has neither."""
     known = composition_measure(measure)
     if known.noise is not None:
@@ -41,9 +39,9 @@ def is_laplace(measure: Measure) -> bool:
     )
 
 
-def noise_loss(scale: float, shift: int, measure: Measure) -> Loss:
+def noise_loss(scale: float, shift: int, measure: dp.Measure) -> Loss:
     """Return the privacy loss of moving one node by ``shift``."""
-    space = atom_domain(T=ATOM), absolute_distance(T=ATOM)
+    space = dp.atom_domain(T=ATOM), dp.absolute_distance(T=ATOM)
     make = make_certified_laplace if is_laplace(measure) else make_certified_gaussian
     return make(*space, scale, measure).map(shift)
 

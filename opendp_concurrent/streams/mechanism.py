@@ -14,11 +14,9 @@ import numpy as np
 from opendp.mod import Domain, Measure, Metric
 
 from .. import _opendp as _native
-from .. import errors, queryables
+from .. import composition, errors, measures, queryables
 from .._checks import Count, Text, checked, function, recorded
 from .._opendp import interruptible
-from ..composition import make_measurement
-from ..measures import composition_measure
 from .stream import INVALID, Categories, Integers, items_of, valid_item
 
 CANNOT = (
@@ -322,7 +320,7 @@ def continual(
         machine = Checked(_started(start), items, horizon, full_name, of_user=of_user)
         return hand_out(machine, stream, queries=queries)
 
-    return make_measurement(
+    return composition.make_measurement(
         space,
         output_measure,
         spawn,
@@ -336,7 +334,7 @@ def continual(
 def _validated(output_measure: Measure, privacy_map: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return the privacy map, with its losses validated where the measure is known."""
     try:
-        validate = composition_measure(output_measure).validate
+        validate = measures.composition_measure(output_measure).validate
     except errors.UnsupportedMeasureError:  # the user's own measure
         return privacy_map
     return lambda d_in: validate("what privacy_map returns", privacy_map(d_in))

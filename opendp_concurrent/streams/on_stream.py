@@ -12,13 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from opendp.metrics import insert_delete_distance, symmetric_distance
-from opendp.mod import Domain, Measurement, Metric, OdometerQueryable
+import opendp.prelude as dp
 
 from .. import _opendp as _native
-from .. import errors, queryables
+from .. import composition, errors, queryables
 from ..accounting import Lifecycle, innermost_running
-from ..composition import as_answering, check_inside, check_static, constructor, make_measurement
 from ..measures import composition_measure
 from .concurrent import launching_handle
 from .mechanism import Checked, hand_out
@@ -39,7 +37,7 @@ class _Rows:
     :param domain: in which each row must be, by itself; None if all items are
     """
 
-    def __init__(self, carrier_type: str, domain: Domain | None) -> None:
+    def __init__(self, carrier_type: str, domain: dp.Domain | None) -> None:
         self._carrier_type, self._domain = carrier_type, domain
         self._rows: list[Any] = []
         self._known: tuple[int, Any] = -1, None  # the number of rows, and these converted
@@ -62,7 +60,7 @@ class _Question:
     It is launched once, whatever becomes of it: an error is an answer, which was paid for.
     """
 
-    def __init__(self, measurement: Measurement, rows: _Rows) -> None:
+    def __init__(self, measurement: dp.Measurement, rows: _Rows) -> None:
         self._measurement, self._rows = measurement, rows
         self._ask: Callable[[Any], Any] | None = None
 
@@ -70,7 +68,7 @@ class _Question:
         token = queryables.seal_live(self._rows.so_far)
         answer = queryables.run(self._measurement, token)
         answer = queryables.adopt(answer, Lifecycle(innermost_running()), None)
-        self._ask = as_answering(answer)
+        self._ask = composition.as_answering(answer)
         return answer
 
     def update(self, item: errors.Item) -> None:
@@ -94,7 +92,7 @@ def _failed(query: errors.Query) -> errors.Answer:
     )
 
 
-def _require_rows(items: Items, domain: Domain) -> None:
+def _require_rows(items: Items, domain: dp.Domain) -> None:
     """Raise unless every list of the stream's items is a member of the domain."""
     lists: list[list[Any]] = [[]]
     if isinstance(items, Integers):
@@ -109,13 +107,13 @@ def _require_rows(items: Items, domain: Domain) -> None:
             )
 
 
-def _rows_factor(input_metric: Metric, metric: Metric) -> int | None:
+def _rows_factor(input_metric: dp.Metric, metric: dp.Metric) -> int | None:
     """Return how many rows one event changes; None if both metrics are one, and not of events.
 
     :raises InvalidTypeError: if the distance of the rows is not known
     """
     if input_metric in (event_presence(), event_change()):
-        if metric in (symmetric_distance(), insert_delete_distance()):
+        if metric in (dp.symmetric_distance(), dp.insert_delete_distance()):
             return 2 if input_metric == event_change() else 1
     elif input_metric == metric:
         return None
@@ -126,9 +124,9 @@ def _rows_factor(input_metric: Metric, metric: Metric) -> int | None:
     )
 
 
-@constructor
+@composition.constructor
 def make_on_stream(
-    input_domain: Domain, input_metric: Metric, measurement: Measurement
+    input_domain: dp.Domain, input_metric: dp.Metric, measurement: dp.Measurement
 ) -> queryables.ConcurrentMeasurement:
     """Turn a measurement on data into a question on a stream: it runs on the rows so far.
 
@@ -179,8 +177,8 @@ def make_on_stream(
     (True, 0.75)
     """
     items, domain = items_of(input_domain), measurement.input_domain
-    check_static(domain)
-    check_inside("measurement", measurement)
+    composition.check_static(domain)
+    composition.check_inside("measurement", measurement)
     _require_rows(items, domain)
     factor = _rows_factor(input_metric, measurement.input_metric)
     live = queryables.may_be_live(measurement)
@@ -200,12 +198,12 @@ def make_on_stream(
         if not live:
             return hand_out(machine, stream, "OnStream", once)
         root = question.launch()
-        if isinstance(root, (OdometerQueryable, queryables.ConcurrentCompositionQueryable)):
+        if isinstance(root, (dp.OdometerQueryable, queryables.ConcurrentCompositionQueryable)):
             # what is launched runs on rows, and gets no updates: the composition decides
             return launching_handle(root, machine, lambda query: None, stream)
         return hand_out(machine, stream, "OnStream", queryables.queries_of(root))
 
-    return make_measurement(
+    return composition.make_measurement(
         (input_domain, input_metric),
         measurement.output_measure,
         spawn,

@@ -15,18 +15,9 @@ import numpy as np
 from opendp.mod import Domain, Measurement, Metric
 
 from .. import _opendp as _native
-from .. import errors, queryables
+from .. import composition, errors, measures, queryables
 from .._checks import function
 from ..accounting import Lifecycle, innermost_running
-from ..composition import (
-    ParallelLoss,
-    check_inside,
-    check_measurement,
-    check_measurement_on,
-    constructor,
-    make_measurement,
-)
-from ..measures import composition_measure
 from .concurrent import Branch
 from .mechanism import Checked, hand_out
 from .stream import items_of, require_events, whole_distance
@@ -78,7 +69,7 @@ class _Parts:
             ) from None
 
 
-@constructor(key=function)
+@composition.constructor(key=function)
 def make_parallel_continual(
     input_domain: Domain,
     input_metric: Metric,
@@ -130,21 +121,23 @@ def make_parallel_continual(
             "measurements must be a nonempty mapping from a part's key to one"
         )
     parts = {
-        part: check_measurement(f"measurements[{part!r}]", one)
+        part: composition.check_measurement(f"measurements[{part!r}]", one)
         for part, one in dict(measurements).items()
     }
     for part, one in parts.items():
         name = f"measurements[{part!r}]"
-        check_inside(name, check_measurement_on(name, one, input_domain, input_metric))
-        known = composition_measure(one.output_measure)
+        composition.check_inside(
+            name, composition.check_measurement_on(name, one, input_domain, input_metric)
+        )
+        known = measures.composition_measure(one.output_measure)
         if not known.adaptive_updates:
             raise errors.UnsupportedMeasureError(
                 f"{name} is under {known.name}: with adaptive updates the loss of "
                 "parts is the maximum for pure DP only [HSV25, version 4]; compose them instead"
             )
     carrier_type = input_domain.carrier_type
-    measure = composition_measure(next(iter(parts.values())).output_measure)
-    loss = ParallelLoss(measure, parts)
+    measure = measures.composition_measure(next(iter(parts.values())).output_measure)
+    loss = composition.ParallelLoss(measure, parts)
 
     def spawn(token: queryables.Sealed) -> queryables.MachineQueryable:
         stream, branches, answers = queryables.start_of(token), {}, {}
@@ -157,7 +150,7 @@ def make_parallel_continual(
         machine = Checked(_Parts(key, branches, answers), items)
         return hand_out(machine, stream, "Parallel", queryables.PARTS)
 
-    return make_measurement(
+    return composition.make_measurement(
         (input_domain, input_metric),
         measure.opendp(),
         spawn,

@@ -18,7 +18,6 @@ from opendp.mod import Domain, Metric
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .._checks import recorded
 from ..errors import Distance, InvalidTypeError, InvalidValueError, Item, pass_interrupt, shown
 from ..queryables import StreamItems, validate_d_in
 
@@ -121,7 +120,7 @@ def _stream(name: str, items: Items) -> Domain:
     return _native.user_domain(f"Stream({name})", lambda data: data == [], items)
 
 
-@recorded
+@checks.recorded
 def integer_stream(lower: int, upper: int) -> Domain:
     """Return the domain of streams of integers.
 
@@ -149,7 +148,7 @@ def integer_stream(lower: int, upper: int) -> Domain:
 _MOST_CATEGORIES = checks.at_most(2**24, "a number is kept for each category")
 
 
-@recorded
+@checks.recorded
 def category_stream(categories: int | Sequence[str]) -> Domain:
     """Return the domain of streams of categories: from 0 to ``categories`` - 1, or named.
 
@@ -187,7 +186,7 @@ def _name(name: Any) -> str:
     return str.__str__(name)
 
 
-@recorded
+@checks.recorded
 def record_stream(name: str, member: Callable[[Any], bool]) -> Domain:
     """Return the domain of streams of your own kind of records, to be mapped to numbers.
 
@@ -232,7 +231,7 @@ def integers_of(input_domain: Domain, name: str = "input_domain") -> Integers:
     return items
 
 
-@recorded
+@checks.recorded
 def event_presence() -> Metric:
     """Return the distance of streams by added or removed events: event-level privacy.
 
@@ -252,7 +251,7 @@ def event_presence() -> Metric:
     return _native.user_distance("EventPresence")
 
 
-@recorded
+@checks.recorded
 def event_change() -> Metric:
     """Return the distance of streams by changed events: event-level privacy.
 
@@ -271,7 +270,7 @@ def event_change() -> Metric:
     return _native.user_distance("EventChange")
 
 
-@recorded
+@checks.recorded
 def user_presence() -> Metric:
     """Return the distance of streams by users: user-level privacy.
 

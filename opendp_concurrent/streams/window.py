@@ -14,31 +14,13 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from opendp.measures import zero_concentrated_divergence
-from opendp.mod import Domain, Measure, Metric
+import opendp.prelude as dp
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .. import queryables
-from .._checks import Count, Finite, at_most, checked
-from ..composition import constructor
-from ..errors import Answer, InvalidTypeError, Item, ItemSequence, Json, Query
+from .. import composition, errors, queryables
 from ..queryables import rows
-from .counter import (
-    ENDLESS_STEPS,
-    Counter,
-    Plan,
-    Spread,
-    check_scale,
-    factor_plan,
-    most_steps,
-    moves_of,
-    nodes_loss,
-    of_digits,
-    of_epochs,
-    of_window_digits,
-    plan,
-)
+from . import counter
 from .digits import DigitNoise, Digits, NodeNoise, best_digits, is_laplace
 from .factors import ByItem, FactorWindow, buffered, mean_error, window_variance, windowed
 from .factors import endless as endless_factor
@@ -79,7 +61,7 @@ class DigitsWindow(ByItem):
         """Return the noisy sum of the window."""
         return self._sum + sum(self._noises())
 
-    def to_record(self) -> Json:
+    def to_record(self) -> errors.Json:
         """Return items, and the noise in use, as a JSON value."""
         self.total()  # draws the noise of all nodes in use
         return {
@@ -89,7 +71,7 @@ class DigitsWindow(ByItem):
             "before": None if self._before is None else self._before.to_record(),
         }
 
-    def restore(self, record: Json) -> None:
+    def restore(self, record: errors.Json) -> None:
         """Restore the state from a record."""
         items, steps, now, before = queryables.fields(record, "items", "steps", "now", "before")
         for item in rows(items, most=self._window):
@@ -109,20 +91,20 @@ class DigitsWindow(ByItem):
 
 # Sliding-window counters: the noisy sum of the last W steps.
 
-MOST_STEPS = at_most(2**62, "no stream has more steps")
+MOST_STEPS = checks.at_most(2**62, "no stream has more steps")
 
 
-def _plan(window: int, scale: float, measure: Measure, shift: int, largest: int) -> Plan:
+def _plan(window: int, scale: float, measure: dp.Measure, shift: int, largest: int) -> counter.Plan:
     if is_laplace(measure):
         digits = best_digits(window, window=True)
-        return Plan(
+        return counter.Plan(
             lambda: DigitsWindow(window, digits, NodeNoise(scale, laplace=True)),
-            nodes_loss(shift, digits.height, scale, measure),
+            counter.nodes_loss(shift, digits.height, scale, measure),
             None,
-            of_window_digits(scale, digits, window),
+            counter.of_window_digits(scale, digits, window),
         )
-    return factor_plan(
-        windowed(window, most_steps(largest)),
+    return counter.factor_plan(
+        windowed(window, counter.most_steps(largest)),
         scale,
         measure,
         shift=shift,
@@ -132,12 +114,12 @@ def _plan(window: int, scale: float, measure: Measure, shift: int, largest: int)
     )
 
 
-@constructor(window=MOST_STEPS)
+@composition.constructor(window=MOST_STEPS)
 def make_window_counter(
-    input_domain: Domain,
-    input_metric: Metric,
-    output_measure: Measure,
-    scale: Finite,
+    input_domain: dp.Domain,
+    input_metric: dp.Metric,
+    output_measure: dp.Measure,
+    scale: checks.Finite,
     window: int,
 ) -> queryables.ConcurrentMeasurement:
     """Make a measurement that returns the noisy count, or sum, of the last ``window`` steps.
@@ -173,11 +155,13 @@ def make_window_counter(
     >>> queryable.update_all([1] * 100)
     >>> count = queryable.read()
     """
-    shift, largest = moves_of(input_domain, input_metric)
-    scale = check_scale(scale, largest, window=window)
+    shift, largest = counter.moves_of(input_domain, input_metric)
+    scale = counter.check_scale(scale, largest, window=window)
     made = _plan(window, scale, output_measure, shift, largest)
     name = f"WindowCounter[scale={scale}, window={window}]"
-    return made.measurement((input_domain, input_metric), output_measure, Counter, scale, name)
+    return made.measurement(
+        (input_domain, input_metric), output_measure, counter.Counter, scale, name
+    )
 
 
 then_window_counter = _native.to_then(make_window_counter)
@@ -186,7 +170,7 @@ then_window_counter = _native.to_then(make_window_counter)
 # Histograms: noisy counts of each category of a stream so far.
 
 
-class _Histogram(Counter):
+class _Histogram(counter.Counter):
     """State machine of a histogram: one count per category."""
 
     def __init__(self, prefix: Any, categories: Categories) -> None:
@@ -201,13 +185,13 @@ class _Histogram(Counter):
             rows[tuple(zip(*places, strict=True))] = 1
         return rows
 
-    def update(self, item: Item) -> None:
+    def update(self, item: errors.Item) -> None:
         self.update_all([item])
 
-    def update_all(self, items: ItemSequence) -> None:
+    def update_all(self, items: errors.ItemSequence) -> None:
         self._state.update_all(self._one_hot(items))
 
-    def ask(self, query: Query) -> Answer:
+    def ask(self, query: errors.Query) -> errors.Answer:
         top = self._top(query)
         counts = np.broadcast_to(self._state.total(), self._categories.count).tolist()
         names = self._categories.names
@@ -216,28 +200,28 @@ class _Histogram(Counter):
         order = sorted(range(len(counts)), key=lambda one: (-counts[one], one))[:top]
         return [(one if names is None else names[one], counts[one]) for one in order]
 
-    def restore(self, record: Json) -> None:
+    def restore(self, record: errors.Json) -> None:
         queryables.restore_exactly(self._state, record, self._categories.count)
 
-    def _top(self, query: Query) -> int | None:
+    def _top(self, query: errors.Query) -> int | None:
         if query is None:
             return None
         if isinstance(query, tuple) and len(query) == 2 and query[0] == "top":
             return checks.count(top=query[1])
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             'the query must be None, for all counts, or ("top", k) for the k largest, '
             f"found {type(query).__name__}"
         )
 
 
-@constructor
+@composition.constructor
 def make_histogram_counter(
-    input_domain: Domain,
-    input_metric: Metric,
-    output_measure: Measure,
-    scale: Finite,
+    input_domain: dp.Domain,
+    input_metric: dp.Metric,
+    output_measure: dp.Measure,
+    scale: checks.Finite,
     *,
-    horizon: Count | None = None,
+    horizon: checks.Count | None = None,
 ) -> queryables.ConcurrentMeasurement:
     """Make a measurement that returns the noisy count of each category so far, at any time.
 
@@ -277,13 +261,13 @@ def make_histogram_counter(
     """
     items = items_of(input_domain)
     if not isinstance(items, Categories):
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"input_domain ({input_domain}) must be oc.category_stream(categories); "
             "map the stream to categories first"
         )
     parts = 2 if require_events(input_metric) else 1
-    scale = check_scale(scale, 1, horizon=horizon)
-    made = plan(horizon, scale, output_measure, shift=1, largest=1)
+    scale = counter.check_scale(scale, 1, horizon=horizon)
+    made = counter.plan(horizon, scale, output_measure, shift=1, largest=1)
     return made.measurement(
         (input_domain, input_metric),
         output_measure,
@@ -301,9 +285,9 @@ then_histogram_counter = _native.to_then(make_histogram_counter)
 # Errors of counters, computed before they run.
 
 
-@checked(steps=MOST_STEPS)
+@checks.checked(steps=MOST_STEPS)
 def counter_rmse(
-    steps: int, output_measure: Measure | None = None, *, endless: bool = False
+    steps: int, output_measure: dp.Measure | None = None, *, endless: bool = False
 ) -> float:
     """Return the root mean square error of a counter over its steps, by formula.
 
@@ -327,18 +311,18 @@ def counter_rmse(
     >>> round(oc.streams.counter_rmse(1023, dp.max_divergence()), 3)
     13.058
     """
-    measure = zero_concentrated_divergence() if output_measure is None else output_measure
+    measure = dp.zero_concentrated_divergence() if output_measure is None else output_measure
     if not is_laplace(measure):
         return mean_error(
-            endless_factor(max(steps, ENDLESS_STEPS)) if endless else buffered(steps), steps
+            endless_factor(max(steps, counter.ENDLESS_STEPS)) if endless else buffered(steps), steps
         )
     if endless:
-        return _mean_error(of_epochs(1.0)(steps), 1)
+        return _mean_error(counter.of_epochs(1.0)(steps), 1)
     digits = best_digits(steps)
-    return _mean_error(of_digits(1.0, digits)(steps), digits.height)
+    return _mean_error(counter.of_digits(1.0, digits)(steps), digits.height)
 
 
-def _mean_error(found: Spread, height: int) -> float:
+def _mean_error(found: counter.Spread, height: int) -> float:
     """Return the root mean square error of sums whose Laplace noise has scale 1.
 
     :param height: number of nodes of an item
@@ -346,8 +330,8 @@ def _mean_error(found: Spread, height: int) -> float:
     return height * sqrt(2 * float(found.sums @ found.squares) / float(found.sums.sum()))
 
 
-@checked(window=MOST_STEPS)
-def window_rmse(window: int, output_measure: Measure | None = None) -> float:
+@checks.checked(window=MOST_STEPS)
+def window_rmse(window: int, output_measure: dp.Measure | None = None) -> float:
     """Return the root mean square error of a window counter, late in a stream, by formula.
 
     The error is for items from 0 to 1, and for one event, as in :func:`.counter_rmse`: at ρ = 1/2
@@ -366,10 +350,10 @@ def window_rmse(window: int, output_measure: Measure | None = None) -> float:
     >>> round(oc.streams.window_rmse(1023, dp.max_divergence()), 3)
     20.722
     """
-    measure = zero_concentrated_divergence() if output_measure is None else output_measure
+    measure = dp.zero_concentrated_divergence() if output_measure is None else output_measure
     if not is_laplace(measure):
-        return sqrt(window_variance(windowed(window, max(window, ENDLESS_STEPS)), window))
-    steps = at_most(2**16, "each step is computed; pass a smaller one")(window=window)
+        return sqrt(window_variance(windowed(window, max(window, counter.ENDLESS_STEPS)), window))
+    steps = checks.at_most(2**16, "each step is computed; pass a smaller one")(window=window)
     digits = best_digits(steps, window=True)
     twice = 2 * steps  # of two blocks, as if each had one before
-    return _mean_error(of_window_digits(1.0, digits, steps)(twice), digits.height)
+    return _mean_error(counter.of_window_digits(1.0, digits, steps)(twice), digits.height)

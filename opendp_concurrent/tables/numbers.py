@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from math import floor
 from typing import Any, Literal, TypeAlias
 
-from opendp.domains import atom_domain, vector_domain
-from opendp.metrics import absolute_distance, l1_distance, l2_distance, linf_distance
-from opendp.mod import Domain, Metric, Transformation
+import opendp.prelude as dp
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .._checks import one_of
 from ..errors import InvalidTypeError, InvalidValueError
 from . import plan as nodes
 from . import schema as schemas
@@ -23,7 +20,7 @@ from .steps import table_given
 
 INTEGER = "i64"
 MOST_STEPS = 2**52  # of a quantised value, so that doubles hold it
-norm_of = one_of("l1", "l2", "linf")
+norm_of = checks.one_of("l1", "l2", "linf")
 Decode = Callable[[Rows], Any]
 
 
@@ -34,8 +31,8 @@ class Output:
     :ivar per_unit: how far; its square, if ``squared``
     """
 
-    domain: Domain
-    metric: Metric
+    domain: dp.Domain
+    metric: dp.Metric
     per_unit: int
     squared: bool = False
 
@@ -51,7 +48,7 @@ class Output:
 
 def scalar(per_unit: int) -> Output:
     """Return the output of one integer."""
-    return Output(atom_domain(T=INTEGER), absolute_distance(T=INTEGER), per_unit)
+    return Output(dp.atom_domain(T=INTEGER), dp.absolute_distance(T=INTEGER), per_unit)
 
 
 def vector(size: int, norm: str, of: Norms, per_row: Sequence[int] = (1,)) -> Output:
@@ -66,18 +63,18 @@ def vector(size: int, norm: str, of: Norms, per_row: Sequence[int] = (1,)) -> Ou
 
 def combined(size: int, norm: str, of: Norms, per_row: Norms) -> Output:
     """Return the output of so many integers, of which a row adds to those of its group only."""
-    domain = vector_domain(atom_domain(T=INTEGER), size=size)
+    domain = dp.vector_domain(dp.atom_domain(T=INTEGER), size=size)
     if norm == "l1":
-        return Output(domain, l1_distance(T=INTEGER), of.l1 * per_row.l1)
+        return Output(domain, dp.l1_distance(T=INTEGER), of.l1 * per_row.l1)
     if norm == "l2":
         squares = of.l2_squared * per_row.l2_squared
-        return Output(domain, l2_distance(T=float), squares, squared=True)
-    return Output(domain, linf_distance(T=INTEGER), of.linf * per_row.linf)
+        return Output(domain, dp.l2_distance(T=float), squares, squared=True)
+    return Output(domain, dp.linf_distance(T=INTEGER), of.linf * per_row.linf)
 
 
 def make_answer(
     tables: Tables, aggregate: nodes.Aggregate, output: Output, decode: Decode
-) -> Transformation:
+) -> dp.Transformation:
     """Make a transformation that asks the engine for an aggregate."""
 
     def function(table: Any) -> Any:
@@ -178,7 +175,7 @@ def make_sums(
     of: Norms,
     per_row: Sequence[int],
     read: Callable[..., Sequence[int]] = lambda *sums: sums,
-) -> Transformation:
+) -> dp.Transformation:
     """Make a transformation that asks for sums, of all rows or of groups.
 
     :param of: what one unit contributes to the groups

@@ -24,7 +24,7 @@ def noise_of(alarm):
             super().__init__(noise)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("opendp_concurrent.streams.alarm.NoisyComparison", Spy)
+        patch.setattr("opendp_concurrent.mechanisms.NoisyComparison", Spy)
         alarm([])
     return seen[0]
 
