@@ -19,6 +19,11 @@ from ..numerics import typed
 
 KINDS: dict[type, str] = {kind: kind.__name__ for kind in (int, float, str, bool, date, datetime)}
 KEYS = tuple(kind for kind in KINDS if kind is not float)  # whose equality is exact
+_OF_FLOATS = (
+    ": floats that were computed are seldom equal to a key. Make keys of them: "
+    "with_columns(key=col(...).cast(int)) of whole numbers, col(...).cut([0.5, 1.5]) of bins; or "
+    "store decimals, and scan them as oc.tables.Decimal(2)"
+)
 UNITS = (int, str)
 ROW = ()  # the unit of a table in which each row is a unit, and no column says to whom it belongs
 DIGITS = checks.at_most(18, "64 bits have 18 digits", checks.whole)
@@ -343,6 +348,8 @@ def names_of(
             raise InvalidTypeError(
                 f"{place} ({checks.shown(one)}) must be a column of type "
                 f"{', '.join(KINDS[one] for one in kinds)}, found {KINDS[kind]}"
+                + _OF_FLOATS
+                * (kind is float and kinds is KEYS)
             )
         found.append(one)
     if len(set(found)) != len(found):

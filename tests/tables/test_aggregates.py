@@ -127,7 +127,7 @@ REFUSED = {
     "keys twice": (oc.t.then_table_count("zone", ["a", "a"]), "distinct"),
     "no keys": (oc.t.then_table_count("zone", []), "nonempty"),
     "a key of another type": (oc.t.then_table_count("day", ["1"]), "integer"),
-    "by a float": (oc.t.then_table_count("eur", [1.0]), "found float"),
+    "by a float": (oc.t.then_table_count("eur", [1.0]), r"found float: .*cast\(int\).*Decimal"),
     "a short key": (oc.t.then_table_count(["zone", "day"], [("a",)]), "2 values"),
     "another norm": (oc.t.then_table_count("zone", ["a"], norm="l3"), "'l1', 'l2', 'linf'"),
     "no quantum": (oc.t.then_table_sum("eur", (0.0, 1.0)), "depend on the order"),
