@@ -128,7 +128,7 @@ def test_queries_of_any_shape_are_answered_in_that_shape():
     "parts",
     [
         [("laplace", (0.4,), 1), ("laplace", (0.7,), 1)],
-        [("laplace", (0.4,), 2), ("pure", (0.3,), 5)],
+        pytest.param([("laplace", (0.4,), 2), ("pure", (0.3,), 5)], marks=pytest.mark.slow),
         [("laplace", (0.4,), 1), ("approximate", (0.3, 1e-250), 2)],
     ],
 )
