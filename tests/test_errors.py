@@ -4,10 +4,12 @@ import copy
 import inspect
 import math
 import pickle
+import sys
 
 import pytest
 
 from opendp_concurrent import errors
+from opendp_concurrent.errors import SHOWN, pass_interrupt, rounded, shown
 
 KINDS = [
     one
@@ -64,3 +66,54 @@ def test_an_infinite_loss_is_named(asked):
 def test_an_error_of_an_event_has_the_event_and_a_public_name():
     event = object()
     assert errors.UnsupportedEventError("not known", event).event is event
+
+
+class Hostile:
+    def __repr__(self):
+        raise ValueError("row 17")
+
+
+def test_a_value_that_cannot_be_written_is_named_by_its_class():
+    assert shown(Hostile()) == "one Hostile"
+
+
+def test_a_long_value_is_cut():
+    assert shown("x" * (SHOWN - 2)) == repr("x" * (SHOWN - 2))
+    assert shown("x" * (SHOWN - 1)) == "'" + "x" * (SHOWN - 4) + "..."
+    assert len(shown(list(range(10**4)))) == SHOWN
+
+
+@pytest.mark.parametrize(
+    ("loss", "text"), [(0.1 + 0.2, "0.3"), ((1 / 3, 1e-6), "(0.333333, 1e-06)"), (3, "3")]
+)
+def test_people_are_shown_six_digits(loss, text):
+    assert rounded(loss) == text
+
+
+@pytest.mark.parametrize("error", [ValueError("row 3"), SystemExit("row 3"), GeneratorExit(3)])
+def test_the_caller_hides_all_that_is_no_interrupt(error):
+    assert pass_interrupt(error) is None
+
+
+class Told(KeyboardInterrupt):
+    """An interrupt with a text of its own."""
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, Told])
+def test_an_interrupt_is_raised_anew_even_within_a_handler(kind):
+    told = kind("row 3")
+    if sys.version_info >= (3, 11):
+        told.add_note("row 3")
+
+    def handled():
+        try:
+            raise told from ValueError("row 3")
+        except KeyboardInterrupt as error:
+            pass_interrupt(error)
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        handled()
+    found = caught.value
+    assert type(found) is KeyboardInterrupt
+    assert (found.args, found.__cause__, found.__context__) == ((), None, None)
+    assert not getattr(found, "__notes__", [])

@@ -1,16 +1,20 @@
 from fractions import Fraction
 from itertools import groupby
+from math import inf, nextafter
 from pathlib import Path
 
 import opendp.prelude as dp
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import opendp_concurrent as oc
 from opendp_concurrent.accounting.account import Account, Bound
 from opendp_concurrent.accounting.epsilon_delta import basic
 from opendp_concurrent.accounting.rule import Shares, Within
-from opendp_concurrent.context.accountant import weights_of
+from opendp_concurrent.composition.casts import conversion
+from opendp_concurrent.context.accountant import loss_under, weights_of
 from opendp_concurrent.errors import (
     BudgetExceededError,
     EndedError,
@@ -18,6 +22,7 @@ from opendp_concurrent.errors import (
     InvalidValueError,
     LimitMismatchError,
     SpaceMismatchError,
+    UnsupportedMeasureError,
 )
 from opendp_concurrent.measures.max_divergence import MAX_DIVERGENCE
 from opendp_concurrent.measures.sums import Planned
@@ -421,3 +426,29 @@ def test_a_refusal_is_short_in_a_notebook():
     assert lines[0] == "line 2: context.query(epsilon=2.0).count().laplace().release()"
     assert lines[1].startswith("BudgetExceededError: the filter refuses: spent 0 of 1, asked 2")
     assert len(lines) == 2
+
+
+PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+
+
+@given(st.floats(1e-6, 1e3))
+def test_it_is_the_largest_double_that_converts_to_at_most_the_loss(rho):
+    found, convert = loss_under(PURE, ZCDP, rho), conversion(PURE, ZCDP)
+    assert convert(found) <= rho < convert(nextafter(found, inf))
+
+
+def test_the_delta_of_the_conversion_is_used():
+    approximate = dp.approximate(PURE)
+    found = {
+        delta: loss_under(ZCDP, approximate, (1.0, 1e-6), delta) for delta in (1e-6, 1e-7, 1e-9)
+    }
+    assert found[1e-6] > found[1e-7] > found[1e-9] > 0
+    for delta, rho in found.items():
+        assert conversion(ZCDP, approximate, delta=delta)(rho)[0] <= 1.0
+
+
+def test_a_loss_that_no_positive_loss_converts_to_is_refused():
+    with pytest.raises(InvalidValueError, match=r"^d_out \(0\.0\) under .*pass a larger loss"):
+        loss_under(PURE, ZCDP, 0.0)
+    with pytest.raises(UnsupportedMeasureError):
+        loss_under(oc.gaussian_tradeoff(), PURE, 1.0)

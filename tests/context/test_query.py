@@ -10,7 +10,7 @@ import opendp_concurrent as oc
 from opendp_concurrent.context import accountant as by_opendp
 from opendp_concurrent.context import advice, search
 from opendp_concurrent.context.context import ConcurrentContext
-from opendp_concurrent.context.query import ConcurrentQuery
+from opendp_concurrent.context.query import ConcurrentQuery, NamedContexts
 from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidTypeError,
@@ -355,3 +355,41 @@ def test_names_of_other_libraries_are_answered_with_what_to_write(kind):
         assert quantile.release() in (0.0, 2.0, 9.0)
         with pytest.raises(InvalidValueError, match=r"clamp\(\(0\.0, 10\.0\)\)\.sum"):
             query.sum((0, 10))
+
+
+class Handle:
+    """Hands out a number for each key, and counts how often it is asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __call__(self, key):
+        if key == "nobody":
+            raise KeyError(key)
+        self.asked.append(key)
+        return len(key)
+
+    def __repr__(self):
+        return "Handle"
+
+
+def test_a_context_is_opened_once_and_its_key_is_checked_each_time():
+    handle, opened = Handle(), []
+    contexts = NamedContexts(handle, lambda key, queryable: opened.append(key) or [key, queryable])
+    assert opened == []
+    first = contexts["alice"]
+    assert first == ["alice", 5]
+    assert contexts("alice") is first
+    assert contexts["bob"] == ["bob", 3]
+    assert opened == ["alice", "bob"]
+    assert handle.asked == ["alice", "alice", "bob"]
+    with pytest.raises(KeyError):
+        contexts["nobody"]
+    assert opened == ["alice", "bob"]
+
+
+def test_the_keys_are_not_listed():
+    contexts = NamedContexts(Handle(), lambda key, queryable: key)
+    with pytest.raises(TypeError):
+        list(contexts)
+    assert repr(contexts) == "NamedContexts(Handle)"

@@ -1,10 +1,13 @@
 """What OpenDP composes itself, and what its odometers, filters and compositors charge and trust."""
 
+import json
 import math
+from dataclasses import FrozenInstanceError, dataclass
 
 import opendp.prelude as dp
 import pytest
-from opendp.mod import OpenDPException
+from opendp import mod
+from opendp.mod import ExtrinsicDivergence, OpenDPException
 
 PURE = dp.max_divergence()
 ZCDP = dp.zero_concentrated_divergence()
@@ -95,3 +98,44 @@ def test_a_native_filter_refuses_the_last_of_k_times_one_kth(odometer, user, k):
         root(share)
     with pytest.raises(OpenDPException, match="exhausted"):
         root(share)
+
+
+dp.enable_features("contrib", "honest-but-curious")
+
+
+def test_the_function_is_looked_up_when_it_is_used(monkeypatch):
+    """``oc.install`` replaces it."""
+    monkeypatch.setattr(mod, "_deserialization_hook", lambda record: ("rebuilt", record))
+    assert dp.deserialize('{"some": 1}') == ("rebuilt", {"some": 1})
+
+
+def test_it_imports_a_module_by_name():
+    """So ``dp.deserialize`` is for trusted messages only."""
+    message = dp.serialize(
+        dp.t.make_count(dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance())
+    )
+    assert json.loads(message)["__module__"] == "transformations"
+    with pytest.raises(ModuleNotFoundError):
+        dp.deserialize(message.replace('"transformations"', '"no_module_of_opendp"'))
+
+
+@dataclass(frozen=True)
+class Plain:
+    value: float
+
+    def __lt__(self, other):
+        return False
+
+    __gt__ = __lt__
+
+
+def test_a_descriptor_comes_back_and_is_annotated_if_it_lets_itself():
+    measure = dp.user_divergence("mine", Plain(2.0))
+    assert isinstance(measure, ExtrinsicDivergence)
+    assert measure.descriptor == Plain(2.0)
+    with pytest.raises(FrozenInstanceError):
+        measure.descriptor.__opendp_dict__ = {}
+
+
+def test_native_measures_have_no_descriptor():
+    assert not hasattr(dp.max_divergence(), "descriptor")

@@ -17,10 +17,13 @@ from opendp_concurrent.streams.factors import (
     MORE,
     BufferedFactor,
     FactorPrefix,
+    FactorWindow,
     buffered,
     endless,
     errors,
     inverse_norm,
+    roots,
+    squared_norm,
     windowed,
 )
 
@@ -289,3 +292,53 @@ def test_integers_are_written_as_they_are():
             unplain(wrong, None)
     with pytest.raises(InvalidValueError):
         unplain(8, None, 7)
+
+
+DELTA, OMEGA = np.array([0.25]), np.array([0.125])
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 7, 100])
+def test_the_squared_norm_is_that_of_the_column(horizon):
+    column = [1.0, *(0.125 * 0.75**k for k in range(horizon - 1))]
+    assert squared_norm(DELTA, OMEGA, horizon) == pytest.approx(np.square(column).sum(), rel=1e-12)
+
+
+def test_the_norm_of_all_time_is_the_limit():
+    assert squared_norm(DELTA, OMEGA) == pytest.approx(1 + 0.125**2 / (1 - 0.75**2), rel=1e-12)
+
+
+def test_the_root_solves_the_secular_equation():
+    (root,), (excess,) = roots(DELTA, OMEGA)
+    assert root == pytest.approx(0.25 + 0.125)  # 1 + ω / (δ - λ) = 0
+    assert excess == pytest.approx(0.125)
+
+
+class Prefix:
+    """Exact prefix sums, in units of 2**-4."""
+
+    def __init__(self):
+        self.fine_total = self.steps = 0
+
+    def update(self, item):
+        self.fine_total += item << 4
+        self.steps += 1
+
+    def nearest(self, total):
+        return total >> 4
+
+    def to_record(self):
+        return [self.fine_total, self.steps]
+
+    def restore(self, record):
+        self.fine_total, self.steps = record
+
+
+def test_the_last_steps_are_summed_and_a_record_continues():
+    items = [3, 0, 5, 2, 7, 1, 0, 4]
+    whole, window = FactorWindow(3, Prefix()), FactorWindow(3, Prefix())
+    for step, item in enumerate(items, 1):
+        for one in (whole, window):
+            one.update(item)
+            assert one.total() == sum(items[max(0, step - 3) : step])
+        record, window = window.to_record(), FactorWindow(3, Prefix())
+        window.restore(record)
