@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import sys
 import threading
+import tracemalloc
 from pathlib import Path
 
 import opendp.prelude as dp
@@ -17,6 +18,8 @@ from opendp_concurrent.errors import LedgerDamagedError
 from opendp_concurrent.ledger.book import Seen
 from opendp_concurrent.ledger.encoding import first_hash, next_hash
 from opendp_concurrent.ledger.opening import path_or_url
+
+from .conftest import count, fill, limit
 
 CHARGES, BUDGETS = "opendp_concurrent_charges", "opendp_concurrent_budgets"
 
@@ -142,3 +145,51 @@ def test_the_extra_is_named(monkeypatch):
     with pytest.raises(ImportError, match="the extra named ledger installs") as caught:
         importlib.import_module(module)
     assert caught.value.name == "sqlalchemy"
+
+
+EPSILON = 2.0**-10
+
+
+def launch(ledger, times):
+    root = limit(ledger, 8.0)
+    for number in range(times):
+        with oc.labelled("even" if number % 2 == 0 else "odd"):
+            root(count(EPSILON))
+
+
+def test_entries_are_those_of_one_moment_and_are_checked_when_they_are_read(store):
+    ledger = store.create()
+    launch(ledger, 26)
+    entries = ledger.entries()
+    launch(ledger, 2)
+    assert len(entries) == len(list(entries)) == 26
+    assert (entries[0].sequence, entries[-1].sequence, entries[25].sequence) == (1, 26, 26)
+    assert entries[1:3] == list(entries)[1:3]
+    for index in (26, -27):
+        with pytest.raises(IndexError):
+            entries[index]
+    assert entries == list(entries)
+    assert entries != [1]
+    even = ledger.entries(label="even")
+    assert [one.sequence for one in even] == list(range(1, 29, 2))
+    assert not ledger.entries(label="nobody")
+    store.execute("UPDATE opendp_concurrent_charges SET label = 'x' WHERE sequence = 5")
+    with pytest.raises(LedgerDamagedError, match="charge 5 does not follow"):
+        list(entries)
+    with pytest.raises(LedgerDamagedError, match="charge 5 does not follow"):
+        ledger.entries()
+
+
+def test_a_long_list_takes_the_memory_of_a_page(sqlite):
+    ledger = sqlite.create()
+    root = limit(ledger, 1e3)
+    fill(ledger, root, count(EPSILON), 12_000)
+    entries = ledger.entries()
+    tracemalloc.start()
+    try:
+        many = sum(1 for _ in entries)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert many == 12_000
+    assert peak < 4 * 2**20  # a list of them has 6 MB

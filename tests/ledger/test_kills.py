@@ -4,8 +4,6 @@ import os
 
 import pytest
 
-pytest.importorskip("sqlalchemy")
-
 from .conftest import PostgresqlStore
 from .kills import SCENARIOS, crash, kill_many
 

@@ -11,6 +11,7 @@ from opendp_concurrent.errors import (
     LimitMismatchError,
 )
 from opendp_concurrent.ledger import LimitSummary
+from opendp_concurrent.serving.levels import Chain
 
 EPSILON = 2.0**-10
 
@@ -235,3 +236,57 @@ def test_eight_processes_launch_exactly_to_the_last_share(store, tools, cap):
     found = share(store, tools, 8, 1500, 100, cap)
     assert found["team"] + found["bob"] == min(3200, cap)
     assert all(found[name] <= 100 * bound for name, bound in D_OUTS.items())
+
+
+PURE = dp.max_divergence()
+
+
+def shared(tools):
+    return tools.space() >> dp.t.then_count() >> oc.m.then_shared_release(PURE)
+
+
+def pool(handle, tools):
+    """A limit for all that is shared."""
+    odometer = oc.make_concurrent_odometer(*tools.space(), PURE)
+    return handle(oc.c.make_limited(odometer, 1, 1.0, label="shared"))
+
+
+def test_steps_are_recorded_and_free_levels_are_not(store, tools):
+    with store.create() as ledger:
+        root = tools.limit(ledger, 2.0)
+        release = pool(root, tools)(shared(tools))
+        for level in (0.25, 0.125, 0.5, 0.25, 0.375):
+            release(level)
+        with oc.labelled("the finest"):
+            release(0.75)
+        entries = ledger.entries()
+        assert [(one.d_mid, one.loss, one.limit) for one in entries] == [
+            (0.25, 0.25, ("shared",)),
+            (0.25, 0.5, ("shared",)),
+            (0.25, 0.75, ("shared",)),
+        ]
+        assert [one.label for one in entries] == ["", "", "the finest"]
+        assert "shared_release(level=0.75)" in entries[-1].mechanism
+    with store.open() as ledger:
+        root = tools.limit(ledger, 2.0)
+        again = pool(root, tools)(shared(tools))
+        assert (again.finest, root.privacy_loss()) == (0.0, 0.75)  # a chain ends with its process
+        with pytest.raises(BudgetExceededError, match="limit 'shared'"):
+            again(0.5)
+        again(0.25)
+        assert root.remaining() == 1.0
+
+
+def test_a_crash_between_charge_and_answer_leaves_the_charge(store, tools, monkeypatch):
+    with store.create() as ledger:
+        release = tools.limit(ledger, 2.0)(shared(tools))
+        release(0.25)
+        with monkeypatch.context() as crashing:
+            crashing.setattr(Chain, "at", lambda *_: (_ for _ in ()).throw(SystemExit))
+            with pytest.raises(SystemExit):
+                release(1.0)
+    with store.open() as ledger:
+        root = tools.limit(ledger, 2.0)
+        assert root.privacy_loss() == 1.0
+        root(shared(tools))(1.0)
+        assert root.remaining() == 0.0

@@ -11,8 +11,6 @@ import numpy as np
 import opendp.prelude as dp
 import pytest
 
-pytest.importorskip("sqlalchemy")
-
 import opendp_concurrent as oc
 from opendp_concurrent.errors import LedgerDamagedError, LedgerError
 from opendp_concurrent.ledger import datasets, open_ledger

@@ -2,8 +2,6 @@
 
 import pytest
 
-pytest.importorskip("sqlalchemy")
-
 from opendp_concurrent.accounting.epsilon_delta import basic
 from opendp_concurrent.accounting.store import LimitCharge, Terms
 from opendp_concurrent.errors import InvalidTypeError, LedgerDamagedError, LimitMismatchError

@@ -5,8 +5,6 @@ import json
 import opendp.prelude as dp
 import pytest
 
-pytest.importorskip("sqlalchemy")
-
 import opendp_concurrent
 from opendp_concurrent.ledger import encoding as measures
 from opendp_concurrent.measures import composition_measure, registered

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("sqlalchemy")
-
 from opendp_concurrent._checks import BY_CLASS, KINDS
 from opendp_concurrent.accounting.epsilon_delta import basic
 from opendp_concurrent.accounting.rule import Within

@@ -6,8 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytest.importorskip("sqlalchemy")
-
 from opendp_concurrent.accounting.epsilon_delta import basic
 from opendp_concurrent.accounting.store import LimitCharge, Terms
 from opendp_concurrent.errors import InvalidValueError, LedgerDamagedError

@@ -4,7 +4,19 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, LedgerMismatchError
+from opendp_concurrent.errors import (
+    InvalidTypeError,
+    LedgerDamagedError,
+    LedgerError,
+    LedgerMismatchError,
+)
+from opendp_concurrent.ledger.encoding import (
+    UNREADABLE,
+    is_text,
+    reading,
+    require_count,
+    require_text,
+)
 
 PURE, APPROXIMATE = dp.max_divergence(), dp.approximate(dp.max_divergence())
 
@@ -145,3 +157,41 @@ def test_what_has_no_exact_form_settles_nothing(store, tools):
     with pytest.raises(InvalidTypeError, match="accumulator .* cannot be kept in a ledger"):
         oc.make_concurrent_filter(odometer(tools, accumulator=own), 1, 1.0, ledger=ledger)
     assert ledger.summary().terms is None
+
+
+@pytest.mark.parametrize("error", UNREADABLE)
+def test_an_error_of_reading_names_the_row(error):
+    with (
+        pytest.raises(LedgerDamagedError, match="^charge 7 is unreadable: ") as raised,
+        reading("charge 7"),
+    ):
+        raise error("first\nsecond" + 400 * "x")
+    said = str(raised.value)
+    assert said.isprintable()
+    assert len(said) < 500
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, LedgerError])
+def test_other_errors_pass(error):
+    with pytest.raises(error) as raised, reading("charge 7"):
+        raise error("as it was")
+    assert str(raised.value) == "as it was"
+
+
+@pytest.mark.parametrize("value", [None, 1, 1.5, b"label", "a\0b", "\udc80", ["label"]])
+def test_what_is_not_text_is_named(value):
+    with pytest.raises(LedgerDamagedError, match="charge 7 is unreadable: its label is not text"):
+        require_text("charge 7", mechanism="count", label=value)
+
+
+@pytest.mark.parametrize("value", [None, True, -1, 1.0, "1", b"1"])
+def test_what_is_not_a_count_is_named(value):
+    with pytest.raises(LedgerDamagedError, match="its sequence is not a non-negative integer"):
+        require_count("the budget", sequence=value)
+
+
+def test_text_and_counts_pass():
+    require_text("charge 7", label="", mechanism="é 漢")
+    require_count("the budget", sequence=0)
+    require_count("the budget", sequence=2**63)
+    assert is_text("\ud7ff\ue000")

@@ -10,8 +10,6 @@ from typing import NamedTuple
 import opendp.prelude as dp
 import pytest
 
-pytest.importorskip("sqlalchemy")
-
 import opendp_concurrent
 from opendp_concurrent import TradeoffFunction as F
 from opendp_concurrent import TruncatedConcentrated

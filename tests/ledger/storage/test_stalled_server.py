@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("sqlalchemy")
-
 from opendp_concurrent.accounting.store import Charge
 from opendp_concurrent.errors import LedgerError
 from opendp_concurrent.ledger import backends, create_ledger, open_ledger
