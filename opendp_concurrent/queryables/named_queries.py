@@ -203,9 +203,11 @@ def _text(one: errors.Argument) -> str:
         if isinstance(value, (int, float)) and not isinstance(value, bool)
     ]
     text = f"{name}({', '.join(numbers)})" if numbers else name
-    for word, names in (("of", arguments.get("column")), ("by", arguments.get("by"))):
+    of = arguments.get("column", arguments.get("columns"))
+    for word, names in (("of", of), ("by", arguments.get("by"))):
         columns = [names] if isinstance(names, str) else names  # of a table
-        if columns and all(isinstance(column, str) for column in columns):
+        named = isinstance(columns, (list, tuple)) and len(columns) > 0
+        if named and all(isinstance(column, str) for column in columns):
             text += f" {word} {', '.join(columns)}"
     return text
 

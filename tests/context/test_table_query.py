@@ -479,10 +479,12 @@ def test_a_ledger_says_which_statistic_of_which_columns(visits):
             query.count("zone", ZONES).laplace(10.0),
             query.where(col("week") > 1).sum("hours", (0, 2), 0.5, ["zone"], ZONES).laplace(3.0),
             query.distinct_units().laplace(2.0),
+            query.with_columns(late=col("week") > 1).count_distinct("zone").laplace(2.0),
         )
     ]
     assert described == [
         "table_count by zone >> laplace(scale=10.0)",
         "where >> table_sum(quantum=0.5) of hours by zone >> laplace(scale=3.0)",
         "distinct_units >> laplace(scale=2.0)",
+        "with_columns >> distinct_values of zone >> laplace(scale=2.0)",
     ]
