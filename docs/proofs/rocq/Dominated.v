@@ -64,12 +64,19 @@ have same : P true k h = P false k h.
 rewrite same -mulrDl -mulrDl; have -> : P b k h = P false k h by case: (b).
 by rewrite e in s0 *; rewrite !if_same divff ?mul1r // gt_eqF.
 Qed.
-(* It is made by a machine, the same one on both data sets. *)
+(* It is made by a machine, the same one on both data sets, whose steps have probabilities. *)
 Definition from_bit (k : BK) : BK * bool * transcript := (k, true, [::]).
 Notation behN := (Behaviour.beh c0 cadd never from_bit bdecl (lstep a0 as_ post)).
-Theorem randomized_response_dominates b k h : beh b (SB C (binit b k)) h =
-  wt k b true * behN (SB C (k, true, [::])) h + wt k b false * behN (SB C (k, false, [::])) h.
-Proof. by rewrite !(leafE c0 cadd never bdecl a0 as_uniq from_bit post_law) -dominated. Qed.
+Notation weight_of s q j := (out (lstep a0 as_ post s q) j).1.1.
+Theorem randomized_response_dominates :
+  [/\ forall s q j, 0 <= weight_of s q j,
+      forall s q, \sum_(j <- iota 0 (card (lstep a0 as_ post s q))) weight_of s q j = 1 &
+      forall b k h, beh b (SB C (binit b k)) h =
+        wt k b true * behN (SB C (k, true, [::])) h + wt k b false * behN (SB C (k, false, [::])) h].
+Proof.
+split=> [s q j|s q|b k h]; [exact: cond_ge0 (post_law _)|exact: cond_total (post_law _) a0_in|].
+by rewrite !(leafE c0 cadd never bdecl a0 as_uniq from_bit post_law) -dominated.
+Qed.
 
 (* The compositor of mechanisms ks, and of what is made of the answers s. *)
 Definition comp b (ks : seq BK) : state C (BS b) := SF (newfilt c0 c0) [seq SB C (binit b k) | k <- ks].
@@ -126,7 +133,7 @@ transitivity (\sum_(s <- tapes (size ks)) weight b ks s * (u * prodb c0 cadd nev
 under eq_bigr do rewrite mulrCA; rewrite -mulr_sumr; congr (_ * _).
 elim: ks hs sz {e} => [|k ks IH] [|g hs] //=; first by rewrite big_cons big_nil mulr1 addr0.
 case=> /IH e; rewrite big_cat !big_map /= e.
-rewrite (randomized_response_dominates b k g) mulrDl !mulr_sumr; congr (_ + _);
+have [_ _ ->] := randomized_response_dominates; rewrite mulrDl !mulr_sumr; congr (_ + _);
   by apply: eq_bigr => s _; rewrite mulrACA.
 Qed.
 (* (epsilon, delta), where e^epsilon is t, for each t at once: delta is that of randomised
@@ -143,14 +150,12 @@ have mixed b' : \sum_(h <- transcripts As n S | E h) beh b' (comp b' ks) h =
     \sum_(s <- tapes (size ks)) weight b' ks s * A s.
   rewrite (eq_bigr _ (fun h _ => mixture b' ks h)) exchange_big.
   by apply: eq_bigr => s _; rewrite -mulr_sumr.
-have step_total (s : BK * bool * transcript) (q : BQ) :
-    \sum_(j <- iota 0 (card (lstep a0 as_ post s q))) (out (lstep a0 as_ post s q) j).1.1 = 1.
-  exact: cond_total (post_law _) a0_in.
+have [step0 step_total mixes] := randomized_response_dominates.
 have step_all (s : BK * bool * transcript) (q : BQ) j : (j < card (lstep a0 as_ post s q))%N ->
     (out (lstep a0 as_ post s q) j).1.2 \in as_ by apply: mem_nth.
 have N0 s h : 0 <= behN s h.
   apply: (@beh_ge0 _ _ c0 cadd never _ _ _ bdecl (fun=> _) (fun=> from_bit) (fun=> lstep a0 as_ post) _ true) => *.
-  exact: cond_ge0 (post_law _).
+  exact: step0.
 have A0 s : 0 <= A s by apply: sumr_ge0.
 have A1 s : A s <= 1.
   rewrite -(view_total c0 cadd never from_bit bdecl as_uniq step_all step_total n S (comp_post ks s)).

@@ -77,7 +77,7 @@ Theorem exp_view (T : Type) (K : seq (R * T)) As n S (E : T -> pred _) B b :
   view_prob K As n S (noisy (fun k => `|k|) b (SF (newfilt 0 B) [::])) E <=
   expR B * view_prob K As n S (noisy (fun k => `|k|) (~~ b) (SF (newfilt 0 B) [::])) E.
 Proof. exact: (pure_view real_laws exp_laws (@bit_pure (fun k => `|k|))). Qed.
-(* In zCDP it is |k| / 2. *)
+(* In zCDP |k| / 2 suffices (from pure DP; for |k| < 1 the papers have less: k^2 / 2). *)
 Definition half (k : R) := `|k| / 2%:R.
 Theorem exp_bit_zcdp B : 0 <= B ->
   zcdp bits zexp B (fun b h => noisy half b (SF (newfilt 0 B) [::]) h).
@@ -91,6 +91,9 @@ rewrite natrM mulrACA ler_pemulr ?mulr_ge0 ?ler0n ?normr_ge0 //.
 by rewrite ler_pdivl_mulr ?ltr0n // mul1r ler_nat.
 Qed.
 End Exponential.
+(* There are such numbers: those of the standard library. *)
+From mathcomp.analysis Require Rstruct.
+Goal realType. exact: Rstruct.real_realType. Qed.
 Goal True. idtac "Exponential.exp_view". Abort. Print Assumptions exp_view.
 Goal True. idtac "Exponential.exp_zcdp". Abort. Print Assumptions exp_zcdp.
 Goal True. idtac "Exponential.exp_bit_zcdp". Abort. Print Assumptions exp_bit_zcdp.

@@ -97,8 +97,8 @@ Qed.
 End Once.
 
 (* --- Gaussian-like noise --------------------------------------------------------- *)
-(* Noise of variance 1 / (2 ln 2): the integers x = -2, ..., 2 have probabilities proportional
-   to 2^(-x^2), and 2 is followed by -2.  The data set true shifts the noise by 1. *)
+(* The integers x = -2, ..., 2 have probabilities proportional to 2^(-x^2), as the Gaussian with
+   sigma^2 = 1 / (2 ln 2), and 2 is followed by -2.  The data set true shifts the noise by 1. *)
 Definition residues : seq nat := iota 0 5.
 Definition noise (j : nat) : rat :=
   match j with 0 | 4 => 1 / 34%:R | 1 | 3 => 4%:R / 17%:R | 2 => 8%:R / 17%:R | _ => 0 end.
@@ -113,7 +113,7 @@ Proof. by rewrite unlock; case: b; apply/eqP; vm_compute. Qed.
 (* Its ratios are up to 2^3: its price in pure DP is 3. *)
 Lemma shifted_ratio b k j : shifted b k j <= e2 3 * shifted (~~ b) k j.
 Proof. by case: b; each j; rewrite /= mulr0. Qed.
-(* Its price in zCDP is 1, that of Gaussian noise of this variance: the moments of order
+(* Its price in zCDP is 1, that of this Gaussian (rho = ln 2): the moments of order
    a + 1 are at most 2^(a (a + 1)).  Up to a = 1 they are computed; from a = 2 on, 2^(3 a)
    is not larger. *)
 Lemma shifted_moment a b k :
