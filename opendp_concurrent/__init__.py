@@ -32,6 +32,7 @@ from .data import uncollected
 from .fdp import TradeoffFunction
 from .measures import (
     TruncatedConcentrated,
+    approximate_renyi_divergence,
     fixed_renyi_divergence,
     gaussian_tradeoff,
     tradeoff,
@@ -57,6 +58,7 @@ __all__ = [
     "TruncatedConcentrated",
     "accept_advisories",
     "accumulators",
+    "approximate_renyi_divergence",
     "c",
     "category_stream",
     "concurrent_context",

@@ -120,6 +120,7 @@ _WORDS = {
     measures.APPROXIMATE_ZCDP: ("ρ", "approximate zero-concentrated DP"),
     measures.RENYI: ("", "Rényi DP"),
     measures.FIXED: ("ε", "Rényi DP of one order"),
+    measures.APPROXIMATE_FIXED: ("ε", "approximate Rényi DP of one order"),
     measures.TRUNCATED: ("ρ", "truncated concentrated DP"),
     measures.GAUSSIAN: ("μ", "Gaussian DP"),
     measures.TRADEOFF: ("", "f-DP"),

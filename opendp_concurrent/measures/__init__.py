@@ -44,6 +44,7 @@ from .measure import (
 )
 from .opendp import (
     APPROXIMATE,
+    APPROXIMATE_FIXED,
     APPROXIMATE_ZCDP,
     FIXED,
     GAUSSIAN,
@@ -67,7 +68,14 @@ from .registry import (
     register,
     registered,
 )
-from .renyi import READ, RENYI_DIVERGENCE, OnOrders, fixed_renyi_divergence, grid_curve
+from .renyi import (
+    READ,
+    RENYI_DIVERGENCE,
+    OnOrders,
+    approximate_renyi_divergence,
+    fixed_renyi_divergence,
+    grid_curve,
+)
 from .shapes import NumberMeasure, approximate_group, approximate_member
 from .sums import PairSum, Planned, ScalarSum
 from .tradeoffs import TRADEOFF_DIVERGENCE, laplace_to_tradeoff, tradeoff

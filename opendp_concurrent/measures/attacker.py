@@ -25,7 +25,6 @@ from .conversion import Ends
 from .measure import CompositionMeasure
 from .registry import composition_measure
 from .tradeoffs import TO_TRADEOFF
-from .zero_concentrated import to_delta
 
 FALSE_POSITIVES = 0.05
 _ORDERS = (1.25, 1.5, 2.0, 3.0, 5.0, 8.0, 16.0, 64.0)  # at which a Rényi curve is read
@@ -101,8 +100,9 @@ def _tradeoff(measure: CompositionMeasure, loss: Loss) -> TradeoffFunction:
     if measure.kind == native.TRADEOFF:
         found: TradeoffFunction = loss
         return found
-    if measure.kind == native.APPROXIMATE_ZCDP:
-        return profile_to_tradeoff(lambda epsilon: to_delta(loss, epsilon))
+    if measure.kind in (native.APPROXIMATE_ZCDP, native.APPROXIMATE_FIXED):
+        profile = measure.conversions_to[native.PROFILE].convert(loss, Ends(measure, None))
+        return profile_to_tradeoff(profile)
     step = TO_TRADEOFF.get(measure.kind) or measure.conversions_to[native.TRADEOFF]
     made: TradeoffFunction = step.convert(loss, Ends(measure, None, orders=_ORDERS))
     return made

@@ -114,8 +114,10 @@ ZCDP = "ZeroConcentratedDivergence"
 APPROXIMATE_ZCDP = "Approximate(ZeroConcentratedDivergence)"
 RENYI = "RenyiDivergence"
 FIXED = "FixedRenyiDivergence"
+APPROXIMATE_FIXED = "ApproximateRenyiDivergence"
 TRUNCATED = "TruncatedConcentratedDivergence"
 GAUSSIAN = "GaussianTradeoff"
 TRADEOFF = "Tradeoff"
 PROFILE = "SmoothedMaxDivergence"  # a target of conversions only
-DESCRIBED = frozenset({FIXED, TRUNCATED, GAUSSIAN, TRADEOFF})  # known by a descriptor
+# known by a descriptor
+DESCRIBED = frozenset({FIXED, APPROXIMATE_FIXED, TRUNCATED, GAUSSIAN, TRADEOFF})

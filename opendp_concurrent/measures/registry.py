@@ -15,7 +15,7 @@ from .gaussian import GaussianTradeoff
 from .max_divergence import MaxDivergence
 from .measure import CompositionMeasure, Convertible
 from .opendp import is_extrinsic, is_measure
-from .renyi import FixedRenyiDivergence, RenyiDivergence
+from .renyi import ApproximateRenyiDivergence, FixedRenyiDivergence, RenyiDivergence
 from .tradeoffs import TradeoffDivergence
 from .truncated import TruncatedConcentratedDivergence
 from .zero_concentrated import ApproximateZeroConcentratedDivergence, ZeroConcentratedDivergence
@@ -30,6 +30,7 @@ _KNOWN: dict[str, type[CompositionMeasure]] = {  # those with a descriptor are f
         GaussianTradeoff,
         TruncatedConcentratedDivergence,
         FixedRenyiDivergence,
+        ApproximateRenyiDivergence,
         MaxDivergence,
         ApproximateMaxDivergence,
         ZeroConcentratedDivergence,

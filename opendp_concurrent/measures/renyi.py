@@ -21,7 +21,16 @@ from .. import _checks as checks
 from ..errors import Argument, InvalidTypeError, InvalidValueError, Json, Loss
 from ..numerics import split
 from . import opendp as native
-from .conversion import Conversion, Ends, Profile, known, renyi_to_delta, renyi_to_epsilon
+from .conversion import (
+    Conversion,
+    Ends,
+    Profile,
+    known,
+    pure_to_renyi,
+    renyi_to_delta,
+    renyi_to_epsilon,
+    zcdp_to_renyi,
+)
 from .measure import (
     AccumulatorState,
     Composability,
@@ -31,8 +40,9 @@ from .measure import (
     singleton,
     times,
 )
-from .shapes import NumberMeasure, join_curves
+from .shapes import NumberMeasure, PairMeasure, join_curves
 from .sums import ScalarSum
+from .zero_concentrated import left_of, mixed
 
 
 @checks.tagged("curve", "orders", "values")
@@ -494,3 +504,96 @@ class FixedRenyiDivergence(Parametrised, NumberMeasure):
     @classmethod
     def loss_of(cls, **given: Loss) -> tuple[native.Measure, Loss]:
         return fixed_renyi_divergence(given["alpha"]), given["epsilon"]
+
+
+# δ-approximate Rényi DP of one order: the distance is (ε, δ), with the mixture of approximate zCDP.
+
+
+@checks.recorded
+def approximate_renyi_divergence(alpha: float) -> native.Measure:
+    """Approximate Rényi divergence of the order ``alpha``; the distance is (ε, δ).
+
+    Two answers are (ε, δ)-close if each is a mixture of a part of weight 1 - δ, whose divergence of
+    this order from that of the other is at most ε, and of anything else. Both sums compose, for
+    what answers once, what has no δ, and what this package composes, interleaved
+    (``docs/proofs/approximate-zcdp.rst``). Interactive mechanisms that have their loss only as a
+    whole exclude others, as under approximate zCDP.
+
+    Required features: `honest-but-curious`
+
+    :param alpha: order, finite and above 1
+    :return: a measure, whose distances are pairs (ε, δ)
+    :raises InvalidTypeError, InvalidValueError: naming the argument
+
+    :example:
+
+    >>> space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    >>> count = space >> dp.t.then_count() >> dp.m.then_gaussian(scale=4.0)
+    >>> oc.c.cast(count, oc.approximate_renyi_divergence(alpha=4.0)).map(1)
+    (0.125, 0.0)
+    >>> oc.loss_of(epsilon=0.5, delta=1e-6, alpha=4.0)
+    (ApproximateRenyiDivergence(alpha=4.0), (0.5, 1e-06))
+    """
+    return native.user_divergence(native.APPROXIMATE_FIXED, alpha=checks.order(alpha=alpha))
+
+
+def _to_approximate(loss: tuple[float, float], ends: Ends) -> tuple[float, float]:
+    epsilon, delta = loss
+    left = left_of(delta, ends.at_delta)
+    return renyi_to_epsilon(ends.source.alpha, epsilon, left), ends.at_delta
+
+
+@dataclass(frozen=True, slots=True)
+class ApproximateRenyiDivergence(Parametrised, PairMeasure):
+    """Approximate Rényi DP of the order ``alpha``."""
+
+    alpha: float
+
+    kind = native.APPROXIMATE_FIXED
+    tag = "approximate-renyi"
+    parameter, guard, written = "alpha", checks.order, "order"
+    composability = Composability.UNIFORM
+    reason = (
+        "interactive mechanisms that are approximate Rényi DP only as a whole do not compose "
+        "concurrently: the counterexample of oc.verify.approximate_zcdp_counterexample() holds at "
+        "one order, too"
+    )
+    distance_form = "(epsilon, delta)"
+    keywords = MappingProxyType(
+        {"epsilon": checks.non_negative, "delta": checks.probability, "alpha": checks.order}
+    )
+    why_not = _WHY_NOT
+    conversions_to = MappingProxyType(
+        {
+            native.APPROXIMATE_FIXED: Conversion(lambda d, ends: d, check=_lower),
+            native.APPROXIMATE: Conversion(_to_approximate, needs_delta=True),
+            native.PROFILE: Conversion(
+                lambda d, ends: Profile(
+                    lambda e: mixed(d[1], renyi_to_delta(ends.source.alpha, d[0], e))
+                )
+            ),
+        }
+    )
+    conversions_from = MappingProxyType(
+        {
+            native.PURE: Conversion(lambda d, ends: (pure_to_renyi(d, ends.target.alpha), 0.0)),
+            native.ZCDP: Conversion(lambda d, ends: (zcdp_to_renyi(d, ends.target.alpha), 0.0)),
+            native.FIXED: Conversion(lambda d, ends: (d, 0.0), check=_lower),
+            native.APPROXIMATE: Conversion(
+                lambda d, ends: (pure_to_renyi(d[0], ends.target.alpha), d[1])
+            ),
+            native.APPROXIMATE_ZCDP: Conversion(
+                lambda d, ends: (zcdp_to_renyi(d[0], ends.target.alpha), d[1])
+            ),
+        }
+    )
+
+    def opendp(self) -> native.Measure:
+        return approximate_renyi_divergence(self.alpha)
+
+    def excludes(self, loss: Callable[[], tuple[float, float]]) -> bool:
+        return loss()[1] != 0.0
+
+    @classmethod
+    def loss_of(cls, **given: Loss) -> tuple[native.Measure, Loss]:
+        return approximate_renyi_divergence(given["alpha"]), (given["epsilon"], given["delta"])

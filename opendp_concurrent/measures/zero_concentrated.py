@@ -72,7 +72,11 @@ ZERO_CONCENTRATED_DIVERGENCE = singleton(ZeroConcentratedDivergence)
 def to_delta(loss: tuple[float, float], epsilon: float) -> float:
     """Return δ + (1 - δ) δ_ρ(ε), rounded up: the mixture's share times its profile."""
     rho, delta = loss
-    profile = zcdp_to_delta(rho, epsilon)
+    return mixed(delta, zcdp_to_delta(rho, epsilon))
+
+
+def mixed(delta: float, profile: float) -> float:
+    """Return δ + (1 - δ) times the profile, rounded up."""
     if delta == 0.0 or delta >= 1.0:
         return profile if delta == 0.0 else 1.0
     return min(1.0, upper(lambda real: 1 - (1 - real(delta)) * (1 - real(profile))))
@@ -80,15 +84,19 @@ def to_delta(loss: tuple[float, float], epsilon: float) -> float:
 
 def at_delta(loss: tuple[float, float], ends: Ends) -> tuple[float, float]:
     """Return the loss at the target's δ, the inverse of :func:`to_delta`."""
-    (rho, delta), target = loss, ends.at_delta
+    rho, delta = loss
+    return zcdp_to_epsilon(rho, left_of(delta, ends.at_delta)), ends.at_delta
+
+
+def left_of(delta: float, target: float) -> float:
+    """Return what a target δ leaves to the mixture's profile, rounded down."""
     if not target >= delta:
         raise InvalidValueError(
             f"delta ({target}) must be at least the delta of the measurement ({delta})"
         )
-    left = target
     if 0.0 < delta < 1.0:
-        left = max(0.0, lower(lambda real: (real(target) - real(delta)) / (1 - real(delta))))
-    return zcdp_to_epsilon(rho, left), target
+        return max(0.0, lower(lambda real: (real(target) - real(delta)) / (1 - real(delta))))
+    return target
 
 
 @dataclass(frozen=True, slots=True)

@@ -621,6 +621,7 @@ case("risk", d_out=(1.0, "non_negative"), prior=(0.5, "between 0 and 1"))
 case("group_tcdp", size=(4, "count"))
 case("subsampled_tcdp", sample_size=(1000, "count"), population=(10**6, "count"))
 case("fixed_renyi_divergence", alpha=(8.0, "order"))
+case("approximate_renyi_divergence", alpha=(8.0, "order"))
 case("truncated_concentrated_divergence")
 for name in ("gaussian_tradeoff", "tradeoff", "event_change", "event_presence", "user_presence"):
     case(name, PUBLIC[name])

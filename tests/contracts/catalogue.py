@@ -123,6 +123,10 @@ MEASURES: dict[str, tuple[Callable[[], Any], Callable[[int], Any]]] = {
         lambda: dp.approximate(dp.zero_concentrated_divergence()),
         lambda d: (0.125 * d * d, 1e-6 * d),
     ),
+    "approximate Rényi": (
+        lambda: oc.approximate_renyi_divergence(alpha=4.0),
+        lambda d: (0.5 * d * d, 1e-6 * d),
+    ),
     "Rényi curve": (dp.renyi_divergence, _renyi),
     "Rényi order": (lambda: oc.fixed_renyi_divergence(alpha=4.0), lambda d: 0.5 * d * d),
     "tCDP": (
@@ -922,6 +926,7 @@ CAST_TO = {
     "approximate": oc.tradeoff,
     "zCDP": oc.tradeoff,
     UNIFORM: dp.zero_concentrated_divergence,
+    "approximate Rényi": lambda: dp.approximate(dp.max_divergence()),
     "Rényi curve": lambda: oc.fixed_renyi_divergence(alpha=4.0),
     "Rényi order": oc.tradeoff,
     "tCDP": lambda: oc.fixed_renyi_divergence(alpha=4.0),
@@ -1452,6 +1457,7 @@ PLAIN: dict[str, str] = {
     "Accountant": "accountant",
     **dict.fromkeys(
         (
+            "approximate_renyi_divergence",
             "fixed_renyi_divergence",
             "gaussian_tradeoff",
             "tradeoff",

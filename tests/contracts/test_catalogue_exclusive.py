@@ -132,7 +132,7 @@ LEFT_OUT = {
     **{
         f"{what} {measure}": NO_CAST
         for what in ("release", "probe", "composition")
-        for measure in ("Rényi curve", "Rényi order", "tCDP", "trade-off")
+        for measure in ("approximate Rényi", "Rényi curve", "Rényi order", "tCDP", "trade-off")
     },
     "private selection of conversations": NO_CAST,
     **{

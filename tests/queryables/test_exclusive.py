@@ -1,5 +1,6 @@
 """Under approximate zCDP free children interleave, and exclusive ones are alone."""
 
+import math
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -317,3 +318,23 @@ def test_a_launch_takes_as_many_calls_as_under_zcdp(space):
         root(query)
         sys.setprofile(None)
     assert calls[1] <= calls[0] <= 30
+
+
+def test_approximate_renyi_of_one_order_obeys_the_same_rule(space):
+    measure, loss = oc.approximate_renyi_divergence(alpha=4.0), (0.5, 1e-7)
+    root = filter_(space, (50.0, 1e-3), measure)([1, 2, 3])
+    release = dp.m.make_user_measurement(*space, measure, len, lambda d_in: loss, TO="i32")
+    free = root(oc.make_concurrent_composition(*space, measure, 1, [loss] * 9))
+    whole = root(python_queryable(space, measure, loss))
+    assert free(release) == 3
+    with pytest.raises(ClosedChildError):
+        whole("query")
+    assert free(release) == 3
+    assert root.privacy_loss() == pytest.approx((10 * 0.5, 10e-7))
+    assert root.risk().advantage < 1.0
+    left = (1e-6 - 1e-7) / (1 - 1e-7)
+    exact = 0.5 + math.log(3 / 4) - (math.log(left) + math.log(4)) / 3
+    epsilon, delta = oc.c.cast(release, dp.approximate(PURE), delta=1e-6).map(1)
+    assert delta == 1e-6
+    assert exact <= epsilon * (1 + 1e-15)
+    assert epsilon == pytest.approx(exact, rel=1e-12)
