@@ -301,7 +301,7 @@ def attack_all(tools, templates, tmp_path, capsys, seeds):
 
 
 def test_hostile_rows_are_refused_by_name(tools, templates, tmp_path, capsys):
-    attack_all(tools, templates, tmp_path, capsys, range(20))
+    attack_all(tools, templates, tmp_path, capsys, range(40))
 
 
 @pytest.mark.slow
