@@ -17,8 +17,6 @@ for every real ε. Read ``function.py`` first: it has the public class.
   ``records.py`` says what ledgers keep.
 """
 
-from __future__ import annotations
-
 from . import records as _records  # what ledgers keep
 from .bounds import UNIT, Array
 from .calibration import smallest_sigma

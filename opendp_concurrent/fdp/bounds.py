@@ -1,7 +1,5 @@
 """Exact values between two doubles, and characteristic functions with their error."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache, partial
 from math import inf, log

@@ -6,8 +6,6 @@ search brackets the least scale. Brackets on ε are rough at first, and narrow n
 What is returned meets the target by a narrow bracket, whatever the losses are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from math import exp, inf, log

@@ -4,8 +4,6 @@ Any points are valid: the largest profile through them is convex and linear in e
 [DRS22, Propositions 2.5 and 2.12]. More points make the result tighter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import inf, nextafter, sqrt

@@ -1,7 +1,5 @@
 """f(α) between two bounds: the largest of 1 - h(t) - t α over t = e^ε, for the profile h."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import exp, inf, log, nextafter
 

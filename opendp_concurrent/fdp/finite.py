@@ -10,19 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from . import bounds
 from .atoms import Atoms
-from .bounds import (
-    ELEMENTARY,
-    TINY,
-    UNIT,
-    Array,
-    Bounds,
-    Lasting,
-    Numbers,
-    Transform,
-    waves,
-    waves_error,
-)
 from .gaussian import Theta
 
 _DIRECT = 2**27  # outcomes times nodes up to which sums are taken: about a second
@@ -32,7 +21,7 @@ _BLOCK = 2**20  # elements that are worked on together
 
 
 @dataclass(frozen=True, eq=False)
-class Finite(Lasting):
+class Finite(bounds.Lasting):
     """Finitely many losses, increasing, with their P-masses.
 
     The errors are those of the mass above a loss ε: what the pair stands for has at most
@@ -55,8 +44,8 @@ class Finite(Lasting):
     :cvar form: the same pair by formulas, where there are some; see :meth:`with_form`
     """
 
-    losses: Array
-    masses: Array
+    losses: bounds.Array
+    masses: bounds.Array
     infinite: float = 0.0
     never: float = 0.0
     mass_error: float = 0.0
@@ -163,7 +152,7 @@ class Finite(Lasting):
             return float(self.losses[1]), self.infinite
         return (0.0, self.infinite) if len(self.losses) == 1 and not self.losses[0] else None
 
-    def log_mgf(self, tau: Array) -> Array:
+    def log_mgf(self, tau: bounds.Array) -> bounds.Array:
         """Logarithm of a sum of exponentials, scaled by the largest; or by :meth:`_by_formula`."""
         if self.form is not None:
             return self.form.log_mgf(tau)
@@ -177,24 +166,26 @@ class Finite(Lasting):
         parts = [self._log_sums(tau.ravel()[at : at + rows]) for at in range(0, tau.size, rows)]
         return np.concatenate(parts).reshape(tau.shape)
 
-    def _log_sums(self, tau: Array) -> Array:
+    def _log_sums(self, tau: bounds.Array) -> bounds.Array:
         exponents = np.multiply.outer(tau, self.losses)
         largest = np.max(exponents, axis=-1)
         with np.errstate(divide="ignore", invalid="ignore"):  # product.py gives up if this is NaN
-            value: Array = largest + np.log(np.exp(exponents - largest[:, None]) @ self.masses)
+            value: bounds.Array = largest + np.log(
+                np.exp(exponents - largest[:, None]) @ self.masses
+            )
         return value
 
-    def mgf_error(self, tau: Numbers) -> Any:
+    def mgf_error(self, tau: bounds.Numbers) -> Any:
         """Errors of the masses, of the losses, and of the sum."""
         if self.form is not None:
             return self.form.mgf_error(tau)
         known = self._by_formula(np.asarray(tau))
         if known is not None:
             return known.width
-        rounding = 3 * ELEMENTARY + 4 * UNIT * tau * self.largest_absolute
-        return rounding + UNIT * len(self.losses) + self.mass_error + tau * self.loss_error
+        rounding = 3 * bounds.ELEMENTARY + 4 * bounds.UNIT * tau * self.largest_absolute
+        return rounding + bounds.UNIT * len(self.losses) + self.mass_error + tau * self.loss_error
 
-    def _by_formula(self, tau: Array) -> Bounds | None:
+    def _by_formula(self, tau: bounds.Array) -> bounds.Bounds | None:
         """Of randomized response: ln(1 - δ) + ln(1 + 2 sinh((τ+1)ε/2) sinh(τε/2) / cosh(ε/2))."""
         epsilon, delta = self.response or (0.0, 0.0)
         reach = (np.max(tau) + 1) * epsilon
@@ -202,25 +193,25 @@ class Finite(Lasting):
             return None
         both = np.sinh((tau + 1) * (epsilon / 2)) * np.sinh(tau * (epsilon / 2))
         grown, never = np.log1p(2 * both / np.cosh(epsilon / 2)), log1p(-delta)
-        error = 8 * (ELEMENTARY + UNIT * reach) * np.minimum(np.abs(grown), 1.0)
-        error += 2 * ELEMENTARY * (np.abs(grown) + abs(never))
-        return Bounds(grown + never, grown + never + error)
+        error = 8 * (bounds.ELEMENTARY + bounds.UNIT * reach) * np.minimum(np.abs(grown), 1.0)
+        error += 2 * bounds.ELEMENTARY * (np.abs(grown) + abs(never))
+        return bounds.Bounds(grown + never, grown + never + error)
 
-    def transform(self, tau: float, step: float, nodes: int) -> Transform:
+    def transform(self, tau: float, step: float, nodes: int) -> bounds.Transform:
         """By formulas, or term by term; inversion gives up if there are too many terms."""
         if self.form is not None:
             return self.form.transform(tau, step, nodes)
         exponents = tau * self.losses
         weights = self.masses * np.exp(exponents - np.max(exponents))
         weights = weights / float(np.sum(weights))
-        error = 6 * ELEMENTARY + waves_error(len(weights)) + self.mass_error
+        error = 6 * bounds.ELEMENTARY + bounds.waves_error(len(weights)) + self.mass_error
         moved = tau * self.largest_absolute + step * nodes * float(weights @ np.abs(self.losses))
-        error += (tau + step * nodes) * self.loss_error + 4 * UNIT * moved
+        error += (tau + step * nodes) * self.loss_error + 4 * bounds.UNIT * moved
         if len(weights) * nodes > _DIRECT:
-            return Transform(np.ones(nodes, dtype=complex), _NO_BOUND)
-        return Transform(waves(self.losses, weights, step, nodes), error)
+            return bounds.Transform(np.ones(nodes, dtype=complex), _NO_BOUND)
+        return bounds.Transform(bounds.waves(self.losses, weights, step, nodes), error)
 
-    def profile(self, epsilon: Array) -> Bounds:
+    def profile(self, epsilon: bounds.Array) -> bounds.Bounds:
         """δ at each real ε, summed over the outcomes."""
         return self.atoms.profile(epsilon)
 
@@ -232,7 +223,7 @@ class Finite(Lasting):
         if twin is not None:
             return twin
         error = self.mass_error + expm1(min(self.loss_error, 600.0))
-        error += ELEMENTARY + 2 * UNIT * (1 + self.largest_absolute)
+        error += bounds.ELEMENTARY + 2 * bounds.UNIT * (1 + self.largest_absolute)
         swapped = Finite(
             np.ascontiguousarray(-self.losses[::-1]),
             np.ascontiguousarray((self.masses * np.exp(-self.losses))[::-1]),
@@ -254,7 +245,9 @@ def other_unit(unit: str) -> str:
     return {"removed": "added", "added": "removed"}.get(unit, "")
 
 
-def without_tiny_masses(losses: Array, masses: Array) -> tuple[Array, Array, float]:
+def without_tiny_masses(
+    losses: bounds.Array, masses: bounds.Array
+) -> tuple[bounds.Array, bounds.Array, float]:
     """Sort the losses and drop masses below ``TINY``; also return the P-mass to count as infinite.
 
     A mass below ``TINY`` counts at the next larger loss if it is within the rounding of the mass
@@ -262,12 +255,12 @@ def without_tiny_masses(losses: Array, masses: Array) -> tuple[Array, Array, flo
     """
     order = np.argsort(losses, kind="stable")
     losses, masses = losses[order], masses[order]
-    small = masses < TINY
+    small = masses < bounds.TINY
     if not np.any(small):
         return losses, masses, 0.0
     above = np.cumsum(np.where(small, 0.0, masses)[::-1])[::-1]
-    lost = np.count_nonzero(small & (above * UNIT < len(masses) * TINY))
-    return losses[~small], masses[~small], float(lost * TINY * (1 + 2 * UNIT))
+    lost = np.count_nonzero(small & (above * bounds.UNIT < len(masses) * bounds.TINY))
+    return losses[~small], masses[~small], float(lost * bounds.TINY * (1 + 2 * bounds.UNIT))
 
 
 def worst(stands_for: str = "") -> Finite:
@@ -282,10 +275,10 @@ def response(epsilon: float, delta: float = 0.0) -> Finite:
         return worst()
     if epsilon == 0.0:
         losses, masses = np.zeros(1), np.array([1.0 - delta])
-        return Finite(losses, masses, delta, delta, 2 * UNIT, symmetric=True)
+        return Finite(losses, masses, delta, delta, 2 * bounds.UNIT, symmetric=True)
     odd = log1p(exp(-epsilon))
     masses = (1 - delta) * np.array([exp(-epsilon - odd), exp(-odd)])
-    error = 3 * ELEMENTARY + 4 * UNIT * (1 + epsilon)
+    error = 3 * bounds.ELEMENTARY + 4 * bounds.UNIT * (1 + epsilon)
     return Finite(np.array([-epsilon, epsilon]), masses, delta, delta, error, symmetric=True)
 
 
@@ -317,8 +310,8 @@ def repeated(factor: Finite, n: int, most: int) -> Atoms | None:
         power = Atoms(
             n * atoms.losses,
             atoms.masses**n,
-            mass_error=_compounded(n * (atoms.mass_error + ELEMENTARY)),
-            loss_error=n * atoms.loss_error + UNIT * largest,
+            mass_error=_compounded(n * (atoms.mass_error + bounds.ELEMENTARY)),
+            loss_error=n * atoms.loss_error + bounds.UNIT * largest,
         )
     elif number == 2:
         if not n <= MOST_DRAWS or len(window(n, factor.masses)) > most:
@@ -332,7 +325,9 @@ def repeated(factor: Finite, n: int, most: int) -> Atoms | None:
             power = power.times(atoms)
         return power
     infinite = -expm1(n * log1p(-atoms.infinite)) if atoms.infinite < 1 else 1.0
-    return replace(power, infinite=infinite, infinite_error=4 * ELEMENTARY, slack=n * atoms.slack)
+    return replace(
+        power, infinite=infinite, infinite_error=4 * bounds.ELEMENTARY, slack=n * atoms.slack
+    )
 
 
 def _compounded(error: float) -> float:
@@ -340,7 +335,7 @@ def _compounded(error: float) -> float:
     return expm1(error) if error < 1.0 else inf
 
 
-def window(n: int, masses: Array) -> range:
+def window(n: int, masses: bounds.Array) -> range:
     """The numbers of successes in n draws that are not left out."""
     p = float(masses[1] / (masses[0] + masses[1]))
     # Bernstein: P(|X - np| >= t) <= 2 exp(-t² / (2 variance + 2t/3))
@@ -359,11 +354,14 @@ def binomial(factor: Finite, n: int) -> Atoms:
     mode = min(max(round(n * (common / (rare + common))), first), last)
     if factor.response is not None and factor.infinite < 1.0:
         # randomized response: exact, whatever the masses were rounded to
-        odds, wrong = exp(high) if high <= _EXPONENT else inf, ELEMENTARY
+        odds, wrong = exp(high) if high <= _EXPONENT else inf, bounds.ELEMENTARY
         logarithm, error = n * log1p(-factor.infinite), 0.0
     else:
-        odds, wrong = common / rare if rare else inf, 2 * factor.mass_error + UNIT
-        logarithm, error = n * log(rare + common), _compounded(n * (factor.mass_error + UNIT))
+        odds, wrong = common / rare if rare else inf, 2 * factor.mass_error + bounds.UNIT
+        logarithm, error = (
+            n * log(rare + common),
+            _compounded(n * (factor.mass_error + bounds.UNIT)),
+        )
     up, down = np.arange(mode, last, dtype=float), np.arange(mode, first, -1, dtype=float)
     with np.errstate(over="ignore", invalid="ignore"):  # infinite odds: all draws are ``high``
         right = np.cumprod((n - up) / (up + 1) * odds)
@@ -371,8 +369,8 @@ def binomial(factor: Finite, n: int) -> Atoms:
     masses = np.concatenate([left[::-1], [1.0], right])
     masses *= exp(logarithm) / float(np.sum(masses))
     # of each mass, and of the sum; of its logarithm
-    error += 2 * (7 * UNIT + wrong) * (last - first + 2)
-    error += (ELEMENTARY + 4 * UNIT) * (2 + abs(logarithm))
+    error += 2 * (7 * bounds.UNIT + wrong) * (last - first + 2)
+    error += (bounds.ELEMENTARY + 4 * bounds.UNIT) * (2 + abs(logarithm))
     count = np.arange(first, last + 1, dtype=float)
     if low == -high:
         losses = (2 * count - n) * high
@@ -380,6 +378,6 @@ def binomial(factor: Finite, n: int) -> Atoms:
     else:
         losses = count * high + (n - count) * low
         largest = float(np.max(np.abs(count * high) + np.abs((n - count) * low)))
-    omitted = 0.0 if len(counts) == n + 1 and float(np.min(masses)) >= TINY else TINY
-    rounding = 2 * UNIT * largest + n * factor.loss_error
+    omitted = 0.0 if len(counts) == n + 1 and float(np.min(masses)) >= bounds.TINY else bounds.TINY
+    rounding = 2 * bounds.UNIT * largest + n * factor.loss_error
     return Atoms(losses, masses, 0.0, error, rounding, omitted=omitted)

@@ -16,8 +16,6 @@ and if that holds with both factors positive, it holds for all larger ε and sma
 ``False`` means that the order was not shown.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache, partial

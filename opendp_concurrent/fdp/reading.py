@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from .. import _checks as checks
-from .._checks import own_number
 from ..errors import DpEvent, InvalidTypeError, InvalidValueError
 from ..errors import UnsupportedEventError as OurUnsupportedEventError
 from ..numerics import Bracket, Digits, double_up, upper, zcdp_to_delta
@@ -183,7 +182,7 @@ def with_own_count(event: DpEvent) -> Any:
     """The event, whose count is a number of Python's: dp-accounting's builder takes no other."""
     if type(event) is not dp_event.SelfComposedDpEvent:
         return event
-    return dp_event.SelfComposedDpEvent(event.event, own_number(event.count))
+    return dp_event.SelfComposedDpEvent(event.event, checks.own_number(event.count))
 
 
 def _both(function: TradeoffFunction) -> Losses:

@@ -3,8 +3,6 @@
 Ledgers keep them under the tags ``function``, ``pair`` and ``swapped``, and those of the factors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import inf

@@ -19,8 +19,6 @@ outward at each step: what is above only gets larger masses and losses, what is 
 No sum has terms of different sign, so that small numbers keep their relative accuracy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction

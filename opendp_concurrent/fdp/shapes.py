@@ -1,7 +1,5 @@
 """Guards for the arguments of trade-off functions: the keyword is the argument's name."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace

@@ -9,8 +9,6 @@ h(t) = 1 - t + t h'(1/t), which keeps small numbers.
 Slopes are differences, so they are computed with as many digits as the points need.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Events of dp-accounting for trade-off functions. The module ``dp_event`` is always passed in."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import inf, nextafter
 from types import ModuleType

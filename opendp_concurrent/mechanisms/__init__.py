@@ -7,8 +7,6 @@
 * ``noise.py`` and ``queries.py`` have what they share.
 """
 
-from __future__ import annotations
-
 from .certified import (
     composed,
     laplace_losses,

@@ -28,10 +28,9 @@ from typing import Any
 import opendp.prelude as dp
 
 from .. import _opendp as _native
-from .. import composition, errors, fdp, measures
+from .. import composition, errors, fdp, measures, queryables
 from .._checks import Finite, Probability, elements, guard, integer, optional, pair
 from ..numerics import upper
-from ..queryables import Accuracy, ConcurrentMeasurement
 from . import noise
 
 LISTED = 4096.0  # scale up to which the outcomes of a discrete Gaussian are listed
@@ -45,7 +44,7 @@ def make_certified_gaussian(
     scale: Finite,
     output_measure: dp.Measure,
     k: noise.Exponent | None = None,
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Add Gaussian noise, certified under ``output_measure``.
 
     :func:`~opendp.measurements.make_gaussian` samples the noise.
@@ -144,7 +143,7 @@ def make_certified_laplace(
     scale: Finite,
     output_measure: dp.Measure,
     k: noise.Exponent | None = None,
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Add Laplace noise, certified under ``output_measure``.
 
     :func:`~opendp.measurements.make_laplace` samples the noise, on a grid: the integers, or
@@ -226,7 +225,7 @@ def make_certified_geometric(
     scale: Finite,
     output_measure: dp.Measure,
     bounds: tuple[int, int] | None = None,
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Add two-sided geometric noise to integers, certified under ``output_measure``.
 
     :func:`~opendp.measurements.make_geometric` samples the noise. Without ``bounds`` it is Laplace
@@ -313,7 +312,7 @@ def _categories(name: str, value: errors.Argument) -> list[Any]:
 @composition.constructor
 def make_certified_randomized_response_bool(
     prob: Probability, output_measure: dp.Measure, constant_time: bool = False
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Randomized response on one bit, certified under ``output_measure``.
 
     :func:`~opendp.measurements.make_randomized_response_bool` samples. Rényi DP, of one order or as
@@ -346,7 +345,7 @@ def make_certified_randomized_response(
     prob: Probability,
     output_measure: dp.Measure,
     T: Any = None,  # noqa: N803
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     """Randomized response over ``categories``, certified under ``output_measure``.
 
     :func:`~opendp.measurements.make_randomized_response` samples. Rényi DP, of one order or as a
@@ -375,7 +374,7 @@ def make_certified_randomized_response(
 
 def _certify(
     pure: dp.Measurement, prob: float, categories: int, output_measure: dp.Measure
-) -> ConcurrentMeasurement:
+) -> queryables.ConcurrentMeasurement:
     def function(epsilon: float) -> fdp.TradeoffFunction:
         if epsilon > 0.0:
             return fdp.TradeoffFunction.randomized_response(prob, categories)
@@ -395,5 +394,5 @@ def _certify(
         return 0.0 if 1.0 - prob**answers <= beta else 1.0
 
     return noise.certify(
-        pure, output_measure, losses, Accuracy("randomized response", prob, wrong, 1)
+        pure, output_measure, losses, queryables.Accuracy("randomized response", prob, wrong, 1)
     )

@@ -7,8 +7,6 @@ engine computed may add up to more. Then an answer is computed in integers and c
 of rounded products could differ between neighbours by more than the records do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,20 +15,12 @@ from math import inf, nextafter
 from typing import Any
 
 import numpy as np
+import opendp.prelude as dp
 import scipy
 from numpy.typing import NDArray
-from opendp.metrics import (
-    change_one_distance,
-    hamming_distance,
-    insert_delete_distance,
-    l1_distance,
-    symmetric_distance,
-)
-from opendp.mod import Domain, Metric, Transformation
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .._checks import plain
 from ..errors import Distance, InvalidTypeError, InvalidValueError, Query, pass_interrupt
 from ..numerics import double_up
 from .noise import atom_type, is_vector, known_size
@@ -58,7 +48,7 @@ class Universe:
                 "universe must be a number of categories, or a sequence of values, "
                 f"found {type(universe).__name__}"
             )
-        values = [plain(value) for value in checks.read("values", universe=universe)]
+        values = [checks.plain(value) for value in checks.read("values", universe=universe)]
         self.cells = checks.count(universe=len(values))
         try:
             self.values = {value: cell for cell, value in enumerate(values)}
@@ -154,20 +144,20 @@ class LinearQuery:
 
 
 @lru_cache(maxsize=1)
-def records_added() -> Metric:
+def records_added() -> dp.Metric:
     """Metric: the number of records added plus the number removed, over all cells."""
     return _native.user_distance("records added or removed")
 
 
 @lru_cache(maxsize=1)
-def records_changed() -> Metric:
+def records_changed() -> dp.Metric:
     """Metric: the larger of the number of records added and the number removed, over all cells."""
     return _native.user_distance("records changed")
 
 
 def make_histogram(
-    input_domain: Domain, input_metric: Metric, universe: Universe
-) -> Transformation:
+    input_domain: dp.Domain, input_metric: dp.Metric, universe: Universe
+) -> dp.Transformation:
     """Count the records of a vector by value.
 
     Stability: the symmetric and insert-delete distances count records added or removed. If the size
@@ -178,7 +168,7 @@ def make_histogram(
             f"input_domain ({input_domain}) must be of vectors; chain a table in an engine with "
             "oc.t.then_table_count, whose keys are the universe"
         )
-    if input_metric == l1_distance(T=COUNTS):
+    if input_metric == dp.l1_distance(T=COUNTS):
         return _from_counts(input_domain, input_metric, universe)
     if universe.values is None and atom_type(input_domain) not in INTEGERS:
         raise InvalidTypeError(
@@ -196,7 +186,9 @@ def make_histogram(
     )
 
 
-def _from_counts(input_domain: Domain, input_metric: Metric, universe: Universe) -> Transformation:
+def _from_counts(
+    input_domain: dp.Domain, input_metric: dp.Metric, universe: Universe
+) -> dp.Transformation:
     """Take a vector of counts, one for each cell of the universe, as the histogram.
 
     Stability: a record added or removed moves one count by 1. Counts are clamped to [0, 2^53],
@@ -216,7 +208,7 @@ def _from_counts(input_domain: Domain, input_metric: Metric, universe: Universe)
     )
 
 
-def _space(universe: Universe) -> tuple[Domain, Metric]:
+def _space(universe: Universe) -> tuple[dp.Domain, dp.Metric]:
     """Return the domain of histograms, and the metric of records added or removed."""
     return (
         _native.user_domain(
@@ -226,7 +218,7 @@ def _space(universe: Universe) -> tuple[Domain, Metric]:
     )
 
 
-def _stability(input_metric: Metric, sized: bool) -> tuple[Metric, Callable[[int], float]]:
+def _stability(input_metric: dp.Metric, sized: bool) -> tuple[dp.Metric, Callable[[int], float]]:
     if counts_changes(input_metric):
         return records_changed(), float
     if sized:
@@ -234,11 +226,11 @@ def _stability(input_metric: Metric, sized: bool) -> tuple[Metric, Callable[[int
     return records_added(), float
 
 
-def counts_changes(input_metric: Metric) -> bool:
+def counts_changes(input_metric: dp.Metric) -> bool:
     """Return whether the distance counts records that are changed, and not added or removed."""
-    if input_metric in (change_one_distance(), hamming_distance()):
+    if input_metric in (dp.change_one_distance(), dp.hamming_distance()):
         return True
-    if input_metric in (symmetric_distance(), insert_delete_distance()):
+    if input_metric in (dp.symmetric_distance(), dp.insert_delete_distance()):
         return False
     raise InvalidTypeError(
         f"input_metric ({input_metric}) must be a distance of datasets: symmetric, "
@@ -246,7 +238,7 @@ def counts_changes(input_metric: Metric) -> bool:
     )
 
 
-def public_size(input_domain: Domain, input_metric: Metric, size: Any) -> int:
+def public_size(input_domain: dp.Domain, input_metric: dp.Metric, size: Any) -> int:
     """Return the number of records, which is given or fixed by the domain."""
     found = size_if_public(input_domain, input_metric, size)
     if found is None:
@@ -257,9 +249,9 @@ def public_size(input_domain: Domain, input_metric: Metric, size: Any) -> int:
     return found
 
 
-def size_if_public(input_domain: Domain, input_metric: Metric, size: Any) -> int | None:
+def size_if_public(input_domain: dp.Domain, input_metric: dp.Metric, size: Any) -> int | None:
     """Return the number of records if it is given or fixed by the domain, else None."""
-    counts = input_metric == l1_distance(T=COUNTS)  # whose size is the number of cells
+    counts = input_metric == dp.l1_distance(T=COUNTS)  # whose size is the number of cells
     found = known_size(input_domain) if size is None and not counts else size
     if found is None:
         return None
@@ -268,7 +260,7 @@ def size_if_public(input_domain: Domain, input_metric: Metric, size: Any) -> int
     return int(found)
 
 
-def positive_distance(histogram: Transformation, d_in: Distance) -> float:
+def positive_distance(histogram: dp.Transformation, d_in: Distance) -> float:
     """Return the number of records that neighbours at ``d_in`` differ by; raise if it is 0."""
     distance: float = histogram.map(d_in)
     if not distance > 0.0:

@@ -15,12 +15,9 @@ from opendp.mod import Domain, Measure, Metric
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .. import errors
-from .._checks import Count, each, positive
-from ..composition import Ask, constructor, make_concurrent_composition, wrap
+from .. import composition, errors, queryables
 from ..measures import CompositionMeasure, Noise, composition_measure
 from ..numerics import upper
-from ..queryables import SYNTHESISE, SYNTHETIC, Accuracy, ConcurrentMeasurement, validate_d_in
 from .certified import make_certified_gaussian, make_certified_laplace
 from .histogram import (
     FRACTION,
@@ -230,7 +227,7 @@ class _Projection:
 
     def __init__(
         self,
-        launch: Ask,
+        launch: composition.Ask,
         universe: Universe,
         size: int | None,
         release: Callable[[Batch, float], tuple[Any, float]],
@@ -244,7 +241,7 @@ class _Projection:
         self._histogram = np.full(universe.cells, (size or 0) / universe.cells)
 
     def __call__(self, message: errors.Query) -> Array | LinearAnswers:
-        if type(message) is str and message == SYNTHETIC:
+        if type(message) is str and message == queryables.SYNTHETIC:
             histogram: Array = self._histogram.copy()
             return histogram
         batch = Batch(message, self._universe)
@@ -260,7 +257,7 @@ class _Projection:
         return batch.answers(noisy, found, first=self._asked == 1)
 
 
-@constructor(d_mids=each("positive numbers", positive))
+@composition.constructor(d_mids=checks.each("positive numbers", checks.positive))
 def make_projected_queries(
     input_domain: Domain,
     input_metric: Metric,
@@ -269,8 +266,8 @@ def make_projected_queries(
     d_mids: Sequence[float],
     universe: Any,
     *,
-    size: Count | None = None,
-) -> ConcurrentMeasurement:
+    size: checks.Count | None = None,
+) -> queryables.ConcurrentMeasurement:
     """Answer batches of linear queries by projection.
 
     The projection mechanism [NTZ13] is optimal for large error under zCDP [BBNS19]. The returned
@@ -332,14 +329,14 @@ def make_projected_queries(
             f"output_measure ({measure.name}) must be zero-concentrated or Gaussian DP, which "
             "Gaussian noise has; use cast afterwards"
         )
-    d_in = validate_d_in(input_metric, d_in)
+    d_in = queryables.validate_d_in(input_metric, d_in)
     known = Universe(universe)
     histogram = make_histogram(input_domain, input_metric, known)
     distance = positive_distance(histogram, d_in)
     size = size_if_public(input_domain, input_metric, size)
     space = histogram.output_domain, histogram.output_metric
     shares = tuple(d_mids)
-    compositor = make_concurrent_composition(*space, output_measure, distance, shares)
+    compositor = composition.make_concurrent_composition(*space, output_measure, distance, shares)
 
     def release(batch: Batch, d_mid: float) -> tuple[Any, float]:
         return batch.release(space, distance, measure, d_mid)
@@ -351,14 +348,14 @@ def make_projected_queries(
         rank = min(known.cells, answers) if len(shares) == 1 else known.cells
         return scale * sqrt(scipy.special.chdtri(rank, beta) * UP) + 1 / FRACTION
 
-    inner = wrap(
+    inner = composition.wrap(
         compositor,
         lambda launch: _Projection(launch, known, size, release, shares),
         "ProjectedQueries",
-        queries=SYNTHESISE,
-        accuracy=Accuracy("Gaussian, projected", None, error),
+        queries=queryables.SYNTHESISE,
+        accuracy=queryables.Accuracy("Gaussian, projected", None, error),
     )
-    concurrent: ConcurrentMeasurement = histogram >> inner
+    concurrent: queryables.ConcurrentMeasurement = histogram >> inner
     return concurrent
 
 

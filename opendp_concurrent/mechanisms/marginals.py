@@ -18,20 +18,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import opendp.prelude as dp
 import scipy
 from numpy.typing import NDArray
-from opendp.domains import atom_domain, vector_domain
-from opendp.metrics import l1_distance, l2_distance
-from opendp.mod import Domain, Measure, Metric
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .. import errors, queryables
-from .._checks import Positive
-from ..composition import cast, check_static, constructor, make_measurement
+from .. import composition, errors, measures, numerics, queryables
 from ..data import kind_of
-from ..measures import GAUSSIAN, composition_measure
-from ..numerics import SMALLEST, sqrt_up
 from .histogram import counts_changes
 from .linear_answers import has_laplace, noisy_vector
 
@@ -185,18 +179,18 @@ def _columns(columns: int, bounds: Any, pairs: Any, step: float) -> _Columns:
     return _Columns(low.astype(np.int64), high.astype(np.int64), both.astype(np.int64), step)
 
 
-@constructor(columns=MOST_ANSWERS)
+@composition.constructor(columns=MOST_ANSWERS)
 def make_marginals(
-    input_domain: Domain,
-    input_metric: Metric,
-    output_measure: Measure,
+    input_domain: dp.Domain,
+    input_metric: dp.Metric,
+    output_measure: dp.Measure,
     d_in: errors.Distance,
     d_out: errors.Loss,
     columns: int,
     bounds: Any = (0, 1),
     *,
     pairs: Any = (),
-    step: Positive = 1.0,
+    step: checks.Positive = 1.0,
 ) -> queryables.ConcurrentMeasurement:
     """Release the sum of each of many columns, with noise: one-way marginals.
 
@@ -240,10 +234,10 @@ def make_marginals(
     >>> means.map(1), round(float(np.std(noisy - people.mean(axis=0))), 2)
     (0.5, 0.1)
     """
-    measure = composition_measure(output_measure)
+    measure = measures.composition_measure(output_measure)
     d_in = queryables.validate_d_in(input_metric, d_in)
     changed = counts_changes(input_metric)
-    check_static(input_domain)
+    composition.check_static(input_domain)
     if not kind_of(input_domain).has_rows:
         raise errors.InvalidTypeError(
             f"input_domain ({input_domain}) must be of arrays or lists of rows, made by "
@@ -266,11 +260,11 @@ def make_marginals(
     answers = MOST_ANSWERS(pairs=columns + len(summed.pairs))
     l1, l2_squared = summed.norms(changed)
     # vectors of integers have no certificate under Gaussian DP; doubles hold sums up to 2^53
-    atom = "f64" if planned.kind == GAUSSIAN else "i64"
+    atom = "f64" if planned.kind == measures.GAUSSIAN else "i64"
 
     def stability_map(distance: int) -> Any:
         if not laplace:
-            return sqrt_up(l2_squared * distance**2 << 2 * SMALLEST)
+            return numerics.sqrt_up(l2_squared * distance**2 << 2 * numerics.SMALLEST)
         if not l1 * distance < 2**63:
             raise errors.InvalidValueError(f"d_in ({distance}) must be smaller, or bounds closer")
         return l1 * distance
@@ -279,12 +273,12 @@ def make_marginals(
         found = summed.sums(data)
         return found if atom == "i64" else [float(min(max(s, -(2**53)), 2**53)) for s in found]
 
-    element = atom_domain(T="i64") if atom == "i64" else atom_domain(T="f64", nan=False)
+    element = dp.atom_domain(T="i64") if atom == "i64" else dp.atom_domain(T="f64", nan=False)
     transformation = _native.make_user_transformation(
         input_domain,
         input_metric,
-        vector_domain(element, size=answers),
-        l1_distance(T="i64") if laplace else l2_distance(T="f64"),
+        dp.vector_domain(element, size=answers),
+        dp.l1_distance(T="i64") if laplace else dp.l2_distance(T="f64"),
         function=function,
         stability_map=stability_map,
     )
@@ -295,7 +289,7 @@ def make_marginals(
         of_noise.noise, scale * step, lambda beta, many: step * of_noise.bound(beta, many), answers
     )
     unit = 1 if step == 1.0 and atom == "i64" else step
-    made = make_measurement(
+    made = composition.make_measurement(
         (input_domain, input_metric),
         planned.opendp(),
         lambda token: np.array(queryables.run(noisy, token)) * unit,
@@ -304,7 +298,7 @@ def make_marginals(
         accuracy=accuracy,
         releases=True,
     )
-    return made if planned == measure else cast(made, output_measure, delta=delta)
+    return made if planned == measure else composition.cast(made, output_measure, delta=delta)
 
 
 then_marginals = _native.to_then(make_marginals)

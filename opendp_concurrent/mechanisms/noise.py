@@ -16,15 +16,11 @@ from numbers import Number
 from operator import index
 from typing import Annotated, Any, cast
 
+import opendp.prelude as dp
 import scipy
-from opendp.domains import atom_domain, vector_domain
-from opendp.measurements import make_gaussian, make_laplace
-from opendp.metrics import l1_distance, l2_distance
-from opendp.mod import Domain, Measure, Measurement
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .._checks import integer
 from ..composition import conversion, recertify
 from ..errors import Argument, InvalidTypeError, InvalidValueError, NativeConstructorError, shown
 from ..measures import CompositionMeasure, composition_measure
@@ -53,11 +49,11 @@ class IntegerDraws:
         self._drawn: list[int] = []
 
     def _prepare(self, ahead: int) -> None:
-        domain = vector_domain(atom_domain(T=ATOM), size=ahead)
+        domain = dp.vector_domain(dp.atom_domain(T=ATOM), size=ahead)
         if self._laplace:
-            self._sample = make_laplace(domain, l1_distance(T=ATOM), self._scale)
+            self._sample = dp.m.make_laplace(domain, dp.l1_distance(T=ATOM), self._scale)
         else:
-            self._sample = make_gaussian(domain, l2_distance(T="f64"), self._scale)
+            self._sample = dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), self._scale)
         self._zeros = _native.to_pointer([0] * ahead, self._sample.input_carrier_type)
         self._ahead = ahead
 
@@ -128,8 +124,8 @@ def built(constructor: Callable[..., Any], **arguments: Any) -> Any:
 
 
 def certify(
-    measurement: Measurement,
-    output_measure: Measure,
+    measurement: dp.Measurement,
+    output_measure: dp.Measure,
     losses: Losses,
     accuracy: Accuracy,
 ) -> ConcurrentMeasurement:
@@ -145,7 +141,7 @@ def certify(
     return recertify(measurement, output_measure, reading, accuracy)
 
 
-def best_known(output_measure: Measure, losses: Losses) -> Reading | None:
+def best_known(output_measure: dp.Measure, losses: Losses) -> Reading | None:
     """Return the reading for ``output_measure``, or one that converts to it; None without any."""
     target = composition_measure(output_measure)
     for kind in (target.kind, *target.read_from):
@@ -162,7 +158,7 @@ FINEST = {"f64": -1074, "f32": -149}
 
 
 # the exponent k of a grid of multiples of 2^k that are doubles
-grid_exponent = integer.narrowed(
+grid_exponent = checks.integer.narrowed(
     lambda one: -1074 <= one <= 1023,
     "be from -1074 to 1023, the exponents of doubles",
     *(-1075, 1024),
@@ -170,17 +166,17 @@ grid_exponent = integer.narrowed(
 Exponent = Annotated[int, grid_exponent]
 
 
-def atom_type(input_domain: Domain) -> str:
+def atom_type(input_domain: dp.Domain) -> str:
     """Return the name of the number type of a scalar or vector domain, such as ``f64``."""
     return str(input_domain.carrier_type).removeprefix("Vec<").removesuffix(">")
 
 
-def is_vector(input_domain: Domain) -> bool:
+def is_vector(input_domain: dp.Domain) -> bool:
     """Whether the domain is of vectors."""
     return str(input_domain.carrier_type).startswith("Vec<")
 
 
-def grid_step(input_domain: Domain, scale: float, k: int | None) -> float:
+def grid_step(input_domain: dp.Domain, scale: float, k: int | None) -> float:
     """Return the step of the grid divided by the scale of the noise, rounded up.
 
     The grid is the integers, or the multiples of 2^k. By default, 2^k is the least positive float.
@@ -197,7 +193,7 @@ def grid_step(input_domain: Domain, scale: float, k: int | None) -> float:
     return upper(ratio)
 
 
-def known_size(input_domain: Domain) -> int | None:
+def known_size(input_domain: dp.Domain) -> int | None:
     """The number of records, if the domain fixes it."""
     size: int | None = getattr(input_domain, "size", None)
     return size
@@ -314,7 +310,7 @@ class Steps:
 UP = 1 + 2.0**-30  # above the errors of the quantiles in doubles
 
 
-def laplace_accuracy(input_domain: Domain, scale: float, k: int | None) -> Accuracy:
+def laplace_accuracy(input_domain: dp.Domain, scale: float, k: int | None) -> Accuracy:
     """Return the accuracy of Laplace noise."""
     return _accuracy(input_domain, "Laplace", scale, k, lambda p: log(1 / p), _laplace_steps)
 
@@ -334,7 +330,7 @@ def released(scale: float, steps: Steps, beta: float, answers: int) -> float:
     return steps.value(int(largest) + (0 if steps.whole else 1))
 
 
-def gaussian_accuracy(input_domain: Domain, scale: float, k: int | None) -> Accuracy:
+def gaussian_accuracy(input_domain: dp.Domain, scale: float, k: int | None) -> Accuracy:
     """Return the accuracy of Gaussian noise."""
 
     def quantile(failing: float) -> float:
@@ -347,7 +343,7 @@ def gaussian_accuracy(input_domain: Domain, scale: float, k: int | None) -> Accu
 
 
 def _accuracy(
-    input_domain: Domain,
+    input_domain: dp.Domain,
     noise: str,
     scale: float,
     k: int | None,

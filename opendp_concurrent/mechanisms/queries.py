@@ -1,7 +1,5 @@
 """The number of rows of a plan on a LazyFrame, with the stability that OpenDP certifies."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

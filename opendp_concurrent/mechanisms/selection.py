@@ -24,27 +24,11 @@ from numbers import Number
 from typing import Any, cast
 
 import numpy as np
-from opendp.measures import renyi_divergence
-from opendp.mod import Measure, Measurement, OdometerQueryable, Queryable
+import opendp.prelude as dp
 
-from .. import errors
+from .. import accounting, composition, errors, measures, numerics
 from .._checks import Positive, Probability, at_most, function, number, optional
-from ..accounting import Lifecycle, innermost_running
-from ..composition import check_inside, check_static, constructor, conversion, make_measurement
 from ..fdp import SELECTIONS, UNIT, Session, TradeoffFunction
-from ..measures import (
-    APPROXIMATE,
-    FIXED,
-    GAUSSIAN,
-    PURE,
-    READ,
-    RENYI,
-    TRADEOFF,
-    ZCDP,
-    composition_measure,
-    tradeoff,
-)
-from ..numerics import Bracket, Digits, evaluate, is_nonnegative, least_double, upper
 from ..queryables import ConcurrentMeasurement, Sealed, adopt, read_map, run
 from .noise import LaplaceNoise, Reading
 
@@ -79,11 +63,11 @@ class RandomRuns:
         eta = Fraction(self.eta)
         return all(happens((i + eta) / (i + 1), signs) for i in range(1, more + 1))
 
-    def gamma(self, real: Digits) -> Bracket:
+    def gamma(self, real: numerics.Digits) -> numerics.Bracket:
         """γ, the success probability."""
         return 1 - (-1 / real(self.scale)).exp()
 
-    def mean(self, real: Digits) -> Bracket:
+    def mean(self, real: numerics.Digits) -> numerics.Bracket:
         """The mean without ``most``, which is at least the mean [PS22, Definition 1]."""
         gamma = self.gamma(real)
         if self.eta == 1.0:
@@ -166,12 +150,12 @@ def pure_selection(runs: RandomRuns, epsilon: float) -> float:
     if epsilon == 0.0 or epsilon == inf:
         return epsilon
 
-    def loss(real: Digits) -> Bracket:
+    def loss(real: numerics.Digits) -> numerics.Bracket:
         one, gamma, decay = real(epsilon), runs.gamma(real), (-real(epsilon)).exp()
         worst = ((1 + gamma * decay) / (decay + gamma)).ln()
         return one + (1 + real(runs.eta)) * worst
 
-    return upper(loss)
+    return numerics.upper(loss)
 
 
 class SelectionCurve:
@@ -179,7 +163,7 @@ class SelectionCurve:
 
     def __init__(self, runs: RandomRuns, curve: Curve) -> None:
         self._runs, self._curve = runs, curve
-        self._known = {order: float(curve(order)) for order in READ}
+        self._known = {order: float(curve(order)) for order in measures.READ}
         self._middle = best_order(runs, self._known)
 
     def __call__(self, alpha: float) -> float:
@@ -200,7 +184,7 @@ def fixed_selection(runs: RandomRuns, order: float, loss: float) -> float:
 
 def best_order(runs: RandomRuns, known: dict[float, float]) -> tuple[float, float]:
     """Return the order m of the least (1 - 1/m) e(m) + L/m, and e(m); order 1 needs no e(1)."""
-    span = -float(evaluate(lambda real: runs.gamma(real).ln()).lower)
+    span = -float(numerics.evaluate(lambda real: runs.gamma(real).ln()).lower)
     return min(
         ((1.0, 0.0), *known.items()),
         key=lambda one: (1 - 1 / one[0]) * one[1] + span / one[0],
@@ -221,13 +205,13 @@ def least_loss(runs: RandomRuns, known: dict[float, float], middle: tuple[float,
 def _divergence(
     runs: RandomRuns, order: float, loss: float, middle: float, at_middle: float
 ) -> float:
-    def divergence(real: Digits) -> Bracket:
+    def divergence(real: numerics.Digits) -> numerics.Bracket:
         share = 1 / real(middle)
         others = (1 - share) * real(at_middle) - share * runs.gamma(real).ln()
         rest = real(order) - 1
         return real(loss) + (1 + real(runs.eta)) * others + runs.mean(real).ln() / rest
 
-    return upper(divergence)
+    return numerics.upper(divergence)
 
 
 # The privacy profile of a private selection, from the profile of one run.
@@ -250,7 +234,7 @@ def approximate_selection(runs: RandomRuns, loss: tuple[float, float]) -> tuple[
     if epsilon == inf or delta >= 1.0 or loss == (0.0, 0.0):
         return loss
     more = _more(runs, TradeoffFunction.approximate(epsilon, delta))
-    return upper(lambda real: real(epsilon) + real(more)), _times_mean(runs, delta)
+    return numerics.upper(lambda real: real(epsilon) + real(more)), _times_mean(runs, delta)
 
 
 @lru_cache(maxsize=256)
@@ -285,18 +269,18 @@ def _more(runs: RandomRuns, function: TradeoffFunction | Session) -> float:
     def holds(loss: float) -> bool:
         delta = float(function.delta(loss))
 
-        def excess(real: Digits) -> Bracket:
+        def excess(real: numerics.Digits) -> numerics.Bracket:
             gamma = runs.gamma(real)
             return (real(loss).exp() - 1) * gamma - (1 - gamma) * real(delta)
 
-        return is_nonnegative(excess)
+        return numerics.is_nonnegative(excess)
 
-    found = least_double(holds)
-    return upper(lambda real: (1 + real(runs.eta)) * real(found)) if found < inf else inf
+    found = numerics.least_double(holds)
+    return numerics.upper(lambda real: (1 + real(runs.eta)) * real(found)) if found < inf else inf
 
 
 def _times_mean(runs: RandomRuns, delta: float) -> float:
-    return min(1.0, upper(lambda real: runs.mean(real) * real(delta)))
+    return min(1.0, numerics.upper(lambda real: runs.mean(real) * real(delta)))
 
 
 # Private selection: run a mechanism a random number of times, and release the best answer.
@@ -305,23 +289,25 @@ SMALLEST_ETA = 1e-300  # below it the mean underflows
 MOST_DRAWS = 1000  # of the number of runs, about, until one is at most max_runs
 
 
-def _reading(measure: Any, runs: RandomRuns) -> tuple[Measure, Reading]:
+def _reading(measure: Any, runs: RandomRuns) -> tuple[dp.Measure, Reading]:
     """Return the measure of the selection, and the map from the loss of a run to its loss."""
     kind, opendp = measure.kind, measure.opendp()
-    if kind == PURE:
+    if kind == measures.PURE:
         return opendp, lambda loss: pure_selection(runs, loss)
-    if kind == FIXED:
+    if kind == measures.FIXED:
         return opendp, lambda loss: fixed_selection(runs, measure.alpha, loss)
-    if kind in (RENYI, ZCDP):
-        curve = renyi_divergence()
-        convert = conversion(opendp, curve)
+    if kind in (measures.RENYI, measures.ZCDP):
+        curve = dp.renyi_divergence()
+        convert = composition.conversion(opendp, curve)
         return curve, lambda loss: SelectionCurve(runs, convert(loss))
-    if kind == APPROXIMATE:
+    if kind == measures.APPROXIMATE:
         return opendp, lambda loss: approximate_selection(runs, loss)
-    if kind == TRADEOFF:
+    if kind == measures.TRADEOFF:
         return opendp, lambda loss: function_selection(runs, loss)
-    if kind == GAUSSIAN:
-        return tradeoff(), lambda mu: function_selection(runs, TradeoffFunction.gaussian(mu))
+    if kind == measures.GAUSSIAN:
+        return measures.tradeoff(), lambda mu: function_selection(
+            runs, TradeoffFunction.gaussian(mu)
+        )
     raise errors.UnsupportedMeasureError(
         f"there is no proven loss for the best of several runs under {measure.name}: it is proven "
         "for pure DP, zCDP and Rényi DP [PS22, Theorem 2], for (ε, δ)-DP, Gaussian DP and f-DP "
@@ -355,13 +341,13 @@ def number_of(score: Any) -> float:
     return value
 
 
-@constructor(
+@composition.constructor(
     score=optional(function),
     interact=optional(function),
     max_runs=optional(at_most(2**62, "more are never run")),
 )
 def make_private_selection(
-    measurement: Measurement,
+    measurement: dp.Measurement,
     mean_runs: Positive,
     *,
     score: Callable[[Any], float] | None = None,
@@ -419,9 +405,9 @@ def make_private_selection(
     >>> best([1, 2, 3])  # noisy
     42
     """
-    check_inside("measurement", measurement)
-    check_static(measurement.input_domain)
-    measure = composition_measure(measurement.output_measure)
+    composition.check_inside("measurement", measurement)
+    composition.check_static(measurement.input_domain)
+    measure = measures.composition_measure(measurement.output_measure)
     runs = _runs(mean_runs, eta, max_runs)
     output_measure, reading = _reading(measure, runs)
     rate = first if score is None else score
@@ -436,7 +422,7 @@ def make_private_selection(
         assert best is not None  # there is at least one run
         return best[1]
 
-    return make_measurement(
+    return composition.make_measurement(
         measurement.input_space,
         output_measure,
         spawn,
@@ -452,15 +438,15 @@ _ONE_RUN = (
 )
 
 
-def _try(measurement: Measurement, token: Sealed, interact: Callable[[Any], Any] | None) -> Any:
+def _try(measurement: dp.Measurement, token: Sealed, interact: Callable[[Any], Any] | None) -> Any:
     """Return the answer of one run. All queryables of the run are closed."""
-    lifecycle = Lifecycle(innermost_running(), static=True)
+    lifecycle = accounting.Lifecycle(accounting.innermost_running(), static=True)
 
     def trial() -> Any:
         answer = adopt(run(measurement, token), lifecycle, None)
         if interact is not None:
             return adopt(interact(answer), lifecycle, None)
-        if isinstance(answer, (Queryable, OdometerQueryable)):
+        if isinstance(answer, (dp.Queryable, dp.OdometerQueryable)):
             raise errors.InvalidTypeError(
                 "interact must be given for an interactive measurement: a function from the "
                 "queryable of a run to the answer of this run"
@@ -516,10 +502,10 @@ def runs_of_mean(mean: float, shape: float) -> RandomRuns | None:
     for step in range(_STEPS):
         runs = RandomRuns(scale, shape, most_of(scale))
 
-        def excess(real: Digits, runs: RandomRuns = runs) -> Bracket:
+        def excess(real: numerics.Digits, runs: RandomRuns = runs) -> numerics.Bracket:
             return runs.mean(real) - real(mean)
 
-        if is_nonnegative(excess):
+        if numerics.is_nonnegative(excess):
             return runs
         scale = nextafter(scale * (1 + ldexp(UNIT, step)), inf)
     return None

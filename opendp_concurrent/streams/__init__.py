@@ -6,8 +6,6 @@
   (Gaussian, a factorisation with normalised columns). ``window.py`` and ``alarm.py`` build on them.
 """
 
-from __future__ import annotations
-
 from .alarm import make_alarm, then_alarm
 from .concurrent import StreamQueryable, make_concurrent_continual
 from .counter import make_counter, then_counter

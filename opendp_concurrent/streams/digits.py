@@ -5,8 +5,6 @@ to 62 bits. Sums have at most 61 bits. So the clamped release is the same as wit
 and clamping is postprocessing.
 """
 
-from __future__ import annotations
-
 from bisect import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -22,8 +22,6 @@ too small by less than 1/16 step of the grid; rounding it down adds less than 1.
 same sign, so those of two streams differ by less than 17/16.
 """
 
-from __future__ import annotations
-
 import json
 from collections import deque
 from collections.abc import Callable, Iterator

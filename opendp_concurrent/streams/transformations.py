@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 from opendp.mod import Domain, Measurement, Metric, Odometer, Transformation
 
+from .. import _checks as checks
 from .. import _opendp as _native
-from .. import errors, queryables
-from .._checks import Unrecorded, at_most, recorded
-from .._checks import function as callable_
-from ..accounting import Lifecycle, innermost_running
-from ..composition import check_inside, constructor, make_measurement
+from .. import accounting, composition, errors, queryables
 from .concurrent import FedStreamQueryable, StreamQueryable, launching_handle
 from .mechanism import CANNOT, Checked, from_json, hand_out, to_json
 from .stream import (
@@ -83,13 +80,13 @@ def _check_fits(first: Transformation, second: Any) -> None:
 
 def _transformation(transformation: Any, starts: Starts, told: str) -> StreamTransformation:
     transformation.__class__ = StreamTransformation
-    transformation.__opendp_dict__ = Unrecorded()
+    transformation.__opendp_dict__ = checks.Unrecorded()
     transformation.inside = starts, told
     stream: StreamTransformation = transformation
     return stream
 
 
-@recorded
+@checks.recorded
 def chain_stream(
     measurement: Measurement, transformation: Transformation
 ) -> queryables.ConcurrentMeasurement:
@@ -97,7 +94,7 @@ def chain_stream(
     starts, told = _of(transformation)
     _check_fits(transformation, measurement)
     _native.make_chain_mt(measurement, transformation)  # OpenDP checks that they fit
-    check_inside("measurement", measurement)
+    composition.check_inside("measurement", measurement)
     items, many = items_of(transformation.input_domain), queryables.may_feed_many(measurement)
     carrier_type = transformation.output_domain.carrier_type
 
@@ -107,14 +104,14 @@ def chain_stream(
         answer = queryables.run(measurement, behind.token(carrier_type))
         if not behind.subscribed:
             raise errors.InvalidTypeError(NOT_CHAINED)
-        inner = queryables.adopt(answer, Lifecycle(innermost_running()), None)
+        inner = queryables.adopt(answer, accounting.Lifecycle(accounting.innermost_running()), None)
         transformed = _Transformed([start() for start in starts], behind, inner)
         machine = Checked(transformed, items, name=told)
         if isinstance(inner, (StreamQueryable, FedStreamQueryable)):
             return launching_handle(inner.root, machine, inner.require, stream)
         return hand_out(machine, stream, queries=queryables.queries_of(inner))
 
-    return make_measurement(
+    return composition.make_measurement(
         (transformation.input_domain, transformation.input_metric),
         measurement.output_measure,
         spawn,
@@ -219,7 +216,7 @@ def _by_item(
     return _make(input_domain, input_metric, output_domain, input_metric, lambda: of, told)
 
 
-@constructor(function=callable_)
+@composition.constructor(function=checks.function)
 def make_stream_map(
     input_domain: Domain,
     input_metric: Metric,
@@ -258,7 +255,7 @@ def make_stream_map(
     return _by_item(input_domain, input_metric, output_domain, function, "stream_map")
 
 
-@constructor(predicate=callable_)
+@composition.constructor(predicate=checks.function)
 def make_stream_filter(
     input_domain: Domain, input_metric: Metric, predicate: Callable[[Any], bool]
 ) -> StreamTransformation:
@@ -289,7 +286,7 @@ def make_stream_filter(
     return _by_item(input_domain, input_metric, input_domain, kept, "stream_filter")
 
 
-@constructor
+@composition.constructor
 def make_stream_clamp(
     input_domain: Domain, input_metric: Metric, output_domain: Domain
 ) -> StreamTransformation:
@@ -363,7 +360,7 @@ class Contributions:
         queryables.require(queryables.canonical(self.to_record()) == queryables.canonical(record))
 
 
-@constructor(max_contributions=at_most(2**62, "no stream has more steps"))
+@composition.constructor(max_contributions=checks.at_most(2**62, "no stream has more steps"))
 def make_bounded_contributions(
     input_domain: Domain,
     input_metric: Metric,

@@ -14,8 +14,6 @@ are in ``oc.t``.
   imports them when the first table is scanned.
 """
 
-from __future__ import annotations
-
 from .aggregates import (
     ROWS,
     make_distinct_units,

@@ -16,27 +16,15 @@ from opendp.mod import Domain, Metric, Transformation
 
 from .. import _checks as checks
 from .. import _opendp as _native
-from .._checks import Positive, Probability
 from ..composition import constructor
 from ..errors import InvalidValueError
+from . import numbers
 from . import plan as nodes
 from . import schema as schemas
 from .domain import GroupBound, Norms, Tables, tables_of
 from .engine import Rows
 from .moments import MOST_STEPS as MOST_SQUARED
 from .moments import Moments
-from .numbers import (
-    Answer,
-    check_bounds,
-    make_answer,
-    make_sums,
-    norm_of,
-    one_integer,
-    quantised,
-    saturated,
-    scalar,
-    vector,
-)
 from .per_unit import make_per_unit
 from .schema import Keys
 
@@ -45,7 +33,7 @@ ROWS = (*(first * 10**power for power in range(6) for first in (1, 2, 3, 5)), 10
 SHARES = 10_000  # largest denominator of a quantile
 
 
-@constructor(norm=norm_of)
+@constructor(norm=numbers.norm_of)
 def make_table_count(
     input_domain: Domain,
     input_metric: Metric,
@@ -111,7 +99,7 @@ def counted(schema: schemas.Schema, column: Any) -> nodes.Term:
     return nodes.Term(nodes.Quantised(name, 0, 0), 0)
 
 
-@constructor(norm=norm_of)
+@constructor(norm=numbers.norm_of)
 def make_distinct_units(
     input_domain: Domain,
     input_metric: Metric,
@@ -161,14 +149,16 @@ def _distinct(
     public, of, groups = nodes.Values(found), frozenset(columns), frozenset(names)
     sums = nodes.Sums((nodes.ROW,), names, public, columns)
     if not names:
-        return make_answer(tables, sums, scalar(tables.groups_at_most(of)), one_integer)
+        return numbers.make_answer(
+            tables, sums, numbers.scalar(tables.groups_at_most(of)), numbers.one_integer
+        )
     # how many different values a unit has in its groups, in each of them, and in how many
     each = GroupBound(groups, tables.groups_at_most(groups), tables.groups_at_most(of))
     bounded = tables.at_most(tables.groups_at_most(of | groups), each)
-    return make_sums(tables, sums, norm, bounded.contribution(groups, len(public)), [1])
+    return numbers.make_sums(tables, sums, norm, bounded.contribution(groups, len(public)), [1])
 
 
-@constructor(norm=norm_of)
+@constructor(norm=numbers.norm_of)
 def make_rows_per_unit(
     input_domain: Domain,
     input_metric: Metric,
@@ -208,11 +198,11 @@ def make_rows_per_unit(
     """
     unit = tables_of(input_domain, input_metric).schema.unit
     rows = "n" * (1 + max(map(len, unit), default=0))  # no column of the unit has this name
-    counted = make_per_unit(input_domain, input_metric, {rows: Answer("count")})
+    counted = make_per_unit(input_domain, input_metric, {rows: numbers.Answer("count")})
     return counted >> then_table_histogram(rows, edges, norm=norm)
 
 
-@constructor(norm=norm_of)
+@constructor(norm=numbers.norm_of)
 def make_distinct_values(
     input_domain: Domain,
     input_metric: Metric,
@@ -279,17 +269,19 @@ def _sums(
     names, public, contribution = groups_or_one(tables, by, keys)
     sums = nodes.Sums((term,), names, public)
     if not names:
-        return make_answer(tables, sums, scalar(contribution.l1 * largest), one_integer)
-    return make_sums(tables, sums, norm, contribution, [largest])
+        return numbers.make_answer(
+            tables, sums, numbers.scalar(contribution.l1 * largest), numbers.one_integer
+        )
+    return numbers.make_sums(tables, sums, norm, contribution, [largest])
 
 
-@constructor(norm=norm_of)
+@constructor(norm=numbers.norm_of)
 def make_table_sum(
     input_domain: Domain,
     input_metric: Metric,
     column: str,
     bounds: tuple[float, float],
-    quantum: Positive | None = None,
+    quantum: checks.Positive | None = None,
     by: str | Sequence[str] | None = None,
     keys: Keys = None,
     *,
@@ -339,7 +331,7 @@ def make_table_sum(
     ([26, 20], 16)
     """
     tables = tables_of(input_domain, input_metric)
-    value, largest = quantised(tables.schema, column, bounds, quantum)
+    value, largest = numbers.quantised(tables.schema, column, bounds, quantum)
     return _sums(tables, nodes.Term(value), largest, by, keys, norm)
 
 
@@ -358,12 +350,14 @@ def moments_of(
     if quantum is None and not whole:
         largest = max(abs(checks.real(bounds=one)) for one in checks.pair(bounds=bounds))
         quantum = 2.0 ** (frexp(largest)[1] - 20) if 2.0**-400 < largest < 2.0**400 else None
-    value, largest = quantised(schema, column, bounds, quantum)
+    value, largest = numbers.quantised(schema, column, bounds, quantum)
     if value.factor is None:
         first, last = int(value.lower), int(value.upper)
     else:
         first, last = (floor(one * value.factor + 0.5) for one in (value.lower, value.upper))
-    check_bounds(first < last, order == 1 or largest <= MOST_SQUARED, bounds, _LIMITS[order])
+    numbers.check_bounds(
+        first < last, order == 1 or largest <= MOST_SQUARED, bounds, _LIMITS[order]
+    )
     return value, Moments(first, last, float(unit_of_sum(own, quantum)), whole, order, norm)
 
 
@@ -380,7 +374,7 @@ _LIMITS = {
 }
 
 
-@constructor(norm=norm_of)
+@constructor(norm=numbers.norm_of)
 def make_table_histogram(
     input_domain: Domain,
     input_metric: Metric,
@@ -433,8 +427,8 @@ def make_table_histogram(
         return [count for counts in every(rows) for count in counts[1:-1]]
 
     names, keyed, contribution = groups
-    output = vector(len(keyed) * (len(public) - 1), norm, contribution)
-    return make_answer(tables, nodes.Bins(name, public, names, keyed), output, decode)
+    output = numbers.vector(len(keyed) * (len(public) - 1), norm, contribution)
+    return numbers.make_answer(tables, nodes.Bins(name, public, names, keyed), output, decode)
 
 
 def binned(groups: Groups, bins: int) -> Callable[[Rows], list[list[int]]]:
@@ -445,7 +439,7 @@ def binned(groups: Groups, bins: int) -> Callable[[Rows], list[list[int]]]:
         found = [[0] * bins for _ in keyed]
         for row in rows:
             place, each, count = row if names else (0, *row)
-            found[place][each] = saturated(count)
+            found[place][each] = numbers.saturated(count)
         return found
 
     return counts
@@ -482,7 +476,7 @@ def make_quantile_scores(
     input_metric: Metric,
     column: str,
     candidates: Sequence[float],
-    alpha: Probability,
+    alpha: checks.Probability,
 ) -> Transformation:
     """Score candidates for a quantile of a column: the smallest score is the best.
 
@@ -531,11 +525,11 @@ def make_quantile_scores(
         scores = []
         for one, following in zip(public, nexts, strict=True):
             above = 0 if following is None else below[-1] - below[places[following]]
-            scores.append(saturated(abs((q - p) * below[places[one]] - p * above)))
+            scores.append(numbers.saturated(abs((q - p) * below[places[one]] - p * above)))
         return scores
 
-    output = vector(len(public), "linf", _anywhere(tables), [max(p, q - p)])
-    return make_answer(tables, nodes.Bins(name, cuts), output, decode)
+    output = numbers.vector(len(public), "linf", _anywhere(tables), [max(p, q - p)])
+    return numbers.make_answer(tables, nodes.Bins(name, cuts), output, decode)
 
 
 def _next(kind: type, value: Any) -> Any:

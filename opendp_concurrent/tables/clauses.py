@@ -1,7 +1,5 @@
 """Clauses of a statement: a search among edges, and expressions on one row."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime

@@ -18,8 +18,6 @@ str   every text
 The empty text is NULL, in quotation marks or not. Any other text is no value, and never rounded.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import zlib

@@ -1,7 +1,5 @@
 """What differs between engines in the rendering of a plan."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from datetime import date, datetime
 from math import inf

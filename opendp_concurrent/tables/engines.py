@@ -1,7 +1,5 @@
 """Which engine a connection belongs to."""
 
-from __future__ import annotations
-
 import atexit
 import os
 from collections.abc import Callable

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from opendp.measures import approximate, max_divergence
-from opendp.mod import Domain, Metric
+import opendp.prelude as dp
 
 from .. import _opendp as _native
 from .._checks import Count, epsilon_delta
@@ -24,8 +23,8 @@ from .steps import table_given
 
 @constructor
 def make_table_keys(
-    input_domain: Domain,
-    input_metric: Metric,
+    input_domain: dp.Domain,
+    input_metric: dp.Metric,
     by: str | Sequence[str],
     d_out: tuple[float, float],
     d_in: Count = 1,
@@ -104,7 +103,7 @@ def make_table_keys(
 
     made: Any = make_measurement(
         (input_domain, input_metric),
-        approximate(max_divergence()),
+        dp.approximate(dp.max_divergence()),
         spawn,
         privacy_map,
         f"TableKeys({', '.join(names)})",

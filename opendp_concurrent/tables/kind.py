@@ -1,7 +1,5 @@
 """Tables as a kind of data: parts by public values of columns, one predicate each. Nothing runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from functools import reduce
 from operator import and_, or_

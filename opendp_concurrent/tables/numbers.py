@@ -1,7 +1,5 @@
 """Integers out of tables: OpenDP's domains and metrics, and stability maps in units."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import floor

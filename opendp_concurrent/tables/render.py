@@ -5,8 +5,6 @@ columns of a table are renamed to ``c0``, ``c1`` and so on where it is scanned, 
 case and duplicates matter there only. The tree is made of few kinds of nodes, which the tests list.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime

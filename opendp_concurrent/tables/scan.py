@@ -1,7 +1,5 @@
 """Tables from connections."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

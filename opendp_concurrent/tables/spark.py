@@ -1,7 +1,5 @@
 """Spark: statements run in a session of our own, whose settings nobody else changes."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 from datetime import date, datetime

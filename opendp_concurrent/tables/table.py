@@ -10,13 +10,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 from weakref import finalize
 
-from opendp.metrics import (
-    change_one_distance,
-    change_one_id_distance,
-    symmetric_distance,
-    symmetric_id_distance,
-)
-from opendp.mod import Domain, Metric
+import opendp.prelude as dp
 
 from .. import _checks as checks
 from ..errors import Distance, ForkedError, InvalidTypeError, InvalidValueError
@@ -47,7 +41,7 @@ class Table:
     _process: int = field(default_factory=os.getpid)  # a fork may not use the connection
 
     @property
-    def space(self) -> tuple[Domain, Metric]:
+    def space(self) -> tuple[dp.Domain, dp.Metric]:
         """The domain of tables with this schema and these bounds, and the metric of units."""
         return table_domain(self.tables), units()
 
@@ -149,7 +143,7 @@ def _drop(stored: Callable[[], object]) -> None:
 _OF_IDENTIFIERS = ("SymmetricIdDistance", "ChangeOneIdDistance")  # which OpenDP makes with Polars
 
 
-def unit_of(*, units: int = 1) -> tuple[Metric, int]:
+def unit_of(*, units: int = 1) -> tuple[dp.Metric, int]:
     """Return the privacy unit of a context on a table: all rows of some units, such as persons.
 
     Neighbouring tables differ by adding or removing at most so many units, each with any number of
@@ -172,7 +166,7 @@ def unit_of(*, units: int = 1) -> tuple[Metric, int]:
     return metric_of_units(), units_in(units=units)
 
 
-def unit_on(table: Table, metric: Metric, distance: Distance) -> tuple[Metric, int]:
+def unit_on(table: Table, metric: dp.Metric, distance: Distance) -> tuple[dp.Metric, int]:
     """Return a privacy unit in terms of the metric of tables, or raise.
 
     If each row is a unit, the metric counts rows. Otherwise the identifier of OpenDP's metrics must
@@ -182,9 +176,9 @@ def unit_on(table: Table, metric: Metric, distance: Distance) -> tuple[Metric, i
     if metric == metric_of_units():
         return metric, units_in(privacy_unit=distance)
     unit = table.tables.schema.unit
-    known = [(symmetric_distance(), 1), (change_one_distance(), 2)] if not unit else []
+    known = [(dp.symmetric_distance(), 1), (dp.change_one_distance(), 2)] if not unit else []
     if metric.type in _OF_IDENTIFIERS and len(unit) == 1:
-        known = [(symmetric_id_distance(*unit), 1), (change_one_id_distance(*unit), 2)]
+        known = [(dp.symmetric_id_distance(*unit), 1), (dp.change_one_id_distance(*unit), 2)]
     for one, factor in known:
         if metric == one:
             return metric_of_units(), factor * units_in(privacy_unit=distance)

@@ -6,8 +6,6 @@ approximate only as a whole, that is, for each analyst with another mixture: bel
 of two mechanisms do not add up. The proof is in docs/proofs/approximate-zcdp.rst.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
