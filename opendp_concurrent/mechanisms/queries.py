@@ -1,5 +1,7 @@
 """The number of rows of a plan on a LazyFrame, with the stability that OpenDP certifies."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

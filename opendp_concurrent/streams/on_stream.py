@@ -7,6 +7,8 @@ other interactive mechanisms this is false: one that repeats an exact difference
 answer is private on data, but shows each row that arrives (``docs/proofs/on-stream.rst``).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
