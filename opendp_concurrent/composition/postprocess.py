@@ -77,7 +77,7 @@ def make_interactive_postprocessing(
     Required features: `contrib`, `honest-but-curious`
 
     :param measurement: interactive, or noninteractive and wrapped by :func:`.make_interactive`; or
-        an odometer of this package, whose data are no stream
+        an odometer, whose data are no stream
     :param postprocessor: the state machine; returns the next state and must not mutate ``state``
     :param initial_state: the state before the first message
     :param max_asks: the largest number of queries it may make for one message of the analyst
@@ -217,7 +217,7 @@ def make_bounded_interactive(measurement: Wrapped, max_messages: int) -> Wrapped
 
     Required features: `contrib`, `honest-but-curious`
 
-    :param measurement: interactive; or an odometer of this package, whose data are no stream
+    :param measurement: interactive; or an odometer, whose data are no stream
     :param max_messages: the largest number of messages, at least 1
     :return: a measurement or an odometer whose queryable raises ``MessageLimitError`` beyond the
         limit
