@@ -4,12 +4,15 @@
 * ``calls.py`` converts data, runs, and carries errors and interrupts through native calls;
   ``data.py`` reads domains, distances and maps; ``interrupts.py`` keeps interrupts away from what
   must not be half done.
+* ``prelude.py`` is what the package reads OpenDP's names from, as ``dp``.
 * ``hook.py`` makes the hooks, by which an import changes functions of OpenDP. ``_hooks.py`` at the
   top puts them.
 
 Importing this package changes OpenDP, too: the types of native functions are set only where they
 change, so that threads do not race for them, and callbacks are wrapped (``calls.py``).
 """
+
+from typing import TYPE_CHECKING
 
 from .advisories import accept_advisories, native_frame, refuse
 from .calls import (
@@ -66,3 +69,8 @@ from .interrupts import CRITICAL, Lock, interruptible, uninterruptible
 
 set_once()
 guard()
+
+if TYPE_CHECKING:
+    import opendp.prelude as dp  # whose types are known
+else:
+    from . import prelude as dp

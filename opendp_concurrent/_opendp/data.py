@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-import opendp.prelude as dp
-from opendp import core
+from opendp import core, mod
 from opendp._lib import AnyObjectPtr
 from opendp.domains import _lazyframe_from_domain, _member
 
@@ -14,7 +13,7 @@ from .calls import answered, call_native, carry, check_stack, convert_objects
 from .interrupts import uninterruptible
 
 
-def is_member(domain: dp.Domain, data: Data) -> bool:
+def is_member(domain: mod.Domain, data: Data) -> bool:
     """Whether ``data`` are in a domain. OpenDP's own test warns with the rows that are not."""
     try:
         return bool(_member(domain, data))
@@ -22,24 +21,24 @@ def is_member(domain: dp.Domain, data: Data) -> bool:
         return False
 
 
-def element_domain(domain: dp.Domain) -> dp.Domain | None:
+def element_domain(domain: mod.Domain) -> mod.Domain | None:
     """Return the domain of a vector's elements, or None.
 
     For elements of a user's own domain, OpenDP has it only in the record of how it was made.
     """
-    if isinstance(domain, dp.VectorDomain):
+    if isinstance(domain, mod.VectorDomain):
         return domain.element_domain
     made = getattr(domain, "__opendp_dict__", {})
     of_users = domain.carrier_type == "Vec<ExtrinsicObject>"
     return made.get("__kwargs__", {}).get("atom_domain") if of_users else None
 
 
-def empty_frame(domain: dp.LazyFrameDomain) -> Any:
+def empty_frame(domain: mod.LazyFrameDomain) -> Any:
     """Make a Polars frame without rows that is a member of ``domain``."""
     return _lazyframe_from_domain(domain).collect()
 
 
-def check_distance(metric: dp.Metric, name: str, d_in: Distance) -> None:
+def check_distance(metric: mod.Metric, name: str, d_in: Distance) -> None:
     """Raise unless ``d_in`` has the distance type of ``metric``."""
     try:
         convert_objects(d_in, c_type=AnyObjectPtr, type_name=metric.distance_type)
@@ -58,7 +57,7 @@ def check_distance(metric: dp.Metric, name: str, d_in: Distance) -> None:
 _transformation_map = uninterruptible(core.transformation_map)
 
 
-def measurement_map(measurement: dp.Measurement, d_in: Distance) -> Loss:
+def measurement_map(measurement: mod.Measurement, d_in: Distance) -> Loss:
     """Return the privacy loss at ``d_in``, unless OpenDP's map is known to be wrong.
 
     :raises AdvisoryError: if it is known to be wrong
@@ -68,7 +67,7 @@ def measurement_map(measurement: dp.Measurement, d_in: Distance) -> Loss:
 
 
 def transformation_map(
-    transformation: dp.Transformation, d_in: Distance, *, flows: bool = True
+    transformation: mod.Transformation, d_in: Distance, *, flows: bool = True
 ) -> Any:
     """Return the stability at ``d_in``, unless OpenDP's map is known to be wrong.
 
@@ -81,7 +80,7 @@ def transformation_map(
 
 
 @uninterruptible
-def space_of(measurement: dp.Measurement) -> tuple[dp.Domain, dp.Metric, dp.Measure]:
+def space_of(measurement: mod.Measurement) -> tuple[mod.Domain, mod.Metric, mod.Measure]:
     """Return the domain, metric and measure of a measurement."""
     return (
         core.measurement_input_domain(measurement),
@@ -104,18 +103,18 @@ def native_only(function: Callable[..., Any], *arguments: Any) -> tuple[Any, boo
 # Native queryables.
 
 
-def evaluate(queryable: dp.Queryable, query: Query) -> Answer:
+def evaluate(queryable: mod.Queryable, query: Query) -> Answer:
     """Query a native queryable."""
     return core.queryable_eval(queryable, query)
 
 
-def evaluate_odometer(queryable: dp.Queryable, query: Query) -> Answer:
+def evaluate_odometer(queryable: mod.Queryable, query: Query) -> Answer:
     """Launch on a native odometer queryable."""
     return core.odometer_queryable_invoke(queryable, query)
 
 
 @uninterruptible
-def python_queryable(transition: Callable[[Query], Answer]) -> dp.Queryable:
+def python_queryable(transition: Callable[[Query], Answer]) -> mod.Queryable:
     """Make a native queryable from Python, so that OpenDP's wrappers apply to it.
 
     The object that OpenDP returns has the transition in ``__opendp_dict__``, from where its closure

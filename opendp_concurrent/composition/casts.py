@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import opendp.prelude as dp
-
 from .. import _checks as checks
 from .. import _opendp as _native
 from .. import measures, queryables
+from .._opendp import dp
 from ..errors import Distance, InvalidTypeError, Loss, UnsupportedMeasureError
 from .guards import check_measurement, constructor
 from .interactive import make_measurement

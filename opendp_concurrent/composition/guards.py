@@ -7,11 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, overload
 
-import opendp.prelude as dp
-
 from .. import _checks as checks
 from .. import _opendp as _native
 from .. import errors, queryables
+from .._opendp import dp
 from ..accounting import Terms
 from ..measures import Accumulator, Basic, CompositionMeasure, OnOrders, grid_curve
 

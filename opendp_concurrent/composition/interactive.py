@@ -7,11 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-import opendp.prelude as dp
-
 from .. import _opendp as _native
 from .. import errors, queryables
 from .._checks import Unrecorded, recorded
+from .._opendp import dp
 from ..accounting import Lifecycle, innermost_running, same_distance
 from ..data import kind_of
 from .guards import check_inside, check_measurement, check_odometer, constructor

@@ -7,11 +7,10 @@ from functools import cache
 from math import inf
 from typing import Any
 
-import opendp.prelude as dp
-
 from .. import _checks as checks
 from .. import _opendp as _native
 from .. import accounting, composition, errors, fdp, measures, queryables
+from .._opendp import dp
 from .search import nearest_passing
 
 shares = checks.at_most(composition.MOST_LAUNCHES, "each query has a share of its own")

@@ -12,8 +12,7 @@ from importlib import import_module
 from math import ceil
 from typing import Any, TypeAlias
 
-import opendp.prelude as dp
-
+from .._opendp import dp
 from ..errors import InvalidTypeError, InvalidValueError, shown
 from ..queryables import Accuracy, known_accuracy, of_one
 from ..tables import Decimal, Estimate, Type, in_unit

@@ -8,12 +8,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 from warnings import warn
 
-import opendp.prelude as dp
 from opendp.extras.polars import LazyFrameQuery
 
 from .. import _checks as checks
 from .. import accounting, errors, numerics
-from .._opendp import uninterruptible
+from .._opendp import dp, uninterruptible
 from ..composition import guarded, loss_of, make_concurrent_odometer, make_limited, privacy_unit
 from ..composition import privacy_loss as pairs_privacy_loss
 from ..data import kind_of_data

@@ -7,11 +7,10 @@ from contextlib import suppress
 from functools import cache, wraps
 from typing import Any
 
-import opendp.prelude as dp
 from opendp.context import constructors
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery, pl
 
-from .._opendp import QueryParts, frame_parts, group_parts, query_parts
+from .._opendp import QueryParts, dp, frame_parts, group_parts, query_parts
 from ..composition import cast
 from ..errors import ConcurrentError, InvalidTypeError, InvalidValueError, Loss
 from ..mechanisms import make_frame_count, stable_frame

@@ -10,12 +10,11 @@ from inspect import signature
 from itertools import takewhile
 from typing import Any, ClassVar
 
-import opendp.prelude as dp
 from opendp.context import constructors
 
 from .. import _checks as checks
 from .. import accounting, composition, data, measures, numerics, queryables
-from .._opendp import Lock, query_parts, uninterruptible
+from .._opendp import Lock, dp, query_parts, uninterruptible
 from ..composition import measure
 from ..errors import Answer, Distance, InvalidTypeError, InvalidValueError, Key, Loss
 from . import advice

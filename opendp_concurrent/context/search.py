@@ -21,10 +21,9 @@ from math import exp, isfinite, log
 from sys import float_info
 from typing import Any
 
-import opendp.prelude as dp
-
 from .. import _checks as checks
 from .. import composition, queryables
+from .._opendp import dp
 from ..errors import ConcurrentError, Distance, InvalidTypeError, InvalidValueError, Loss, shown
 from ..measures import Accumulator, CompositionMeasure, composition_measure
 from ..numerics import halfway, largest_double, least_double, to_spend

@@ -8,11 +8,10 @@ from threading import RLock
 from types import ModuleType
 from typing import Any
 
-import opendp.prelude as dp
 from opendp import combinators
 
 from .. import composition
-from .._opendp import uninterruptible
+from .._opendp import dp, uninterruptible
 from .context import concurrent_context
 
 _PAIRS = {

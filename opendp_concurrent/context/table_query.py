@@ -10,12 +10,11 @@ from itertools import pairwise
 from math import inf, pi, sqrt
 from typing import Any
 
-import opendp.prelude as dp
 from opendp import measurements
 
 from .. import _checks as checks
 from .. import composition, tables
-from .._opendp import query_parts
+from .._opendp import dp, query_parts
 from ..errors import Data, Distance, InvalidTypeError, InvalidValueError, TooFewRowsError
 from . import advice
 from .answers import ACCURACIES, Labels, Noise, Summary, library_of

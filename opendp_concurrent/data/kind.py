@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import opendp.prelude as dp
 from numpy.typing import NDArray
 from opendp.extras.polars import pl
 
 from .. import _opendp as _native
 from .. import errors
+from .._opendp import dp
 from ..errors import shown
 
 Cut = Callable[[Any], Mapping[Any, Any]]

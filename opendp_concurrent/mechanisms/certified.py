@@ -25,11 +25,10 @@ from collections.abc import Callable, Iterable, Sequence
 from math import sqrt
 from typing import Any
 
-import opendp.prelude as dp
-
 from .. import _opendp as _native
 from .. import composition, errors, fdp, measures, queryables
 from .._checks import Finite, Probability, elements, guard, integer, optional, pair
+from .._opendp import dp
 from ..numerics import upper
 from . import noise
 

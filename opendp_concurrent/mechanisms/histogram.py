@@ -15,12 +15,12 @@ from math import inf, nextafter
 from typing import Any
 
 import numpy as np
-import opendp.prelude as dp
 import scipy
 from numpy.typing import NDArray
 
 from .. import _checks as checks
 from .. import _opendp as _native
+from .._opendp import dp
 from ..errors import Distance, InvalidTypeError, InvalidValueError, Query, pass_interrupt
 from ..numerics import double_up
 from .noise import atom_type, is_vector, known_size

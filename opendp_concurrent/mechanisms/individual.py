@@ -20,13 +20,13 @@ from math import ceil, floor, frexp, lcm, ldexp
 from typing import Any
 
 import numpy as np
-import opendp.prelude as dp
 from numpy.typing import NDArray
 
 from .. import _checks as checks
 from .. import _opendp as _native
 from .. import composition, data, errors, measures
 from .._checks import Count, Finite, Positive, checked, plain
+from .._opendp import dp
 from ..numerics import double_up, least_double
 from ..queryables import ConcurrentMeasurement, MachineQueryable, Sealed, in_python, validate_d_in
 

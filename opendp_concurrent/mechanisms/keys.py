@@ -18,10 +18,10 @@ from functools import cached_property, partial
 from math import ceil, comb, exp, expm1, inf, isqrt, log, log1p, sqrt
 from typing import Any
 
-import opendp.prelude as dp
 import scipy
 
 from .. import _opendp as _native
+from .._opendp import dp
 from ..errors import InvalidValueError
 from ..fdp import TradeoffFunction
 from ..numerics import Bracket, Digits, density, lower, mills, upper

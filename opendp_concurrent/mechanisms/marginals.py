@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import opendp.prelude as dp
 import scipy
 from numpy.typing import NDArray
 
 from .. import _checks as checks
 from .. import _opendp as _native
 from .. import composition, errors, measures, numerics, queryables
+from .._opendp import dp
 from ..data import kind_of
 from .histogram import counts_changes
 from .linear_answers import has_laplace, noisy_vector

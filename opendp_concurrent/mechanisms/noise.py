@@ -16,11 +16,11 @@ from numbers import Number
 from operator import index
 from typing import Annotated, Any, cast
 
-import opendp.prelude as dp
 import scipy
 
 from .. import _checks as checks
 from .. import _opendp as _native
+from .._opendp import dp
 from ..composition import conversion, recertify
 from ..errors import Argument, InvalidTypeError, InvalidValueError, NativeConstructorError, shown
 from ..measures import CompositionMeasure, composition_measure

@@ -9,11 +9,11 @@ from functools import partial
 from operator import index
 from typing import Any
 
-import opendp.prelude as dp
 from opendp.extras.polars import dp_len, pl
 
 from .. import _opendp as _native
 from .. import composition, errors, queryables
+from .._opendp import dp
 from .noise import Steps
 
 _ATOM = "i64"

@@ -24,10 +24,10 @@ from numbers import Number
 from typing import Any, cast
 
 import numpy as np
-import opendp.prelude as dp
 
 from .. import accounting, composition, errors, measures, numerics
 from .._checks import Positive, Probability, at_most, function, number, optional
+from .._opendp import dp
 from ..fdp import SELECTIONS, UNIT, Session, TradeoffFunction
 from ..queryables import ConcurrentMeasurement, Sealed, adopt, read_map, run
 from .noise import LaplaceNoise, Reading

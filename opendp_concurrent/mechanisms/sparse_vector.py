@@ -54,11 +54,10 @@ from fractions import Fraction
 from math import exp, expm1, log
 from typing import Any
 
-import opendp.prelude as dp
-
 from .. import _opendp as _native
 from .. import composition, measures, queryables
 from .._checks import Positive, Probability, at_most, checked, plain, recorded
+from .._opendp import dp
 from ..errors import Distance, InvalidTypeError, InvalidValueError, Loss, Query
 from ..numerics import double_up, upper
 from .certified import composed, from_pure, laplace_loss

@@ -16,13 +16,13 @@ from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import opendp.prelude as dp
 from opendp.combinators import make_adaptive_composition
 from opendp.extras.polars import OnceFrame
 
 from .. import _opendp as _native
 from .. import errors
 from .._checks import Unrecorded
+from .._opendp import dp
 from ..accounting import Lifecycle, State
 from ..data import Kind
 

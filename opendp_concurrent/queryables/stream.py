@@ -11,11 +11,11 @@ from typing import Any, Protocol
 from weakref import ref
 
 import numpy as np
-import opendp.prelude as dp
 
 from .. import _checks as checks
 from .. import _opendp as _native
 from .. import accounting, errors
+from .._opendp import dp
 from .child import MachineQueryable
 from .data import Sealed, check_process, seal, unseal
 

@@ -12,11 +12,11 @@ from fractions import Fraction
 from math import exp
 from typing import Any
 
-import opendp.prelude as dp
 import scipy
 
 from .. import errors, fdp, measures
 from .._checks import Count, checked, function, instance, optional, two
+from .._opendp import dp
 from ..composition import cast, make_concurrent_odometer
 
 EPSILONS = (0.0, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary, ref
 
-import opendp.prelude as dp
-
 from .. import _opendp as _native
 from .. import accounting, composition, errors, measures, mechanisms, numerics, queryables
 from .._checks import Positive, optional, positive, written
+from .._opendp import dp
 from .levels import (
     STEPPED,
     Chain,

@@ -19,12 +19,12 @@ from inspect import Signature, signature
 from typing import Any
 
 import numpy as np
-import opendp.prelude as dp
 from opendp import combinators, core, domains, measurements, measures, metrics, transformations
 
 from .. import _checks as checks
 from .. import _opendp as _native
 from .._checks import CONSTRUCTORS, MODULE, PLAINER, READ, VALUES
+from .._opendp import dp
 from ..data import ByRecord, BySplit, Partition, by_column, by_values, itself
 from ..errors import InvalidTypeError, InvalidValueError, Json
 from ..numerics import typed

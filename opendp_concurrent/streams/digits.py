@@ -14,9 +14,9 @@ from math import inf, nextafter
 from typing import Any
 
 import numpy as np
-import opendp.prelude as dp
 from numpy.typing import NDArray
 
+from .._opendp import dp
 from ..errors import Item, ItemSequence, Json, Loss, UnsupportedMeasureError
 from ..measures import Noise, composition_measure
 from ..mechanisms import ATOM, IntegerDraws, make_certified_gaussian, make_certified_laplace

@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import opendp.prelude as dp
-
 from .. import _opendp as _native
 from .. import composition, errors, queryables
+from .._opendp import dp
 from ..accounting import Lifecycle, innermost_running
 from ..measures import composition_measure
 from .concurrent import launching_handle

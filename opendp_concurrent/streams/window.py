@@ -14,11 +14,11 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-import opendp.prelude as dp
 
 from .. import _checks as checks
 from .. import _opendp as _native
 from .. import composition, errors, queryables
+from .._opendp import dp
 from ..queryables import rows
 from . import counter
 from .digits import DigitNoise, Digits, NodeNoise, best_digits, is_laplace

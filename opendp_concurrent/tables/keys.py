@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, cast
 
-import opendp.prelude as dp
-
 from .. import _opendp as _native
 from .._checks import Count, epsilon_delta
+from .._opendp import dp
 from ..composition import constructor, make_measurement
 from ..errors import InvalidTypeError, InvalidValueError
 from ..measures import approximate_group, approximate_member

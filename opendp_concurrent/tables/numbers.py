@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from math import floor
 from typing import Any, Literal, TypeAlias
 
-import opendp.prelude as dp
-
 from .. import _checks as checks
 from .. import _opendp as _native
+from .._opendp import dp
 from ..errors import InvalidTypeError, InvalidValueError
 from . import plan as nodes
 from . import schema as schemas

@@ -10,9 +10,8 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 from weakref import finalize
 
-import opendp.prelude as dp
-
 from .. import _checks as checks
+from .._opendp import dp
 from ..errors import Distance, ForkedError, InvalidTypeError, InvalidValueError
 from .domain import Tables, table_domain, units, units_in
 from .domain import units as metric_of_units
