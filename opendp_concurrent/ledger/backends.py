@@ -345,5 +345,9 @@ class DriverConnection:
 
     def drop(self) -> None:
         """Close the connection, even in a transaction."""
+        if self._embedded:
+            with suppress(sqlite3.Error):
+                # SQLite keeps the locks of a closed connection as long as somebody has a cursor
+                self._driver.rollback()
         self.connection.invalidate()
         self.connection.close()

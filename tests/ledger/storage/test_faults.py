@@ -616,3 +616,28 @@ def test_a_forked_process_hears_so_while_a_thread_of_its_parent_launches(store, 
     with account.lock, account.store._book._lock:
         child = tools.Child(ask)
         assert child.result() == ["ForkedError"] * 3
+
+
+def test_a_lost_answer_leaves_no_lock(store, tools, monkeypatch):
+    """Its cursor, which an exception may keep alive, keeps a closed connection of SQLite open."""
+    first = tools.limit(store.create(), 1.0)
+    second, kept, take = tools.limit(store.open(wait=2.0), 1.0), [], Store._take
+
+    def taken(self):
+        driver, used = take(self)
+        execute = driver.execute
+
+        def run(*arguments):
+            kept.append(execute(*arguments))
+            if len(kept) == 2:
+                raise store.lost()
+            return kept[-1]
+
+        driver.execute = run
+        return driver, used
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "_take", taken)
+        with pytest.raises(LedgerError):
+            first(tools.count())
+    second(tools.count())
