@@ -67,12 +67,18 @@ MEASURES = {
         lambda: dp.approximate(ZCDP),
         (0.125, 1e-9),
     ),
+    "ApproximateRenyiDivergence": (lambda: oc.approximate_renyi_divergence(8.0), (1.0, 1e-9)),
 }
 CONVERSIONS = conversions()
 SOURCES = [name for name in MEASURES if name != "SmoothedMaxDivergence"]
 BY_ZCDP = {
     ("GaussianTradeoff", target)
-    for target in ("FixedRenyiDivergence", "RenyiDivergence", "TruncatedConcentratedDivergence")
+    for target in (
+        "ApproximateRenyiDivergence",
+        "FixedRenyiDivergence",
+        "RenyiDivergence",
+        "TruncatedConcentratedDivergence",
+    )
 }
 BY_ZCDP |= {
     (source, "Approximate(ZeroConcentratedDivergence)")

@@ -6,7 +6,6 @@ import pytest
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
     InvalidTypeError,
-    InvalidValueError,
     MessageLimitError,
 )
 
@@ -135,10 +134,3 @@ def test_updates_and_queries_count_together_whatever_arrives():
                 send()
             left.append(refused.value.limit)
     assert left == [5] * 6
-
-
-def test_many_mechanisms_on_one_stream_need_a_bound_but_for_pure_dp():
-    one = oc.m.make_counter(*bits(), ZCDP, 1.0)
-    oc.c.make_indexed_composition(*bits(), ZCDP, 1, [one])
-    with pytest.raises(InvalidValueError, match="max_messages"):
-        oc.c.make_indexed_composition(*bits(), ZCDP, 1, [one, one])

@@ -37,8 +37,8 @@ def rows(table):
 def read(kind, text, scale=None):
     """What a text stands for."""
     if scale is not None:
-        kind = int
-    asked = f"SELECT {value_of(Csv(), 'x', kind, scale)} FROM (SELECT $1::VARCHAR AS x)"
+        kind = oc.tables.Decimal(scale)
+    asked = f"SELECT {value_of(Csv(), 'x', kind)} FROM (SELECT $1::VARCHAR AS x)"
     ((found,),) = ENGINE.execute(asked, [text]).fetchall()
     return found
 

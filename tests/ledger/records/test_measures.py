@@ -23,6 +23,7 @@ def every_measure():
                 dp.renyi_divergence(),
                 opendp_concurrent.fixed_renyi_divergence(1.1),
                 opendp_concurrent.fixed_renyi_divergence(1e300),
+                opendp_concurrent.approximate_renyi_divergence(1.1),
                 opendp_concurrent.truncated_concentrated_divergence(2.5),
                 opendp_concurrent.truncated_concentrated_divergence(float("inf")),
                 opendp_concurrent.gaussian_tradeoff(),
@@ -76,6 +77,7 @@ def test_tags_of_measures_never_change():
         "FixedRenyiDivergence(alpha=1e+300)": (
             '{"fixed-renyi": {"order": {"double": "0x1.7e43c8800759cp+996"}}}'
         ),
+        "ApproximateRenyiDivergence(alpha=1.1)": (f'{{"approximate-renyi": {{"order": {order}}}}}'),
         "TruncatedConcentratedDivergence(omega=2.5)": (
             '{"tcdp": {"omega": {"double": "0x1.4000000000000p+1"}}}'
         ),

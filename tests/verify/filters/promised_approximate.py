@@ -1,4 +1,4 @@
-"""Promises of (ε, δ)-DP and approximate zCDP.
+"""Promises of (ε, δ)-DP, approximate zCDP and approximate Rényi DP of one order.
 
 Conversions are not tight, so no analyst reaches the whole budget of ``advanced``, ``zcdp`` or
 ``renyi``. Besides δ at ε, two intermediate bounds are therefore tested: the ε that the theorem
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from math import exp, expm1, fsum, inf, log, prod, sqrt
 from operator import methodcaller, mul
 from typing import Any
@@ -23,8 +24,9 @@ from opendp_concurrent.accounting.ladder import ladder
 from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.fdp.function import TradeoffFunction
 from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
-from opendp_concurrent.measures.conversion import pure_to_zcdp
-from opendp_concurrent.measures.measure import Basic
+from opendp_concurrent.measures.conversion import pure_to_renyi, pure_to_zcdp, renyi_to_delta
+from opendp_concurrent.measures.measure import Basic, singleton
+from opendp_concurrent.measures.renyi import ApproximateRenyiDivergence
 from opendp_concurrent.measures.zero_concentrated import APPROXIMATE_ZERO_CONCENTRATED_DIVERGENCE
 from opendp_concurrent.numerics.normal import zcdp_to_delta
 from opendp_concurrent.verify.adversary import Item, worst_analyst
@@ -35,6 +37,7 @@ from .promise import CURVE, ORDERS, Budget, CachedRule, Outcome, accumulated, ad
 DELTA = 0.05
 PARTS = ("epsilon", "delta")
 RHO_PARTS = ("rho", "delta")
+ORDER_PARTS = ("divergence", "delta")
 TINY = 2.0**-11  # for ε of this size the mean loss is ε²/2, as in ``advanced``, to 1e-7
 
 
@@ -209,3 +212,20 @@ def approximate_zcdp(budget: Budget) -> Iterator[Outcome]:
         found = worst_analyst(menu, start, rule, epsilon)
         allowed = min(1.0, delta + zcdp_to_delta(rho, epsilon))
         yield budget.outcome(f"delta at {epsilon:g}", found.delta_upper, allowed)
+
+
+def approximate_fixed(budget: Budget) -> Iterator[Outcome]:
+    """The same at one order, for several orders."""
+    for order in ORDERS:
+        menu = _failing_menu(budget.epsilons, partial(pure_to_renyi, order=order), DELTA)
+        start: Any = basic().start(singleton(ApproximateRenyiDivergence, order))
+        divergence, delta, rule = _promised(budget, ORDER_PARTS, menu, start)
+        admitted = admitted_counts(menu, start, rule)
+        each = [one.renyi(order) for one in _without_failure(budget)]
+        worst = max(fsum(map(mul, each, counts)) for counts in admitted)
+        yield budget.outcome(f"divergence of order {order:g}", worst, divergence)
+        yield budget.outcome("failures", max(_failure(menu, counts) for counts in admitted), delta)
+        for epsilon in CURVE:
+            found = worst_analyst(menu, start, rule, epsilon)
+            allowed = min(1.0, delta + renyi_to_delta(order, divergence, epsilon))
+            yield budget.outcome(f"delta at {epsilon:g}", found.delta_upper, allowed)

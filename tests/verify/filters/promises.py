@@ -16,10 +16,12 @@ from . import promised_sums as sums
 from . import promised_tradeoffs as tradeoffs
 from .promise import Check, Promise
 from .promised_approximate import (
+    ORDER_PARTS,
     PARTS,
     RHO_PARTS,
     RULES,
     approximate,
+    approximate_fixed,
     approximate_zcdp,
     ladder_at_delta,
 )
@@ -44,6 +46,7 @@ def promises(loosened: float = 1.0) -> list[Promise]:
         "Approximate(MaxDivergence), ladder": (EPSILON, ladder_at_delta),
         "ZeroConcentratedDivergence, sum": (("rho",), sums.zcdp_sum),
         "Approximate(ZeroConcentratedDivergence), sum": (RHO_PARTS, approximate_zcdp),
+        "ApproximateRenyiDivergence, sum": (ORDER_PARTS, approximate_fixed),
         "RenyiDivergence, orders": (("curve",), sums.renyi_curve),
         "FixedRenyiDivergence, sum": (("divergence",), sums.fixed_renyi),
         "TruncatedConcentratedDivergence, sum": (("rho", "omega"), sums.truncated_sum),
