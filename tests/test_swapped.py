@@ -17,6 +17,7 @@ import pytest
 from opendp.mod import GLOBAL_FEATURES
 
 import opendp_concurrent as oc
+from opendp_concurrent import _opendp
 from opendp_concurrent.context.swapped import _FUNCTIONS
 from opendp_concurrent.queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 
@@ -235,7 +236,7 @@ def test_a_module_that_is_loaded_when_it_is_used_stays_unloaded(tmp_path, monkey
 def test_a_block_that_cannot_begin_leaves_opendp_as_it_was(monkeypatch):
     theirs = dp.c.make_privacy_filter
     with monkeypatch.context() as patched:
-        patched.setattr(dp, "Context", None)  # is read after the functions are replaced
+        patched.setattr(_opendp.dp, "Context", None)  # is read after the functions are replaced
         with pytest.raises(TypeError), oc.swapped_in():
             pytest.fail("the block began")
     with oc.swapped_in():

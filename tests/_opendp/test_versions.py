@@ -18,6 +18,7 @@ class PrivacyGuarantee:
 
 mod.PrivacyGuarantee = PrivacyGuarantee
 del mod.PrivacyProfile
+mod.__all__.remove("PrivacyProfile")
 """
 PROFILE = """
 import opendp.prelude as dp
