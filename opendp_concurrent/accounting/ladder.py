@@ -7,6 +7,7 @@ unit^K-DP, as in ``ladder``. The loss is the ε of unit^K at a δ that is fixed 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -159,9 +160,9 @@ class InUnits(measures.OfOneMeasure):
 
     __slots__ = ()
 
+    @abstractmethod
     def start(self, measure: measures.CompositionMeasure | None = None) -> Rungs:
         """Return the state with no units spent."""
-        raise NotImplementedError
 
     def from_record(self, measure: measures.CompositionMeasure | None, record: int | None) -> Rungs:
         """Inverse of :meth:`Rungs.to_record`."""

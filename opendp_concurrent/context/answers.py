@@ -24,9 +24,8 @@ LISTED = 10_000.0  # OpenDP adds up the outcomes of discrete Gaussian noise one 
 
 def discrete_laplace_accuracy(scale: float, alpha: float) -> float:
     """Return what discrete Laplace noise is at most, with probability 1 - alpha."""
-    return max(
-        0.0, float(dp.discrete_laplacian_scale_to_accuracy(scale, alpha))
-    )  # -inf of tiny ones
+    # OpenDP returns -inf for tiny scales
+    return max(0.0, float(dp.discrete_laplacian_scale_to_accuracy(scale, alpha)))
 
 
 def discrete_gaussian_accuracy(scale: float, alpha: float) -> float:

@@ -130,10 +130,8 @@ class Laplace(bounds.Lasting):
             )
         left = np.maximum(0.0, -np.expm1(np.minimum(epsilon, 0.0)))  # where every loss is above ε
         value = np.where(epsilon >= e0, 0.0, np.where(epsilon <= -e0, left, value))
-        error = (
-            np.where(epsilon <= -e0, bounds.ELEMENTARY * left, error) + bounds.TINY
-        )  # a small ε underflows
-        error = np.where(epsilon >= e0, 0.0, error)
+        error = np.where(epsilon <= -e0, bounds.ELEMENTARY * left, error)
+        error = np.where(epsilon >= e0, 0.0, error + bounds.TINY)  # a small ε underflows
         return bounds.probabilities(value - error, value + error)
 
     def swapped(self) -> Laplace:

@@ -154,9 +154,8 @@ class Session:
         self.shared: dict[str, Any] = {}
         self._limits: dict[str, tuple[mechanism.ConcurrentOdometer, Any]] = {}
         self.native = _native.inside_native_call()
-        self.lock = (
-            data.lock_for_turns() if self.native else data.HELD.get()
-        )  # there, launches take turns
+        # there, launches take turns
+        self.lock = data.lock_for_turns() if self.native else data.HELD.get()
 
     def launch(
         self,
@@ -466,6 +465,5 @@ class MeasurementPrice:
         return loss
 
     def _ask(self, d_in: errors.Distance) -> tuple[errors.Loss, bool]:
-        return _native.native_only(
-            mechanism.read_map, self.measurement, d_in
-        )  # d_in is the map's to change
+        # d_in is the map's to change
+        return _native.native_only(mechanism.read_map, self.measurement, d_in)

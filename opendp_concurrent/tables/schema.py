@@ -345,11 +345,10 @@ def names_of(
         one = str.__str__(each) if isinstance(each, str) else each
         kind = schema.kind(one, place)
         if kind not in kinds:
+            advice = _OF_FLOATS if kind is float and kinds is KEYS else ""
             raise InvalidTypeError(
                 f"{place} ({checks.shown(one)}) must be a column of type "
-                f"{', '.join(KINDS[one] for one in kinds)}, found {KINDS[kind]}"
-                + _OF_FLOATS
-                * (kind is float and kinds is KEYS)
+                f"{', '.join(KINDS[one] for one in kinds)}, found {KINDS[kind]}{advice}"
             )
         found.append(one)
     if len(set(found)) != len(found):
