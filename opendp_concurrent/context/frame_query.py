@@ -153,10 +153,16 @@ def _resolved(frames: ConcurrentLazyFrameQuery, measure: dp.Measure, d_out: Loss
     def make(scale: float | None, threshold: int | None = None) -> dp.Measurement:
         return dp.m.make_private_lazyframe(*asked.chain, measure, plan, scale, threshold)
 
+    pairs = isinstance(measure, dp.ApproximateDivergence)
+
+    def at(scale: float) -> dp.Measurement:
+        return make(scale, _NO_CENSORING if pairs else None)
+
     if d_out is None:
         try:
             return make(None)  # all scales are in the plan
         except dp.OpenDPException as error:
+            at(1.0)  # raises if OpenDP refuses the plan at each scale, as for a misspelt column
             raise neither_loss_nor_scale() from error
     try:
         exact = make(0.0)
@@ -164,12 +170,11 @@ def _resolved(frames: ConcurrentLazyFrameQuery, measure: dp.Measure, d_out: Loss
             return exact
     except dp.OpenDPException:
         pass  # it needs noise
-    pairs = isinstance(measure, dp.ApproximateDivergence)
     most, delta = d_out if pairs else (d_out, None)
 
     @cache
     def lost(scale: float) -> Any:
-        loss = make(scale, _NO_CENSORING if pairs else None).map(d_in)
+        loss = at(scale).map(d_in)
         return loss[0] if pairs else loss
 
     lost(1.0)  # raises if OpenDP refuses the plan, since it would at each scale

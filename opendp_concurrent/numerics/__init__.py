@@ -33,4 +33,13 @@ from .bracket import (
     typed,
     upper,
 )
-from .normal import density, largest_rho, mills, pi, twice_quantile, zcdp_to_delta, zcdp_to_epsilon
+from .normal import (
+    density,
+    largest_rho,
+    mills,
+    pi,
+    rho_near,
+    twice_quantile,
+    zcdp_to_delta,
+    zcdp_to_epsilon,
+)

@@ -154,9 +154,21 @@ def zcdp_to_delta(rho: float, epsilon: float, omega: float = inf) -> float:
 @lru_cache(maxsize=4096)
 def largest_rho(epsilon: float, delta: float) -> float:
     """Return the largest double ρ with ``zcdp_to_epsilon(ρ, delta) <= epsilon``."""
-    return bracket.largest_double(
-        lambda rho: zcdp_to_epsilon(rho, delta) <= epsilon, max(epsilon, 1e-300)
-    )
+    near = max(rho_near(epsilon, delta), 1e-300) if 0.0 < delta < 1.0 else 1.0
+    return bracket.largest_double(lambda rho: zcdp_to_epsilon(rho, delta) <= epsilon, near)
+
+
+def rho_near(epsilon: float, delta: float) -> float:
+    """Return a number close to the ρ that has this ε at δ, on either side of it.
+
+    The first equation of the best t gives ρ, so that t solves the second one.
+
+    :param epsilon: at least 0
+    :param delta: between 0 and 1
+    """
+    log_inverse = -log(delta)
+    t = _root(lambda t: epsilon + log1p(1 / t) - (1 + 2 * t) * (log_inverse - log1p(t)) / t / t)
+    return (epsilon + log1p(1 / t) - (log_inverse - log1p(t)) / t) / (1 + t)
 
 
 def _largest_t(omega: float) -> float:

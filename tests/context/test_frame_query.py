@@ -420,8 +420,9 @@ def test_a_plan_that_fails_on_each_data_set_is_summarized_as_opendp_does(context
         twice.release()
 
 
-def test_a_plan_that_opendp_refuses_is_tried_at_few_scales(context, builds):
-    query = context(dp.loss_of(epsilon=1.0)).query(epsilon=0.5)
+@pytest.mark.parametrize("loss", [{"epsilon": 0.5}, {}])
+def test_a_plan_that_opendp_refuses_is_tried_at_few_scales(context, builds, loss):
+    query = context(dp.loss_of(epsilon=1.0)).query(**loss)
     query = query.select(pl.col("height").dp.sum((0, 9)))
     with pytest.raises(dp.OpenDPException, match="unrecognized column 'height'"):
         query.release()
