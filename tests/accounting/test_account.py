@@ -9,13 +9,11 @@ import pytest
 
 from opendp_concurrent.accounting.account import Account, Bound
 from opendp_concurrent.accounting.epsilon_delta import basic
-from opendp_concurrent.accounting.lifecycle import labelled
 from opendp_concurrent.accounting.price import StabilityMap
 from opendp_concurrent.accounting.rule import Shares, Within
 from opendp_concurrent.accounting.store import Charge, InLedger
 from opendp_concurrent.errors import (
     BudgetExceededError,
-    ClosedChildError,
     HaltedError,
     InvalidTypeError,
     InvalidValueError,
@@ -96,44 +94,9 @@ def test_a_distance_once_asked_cannot_refuse_a_launch_of_a_filter():
     assert unbounded.privacy_loss(1) == 0.0
 
 
-def test_a_filter_admits_up_to_its_bound_and_says_what_was_asked():
-    account = filter_(1.0)
-    account.launch(Linear(0.75))
-    with pytest.raises(BudgetExceededError) as refused:
-        account.launch(Linear(0.5))
-    assert (refused.value.spent, refused.value.asked, refused.value.remaining) == (0.75, 0.5, 0.25)
-    assert account.launches == 1
-    account.launch(Linear(0.25))
-    assert account.remaining() == 0.0
-    account.launch(Linear(0.0))
-    with pytest.raises(BudgetExceededError):
-        account.launch(Linear(5e-324))
-
-
-def test_a_compositor_takes_shares_in_order_and_whole():
-    account = compositor(0.5, 0.25)
-    with pytest.raises(BudgetExceededError):
-        account.launch(Linear(0.75))
-    assert account.remaining() == (0.5, 0.25)
-    account.launch(Linear(0.125))
-    assert account.privacy_loss(1) == 0.5
-    account.launch(Linear(0.25))
-    with pytest.raises(BudgetExceededError):
-        account.launch(Linear(0.0))
-
-
 def test_a_compositor_has_a_loss_at_its_own_distance_only():
     with pytest.raises(InvalidValueError, match="its loss is known only there"):
         compositor(0.5).privacy_loss(2)
-
-
-def test_queries_change_no_loss():
-    account = filter_(1.0)
-    account.launch(Linear(0.25))
-    readings = [account.privacy_loss(d_in) for d_in in (1, 5, 1, 5)]
-    assert readings == [0.25, 1.25, 0.25, 1.25]
-    assert account.loss_after(1, [Linear(0.5)] * 4) == 2.25
-    assert account.privacy_loss(1) == 0.25
 
 
 def test_prices_are_read_outside_the_lock():
@@ -227,52 +190,6 @@ def test_equal_launches_below_a_child_are_kept_once_and_others_for_themselves():
     assert root.privacy_loss(1) == 2 * (0.125 * 3 + 0.25)
 
 
-def test_halt_closes_the_whole_interaction():
-    account = filter_(1.0, halt=True)
-    child = account.launch(Linear(0.5))
-    with pytest.raises(BudgetExceededError):
-        account.launch(Linear(0.75))
-    with pytest.raises(HaltedError):
-        account.launch(Linear(0.25))
-    with pytest.raises(HaltedError):
-        child.check()
-    assert account.privacy_loss(1) == 0.5
-
-
-def test_the_next_launch_closes_a_child_that_excludes_others():
-    account = filter_(1.0, exclusive_reason="because")
-    older = account.launch(Linear(0.25))
-    with pytest.raises(BudgetExceededError):
-        account.launch(Linear(2.0))
-    older.check()
-    newer = account.launch(Linear(0.25))
-    newer.check()
-    with pytest.raises(ClosedChildError, match="because"):
-        older.check()
-    free = account.launch(Linear(0.125, alone=False))
-    with pytest.raises(ClosedChildError, match="because"):
-        newer.check()
-    newest = account.launch(Linear(0.125))
-    newest.enter()
-    newest.enter()
-    free.enter()
-    with pytest.raises(ClosedChildError, match="because"):
-        newest.enter()
-
-
-def test_a_launch_below_a_child_odometer_closes_children_of_the_whole_tree():
-    root = filter_(1.0, exclusive_reason="because")
-    leaf = odometer(parent=root, exclusive_reason="because")
-    older = root.launch(Linear(0.25))
-    newer = leaf.launch(Linear(0.25))
-    with pytest.raises(ClosedChildError):
-        older.check()
-    root.launch(Linear(0.25))
-    with pytest.raises(ClosedChildError):
-        newer.check()
-    leaf.lifecycle.check()
-
-
 class Book:
     """A ledger's book, in memory; the charges of others can be added to it."""
 
@@ -312,18 +229,6 @@ class Book:
     def charged_by_another(self, d_mid):
         self.charges.append(Charge(d_mid, "", ""))
         self.accumulator = self.accumulator.after(d_mid)
-
-
-def test_every_charge_is_written_with_its_label_and_mechanism():
-    book = Book()
-    root = filter_(1.0, d_in=2, book=book)
-    root.launch(Linear(0.125))
-    with labelled("mean age"):
-        odometer(parent=root).launch(Linear(0.25))
-    assert book.charges == [Charge(0.25, "linear", ""), Charge(0.5, "linear", "mean age")]
-    with pytest.raises(BudgetExceededError):
-        root.launch(Linear(1.0))
-    assert len(book.charges) == root.launches == 2
 
 
 def test_a_refusal_over_the_charges_of_others_leaves_them_known():

@@ -8,7 +8,6 @@ from opendp_concurrent.accounting.lifecycle import (
     Event,
     Lifecycle,
     State,
-    as_child,
     current_label,
     labelled,
     name_of_account,
@@ -78,38 +77,11 @@ def test_a_thread_that_is_started_inside_has_none():
 # --- names of accounts, without accounts ---------------------------------------------------------
 
 
-def test_a_root_has_its_kind_for_a_name():
-    assert name_of_account("odometer", None) == "odometer"
-
-
-def test_a_child_has_the_number_that_its_own_parent_gave():
-    root, other = Lifecycle(name="odometer"), Lifecycle(name="odometer")
-    with as_child(root, 2):
-        assert name_of_account("filter", root) == "filter 2"
-        assert name_of_account("compositor", root) == "compositor 2"
-        assert name_of_account("filter", other) == "filter"
-        assert name_of_account("filter", None) == "filter"
-    assert name_of_account("filter", root) == "filter"
-
-
-def test_a_label_stands_in_the_place_of_the_number():
-    root = Lifecycle(name="odometer")
-    with labelled("report"), as_child(root, 2):
-        assert name_of_account("filter", root) == "filter 'report'"
-
-
 def test_a_label_is_shown_on_one_line_and_not_at_any_length():
     with labelled("two\nlines"):
         assert name_of_account("filter", None) == r"filter 'two\nlines'"
     with labelled("x" * 10_000):
         assert len(name_of_account("filter", None)) < 250
-
-
-def test_a_ledger_is_part_of_the_name():
-    assert name_of_account("filter", None, "survey") == "filter of ledger 'survey'"
-    with labelled("report"):
-        found = name_of_account("filter", None, "survey")
-    assert found == "filter 'report' of ledger 'survey'"
 
 
 def test_a_block_gives_another_kind_and_label_and_takes_them_back():

@@ -3,7 +3,6 @@
 import math
 from fractions import Fraction
 
-import numpy as np
 import opendp.prelude as dp
 import pytest
 
@@ -11,11 +10,9 @@ import opendp_concurrent as oc
 from opendp_concurrent import verify
 from opendp_concurrent.composition import block_session as launches
 from opendp_concurrent.composition.block_filter import make_block_filter
-from opendp_concurrent.composition.block_records import BlockSteps
 from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidTypeError,
-    InvalidValueError,
     UnsupportedMeasureError,
 )
 from opendp_concurrent.measures import composition_measure
@@ -81,25 +78,6 @@ def test_every_measure_admits_as_many_launches_on_each_block_as_its_filter(name)
     if name != "curve":
         assert root.privacy_loss(0) == one.privacy_loss()
         assert repr(root.remaining(2)) == repr(one.remaining())
-
-
-def test_12_1_blocks_admit_232_launches_where_one_filter_admits_20():
-    epsilon = math.nextafter(0.05, 0)  # 20 of which are at most 1
-    odometer = oc.make_concurrent_odometer(*SPACE, PURE)
-    root = make_block_filter(odometer, 1, 1.0, blocks=weeks(), keys=range(52))([])
-    one, launch = oc.make_concurrent_filter(odometer, 1, 1.0)([]), costing(PURE, epsilon)
-    admitted = {"blocks": 0, "one": 0}
-    for start in np.random.default_rng(0).integers(0, 49, size=1000).tolist():
-        for name, ask in {
-            "blocks": lambda start=start: root(range(start, start + 4), launch),
-            "one": lambda: one(launch),
-        }.items():
-            try:
-                ask()
-            except BudgetExceededError:
-                continue
-            admitted[name] += 1
-    assert admitted == {"blocks": 232, "one": 20}
 
 
 @pytest.mark.parametrize(
@@ -230,42 +208,5 @@ def test_a_rule_that_charges_the_average_is_caught(monkeypatch):
 
 
 MAX_DIVERGENCE = composition_measure(dp.max_divergence())
-CONCENTRATED = composition_measure(dp.zero_concentrated_divergence())
 GAUSSIAN = composition_measure(oc.gaussian_tradeoff())
 APPROXIMATE_ZCDP = composition_measure(dp.approximate(dp.zero_concentrated_divergence()))
-
-
-@pytest.mark.parametrize(
-    ("measure", "factor", "units", "d_in", "share"),
-    [
-        (MAX_DIVERGENCE, 1, False, 1, 1.0),
-        (MAX_DIVERGENCE, 2, False, 1, 0.5),
-        (MAX_DIVERGENCE, 1, False, 4, 0.25),
-        (MAX_DIVERGENCE, 4, True, 1, 0.25),
-        (MAX_DIVERGENCE, 2, True, 2, 0.25),
-        (CONCENTRATED, 2, False, 1, 0.25),
-        (CONCENTRATED, 2, True, 1, 0.5),
-        (CONCENTRATED, 2, True, 2, 0.125),
-        (GAUSSIAN, 2, False, 2, 0.25),
-        (GAUSSIAN, 4, True, 1, 0.5),
-    ],
-)
-def test_a_share_and_its_loss(measure, factor, units, d_in, share):
-    steps = BlockSteps(measure, factor, units)
-    assert steps.share(d_in, 1.0) == share
-    assert steps.loss(d_in, share) == 1.0
-    assert steps.loss(0, share) == 0
-
-
-def test_what_is_not_proven_is_refused():
-    for d_in, error in (
-        (0, InvalidValueError),
-        (1.0, InvalidTypeError),
-        (10**3, InvalidValueError),
-    ):
-        with pytest.raises(error, match="d_in|steps apart"):
-            BlockSteps(MAX_DIVERGENCE, 1, False).share(d_in, 1.0)
-    with pytest.raises(UnsupportedMeasureError, match="2 steps apart"):
-        BlockSteps(composition_measure(oc.fixed_renyi_divergence(4.0)), 1, False).share(2, 1.0)
-    with pytest.raises(UnsupportedMeasureError, match="up to 2 blocks"):
-        BlockSteps(APPROXIMATE_ZCDP, 2, True)

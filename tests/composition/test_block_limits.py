@@ -22,7 +22,7 @@ from opendp_concurrent.errors import (
 )
 from opendp_concurrent.ledger import create_ledger, open_ledger
 
-from ..build import APPROXIMATE, PURE, SPACE, ZCDP, by_tens, costing, in_threads
+from ..build import PURE, SPACE, ZCDP, by_tens, costing, in_threads
 
 KEYS = range(4)
 
@@ -76,12 +76,6 @@ def test_a_label_is_one_limit_with_one_bound():
         root(oc.c.make_limited(chained, 1, 0.5, label="new"))
 
 
-def test_a_limit_has_its_own_postprocessor():
-    odometer = oc.make_concurrent_odometer(*SPACE, PURE) >> (lambda answer: -answer)
-    ann = spawn()(oc.c.make_limited(odometer, 1, 0.5, label="ann"))
-    assert ann([1], costing(0.25)) == -2
-
-
 @pytest.mark.parametrize(
     ("measure", "metric", "d_in", "d_out", "share"),
     [
@@ -132,19 +126,6 @@ def test_blocks_that_are_added_later_are_in_the_limit_too():
         ann.add_blocks([9])
     root.add_blocks([9], [91, 92])
     assert (ann([9, 1], costing(0.25)), ann.remaining(9), len(ann)) == (4, 0.25, 5)
-
-
-def test_a_limit_adds_up_by_its_own_accumulator():
-    rule = oc.accumulators.best_rule((1.0, 1e-6), typical=[(0.03, 0.0)])
-    root = spawn((1.0, 1e-6), APPROXIMATE, accumulator=rule)
-    ann = limit(root, "ann", (0.5, 1e-6), measure=APPROXIMATE)
-    query, counts = costing((0.0299, 0.0), measure=APPROXIMATE), [0, 0]
-    for number, one in enumerate((ann, root)):
-        while one.admits([1], query):
-            one([1], query)
-            counts[number] += 1
-    assert counts[0] == 16
-    assert sum(counts) > 50
 
 
 def test_only_the_filter_that_halts_closes_everything():

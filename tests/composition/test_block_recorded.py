@@ -1,9 +1,6 @@
 """Budgets of blocks in a ledger: charged on all blocks or none, shared, found again, audited."""
 
-import multiprocessing
-import sqlite3
 from collections import Counter
-from contextlib import closing
 
 import opendp.prelude as dp
 import pytest
@@ -14,9 +11,7 @@ from opendp_concurrent.errors import (
     BlockExceededError,
     InvalidTypeError,
     InvalidValueError,
-    LedgerDamagedError,
     LedgerMismatchError,
-    LimitMismatchError,
 )
 from opendp_concurrent.ledger import create_ledger, open_ledger
 
@@ -132,21 +127,6 @@ def test_shared_accumulators_are_replayed(path):
         assert before[0][0] > 0.2
 
 
-def test_an_edited_charge_is_found(path):
-    with create_ledger(path, "visits") as kept:
-        root = spawn(kept)
-        root(["W1", "W2"], costing(0.25))
-    with closing(sqlite3.connect(path)) as connection:
-        for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type='trigger'"):
-            connection.execute(f"DROP TRIGGER {trigger}")
-        connection.execute(
-            """UPDATE opendp_concurrent_charges SET d_mid = replace(d_mid, '"W2"', '"W9"')"""
-        )
-        connection.commit()
-    with pytest.raises(LedgerDamagedError, match="charge 1"):
-        open_ledger(path, "visits")
-
-
 def work(path, number):
     kept = open_ledger(path, "visits")
     root, admitted = spawn(kept), []
@@ -159,31 +139,3 @@ def work(path, number):
         admitted += named
     kept.close()
     return Counter(admitted)
-
-
-@pytest.mark.slow
-def test_processes_never_exceed_a_budget_together(path):
-    with create_ledger(path, "visits") as kept:
-        spawn(kept)
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        counts = sum(pool.starmap(work, [(path, 0), (path, 1)]), Counter())
-    with open_ledger(path, "visits") as kept:
-        assert losses(spawn(kept)) == [counts[key] * 0.0625 for key in KEYS]
-    assert max(counts.values()) == 16
-    assert sum(counts.values()) >= 60
-
-
-def test_other_bounds_are_told_from_each_other(path):
-    bounds = "basic.. on each block, at most 1.0, given was basic.. on each block, at most 2.0"
-    with create_ledger(path, "weeks") as one, open_ledger(path, "weeks") as two:
-        roots = spawn(one, d_out=1.0), spawn(two, d_out=1.0)
-        with pytest.raises(LedgerMismatchError, match=bounds):
-            spawn(two, d_out=2.0)
-        ann, other = (
-            root(oc.c.make_limited(oc.make_concurrent_odometer(*SPACE, PURE), 1, d, label="ann"))
-            for root, d in zip(roots, (1.0, 2.0), strict=True)
-        )
-        ann(["W1"], costing(0.25))
-        with pytest.raises(LimitMismatchError, match=bounds):
-            other(["W1"], costing(0.25))
-        assert losses(roots[1])[0] == 0.25

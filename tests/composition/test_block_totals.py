@@ -64,27 +64,6 @@ def test_a_refusal_names_the_first_block_and_changes_nothing():
         totals.after(OnBlocks(np.array([3]), d_mid))
 
 
-def test_versions_may_be_read_from_many_threads():
-    totals, d_mid = start("counted")
-    versions = [totals.after(OnBlocks(np.array([0]), d_mid))]
-    for _ in range(10):
-        versions.append(versions[-1].after(OnBlocks(np.array([0, 1]), d_mid)))
-    expected, wrong = [state(one) for one in versions], []
-
-    def read(seed):
-        rng = np.random.default_rng(seed)
-        for at in rng.integers(0, len(versions), size=100):
-            if state(versions[at]) != expected[at]:
-                wrong.append(at)
-
-    threads = [Thread(target=read, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-
-
 def living():
     gc.collect()
     return sum(type(one) is Totals for one in gc.get_objects())
@@ -207,13 +186,6 @@ def test_carries_cross_the_limbs():
         launched(counters, [0], step)
         exact = exact.after(step)
     assert counters.accumulator(counters.read([0])[0]) == exact
-
-
-def test_what_is_no_loss_raises():
-    counters = Counters(ScalarSum(), 1.0)
-    for d_mid in (float("nan"), -0.5):
-        with pytest.raises(InvalidValueError, match="d_mid"):
-            launched(counters, [0], d_mid)
 
 
 # --- accumulators that blocks share, against one accumulator for each block ----------------------

@@ -9,7 +9,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent._checks import CONSTRUCTORS, Count, Record
-from opendp_concurrent.composition.guards import check_measurement_on, constructor
+from opendp_concurrent.composition.guards import constructor
 from opendp_concurrent.composition.interactive import constant_map
 from opendp_concurrent.errors import (
     BudgetExceededError,
@@ -33,33 +33,6 @@ def user(space, privacy_map, function=len, measure=PURE):
 
 def odometer(space, measure=PURE):
     return oc.make_concurrent_odometer(*space, measure)
-
-
-HANDLES = {
-    "odometer": lambda space: odometer(space)([1, 2]),
-    "filter": lambda space: oc.make_concurrent_filter(odometer(space), 1, 1.0)([1, 2]),
-    "compositor": lambda space: oc.make_concurrent_composition(*space, PURE, 1, [0.5] * 4)([1, 2]),
-    "native mode": lambda space: dp.c.make_adaptive_composition(*space, PURE, 1, [9.0])([1, 2])(
-        oc.make_concurrent_filter(odometer(space), 1, 1.0)
-    ),
-}
-
-
-@pytest.fixture(params=HANDLES)
-def handle(request, space):
-    """A handle that has launched once, and has answered at d_in = 1."""
-    made = HANDLES[request.param](space)
-    made(laplace(space))
-    made.privacy_loss(1)
-    return made
-
-
-def state(handle):
-    return (
-        handle.privacy_loss(1),
-        handle._session.account.launches,
-        handle._session.account.remaining(),
-    )
 
 
 def test_an_untracked_odometer_says_at_the_query_which_it_cannot_answer(space):
@@ -126,16 +99,6 @@ def test_renyi_curves(space):
     with pytest.raises(BudgetExceededError):
         child(line)
     assert compositor.map(1)(2) == 2.0
-
-
-def test_a_measurement_on_another_space_stands_in_no_other(space):
-    count = space >> dp.t.then_count() >> dp.m.then_laplace(4.0)
-    assert check_measurement_on("inner", count, *space) is count
-    other = dp.vector_domain(dp.atom_domain(T=float)), dp.hamming_distance()
-    with pytest.raises(SpaceMismatchError, match=r"inner\.input_domain"):
-        check_measurement_on("inner", count, other[0], space[1])
-    with pytest.raises(SpaceMismatchError, match=r"inner\.input_metric"):
-        check_measurement_on("inner", count, space[0], other[1])
 
 
 # --- test_constructor ----------------------------------------------------------------------------

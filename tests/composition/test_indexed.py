@@ -1,7 +1,5 @@
 """Indexed composition [VW21], [HSTVVXZ23, Algorithm 1]: a message names its mechanism."""
 
-import math
-
 import opendp.prelude as dp
 import pytest
 from hypothesis import given
@@ -72,14 +70,6 @@ def test_renyi_curves_need_orders():
 # --- indexed ---------------------------------------------------------------------------------
 
 
-def test_each_message_goes_to_the_one_at_its_index():
-    queryable = indexed(numbered("a"), numbered("b"), numbered("c"))(DATA)
-    assert queryable((2, "x")) == ("c", 6, ("x",))
-    assert queryable((0, "y")) == ("a", 6, ("y",))
-    assert queryable((2, "z")) == ("c", 6, ("x", "z"))
-    assert queryable((1, None)) == ("b", 6, (None,))
-
-
 @given(script=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), max_size=12))
 def test_any_interleaving_leads_each_conversation_as_if_alone(script):
     mechanisms = [numbered(name) for name in "abc"]
@@ -115,11 +105,6 @@ def test_a_measurement_on_another_space_or_measure_is_refused():
     for measurement, name in ((other, "input_domain"), (zcdp, "output_measure")):
         with pytest.raises(SpaceMismatchError, match=rf"^measurements\[1\].{name} does not"):
             indexed(numbered(), measurement)
-
-
-def test_a_map_that_returns_no_loss_is_refused():
-    with pytest.raises(InvalidValueError, match=r"^d_mids\[1\]"):
-        indexed(numbered(), numbered(d_mid=math.nan))
 
 
 # --- on a stream -----------------------------------------------------------------------------

@@ -50,40 +50,6 @@ def test_a_limit_below_an_odometer_and_a_compositor():
     assert (bob.privacy_loss(), shares.remaining()) == (0.375, ())
 
 
-LOSSES = {  # a cap that admits two, and a loss
-    "pure": (PURE, 1.0, 0.5),
-    "approximate": (APPROXIMATE, (1.0, 1e-6), (0.5, 1e-7)),
-    "zCDP": (ZCDP, 1.0, 0.5),
-    "approximate zCDP": (dp.approximate(ZCDP), (1.0, 1e-6), (0.5, 1e-7)),
-    "Rényi order": (oc.fixed_renyi_divergence(4.0), 1.0, 0.5),
-    "Rényi curve": (dp.renyi_divergence(), lambda alpha: alpha, lambda alpha: alpha / 2),
-    "tCDP": (
-        oc.truncated_concentrated_divergence(8.0),
-        oc.TruncatedConcentrated(1.0, 8.0),
-        oc.TruncatedConcentrated(0.5, 8.0),
-    ),
-    "Gaussian": (oc.gaussian_tradeoff(), 1.0, 0.625),
-    "f-DP": (oc.tradeoff(), T.gaussian(1.0), T.gaussian(0.625)),
-}
-
-
-@pytest.mark.parametrize("case", LOSSES)
-def test_all_measures_whose_filters_are_proven(case):
-    measure, d_out, loss = LOSSES[case]
-    orders = {"orders": [2.0, 8.0]} if case == "Rényi curve" else {}
-    accumulator = oc.accumulators.residue(1.0) if case == "f-DP" else None
-    root = opened(d_out, measure, accumulator, **orders)
-    query = constant(loss, measure)
-    alice = root(a_limit(d_out, "alice", measure, accumulator, **orders))
-    bob = root(a_limit(loss, "bob", measure, accumulator, **orders))
-    assert (alice(query), bob(query)) == (3, 3)
-    with pytest.raises(BudgetExceededError, match="^limit 'bob' of the filter refuses"):
-        bob(query)
-    carol = root(a_limit(d_out, "carol", measure, accumulator, **orders))
-    with pytest.raises(BudgetExceededError, match="^the filter refuses"):
-        carol(constant(d_out, measure))
-
-
 def test_the_limit_may_have_another_accumulator_than_the_cap():
     tight = oc.accumulators.zcdp(1e-6)
     root = opened((1.0, 1e-6), APPROXIMATE, tight)

@@ -52,36 +52,8 @@ def measurement(space, measure, loss):
     return dp.m.make_user_measurement(*space, measure, len, lambda d_in: loss)
 
 
-@every
-def test_in_a_filter(space, case):
-    odometer = oc.make_concurrent_odometer(*space, case.measure())
-    filter_ = oc.make_concurrent_filter(odometer, 1, case.total)
-    assert filter_.map(1) == case.total
-    root = filter_([1, 2, 3])
-    for loss in case.losses:
-        root(measurement(space, case.measure(), loss))
-    with pytest.raises(BudgetExceededError) as refused:
-        root(measurement(space, case.measure(), case.more))
-    assert refused.value.spent == case.total
-    assert refused.value.asked == case.more
-    assert root.privacy_loss() == case.total
-    zero = T(0.0, 8.0) if case.more == T(0.125, 8.0) else 0.0
-    assert root.remaining() == zero
-    root(measurement(space, case.measure(), zero))
-
-
 KEEPS_NONE = "identifier" not in signature(dp.user_divergence).parameters
 with_descriptors = pytest.mark.skipif(KEEPS_NONE, reason="OpenDP 0.14 keeps no descriptors")
-
-
-@with_descriptors
-@every
-def test_a_measure_is_equal_to_itself_only(name, case):
-    for other, measure in ((key, CASES[key].measure()) for key in CASES):
-        assert (case.measure() == measure) == (name == other)
-    assert case.measure() not in (dp.max_divergence(), dp.user_divergence("mine", 8.0))
-    assert oc.fixed_renyi_divergence(2) != oc.fixed_renyi_divergence(3)
-    assert oc.truncated_concentrated_divergence(2) != oc.truncated_concentrated_divergence(3)
 
 
 @with_descriptors

@@ -143,29 +143,6 @@ def assigned(tables, k, add=sum):
     return max(add([tables[part][j - 1] for part, j in one]) for one in found)
 
 
-MAPS = {
-    "linear": (0.5, 1.0, 1.5),
-    "quadratic": (0.125, 0.5, 1.125),
-    "flat": (0.3, 0.3, 0.3),
-    "concave": (0.5, 0.6, 0.65),
-}
-
-
-@pytest.mark.parametrize("parts", [1, 2, 3, 4])
-@pytest.mark.parametrize("losses", MAPS.values(), ids=MAPS)
-@pytest.mark.parametrize("measure", [PURE, ZCDP, "fixed"], ids=["pure", "zCDP", "fixed Rényi"])
-def test_numbers_add_up(space, measure, losses, parts):
-    measure = oc.fixed_renyi_divergence(4.0) if measure == "fixed" else measure
-    made = parallel(space, [user(space, by_distance(*losses), measure=measure)] * parts)
-    assert made.output_measure == measure
-    assert made.map(0) == 0.0
-    for k in (1, 2, 3):
-        exact = oracle([Fraction(loss) for loss in losses], k, parts)
-        assert Fraction(made.map(k)) >= exact
-        assert Fraction(math.nextafter(made.map(k), 0.0)) < exact
-    assert made.map(1) == losses[0]
-
-
 def test_each_part_has_one_loss(space):
     """Filters of 10 and 0.1 for a distance of 2, under change-one distance: 10.1, and not 20."""
     filters = {

@@ -5,7 +5,6 @@ import math
 import opendp.prelude as dp
 import pytest
 
-import opendp_concurrent as oc
 from opendp_concurrent.composition.parallel import (
     make_parallel_composition,
 )
@@ -27,12 +26,6 @@ def domain_of_parts(domain):
 
 def rows_of(space):
     return user(space, float, list)
-
-
-def test_records_whose_key_is_not_listed_are_in_no_part(space):
-    parts = parallel(space, dict.fromkeys((1, 3), rows_of(space)))([1, 12, 13, 3, 1, 5])
-    assert parts(1) == [1, 1]
-    assert parts(3) == [13, 3]
 
 
 def test_keys_that_cannot_be_looked_up_and_errors_put_a_record_in_no_part(space):
@@ -129,13 +122,6 @@ def test_a_frame_of_categories_is_cut():
         assert (parts("a"), parts("b")) == (1, 2)
 
 
-def test_columns_and_their_order_stay():
-    schema = user(frame_space(), float, lambda rows: rows.collect().schema)
-    made = make_parallel_composition(*frame_space(), by_column("age"), {30: schema, 7: schema})
-    parts = made(frame())
-    assert parts(30) == parts(7) == frame().collect_schema()
-
-
 def test_margins_but_the_greatest_length_are_left_out():
     margin = dp.polars.Margin
     with_keys = dp.with_margin(FRAME, margin(by=["region"], invariant="keys", max_groups=3))
@@ -177,20 +163,6 @@ def test_public_values_that_are_not_of_the_columns_type():
     close = by_values({"a": [16777216.0], "b": [16777217.0]}, of="weight")
     with pytest.raises(InvalidValueError, match="^the public values overlap"):
         cut_frame(close, ["a", "b"])
-
-
-def test_data_are_cut_when_the_first_part_is_opened(space):
-    seen = []
-
-    def split(rows, keys):
-        seen.append(len(rows))
-        return dict.fromkeys(keys, rows)
-
-    odometer = oc.make_concurrent_odometer(*space, PURE)
-    inner = oc.make_concurrent_filter(odometer, 1, 1.0)
-    parts = parallel(space, {"a": inner, "b": inner}, by_split(split))([1, 2])
-    assert seen == []
-    assert (parts("a"), parts("b"), seen)[2] == [2]
 
 
 def test_groups_that_overlap_or_are_missing_are_refused(space):

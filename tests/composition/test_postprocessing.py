@@ -166,27 +166,6 @@ def times(count):
     return postprocessor
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 7])
-def test_it_asks_several_times_or_not_at_all(count):
-    reached = []
-    queryable = middle(times(count), asking(reached))(DATA)
-    assert queryable("q") == tuple((n + 1, n) for n in range(count))
-    assert reached == list(range(count))
-    assert queryable("q") == tuple((count + n + 1, n) for n in range(count))
-
-
-def test_the_query_comes_first():
-    """The form of Algorithm 7 before its correction sent it to the mechanism unread."""
-    reached, seen = [], []
-
-    def postprocessor(state, tag, message):
-        seen.append((tag, message, list(reached)))
-        return state, tag, message
-
-    middle(postprocessor, asking(reached))(DATA)("q")
-    assert seen == [(QUERY, "q", []), (ANSWER, (1, "q"), ["q"])]
-
-
 # --- what it may not -------------------------------------------------------------------------
 
 

@@ -50,14 +50,6 @@ def wrap(request):
     return WRAPPERS[request.param]
 
 
-# --- make_interactive ------------------------------------------------------------------------
-
-
-def test_an_interactive_measurement_answers_as_before():
-    queryable = oc.c.make_interactive(asking())(DATA)
-    assert [queryable(query) for query in "ab"] == [(1, "a"), (2, "b")]
-
-
 # --- what is wrapped -------------------------------------------------------------------------
 
 
@@ -155,15 +147,6 @@ def test_a_postprocessor_in_front_pays_a_message_for_each_of_its_own():
     with pytest.raises(MessageLimitError):
         queryable("q")
     assert len(reached) == 5
-
-
-def test_the_error_keeps_its_type_below_a_native_parent():
-    root = dp.c.make_adaptive_composition(*SPACE, PURE, d_in=1, d_mids=[0.25] * 2)(DATA)
-    child = root(oc.c.make_bounded_interactive(asking(), 1))
-    assert child("q") == (1, "q")
-    with pytest.raises(MessageLimitError) as refused:
-        child("q")
-    assert refused.value.limit == 1
 
 
 @pytest.mark.parametrize("native", [False, True], ids=["top level", "below a native parent"])
