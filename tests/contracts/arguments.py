@@ -54,60 +54,55 @@ MESSAGES = (  # what handles take and answer, which is no handle
     *("Update", "Updates"),
 )
 PUBLIC |= {name: vars(oc.handles)[name] for name in MESSAGES}
+MODULES = {
+    "ledger": ledger,
+    "plot": plot,
+    "serving": serving,
+    "extend": oc.extend,
+    "verify": verify,
+    "tables": oc.tables,
+}
 
 dp.enable_features("contrib", "honest-but-curious")
 T = oc.TradeoffFunction
+Kind = Callable[[Any], bool]
 
 # --- kinds -----------------------------------------------------------------------------------
 
 
-def is_kind(value: Any, *kinds: type) -> bool:
-    """Whether the class itself is one of the kinds, whatever the value says."""
-    return any(kind in kinds for kind in type(value).__mro__)
-
-
 def exact(value: Any) -> Any:
-    """The number that it is, whatever it says; None if it is no number."""
-    if is_kind(value, bool, np.bool_):
+    """The number that it is; None if it is no number."""
+    if isinstance(value, bool | np.bool_):
         return None
-    if is_kind(value, int):
-        return int.__add__(value, 0)
-    if is_kind(value, float):
-        return float.__add__(value, 0.0)
-    if is_kind(value, np.integer, np.floating):
+    if isinstance(value, np.integer | np.floating):
         return value.item()
-    return None
+    return value if isinstance(value, int | float) else None
 
 
 def is_word(value: Any, word: str) -> bool:
     return type(value) is str and value == word
 
 
-def number(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def number(test: Kind) -> Kind:
     return lambda value: (one := exact(value)) is not None and bool(test(one))
 
 
-def whole_number(test: Callable[[int], bool]) -> Callable[[Any], bool]:
+def whole_number(test: Callable[[int], bool]) -> Kind:
     return lambda value: isinstance(one := exact(value), int) and test(one)
 
 
 def elements(value: Any) -> list[Any] | None:
-    """What is in a short sequence, read as a class that does not lie; None if it is none."""
-    if is_kind(value, np.ma.MaskedArray):
+    """What is in a short sequence; None if it is none."""
+    if isinstance(value, np.ma.MaskedArray):
         return None
-    if is_kind(value, np.ndarray):
+    if isinstance(value, np.ndarray):
         return list(value[:10]) if value.ndim else None
-    for kind in (list, tuple):
-        if is_kind(value, kind):
-            return list(kind.__iter__(value))
-    if is_kind(value, range):
-        return list(value[:10])
-    if issubclass(type(value), Sequence) and not is_kind(value, str, bytes, bytearray, memoryview):
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
         return [value[index] for index in range(min(10, len(value)))]
     return None
 
 
-def each(kind: str, least: int = 1) -> Callable[[Any], bool]:
+def each(kind: str, least: int = 1) -> Kind:
     def accepts(value: Any) -> bool:
         inner = elements(value)
         return inner is not None and len(inner) >= least and all(map(KINDS[kind], inner))
@@ -115,17 +110,35 @@ def each(kind: str, least: int = 1) -> Callable[[Any], bool]:
     return accepts
 
 
-def either(*kinds: str) -> Callable[[Any], bool]:
-    return lambda value: any(KINDS[kind](value) for kind in kinds)
+def of_class(*classes: type) -> Kind:
+    return lambda value: isinstance(value, classes)
 
 
-def of_class(*classes: type) -> Callable[[Any], bool]:
-    return lambda value: is_kind(value, *classes)
+def numbers_in(value: Any) -> Any:
+    """The first numbers of an array, a list or a tuple; None if it has others."""
+    if not isinstance(value, np.ndarray | list | tuple) or isinstance(value, np.ma.MaskedArray):
+        return None
+    array = np.asarray(value)
+    return array.ravel()[:10].astype(float) if array.dtype.kind in "fiu" else None
 
 
-KINDS: dict[str, Callable[[Any], bool]] = {
+def is_json(value: Any) -> bool:
+    """Whether JSON has the value."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except Exception:
+        return False
+    return True
+
+
+def is_pair(value: Any) -> bool:
+    two = isinstance(value, tuple) and len(value) == 2
+    return two and KINDS["non_negative"](value[0]) and KINDS["probability"](value[1])
+
+
+KINDS: dict[str, Kind] = {
     "anything": lambda value: True,
-    "nothing hostile": lambda value: False,
+    **dict.fromkeys(("nothing hostile", "record"), lambda value: False),
     "None": lambda value: value is None,
     "real": number(lambda one: one == one),
     "finite real": number(lambda one: -inf < one < inf),
@@ -140,10 +153,11 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "integer": whole_number(lambda one: True),
     "whole": whole_number(lambda one: 0 <= one),
     "count": whole_number(lambda one: 1 <= one),
+    "d_in": whole_number(lambda one: 0 <= one < 2**32),
     "flag": lambda value: value is True or value is False,
     "text": of_class(str),
     "path": of_class(str, Path),
-    "item": lambda value: value is None or is_kind(value, bool, np.bool_, int, np.integer),
+    "item": of_class(bool, np.bool_, int, np.integer, type(None)),
     "callable": callable,
     "domain": of_class(Domain),
     "metric": of_class(Metric),
@@ -153,65 +167,64 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "transformation": of_class(Transformation),
     "function": of_class(T),
     "tcdp": of_class(oc.TruncatedConcentrated),
-    "d_in": whole_number(lambda one: 0 <= one < 2**32),
-    "mapping": lambda value: issubclass(type(value), Mapping),
+    "mapping": of_class(Mapping),
     "sequence": lambda value: elements(value) is not None,
     "iterable": lambda value: hasattr(type(value), "__iter__") or hasattr(value, "__getitem__"),
+    "JSON": is_json,
+    "finite number": lambda value: (
+        KINDS["finite real"](value)
+        or (isinstance(value, Decimal | Fraction) and value == value and abs(value) < inf)
+    ),
+    "typed": lambda value: (
+        isinstance(value, Decimal | Fraction | str)
+        and 0 <= (Decimal(value) if isinstance(value, str) else value) < inf
+    ),
+    "wholes": each("whole", 0),
+    "counts": each("count", 0),
+    "plan": of_class(pl.LazyFrame),
+    "partition": of_class(Partition),
+    "fraction": of_class(Fraction),
+    "exceptions": lambda value: (
+        isinstance(value, tuple)
+        and all(isinstance(one, type) and issubclass(one, Exception) for one in value)
+    ),
+    "message": of_class(oc.handles.Update, oc.handles.Updates),
+    "accounting": of_class(type(oc.accumulators.zcdp(1e-7))),
+    "guess": lambda value: (
+        KINDS["finite real"](value) or isinstance(value, bool | Fraction | Decimal)
+    ),
+    "constant": of_class(int, float, str, date, np.integer, np.floating),
+    # of a column of texts; in an array, NaN is NULL
+    "key": lambda value: value is None or KINDS["text"](value) or value != value,
+    "predicate": of_class(oc.tables.Expression),
+    "bounds": lambda value: isinstance(value, tuple) and each("finite real", 2)(value),
+    "pair": is_pair,
+    "matrix": lambda value: (
+        (found := numbers_in(value)) is not None
+        and np.ndim(value) == 2
+        and bool(np.isfinite(found).all())
+    ),
+    "reals": lambda value: (
+        KINDS["real"](value)
+        or ((found := numbers_in(value)) is not None and not np.isnan(found).any())
+    ),
+    **dict.fromkeys(("session", "loss"), of_class(T, oc.fdp.Session)),
+    "event": of_class(dp_event.DpEvent),
+    "events": lambda value: (
+        isinstance(value, list | tuple) and all(map(KINDS["event"], elements(value) or ()))
+    ),
+    "attributes": lambda value: (
+        isinstance(value, Mapping)
+        and all(type(one) is str and one.isidentifier() for pair in value.items() for one in pair)
+    ),
 }
 
 
-def is_json(value: Any) -> bool:
-    """Whether JSON has the value."""
-    try:
-        json.dumps(value, allow_nan=False)
-    except Exception:
-        return False
-    return True
-
-
-KINDS["JSON"] = is_json
-KINDS["finite number"] = lambda value: (
-    KINDS["finite real"](value)
-    or (is_kind(value, Decimal, Fraction) and value == value and abs(value) < inf)
-)
-KINDS["typed"] = lambda value: (
-    is_kind(value, Decimal, Fraction, str)
-    and 0 <= (Decimal(value) if is_kind(value, str) else value) < inf
-)
-KINDS["wholes"] = each("whole", 0)
-KINDS["plan"] = of_class(pl.LazyFrame)
-KINDS["partition"] = of_class(Partition)
-KINDS["record"] = lambda value: False
-KINDS["fraction"] = of_class(Fraction)
-KINDS["exceptions"] = lambda value: (
-    is_kind(value, tuple)
-    and all(is_kind(one, type) and issubclass(one, Exception) for one in tuple.__iter__(value))
-)
-KINDS["message"] = of_class(oc.handles.Update, oc.handles.Updates)
-KINDS["accounting"] = of_class(type(oc.accumulators.zcdp(1e-7)))
-KINDS["counts"] = each("count", 0)
-KINDS["guess"] = lambda value: (
-    KINDS["finite real"](value) or is_kind(value, bool, Fraction, Decimal)
-)
-KINDS["constant"] = of_class(int, float, str, date, np.integer, np.floating)
-# of a column of texts; in an array, NaN is NULL
-KINDS["key"] = lambda value: value is None or KINDS["text"](value) or value != value
-KINDS["predicate"] = of_class(oc.tables.Expression)
-KINDS["bounds"] = lambda value: is_kind(value, tuple) and each("finite real", 2)(value)
-KINDS["pair"] = lambda value: (
-    is_kind(value, tuple)
-    and len(inner := list(tuple.__iter__(value))) == 2
-    and KINDS["non_negative"](inner[0])
-    and KINDS["probability"](inner[1])
-)
-
-
-def accepts(kind: str) -> Callable[[Any], bool]:
+def accepts(kind: str) -> Kind:
     """The test of a kind: ``a or b``, and ``list of a``."""
-    parts = [part.strip() for part in kind.split(" or ")]
     tests = [
         each(part.removeprefix("list of ")) if part.startswith("list of ") else KINDS[part]
-        for part in parts
+        for part in kind.split(" or ")
     ]
     return lambda value: any(test(value) for test in tests)
 
@@ -237,14 +250,6 @@ class Case:
 
 
 CASES: dict[str, Case] = {}
-MODULES = {
-    "ledger": vars(ledger),
-    "plot": vars(plot),
-    "serving": vars(serving),
-    "extend": vars(oc.extend),
-    "verify": vars(verify),
-    "tables": vars(oc.tables),
-}
 
 
 def public(name: str) -> Any:
@@ -277,8 +282,9 @@ def filled(
     found = {}
     for name, parameter in inspect.signature(made).parameters.items():
         default = parameter.default
-        code = getattr(made, "func", made)
-        captured = default is not parameter.empty and code.__name__ == "<lambda>"
+        captured = default is not parameter.empty and (
+            getattr(made, "func", made).__name__ == "<lambda>"
+        )
         if captured or name == "options":
             continue
         value, *kind = given.get(name, (UNKNOWN,))
@@ -312,6 +318,15 @@ def takes_any(call: Any) -> bool:
 UNKNOWN = object()
 
 
+def with_kinds(
+    arguments: Mapping[str, tuple[Any, ...]], guards: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {
+        one: given if len(given) == 2 else (*given, kind_of(one, guards.get(one), 0))
+        for one, given in arguments.items()
+    }
+
+
 def drawn(draw: Any) -> Any:
     """Draw without a window, and keep no picture."""
 
@@ -327,6 +342,14 @@ def drawn(draw: Any) -> Any:
             pyplot.close("all")
 
     return drawing
+
+
+def used(measurement: Any, d_in: Any = 1) -> Any:
+    """Read the map of what was made: a loss that is no number at all would be nonsense."""
+    loss = measurement.map(d_in)
+    if isinstance(loss, float) and not loss >= 0.0:
+        raise AssertionError(f"the map says {loss}")
+    return measurement
 
 
 def use(made: Any) -> Any:
@@ -348,17 +371,19 @@ def case(
     assert name not in CASES, name
     made = public(name.partition(", ")[0]) if call is None else call
     if ", " in name or takes_any(made):
-        guards = guards_at(name)
-        arguments = {
-            one: given if len(given) == 2 else (*given, kind_of(one, guards.get(one), 0))
-            for one, given in arguments.items()
-        }
+        arguments = with_kinds(arguments, guards_at(name))
     else:
         arguments = filled(made, guards_at(name), arguments)
     if call is None:
         made = drawn(made) if name.startswith("plot.") else made
         call = lambda **given: then(made(**given))  # noqa: E731
     CASES[name] = Case(name, call, arguments)
+
+
+def cases(names: str) -> None:
+    """Public callables of which all comes from their signatures."""
+    for name in names.split():
+        case(name)
 
 
 def on_handle(
@@ -369,25 +394,17 @@ def on_handle(
     /,
     **arguments: tuple[Any, ...],
 ) -> None:
-    """A method of a handle; without a call, the public method of that name."""
+    """A method of a handle; without a call, the method of that name."""
     assert name not in CASES, name
+    method = name.rpartition(".")[2]
     if call is None:
-        method = name.rpartition(".")[2]
-        made = functools.partial(public(name), None)
-        call = lambda handle, **given: getattr(handle, method)(**given)  # noqa: E731
+        call = lambda handle, /, **given: getattr(handle, method)(**given)  # noqa: E731
+        made = functools.partial(public(name), None) if guards_at(name) else None
     else:
         made = functools.partial(call, None)
-    if not takes_any(made):
+    if made is not None and not takes_any(made):
         arguments = filled(made, guards_at(name), arguments)
     CASES[name] = Case(name, call, arguments, fresh, state)
-
-
-def used(measurement: Any, d_in: Any = 1) -> Any:
-    """Read the map of what was made: a loss that is no number at all would be nonsense."""
-    loss = measurement.map(d_in)
-    if isinstance(loss, float) and not loss >= 0.0:
-        raise AssertionError(f"the map says {loss}")
-    return measurement
 
 
 def maker(
@@ -417,6 +434,7 @@ FILTER = oc.make_concurrent_filter(ODOMETER, 1, 1.0)
 LAPLACE = dp.m.make_laplace(*NUMBER, scale=1.0)
 GAUSSIAN = dp.m.make_gaussian(*NUMBER, scale=1.0)
 COUNTER = oc.m.make_counter(*BITS, PURE, 4.0)
+SAME_ROWS = dp.t.make_user_transformation(*VECTOR, *VECTOR, lambda rows: rows, lambda d_in: d_in)
 F = T.laplace(0.5)
 
 
@@ -478,10 +496,11 @@ BY_NAME: dict[str, tuple[Any, str]] = {
     "wait": (1.0, "finite"),
     "width": (1e-3, "non_negative"),
 }
-
-
-def only(measurement: Any, d_in: Any) -> Any:
-    return measurement
+# the kinds of some arguments that stand beside a value
+NON_NEGATIVE, REAL, COUNTED = "non_negative or typed", "real", "None or count"
+ANYTHING, NOTHING, NONE = "anything", "nothing hostile", (None, "None")
+DELTA, ORDERS = (1e-6, "None or probability"), ([2, 4], "list of order")
+PROBABILITIES = "list of probability"
 
 
 @cache
@@ -520,140 +539,113 @@ class SumRule:
         return state <= d_out
 
 
-case("basic", lambda: oc.accumulators.basic().start(MAX_DIVERGENCE))
+def after(made: Any, d_mid: Any, measure: Any = None) -> Any:
+    return made.start(measure).after(d_mid)
+
+
+A = oc.accumulators
+ACCOUNTING = "None or accounting"
+case("basic", lambda: A.basic().start(MAX_DIVERGENCE))
 case("advanced", then=launched)
 case("zcdp", then=launched)
 case("any_time", then=launched, planned=(1.0, "positive"))
 case("renyi", then=launched, order=(8.0, "order"))
-case("residue", lambda mu: oc.accumulators.residue(mu).start(None).after(T.pure(0.1)))
-case(
-    "ladder",
-    lambda unit: oc.accumulators.ladder(unit).start(None).after(T.pure(0.01)),
-    unit=(T.pure(0.01), "function"),
-)
+case("residue", lambda mu: after(A.residue(mu), T.pure(0.1)))
+UNIT = {"unit": (T.pure(0.01), "function")}
+case("ladder", lambda unit: after(A.ladder(unit), T.pure(0.01)), **UNIT)
 case(
     "ladder, at a delta",
-    lambda **given: oc.accumulators.ladder(**given).start(None).after((0.01, 0.0)),
-    unit=(T.pure(0.01), "function"),
-    delta_slack=(1e-6, "None or probability"),
+    lambda **given: after(A.ladder(**given), (0.01, 0.0)),
+    **UNIT,
+    delta_slack=DELTA,
 )
-case(
-    "either",
-    lambda rules: oc.accumulators.either(oc.accumulators.basic(), rules),
-    rules=(oc.accumulators.zcdp(1e-6), "accounting"),
-)
-case(
-    "from_rule",
-    lambda rule: oc.accumulators.from_rule(rule).start(0.0).after(0.25).loss,
-    rule=(SumRule(),),
-)
+case("either", lambda rules: A.either(A.basic(), rules), rules=(A.zcdp(1e-6), "accounting"))
+case("from_rule", lambda rule: after(A.from_rule(rule), 0.25, 0.0).loss, rule=(SumRule(),))
 case(
     "from_rule, along",
     lambda along: (
-        oc.accumulators.from_rule(SumRule(), along=along)
-        .start(oc.extend.composition_measure(PURE))
-        .after(0.25)
-        .loss
+        after(A.from_rule(SumRule(), along=along), 0.25, oc.extend.composition_measure(PURE)).loss
     ),
     along=(lambda number: number, "callable"),
 )
-case("best_rule", d_out=((1.0, 1e-6), "pair"), typical=([(0.01, 0.0)], "list of pair"))
-case(
-    "launches_admitted",
-    accumulator=(oc.accumulators.advanced(1e-6), "accounting"),
-    d_out=((1.0, 1e-6), "pair"),
-    typical=([(0.1, 0.0)], "list of pair"),
-)
+WITHIN = {"d_out": ((1.0, 1e-6), "pair"), "typical": ([(0.01, 0.0)], "list of pair")}
+case("best_rule", **WITHIN)
+case("launches_admitted", accumulator=(A.advanced(1e-6), "accounting"), **WITHIN)
 case(
     "optimal_composition",
     then=lambda made: made.epsilon(1e-3),
     d_mids=([0.5, (0.3, 1e-9)], "list of non_negative or list of pair"),
     counts=([1, 2], "None or list of whole"),
 )
-case("largest_share", privacy_loss=((PURE, 1.0),), launches=(4, "count or list of finite"))
+LAUNCHES = {"launches": (4, "count or list of finite")}
+case("largest_share", privacy_loss=((PURE, 1.0),), **LAUNCHES)
 case(
     "largest_share, approximate",
     privacy_loss=((APPROXIMATE, (1.0, 1e-6)),),
-    launches=(4, "count or list of finite"),
-    accumulator=(oc.accumulators.zcdp(5e-7), "None or accounting"),
+    accumulator=(A.zcdp(5e-7), ACCOUNTING),
     delta=(1e-9,),
+    **LAUNCHES,
 )
 case(
     "smallest_scale",
     make_measurement=(lambda scale: oc.m.make_certified_laplace(*NUMBER, scale, PURE),),
     d_in=(1.0, "finite or reals or sequence"),
 )
+TYPED_DELTA = "None or probability or typed"
 case(
     "loss_of",
-    epsilon=(1.0, "non_negative or typed"),
-    delta=(None, "None or probability or typed"),
-    rho=(None, "None"),
+    epsilon=(1.0, NON_NEGATIVE),
+    delta=(None, TYPED_DELTA),
     alpha=(None, "None or order"),
-    omega=(None, "None"),
-    mu=(None, "None"),
-    tradeoff=(None, "None"),
+    **dict.fromkeys(("rho", "omega", "mu", "tradeoff"), NONE),
 )
-case("loss_of, rho", rho=(1.0, "non_negative or typed"), omega=(8.0, "None or above 1"))
-case(
-    "loss_of, rho and delta",
-    rho=(1.0, "non_negative or typed"),
-    delta=(1e-6, "None or probability or typed"),
-)
-case("loss_of, mu", mu=(1.0, "non_negative or typed"))
+case("loss_of, rho", rho=(1.0, NON_NEGATIVE), omega=(8.0, "None or above 1"))
+case("loss_of, rho and delta", rho=(1.0, NON_NEGATIVE), delta=(1e-6, TYPED_DELTA))
+case("loss_of, mu", mu=(1.0, NON_NEGATIVE))
 case("loss_of, tradeoff", tradeoff=(F, "function"))
-case("loss_of, alpha", epsilon=(1.0, "non_negative or typed"), alpha=(8.0, "None or order"))
+case("loss_of, alpha", epsilon=(1.0, NON_NEGATIVE), alpha=(8.0, "None or order"))
 
 # values, measures, domains
 
-case("TruncatedConcentrated")
+cases("TruncatedConcentrated truncated_concentrated_divergence category_stream integer_stream")
+cases("individual_scale counter_rmse sparse_vector_accuracy")
 for operator in ("__le__", "__eq__", "__lt__", "__ge__", "__gt__"):
-    case(
-        f"TruncatedConcentrated.{operator}",
-        lambda other, operator=operator: getattr(LOSS, operator)(other),
-        other=(LOSS, "anything"),
-    )
-    case(
-        f"TradeoffFunction.{operator}",
-        lambda other, operator=operator: getattr(F, operator)(other),
-        other=(F, "anything"),
-    )
+    for one in (LOSS, F):
+        case(
+            f"{type(one).__name__}.{operator}",
+            lambda other, one=one, operator=operator: getattr(one, operator)(other),
+            other=(one, ANYTHING),
+        )
 case("risk", d_out=(1.0, "non_negative"), prior=(0.5, "between 0 and 1"))
 case("group_tcdp", size=(4, "count"))
 case("subsampled_tcdp", sample_size=(1000, "count"), population=(10**6, "count"))
 case("fixed_renyi_divergence", alpha=(8.0, "order"))
 case("approximate_renyi_divergence", alpha=(8.0, "order"))
-case("truncated_concentrated_divergence")
 for name in ("gaussian_tradeoff", "tradeoff", "event_change", "event_presence", "user_presence"):
     case(name, PUBLIC[name])
-case("category_stream")
-case("integer_stream")
 case("record_stream", member=(lambda record: True, "callable"))
 case(
     "Update",
     lambda item, step: COUNTER([])(oc.handles.Update(item, step)),
     item=(1, "item"),
-    step=(1, "None or count"),
+    step=(1, COUNTED),
 )
 case("Updates", lambda items: COUNTER([])(oc.handles.Updates(items)), items=([1, None], "sequence"))
-case("Deviation", query=(len, "anything"), guess=(1.0, "anything"))
-case("SparseVectorAnswer", then=bool, outcome=(oc.handles.Outcome.ABOVE, "anything"))
+case("Deviation", query=(len, ANYTHING), guess=(1.0, ANYTHING))
+case("SparseVectorAnswer", then=bool, outcome=(oc.handles.Outcome.ABOVE, ANYTHING))
 case(
     "LinearAnswers",
     then=type,
-    values=([1.0], "anything"),
-    gap=(0.0, "anything"),
-    never_worse=(True, "anything"),
+    values=([1.0], ANYTHING),
+    gap=(0.0, ANYTHING),
+    never_worse=(True, ANYTHING),
 )
 case("NoisySum", per_row=(lambda rows: rows[:, 0], "callable"), bound=(1.0, "finite"))
-case("individual_scale")
 
 
 def label(label: Any) -> None:
     with oc.labelled(label):
         oc.make_concurrent_filter(ODOMETER, 1, 1.0)([1])(COUNT)
-
-
-case("labelled", label)
 
 
 def accept(references: Any) -> None:
@@ -664,10 +656,9 @@ def accept(references: Any) -> None:
         ACCEPTED.intersection_update(before)
 
 
+case("labelled", label)
 case("accept_advisories", accept, references=("opendp#2930", "text"))
-case("counter_rmse")
 case("window_rmse", window=(100, "count"))
-case("sparse_vector_accuracy")
 
 # trade-off functions
 
@@ -680,41 +671,27 @@ def answers(function: Any) -> Any:
     return function
 
 
-KINDS["matrix"] = lambda value: (
-    is_kind(value, np.ndarray, list, tuple)
-    and not is_kind(value, np.ma.MaskedArray)
-    and (array := np.asarray(value)).dtype.kind in "fiu"
-    and array.ndim == 2
-    and bool(np.isfinite(array.ravel()[:10].astype(float)).all())
-)
-case("TradeoffFunction.identity")
-case("TradeoffFunction.worst")
+cases("TradeoffFunction.identity TradeoffFunction.worst")
 for name, arguments in {
-    "pure": {},
-    "approximate": {},
-    "gaussian": {},
+    **{key: {} for key in ("pure", "approximate", "gaussian")},
     "laplace": {"steps": (8.0, "positive or above 1")},
-    "discrete_laplace": {"sensitivity": (1, "count")},
-    "discrete_gaussian": {"sensitivity": (1, "count")},
+    **{key: {"sensitivity": (1, "count")} for key in ("discrete_laplace", "discrete_gaussian")},
     "randomized_response": {"prob": (0.75, "probability")},
-    "finite": {
-        "first": ([0.75, 0.25], "list of probability"),
-        "second": ([0.25, 0.75], "list of probability"),
-    },
-    "subsampled_gaussian": {"unit": ("removed", "nothing hostile")},
-    "subsampled_laplace": {"unit": ("added", "nothing hostile")},
+    "finite": {"first": ([0.75, 0.25], PROBABILITIES), "second": ([0.25, 0.75], PROBABILITIES)},
+    "subsampled_gaussian": {"unit": ("removed", NOTHING)},
+    "subsampled_laplace": {"unit": ("added", NOTHING)},
     "from_profile": {
         "epsilons": ([0.0, 1.0], "list of non_negative"),
-        "deltas": ([0.5, 0.1], "list of probability"),
-        "other_deltas": ([0.5, 0.1], "None or list of probability"),
+        "deltas": ([0.5, 0.1], PROBABILITIES),
+        "other_deltas": ([0.5, 0.1], f"None or {PROBABILITIES}"),
     },
     "from_curve": {
-        "alphas": ([0.0, 0.5, 1.0], "list of probability"),
-        "betas": ([0.8, 0.2, 0.0], "list of probability"),
+        "alphas": ([0.0, 0.5, 1.0], PROBABILITIES),
+        "betas": ([0.8, 0.2, 0.0], PROBABILITIES),
     },
     "from_loss_distribution": {
         "losses": ([0.5, -0.5], "list of finite real"),
-        "probabilities": ([0.6224593312018546, 0.3775406687981454], "list of probability"),
+        "probabilities": ([0.6224593312018546, 0.3775406687981454], PROBABILITIES),
         "infinite": (0.0, "probability"),
     },
     "mixture": {
@@ -724,11 +701,10 @@ for name, arguments in {
 }.items():
     case(f"TradeoffFunction.{name}", then=answers, **arguments)
 SESSION = oc.fdp.Session.subsampled_gaussian(1.0, 0.1)
-KINDS["session"] = of_class(T, oc.fdp.Session)
 case("Session", removed=(F, "function"), added=(F, "function"))
-case("Session.subsampled_gaussian")
-case("Session.subsampled_laplace")
+cases("Session.subsampled_gaussian Session.subsampled_laplace Accountant")
 case("Session.compose", lambda other: SESSION.compose(other), other=(SESSION, "session"))
+case("Session.power", SESSION.power, count=(2, "whole"))
 case(
     "smallest_sigma",
     lambda **given: oc.fdp.smallest_sigma(**given),
@@ -738,35 +714,24 @@ case(
     bounds=((1.0, 4.0), "bounds"),
     tolerance=(0.5, "positive"),
 )
-case("Session.power", SESSION.power, count=(2, "whole"))
-KINDS["reals"] = lambda value: (
-    KINDS["real"](value)
-    or (
-        is_kind(value, np.ndarray, list, tuple)
-        and not is_kind(value, np.ma.MaskedArray)
-        and (array := np.asarray(value)).dtype.kind in "fiu"
-        and not np.isnan(array.ravel()[:10].astype(float)).any()
-    )
-)
-for name, arguments in {
-    "delta": {"epsilon": (0.5, "reals")},
-    "delta_bounds": {"epsilon": (0.5, "reals"), "width": (1e-3, "non_negative")},
-    "epsilon": {"delta": (1e-3, "probability")},
-    "epsilon_bounds": {"delta": (1e-3, "probability"), "width": (1e-3, "non_negative")},
-}.items():
+EPSILONS, OF_DELTA = {"epsilon": (0.5, "reals")}, {"delta": (1e-3, "probability")}
+WIDTH, OF_ALPHA = {"width": (1e-3, "non_negative")}, {"alpha": (0.1, "probability")}
+CURVES: dict[str, dict[str, Any]] = {
+    "delta": EPSILONS,
+    "delta_bounds": EPSILONS | WIDTH,
+    "epsilon": OF_DELTA,
+    "epsilon_bounds": OF_DELTA | WIDTH,
+}
+for name, arguments in CURVES.items():
     case(f"Session.{name}", getattr(SESSION, name), **arguments)
 EVENT = dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.0))
-KINDS["event"] = lambda value: issubclass(type(value), dp_event.DpEvent)
-KINDS["loss"] = of_class(T, oc.fdp.Session)
-KINDS["events"] = lambda value: (
-    is_kind(value, list, tuple) and all(map(KINDS["event"], elements(value)))
-)
 RELATIONS = ("ADD_OR_REMOVE_ONE", "REPLACE_SPECIAL")
 case("from_dp_event", event=(EVENT, "event"))
 case("to_dp_event", loss=(SESSION, "loss"))
+MULTIPLIER = {"noise_multiplier": (1.0, "non_negative")}
 for name, arguments in {
-    "GaussianDpEvent": {"noise_multiplier": (1.0, "non_negative")},
-    "LaplaceDpEvent": {"noise_multiplier": (1.0, "non_negative")},
+    "GaussianDpEvent": MULTIPLIER,
+    "LaplaceDpEvent": MULTIPLIER,
     "DiscreteLaplaceDpEvent": {
         "noise_parameter": (1.0, "non_negative"),
         "sensitivity": (1, "count"),
@@ -781,10 +746,8 @@ for name, arguments in {
         "sampling_probability": (0.1, "probability"),
         "event": (EVENT.event, "event"),
     },
-    "SingleEpochTreeAggregationDpEvent": {
-        "noise_multiplier": (1.0, "non_negative"),
-        "step_counts": (8, "count or list of count"),
-    },
+    "SingleEpochTreeAggregationDpEvent": MULTIPLIER
+    | {"step_counts": (8, "count or list of count")},
     "ZCDpEvent": {"rho": (0.1, "non_negative"), "xi": (0.1, "non_negative")},
 }.items():
     case(
@@ -794,12 +757,17 @@ for name, arguments in {
         ),
         **arguments,
     )
-case("Accountant")
+
+
+def of_accountant(accountant: Any) -> Any:
+    return accountant.session, accountant.ledger
+
+
 on_handle(
     "Accountant.compose",
     oc.fdp.Accountant,
     lambda accountant, **given: accountant.compose(**given),
-    lambda accountant: (accountant.session, accountant.ledger),
+    of_accountant,
     event=(EVENT, "event"),
     count=(2, "count"),
 )
@@ -807,7 +775,7 @@ on_handle(
     "Accountant.supports",
     oc.fdp.Accountant,
     lambda accountant, event: accountant.supports(event) or oc.fdp.from_dp_event(event),
-    lambda accountant: (accountant.session, accountant.ledger),
+    of_accountant,
     event=(EVENT, "event"),
 )
 case("Accountant.get_epsilon", oc.fdp.Accountant().get_epsilon, target_delta=(1e-3, "probability"))
@@ -815,16 +783,13 @@ case("Accountant.get_delta", oc.fdp.Accountant().get_delta, target_epsilon=(0.5,
 PRODUCT = T.laplace(0.5).compose(T.gaussian(0.5))
 for title, function in {"": F, ", product": PRODUCT, ", worst": T.worst()}.items():
     for name, arguments in {
-        "delta": {"epsilon": (0.5, "reals")},
-        "delta_bounds": {"epsilon": (0.5, "reals"), "width": (1e-3, "non_negative")},
-        "epsilon": {"delta": (1e-3, "probability")},
-        "epsilon_bounds": {"delta": (1e-3, "probability"), "width": (1e-3, "non_negative")},
-        "beta": {"alpha": (0.1, "probability")},
-        "beta_bounds": {"alpha": (0.1, "probability")},
+        **CURVES,
+        "beta": OF_ALPHA,
+        "beta_bounds": OF_ALPHA,
         "compose": {"others": (F, "function")},
         "power": {"count": (1, "whole")},
         "group": {"size": (3, "count")},
-        "root": {"part": (Fraction(1, 2), "anything")},
+        "root": {"part": (Fraction(1, 2), ANYTHING)},
         "units": {"unit": (F, "function")},
         "admits": {"unit": (T.pure(0.1), "function")},
     }.items():
@@ -849,13 +814,17 @@ def spent(handle: Any) -> Any:
     return handle.privacy_loss(1)
 
 
+def odometer_of(measure: Any) -> Any:
+    return oc.make_concurrent_odometer(*VECTOR, measure)
+
+
 maker("concurrent_odometer", VECTOR, 1, lambda made, d_in: made([1, 2])(COUNT))
 case(
     "make_concurrent_odometer, approximate",
     lambda accumulator: oc.make_concurrent_odometer(*VECTOR, APPROXIMATE, accumulator=accumulator)(
         [1]
     ).privacy_loss(1),
-    accumulator=(oc.accumulators.zcdp(1e-6), "None or accounting"),
+    accumulator=(A.zcdp(1e-6), ACCOUNTING),
 )
 maker(
     "concurrent_composition",
@@ -870,23 +839,23 @@ case(
     lambda **given: oc.make_concurrent_composition(*VECTOR, RENYI, **given).map(1)(2.0),
     d_in=(1,),
     d_mids=([lambda alpha: alpha / 2] * 2,),
-    orders=([2, 4], "list of order"),
+    orders=ORDERS,
 )
 case(
     "make_concurrent_composition, approximate",
     lambda **given: oc.make_concurrent_composition(*VECTOR, APPROXIMATE, **given).map(1),
     d_in=(1,),
     d_mids=([(0.5, 1e-7), (0.25, 0.0)], "list of pair"),
-    delta=(1e-6, "None or probability"),
+    delta=DELTA,
 )
 case("make_concurrent_filter", then=lambda made: used(made)([1, 2])(COUNT))
 case(
     "make_concurrent_filter, Rényi",
-    lambda **given: oc.make_concurrent_filter(
-        oc.make_concurrent_odometer(*VECTOR, RENYI), 1, **given
-    )([1]).privacy_loss()(2.0),
+    lambda **given: oc.make_concurrent_filter(odometer_of(RENYI), 1, **given)([1]).privacy_loss()(
+        2.0
+    ),
     d_out=(lambda alpha: alpha, "callable"),
-    orders=([2, 4], "list of order"),
+    orders=ORDERS,
 )
 for title, measure, d_out, kind in (
     ("approximate", APPROXIMATE, (1.0, 1e-6), "pair"),
@@ -896,7 +865,7 @@ for title, measure, d_out, kind in (
     case(
         f"make_concurrent_filter, {title}",
         lambda measure=measure, **given: oc.make_concurrent_filter(
-            oc.make_concurrent_odometer(*VECTOR, measure), 1, **given
+            odometer_of(measure), 1, **given
         )([1]).remaining(),
         d_out=(d_out, kind),
     )
@@ -917,19 +886,13 @@ case(
     d_out=(1e6, "non_negative"),
     blocks=(oc.c.by_key(lambda record: record), "partition"),
     keys=(OF_BLOCKS, "iterable"),
-    orders=(None, "None"),
+    orders=NONE,
     halt=(False, "flag"),
-    ledger=(None, "None"),
+    ledger=NONE,
     opaque_errors=(False, "flag"),
 )
 case("make_filter_to_odometer", measurement=(FILTER, "measurement"))
-case(
-    "make_chain_ot",
-    then=lambda made: made.input_domain,
-    transformation=(
-        dp.t.make_user_transformation(*VECTOR, *VECTOR, lambda rows: rows, lambda d_in: d_in),
-    ),
-)
+case("make_chain_ot", then=lambda made: made.input_domain, transformation=(SAME_ROWS,))
 case(
     "make_chain_po",
     then=lambda made: made([1])(COUNT),
@@ -939,21 +902,22 @@ case(
     "cast",
     then=lambda made: used(made, 1.0),
     measurement=(LAPLACE,),
-    delta=(None, "None"),
-    orders=(None, "None"),
+    **dict.fromkeys(("delta", "orders"), NONE),
 )
-case(
-    "cast, approximate",
-    lambda **given: oc.c.cast(to_measure=APPROXIMATE, **given).map(1.0),
-    measurement=(GAUSSIAN,),
-    delta=(1e-6, "probability"),
-)
+
+
+def at_delta(**given: Any) -> Any:
+    return oc.c.cast(to_measure=APPROXIMATE, **given).map(1.0)
+
+
+AT_DELTA = {"delta": (1e-6, "probability")}
+case("cast, approximate", at_delta, measurement=(GAUSSIAN,), **AT_DELTA)
 case(
     "cast, Rényi",
-    lambda **given: oc.c.cast(to_measure=APPROXIMATE, **given).map(1.0),
+    at_delta,
     measurement=(oc.m.make_certified_gaussian(*NUMBER, 1.0, RENYI),),
-    delta=(1e-6, "probability"),
-    orders=([2, 4], "list of order"),
+    orders=ORDERS,
+    **AT_DELTA,
 )
 case(
     "make_pureDP_to_zCDP",
@@ -961,13 +925,14 @@ case(
     measurement=(LAPLACE, "measurement"),
 )
 AGES = oc.c.by_values({"young": range(30), "old": range(30, 120)})
+OF_AGES = {"young": COUNT, "old": COUNT}
 maker(
     "parallel_composition",
     VECTOR,
     1,
     lambda made, d_in: used(made)([1, 40])("young"),
     partition=(AGES, "partition"),
-    measurements=({"young": COUNT, "old": COUNT}, "nothing hostile"),
+    measurements=(OF_AGES, NOTHING),
 )
 
 
@@ -997,17 +962,18 @@ case(
     lambda **given: oc.c.make_indexed_composition(
         *VECTOR, APPROXIMATE, 1, [oc.c.cast(COUNT, APPROXIMATE)] * 2, **given
     ).map(1),
-    delta=(1e-6, "None or probability"),
+    delta=DELTA,
 )
 case(
     "make_interactive",
     lambda **given: used(oc.c.make_interactive(**given)),
     measurement=(COUNT, "measurement"),
 )
+LAUNCHED = (COUNT, "measurement or odometer")
 case(
     "make_bounded_interactive",
     then=lambda made: used(made)([1])(None),
-    measurement=(COUNT, "measurement or odometer"),
+    measurement=LAUNCHED,
     max_messages=(3, "count"),
 )
 case("make_private_selection", mean_runs=(5.0, "above 1"))
@@ -1020,9 +986,9 @@ def asked_once(state: Any, tag: Any, message: Any) -> Any:
 case(
     "make_interactive_postprocessing",
     then=lambda made: used(made)([1])(None),
-    measurement=(COUNT, "measurement or odometer"),
+    measurement=LAUNCHED,
     postprocessor=(asked_once, "callable"),
-    initial_state=(None, "anything"),
+    initial_state=(None, ANYTHING),
     max_asks=(5, "count"),
 )
 case("ANSWER", lambda: repr(oc.c.ANSWER))
@@ -1031,67 +997,59 @@ case("QUERY", lambda: repr(oc.c.QUERY))
 
 def release(**given: Any) -> Any:
     """Use a context."""
-    context = oc.concurrent_context(**given)
-    return context.query().count().laplace(4.0).release()
+    return oc.concurrent_context(**given).query().count().laplace(4.0).release()
 
 
+UNIT_AND_LOSS = dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0)
 case(
     "concurrent_context",
     release,
-    data=([1, 2, 3], "anything"),
-    privacy_unit=(dp.unit_of(contributions=1),),
-    privacy_loss=(dp.loss_of(epsilon=1.0),),
+    data=([1, 2, 3], ANYTHING),
+    privacy_unit=(UNIT_AND_LOSS[0],),
+    privacy_loss=(UNIT_AND_LOSS[1],),
     split_evenly_over=(None,),
     split_by_weights=(None, "None or list of finite"),
-    domain=(dp.vector_domain(dp.atom_domain(T=int)),),
+    domain=(VECTOR[0],),
     margins=(None, "None or iterable"),
-    orders=(None, "None"),
+    orders=NONE,
     accumulator=(None,),
-    ledger=(None, "None"),
+    ledger=NONE,
     opaque_errors=(True,),
 )
-case(
-    "concurrent_context, split",
-    lambda **given: oc.concurrent_context(
-        [1, 2, 3], dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0), **given
-    ),
-    split_evenly_over=(3,),
-)
-case(
-    "concurrent_context, weights",
-    lambda **given: oc.concurrent_context(
-        [1, 2, 3], dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0), **given
-    ),
-    split_by_weights=([1.0, 2.0], "None or list of finite"),
-)
+for title, arguments in {
+    "split": {"split_evenly_over": (3,)},
+    "weights": {"split_by_weights": ([1.0, 2.0], "None or list of finite")},
+}.items():
+    case(
+        f"concurrent_context, {title}",
+        lambda **given: oc.concurrent_context([1, 2, 3], *UNIT_AND_LOSS, **given),
+        **arguments,
+    )
 
 # mechanisms
 
+SCALE = {"scale": (1.0, "finite")}
 for name in ("certified_gaussian", "certified_laplace"):
     maker(
         name,
         NUMBER,
         1.0,
-        scale=(1.0, "finite"),
         output_measure=(ZCDP, "measure"),
         k=(-20, "None or integer"),
+        **SCALE,
     )
     for title, measure in (("f-DP", oc.tradeoff()), ("Rényi", oc.fixed_renyi_divergence(4.0))):
+
+        def noisy(space, at, name=name, measure=measure, **given):
+            return used(PUBLIC[f"make_{name}"](*space, output_measure=measure, **given), at)
+
         case(
             f"make_{name}, {title}",
-            lambda name=name, measure=measure, **given: used(
-                PUBLIC[f"make_{name}"](*NUMBER, output_measure=measure, **given), 1.0
-            ),
-            scale=(1.0, "finite"),
+            functools.partial(noisy, NUMBER, 1.0),
             k=(None, "None or integer"),
+            **SCALE,
         )
-        case(
-            f"make_{name}, {title}, integers",
-            lambda name=name, measure=measure, **given: used(
-                PUBLIC[f"make_{name}"](*WHOLE, output_measure=measure, **given)
-            ),
-            scale=(1.0, "finite"),
-        )
+        case(f"make_{name}, {title}, integers", functools.partial(noisy, WHOLE, 1), **SCALE)
 maker("certified_geometric", WHOLE)
 case("make_certified_randomized_response", categories=(["a", "b", "c"], "sequence"))
 case("make_certified_randomized_response_bool")
@@ -1108,7 +1066,7 @@ maker("guess_and_check", VECTOR, tolerance=(5.0, "finite real"), delta=(None,))
 case(
     "make_guess_and_check, approximate",
     lambda **given: oc.m.make_guess_and_check(*VECTOR, APPROXIMATE, 1, 2.0, 5.0, 2, **given).map(1),
-    delta=(1e-6, "None or probability"),
+    delta=DELTA,
 )
 maker("private_multiplicative_weights", VECTOR, d_out=(50.0, "positive or typed"), size=(10_000,))
 maker("projected_queries", VECTOR, output_measure=(ZCDP,), d_mids=([0.25, 0.25],))
@@ -1117,19 +1075,22 @@ maker(
     VECTOR,
     d_out=(0.5, "positive or typed"),
     columns=(1, "count"),
-    bounds=((0, 1), "anything"),
-    pairs=((), "anything"),
+    bounds=((0, 1), ANYTHING),
+    pairs=((), ANYTHING),
 )
 ROWS = dp.numpy.array2_domain(T=float, num_columns=2), dp.symmetric_distance()
 maker("individual_filter", ROWS)
 maker(
     "shared_release", WHOLE, 1, lambda made, d_in: made(5)(0.25), ceiling=(0.5, "None or positive")
 )
-
 FRAMES = dp.lazyframe_domain([dp.series_domain("n", dp.atom_domain(T="i64"))]), VECTOR[1]
 maker("frame_count", FRAMES, lazyframe=(pl.LazyFrame(schema={"n": pl.Int64}), "plan"))
 
 # streams
+
+
+def only(measurement: Any, d_in: Any) -> Any:
+    return measurement
 
 
 class Clock:
@@ -1152,50 +1113,48 @@ def fed(made: Any, d_in: Any) -> Any:
     return handle(None)
 
 
+def fed_to_a_counter(made: Any, d_in: Any) -> Any:
+    return fed(made >> oc.m.then_counter(PURE, 4.0), 1)
+
+
+def begun(made: Any, d_in: Any) -> Any:
+    return used(made)([])
+
+
 maker("continual", BITS, 1, fed, start=(Clock,), privacy_map=(lambda d_in: 0.0,))
-for name in ("counter", "histogram_counter"):
-    maker(
-        name,
-        BITS if name == "counter" else (oc.category_stream(2), BITS[1]),
-        1,
-        fed if name == "counter" else used,
-        output_measure=(PURE, "measure"),
-        scale=(4.0, "finite"),
-        horizon=(10, "None or count"),
-    )
+COUNTS = {
+    "output_measure": (PURE, "measure"),
+    "scale": (4.0, "finite"),
+    "horizon": (10, COUNTED),
+}
+maker("counter", BITS, 1, fed, **COUNTS)
+maker("histogram_counter", (oc.category_stream(2), BITS[1]), 1, used, **COUNTS)
 maker("window_counter", BITS, 1, fed)
 maker("alarm", BITS, 1, fed, threshold=(10,))
+TWO_COUNTERS = (lambda item: item % 2), {0: COUNTER, 1: COUNTER}
 maker(
     "parallel_continual",
     BITS,
     1,
-    lambda made, d_in: used(made)([]),
-    key=(lambda item: item % 2,),
-    measurements=({0: COUNTER, 1: COUNTER}, "nothing hostile"),
+    begun,
+    key=(TWO_COUNTERS[0],),
+    measurements=(TWO_COUNTERS[1], NOTHING),
 )
-maker(
-    "on_stream",
-    BITS,
-    1,
-    lambda made, d_in: used(made)([]),
-    measurement=(oc.make_concurrent_filter(oc.make_concurrent_odometer(*VECTOR, PURE), 1, 1.0),),
-)
+maker("on_stream", BITS, 1, begun, measurement=(FILTER,))
+OF_BITS = oc.make_concurrent_odometer(*BITS, PURE)
 case(
     "make_concurrent_continual",
     then=lambda made: made([]),
-    composition=(
-        oc.make_concurrent_filter(oc.make_concurrent_odometer(*BITS, PURE), 1, 1.0),
-        "measurement or odometer",
-    ),
+    composition=(oc.make_concurrent_filter(OF_BITS, 1, 1.0), "measurement or odometer"),
 )
-maker(
-    "bounded_contributions",
-    (PAIRS, oc.user_presence()),
-    1,
-    only,
-    output_domain=(oc.integer_stream(0, 1),),
-)
-BOUNDED = tables.space()
+OUTPUT = {"output_domain": (BITS[0],)}
+maker("bounded_contributions", (PAIRS, oc.user_presence()), 1, only, **OUTPUT)
+maker("stream_clamp", BITS, 1, only, **OUTPUT)
+maker("stream_filter", BITS, 1, fed_to_a_counter, predicate=(lambda item: item == 1,))
+maker("stream_map", BITS, 1, fed_to_a_counter, function=(lambda item: item,), **OUTPUT)
+case("from_record", measurement=(COUNTER,), record=(COUNTER([]).to_record(), "record"))
+
+# tables
 
 
 def asked_table(made: Any, d_in: Any) -> Any:
@@ -1205,13 +1164,16 @@ def asked_table(made: Any, d_in: Any) -> Any:
 
 
 def on_table(name: str, **rest: tuple[Any, ...]) -> None:
-    maker(name, BOUNDED, 1, asked_table, **rest)
+    maker(name, tables.space(), 1, asked_table, **rest)
 
 
-on_table("where", predicate=(oc.tables.col("zone") == "a", "predicate"))
-on_table("with_columns", columns=({"long": oc.tables.col("hours") > 1.0}, "mapping"))
+ZONE, HOURS = oc.tables.col("zone"), oc.tables.col("hours")
+IN_A, HASHED = (ZONE == "a", "predicate"), {"key": ("a key", "text")}
+NORM = {"norm": ("l1", NOTHING)}
+GROUPS = {"by": ("zone", COLUMNS), "keys": (["a"], "list of key"), **NORM}
+on_table("where", predicate=IN_A)
+on_table("with_columns", columns=({"long": HOURS > 1.0}, "mapping"))
 on_table("table_select", columns=(["zone"], COLUMNS))
-HASHED = {"key": ("a key", "text")}
 on_table("truncate", order_by=(["zone"], COLUMNS), descending=(True, "flag"), **HASHED)
 on_table("group_truncate", **HASHED)
 on_table("per_unit", columns=({"n": oc.tables.count()}, "mapping"))
@@ -1220,7 +1182,7 @@ on_table(
     on=("zone", COLUMNS),
     schema=({"big": bool}, "mapping"),
     rows=({"a": True}, "mapping"),
-    how=("left", "nothing hostile"),
+    how=("left", NOTHING),
 )
 maker(
     "private_join",
@@ -1230,66 +1192,41 @@ maker(
     table=("others", "text"),
     columns=(None, "None or mapping or " + COLUMNS),
     on=([], COLUMNS + " or sequence"),
-    how=("semi", "nothing hostile"),
+    how=("semi", NOTHING),
 )
-on_table("rows_per_unit", edges=([1, 2, 3], "list of integer"), norm=("l1", "nothing hostile"))
-GROUPS = {"by": ("zone", COLUMNS), "keys": (["a"], "list of key")}
-VALUE = {
-    "column": ("hours", "text"),
-    "bounds": ((0.0, 1.0), "bounds"),
-    "quantum": (0.5, "positive"),
-}
-NORM = {"norm": ("l1", "nothing hostile")}
-on_table("distinct_units", **GROUPS, **NORM)
-on_table("distinct_values", columns=("zone", COLUMNS), **GROUPS, **NORM)
-on_table("table_count", column=(None, "None or text"), **GROUPS, **NORM)
-on_table("table_sum", **GROUPS, **VALUE, **NORM)
-on_table("table_histogram", edges=([0.0, 1.0], "list of real"), **GROUPS, **NORM)
-on_table("table_prefixes", cuts=([0.0, 1.0], "list of real"), **GROUPS, **NORM)
+on_table("rows_per_unit", edges=([1, 2, 3], "list of integer"), **NORM)
+on_table("distinct_units", **GROUPS)
+on_table("distinct_values", columns=("zone", COLUMNS), **GROUPS)
+on_table("table_count", column=(None, "None or text"), **GROUPS)
 on_table(
-    "table_answers", answers=([oc.tables.Answer("count")], "list of answers"), **GROUPS, **NORM
+    "table_sum",
+    column=("hours", "text"),
+    bounds=((0.0, 1.0), "bounds"),
+    quantum=(0.5, "positive"),
+    **GROUPS,
 )
+on_table("table_histogram", edges=([0.0, 1.0], "list of real"), **GROUPS)
+on_table("table_prefixes", cuts=([0.0, 1.0], "list of real"), **GROUPS)
+on_table("table_answers", answers=([oc.tables.Answer("count")], NOTHING), **GROUPS)
 on_table("quantile_scores", candidates=([0.0, 1.0], "list of real"))
-case(
-    "tables.scan",
-    connection=(tables.connection(),),
-    table=("people", COLUMNS),
-    schema=({"person": int}, "mapping"),
-    unit=("person", COLUMNS),
-    csv=(None, "None"),
-)
 on_table("table_keys", d_out=((0.5, 1e-3), "pair of non_negative"))
-case(
-    "tables.Table.with_tables",
-    lambda **given: tables.people().with_tables(**given),
-    others=(tables.people(),),
-)
+CONNECTED = {"connection": (tables.connection(),), "table": ("people", COLUMNS), "csv": NONE}
+case("tables.scan", schema=({"person": int}, "mapping"), unit=("person", COLUMNS), **CONNECTED)
+case("tables.describe_schema", **CONNECTED)
+case("tables.Table.with_tables", tables.people().with_tables, others=(tables.people(),))
 case("tables.unit_of", units=(1, "whole"))
-HOURS = oc.tables.col("hours")
-case(
-    "tables.Expression.is_in",
-    lambda **given: HOURS.is_in(**given),
-    values=([1.0], "list of constant"),
-)
+case("tables.Expression.is_in", HOURS.is_in, values=([1.0], "list of constant"))
 case(
     "tables.Expression.between",
-    lambda **given: HOURS.between(**given),
+    HOURS.between,
     lower=(0.0, "constant"),
     upper=(1.0, "constant"),
 )
-case(
-    "tables.Expression.starts_with",
-    lambda **given: oc.tables.col("zone").starts_with(**given),
-    prefix=("a", "text"),
-)
+case("tables.Expression.starts_with", ZONE.starts_with, prefix=("a", "text"))
 case("tables.col", name=("zone", "text"))
 case("tables.lit", value=(1.0, "constant"))
-case("tables.when", condition=(oc.tables.col("zone") == "a", "predicate"))
-case(
-    "tables.Then.when",
-    lambda **given: oc.tables.when(HOURS > 1.0).then(1.0).when(**given),
-    condition=(oc.tables.col("zone") == "a", "predicate"),
-)
+case("tables.when", condition=IN_A)
+case("tables.Then.when", oc.tables.when(HOURS > 1.0).then(1.0).when, condition=IN_A)
 case("tables.Decimal", scale=(2, "whole"))
 case(
     "tables.Csv",
@@ -1299,32 +1236,7 @@ case(
     nulls=(["NA"], "sequence"),
     encoding=("utf-8", "text"),
 )
-case(
-    "tables.describe_schema",
-    connection=(tables.connection(),),
-    table=("people", COLUMNS),
-    csv=(None, "None"),
-)
 case("uncollected", frame=(pl.LazyFrame({"age": [30]}),))
-maker("stream_clamp", BITS, 1, only, output_domain=(oc.integer_stream(0, 1),))
-maker(
-    "stream_filter",
-    BITS,
-    1,
-    lambda made, d_in: fed(made >> oc.m.then_counter(PURE, 4.0), 1),
-    predicate=(lambda item: item == 1,),
-)
-maker(
-    "stream_map",
-    BITS,
-    1,
-    lambda made, d_in: fed(made >> oc.m.then_counter(PURE, 4.0), 1),
-    output_domain=(oc.integer_stream(0, 1),),
-    function=(lambda item: item,),
-)
-
-
-case("from_record", measurement=(COUNTER,), record=(COUNTER([]).to_record(), "record"))
 
 # ledgers
 
@@ -1337,27 +1249,45 @@ def created(path_or_url: Any, dataset: Any, wait: Any) -> Any:
     ledger.create_ledger(path_or_url, dataset, wait=wait).close()
 
 
+def there(path_or_url: Any) -> Any:
+    return ledger_path() if is_word(path_or_url, "there") else path_or_url
+
+
+def an_open_ledger() -> Any:
+    return ledger.open_ledger(ledger_path(), "survey")
+
+
 case("ledger.create_ledger", created, path_or_url=("new", "path"), dataset=("survey", "text"))
 case(
     "ledger.open_ledger",
-    lambda path_or_url, **given: ledger.open_ledger(
-        ledger_path() if is_word(path_or_url, "there") else path_or_url, **given
-    ).close(),
+    lambda path_or_url, **given: ledger.open_ledger(there(path_or_url), **given).close(),
     path_or_url=("there", "path"),
     dataset=("survey",),
-    anchor=(None, "None"),
+    anchor=NONE,
     read_only=(False,),
     wait=(1.0,),
 )
-
-
 case(
     "ledger.datasets",
-    lambda path_or_url, **given: ledger.datasets(
-        ledger_path() if is_word(path_or_url, "there") else path_or_url, **given
-    ),
+    lambda path_or_url, **given: ledger.datasets(there(path_or_url), **given),
     path_or_url=("there", "path"),
     wait=(1.0,),
+)
+on_handle("ledger.SqlLedger.summary", an_open_ledger, anchor=NONE)
+on_handle(
+    "ledger.SqlLedger.entries",
+    an_open_ledger,
+    limit=(None, f"None or {COLUMNS}"),
+    label=(None, "None or text"),
+)
+on_handle("ledger.SqlLedger.charged", an_open_ledger)
+on_handle("ledger.SqlLedger.read", an_open_ledger, anchor=NONE)
+on_handle("ledger.SqlLedger.report", an_open_ledger, refused=({"alice": 3}, "mapping"))
+on_handle(
+    "ledger.SqlLedger.book",
+    an_open_ledger,
+    lambda opened, terms: None if is_word(terms, "none") else opened.book(terms),
+    terms=("none",),
 )
 
 
@@ -1365,12 +1295,6 @@ class Theirs:
     """A class of another package."""
 
     first = 0
-
-
-KINDS["attributes"] = lambda value: (
-    issubclass(type(value), Mapping)
-    and all(type(one) is str and one.isidentifier() for pair in value.items() for one in pair)
-)
 
 
 def registered(**given: Any) -> None:
@@ -1388,61 +1312,30 @@ def registered(**given: Any) -> None:
 case(
     "extend.register",
     registered,
-    tag=("acme:theirs", "nothing hostile"),
+    tag=("acme:theirs", NOTHING),
     fields=({"first": "first"}, "attributes"),
     make=(None, "None or callable"),
 )
-
-
-def an_open_ledger() -> Any:
-    return ledger.open_ledger(ledger_path(), "survey")
-
-
-on_handle("ledger.SqlLedger.summary", an_open_ledger, anchor=(None, "None"))
-on_handle(
-    "ledger.SqlLedger.entries",
-    an_open_ledger,
-    lambda opened, **given: len(opened.entries(**given)),
-    limit=(None, f"None or {COLUMNS}"),
-    label=(None, "None or text"),
-)
-on_handle("ledger.SqlLedger.charged", an_open_ledger)
-on_handle("ledger.SqlLedger.read", an_open_ledger, anchor=(None, "None"))
-on_handle(
-    "ledger.SqlLedger.report",
-    an_open_ledger,
-    lambda opened, **given: len(opened.report(**given)) > 1000,
-    refused=({"alice": 3}, "mapping"),
-)
-on_handle(
-    "ledger.SqlLedger.book",
-    an_open_ledger,
-    lambda opened, terms: None if is_word(terms, "none") else opened.book(terms),
-    terms=("none",),
-)
+case("extend.composition_measure")
 
 # plots
 
-F2 = T.pure(1.0)
-AX = {"ax": (None, "None")}
-
-
+AX = {"ax": NONE}
 case(
     "plot.plot_tradeoff",
-    functions=([F, F2], "function or list of function"),
+    functions=([F, T.pure(1.0)], "function or list of function"),
     labels=(["a", "b"], "None or list of text"),
     **AX,
 )
-
 case(
     "plot.accuracy_of_plan",
     make_measurement=(lambda scale: oc.m.make_certified_laplace(*NUMBER, scale, ZCDP), "callable"),
     d_in=(1.0, "non_negative"),
-    d_out=(0.5, "non_negative or typed"),
+    d_out=(0.5, NON_NEGATIVE),
     launches=([1, 10],),
-    accumulators=(None, "None"),
+    accumulators=NONE,
     beta=(0.05,),
-    answers=(None, "None or count"),
+    answers=(None, COUNTED),
     **AX,
 )
 case(
@@ -1471,25 +1364,23 @@ case(
     by=("time", "None"),
     **AX,
 )
-MENU = verify.response_menu(0.5, 1.0)
-START, RULE = oc.accumulators.basic().start(APPROXIMATE_MAX_DIVERGENCE), Within((1.5, 0.0))
-
 
 # verify
 
+START, RULE = A.basic().start(APPROXIMATE_MAX_DIVERGENCE), Within((1.5, 0.0))
 PAIR = [verify.random_interactive(seed) for seed in (1, 2)]
-ONE = verify.random_interactive(seed=7)
-TWO = verify.randomized_response(1.0)
-NOTHING = "nothing hostile"
+ONE, TWO = verify.random_interactive(seed=7), verify.randomized_response(1.0)
+AT = {"epsilon": (0.5, REAL)}
+OF_ORDER = {"order": (2.0, "above 1")}
 case(
     "verify.FiniteMechanism",
-    first=((0.5, 0.5), "list of probability"),
-    second=((0.25, 0.75), "list of probability"),
+    first=((0.5, 0.5), PROBABILITIES),
+    second=((0.25, 0.75), PROBABILITIES),
 )
 for name, arguments in {
-    "delta": {"epsilon": (0.5, "real")},
+    "delta": AT,
     "epsilon": {"delta": (0.0, "probability")},
-    "renyi": {"order": (2.0, "above 1")},
+    "renyi": OF_ORDER,
     "tradeoff": {"alpha": (0.1, "probability")},
 }.items():
     case(f"verify.FiniteMechanism.{name}", getattr(TWO, name), **arguments)
@@ -1500,21 +1391,19 @@ case("verify.FiniteInteractiveMechanism.queries", ONE.queries, turn=(0, "whole")
 case(
     "verify.FiniteInteractiveMechanism.answers",
     ONE.answers,
-    history=((), "anything"),
+    history=((), ANYTHING),
     query=(1, "whole"),
 )
 case("verify.FiniteInteractiveMechanism", tables=(ONE.tables,))
-case("verify.randomized_response")
-case("verify.random_mechanism")
-case("verify.random_interactive")
+cases("verify.randomized_response verify.random_mechanism verify.random_interactive")
 case(
     "verify.response_menu",
     lambda epsilons: verify.response_menu(0.5, epsilons),
     epsilons=(1.0, "non_negative"),
 )
 for name in ("composition_delta", "concurrent_delta", "sequential_delta"):
-    case(f"verify.{name}", getattr(verify, name), mechanisms=(PAIR, NOTHING), epsilon=(0.5, "real"))
-case("verify.concurrent_renyi", mechanisms=(PAIR, NOTHING), order=(2.0, "above 1"))
+    case(f"verify.{name}", getattr(verify, name), mechanisms=(PAIR, NOTHING), **AT)
+case("verify.concurrent_renyi", mechanisms=(PAIR, NOTHING), **OF_ORDER)
 case("verify.simulate", mechanism=(ONE,), pair=(TWO,))
 
 
@@ -1533,42 +1422,37 @@ case(
 )
 case(
     "verify.worst_analyst",
-    menu=(MENU,),
+    menu=(verify.response_menu(0.5, 1.0),),
     accumulator=(START, NOTHING),
     rule=(RULE,),
-    epsilon=(1.0, "real"),
+    epsilon=(1.0, REAL),
 )
-ITEM = verify.Item("response", 0.5, verify.randomized_response(0.5))
-case(
-    "verify.worst_renyi",
-    menu=([ITEM],),
-    accumulator=(oc.accumulators.basic().start(MAX_DIVERGENCE), NOTHING),
-    rule=(Within(1.0),),
-    order=(2.0, "order from 1"),
-)
+PURE_FILTER = {
+    "menu": ([verify.Item("response", 0.5, verify.randomized_response(0.5))],),
+    "accumulator": (A.basic().start(MAX_DIVERGENCE), NOTHING),
+    "rule": (Within(1.0),),
+}
+case("verify.worst_renyi", order=(2.0, "order from 1"), **PURE_FILTER)
 case(
     "verify.worst_loss",
-    menu=([ITEM],),
-    accumulator=(oc.accumulators.basic().start(MAX_DIVERGENCE), NOTHING),
-    rule=(Within(1.0),),
     losses=([Fraction(1, 2)], "None or list of non_negative or list of fraction"),
+    **PURE_FILTER,
 )
 case(
     "verify.worst_stopping",
     readings=([0.5, 1.0], "list of non_negative"),
     epsilon=(0.5, "positive"),
 )
-case("verify.Limited", rule=(RULE, "anything"))
+case("verify.Limited", rule=(RULE, ANYTHING))
 case(
     "verify.audit",
     measurement=(lambda data: 0.5,),
-    x=(1, "anything"),
-    x_prime=(0, "anything"),
+    x=(1, ANYTHING),
+    x_prime=(0, ANYTHING),
     strategy=(lambda answer: answer,),
     n=(50,),
 )
-AUDIT = verify.Audit(0.1, 0.0, 0.99, 10, "x")
-case("verify.Audit.violates", AUDIT.violates)
+case("verify.Audit.violates", verify.Audit(0.1, 0.0, 0.99, 10, "x").violates)
 case(
     "verify.clamped_noise",
     lambda low, high, gaussian: verify.clamped_noise(low, high, gaussian=gaussian)(0, 1.0),
@@ -1577,29 +1461,36 @@ case(
 )
 
 
-class Running:
-    def __init__(self, release):
-        self.total, self.release = 0, release
+class Total:
+    total = 0
 
     def update(self, item):
         self.total += item if type(item) is int and 0 <= item < 9 else 0
 
     def __call__(self, query):
+        return self.total
+
+
+class Running(Total):
+    def __init__(self, release):
+        self.release = release
+
+    def __call__(self, query):
         return self.release(self.total, 2.0)
 
 
-LAW = verify.Replayed(Running, verify.clamped_noise(0, 2))
 NEIGHBOURS = verify.events_differ(1)
+NEIGHBOURING = {"neighbouring": (NEIGHBOURS, "callable")}
 CONTINUAL = {
-    "mechanisms": ([LAW], NOTHING),
+    "mechanisms": ([verify.Replayed(Running, verify.clamped_noise(0, 2))], NOTHING),
     "items": ((None, 1), "sequence"),
-    "neighbouring": (NEIGHBOURS, "callable"),
     "horizon": (2, "count"),
     "asks": (1, "count"),
+    **NEIGHBOURING,
 }
-case("verify.continual_delta", epsilon=(0.5, "real"), **CONTINUAL)
+case("verify.continual_delta", **AT, **CONTINUAL)
 case("verify.continual_epsilon", **CONTINUAL)
-case("verify.continual_renyi", order=(2.0, "above 1"), **CONTINUAL)
+case("verify.continual_renyi", **OF_ORDER, **CONTINUAL)
 case(
     "verify.Replayed",
     then=lambda made: verify.continual_epsilon([made], (None, 1), NEIGHBOURS, 1),
@@ -1614,26 +1505,13 @@ case(
     at_most=(1, "whole"),
     presence=(True,),
 )
-case("verify.Identifier", side=(1, "anything"), neighbouring=(NEIGHBOURS, "callable"))
-
-
-class Total:
-    total = 0
-
-    def update(self, item):
-        self.total += item if type(item) is int and 0 <= item < 9 else 0
-
-    def __call__(self, query):
-        return self.total
-
-
+case("verify.Identifier", side=(1, ANYTHING), **NEIGHBOURING)
 on_handle(
     "verify.Identifier.update",
     lambda: verify.Identifier(Total(), 1, NEIGHBOURS),
-    first=(None, "anything"),
-    second=(3, "anything"),
+    first=(None, ANYTHING),
+    second=(3, ANYTHING),
 )
-
 COIN = (Fraction(1, 3), Fraction(2, 3))
 TAPE = verify.Tape()
 ASK = verify.Move("ask", lambda session: session() if callable(session) else 0)
@@ -1647,6 +1525,7 @@ def a_law(**given: Any) -> Any:
     return verify.Played(**({"tape": TAPE, "begin": asked, "moves": [ASK]} | given))
 
 
+PLAYED = a_law(most=99)
 case(
     "verify.Tape.draw",
     lambda chances: TAPE.explore(lambda: TAPE.draw(chances)),
@@ -1667,27 +1546,19 @@ case(
     moves=([ASK], "callable"),
     refusals=((oc.errors.BudgetExceededError,), "exceptions"),
 )
-case("verify.Played.worst_loss", lambda rounds: a_law(most=99).worst_loss(rounds))
-case("verify.Played.sessions", lambda rounds: list(a_law(most=99).sessions(rounds)))
-case(
-    "verify.Played.delta",
-    lambda **given: a_law(most=99).delta(**given),
-    epsilon=(0.5, "real"),
-    rounds=(2,),
-)
-case(
-    "verify.Played.renyi",
-    lambda **given: a_law(most=99).renyi(**given),
-    order=(2.0, "order"),
-    rounds=(2,),
-)
+case("verify.Played.worst_loss", PLAYED.worst_loss)
+case("verify.Played.sessions", lambda rounds: list(PLAYED.sessions(rounds)))
+case("verify.Played.delta", PLAYED.delta, rounds=(2,), **AT)
+case("verify.Played.renyi", PLAYED.renyi, rounds=(2,), order=(2.0, "order"))
+
+# messages and servers
 
 case(
     "deserialize",
     message=(dp.serialize(VECTOR[0]),),
     allow=([], "sequence or None"),
-    space=(None, "None"),
-    output_measure=(None, "None"),
+    space=NONE,
+    output_measure=NONE,
 )
 
 
@@ -1714,18 +1585,12 @@ on_handle(
     lost=(0, "JSON"),
 )
 case("serving.HandleStore", seconds=(600.0, "positive"))
-on_handle(
-    "serving.HandleStore.keep",
-    serving.HandleStore,
-    lambda store, **given: store.keep(**given),
-    owner=("alice", "text"),
-    handle=(1, "anything"),
-)
+on_handle("serving.HandleStore.keep", serving.HandleStore)
 on_handle("serving.HandleStore.find", serving.HandleStore)
 on_handle("serving.HandleStore.has_room", serving.HandleStore)
 on_handle("serving.HandleStore.drop", serving.HandleStore)
 case("serving.as_json")
-case("serialize", made=(VECTOR[0], "anything"))  # numbers and texts, too
+case("serialize", made=(VECTOR[0], ANYTHING))  # numbers and texts, too
 
 # --- handles ---------------------------------------------------------------------------------
 
@@ -1743,30 +1608,11 @@ def message_to(
     def call(handle: Any, **given: Any) -> Any:
         return (getattr(handle, method) if method else handle)(*given.values())
 
-    arguments = {
-        one: given if len(given) == 2 else (*given, kind_of(one, None, 0))
-        for one, given in arguments.items()
-    }
-    CASES[name] = Case(name, call, arguments, fresh, state)
+    CASES[name] = Case(name, call, with_kinds(arguments, {}), fresh, state)
 
 
 OFFERED = (COUNT, "measurement")
-LAUNCHED = (COUNT, "measurement or odometer")
 BIG = oc.make_concurrent_filter(ODOMETER, 1, 1e6)
-HANDLES = {
-    "odometer": lambda: ODOMETER([1, 2]),
-    "filter": lambda: BIG([1, 2]),
-    "compositor": lambda: oc.make_concurrent_composition(*VECTOR, PURE, 1, [0.5] * 99)([1, 2]),
-    "native mode": lambda: dp.c.make_adaptive_composition(*VECTOR, PURE, 1, [1e6])([1, 2])(BIG),
-    "with a ledger": lambda: _with_ledger(),
-    "chained": lambda: (
-        dp.t.make_user_transformation(*VECTOR, *VECTOR, lambda rows: rows, lambda d_in: d_in)
-        >> ODOMETER
-    )([1, 2]),
-    "continual": lambda: oc.c.make_concurrent_continual(
-        oc.make_concurrent_filter(oc.make_concurrent_odometer(*BITS, PURE), 1, 1e6)
-    )([]),
-}
 
 
 def _with_ledger() -> Any:
@@ -1774,10 +1620,21 @@ def _with_ledger() -> Any:
     return oc.make_concurrent_filter(ODOMETER, 1, 1e6, ledger=kept)([1, 2])
 
 
+HANDLES = {
+    "odometer": lambda: ODOMETER([1, 2]),
+    "filter": lambda: BIG([1, 2]),
+    "compositor": lambda: oc.make_concurrent_composition(*VECTOR, PURE, 1, [0.5] * 99)([1, 2]),
+    "native mode": lambda: dp.c.make_adaptive_composition(*VECTOR, PURE, 1, [1e6])([1, 2])(BIG),
+    "with a ledger": _with_ledger,
+    "chained": lambda: (SAME_ROWS >> ODOMETER)([1, 2]),
+    "continual": lambda: oc.c.make_concurrent_continual(oc.make_concurrent_filter(OF_BITS, 1, 1e6))(
+        []
+    ),
+}
 for name, fresh in HANDLES.items():
     on_stream = name == "continual"
     query = (COUNTER, "measurement or odometer or message") if on_stream else LAUNCHED
-    at = {"d_in": (1, "anything" if on_stream else "d_in or None")}
+    at = {"d_in": (1, ANYTHING if on_stream else "d_in or None")}
     message_to(f"{name}()", fresh, spent, query=query)
     message_to(f"{name}.privacy_loss", fresh, spent, **at)
     if name != "native mode":
@@ -1789,7 +1646,7 @@ for name, fresh in HANDLES.items():
         if not on_stream:
             message_to(f"{name}.loss_after", fresh, spent, queries=([COUNT], "iterable"), **planned)
 for name, made in {"odometer": ODOMETER, "filter": FILTER, "cast": oc.c.cast(COUNT, ZCDP)}.items():
-    case(f"{name}.invoke", made.invoke, arg=([1, 2], "anything"))
+    case(f"{name}.invoke", made.invoke, arg=([1, 2], ANYTHING))
     if name != "odometer":
         case(f"{name}.map", made.map, d_in=(1, "d_in"))
         case(f"{name}.check", made.check, d_in=(1, "d_in"), d_out=(2.0, "non_negative"))
@@ -1801,16 +1658,22 @@ for name, made in {"odometer": ODOMETER, "filter": FILTER, "cast": oc.c.cast(COU
 SHARED = VECTOR >> dp.t.then_count() >> oc.m.then_shared_release(PURE)
 BELOW = VECTOR >> dp.t.then_count() >> oc.m.then_shared_release(PURE, 1e3)
 LEVEL = {"level": (0.5, "positive")}
-message_to("shared()", lambda: BIG([1, 2])(SHARED), lambda handle: handle.privacy_loss(1), **LEVEL)
+
+
+def a_shared() -> Any:
+    return BIG([1, 2])(SHARED)
+
+
+message_to("shared()", a_shared, spent, **LEVEL)
 on_handle(
     "shared.accuracy",
-    lambda: BIG([1, 2])(SHARED),
+    a_shared,
     lambda handle, **given: handle.accuracy(**given),
-    beta=(0.05, "open probability"),
-    answers=(None, "None or count"),
+    beta=(0.05, NOTHING),
+    answers=(None, COUNTED),
     **LEVEL,
 )
-message_to("shared.privacy_loss", lambda: BIG([1, 2])(SHARED), d_in=(1, "d_in"))
+message_to("shared.privacy_loss", a_shared, d_in=(1, "d_in"))
 message_to("shared below a ceiling()", lambda: BIG([1, 2])(BELOW), **LEVEL)
 
 BLOCKS = oc.c.make_block_filter(
@@ -1837,15 +1700,15 @@ message_to(
 for name in ("privacy_loss", "remaining"):  # equal keys name one block
     message_to(f"blocks.{name}", some_blocks, spent, block=(2, "finite real or item"))
 message_to(
-    "blocks.add_blocks", some_blocks, len, keys=(["new"], "iterable"), data=([1, 2], "anything")
+    "blocks.add_blocks", some_blocks, len, keys=(["new"], "iterable"), data=([1, 2], ANYTHING)
 )
 
 
 def some_parts() -> Any:
-    return oc.c.make_parallel_composition(*VECTOR, AGES, {"young": COUNT, "old": COUNT})([1, 40])
+    return oc.c.make_parallel_composition(*VECTOR, AGES, OF_AGES)([1, 40])
 
 
-on_handle("parts[]", some_parts, lambda handle, query: handle[query], query=("young",))
+on_handle("parts[]", some_parts, lambda handle, query: handle[query], query=("young", NOTHING))
 message_to("parts()", some_parts, query=("young",))
 SVT = oc.m.make_sparse_vector(*VECTOR, PURE, 1, 2.0, 1e6, 3)
 message_to("sparse vector()", lambda: SVT([1, 2]), query=(QUERY, "callable"))
@@ -1867,7 +1730,7 @@ PMW = oc.m.make_private_multiplicative_weights(
     *VECTOR, ZCDP, 1, 1e4, universe=8, queries=1000, size=10_000
 )
 ODD = lambda value: value % 2  # noqa: E731
-message_to("weights()", lambda: PMW([1, 2] * 5000), query=(ODD, "callable or list of probability"))
+message_to("weights()", lambda: PMW([1, 2] * 5000), query=(ODD, f"callable or {PROBABILITIES}"))
 MPQ = oc.m.make_projected_queries(*VECTOR, ZCDP, 1, [1e-3] * 99, universe=8, size=100)
 message_to("projection()", lambda: MPQ([1, 2] * 50), batch=([ODD], "sequence"))
 INDIVIDUAL = oc.m.make_individual_filter(*ROWS, ZCDP, d_out=1e6)
@@ -1882,12 +1745,9 @@ case(
     data=(np.ones((20, 2)), "sequence"),
 )
 CONVERSATION = oc.c.make_interactive(COUNT)
-message_to("interactive()", lambda: CONVERSATION([1]), query=(None, "anything"))
-message_to(
-    "bounded()",
-    lambda: oc.c.make_bounded_interactive(CONVERSATION, 10**6)([1]),
-    query=(None, "anything"),
-)
+BOUNDED = oc.c.make_bounded_interactive(CONVERSATION, 10**6)
+message_to("interactive()", lambda: CONVERSATION([1]), query=(None, ANYTHING))
+message_to("bounded()", lambda: BOUNDED([1]), query=(None, ANYTHING))
 INDEXED = oc.c.make_indexed_composition(*VECTOR, PURE, 1, [SVT, COUNT])
 message_to("indexed()", lambda: INDEXED([1]), query=((1, None),))
 on_handle(
@@ -1909,25 +1769,22 @@ def child_odometer() -> Any:
 
 message_to("child odometer()", child_odometer, spent, query=OFFERED)
 message_to("child odometer.privacy_loss", child_odometer, d_in=(1,))
+CATEGORIES = oc.category_stream(3), oc.event_presence()
 STREAMS = {
     "counter": lambda: COUNTER([]),
-    "histogram": lambda: oc.m.make_histogram_counter(
-        oc.category_stream(3), oc.event_presence(), PURE, 4.0
-    )([]),
+    "histogram": lambda: oc.m.make_histogram_counter(*CATEGORIES, PURE, 4.0)([]),
     "window": lambda: oc.m.make_window_counter(*BITS, PURE, 4.0, 7)([]),
     "alarm": lambda: oc.m.make_alarm(*BITS, PURE, 4.0, 10**6)([]),
     "own": lambda: oc.m.make_continual(*BITS, PURE, Clock, lambda d_in: 0.0)([]),
     "stream of compositor": HANDLES["continual"],
-    "parallel stream": lambda: oc.c.make_parallel_continual(
-        *BITS, lambda item: item % 2, {0: COUNTER, 1: COUNTER}
-    )([]),
+    "parallel stream": lambda: oc.c.make_parallel_continual(*BITS, *TWO_COUNTERS)([]),
     "users": lambda: (
-        oc.t.make_bounded_contributions(PAIRS, oc.user_presence(), oc.integer_stream(0, 1), 3)
+        oc.t.make_bounded_contributions(PAIRS, oc.user_presence(), BITS[0], 3)
         >> oc.m.then_counter(PURE, 4.0)
     )([]),
 }
 for name, fresh in STREAMS.items():
-    item, loose = (("ann", 1), "anything") if name == "users" else (1, "item")
+    item, loose = (("ann", 1), ANYTHING) if name == "users" else (1, "item")
     on_handle(
         f"{name}.update",
         fresh,
@@ -1935,27 +1792,31 @@ for name, fresh in STREAMS.items():
             handle.update(item, step=step) if step is not None else handle.update(item)
         ),
         item=(item, loose),
-        step=(None, "None or count"),
+        step=(None, COUNTED),
     )
     message_to(f"{name}.update_all", fresh, items=([item, None], "sequence"))
     if name not in ("stream of compositor", "parallel stream"):
         asks = ("top", 1) if name == "histogram" else None
-        message_to(f"{name}(query)", fresh, query=(asks, "anything"))
+        message_to(f"{name}(query)", fresh, query=(asks, ANYTHING))
 PARTS = STREAMS["parallel stream"]
-message_to("parallel stream(key)", PARTS, part=(1, "anything"))
-on_handle("parallel stream[key]", PARTS, lambda handle, part: handle[part], part=(1, "anything"))
+message_to("parallel stream(key)", PARTS, part=(1, ANYTHING))
+on_handle("parallel stream[key]", PARTS, lambda handle, part: handle[part], part=(1, ANYTHING))
 
 
 def context() -> Any:
-    return oc.concurrent_context([1, 2, 3], dp.unit_of(contributions=1), dp.loss_of(epsilon=1e6))
+    return oc.concurrent_context([1, 2, 3], UNIT_AND_LOSS[0], dp.loss_of(epsilon=1e6))
+
+
+def spent_in(context: Any) -> Any:
+    return context.current_privacy_loss()
 
 
 on_handle(
     "context.query",
     context,
     lambda context, epsilon: context.query(epsilon=epsilon).count().laplace().release(),
-    lambda context: context.current_privacy_loss(),
-    epsilon=(0.5, "non_negative or typed"),
+    spent_in,
+    epsilon=(0.5, NON_NEGATIVE),
 )
 on_handle(
     "context.limited",
@@ -1963,27 +1824,20 @@ on_handle(
     lambda context, **given: (
         context.limited(**given).query(epsilon=0.25).count().laplace().release()
     ),
-    lambda context: context.current_privacy_loss(),
+    spent_in,
     label=("alice", "text"),
-    privacy_loss=(dp.loss_of(epsilon=0.5), "nothing hostile"),
-    accumulator=(None, "None or accounting"),
-    orders=(None, "None"),
+    privacy_loss=(dp.loss_of(epsilon=0.5), NOTHING),
+    accumulator=(None, ACCOUNTING),
+    orders=NONE,
 )
 
 # --- what is public --------------------------------------------------------------------------
 
-case("extend.composition_measure")
-
 # Researchers write these; the package calls them, with what it has checked. The toys test them.
 PROTOCOLS = (
-    oc.extend.Accumulator,
-    oc.extend.AccumulatorState,
-    oc.extend.Kind,
+    *(oc.extend.Accumulator, oc.extend.AccumulatorState, oc.extend.Kind, oc.extend.constructor),
     oc.extend.check_measurement,  # whose test is serving/test_check.py
-    oc.extend.constructor,
-    oc.extend.Composability,
-    oc.extend.CompositionMeasure,
-    oc.extend.Conversion,
+    *(oc.extend.Composability, oc.extend.CompositionMeasure, oc.extend.Conversion),
     oc.extend.NumberMeasure,
 )
 
@@ -1991,16 +1845,8 @@ PROTOCOLS = (
 def public_callables() -> set[str]:
     """Names that must have a case: what is exported, and the methods of exported classes."""
     names = set(MESSAGES)
-    groups = dict.fromkeys(DOORS, "")
-    extras = {
-        ledger: "ledger.",
-        plot: "plot.",
-        serving: "serving.",
-        verify: "verify.",
-        oc.tables: "tables.",
-        oc.extend: "extend.",
-    }
-    for module, prefix in (groups | extras).items():
+    extras = {f"{name}.": module for name, module in MODULES.items()}
+    for prefix, module in (*(("", door) for door in DOORS), *extras.items()):
         for name in module.__all__:
             public = getattr(module, name)
             if inspect.ismodule(public) or public in PROTOCOLS:
@@ -2023,23 +1869,19 @@ NO_ARGUMENTS = {
     "tables.Answer", "tables.ROW",  # checked where they are used
     *(f"tables.{name}" for name in ("count", "count_distinct", "sum", "min", "max")),
     "TradeoffFunction", "Outcome",  # made by class methods; an enumeration
-      # values of these are made by other public names, or they take nothing
-    "tables.Table", "tables.Table.ask", "tables.Table.ask_keys", "tables.Table.derived",
-    "tables.Table.joined",
-    "tables.Table.materialized", "tables.Table.frozen", "tables.Table.engine",
-    "tables.Expression", "tables.Then",
-    "tables.Expression.is_null", "tables.Expression.abs", "tables.Expression.length",
-    "tables.Expression.lower",
+    # values of these are made by other public names, or they take nothing
+    "tables.Table", "tables.Expression", "tables.Then",
+    *(f"tables.Table.{name}" for name in ("ask", "ask_keys", "derived", "joined", "materialized")),
+    *(f"tables.Table.{name}" for name in ("frozen", "engine")),
+    *(f"tables.Expression.{name}" for name in ("is_null", "abs", "length", "lower")),
     # checked where they are used, with the types of the columns: see tables/test_typed.py
-    "tables.Expression.clip", "tables.Expression.cut", "tables.Expression.fill_null",
-    "tables.Expression.cast", "tables.Then.otherwise",
-    "ledger.Entry", "ledger.LimitSummary", "ledger.Summary", "ledger.SqlLedger",
-    "serving.AnswerStore.close",
-    "ledger.SqlLedger.close", "ledger.SqlLedger.to_dp_events", "verify.Audit",
+    *(f"tables.Expression.{name}" for name in ("clip", "cut", "fill_null", "cast")),
+    "tables.Then.otherwise",
+    *(f"ledger.{name}" for name in ("Entry", "LimitSummary", "Summary", "SqlLedger")),
+    "serving.AnswerStore.close", "ledger.SqlLedger.close", "ledger.SqlLedger.to_dp_events",
+    *(f"verify.{name}" for name in ("Audit", "Counterexample", "Item", "Reached", "Simulation")),
+    *(f"verify.{name}" for name in ("Tape", "Worst", "approximate_zcdp_counterexample")),
     "verify.ContinualLaw", "verify.ContinualLaw.update", "verify.ContinualLaw.answers",
-    "verify.Counterexample", "verify.approximate_zcdp_counterexample",
-    "verify.Item",
-    "verify.Simulation", "verify.Reached", "verify.Tape", "verify.Worst",
     "verify.Limited.admits", "verify.Within", "verify.Within.admits", "verify.Within.remaining",
     "verify.Replayed.update", "verify.Replayed.answers",
 }  # fmt: skip
