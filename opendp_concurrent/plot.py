@@ -23,7 +23,7 @@ from ._checks import function
 from .context import smallest_scale
 from .errors import Argument, ConcurrentError, Distance, InvalidTypeError, InvalidValueError, Loss
 from .fdp import Array, TradeoffFunction, check_function
-from .measures import composition_measure, height
+from .measures import PRIOR, composition_measure, height, risk, rounded_up, tradeoff
 from .measures import name as name_of_loss
 from .queryables import accuracy_of
 
@@ -298,21 +298,27 @@ _NOTHING = 1e-5  # δ of steeper slopes that is omitted
 _LARGEST = 699.0  # ε whose e^ε is a double
 
 
-@checks.checked(points=checks.at_most(10**5, "each is drawn"))
+@checks.checked(points=checks.at_most(10**5, "each is drawn"), prior=checks.optional(PRIOR))
 def plot_tradeoff(
     functions: TradeoffFunction | Sequence[TradeoffFunction],
     *,
     labels: Sequence[str] | None = None,
     points: int = 201,
+    prior: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw trade-off functions: β = f(α), the smallest type II error at each type I error.
 
     The line is a lower bound, which is guaranteed. The dotted line is 1 - α: no privacy loss.
 
+    With a prior, a dashed line touches each curve at the best guess of an attacker, and its label
+    says how often he is right at most.
+
     :param functions: one or several
     :param labels: names in the legend; by default those that the functions print
     :param points: number of values of α, at least 1; they are denser near 0 and 1
+    :param prior: probability, before the attacker saw anything, that the person is in the data; see
+        :func:`opendp_concurrent.measures.risk`
     :param ax: axes to draw on
 
     :example:
@@ -327,7 +333,17 @@ def plot_tradeoff(
     alphas = (1 - np.cos(np.linspace(0.0, np.pi, points))) / 2
     ax = _axes(ax)
     for one, label in drawn:
-        ax.plot(alphas, _betas(one, alphas), label=label)
+        line = ax.plot(alphas, _betas(one, alphas), label=label)[0]
+        if prior is not None:
+            success = risk(tradeoff(), one, prior=prior).success
+            wrong = 1 - success  # = prior β + (1 - prior) α
+            ax.plot(
+                [0.0, wrong / (1 - prior)],
+                [wrong / prior, 0.0],
+                "--",
+                color=line.get_color(),
+                label=f"right with probability at most {rounded_up(success)}",
+            )
     ax.plot([0.0, 1.0], [1.0, 0.0], "k:", linewidth=1.0, label="1 - α")
     ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
     return _finish(ax, "type I error α", "type II error β")

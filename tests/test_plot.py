@@ -143,6 +143,18 @@ def test_a_dotted_line_is_no_loss():
     assert ax.get_lines()[-1].get_linestyle() == ":"
 
 
+def test_with_a_prior_a_line_touches_the_curve_at_the_best_guess():
+    prior = 0.2
+    found = oc.measures.risk(oc.gaussian_tradeoff(), 2.0, prior=prior)
+    drawn = lines(plot.plot_tradeoff(found.tradeoff, labels=["g"], points=2001, prior=prior))
+    alphas, betas = drawn["g"]
+    right = prior * (1 - betas) + (1 - prior) * (1 - alphas)
+    assert max(right) == pytest.approx(found.success, abs=1e-6)
+    line = next(drawn[name] for name in drawn if name.startswith("right with"))
+    guessed = prior * (1 - line[1]) + (1 - prior) * (1 - line[0])
+    assert guessed == pytest.approx([found.success] * 2)
+
+
 @pytest.mark.parametrize(
     "function",
     [

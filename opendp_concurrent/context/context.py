@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 from warnings import warn
@@ -226,6 +226,30 @@ def _is_of_one(domain: dp.Domain, data: errors.Data) -> bool:
         return False
 
 
+@dataclass(frozen=True, slots=True)
+class ContextSummary:
+    """What :meth:`ConcurrentContext.summarize` returns.
+
+    :ivar spent: upper bound on the loss so far
+    :ivar remaining: the largest loss that can still be spent, the d_mids that are left of a split,
+        or None without a bound
+    :ivar risk: what an attacker can do at most with all that was released so far
+    """
+
+    spent: errors.Loss
+    remaining: Any
+    risk: Risk
+
+    def __str__(self) -> str:
+        if self.remaining is None:
+            left = "no bound"
+        elif isinstance(self.remaining, list):
+            left = f"shares left: {len(self.remaining)}"
+        else:
+            left = f"remaining {errors.rounded(self.remaining)}"
+        return f"spent {errors.rounded(self.spent)}, {left}; {self.risk}"
+
+
 class ConcurrentContext(dp.Context, Generic[Q]):
     """A context with exact sums, whose children are contexts of this package."""
 
@@ -343,13 +367,28 @@ class ConcurrentContext(dp.Context, Generic[Q]):
         made = make_limited(odometer, self.d_in, d_out, label=label, orders=orders)
         return self.nested(made, self.queryable(made), self.d_in, None, d_out, space)
 
-    def risk(self, *, prior: float = 0.5) -> Risk:
-        """Return what an attacker can do at most with all that was released so far.
+    def summarize(self, *, prior: float = 0.5) -> ContextSummary:
+        """Return what is spent, what is left, and what an attacker can do at most.
 
-        :param prior: as for :func:`opendp_concurrent.measures.risk`
+        :param prior: probability, before the attacker saw anything, that the person is in the data;
+            see :func:`opendp_concurrent.measures.risk`
+        :raises InvalidTypeError, InvalidValueError: naming the argument
+
+        :example:
+
+        >>> context = oc.concurrent_context(
+        ...     data=[1, 2, 3],
+        ...     privacy_unit=dp.unit_of(contributions=1),
+        ...     privacy_loss=dp.loss_of(epsilon=1.0),
+        ... )
+        >>> release = context.query(epsilon=0.25).count().laplace().release()
+        >>> print(context.summarize())
+        spent 0.25, remaining 0.75; a guess is right with probability at most 0.5622...
         """
-        found: Risk = self.queryable.risk(self.d_in, prior=prior)
-        return found
+        risk: Risk = self.queryable.risk(self.d_in, prior=prior)
+        bounded = self.d_out is not None or self.d_mids is not None
+        left = self.remaining_privacy_loss() if bounded else None
+        return ContextSummary(self.queryable.privacy_loss(self.d_in), left, risk)
 
     def close(self) -> None:
         """Close the context, and what was launched in it, for good; a ``with`` block does the same.

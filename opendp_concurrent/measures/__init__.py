@@ -15,7 +15,7 @@ adds losses up, the conversions that lead out, and by which theorem children com
 """
 
 from .approximate import APPROXIMATE_MAX_DIVERGENCE
-from .attacker import PRIOR, Risk, risk, risk_of
+from .attacker import PRIOR, Risk, risk, risk_of, rounded_up
 from .conversion import (
     Conversion,
     Ends,

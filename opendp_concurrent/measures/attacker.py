@@ -38,23 +38,26 @@ class Risk:
     :ivar success: probability that his best guess is right
     :ivar advantage: true positive rate minus false positive rate
     :ivar true_positives: true positive rate at 5 % false positives
+    :ivar tradeoff: the trade-off function from which they follow, to draw it
+        (:func:`.plot_tradeoff`)
     """
 
     prior: float
     success: float
     advantage: float
     true_positives: float
+    tradeoff: TradeoffFunction
 
     def __str__(self) -> str:
         before = max(self.prior, 1 - self.prior)
         return (
-            f"a guess is right with probability at most {_shown(self.success)} (before: "
-            f"{before:.4g}), the advantage at most {_shown(self.advantage)}, true positives at "
-            f"most {_shown(self.true_positives)} at 5 % false positives"
+            f"a guess is right with probability at most {rounded_up(self.success)} (before: "
+            f"{before:.4g}), the advantage at most {rounded_up(self.advantage)}, true positives at "
+            f"most {rounded_up(self.true_positives)} at 5 % false positives"
         )
 
 
-def _shown(bound: float) -> str:
+def rounded_up(bound: float) -> str:
     """Return a bound with four digits, rounded up: not for what double arithmetic has added."""
     return f"{ceil(1e4 * bound - 1e-6) / 1e4:g}"
 
@@ -93,7 +96,7 @@ def risk_of(measure: CompositionMeasure, loss: Loss, prior: float) -> Risk:
     known = Fraction(prior)
     success = 1 - known + known * Fraction(f.delta(odds))
     found = 1 - Fraction(f.beta(FALSE_POSITIVES))
-    return Risk(prior, double_up(success), f.delta(0.0), double_up(found))
+    return Risk(prior, double_up(success), f.delta(0.0), double_up(found), f)
 
 
 def _tradeoff(measure: CompositionMeasure, loss: Loss) -> TradeoffFunction:

@@ -72,7 +72,7 @@ context = oc.concurrent_context(
 number = context.query(epsilon=0.1).count().laplace().release()
 alice = context.limited("alice", dp.loss_of(epsilon=0.5))
 alice.query(epsilon=0.1).count().laplace().release()
-print(alice.remaining_privacy_loss(), context.risk(prior=0.01).success)
+print(alice.remaining_privacy_loss(), context.summarize(prior=0.01).risk.success)
 context.limited(3, dp.loss_of(epsilon=0.5))  # wrong: a label is text (mypy, pyright)
 context.limited(dp.loss_of(epsilon=0.5))  # wrong: a limit has a label (mypy, pyright)
 context.query(epsilon=0.1).summarize(alpha="x")  # wrong: not a number (mypy, pyright)

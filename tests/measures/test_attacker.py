@@ -93,6 +93,13 @@ def test_handles_and_contexts_say_the_risk_so_far():
         [1, 2, 3], dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0), split_evenly_over=2
     )
     context.query().count().laplace().release()
-    assert context.risk(prior=0.1) == oc.measures.risk(PURE, 0.5, prior=0.1)
+    told = context.summarize(prior=0.1)
+    assert (told.spent, told.remaining) == (0.5, [0.5])
+    assert told.risk == oc.measures.risk(PURE, 0.5, prior=0.1)
+    assert str(told) == f"spent 0.5, shares left: 1; {told.risk}"
     with pytest.raises(InvalidValueError, match="prior"):
-        context.risk(prior=1.5)
+        context.summarize(prior=1.5)
+    unbounded = oc.concurrent_context(
+        [1, 2, 3], dp.unit_of(contributions=1), dp.loss_of(epsilon=inf)
+    )
+    assert str(unbounded.summarize()).startswith("spent 0, no bound; ")
