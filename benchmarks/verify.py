@@ -22,10 +22,10 @@ import numpy as np
 from _timing import parser, print_machine, print_table, report
 
 from opendp_concurrent import verify
-from opendp_concurrent.verify.totals import Launched, NaturalOptimal, second_stage_gain
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the promises are a test
 from tests.verify.filters.promises import promises as promises_of
+from tests.verify.forbidden import NaturalOptimal, second_stage_gain
 
 PROBE, LARGE, SMALL, COUNT, EPSILON = 0.0237811294, 1.312543194, 0.2510465329, 9, 1.2895172438
 
@@ -114,7 +114,7 @@ def natural_filter() -> float:
     """Exact δ over target δ of the natural filter, with pure children only."""
     claimed, true = second_stage_gain(0.5, [(1.0,), (0.7425, 0.7425)], 0.5)
     menu = verify.response_menu(0.5, 0.7425, 1.0)
-    worst = verify.worst_analyst(menu, Launched(), NaturalOptimal(0.5, claimed), 0.5)
+    worst = verify.worst_analyst(menu, (), NaturalOptimal(0.5, claimed), 0.5)
     print(f"\nnatural filter, ε = 0.5: claimed δ {claimed:.4f}, worst analyst {worst.delta:.4f}")
     print(worst.strategy)
     claimed, true = second_stage_gain(PROBE, [(LARGE,), (SMALL,) * COUNT], EPSILON)

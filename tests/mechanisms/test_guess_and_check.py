@@ -17,7 +17,8 @@ from scipy.stats import binom, norm
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
-from opendp_concurrent.verify.totals import optimal_delta
+
+from ..verify.forbidden import optimal_delta
 
 dp.enable_features("contrib", "honest-but-curious")  # measures of ours are parameters of tests
 PURE, ZCDP, RENYI = dp.max_divergence(), dp.zero_concentrated_divergence(), dp.renyi_divergence()

@@ -9,15 +9,8 @@ from opendp_concurrent import verify
 from opendp_concurrent.accounting.rule import Within
 from opendp_concurrent.measures.approximate import APPROXIMATE_MAX_DIVERGENCE
 from opendp_concurrent.measures.conversion import largest_divergence
-from opendp_concurrent.verify.totals import (
-    BestOrder,
-    EitherUndivided,
-    Launched,
-    NaturalOptimal,
-    bernoulli,
-    optimal_delta,
-    second_stage_gain,
-)
+
+from .forbidden import BestOrder, EitherUndivided, NaturalOptimal, optimal_delta, second_stage_gain
 
 
 def test_the_natural_filter_fails_with_pure_children_only():
@@ -26,7 +19,7 @@ def test_the_natural_filter_fails_with_pure_children_only():
     assert claimed == pytest.approx(0.2876491366, abs=1e-10)
     assert true == pytest.approx(0.3542546401, abs=1e-10)
     menu = verify.response_menu(0.5, 0.7425, 1.0)
-    worst = verify.worst_analyst(menu, Launched(), NaturalOptimal(0.5, claimed), 0.5)
+    worst = verify.worst_analyst(menu, (), NaturalOptimal(0.5, claimed), 0.5)
     assert worst.delta == pytest.approx(true, abs=1e-10)
     assert str(worst.strategy).startswith("launch 0.5\n")
 
@@ -39,7 +32,7 @@ def test_the_natural_filter_fails_by_a_larger_factor():
     assert optimal_delta((probe, large), epsilon) == pytest.approx(claimed, rel=1e-6)
     menu = verify.response_menu(probe, small, large)
     rule = verify.Limited(NaturalOptimal(epsilon, claimed * (1 + 1e-9)))
-    worst = verify.worst_analyst(menu, (Launched(), 1 + count), rule, epsilon)
+    worst = verify.worst_analyst(menu, ((), 1 + count), rule, epsilon)
     assert worst.delta >= true * (1 - 1e-9)
     assert worst.delta > 1.47 * claimed
 
@@ -52,7 +45,7 @@ def test_the_natural_filter_fails_with_children_that_fail():
         verify.Item("tell", (0.0, delta), verify.randomized_response(0.0, delta)),
     ]
     natural = NaturalOptimal(1.5, delta + 1e-9)
-    worst = verify.worst_analyst(menu, Launched(), natural, 1.5)
+    worst = verify.worst_analyst(menu, (), natural, 1.5)
     assert worst.delta == pytest.approx(0.2668436218, abs=1e-8)
 
 
@@ -106,9 +99,9 @@ def test_the_best_order_along_the_path_fails():
     assert largest_divergence(4.0, 3.1, 1e-3) == pytest.approx(1.5471950998, abs=1e-10)
     assert largest_divergence(60.0, 3.1, 1e-3) == pytest.approx(3.0691221909, abs=1e-10)
     menu = [
-        rule.item("probe", bernoulli(0.0577, 0.0506)),
-        rule.item("wide", bernoulli(0.9519797737, 0.0480202260)),
-        rule.item("rare", bernoulli(0.0038474, 0.00012904)),
+        rule.bit("probe", 0.0577, 0.0506),
+        rule.bit("wide", 0.9519797737, 0.0480202260),
+        rule.bit("rare", 0.0038474, 0.00012904),
     ]
     worst = verify.worst_analyst(menu, (rule.start, 2), verify.Limited(rule), 3.1)
     assert worst.delta == pytest.approx(1.8980e-3, abs=1e-7)
@@ -121,9 +114,9 @@ def test_the_best_order_along_the_path_fails():
 def test_one_order_fixed_up_front_holds_on_the_same_menu(order):
     rule = BestOrder((order,), 3.1, 1e-3)
     menu = [
-        rule.item("probe", bernoulli(0.0577, 0.0506)),
-        rule.item("wide", bernoulli(0.9519797737, 0.0480202260)),
-        rule.item("rare", bernoulli(0.0038474, 0.00012904)),
+        rule.bit("probe", 0.0577, 0.0506),
+        rule.bit("wide", 0.9519797737, 0.0480202260),
+        rule.bit("rare", 0.0038474, 0.00012904),
     ]
     for launches in (1, 2, 4):
         worst = verify.worst_analyst(menu, (rule.start, launches), verify.Limited(rule), 3.1)
@@ -133,10 +126,10 @@ def test_one_order_fixed_up_front_holds_on_the_same_menu(order):
 def test_two_orders_hold_where_their_budgets_are_at_half_of_delta():
     rule = BestOrder((4.0, 60.0), 3.1, 0.5e-3)
     menu = [
-        rule.item("probe", bernoulli(0.0577, 0.0506)),
-        rule.item("wide", bernoulli(0.9519797737, 0.0480202260)),
-        rule.item("rare", bernoulli(0.0038474, 0.00012904)),
-        rule.item("less wide", bernoulli(0.95, 0.05)),
+        rule.bit("probe", 0.0577, 0.0506),
+        rule.bit("wide", 0.9519797737, 0.0480202260),
+        rule.bit("rare", 0.0038474, 0.00012904),
+        rule.bit("less wide", 0.95, 0.05),
     ]
     worst = verify.worst_analyst(menu, (rule.start, 3), verify.Limited(rule), 3.1)
     assert worst.delta <= 1e-3

@@ -183,7 +183,7 @@ class _Free:
 
 def test_different_kinds_reach_the_optimal_composition():
     """[Murtagh and Vadhan 2016], the numbers of theory: ε of (.5, .3, .2, .2) at δ = 0.1."""
-    from opendp_concurrent.verify.totals import optimal_delta
+    from ..forbidden import optimal_delta
 
     for delta, epsilon in ((1e-3, 1.1907061462), (0.01, 1.1029294785), (0.05, 0.7407058929)):
         assert optimal_delta((0.2, 0.2, 0.3, 0.5), epsilon) == pytest.approx(delta, rel=1e-6)

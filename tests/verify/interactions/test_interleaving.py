@@ -9,7 +9,8 @@ import pytest
 
 from opendp_concurrent import verify
 from opendp_concurrent.verify.interactive import _worst, hull_pair
-from opendp_concurrent.verify.totals import optimal_delta
+
+from ..forbidden import optimal_delta
 
 
 def as_round(mechanism):
