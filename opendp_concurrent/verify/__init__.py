@@ -1,7 +1,7 @@
 """Exact checks of the theorems: worst analysts against filters, interleavings and simulations.
 
 * ``adversary.py`` has the analysts who launch and query finite mechanisms against a filter; read
-  it first. ``totals.py`` has the exact losses, and what must be refused.
+  it first. ``totals.py`` has the exact losses.
 * ``counterexample.py`` has two mechanisms whose approximate zCDP does not add up.
 * ``interactive.py`` has interactive mechanisms, ``simulation.py`` what they postprocess.
 * ``played.py``, ``tape.py`` and ``continual.py`` have the analysts who query real code.
@@ -10,69 +10,46 @@ The tools use the accumulators and rules of the package itself, and the package 
 them. An invalid argument raises ``InvalidTypeError`` or ``InvalidValueError``, which names it.
 """
 
-from ..accounting import Within
-from .adversary import Item, Limited, Worst, response_menu, worst_analyst, worst_stopping
-from .continual import (
-    ContinualLaw,
-    Identifier,
-    Replayed,
-    clamped_noise,
-    continual_delta,
-    continual_epsilon,
-    continual_renyi,
-    events_differ,
-)
-from .counterexample import Counterexample, approximate_zcdp_counterexample
-from .interactive import (
-    FiniteInteractiveMechanism,
-    composition_delta,
-    concurrent_delta,
-    concurrent_renyi,
-    random_interactive,
-    sequential_delta,
-)
-from .mechanism import FiniteMechanism, random_mechanism, randomized_response
-from .played import Move, Played, Reached
-from .simulation import Simulation, certify, simulate
-from .tape import Audit, Tape, audit
-from .totals import worst_loss, worst_renyi
+import types
+
+from ..accounting import Within as Within
+from .adversary import Item as Item
+from .adversary import Limited as Limited
+from .adversary import Worst as Worst
+from .adversary import response_menu as response_menu
+from .adversary import worst_analyst as worst_analyst
+from .adversary import worst_stopping as worst_stopping
+from .continual import ContinualLaw as ContinualLaw
+from .continual import Identifier as Identifier
+from .continual import Replayed as Replayed
+from .continual import clamped_noise as clamped_noise
+from .continual import continual_delta as continual_delta
+from .continual import continual_epsilon as continual_epsilon
+from .continual import continual_renyi as continual_renyi
+from .continual import events_differ as events_differ
+from .counterexample import Counterexample as Counterexample
+from .counterexample import approximate_zcdp_counterexample as approximate_zcdp_counterexample
+from .interactive import FiniteInteractiveMechanism as FiniteInteractiveMechanism
+from .interactive import composition_delta as composition_delta
+from .interactive import concurrent_delta as concurrent_delta
+from .interactive import concurrent_renyi as concurrent_renyi
+from .interactive import random_interactive as random_interactive
+from .interactive import sequential_delta as sequential_delta
+from .mechanism import FiniteMechanism as FiniteMechanism
+from .mechanism import random_mechanism as random_mechanism
+from .mechanism import randomized_response as randomized_response
+from .played import Move as Move
+from .played import Played as Played
+from .played import Reached as Reached
+from .simulation import Simulation as Simulation
+from .simulation import certify as certify
+from .simulation import simulate as simulate
+from .tape import Audit as Audit
+from .tape import Tape as Tape
+from .tape import audit as audit
+from .totals import worst_loss as worst_loss
+from .totals import worst_renyi as worst_renyi
 
 __all__ = [
-    "Audit",
-    "ContinualLaw",
-    "Counterexample",
-    "FiniteInteractiveMechanism",
-    "FiniteMechanism",
-    "Identifier",
-    "Item",
-    "Limited",
-    "Move",
-    "Played",
-    "Reached",
-    "Replayed",
-    "Simulation",
-    "Tape",
-    "Within",
-    "Worst",
-    "approximate_zcdp_counterexample",
-    "audit",
-    "certify",
-    "clamped_noise",
-    "composition_delta",
-    "concurrent_delta",
-    "concurrent_renyi",
-    "continual_delta",
-    "continual_epsilon",
-    "continual_renyi",
-    "events_differ",
-    "random_interactive",
-    "random_mechanism",
-    "randomized_response",
-    "response_menu",
-    "sequential_delta",
-    "simulate",
-    "worst_analyst",
-    "worst_loss",
-    "worst_renyi",
-    "worst_stopping",
+    name for name, one in vars().items() if name[0] != "_" and not isinstance(one, types.ModuleType)
 ]
