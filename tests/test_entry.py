@@ -54,20 +54,6 @@ def test_the_import_loads_no_heavy_module():
     assert found & HEAVY == set()
 
 
-def test_a_command_on_a_ledger_loads_the_database_and_no_other_heavy_module(tmp_path):
-    pytest.importorskip("sqlalchemy")
-    address = str(tmp_path / "budgets.db")
-    oc.ledger.create_ledger(address, "survey").close()
-    found = loaded(
-        "from opendp_concurrent.__main__ import main\n"
-        "try: main()\n"
-        "except SystemExit as end: assert end.code == 0",
-        *("ledger", "show", address),
-    )
-    assert found & HEAVY == {"sqlalchemy"}
-    assert "opendp_concurrent.plot" not in found
-
-
 # --- the demonstration ---------------------------------------------------------------------------
 
 QUOTED = Path(__file__).parents[1].joinpath("README.md").read_text(encoding="utf-8")
@@ -129,9 +115,3 @@ def test_the_errors_of_the_readme_are_at_the_same_budget():
     counter, each = figures("typical error of a count after each of 6,366 arrivals")
     assert counter == pytest.approx(oc.streams.counter_rmse(6366), abs=0.05)
     assert each == pytest.approx((6367 / 2) ** 0.5, abs=0.06)
-
-
-def test_a_wrong_command_says_what_there_is(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["opendp-concurrent", "--csv", "x"])
-    with pytest.raises(SystemExit, match="usage: opendp-concurrent"):
-        main()

@@ -10,7 +10,6 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent._checks import make_private, warn_if_open
 from opendp_concurrent.ledger.command import main
 
 pytest.importorskip("sqlalchemy")
@@ -82,25 +81,6 @@ def test_the_mode_of_a_file_that_is_there_stays_and_is_told(tmp_path, mode, told
     assert len(found) == (2 if told else 0)
     for one, name in zip(found, (path, other), strict=False):
         assert f"chmod o-rwx {name}" in one
-
-
-def test_nothing_is_told_of_private_files(tmp_path, caplog):
-    with caplog.at_level(logging.WARNING):
-        create_ledger(tmp_path / "budget.db", "a").close()
-        open_ledger(tmp_path / "budget.db", "a").close()
-        AnswerStore(tmp_path / "answers.db").close()
-    assert [one for one in caplog.records if "every user" in one.getMessage()] == []
-
-
-def test_a_file_that_is_there_is_neither_opened_nor_changed(tmp_path, caplog):
-    path = tmp_path / "a"
-    path.write_text("kept")
-    path.chmod(0o640)
-    make_private(path)
-    make_private(tmp_path / "no folder" / "b")
-    assert (path.read_text(), modes(tmp_path)) == ("kept", {"a": "0o640"})
-    warn_if_open(logging.getLogger("files"), "it", path, tmp_path / "none")
-    assert caplog.records == []
 
 
 def test_the_folder_of_the_server_is_private(tmp_path, monkeypatch):

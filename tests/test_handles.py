@@ -85,9 +85,3 @@ def test_each_class_is_of_what_is_returned(name):
 def test_each_class_of_a_handle_is_tried():
     found = (vars(oc.handles)[name] for name in oc.handles.__all__)
     assert {one.__name__ for one in found if "Queryable" in one.__name__} <= set(RETURNED)
-
-
-def test_what_returns_another_class_has_another_handle():
-    assert not isinstance(root(), oc.handles.ConcurrentFilterQueryable)
-    assert not isinstance(composition()([1]), oc.handles.ChildQueryable)
-    assert not isinstance(counter()([]), oc.handles.StreamQueryable)

@@ -10,11 +10,8 @@ from pathlib import Path
 import opendp.prelude as dp
 import pytest
 from opendp import mod
-from opendp.mod import Transformation
 
 import opendp_concurrent as oc
-from opendp_concurrent._hooks import put_hooks
-from opendp_concurrent._opendp.hook import Hook
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "for-opendp.rst"
@@ -53,13 +50,6 @@ def test_install_changes_what_it_says_and_uninstall_undoes_it(changes):
     assert changes["uninstall"] == changes["import"]
 
 
-def test_hooks_are_put_once():
-    before = Transformation.__rshift__
-    put_hooks()
-    assert Transformation.__rshift__ is before
-    assert not hasattr(before.__wrapped__, "__wrapped__")
-
-
 @pytest.fixture
 def made(space):
     return oc.make_concurrent_composition(*space, dp.max_divergence(), 1, [0.5])
@@ -78,34 +68,3 @@ def test_deserialize_knows_this_package_from_install_to_uninstall(space, made):
         oc.uninstall()
     oc.uninstall()
     assert mod._deserialization_hook is original
-
-
-def test_what_others_have_replaced_since_stays(made, monkeypatch):
-    oc.install()
-    ours = mod._deserialization_hook
-    monkeypatch.setattr(mod, "_deserialization_hook", lambda record: ours(record))
-    oc.uninstall()
-    assert mod._deserialization_hook is not ours
-    assert dp.deserialize(dp.serialize(made)).map(1) == 0.5
-    monkeypatch.undo()
-    oc.uninstall()
-    assert mod._deserialization_hook is not ours
-
-
-def test_a_hook_is_named_for_what_it_replaces():
-    class Owner:
-        def method(self):
-            return 1
-
-    hook, original = (
-        Hook(Owner, "method", lambda before: lambda self: before(self) + 1),
-        Owner.method,
-    )
-    assert (str(hook), str(Hook(mod, "x", len))) == ("Owner.method", "opendp.mod.x")
-    hook.undo()
-    hook.put()
-    hook.put()
-    assert Owner().method() == 2
-    hook.undo()
-    hook.undo()
-    assert Owner.method is original

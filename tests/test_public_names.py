@@ -1,6 +1,5 @@
 """What users may import: with an example, and in pairs of make and then."""
 
-from importlib.metadata import version
 from inspect import getdoc, isclass, isfunction, ismodule, signature
 
 import pytest
@@ -22,7 +21,6 @@ GROUPS = [
     "opendp_concurrent.mechanisms",
     "opendp_concurrent.streams",
 ]
-ROOMS = [name.partition(".")[2] for name in (*GROUPS, *EXTRAS, "opendp_concurrent.tables")]
 
 
 def public(name):
@@ -68,15 +66,3 @@ def test_a_constructor_has_its_own_name_in_a_context():
                 made, _ = constructors[name[5:]]
                 kept = [cell.cell_contents for cell in made.__closure__]
                 assert vars(group)["make_" + name[5:]] in kept
-
-
-@pytest.mark.parametrize("name", ROOMS)
-def test_a_room_has_its_public_names(name):
-    room = getattr(oc, name)
-    assert all(hasattr(room, one) for one in room.__all__)
-    with pytest.raises(AttributeError):
-        room.unheard_of  # noqa: B018
-
-
-def test_the_version_is_that_of_the_distribution():
-    assert oc.__version__ == version("opendp-concurrent")

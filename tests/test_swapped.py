@@ -18,7 +18,6 @@ from opendp.mod import GLOBAL_FEATURES
 
 import opendp_concurrent as oc
 from opendp_concurrent import _opendp
-from opendp_concurrent.context.swapped import _FUNCTIONS
 from opendp_concurrent.queryables.mechanism import ConcurrentMeasurement, ConcurrentOdometer
 
 from .forks import run_program
@@ -28,15 +27,6 @@ dp.enable_features("contrib", "honest-but-curious")
 SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 PURE = dp.max_divergence()
 
-NAMES = [
-    "make_adaptive_composition",
-    "then_adaptive_composition",
-    "make_sequential_composition",
-    "then_sequential_composition",
-    "make_fully_adaptive_composition",
-    "then_fully_adaptive_composition",
-    "make_privacy_filter",
-]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 
 
@@ -67,11 +57,6 @@ def module():
     del sys.modules[made.__name__]
 
 
-def test_every_name_of_opendp_is_known():
-    known = [name for name in NAMES if hasattr(dp.c, name)]
-    assert [theirs for theirs, _ in _FUNCTIONS] == [getattr(dp.c, name) for name in known]
-
-
 def test_opendps_names_make_ours_and_then_opendps_again():
     assert is_ours() == {False}
     with oc.swapped_in():
@@ -97,12 +82,6 @@ def test_names_that_modules_have_imported_are_swapped_too(module):
         assert oc.make_concurrent_filter is module.ours is ours
     assert module.make_privacy_filter is module.later is dp.c.make_privacy_filter is theirs
     assert module.ours is ours
-
-
-def test_a_function_that_somebody_else_replaces_is_left_alone(module):
-    with oc.swapped_in():
-        module.make_privacy_filter = len
-    assert module.make_privacy_filter is len
 
 
 def test_the_feature_that_constructors_need_is_enabled_for_the_block():
@@ -207,30 +186,6 @@ def test_a_script_that_is_written_for_opendp_runs_with_ours(tmp_path, arguments,
     done = run(os.path.relpath(tmp_path / "script.py"), *arguments)
     assert done.returncode == code, done.stderr
     assert done.stdout == f"__main__ {arguments} ConcurrentFilterQueryable\n"
-
-
-@pytest.mark.parametrize("arguments", [[], ["nowhere.py"]])
-def test_without_a_script_the_command_says_what_it_needs(arguments):
-    done = run(*arguments)
-    assert done.returncode == 1
-    assert done.stderr == (
-        "run needs the path of a script: python -m opendp_concurrent run script.py\n"
-    )
-
-
-def test_a_module_that_is_loaded_when_it_is_used_stays_unloaded(tmp_path, monkeypatch):
-    """Its import may fail, or print."""
-    (tmp_path / "lazy_one.py").write_text("raise ValueError('loaded')")
-    monkeypatch.syspath_prepend(tmp_path)
-    spec = importlib.util.find_spec("lazy_one")
-    spec.loader = importlib.util.LazyLoader(spec.loader)
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "lazy_one", module)
-    spec.loader.exec_module(module)
-    theirs = dp.c.make_privacy_filter
-    with oc.swapped_in():
-        assert dp.c.make_privacy_filter is not theirs
-    assert dp.c.make_privacy_filter is theirs
 
 
 def test_a_block_that_cannot_begin_leaves_opendp_as_it_was(monkeypatch):

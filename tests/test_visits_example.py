@@ -33,18 +33,6 @@ def folder(example, tmp_path_factory):
     return made
 
 
-def test_the_file_is_the_same_in_every_run(example, folder, tmp_path):
-    example.write_visits(tmp_path / "again.parquet", ROWS)
-    read = "SELECT * FROM read_parquet('{}') ORDER BY ALL"
-    with duckdb.connect() as connection:
-        one, other = (
-            connection.execute(read.format(path)).fetchall()
-            for path in (folder / "visits.parquet", tmp_path / "again.parquet")
-        )
-    assert len(one) == ROWS
-    assert one == other
-
-
 def test_what_is_released_is_near_the_truth(example, folder):
     found = example.analyse(folder, frame="pandas")
     with duckdb.connect() as connection:

@@ -254,21 +254,8 @@ def test_a_transformation_with_a_known_fault_is_refused(name):
         transformation_map(made, 2)
 
 
-def test_unordered_distances_pass():
-    for made in (
-        dp.t.make_metric_bounded(SIZED, SYMMETRIC),
-        dp.t.make_resize(*INTS, 3, constant=0),
-        dp.t.make_resize(INTS[0], ORDERED, 3, constant=0, MO="SymmetricDistance"),
-    ):
-        assert transformation_map(made, 2) == made.map(2)
-
-
 def test_columns_that_are_declared_to_have_nan_pass():
     assert transformation_map(to_floats(nan=True), [dp.polars.Bound(per_group=1)]) is not None
-
-
-def test_an_answer_that_is_read_by_this_package_may_be_a_float():
-    assert transformation_map(user(mean, output=SCALAR), 1, flows=False) == 1
 
 
 HEADS = {
@@ -560,14 +547,6 @@ def test_times_without_gaps_pass(zone):
     assert root(private(ROWS.filter(local.is_not_null()).select(COUNT))).collect().height == 1
 
 
-def test_text_that_looks_like_a_conversion_is_none():
-    text = 'Cast "options":"Strict" and "strict":true "ReplaceStrict"'
-    text += '"Strptime":[{"Literal":{"Datetime":["Microseconds",{"inner":"Europe/Berlin"}]}}'
-    key = pl.col("zip").fill_null(text)
-    keys = pl.LazyFrame({"key": [text]})
-    assert filtered((PLAIN, SYMMETRIC))(BAD)(private(grouped(key, keys))).collect().height == 1
-
-
 # --- what an owner accepts ----------------------------------------------------------------------
 
 
@@ -609,13 +588,6 @@ def test_no_message_accepts_a_fault(accepted):
 def test_a_mended_opendp_is_believed(monkeypatch):
     monkeypatch.setitem(advisories._FAULTS, 2930, ("a fault", lambda: False))
     assert measurement_map(response_of_bits(), 1) == response_of_bits().map(1)
-
-
-def test_a_constructor_that_has_changed_says_nothing():
-    def changed():
-        raise TypeError("make_b_ary_tree() missing 1 required argument")
-
-    assert advisories._tried(changed)
 
 
 def test_this_opendp_is_tried_and_not_its_version():

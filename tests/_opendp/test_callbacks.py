@@ -4,11 +4,10 @@ import traceback
 
 import opendp.prelude as dp
 import pytest
-from opendp import _convert, _lib
 from opendp.mod import OpenDPException
 
 import opendp_concurrent as oc
-from opendp_concurrent._opendp.calls import call_native, carry, guard, inside_native_call
+from opendp_concurrent._opendp.calls import call_native, carry
 from opendp_concurrent.errors import BudgetExceededError
 
 from ..forks import run_program
@@ -20,29 +19,6 @@ SPACE = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
 
 def user(function, privacy_map=lambda d_in: 0.1):
     return dp.m.make_user_measurement(*SPACE, PURE, function, privacy_map)
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        _convert._invoke_py_callback,
-        _convert._invoke_py_transition,
-        _lib._total_cmp,
-        _lib._ref_count,
-        _lib.unwrap,
-    ],
-)
-def test_a_callback_is_opendps_and_has_its_lines(function):
-    assert function.__code__.co_filename in (_convert.__file__, _lib.__file__)
-    assert function.__kwdefaults__ is None
-    assert len({line for *_, line in function.__code__.co_lines() if line}) >= 5
-
-
-def test_functions_are_guarded_once():
-    prepare = _convert._wrap_py_func
-    guard()
-    assert _convert._wrap_py_func is prepare
-    assert not hasattr(prepare.__wrapped__, "__wrapped__")
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
@@ -89,43 +65,6 @@ def test_a_function_of_ours_raises_no_other_than_exceptions_to_opendp():
         queryable(1)  # OpenDP's own call, which nothing of ours surrounds
     with pytest.raises(KeyboardInterrupt):
         call_native(queryable, 1)
-
-
-def test_errors_of_functions_are_told_as_opendp_tells_them():
-    def fail(rows):
-        raise ValueError("its own words")
-
-    for call in (lambda: user(fail)([1]), lambda: call_native(user(fail), [1])):
-        with pytest.raises(dp.OpenDPException, match="its own words"):
-            call()
-
-
-def test_an_error_of_ours_that_was_swallowed_is_not_raised_for_another():
-    def no():
-        raise BudgetExceededError(0.5, 1.0, 0.25)
-
-    def swallow(rows):
-        try:
-            call_native(no)
-        except BudgetExceededError:
-            return 7
-
-    assert call_native(user(swallow), [1]) == 7
-
-
-def test_native_calls_are_noticed_from_within(space):
-    seen = []
-    inside = dp.m.make_user_measurement(
-        *space,
-        dp.max_divergence(),
-        lambda rows: seen.append(inside_native_call()) or 1,
-        lambda d_in: 0.0,
-    )
-    assert not inside_native_call()
-    inside([1])
-    queryable = dp.new_queryable(lambda query: seen.append(inside_native_call()) or 1)
-    queryable(1)
-    assert seen == [True, True]
 
 
 def test_our_errors_cross_native_calls_with_their_values(space):
@@ -201,32 +140,6 @@ def test_pytest_shows_a_failure_of_plain_opendp(tmp_path, monkeypatch):
     done = run_program(SHOWN)
     assert "INTERNALERROR" not in done.stdout + done.stderr
     assert done.stdout.count("\n2 failed in ") == 2, done.stdout[-3000:]
-
-
-TRACED = """
-import sys
-import opendp.prelude as dp
-import opendp_concurrent
-dp.enable_features("contrib", "honest-but-curious")
-space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-measurement = dp.m.make_user_measurement(*space, dp.max_divergence(), len, lambda d_in: 0.1)
-lines = {}
-
-def trace(frame, event, argument):
-    if frame.f_code.co_name == "_invoke_py_callback" and event == "line":
-        lines.setdefault(frame.f_lineno, None)
-    return trace
-
-sys.settrace(trace)
-measurement([1])
-sys.settrace(None)
-print(len(lines))
-"""
-
-
-def test_a_debugger_sees_each_line_of_a_callback():
-    done = run_program(TRACED)
-    assert int(done.stdout) >= 10, done.stderr[-2000:]
 
 
 HOSTILE = """

@@ -7,7 +7,6 @@ import pytest
 from opendp_concurrent._opendp.calls import to_pointer
 from opendp_concurrent._opendp.constructors import PARTIAL_CONSTRUCTOR, made_as, to_then
 from opendp_concurrent._opendp.data import (
-    check_distance,
     evaluate,
     measurement_map,
     native_only,
@@ -22,13 +21,6 @@ def test_data_of_the_wrong_kind_are_named_by_their_class(space):
     with pytest.raises(InvalidTypeError, match="found LazyFrame") as raised:
         to_pointer(frame, space[0].carrier_type)
     assert "37" not in str(raised.value)
-
-
-def test_a_distance_of_the_wrong_type_is_named():
-    with pytest.raises(InvalidTypeError, match="^d_in"):
-        check_distance(dp.symmetric_distance(), "d_in", 1.5)
-    check_distance(dp.symmetric_distance(), "d_in", 1)
-    check_distance(dp.l2_distance(T=float), "d_in", 1)
 
 
 def test_a_map_in_python_is_known(space):

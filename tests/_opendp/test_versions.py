@@ -1,8 +1,6 @@
 import subprocess
 import sys
 
-import opendp.prelude as dp
-import pytest
 from opendp import _convert
 
 from opendp_concurrent._opendp import constructors as versions
@@ -41,11 +39,6 @@ def test_a_profile_under_the_name_of_0_17_is_read():
     assert done.returncode == 0, done.stderr
 
 
-def test_a_profile_of_opendp_is_read():
-    profile = dp.new_privacy_profile(lambda epsilon: 0.25)
-    assert versions.curve_of(profile) is profile.curve
-
-
 def test_a_function_inside_another_is_found_as_in_0_14(monkeypatch):
     def _wrap_py_func(function, kind):
         def wrapper_func(argument):
@@ -58,8 +51,3 @@ def test_a_function_inside_another_is_found_as_in_0_14(monkeypatch):
     found = versions.callback_codes()
     assert _wrap_py_func(None, None)().__code__ in found
     assert len(found) == 2
-
-
-@pytest.mark.parametrize("distance", [0.5, (0.5, 1e-6), None])
-def test_other_distances_are_as_they_are(distance):
-    assert versions.curve_of(distance) is distance

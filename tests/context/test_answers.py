@@ -42,16 +42,6 @@ def test_a_sum_of_quanta_is_in_the_units_of_the_column(name):
     assert frame["accuracy"].to_list() == [0.25 * NOISE.accuracy()]
 
 
-def test_types_of_polars_do_not_depend_on_the_values():
-    pl = library_of(frame="polars")
-    frame = KEYED.frame(pl, [3, -1], NOISE)
-    assert frame.dtypes == [
-        *(pl.String, pl.Date, pl.Boolean, pl.Datetime("us")),
-        *(pl.Int64, pl.Float64),
-    ]
-    assert Labels(value=float).frame(pl, 10, NOISE).dtypes == [pl.Float64, pl.Float64]
-
-
 def test_accuracies_are_tails_of_the_noise():
     """Discrete Laplace noise: P(|Z| >= a) = 2 p^a / (1 + p) with p = exp(-1/scale)."""
     for scale in (1.0, 7.5):

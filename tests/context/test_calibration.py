@@ -1,5 +1,4 @@
 import math
-from fractions import Fraction
 
 import opendp.prelude as dp
 import pytest
@@ -7,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
+from opendp_concurrent.errors import InvalidTypeError
 from opendp_concurrent.measures import composition_measure
 from opendp_concurrent.numerics.bracket import to_spend
 
@@ -82,29 +81,6 @@ def test_each_rule_gives_the_share_of_its_theorem():
     assert shares["zcdp(delta_slack=1e-06)"] == pytest.approx(math.sqrt(0.0487119408 / k), rel=1e-4)
 
 
-def test_the_smallest_scale_is_enough_and_not_too_much():
-    dp.enable_features("contrib", "honest-but-curious")
-
-    def approximate_laplace(scale):
-        return dp.c.make_approximate(dp.m.make_laplace(*SCALAR, scale))
-
-    scales = {}
-    for rule in (
-        oc.accumulators.basic(),
-        oc.accumulators.zcdp(1e-6),
-        oc.accumulators.renyi(20.0, 1e-6),
-    ):
-        scale = oc.c.smallest_scale(
-            approximate_laplace, 1.0, (1.0, 1e-6), launches=300, accumulator=rule
-        )
-        scales[repr(rule)] = scale
-        for factor, fits in ((1.0, True), (1 - 1e-9, False)):
-            d_mid = approximate_laplace(scale * factor).map(1.0)
-            after = rule.start(composition_measure(APPROXIMATE)).after(d_mid, 300)
-            assert after.within((1.0, 1e-6)) == fits
-    assert scales["renyi(order=20.0, delta_slack=1e-06)"] < scales["basic()"] / 2
-
-
 @pytest.mark.parametrize(
     ("measure", "d_out", "expected"),
     [
@@ -139,22 +115,6 @@ def test_a_scale_is_found_in_fewer_than_a_hundred_builds(d_out, bounds):
     assert len(scales) < 100
     share = oc.c.largest_share(oc.loss_of(mu=to_spend(d_out)), 7)  # 0.02 as people type it
     assert make(found).map(1.0) <= share < make(math.nextafter(found, 0.0)).map(1.0)
-
-
-def test_a_rule_of_ones_own_may_admit_no_launch_at_all():
-    class Fee:
-        start = Fraction(0)
-
-        def after(self, state, d_mid):
-            return state + 1 + Fraction(d_mid)
-
-        def continues(self, state, d_out):
-            return state <= d_out
-
-    rule = oc.accumulators.from_rule(Fee())
-    assert oc.c.largest_share((PURE, 4.0), launches=2, accumulator=rule) == 1.0
-    with pytest.raises(InvalidValueError, match=r"^launches \(3\) of loss 0 already exceed 2.0"):
-        oc.c.largest_share((PURE, 2.0), launches=3, accumulator=rule)
 
 
 def test_what_is_typical_is_named():

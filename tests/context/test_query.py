@@ -1,7 +1,5 @@
 """Children of a context: nested contexts under other measures, blocks, parts."""
 
-import inspect
-
 import opendp.context
 import opendp.prelude as dp
 import pytest
@@ -10,12 +8,10 @@ import opendp_concurrent as oc
 from opendp_concurrent.context import accountant as by_opendp
 from opendp_concurrent.context import advice, search
 from opendp_concurrent.context.context import ConcurrentContext
-from opendp_concurrent.context.query import ConcurrentQuery, NamedContexts
 from opendp_concurrent.errors import (
     BudgetExceededError,
     InvalidTypeError,
     InvalidValueError,
-    SharesUsedError,
     UnsupportedMeasureError,
 )
 from opendp_concurrent.measures import composition_measure
@@ -78,27 +74,6 @@ def test_a_nested_context_under_another_measure_costs_the_loss_of_its_query(kind
         assert len(budget) == 2
     else:
         assert known.at_most(nested.accountant.map(1), budget)
-
-
-def test_the_nested_loss_is_the_one_that_opendp_finds():
-    open_ = context("vector", OUTER["approximate"])
-    ours = open_.query(epsilon=0.5, delta=1e-7).compositor(output_measure=ZCDP).release()
-    theirs = opendp.context._translate_measure_distance((0.5, 1e-7), dp.approximate(PURE), ZCDP)
-    assert theirs <= ours.remaining_privacy_loss() * (
-        1 + 1e-6
-    )  # ours is [CKS20], at least as tight
-
-
-def test_children_of_a_nested_context_under_another_measure_interleave():
-    open_ = context("vector", OUTER["approximate"])
-    one, other = (
-        open_.query(epsilon=0.5, delta=5e-7).compositor(2, output_measure=ZCDP).release()
-        for _ in range(2)
-    )
-    for nested in (one, other, one, other):
-        assert isinstance(nested.query().count().gaussian().release(), int)
-    with pytest.raises(SharesUsedError):
-        one.query()
 
 
 def test_conversions_that_are_not_known_are_refused():
@@ -235,37 +210,6 @@ def test_two_parts_that_may_differ_share_the_loss(kind, given, share):
     assert one.resolve().map(2) == loss[1]  # only one part can differ
 
 
-@each_kind
-def test_a_part_may_be_split_and_the_splits_are_its_own(kind):
-    (_, partition, ask), open_ = KINDS[kind], context(kind)
-    parts = (
-        open_.query(epsilon=1.0)
-        .parallel_composition(partition, keys=[1, 2], split_evenly_over=2)
-        .release()
-    )
-    for key in (1, 2, 1, 2):
-        assert isinstance(ask(parts[key].query()), int)
-    with pytest.raises(SharesUsedError):
-        parts[1].query()
-
-
-def test_changed_records_are_in_two_parts():
-    frame = oc.concurrent_context(FRAME, dp.unit_of(changes=1), dp.loss_of(epsilon=1.0))
-    query = frame.query(epsilon=1.0)
-    parts = query.parallel_composition(oc.c.by_column("n"), keys=[1, 2]).release()
-    assert parts[1].d_in == 2
-    assert parts[1].remaining_privacy_loss() == 0.5
-
-
-def test_parts_of_measurements_are_as_the_constructor_makes_them():
-    open_ = context("vector")
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    count = space >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
-    parts = open_.query().parallel_composition(KINDS["vector"][1], {1: count}).release()
-    assert isinstance(parts[1], int)
-    assert open_.current_privacy_loss() == 0.5
-
-
 # --- queries as queries of a mechanism ---------------------------------------------------------
 
 
@@ -275,11 +219,6 @@ def test_a_query_on_a_vector_is_asked():
     assert search_(open_.query().count())
     with pytest.raises(InvalidTypeError, match="^the query must be a transformation"):
         search_(open_.query(epsilon=1.0).count().laplace())
-
-
-def test_the_signature_of_compositor_is_opendps():
-    ours = inspect.signature(ConcurrentQuery.compositor).parameters
-    assert [*ours] == [*inspect.signature(opendp.context.Query.compositor).parameters]
 
 
 def test_missing_parameters_are_named():
@@ -355,41 +294,3 @@ def test_names_of_other_libraries_are_answered_with_what_to_write(kind):
         assert quantile.release() in (0.0, 2.0, 9.0)
         with pytest.raises(InvalidValueError, match=r"clamp\(\(0\.0, 10\.0\)\)\.sum"):
             query.sum((0, 10))
-
-
-class Handle:
-    """Hands out a number for each key, and counts how often it is asked."""
-
-    def __init__(self):
-        self.asked = []
-
-    def __call__(self, key):
-        if key == "nobody":
-            raise KeyError(key)
-        self.asked.append(key)
-        return len(key)
-
-    def __repr__(self):
-        return "Handle"
-
-
-def test_a_context_is_opened_once_and_its_key_is_checked_each_time():
-    handle, opened = Handle(), []
-    contexts = NamedContexts(handle, lambda key, queryable: opened.append(key) or [key, queryable])
-    assert opened == []
-    first = contexts["alice"]
-    assert first == ["alice", 5]
-    assert contexts("alice") is first
-    assert contexts["bob"] == ["bob", 3]
-    assert opened == ["alice", "bob"]
-    assert handle.asked == ["alice", "alice", "bob"]
-    with pytest.raises(KeyError):
-        contexts["nobody"]
-    assert opened == ["alice", "bob"]
-
-
-def test_the_keys_are_not_listed():
-    contexts = NamedContexts(Handle(), lambda key, queryable: key)
-    with pytest.raises(TypeError):
-        list(contexts)
-    assert repr(contexts) == "NamedContexts(Handle)"

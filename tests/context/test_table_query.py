@@ -13,13 +13,9 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.context.context import ConcurrentContext
-from opendp_concurrent.context.table_query import TableAnswerQuery, TableQuery
 from opendp_concurrent.errors import (
-    BudgetExceededError,
     InvalidTypeError,
     InvalidValueError,
-    SharesUsedError,
 )
 from opendp_concurrent.tables.moments import spaced
 
@@ -82,15 +78,6 @@ ANSWERS = {
 }
 
 
-@pytest.mark.parametrize("name", ANSWERS)
-def test_answers_are_those_of_the_table(visits, name):
-    ask, expected = ANSWERS[name]
-    query = ask(context(visits).query(epsilon=1e10).truncate(3, ["week"]))
-    assert type(query) is TableAnswerQuery
-    assert query.laplace(scale=EXACT).release() == expected
-    assert query.laplace().release() == expected
-
-
 @pytest.mark.parametrize("units", [1, 3])
 def test_the_loss_is_the_one_of_the_measurement_made_by_hand(visits, units):
     open_ = context(visits, unit=oc.tables.unit_of(units=units))
@@ -103,12 +90,6 @@ def test_the_loss_is_the_one_of_the_measurement_made_by_hand(visits, units):
         >> dp.m.then_laplace(scale=6.0)
     )
     assert open_.current_privacy_loss() == by_hand.map(units) == units / 2
-
-
-def test_margins_are_for_frames(visits):
-    pytest.importorskip("polars")
-    with pytest.raises(InvalidTypeError, match="^margins"):
-        context(visits, margins=[dp.polars.Margin(by=())])
 
 
 # --- scales ----------------------------------------------------------------------------------
@@ -175,38 +156,6 @@ def test_noise_chooses_the_norm(visits):
 # --- quantiles -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", ["pure", "approximate", "zCDP"])
-def test_a_quantile_is_a_candidate(visits, loss):
-    bound, given = LOSSES[loss]
-    query = context(visits, bound).query(**given).truncate(4)
-    assert query.quantile("week", [0, 1, 2, 3]).release() in [0, 1, 2, 3]
-    quantile = query.quantile("week", [0, 1, 2, 3], alpha=0.9, scale=4.0)
-    assert quantile.resolve().output_measure == bound[0]
-
-
-def test_a_quantile_is_right_without_noise(visits):
-    query = context(visits).query().truncate(4)
-    exact = {"scale": 1e-3}
-    assert query.quantile("week", range(4), alpha=0.9, **exact).release() == 3
-    assert query.quantile("week", range(4), alpha=0.1, **exact).release() == 0
-    assert query.quantile("hours", [0.25, 0.75, 8.0], **exact).release() == 0.75
-
-
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_a_quantile_with_noise_behind_it_has_an_interval(visits, noise):
-    measure = dp.max_divergence() if noise == "laplace" else dp.zero_concentrated_divergence()
-    query = context(visits, (measure, 1e20)).query().truncate(4)
-    asked = getattr(query.quantile("week", range(4), alpha=0.4), noise)(scale=1e-3)
-    assert asked.release() == oc.tables.Estimate(1.0, 1.0, 1.0)
-    assert asked.release(frame="pandas").to_dict("list") == {
-        "value": [1.0],
-        "lower": [1.0],
-        "upper": [1.0],
-    }
-    with pytest.raises(AttributeError):
-        query.median("week", range(4)).launch_rockets  # noqa: B018
-
-
 def test_two_candidates_are_bounds(visits):
     """The median of (-60, 180) was one of these two numbers."""
     query = context(visits, dp.loss_of(epsilon=1e20)).query(epsilon=1e12).truncate(4)
@@ -249,30 +198,6 @@ def test_candidates_are_spaced_between_bounds(kind, ends, size, step):
 # --- children --------------------------------------------------------------------------------
 
 
-def test_a_nested_context_is_on_the_truncated_table(visits):
-    open_ = context(visits, dp.loss_of(epsilon=4.0))
-    nested = open_.query(epsilon=2.0).truncate(3, materialize=True).compositor().release()
-    assert type(nested) is ConcurrentContext
-    assert type(nested.query()) is TableQuery
-    assert open_.current_privacy_loss() == 2.0
-    nested.query(epsilon=0.5).count().laplace().release()
-    assert nested.remaining_privacy_loss() == 1.5
-    search = (
-        nested.query(epsilon=1.5)
-        .sparse_vector(PURE, 1, threshold=300, max_hits=2, sensitivity=3)
-        .release()
-    )  # its accuracy is 290 but for a share of 10^-11; at a threshold of 30, 3 % are above
-    assert search(nested.query().where(col("week") < 0).count()).outcome is oc.handles.Outcome.BELOW
-    with pytest.raises(BudgetExceededError):
-        nested.query(epsilon=0.5).count().laplace().release()
-    assert open_.current_privacy_loss() == 2.0
-    split = open_.query(epsilon=1.0).truncate(1).compositor(split_evenly_over=2).release()
-    for _ in range(2):
-        split.query().count().laplace().release()
-    with pytest.raises(SharesUsedError):
-        split.query()
-
-
 def test_a_sparse_vector_is_asked_by_queries_of_the_context(visits):
     open_ = context(visits)
     for make in ("sparse_vector", "above_threshold"):
@@ -313,28 +238,6 @@ def test_each_mechanism_is_launched_within_the_loss_of_the_query(visits, launch)
     launch(open_.query(epsilon=0.5)).release()
     assert open_.current_privacy_loss() == pytest.approx(0.5, rel=1e-9)
     assert open_.current_privacy_loss() <= 0.5
-
-
-def test_linear_queries_are_asked_of_counts(visits):
-    open_ = context(visits, dp.loss_of(rho=1e9))
-    counts = open_.query(rho=1e9).truncate(3, ["week"]).count("week", range(4))
-    answers = counts.projected_queries(ZCDP, 3, [1e7, 1e7], universe=range(4)).release()
-    assert answers([[1.0, 1.0, 0.0, 0.0]])[0] == pytest.approx(40, abs=1)
-    assert answers([[1.0, 1.0, 1.0, 1.0]])[0] == pytest.approx(60, abs=1)
-    assert open_.current_privacy_loss() == pytest.approx(2e7)
-
-
-def test_parts_are_contexts_on_the_table(visits):
-    open_ = context(visits)
-    once = open_.query(epsilon=1e10).group_truncate("zone", groups=1, rows=4)
-    parts = once.parallel_composition(oc.c.by_column("zone"), keys=ZONES).release()
-    assert open_.current_privacy_loss() == 1e10
-    assert parts["a"].remaining_privacy_loss() == 1e10
-    assert [parts[one].query().count().laplace(scale=EXACT).release() for one in ZONES] == [
-        40,
-        40,
-        0,
-    ]
 
 
 def test_parts_share_the_loss_by_the_groups_of_a_unit(visits):
@@ -447,27 +350,6 @@ def test_keys_that_are_left_out_are_asked_for_by_name(visits):
         query.truncate(1).count("zone")
     with pytest.raises(InvalidValueError, match=r"truncate first: query\.truncate\(rows\)"):
         query.count().laplace().release()
-    assert open_.current_privacy_loss() == 0.0
-
-
-def test_a_noisy_index_has_no_frame(visits):
-    pytest.importorskip("pandas")
-    open_ = context(visits, dp.loss_of(epsilon=1.0))
-    best = open_.query(epsilon=0.5).truncate(3).count("zone", ZONES).noisy_max(PURE)
-    with pytest.raises(InvalidTypeError, match="^frame is for answers"):
-        best.release(frame="pandas")
-    assert best.release() in range(3)
-    assert open_.current_privacy_loss() <= 0.5
-
-
-def test_a_key_named_as_a_column_of_the_frame_is_refused():
-    pytest.importorskip("pandas")
-    connection = duckdb.connect().execute("CREATE TABLE t AS SELECT 1 AS person, 2 AS value")
-    table = oc.tables.scan(connection, "t", {"person": int, "value": int}, "person")
-    open_ = context(table, dp.loss_of(epsilon=1.0))
-    counts = open_.query(epsilon=0.5).truncate(1).count("value", [1, 2]).laplace()
-    with pytest.raises(InvalidValueError, match="^by"):
-        counts.release(frame="pandas")
     assert open_.current_privacy_loss() == 0.0
 
 

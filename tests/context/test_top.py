@@ -1,6 +1,5 @@
 """The keys with the most rows, and bounds from the data: the better way, its price, refusals."""
 
-import math
 from functools import partial
 
 import duckdb
@@ -13,7 +12,6 @@ from opendp_concurrent.context.table_query import Top, best_top
 from opendp_concurrent.errors import TooFewRowsError
 from opendp_concurrent.tables import schema
 from opendp_concurrent.tables.aggregates import then_table_count
-from opendp_concurrent.tables.moments import bounds_of
 
 pytest.importorskip("sqlglot", reason="!!! TABLES ARE NOT TESTED: no sqlglot !!!")
 dp.enable_features("contrib", "honest-but-curious")
@@ -83,29 +81,6 @@ def test_a_search_for_the_scale_checks_the_keys_once_for_each_norm(table, monkey
     assert len(read) <= 3
 
 
-@pytest.mark.parametrize("loss", [{"epsilon": 0.5}, {"rho": 0.5}], ids=str)
-@pytest.mark.parametrize("groups", [1, 10])
-def test_the_price_is_the_loss_of_the_query(table, loss, groups):
-    few = query(table, loss).group_truncate("zone", groups)
-    for asked in (few.top(1, "zone", range(10)), few.bounds("eur")):
-        measurement = asked.resolve()
-        assert 0.99 * 0.5 <= measurement.map(1) <= 0.5
-
-
-def test_deviations_are_those_of_the_noise():
-    """1,000 draws of each noise at scale 10, as differences of two counts decide."""
-    space = dp.vector_domain(dp.atom_domain(T="i64"), size=2), dp.linf_distance(T="i64")
-    for name, measure in MEASURES.items():
-        if not NEW:
-            continue
-        for ahead in (0, 20):
-            select = dp.m.make_noisy_top_k(*space, measure, 1, 10.0)
-            wins = sum(select([ahead, 0]) == [0] for _ in range(2000)) / 2000
-            truth = {"pure": 1 - 0.5 * math.e ** (-ahead / 10.0)}
-            truth["zcdp"] = 1 / (1 + math.e ** (-ahead / 10.0))
-            assert wins == pytest.approx(truth[name], abs=0.06), (name, ahead)
-
-
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_bounds_are_next_to_the_values(table, loss):
     assert query(table, loss).truncate(1).bounds("eur").release() == (1, 1024)
@@ -139,14 +114,3 @@ def test_bounds_of_few_rows_are_next_to_the_values(rows, epsilon):
         for loss in ({"epsilon": epsilon}, {"rho": epsilon**2 / 2}):
             found = query(known, loss).truncate(1).bounds(column, alpha=1e-12).release()
             assert found == (16, 64)
-
-
-def test_rows_in_two_cells_are_bounded_by_the_share():
-    cuts = [-1, 0, 1, 2, 4]
-    assert bounds_of([0, 0, 5, 90, 5, 0], cuts, 4, 0.04) == (0, 4)
-    assert bounds_of([0, 0, 5, 90, 5, 0], cuts, 4, 0.06) == (1, 2)
-    assert bounds_of([0, 0, 5, 90, 5, 0], cuts, 10, 0.0) == (1, 2)
-    assert bounds_of([0, 0, 5, 90, 5, 0], cuts, 90, 0.0) is None
-    assert bounds_of([9, 0, 0, 0, 0, 0], cuts, 1, 0.0) == (-1, 0)
-    assert bounds_of([0, 0, 0, 0, 0, 9], cuts, 1, 0.0) == (2, 4)
-    assert bounds_of([9, 0, 0, 0, 0, 9], cuts, 1, 0.0) == (-1, 4)

@@ -65,7 +65,6 @@ def test_integers_of_i32_are_unchanged(kind, values):
     [
         (np.array([1, 2], dtype="int8"), [1, 2]),
         (np.array([1, 2], dtype=">i4"), [1, 2]),
-        (np.array([1, 2], dtype="uint64"), [1, 2]),
         (pd.Series([1, 2], dtype="Int64"), [1, 2]),
         (np.array([], dtype=float), []),
         (pd.Series([], dtype=object), []),
@@ -73,10 +72,6 @@ def test_integers_of_i32_are_unchanged(kind, values):
 )
 def test_integers_of_other_widths_are_converted_exactly(data, values):
     assert released(data, T=int) == values
-
-
-def test_floats_of_32_bits_become_the_doubles_that_equal_them():
-    assert released(np.array([0.1], dtype="float32"), T=float) == [float(np.float32(0.1))]
 
 
 @pytest.mark.parametrize(
@@ -98,11 +93,8 @@ def test_integers_outside_of_the_domain_are_refused_without_a_row(data):
     ("data", "T"),
     [
         (pd.Series([1, None]), int),
-        (pd.Series([1, None], dtype="Int64"), int),
         (pd.Series([1.0, None], dtype="Float64"), float),
         (pd.Series(["a", None]), str),
-        (pd.Series([True, None]), bool),
-        (pl.Series([1, None]), int),
         (pl.Series([1.0, None]), float),
         (pa.array([1, None]), int),
         (np.array(["a", None], dtype=object), str),
@@ -151,10 +143,7 @@ def test_tables_and_scalars_are_no_columns(data):
     [
         (np.array([1]), "i64"),
         (np.array([1], dtype="int16"), "i32"),
-        (pd.Series([1]), "i64"),
-        (pd.Series([1.0]), "f64"),
         (pd.Series(["a"]), "String"),
-        (pl.Series([1]), "i64"),
         (pl.Series([True]), "bool"),
         (pl.Series([1.0], dtype=pl.Float32), "f32"),
         (pa.array([1.0]), "f64"),
@@ -175,12 +164,6 @@ def test_the_domain_of_a_column_is_inferred_from_its_type(data, atom):
 def test_a_type_without_a_domain_is_refused():
     with pytest.raises(InvalidTypeError, match=r"^data \(pandas.Series of datetime64"):
         atom_of(pd.Series(pd.to_datetime(["2020-01-01"])))
-
-
-@pytest.mark.parametrize("data", [[1, 2], (1, 2), range(2), "ab", {"a": 1}])
-def test_other_data_are_left_to_opendp(data):
-    assert not is_column(data)
-    assert as_rows(data, "i32", lambda: True) is data
 
 
 def test_what_does_not_fit_in_memory_is_refused(monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.data import kind as frames
-from opendp_concurrent.data.kind import as_lazyframe, check_files, files_of
+from opendp_concurrent.data.kind import as_lazyframe, files_of
 from opendp_concurrent.errors import DataSourceError, InvalidTypeError
 
 pl = pytest.importorskip("polars")
@@ -37,19 +37,6 @@ def test_a_scanned_file_is_found_in_each_plan(tmp_path, kind):
         one.join(ROWS.lazy(), on="who"),
     ):
         assert files_of(plan) == (str(path),)
-
-
-def test_all_files_of_several_are_found(tmp_path):
-    paths = [tmp_path / f"{number}.parquet" for number in range(5)]
-    for path in paths:
-        ROWS.write_parquet(path)
-    assert files_of(pl.scan_parquet(paths)) == tuple(map(str, paths))
-    assert files_of(pl.scan_parquet(tmp_path / "*.parquet")) == tuple(map(str, paths))
-
-
-@pytest.mark.parametrize("data", [[1, 2], ROWS, ROWS.lazy(), None])
-def test_data_in_memory_have_no_files(data):
-    assert files_of(data) == ()
 
 
 def test_a_plan_that_cannot_be_read_has_the_files_that_are_printed(tmp_path, monkeypatch):
@@ -104,14 +91,6 @@ def test_children_are_refused_likewise(opened, child):
     with pytest.raises(DataSourceError):
         nested.query(epsilon=0.25).select(dp.len(signed=True)).release()
     assert nested.remaining_privacy_loss() == 0.5
-
-
-def test_files_are_looked_for_one_by_one(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("a")
-    check_files((str(path),))
-    with pytest.raises(DataSourceError):
-        check_files((str(path), str(tmp_path / "b.csv")))
 
 
 def test_a_dataframe_of_polars_is_a_lazyframe():

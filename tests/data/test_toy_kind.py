@@ -8,7 +8,7 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.data import kind as kinds
-from opendp_concurrent.data.kind import Frames, Kind, Vectors, kind_of, kind_of_data
+from opendp_concurrent.data.kind import Kind, kind_of, kind_of_data
 from opendp_concurrent.errors import BlockExceededError, InvalidTypeError, InvalidValueError
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -80,13 +80,6 @@ def total(loss=0.125):
     )
 
 
-def test_a_users_own_data_are_what_no_other_kind_has():
-    classes = [type(one) for one in kinds._KNOWN]
-    assert classes[0] is Bags
-    assert {Vectors, Frames} < set(classes)
-    assert classes[-1] is kinds.Own  # a table and a bag are in a user's domain, too
-
-
 def test_the_domain_or_the_data_tell_the_kind():
     assert type(kind_of(BAGS)) is Bags is type(kind_of_data(Counter()))
     for other in (dp.user_domain("own", lambda _: True), dp.vector_domain(dp.atom_domain(T=int))):
@@ -125,16 +118,3 @@ def test_blocks():
     with pytest.raises(BlockExceededError):
         root([1, 3], total())
     assert (root.remaining(0), root.remaining(3)) == (0.125, 0.0)
-
-
-def test_people():
-    zcdp = dp.zero_concentrated_divergence()
-    sums = oc.m.make_individual_filter(*SPACE, zcdp, 1e6)([3, 3, 4])
-    assert round(sums(oc.handles.NoisySum(lambda rows: rows, bound=10.0, scale=0.01))) == 10
-
-
-def test_a_context():
-    context = oc.concurrent_context(
-        Counter([1, 1, 2]), dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0)
-    )
-    assert context.accountant.input_domain == BAGS

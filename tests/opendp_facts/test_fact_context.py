@@ -45,24 +45,6 @@ def registry(monkeypatch):
     return registry
 
 
-def test_a_context_takes_any_accountant_and_odometer_queryable(context):
-    context = context()
-    query = context.query(epsilon=0.5).count().laplace()
-    assert query.release() == "answered"
-    assert context.queryable.queries[0].map(2) == pytest.approx(0.5)
-    assert context.current_privacy_loss() == 0.25
-    assert context.remaining_privacy_loss() == 0.75
-
-
-def test_a_context_releases_a_child_that_its_queryable_gave(space):
-    accountant = dp.c.make_fully_adaptive_composition(*space, PURE)
-    context = dp.Context(accountant, accountant([1, 2]), d_in=1, d_out=1.0)
-    nested = context.query(epsilon=0.5).compositor(split_evenly_over=2).release()
-    assert isinstance(nested, dp.Context)
-    assert isinstance(nested.query().count().laplace().release(), int)
-    assert context.current_privacy_loss() == pytest.approx(0.5)
-
-
 def test_a_query_has_these_parts(context, space):
     context = context()
     query = context.query(epsilon=0.5)

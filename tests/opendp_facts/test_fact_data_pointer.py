@@ -1,13 +1,12 @@
 """Data are converted once, and the pointer serves every launch; private names that this takes."""
 
 import ctypes
-import threading
 
 import opendp.prelude as dp
 import pytest
 from opendp._convert import ATOM_MAP, c_to_py, py_to_c
 from opendp._data import object_type
-from opendp._lib import AnyObjectPtr, FfiResult, FfiSlice, lib, unwrap
+from opendp._lib import AnyObjectPtr, FfiResult, FfiSlice, lib
 from opendp.core import odometer_queryable_invoke, queryable_eval
 from opendp.mod import OpenDPException
 
@@ -36,68 +35,10 @@ def test_a_pointer_serves_many_launches_and_keeps_its_data(space, count, pointer
     assert c_to_py(pointer) == DATA
 
 
-def test_a_pointer_serves_compositors_and_odometers(space, pointer, user):
-    pure = dp.max_divergence()
-    for mechanism in (
-        dp.c.make_adaptive_composition(*space, pure, 1, [0.0]),
-        dp.c.make_fully_adaptive_composition(*space, pure),
-    ):
-        assert mechanism(pointer)(user(sum)) == 10
-
-
-def test_a_pointer_serves_several_threads(count, pointer):
-    answers = []
-    threads = [
-        threading.Thread(target=lambda: answers.extend(count(pointer) for _ in range(200)))
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert answers == [10] * 800
-
-
-def test_a_transformation_maps_a_pointer(space, pointer):
-    clamp = dp.t.make_clamp(*space, (0, 0))
-    assert clamp(pointer) == [0] * 10
-
-
 @pytest.mark.parametrize("data", ["text", [0.5], [2**40], None])
 def test_data_of_another_carrier_type_do_not_convert(count, data):
     with pytest.raises((TypeError, ValueError, OpenDPException)):
         py_to_c(data, c_type=AnyObjectPtr, type_name=count.input_carrier_type)
-
-
-def test_distances_convert_by_the_distance_type_of_their_metric():
-    for metric, distance in [
-        (dp.symmetric_distance(), 1),
-        (dp.absolute_distance(T=float), 0.5),
-        (dp.l2_distance(T=float), 1),
-    ]:
-        assert isinstance(
-            py_to_c(distance, c_type=AnyObjectPtr, type_name=metric.distance_type), AnyObjectPtr
-        )
-    for wrong in (0.5, "text", -1):
-        with pytest.raises((TypeError, ValueError)):
-            py_to_c(wrong, c_type=AnyObjectPtr, type_name=dp.symmetric_distance().distance_type)
-
-
-def test_the_native_call_of_a_measurement_has_this_name_and_shape(count, pointer):
-    invoke = lib["opendp_core__measurement_invoke"]
-    invoke.argtypes, invoke.restype = [dp.Measurement, AnyObjectPtr], FfiResult
-    result = invoke(count, pointer)
-    assert result.tag == 0
-    assert c_to_py(unwrap(result, AnyObjectPtr)) == 10
-
-
-def test_the_native_call_of_a_transformation_has_this_name_and_shape(space, pointer):
-    clamp = dp.t.make_clamp(*space, (0, 0))
-    invoke = lib["opendp_core__transformation_invoke"]
-    invoke.argtypes, invoke.restype = [dp.Transformation, AnyObjectPtr], FfiResult
-    clamped = unwrap(invoke(clamp, pointer), AnyObjectPtr)
-    assert object_type(clamped) == "Vec<i32>"
-    assert dp.t.make_sum(*clamp.output_space)(clamped) == 0
 
 
 def test_a_native_answer_is_read_through_a_slice(count, pointer):

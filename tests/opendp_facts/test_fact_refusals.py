@@ -57,48 +57,7 @@ def test_what_takes_one_measurement_takes_a_subclass(space, laplace):
     assert type(cast >> measurement) is dp.Measurement
 
 
-def test_a_transformation_refuses_a_null_odometer_with_an_exception(succeeds):
-    """Any error from Python or the library will do; what must not happen is a crash."""
-    succeeds(
-        "class Null(dp.Odometer):\n"
-        "    _type_ = dp.Odometer._type_\n"
-        "    def __init__(self):\n        pass\n"
-        "    def __del__(self):\n        pass\n"
-        "try:\n    dp.t.make_clamp(*space, (0, 1)) >> Null()\n"
-        "except dp.OpenDPException as error:\n    assert 'null pointer' in str(error)\n"
-        "else:\n    raise SystemExit('>> takes it now')"
-    )
-
-
 # --- contexts ---------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def context(space):
-    def context(**loss):
-        return dp.Context.compositor(
-            data=[1, 2, 3],
-            privacy_unit=dp.unit_of(contributions=1),
-            privacy_loss=dp.loss_of(**loss),
-            domain=space[0],
-        )
-
-    return context
-
-
-def test_a_context_asks_no_queryable_for_its_loss_but_an_odometer_queryable(space):
-    class Other:
-        def __call__(self, query):
-            return "answered"
-
-        def privacy_loss(self, d_in):
-            raise AssertionError
-
-    accountant = dp.c.make_fully_adaptive_composition(*space, PURE)
-    context = dp.Context(accountant, Other(), d_in=1, d_out=1.0)
-    context.query(epsilon=0.25).count().laplace().release()
-    assert context.current_privacy_loss() == [pytest.approx(0.25)]
-    assert context.remaining_privacy_loss() is None
 
 
 @pytest.fixture
@@ -120,22 +79,6 @@ def test_a_query_that_misses_a_number_has_a_chain_that_takes_it(query):
     assert isinstance(made._chain, PartialChain)
     assert made._chain(4.0).map(1) == 0.25
     assert made.resolve().param == 2.0
-
-
-def test_a_query_that_misses_none_is_cast_when_it_is_resolved(query):
-    made = query(loss=dp.loss_of(rho=0.5)).count().laplace(scale=1.0)
-    assert made._chain.output_measure == PURE
-    assert made.new_with(chain=made._chain).resolve().output_measure == made._output_measure
-
-
-def test_a_number_is_forgotten_when_the_measure_is_cast(query):
-    assert query(loss=dp.loss_of(rho=0.5)).count().laplace().param() is None
-
-
-def test_a_threshold_is_not_found(query):
-    made = query(loss=dp.loss_of(epsilon=1.0, delta=1e-6)).count_by().laplace_threshold(2.0)
-    with pytest.raises(dp.OpenDPException, match="threshold"):
-        made.resolve()
 
 
 def test_queries_on_frames_have_these_parts(query):
@@ -176,15 +119,6 @@ ROWS = dp.frame_distance(SYMMETRIC)
 
 def stable(metric, plan, output="MI"):
     return dp.t.make_stable_lazyframe(DOMAIN, metric, plan, MO=output)
-
-
-def test_a_lazyframe_query_has_no_compositor():
-    """If this fails, OpenDP has the method, and ours must have its arguments."""
-    context = dp.Context.compositor(
-        data=EMPTY, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1.0)
-    )
-    with pytest.raises(AttributeError):
-        _ = context.query(epsilon=0.5).compositor
 
 
 def test_an_aggregate_without_noise_has_no_certified_stability():

@@ -61,13 +61,6 @@ def test_a_queryable_that_was_never_returned_is_closed(root, free):
     assert_closed(kept[0])
 
 
-def test_a_closed_child_is_closed_to_other_threads(root, free):
-    child, closed = root(free(lambda rows: echo())), []
-    root(free())
-    in_another_thread(lambda: closed.append(assert_closed(child)))
-    assert closed == [None]
-
-
 def test_the_next_launch_closes_queryables_of_every_measure(space, user, laplace, free):
     """Made on a trivial space without loss, so that a runner of launches needs no data."""
     pure = dp.c.make_adaptive_composition(*space, PURE, 1, [1.0] * 2)
@@ -139,19 +132,3 @@ def test_what_a_launch_makes_in_another_thread_is_never_closed(root, free):
     root(free(lambda rows: in_another_thread(lambda: kept.append(echo()))))
     root(free())
     assert kept[0]("asked") == "asked"
-
-
-def test_a_failing_query_consumes_no_share_of_a_native_compositor(space, user):
-    """So a failure, which may depend on the data, is free."""
-    root = dp.c.make_adaptive_composition(*space, PURE, 1, [0.25])([1])
-    for _ in range(2):
-        with pytest.raises(OpenDPException, match="depends on the data"):
-            root(user(fail, 0.25))
-    assert root(user(len, 0.25)) == 1
-
-
-def test_a_smaller_query_consumes_its_whole_share_of_a_native_compositor(space, user):
-    root = dp.c.make_adaptive_composition(*space, PURE, 1, [0.5, 0.25])([1])
-    root(user(len, 0.25))
-    with pytest.raises(OpenDPException, match="insufficient budget for query: 0.5 > 0.25"):
-        root(user(len, 0.5))

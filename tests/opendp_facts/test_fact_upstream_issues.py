@@ -14,50 +14,9 @@ continual_histogram continual_window guess_and_check indexed_composition individ
 interactive_above_threshold parallel_composition
 private_multiplicative_weights projected_queries sparse_vector
 """
-LACKING = {
-    "combinators": ["make_chain_ot", "make_chain_po", "make_RDP_to_approxDP", "make_zCDP_to_RDP"],
-    "measurements": ["make_above_threshold", "make_sparse_vector"],
-}
-
-
-@pytest.fixture
-def odometer(space):
-    return dp.c.make_fully_adaptive_composition(*space, PURE)
-
-
-@pytest.fixture
-def counted(space):
-    """Make a measurement whose privacy map keeps what it was asked."""
-    calls = []
-
-    def counted():
-        return dp.m.make_user_measurement(
-            *space, PURE, len, lambda d_in: calls.append(d_in) or 2.0**-10
-        )
-
-    counted.calls = calls
-    return counted
-
-
-# --- opendp#2909 ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("queries", [1, 5, 20])
-def test_a_native_filter_evaluates_the_square_of_the_queries_privacy_maps(
-    odometer, counted, queries
-):
-    root = dp.c.make_privacy_filter(odometer, 1, 1.0)([1])
-    for _ in range(queries):
-        root(counted())
-    assert len(counted.calls) == queries**2
 
 
 # --- opendp#744, opendp#683, opendp#937, opendp#2045, opendp#2046 -----------------------------
-
-
-@pytest.mark.parametrize(("module", "name"), [(m, n) for m in LACKING for n in LACKING[m]])
-def test_opendp_has_no_constructor_of_this_name(module, name):
-    assert not hasattr(getattr(dp, module[0]), name), f"OpenDP has {name} now: see for-opendp.rst"
 
 
 def test_opendp_has_registered_none_of_our_names(succeeds):

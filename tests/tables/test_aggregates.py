@@ -5,7 +5,6 @@ from fractions import Fraction
 
 import duckdb
 import numpy as np
-import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
@@ -77,25 +76,6 @@ def test_answers_and_maps_by_hand(table, bounded, name):
     asked = bounded >> aggregate
     assert asked(table) == answer
     assert [asked.map(d_in) for d_in in (0, 1, 2)] == [0, one, two]
-
-
-def test_noise_of_opendp_follows_directly(table, bounded):
-    counts = bounded >> oc.t.then_table_count(**ZONES)
-    laplace = counts >> dp.m.then_laplace(scale=6.0)
-    assert laplace.map(1) == 0.5
-    assert len(laplace(table)) == 3
-    gaussian = bounded >> oc.t.then_table_count(**ZONES, norm="l2") >> dp.m.then_gaussian(3.0)
-    assert gaussian.map(1) == 0.5
-    assert len(gaussian(table)) == 3
-    best = bounded >> oc.t.then_table_count(**ZONES, norm="linf")
-    best = best >> dp.m.then_noisy_max(dp.max_divergence(), scale=1e-6)
-    assert best(table) == 0
-    assert best.map(1) == pytest.approx(2 * 3 / 1e-6)
-    median = bounded >> oc.t.then_quantile_scores("day", [0, 1, 9], 0.5)
-    median = median >> dp.m.then_noisy_max(dp.max_divergence(), scale=1e-6, negate=True)
-    assert median(table) == 1
-    scalar = bounded >> oc.t.then_table_sum(**EUR) >> dp.m.then_gaussian(scale=30.0)
-    assert scalar.map(1) == 0.5
 
 
 def test_the_l2_map_is_rounded_up(table):

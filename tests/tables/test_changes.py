@@ -105,28 +105,18 @@ CHANGES = {  # what the owner does, and rows with and without one person
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("more", [False, True], ids=["without", "with"])
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_launch_on_another_kind_of_table_is_the_same_error_for_neighbours(place, name, more):
+def test_a_launch_on_another_kind_of_table_is_the_same_error_for_neighbours(place, name):
     statements, rows, person = CHANGES[name]
-    table = scanned(place)
-    root = (table.space >> oc.then_concurrent_odometer(dp.max_divergence()))(table)
-    query = total(table) >> dp.m.then_laplace(scale=1000.0)
-    root(query)
-    do(place.first, statements.format(f"{rows}, {person}" if more else rows))
-    assert outcome(lambda: root(query)) == FAILED
-    assert root.privacy_loss(1) == 0.2  # it is charged
-
-
-def no_error(place, statements):
-    table = scanned(place)
-    do(place.first, statements)
-    return total(table)(table)
-
-
-def test_rows_and_other_columns_may_change(place):
-    wider = "DROP TABLE t; CREATE TABLE t (z TEXT, x BIGINT, person SMALLINT NOT NULL)"
-    assert no_error(place, f"{wider}; INSERT INTO t VALUES ('z', 9, 1)") == 9
+    for one in (rows, f"{rows}, {person}"):
+        table = scanned(place)
+        root = (table.space >> oc.then_concurrent_odometer(dp.max_divergence()))(table)
+        query = total(table) >> dp.m.then_laplace(scale=1000.0)
+        root(query)
+        do(place.first, statements.format(one))
+        assert outcome(lambda: root(query)) == FAILED  # noqa: B023
+        assert root.privacy_loss(1) == 0.2  # it is charged
+        do(place.first, "DROP VIEW t; DROP TABLE b" if statements is VIEW else "DROP TABLE t")
 
 
 # --- each way of asking ------------------------------------------------------------------------
@@ -242,24 +232,4 @@ def test_a_generated_column_is_refused_afterwards(connection, before):
     connection.execute(
         "CREATE OR REPLACE TABLE t (person INT, x INT GENERATED ALWAYS AS (CAST(0 AS INT)))"
     )
-    assert "TableError" in outcome(lambda: total(table)(table))[1]
-
-
-def test_a_database_of_another_system_is_refused_afterwards(connection, monkeypatch):
-    """SQLite's columns of integers may have texts, which are cast when they are read."""
-    connection.execute("CREATE TABLE t (person INT, x INT)")
-    table = oc.tables.scan(connection, "t", SCHEMA, "person")
-    columns, listed = DuckDB._columns, "duckdb_databases()"
-
-    def attached(self, run, parts):
-        other = f"(SELECT database_name, 'sqlite' AS type FROM {listed})"
-
-        def changed(text, parameters):
-            assert listed in text
-            return run(text.replace(listed, other), parameters)
-
-        return columns(self, changed, parts)
-
-    assert total(table)(table) == 0
-    monkeypatch.setattr(DuckDB, "_columns", attached)
     assert "TableError" in outcome(lambda: total(table)(table))[1]

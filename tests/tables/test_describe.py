@@ -220,12 +220,6 @@ def test_columns_without_a_name_or_with_that_of_another_are_comments(tmp_path):
             oc.tables.scan(path, {name: int}, name)
 
 
-@pytest.mark.parametrize("wrong", [-1, 19, 2.0, True, "2"])
-def test_a_scale_is_a_number_of_digits(wrong):
-    with pytest.raises((InvalidTypeError, InvalidValueError), match="scale"):
-        oc.tables.Decimal(wrong)
-
-
 def test_decimals_are_exact_at_the_ends(on_duckdb):
     largest = Decimal(10**18 - 1).scaleb(-9)
     on_duckdb.connection.execute("CREATE OR REPLACE TABLE ends (person INT, x DECIMAL(18, 9))")

@@ -1,15 +1,8 @@
 """A truncation keeps each row of a unit with the same probability over its key."""
 
-from collections import Counter
-
-import pytest
-
 import opendp_concurrent as oc
-from opendp_concurrent.errors import InvalidValueError
-from opendp_concurrent.tables.aggregates import ROWS
 
 from .pipelines import Data
-from .reference import truncate
 
 SCHEMA = {"person": int, "amount": int, "zone": str}
 
@@ -56,34 +49,3 @@ def test_groups_are_chosen_fairly(on_duckdb):
     found = counted(load(on_duckdb, rows), oc.t.then_group_truncate("amount", groups=1))
     assert sum(found) == 100
     assert all(6 <= one <= 44 for one in found[:4])
-
-
-def test_the_same_rows_are_kept_on_each_engine(engine):
-    rows = [(p, (p * amount) % 21, "ab"[p % 2]) for p in range(40) for amount in range(9)]
-    table, named = load(engine, rows), [dict(zip(SCHEMA, one, strict=True)) for one in rows]
-    for given in ({}, {"key": "mine"}, {"order_by": ["zone", "amount"], "descending": True}):
-        kept = Counter(one["amount"] for one in truncate(named, "person", 2, **given))
-        assert counted(table, oc.t.then_truncate(2, **given)) == [kept[one] for one in range(21)]
-
-
-def test_nothing_is_first_or_last_without_an_order(engine):
-    """NULL is first, and last if the order is reversed."""
-    rows = [(1, amount, zone) for amount, zone in ((None, "b"), (3, None), (7, "a"))]
-    table = load(engine, rows)
-    first, last = (
-        oc.t.then_truncate(1, ["amount"], descending=descending) for descending in (False, True)
-    )
-    assert counted(table, first) == [0] * 21
-    assert counted(table, last)[7] == 1
-    with pytest.raises(InvalidValueError, match="order_by"):
-        oc.t.make_truncate(*table.space, 1, descending=True)
-
-
-def test_units_are_counted_by_their_rows(engine):
-    rows = [(p, amount, "a") for p in range(12) for amount in range(1 + p % 6)]
-    table = load(engine, rows)
-    sizes = table.space >> oc.t.then_rows_per_unit([1, 2, 4, 6, 50], norm="l2")
-    assert (sizes(table), sizes.map(3)) == ([2, 4, 4, 2], 3.0)
-    whole = table.space >> oc.t.then_rows_per_unit()
-    assert whole(table)[:4] == [2, 2, 4, 4]
-    assert len(whole(table)) == len(ROWS) - 1

@@ -7,7 +7,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_concurrent as oc
-from opendp_concurrent.errors import DataSourceError, InvalidTypeError, InvalidValueError
+from opendp_concurrent.errors import InvalidTypeError, InvalidValueError
 
 pl = pytest.importorskip("polars")
 col = oc.tables.col
@@ -63,22 +63,6 @@ def test_the_schema_that_is_proposed_is_that_of_the_types():
     assert unread.count("which is not read") == 2
 
 
-def test_a_launch_is_that_of_other_tables_and_rows_are_copied_once():
-    frame = pl.DataFrame({"person": range(40), "age": range(40), "zone": ["n", "s"] * 20})
-    visits = oc.tables.scan(frame, {"person": int, "age": int, "zone": str}, unit="person")
-    homes = oc.tables.scan(pl.LazyFrame({"person": [0, 1]}), {"person": int}, "person")
-    context = oc.concurrent_context(
-        data=visits.with_tables(homes=homes),
-        privacy_unit=oc.tables.unit_of(units=1),
-        privacy_loss=dp.loss_of(epsilon=1e6),
-    )
-    query = context.query(epsilon=1e5).truncate(1)
-    old = query.where(col("age") >= 10).count("zone", ["n", "s"]).laplace()
-    assert old.release() == [15, 15]
-    assert query.join_private("homes", how="semi").count().laplace().release() == 2
-    assert context.current_privacy_loss() == pytest.approx(2e5)
-
-
 @pytest.mark.parametrize(
     ("frame", "error", "reason"),
     [
@@ -130,15 +114,6 @@ def test_a_plan_that_fails_does_so_before_the_owner_and_shows_no_row():
         oc.tables.scan(frame, {"p": int, "x": int}, unit="p")
     assert "secret" not in str(caught.value)
     assert caught.value.__context__ is None
-
-
-def test_a_missing_file_is_an_error_of_its_own(tmp_path):
-    pl.DataFrame({"p": [1]}).write_parquet(tmp_path / "a.parquet")
-    frame = pl.scan_parquet(tmp_path / "a.parquet")
-    assert values(oc.tables.scan(frame, {"p": int}, unit="p")) == ["(1,)"]
-    (tmp_path / "a.parquet").unlink()
-    with pytest.raises(DataSourceError):
-        oc.tables.scan(frame, {"p": int}, unit="p")
 
 
 def test_a_name_that_polars_reads_as_a_pattern_is_that_of_a_column():

@@ -1,7 +1,6 @@
 """Tables in pipelines: filters, sparse vector, parts, ledgers, linear queries, threads."""
 
 import itertools
-import math
 
 import duckdb
 import opendp.prelude as dp
@@ -43,28 +42,6 @@ def noisy(space, aggregate, scale=EXACT):
     return asked >> dp.m.then_laplace(scale=scale)
 
 
-def weekly(space, week):
-    only = space >> oc.t.then_where(oc.tables.col("week") == week)
-    return only >> oc.t.then_table_count()
-
-
-def test_sparse_vector_on_counts_of_a_table(visits, bounded):
-    space = bounded.output_space
-    svt = space >> oc.m.then_sparse_vector(
-        PURE, 1, scale=EXACT, threshold=15, max_hits=2, sensitivity=3, answer_scale=EXACT
-    )
-    root = (bounded >> oc.then_concurrent_odometer(PURE))(visits)
-    child = root(svt)
-    spent = root.privacy_loss(1)
-    outcomes = [child(weekly(space, week)) for week in range(4)]
-    assert [bool(one) for one in outcomes] == [True, True, False, False]  # exhausted
-    assert outcomes[0].value == 20
-    assert root.privacy_loss(1) == spent
-    loose = oc.t.make_truncate(*visits.space, 4).output_space
-    with pytest.raises(Exception, match="does not match"):
-        child(weekly(loose, 0))
-
-
 def test_linear_queries_on_counts_of_a_table(visits, bounded):
     """Marginals: keys of several columns are the universe."""
     keys = list(itertools.product(ZONES, range(3)))
@@ -98,12 +75,6 @@ def parallel(space, partition, keys, epsilon=0.5):
     return oc.c.make_parallel_composition(*space, partition, dict.fromkeys(keys, inner))
 
 
-def test_a_unit_in_one_part_pays_once(visits):
-    once = visits.space >> oc.t.then_group_truncate("zone", groups=1, rows=3)
-    made = parallel(once.output_space, oc.c.by_column("zone"), ZONES)
-    assert made.map(1) == 0.5
-
-
 def test_a_unit_in_several_parts_pays_in_each(visits, bounded):
     made = parallel(bounded.output_space, oc.c.by_column("week"), range(4))
     assert made.map(1) == 1.5  # three rows, in three parts, each of which has one unit more
@@ -114,11 +85,6 @@ def test_a_unit_in_several_parts_pays_in_each(visits, bounded):
     week = oc.c.by_column("week")
     made = oc.c.make_parallel_composition(*bounded.output_space, week, released)
     assert [made.map(d_in) for d_in in (1, 2)] == [1.5, 3.0]
-
-
-def test_parts_need_a_truncation(visits):
-    with pytest.raises(InvalidValueError, match="then_truncate"):
-        parallel(visits.space, oc.c.by_column("zone"), ZONES)
 
 
 def test_parts_by_groups_of_values(visits, bounded):
@@ -203,11 +169,3 @@ def test_the_factor_uses_what_is_known_of_other_columns():
     only = domain >> oc.t.then_group_truncate("a", 2, 5)
     space = only.output_space
     assert TABLES.metric_of_parts(space[0], ("a", "b"), space[1]) == (space[1], 10)
-
-
-def test_many_values_are_a_balanced_condition(bounded, visits):
-    pairs = [(zone, week) for zone in ZONES for week in range(300)]
-    made = parallel(bounded.output_space, oc.c.by_column("zone", "week"), pairs[:50], 1e11)
-    count = noisy(bounded.output_space, oc.t.then_table_count())
-    assert (bounded >> made)(visits)["a", 0](count) == 10
-    assert math.isfinite(made.map(1))

@@ -1,7 +1,7 @@
 """Means and variances from noisy sums: intervals have the truth whenever the noise is within it."""
 
 from fractions import Fraction
-from math import inf, isnan, sqrt
+from math import sqrt
 
 import duckdb
 import opendp.prelude as dp
@@ -112,28 +112,6 @@ LOSSES = {"laplace": {"epsilon": 4e3}, "gaussian": {"rho": 1e6}}
 
 
 @pytest.mark.parametrize("noise", LOSSES)
-def test_a_context_has_means_and_deviations(visits, noise):
-    asked = context(visits, dp.loss_of(**LOSSES[noise]))
-    ages = exact([one % 90 for one in range(1200)])
-    for statistic in VALUES:
-        query = getattr(asked.query().truncate(3), statistic)("age", (0, 89))
-        found = getattr(query, noise)().release()
-        assert found.value == pytest.approx(ages[statistic], rel=1e-3)
-        assert found.lower <= found.value <= found.upper
-    query = asked.query().truncate(3).mean("hours", (0.0, 3.0), by="region", keys=["north", "x"])
-    north, nobody = getattr(query, noise)().release()
-    truth = exact([one % 7 * 0.5 for one in range(0, 1200, 2)])["mean"]
-    assert north.value == pytest.approx(truth, rel=1e-3)
-    assert isnan(nobody.value)
-    assert nobody.upper - nobody.lower >= 3.0  # nothing is known
-    frame = getattr(query, noise)().release(frame="polars")
-    assert frame.columns == ["region", "value", "lower", "upper"]
-    assert frame["value"][0] == pytest.approx(truth, rel=1e-3)
-    deviations = asked.query().truncate(3).stdev("hours", (0.0, 3.0), by="region", keys=["x"])
-    assert isnan(getattr(deviations, noise)().release()[0].value)
-
-
-@pytest.mark.parametrize("noise", LOSSES)
 def test_a_summary_prints_the_shares_of_the_loss(visits, noise):
     asked = context(visits, dp.loss_of(**LOSSES[noise])).query().truncate(3)
     for statistic, parts in (("mean", 2), ("variance", 3), ("stdev", 3)):
@@ -147,12 +125,6 @@ def test_a_summary_prints_the_shares_of_the_loss(visits, noise):
             own = 3 * 45 / said.scale if of == "epsilon" else (3 * 45 / said.scale) ** 2 / 2
             assert shares["sum"] == pytest.approx(own / total, rel=1e-3)
     assert asked.count().laplace().summarize().shares == ()
-
-
-def test_the_noise_of_large_quanta_has_an_accuracy_at_once(visits):
-    asked = context(visits, dp.loss_of(rho=0.5))
-    found = asked.query().truncate(3).stdev("hours", (0.0, 3.0)).gaussian().release()
-    assert found.upper - found.lower < inf
 
 
 def test_a_mean_needs_noise(visits):

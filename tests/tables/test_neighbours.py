@@ -166,16 +166,16 @@ TIGHT = {  # truncation, aggregate, rows, bound at 1
 
 
 @pytest.mark.parametrize("name", TIGHT)
-def test_the_stability_map_is_attained(engine, name):
+def test_the_stability_map_is_attained(on_duckdb, name):
     truncation, aggregate, rows, most = TIGHT[name]
     values = [(1, *row, 8.0) for row in ROWS[rows]]
     found = Data(SCHEMA, "person", [dict(zip(SCHEMA, row, strict=True)) for row in values])
-    table = engine.load(found)
+    table = on_duckdb.load(found)
     asked = table.space >> truncation >> aggregate
     assert asked.map(1) == pytest.approx(most, rel=1e-12)
     assert asked.map(1) >= most
     assert asked.map(3) == pytest.approx(3 * most, rel=1e-12)
-    moved = distance(asked.output_metric, asked(table), asked(engine.load(without(found, {1}))))
+    moved = distance(asked.output_metric, asked(table), asked(on_duckdb.load(without(found, {1}))))
     squared = str(asked.output_metric).startswith("L2")
     assert moved == (round(Fraction(most) ** 2) if squared else most)
 
@@ -208,6 +208,6 @@ def test_a_thousand_pipelines_give_the_integers_of_plain_python(on_duckdb, on_po
     check([on_duckdb, on_postgres], 1000)
 
 
-@pytest.mark.parametrize("examples", [8, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [2, pytest.param(100, marks=pytest.mark.slow)])
 def test_spark_gives_the_integers_of_plain_python(on_spark, examples):
     check([on_spark], examples)

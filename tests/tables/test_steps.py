@@ -176,27 +176,3 @@ def test_other_domains_and_metrics_are_refused(table, space):
         oc.t.make_where(domain, space[1], col("day") == 1)
     with pytest.raises(InvalidTypeError, match="must be of tables"):
         oc.t.make_where(space[0], metric, col("day") == 1)
-
-
-def test_persons_from_visits(table):
-    """Of rows (1, a, 1, 2.0), (1, b, 2, 3.0), (2, NULL, 1, NULL): sums are clamped, not rows."""
-    columns = {
-        "n": oc.tables.count(),
-        "zones": oc.tables.count_distinct("zone"),
-        "eur": oc.tables.sum("eur", (0.0, 4.0), 0.5),
-        "zone": oc.tables.max("zone"),
-    }
-    persons = table.space >> oc.t.then_per_unit(columns)
-    assert persons.output_domain.descriptor.rows == 1
-    asked = {
-        "n": (oc.t.then_table_histogram("n", [1, 2, 3]), [1, 1], 1),
-        "zones": (oc.t.then_table_sum("zones", (0, 9)), 2, 9),
-        "eur": (oc.t.then_table_sum("eur", (0.0, 9.0), 1.0), 4, 9),
-        "zone": (oc.t.then_table_count("zone", ["a", "b", None]), [0, 1, 1], 1),
-    }
-    for then, answer, distance in asked.values():
-        assert (persons >> then)(table) == answer
-        assert (persons >> then).map(1) == distance
-    rows = oc.tables.scan(table._engine._connection, "t", SCHEMA, oc.tables.ROW)
-    with pytest.raises(InvalidValueError, match="with_columns"):
-        oc.t.make_per_unit(*rows.space, columns)

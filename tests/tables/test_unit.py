@@ -27,11 +27,6 @@ def table():
     return oc.tables.scan(connection, "t", {"person": int, "other": int}, "person")
 
 
-def test_units_are_counted():
-    assert oc.tables.unit_of() == (units(), 1)
-    assert oc.tables.unit_of(units=3) == (units(), 3)
-
-
 @pytest.mark.parametrize("identifier", ["person", pl.col("person")])
 def test_an_identifier_of_opendp_is_the_unit(table, identifier):
     assert unit_on(table, *dp.unit_of(contributions=3, identifier=identifier)) == (units(), 3)
@@ -57,15 +52,6 @@ def test_a_changed_unit_is_one_removed_and_one_added(table):
 def test_what_counts_something_else_is_refused(table, unit):
     with pytest.raises(InvalidTypeError, match="^privacy_unit .* own column 'person'"):
         unit_on(table, *unit)
-
-
-@pytest.mark.parametrize("distance", [1.5, -1, True, None, "1"])
-def test_the_number_of_units_is_whole(table, distance):
-    for metric in (units(), dp.unit_of(contributions=1, identifier="person")[0]):
-        with pytest.raises((InvalidTypeError, InvalidValueError), match="^privacy_unit"):
-            unit_on(table, metric, distance)
-    with pytest.raises((InvalidTypeError, InvalidValueError), match="^units"):
-        oc.tables.unit_of(units=distance)
 
 
 # --- each row is a unit ---------------------------------------------------------------------------
@@ -174,16 +160,6 @@ def test_rows_are_counted_by_opendps_units_too(table):
     assert isinstance(context.query(epsilon=0.5).count().laplace().release(), int)
 
 
-def test_rows_as_units_are_sent(table):
-    rows = oc.tables.scan(table.engine()._connection, "t", {"other": int}, oc.tables.ROW)
-    count = rows.space >> oc.t.then_table_count()
-    assert oc.deserialize(oc.serialize(count))(rows) == 0
-    assert (
-        rows.space[0]
-        != oc.tables.scan(table.engine()._connection, "t", {"other": int}, "other").space[0]
-    )
-
-
 def test_parts_of_rows_that_change_are_cut_once():
     """A row may be in another part later, so that one person would be in the answers of both."""
     connection = duckdb.connect().execute("CREATE TABLE t AS SELECT 1 AS week")
@@ -215,7 +191,7 @@ def test_parts_of_rows_that_change_are_cut_once():
         (0, 0, False),
     ],
 )
-def test_a_unit_of_few_values_warns_the_owner(engine, units_there, rows, warned):
+def test_a_unit_of_few_values_warns_the_owner(on_duckdb, units_there, rows, warned):
     """A unit such as species was taken in silence; each species was protected as one person."""
     data = SimpleNamespace(
         schema={"species": str, "n": int},
@@ -224,7 +200,7 @@ def test_a_unit_of_few_values_warns_the_owner(engine, units_there, rows, warned)
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        engine.load(data)
+        on_duckdb.load(data)
     told = [one for one in caught if one.category is ScanWarning]
     assert len(told) == warned
     for one in told:

@@ -1,6 +1,5 @@
 """References of tables and files in DuckDB."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -26,55 +25,6 @@ def engine():
         connection.execute("CREATE TABLE people (age INT)")
         connection.execute("CREATE VIEW seen AS SELECT age FROM people")
         yield DuckDB(connection)
-
-
-def test_a_stored_table_is_referred_to_by_its_whole_name(engine):
-    assert engine.reference(("people",))[-2:] == ("main", "people")
-    assert engine.reference(("main", "people")) == engine.reference(("people",))
-
-
-def test_a_file_is_referred_to_by_its_path(engine, tmp_path):
-    path = tmp_path / "people.csv"
-    path.write_text("age,region\n41,north\n")
-    assert engine.reference((str(path),)) == ("csv", str(path))
-
-
-@pytest.mark.parametrize("name", ["seen", "nobody", "PEOPLE", "people*.csv", "gone.parquet"])
-def test_views_patterns_and_what_is_not_there_are_refused(engine, name):
-    with pytest.raises(InvalidValueError, match="^table "):
-        engine.reference((name,))
-
-
-def parts_of(tree):
-    """The kinds of expressions in a statement, as DuckDB has parsed it."""
-    if isinstance(tree, dict):
-        return {tree.get("class")}.union(*map(parts_of, tree.values()))
-    return set().union(*map(parts_of, tree)) if isinstance(tree, list) else set()
-
-
-def test_why_a_view_of_casts_alone_is_refused():
-    """Its definition is of casts and columns, and yet one row fails, and a setting is read."""
-    connection = duckdb.connect()
-    connection.execute(
-        "CREATE TABLE visits AS SELECT 1 AS person, '20' AS age, "
-        "TIMESTAMPTZ '2024-01-01 23:30:00+00' AS seen"
-    )
-    query = "SELECT person, CAST(age AS INT) AS age, CAST(seen AS DATE) AS day FROM visits"
-    ((parsed,),) = connection.execute("SELECT json_serialize_sql($1)", [query]).fetchall()
-    assert parts_of(json.loads(parsed)) - {None, "TYPE"} == {"COLUMN_REF", "CAST"}
-    connection.execute(f"CREATE VIEW seen AS {query}")
-    days = []
-    for zone in ("UTC", "Asia/Tokyo"):
-        connection.execute(f"SET TimeZone = '{zone}'")
-        days += connection.execute("SELECT day FROM seen").fetchall()
-    assert days[0] != days[1]
-    total = "SELECT sum(age) FROM seen"
-    assert connection.execute(total).fetchall() == [(20,)]
-    connection.execute("INSERT INTO visits VALUES (2, 'x', NULL)")  # which tells of person 2
-    with pytest.raises(duckdb.ConversionException):
-        connection.execute(total)
-    with pytest.raises(InvalidValueError, match="A view is refused"):
-        oc.tables.scan(connection, "seen", {"person": int, "age": int}, "person")
 
 
 def test_a_table_of_another_system_is_refused(engine, monkeypatch):

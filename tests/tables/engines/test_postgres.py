@@ -159,21 +159,6 @@ def test_threads_run_their_statements_side_by_side(connection):
     assert answers == [3, 3]
 
 
-def test_settings_of_the_caller_do_not_change_a_statement(connection):
-    """A function or an operator of the owner's is not called, though the path would find it."""
-    connection.execute(
-        "CREATE FUNCTION public.floor(double precision) RETURNS double precision "
-        "LANGUAGE sql AS 'SELECT 1000.0::double precision'"
-    )
-    connection.execute("CREATE TABLE money AS SELECT 1 AS person, 3.0::double precision AS x")
-    name = connection.info.dbname
-    connection.execute(f"ALTER DATABASE {name} SET search_path = public, pg_catalog")
-    connection.execute(f"ALTER DATABASE {name} SET client_encoding = 'LATIN1'")
-    table = oc.tables.scan(connection, "money", {"person": int, "x": float}, "person")
-    asked = table.space >> oc.t.then_truncate(1) >> oc.t.then_table_sum("x", (0.0, 9.0), 1.0)
-    assert asked(table) == 3
-
-
 REFUSED = {
     "a view": ("CREATE VIEW v AS SELECT 1 AS person", "view is refused"),
     "a materialized view": ("CREATE MATERIALIZED VIEW v AS SELECT 1 AS person", "view is refused"),
@@ -234,7 +219,3 @@ def test_a_database_in_another_encoding_is_refused(server):
             notes(opened)
     gc.collect()
     server.execute("DROP DATABASE latin WITH (FORCE)")
-
-
-def test_a_login_shows_no_password(connection):
-    assert "password" not in repr(notes(connection)._engine._connections.login)

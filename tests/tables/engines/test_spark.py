@@ -3,7 +3,6 @@
 import gc
 import logging
 import re
-import threading
 from datetime import date
 
 import duckdb
@@ -12,7 +11,6 @@ import pytest
 
 import opendp_concurrent as oc
 from opendp_concurrent.errors import (
-    BudgetExceededError,
     InvalidTypeError,
     InvalidValueError,
     TableError,
@@ -84,8 +82,10 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("parts", ["", "PARTITIONED BY (note)"])
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [*((name, "") for name in CHANGES), ("another type", "PARTITIONED BY (note)")],
+)
 def test_a_table_of_another_kind_is_refused_afterwards(spark, name, parts):
     """Types and kinds were checked once. With parts, Spark lists the files anew."""
     spark.sql(f"CREATE TABLE notes (person INT, note STRING) USING parquet {parts}")
@@ -135,26 +135,6 @@ def test_a_name_that_spark_would_replace_is_refused(spark, tmp_path):
         oc.tables.scan(spark, path, {"person": int}, "person")
 
 
-def test_threads_run_their_statements_side_by_side(session):
-    table = notes(session)
-    engine, meet, answers = table._engine, threading.Barrier(2, timeout=60), []
-    frame = engine._frame
-
-    def waiting(*arguments):
-        meet.wait()
-        return frame(*arguments)
-
-    engine._frame = waiting
-    threads = [
-        threading.Thread(target=lambda: answers.append(count_of(table)(table))) for _ in range(2)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert answers == [3, 3]
-
-
 REFUSED = {
     "a view": ("CREATE VIEW {} AS SELECT 1 AS person", "view is refused"),
     "a temporary view": ("CREATE TEMP VIEW {} AS SELECT 1 AS person", "view is refused"),
@@ -181,15 +161,3 @@ def test_what_could_fail_or_change_is_refused(spark, name):
 def test_a_path_must_be_one_that_can_be_read(spark, path):
     with pytest.raises(InvalidValueError, match="must be"):
         oc.tables.scan(spark, path, {"person": int}, "person")
-
-
-def test_a_filter_on_spark_is_the_script_of_another_engine(session):
-    table = notes(session)
-    bounded = table.space >> oc.t.then_truncate(per_unit=3, materialize=True)
-    odometer = bounded >> oc.then_concurrent_odometer(dp.max_divergence())
-    root = oc.make_concurrent_filter(odometer, d_in=1, d_out=1.0)(table)
-    counts = bounded.output_space >> oc.t.then_table_count("note", ["b", "z"])
-    assert len(root(counts >> dp.m.then_laplace(scale=3.0))) == 2
-    assert root.privacy_loss() == 1.0
-    with pytest.raises(BudgetExceededError):
-        root(counts >> dp.m.then_laplace(scale=3.0))
