@@ -49,7 +49,7 @@ from .streams import (
     user_presence,
 )
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 _LATER = ("ledger", "plot", "serving", "verify")  # each needs an extra, or much time to import
 
 __all__ = [
